@@ -70,8 +70,8 @@ func TestRESTErrorsHaveCodeAndReason(t *testing.T) {
 		{"PATCH", "/api/v1/runs", 405, "METHOD_NOT_ALLOWED"},
 		{"GET", "/api/v1/runs?page_size=x", 400, "INVALID_ARGUMENT"},
 		{"GET", "/api/v1/runs/" + runA, 501, "UNIMPLEMENTED"},
-		{"GET", "/api/v1/runs/" + runA + "/results/logs/n1/content", 404, "RESULT_NOT_THERE"},
-		{"GET", "/api/v1/runs/caf%E9/results/logs/n1/content", 404, "RESULT_NOT_THERE"}, // not UTF-8
+		{"GET", "/api/v1/runs/" + runA + "/results/logs/n1/content", 404, "RESULT_NOT_FOUND"},
+		{"GET", "/api/v1/runs/caf%E9/results/logs/n1/content", 404, "RESULT_NOT_FOUND"}, // not UTF-8
 		{"GET", "/api/v1/runs/caf%E9", 501, "UNIMPLEMENTED"},
 	} {
 		a := call(t, w.operator(alice), c.method, w.url(c.path), nil)

@@ -33,9 +33,9 @@ func BadRequest() Problem {
 	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.BadRequest, Message: "invalid request", NextStep: "List the paths and methods: GET /api/v1/openapi.json."}
 }
 
-// ResultHasNoContent has the reason RESULT_NOT_THERE.
+// ResultHasNoContent has the reason RESULT_NOT_FOUND.
 func ResultHasNoContent(plugin string, node string, why string) Problem {
-	return Problem{Code: "NOT_FOUND", Reason: reasons.ResultNotThere, Message: fmt.Sprintf("plugin \"%v\" has no result from node \"%v\"%v", plugin, node, optional(": ", why, "")), NextStep: "GET the same path without /content to see its outcome."}
+	return Problem{Code: "NOT_FOUND", Reason: reasons.ResultNotFound, Message: fmt.Sprintf("plugin \"%v\" has no result from node \"%v\"%v", plugin, node, optional(": ", why, "")), NextStep: "GET the same path without /content to see its outcome."}
 }
 
 // RangeOutside has the reason RANGE_OUTSIDE.

@@ -203,7 +203,7 @@ class Assembly : public Aggregator {
   Enrollment enrollment_;
   EnrollmentService enrollment_service_;
   Joining joining_;
-  JoinAnswers join_answers_;
+  JoinHandler join_answers_;
   JoinService join_service_;
   RelayedJoinService relayed_join_service_;
   AuditService audit_service_;

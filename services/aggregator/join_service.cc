@@ -21,7 +21,7 @@ std::string PeerOf(const Call& call) { return ToUri(call.caller().identity).valu
 
 }  // namespace
 
-JoinAnswers::JoinAnswers(Joining& joining, StateStore& store, const Clock& clock,
+JoinHandler::JoinHandler(Joining& joining, StateStore& store, const Clock& clock,
                          Addresses addresses, std::string fleet_ca_pem, std::string command_ca_pem,
                          Metrics& metrics)
     : joining_(joining),
@@ -35,9 +35,9 @@ JoinAnswers::JoinAnswers(Joining& joining, StateStore& store, const Clock& clock
       refused_(metrics.AddCounter("muster_joins_refused_total",
                                   "Requests to join or return that were refused.")) {}
 
-absl::Status JoinAnswers::Join(const std::string& peer, const v1::JoinRequest& request,
+absl::Status JoinHandler::Join(const std::string& peer, const v1::JoinRequest& request,
                                v1::NodeCertificate* response) {
-  JoinWish wish;
+  JoinParameters wish;
   wish.token_id = request.token_id();
   wish.name = request.node();
   wish.csr_pem = request.csr_pem();
@@ -47,14 +47,14 @@ absl::Status JoinAnswers::Join(const std::string& peer, const v1::JoinRequest& r
   return Answer(peer, joining_.Join(wish), response);
 }
 
-absl::Status JoinAnswers::Rejoin(const std::string& peer, const v1::RejoinRequest& request,
+absl::Status JoinHandler::Rejoin(const std::string& peer, const v1::RejoinRequest& request,
                                  v1::NodeCertificate* response) {
   return Answer(
       peer, joining_.Rejoin(request.certificate_chain_pem(), request.csr_pem(), request.proof()),
       response);
 }
 
-absl::Status JoinAnswers::Answer(const std::string& peer,
+absl::Status JoinHandler::Answer(const std::string& peer,
                                  const absl::StatusOr<JoinedMember>& member,
                                  v1::NodeCertificate* response) {
   if (!member.ok()) {

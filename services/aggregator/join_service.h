@@ -18,10 +18,10 @@
 namespace muster {
 
 // What is answered, whichever way the question came. Thread-safe.
-class JoinAnswers {
+class JoinHandler {
  public:
   // The authorities in PEM are what the answer names.
-  JoinAnswers(Joining& joining, StateStore& store, const Clock& clock, Addresses addresses,
+  JoinHandler(Joining& joining, StateStore& store, const Clock& clock, Addresses addresses,
               std::string fleet_ca_pem, std::string command_ca_pem, Metrics& metrics);
 
   // `peer`: who asks, for the log.
@@ -48,7 +48,7 @@ class JoinAnswers {
 // all that counts. Thread-safe.
 class JoinService : public v1::JoinService::CallbackService {
  public:
-  JoinService(Executor& executor, JoinAnswers& answers) : executor_(executor), answers_(answers) {}
+  JoinService(Executor& executor, JoinHandler& answers) : executor_(executor), answers_(answers) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -63,14 +63,14 @@ class JoinService : public v1::JoinService::CallbackService {
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, Ask ask);
 
   Executor& executor_;
-  JoinAnswers& answers_;
+  JoinHandler& answers_;
 };
 
 // Among the services of the fleet: for relays, which forward what machines below them ask.
 // Thread-safe.
 class RelayedJoinService : public v1::JoinService::CallbackService {
  public:
-  RelayedJoinService(const RpcRuntime& runtime, JoinAnswers& answers)
+  RelayedJoinService(const RpcRuntime& runtime, JoinHandler& answers)
       : runtime_(runtime), answers_(answers) {}
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
@@ -82,7 +82,7 @@ class RelayedJoinService : public v1::JoinService::CallbackService {
 
  private:
   const RpcRuntime runtime_;
-  JoinAnswers& answers_;
+  JoinHandler& answers_;
 };
 
 }  // namespace muster

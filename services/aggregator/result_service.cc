@@ -136,7 +136,7 @@ grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext*
 
 grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* ResultService::Upload(
     grpc::CallbackServerContext* context) {
-  return UploadReactor::Start(runtime_, context, uploads_, read_ahead_);
+  return UploadHandler::Start(runtime_, context, uploads_, read_ahead_);
 }
 
 grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContext* context,
@@ -208,7 +208,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
         RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
         ASSIGN_OR_RETURN(auto result, FindResult(store_, key));
         if (result.outcome == Outcome::kPending) {
-          return errors::ResultNotThere(key.plugin, key.node);
+          return errors::ResultNotFound(key.plugin, key.node);
         }
         if (request->generation() != 0 && request->generation() != result.generation) {
           return errors::ResultReplaced(request->generation(), result.generation);

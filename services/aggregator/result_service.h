@@ -3,7 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
 
 #include "muster/v1/results.grpc.pb.h"
-#include "services/aggregator/upload_reactor.h"
+#include "services/aggregator/upload_handler.h"
 #include "services/aggregator/uploads/committer.h"
 #include "services/aggregator/uploads/spooled_proof.h"
 #include "services/aggregator/uploads/uploads.h"

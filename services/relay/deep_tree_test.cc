@@ -15,25 +15,25 @@
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/testing/share_rig.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/testing/relay_fixture.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 namespace {
 
-using testing::kShareFleet;
-using testing::ShareFleet;
+using testing::kRelayTestFleet;
+using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
 
 // What a relay hears that wants to hang below another: the reason of its refusal, "" if it is
 // welcome.
-std::string Ask(const ShareFleet& fleet, const std::string& name, const TestRelay& parent) {
+std::string Ask(const RelayTestFleet& fleet, const std::string& name, const TestRelay& parent) {
   const ServiceIdentity self{ServiceRole::kRelay, name};
   const std::string folder = fleet.WriteIdentity(self, name + "/asks");
   const auto stub = v1::AttachService::NewStub(MakeChannel(
-      parent.target(),
-      MakeChannelCredentials(ChannelIdentityFolder{kShareFleet, folder}, {ServiceRole::kRelay})));
+      parent.target(), MakeChannelCredentials(ChannelIdentityFolder{kRelayTestFleet, folder},
+                                              {ServiceRole::kRelay})));
   grpc::ClientContext context;
   const auto stream = stub->Attach(&context);
   v1::AttachResponse response;
@@ -43,7 +43,7 @@ std::string Ask(const ShareFleet& fleet, const std::string& name, const TestRela
   const auto key = PrivateKey::FromPem(ReadSecretFile(folder + "/key.pem").value());
   *hello.mutable_statement() =
       SignAttachStatement(*key, ReadSecretFile(folder + "/cert.pem").value(),
-                          ToUri({kShareFleet, self}).value(), response.greeting().relay(),
+                          ToUri({kRelayTestFleet, self}).value(), response.greeting().relay(),
                           response.greeting().key_sha256(), absl::Now() + absl::Minutes(5))
           .value();
   hello.set_instance_id("one");
@@ -59,7 +59,7 @@ std::string Ask(const ShareFleet& fleet, const std::string& name, const TestRela
 }
 
 TEST(DeepTreeTest, FilesGoThroughTwentyRelaysAndNoRelayHangsBelowThem) {
-  const ShareFleet fleet;
+  const RelayTestFleet fleet;
   std::vector<std::unique_ptr<TestRelay>> relays;
   relays.push_back(std::make_unique<TestRelay>(fleet, "root", nullptr));
   while (relays.size() < kMaxDepth) {

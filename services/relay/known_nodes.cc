@@ -16,7 +16,7 @@ constexpr int64_t kMaxFile = int64_t{1} << 30;
 
 }  // namespace
 
-absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tree) {
+absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology& tree) {
   const auto bytes = ReadSmallFile(files_, path_, kMaxFile);
   if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
   if (!bytes.ok()) return bytes.status();
@@ -24,9 +24,9 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tr
   if (!known.ParseFromString(*bytes)) {
     return errors::KnownNodesDamaged(path_);
   }
-  std::vector<TreeEntry> entries;
+  std::vector<TopologyEntry> entries;
   for (const auto& child : known.descendants()) {
-    TreeEntry entry;
+    TopologyEntry entry;
     entry.uri = child.statement().child();
     const auto identity = ParseIdentity(entry.uri, fleet);
     if (!identity.ok()) continue;
@@ -44,9 +44,9 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Tree& tr
   return absl::OkStatus();
 }
 
-absl::Status KnownNodes::Store(const Tree& tree) {
+absl::Status KnownNodes::Store(const Topology& tree) {
   v1::AttachRequest::TopologyUpdate known;
-  for (const TreeEntry& entry : tree.Snapshot()) {
+  for (const TopologyEntry& entry : tree.Snapshot()) {
     v1::AttachRequest::TopologyUpdate::Descendant& child = *known.add_descendants();
     child.mutable_statement()->set_child(entry.uri);
     child.set_relay(entry.relay);

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 
@@ -20,10 +20,10 @@ class KnownNodes {
 
   // Takes what the file holds into the tree; who was attached when it was written went away at
   // `now`. OK if there is no file.
-  absl::Status Load(const std::string& fleet, absl::Time now, Tree& tree);
+  absl::Status Load(const std::string& fleet, absl::Time now, Topology& tree);
 
   // Replaces the file, if anything is new.
-  absl::Status Store(const Tree& tree);
+  absl::Status Store(const Topology& tree);
 
  private:
   FileOps& files_;

@@ -19,8 +19,8 @@ constexpr char kFleet[] = "fleet.test";
 class KnownNodesTest : public ::testing::Test {
  protected:
   // What a relay that starts now knows of a node.
-  std::optional<TreeEntry> AfterARestart(const std::string& name) {
-    Tree tree({.name = "r1"}, clock_);
+  std::optional<TopologyEntry> AfterARestart(const std::string& name) {
+    Topology tree({.name = "r1"}, clock_);
     KnownNodes known(disk_, kPath);
     EXPECT_TRUE(known.Load(kFleet, clock_.Now(), tree).ok());
     return tree.Find(name);
@@ -28,7 +28,7 @@ class KnownNodesTest : public ::testing::Test {
 
   SimulatedDisk disk_;
   FakeClock clock_;
-  Tree tree_{{.name = "r1"}, clock_};
+  Topology tree_{{.name = "r1"}, clock_};
   KnownNodes known_{disk_, kPath};
 };
 

@@ -27,17 +27,17 @@
 #include "services/common/service/certificate_renewal.h"
 #include "services/relay/files/shares.h"
 #include "services/relay/job_service.h"
-#include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/known_nodes.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/relay_identity.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/topology/attach_service.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 #include "services/relay/trust.h"
-#include "services/relay/upstream/centre.h"
 #include "services/relay/upstream/parent_link.h"
+#include "services/relay/upstream/root_upstream.h"
 
 namespace muster {
 namespace {
@@ -64,7 +64,7 @@ class Assembly : public RelayServer {
         callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
         tree_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
-        courier_(tree_, clock_),
+        dispatcher_(tree_, clock_),
         trust_(
             self_->fleet(), [this] { return self_->roots(); }, tree_, live_, clock_),
         offers_(tree_) {}
@@ -108,9 +108,9 @@ class Assembly : public RelayServer {
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;
-  Tree tree_;
+  Topology tree_;
   KnownNodes known_;
-  Courier courier_;
+  CommandDispatcher dispatcher_;
   Trust trust_;
   RunOffers offers_;
   std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
@@ -146,13 +146,14 @@ void Assembly::AddGauges() {
                            [this] { return static_cast<double>(tree_.children()); });
   metrics_.AddSampledGauge("muster_relay_attached", "Nodes and relays attached below this relay.",
                            [this] { return static_cast<double>(tree_.attached()); });
-  metrics_.AddSampledGauge("muster_relay_way_up", "1 while the way to the centre stands.", [this] {
-    return (centre_ != nullptr && centre_->connected()) ||
-           (parent_ != nullptr && parent_->connected());
-  });
+  metrics_.AddSampledGauge("muster_relay_upstream_connected",
+                           "1 while the way to the centre stands.", [this] {
+                             return (centre_ != nullptr && centre_->connected()) ||
+                                    (parent_ != nullptr && parent_->connected());
+                           });
   metrics_.AddSampledGauge("muster_relay_open_commands",
                            "Jobs of which a command waits here for a node, or for its answer.",
-                           [this] { return static_cast<double>(courier_.open()); });
+                           [this] { return static_cast<double>(dispatcher_.open()); });
   metrics_.AddSampledGauge("muster_relay_jobs_running", "Jobs that run (at the centre).", [this] {
     return board_ == nullptr ? 0.0 : static_cast<double>(board_->running());
   });
@@ -210,7 +211,7 @@ absl::Status Assembly::LookUp() {
     options.identity_folder = self_->published_folder();
     options.is_relay = true;
     options.relay_targets = config_.advertise;
-    parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, clock_,
+    parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, dispatcher_, clock_,
                                            config_.interval,
                                            [this](const auto& message) { shares_->Take(message); });
     return absl::OkStatus();
@@ -220,20 +221,20 @@ absl::Status Assembly::LookUp() {
   jobs.max_running = config_.jobs.max_running;
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
-  courier_.Hold();
+  dispatcher_.Hold();
   ASSIGN_OR_RETURN(board_,
-                   JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, courier_, clock_));
+                   JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, dispatcher_, clock_));
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
   centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
                                      ChannelTo(config_.status_targets, ServiceRole::kStatus),
-                                     [this] { courier_.Release(); });
+                                     [this] { dispatcher_.Release(); });
   return absl::OkStatus();
 }
 
 AttachParts Assembly::MakeAttachParts() {
   RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
   return {tree_,
-          courier_,
+          dispatcher_,
           records,
           clock_,
           config_.interval,
@@ -272,7 +273,7 @@ absl::Status Assembly::Ready() const {
 }
 
 absl::Status Assembly::Forward() {
-  WayUp& way = is_root() ? static_cast<WayUp&>(*centre_) : *parent_;
+  Upstream& way = is_root() ? static_cast<Upstream&>(*centre_) : *parent_;
   const std::string roots = ChainToPem(self_->roots());
   ASSIGN_OR_RETURN(forwarding_,
                    Forwarding::Start(config_.forwarding,
@@ -314,7 +315,7 @@ absl::Status Assembly::Serve() {
 }
 
 void Assembly::Came(const std::vector<std::string>& names) {
-  courier_.Came(names);
+  dispatcher_.Came(names);
   shares_->Wake();
   if (!is_root()) return;
   offers_.Came(names);
@@ -337,7 +338,7 @@ void Assembly::Tick(const std::stop_token& stop) {
 
 void Assembly::EverySecond(int64_t second) {
   tree_.Tick();
-  courier_.Tick();
+  dispatcher_.Tick();
   live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
     if (absl::Status s = known_.Store(tree_); !s.ok()) {

@@ -23,7 +23,7 @@
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "services/relay/testing/share_rig.h"
+#include "services/relay/testing/relay_fixture.h"
 
 namespace muster {
 namespace {
@@ -31,11 +31,11 @@ namespace {
 using testing::CallEmpty;
 using testing::ExpectBadTextIsAnswered;
 using ::testing::HasSubstr;
-using testing::kShareFleet;
+using testing::kRelayTestFleet;
 using testing::MethodsOf;
 using ::testing::Not;
 using testing::PathOf;
-using testing::ShareFleet;
+using testing::RelayTestFleet;
 using ::testing::StartsWith;
 using testing::TestRelay;
 
@@ -77,7 +77,7 @@ class RelayRpcTest : public ::testing::Test {
             RunViewerIdentity{kRun}};
   }
 
-  ShareFleet::Credential Issue(const Identity::Name& name) const {
+  RelayTestFleet::Credential Issue(const Identity::Name& name) const {
     return std::visit(
         [this](const auto& one) {
           if constexpr (std::is_constructible_v<FleetName, decltype(one)>) {
@@ -90,14 +90,14 @@ class RelayRpcTest : public ::testing::Test {
   }
 
   std::shared_ptr<grpc::Channel> Connect(const Identity::Name& name) const {
-    const ShareFleet::Credential credential = Issue(name);
-    const ChannelIdentity identity = {kShareFleet, fleet_.root_pem(), credential.chain_pem,
+    const RelayTestFleet::Credential credential = Issue(name);
+    const ChannelIdentity identity = {kRelayTestFleet, fleet_.root_pem(), credential.chain_pem,
                                       credential.key_pem};
     return MakeChannel(relay_.target(), MakeChannelCredentials(identity, {ServiceRole::kRelay}),
                        true);
   }
 
-  const ShareFleet fleet_;
+  const RelayTestFleet fleet_;
   TestRelay relay_{fleet_, "root", nullptr};
 };
 
@@ -106,7 +106,7 @@ TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
   for (const std::string_view row : PolicyMethods()) rows.emplace(row);
   ASSERT_GE(Methods().size(), 45u);
   for (const Identity::Name& name : Everybody()) {
-    const Caller caller = {{kShareFleet, name}, std::nullopt, "", ""};
+    const Caller caller = {{kRelayTestFleet, name}, std::nullopt, "", ""};
     SCOPED_TRACE(std::string(RoleName(RoleOf(caller.identity))));
     const auto channel = Connect(name);
     for (const auto* method : Methods()) {
@@ -128,7 +128,7 @@ TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
 
 TEST_F(RelayRpcTest, TextThatIsNotUtf8IsAnswered) {
   for (const Identity::Name& name : Everybody()) {
-    SCOPED_TRACE(std::string(RoleName(RoleOf({kShareFleet, name}))));
+    SCOPED_TRACE(std::string(RoleName(RoleOf({kRelayTestFleet, name}))));
     ExpectBadTextIsAnswered(Connect(name), Methods());
   }
   EXPECT_TRUE(CallEmpty(Connect(UserIdentity{"ann"}), "/muster.v1.JobService/ListJobs").ok());
@@ -144,7 +144,7 @@ TEST_F(RelayRpcTest, AMethodThatDoesNotExistIsRefused) {
 TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
   const auto channel = MakeChannel(
       relay_.join_target(),
-      MakeOpenChannelCredentials(kShareFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
+      MakeOpenChannelCredentials(kRelayTestFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
   int joins = 0;
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
@@ -163,13 +163,13 @@ TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
 TEST_F(RelayRpcTest, WithoutACertificateNobodyGetsThroughTheOtherDoor) {
   const auto channel = MakeChannel(
       relay_.target(),
-      MakeOpenChannelCredentials(kShareFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
+      MakeOpenChannelCredentials(kRelayTestFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
   EXPECT_EQ(CallEmpty(channel, "/muster.v1.JoinService/Join").error_code(),
             grpc::StatusCode::UNAVAILABLE);
   // Nor with one of another fleet.
-  const ShareFleet other;
-  const ShareFleet::Credential stranger = other.Issue(UserIdentity{"ann"});
-  const ChannelIdentity identity = {kShareFleet, fleet_.root_pem(), stranger.chain_pem,
+  const RelayTestFleet other;
+  const RelayTestFleet::Credential stranger = other.Issue(UserIdentity{"ann"});
+  const ChannelIdentity identity = {kRelayTestFleet, fleet_.root_pem(), stranger.chain_pem,
                                     stranger.key_pem};
   EXPECT_EQ(CallEmpty(MakeChannel(relay_.target(),
                                   MakeChannelCredentials(identity, {ServiceRole::kRelay}), true),

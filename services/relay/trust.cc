@@ -12,7 +12,7 @@ constexpr int kSubjectsAtOnce = 1'000;
 
 }  // namespace
 
-Trust::Trust(std::string fleet, Roots roots, Tree& tree, LiveCalls& live, const Clock& clock)
+Trust::Trust(std::string fleet, Roots roots, Topology& tree, LiveCalls& live, const Clock& clock)
     : fleet_(std::move(fleet)), roots_(std::move(roots)), tree_(tree), live_(live), clock_(clock) {}
 
 absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {

@@ -17,7 +17,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/live_calls.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 
@@ -27,7 +27,7 @@ class Trust {
   // What certificates have to lead to, as it is now; asked for each statement.
   using Roots = std::function<std::vector<Certificate>()>;
 
-  Trust(std::string fleet, Roots roots, Tree& tree, LiveCalls& live, const Clock& clock);
+  Trust(std::string fleet, Roots roots, Topology& tree, LiveCalls& live, const Clock& clock);
 
   // OK and what it says, if it holds and its child is not revoked; STATEMENT_REFUSED,
   // IDENTITY_REVOKED.
@@ -59,7 +59,7 @@ class Trust {
 
   const std::string fleet_;
   const Roots roots_;
-  Tree& tree_;
+  Topology& tree_;
   LiveCalls& live_;
   const Clock& clock_;
   RevocationList revocations_;

@@ -9,20 +9,20 @@
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/call.h"
-#include "services/status/beat_handler.h"
-#include "services/status/relay_beat_handler.h"
+#include "services/status/heartbeat_handler.h"
+#include "services/status/relay_heartbeat_handler.h"
 
 namespace muster {
 
 // Thread-safe.
 class HeartbeatService : public v1::HeartbeatService::CallbackService {
  public:
-  HeartbeatService(const RpcRuntime& runtime, BeatParts parts)
+  HeartbeatService(const RpcRuntime& runtime, HeartbeatParts parts)
       : runtime_(runtime), parts_(std::move(parts)) {}
 
   grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
   StreamHeartbeats(grpc::CallbackServerContext* context) override {
-    return BeatHandler::Start(runtime_, context, parts_);
+    return HeartbeatHandler::Start(runtime_, context, parts_);
   }
 
   grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>* RelayHeartbeats(
@@ -40,9 +40,9 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
                         v1::SendHeartbeatResponse* response);
 
   const RpcRuntime runtime_;
-  const BeatParts parts_;
+  const HeartbeatParts parts_;
   Mutex mutex_;
-  std::vector<std::weak_ptr<RelayBeatHandler>> relays_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::weak_ptr<RelayHeartbeatHandler>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

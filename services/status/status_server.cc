@@ -21,9 +21,9 @@
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
-#include "services/status/beat_assembly.h"
 #include "services/status/board/board.h"
 #include "services/status/board/figures.h"
+#include "services/status/heartbeat_subsystem.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
 #include "services/status/verdict_service.h"
@@ -105,7 +105,7 @@ class Assembly : public StatusServer {
   BoardFigures figures_;
   StatusService service_;
   VerdictService verdict_service_;
-  std::unique_ptr<BeatAssembly> beats_;
+  std::unique_ptr<HeartbeatSubsystem> beats_;
   const std::shared_ptr<grpc::Channel> aggregator_;
   std::unique_ptr<FeedFollower> follower_;
   std::unique_ptr<RpcServer> server_;
@@ -163,7 +163,7 @@ Board::Options Assembly::BoardOptions() {
 absl::Status Assembly::Remember() {
   ASSIGN_OR_RETURN(store_, StatusStore::Open(config_.state_folder, clock_, metrics_));
   ASSIGN_OR_RETURN(auto known, store_->Load());
-  beats_ = std::make_unique<BeatAssembly>(
+  beats_ = std::make_unique<HeartbeatSubsystem>(
       config_.heartbeats, Runtime(requests_), clock_, board_, *store_,
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
   beats_->registry().Restore(known.senders);

@@ -11,8 +11,8 @@
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/fake_relay.h"
 #include "testing/fixtures/test_commands.h"
-#include "testing/fixtures/test_relay.h"
 
 namespace muster {
 namespace {
@@ -66,10 +66,10 @@ class AttachedNodeTest : public ::testing::Test {
     return command;
   }
 
-  static bool HasFinal(const ToldJob& job) { return job.final.has_value(); }
+  static bool HasFinal(const ReceivedJob& job) { return job.final.has_value(); }
 
   const std::string folder_ = ::testing::TempDir() + "/attached";
-  TestTree tree_;
+  TestIssuer tree_;
   TestCommands commands_;
   TestRelay relay_{tree_, "r1"};
   TestRelay other_{tree_, "r2"};
@@ -103,7 +103,8 @@ TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsComeDownToo) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::Command command = Send(relay_, {"/bin/sh", "-c", "echo on; exec sleep 1000"});
-  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  ASSERT_TRUE(
+      relay_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
   v1::AttachResponse message;
   message.mutable_cancel()->set_job(command.job());
   relay_.Send(message);
@@ -174,8 +175,8 @@ TEST_F(AttachedNodeTest, WhatWasNotAcknowledgedIsToldAgainOnTheNextStream) {
   relay_.acknowledges = false;
   const v1::Command command =
       Send(relay_, {"/bin/sh", "-c", "yes 0123456789 | head -c 300000; echo end >&2"});
-  ASSERT_TRUE(
-      relay_.AwaitJob(command.job(), [](const ToldJob& job) { return job.out.size() > 30'000; }));
+  ASSERT_TRUE(relay_.AwaitJob(command.job(),
+                              [](const ReceivedJob& job) { return job.out.size() > 30'000; }));
   EXPECT_LE(relay_.job(command.job()).out.size(), 64 * 1024);
   relay_.acknowledges = true;
   relay_.CutStream();
@@ -190,7 +191,8 @@ TEST_F(AttachedNodeTest, AJobGoesOnWhileItsNodeIsNotAttached) {
   const v1::Command command =
       Send(relay_, {"/bin/sh", "-c",
                     "echo on; while [ ! -e " + folder_ + "/go ]; do sleep 0.01; done; echo off"});
-  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  ASSERT_TRUE(
+      relay_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
   relay_.Stop();
   std::ofstream(folder_ + "/go").put('\n');
   relay_.Start();
@@ -216,9 +218,11 @@ TEST_F(AttachedNodeTest, GoesBackToTheRelayThatItPrefersAndLosesNothing) {
   const v1::Command command =
       Send(other_, {"/bin/sh", "-c",
                     "echo on; while [ ! -e " + folder_ + "/go ]; do sleep 0.01; done; echo off"});
-  ASSERT_TRUE(other_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  ASSERT_TRUE(
+      other_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
   relay_.Start();
-  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  ASSERT_TRUE(
+      relay_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
   std::ofstream(folder_ + "/go").put('\n');
   ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
   EXPECT_EQ(relay_.job(command.job()).out, "on\noff\n");
@@ -292,7 +296,8 @@ TEST_F(AttachedNodeTest, AStopSaysWhatBecameOfTheCommands) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::Command command = Send(relay_, {"/bin/sh", "-c", "echo on; exec sleep 1000"});
-  ASSERT_TRUE(relay_.AwaitJob(command.job(), [](const ToldJob& job) { return !job.out.empty(); }));
+  ASSERT_TRUE(
+      relay_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
   node_->Stop(absl::Milliseconds(1), absl::Minutes(1));
   End();
   EXPECT_EQ(relay_.job(command.job()).final->reason(), "AGENT_STOPPED");
@@ -303,9 +308,9 @@ TEST(NodeFolderTest, SaysWhatIsMissing) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
-  TestTree().WriteNodeFolder(folder, "n1", {}, "");
+  TestIssuer().WriteNodeFolder(folder, "n1", {}, "");
   EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
-  TestTree().WriteNodeFolder(folder, "n1", {"127.0.0.1:1"}, "");
+  TestIssuer().WriteNodeFolder(folder, "n1", {"127.0.0.1:1"}, "");
   std::filesystem::remove(folder + "/command-ca.pem");
   EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
 }

@@ -135,8 +135,8 @@ bool Same(const std::optional<Fault>& a, const std::optional<Fault>& b) {
 
 }  // namespace
 
-std::optional<Fault> CheckWay(const client::Config& config, const client::Client& client,
-                              const std::stop_token& stop) {
+std::optional<Fault> CheckRoute(const client::Config& config, const client::Client& client,
+                                const std::stop_token& stop) {
   if (config.grpc_targets.empty()) return CheckTarget(config, client, "", stop);
   std::optional<Fault> furthest;
   for (const std::string& target : config.grpc_targets) {
@@ -163,7 +163,7 @@ bool Preflight::AwaitFirst(absl::Duration limit, const std::stop_token& stop) {
 void Preflight::Run(const std::stop_token& stop) {
   Backoff backoff;
   while (!stop.stop_requested()) {
-    const auto fault = CheckWay(config_, client_, stop);
+    const auto fault = CheckRoute(config_, client_, stop);
     if (stop.stop_requested()) return;
     Found(fault);
     if (!fault) return;

@@ -16,8 +16,8 @@ namespace muster {
 // The first that fails, with the address and what to do; nothing if the way is free. Of several
 // addresses one has to be good; else it is the fault of the one that got furthest. Blocks for up to
 // 10 s a step. `client` knows the fleet's clock if its heartbeats get through.
-std::optional<client::Fault> CheckWay(const client::Config& config, const client::Client& client,
-                                      const std::stop_token& stop);
+std::optional<client::Fault> CheckRoute(const client::Config& config, const client::Client& client,
+                                        const std::stop_token& stop);
 
 // Checks the way in a thread of its own until it is free: at once, then again and again. What
 // stands in it is logged, and told with the client's heartbeats for as long as it does. It stops

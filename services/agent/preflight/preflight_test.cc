@@ -40,7 +40,7 @@ class PreflightTest : public ::testing::Test {
 
   // The fault, which has to be of this kind.
   Fault Find(Check check) {
-    const auto fault = CheckWay(config_, *Make(), {});
+    const auto fault = CheckRoute(config_, *Make(), {});
     EXPECT_TRUE(fault.has_value());
     if (!fault) return {};
     EXPECT_EQ(fault->check, check) << fault->message;
@@ -48,7 +48,7 @@ class PreflightTest : public ::testing::Test {
     EXPECT_NE(fault->next_step, "");
     return *fault;
   }
-  std::optional<Fault> FindAny() { return CheckWay(config_, *Make(), {}); }
+  std::optional<Fault> FindAny() { return CheckRoute(config_, *Make(), {}); }
 
   const client::TestFleet fleet_ = client::TestFleet::Make();
   client::TestPeer peer_{fleet_};
@@ -118,7 +118,7 @@ TEST_F(PreflightTest, AStopEndsIt) {
   std::stop_source stop;
   stop.request_stop();
   config_.grpc_targets = {"127.0.0.1:1"};
-  EXPECT_FALSE(CheckWay(config_, *Make(), stop.get_token()));
+  EXPECT_FALSE(CheckRoute(config_, *Make(), stop.get_token()));
 }
 
 TEST_F(PreflightTest, TheListenerForOldClients) {
@@ -129,7 +129,7 @@ TEST_F(PreflightTest, TheListenerForOldClients) {
   config_.ca_cert = fleet_.run_ca_pem;
   const auto ask = [&] {  // without heartbeats, which would take the listener's answers
     client::Status status;
-    return CheckWay(config_, *client::Client::Create(config_, &status), {});
+    return CheckRoute(config_, *client::Client::Create(config_, &status), {});
   };
   EXPECT_FALSE(ask());
   listener.answers = {404, 503, 403};

@@ -38,9 +38,9 @@ absl::Status CheckRelay(const JoinTokenRecord& wanted) {
 
 absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
   if (wanted.node.empty()) {
-    if (wanted.count >= 1 && wanted.count <= kMaxPlaces) return absl::OkStatus();
+    if (wanted.count >= 1 && wanted.count <= kMaxTokenUses) return absl::OkStatus();
     return errors::InvalidToken(
-        absl::StrCat("it is for one named node, or for 1 to ", kMaxPlaces, " nodes"));
+        absl::StrCat("it is for one named node, or for 1 to ", kMaxTokenUses, " nodes"));
   }
   if (wanted.count > 1) return errors::InvalidToken("a named node is one node");
   if (wanted.node == kGlobalNode) return errors::InvalidToken("\"global\" is no node's name");
@@ -74,7 +74,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
     return errors::InvalidTimeout("ttl", "1 minute to 24 hours");
   }
   if (wanted.relay) {
-    RETURN_IF_ERROR(CheckAbove(store_, wanted.node, wanted.parents));
+    RETURN_IF_ERROR(CheckNoLoop(store_, wanted.node, wanted.parents));
   }
   if (!wanted.node.empty()) wanted.count = 1;
   wanted.created_at = Now();

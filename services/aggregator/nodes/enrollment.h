@@ -16,7 +16,7 @@
 namespace muster {
 
 inline constexpr size_t kMaxLabels = 64;
-inline constexpr int kMaxPlaces = 10'000;  // of one token
+inline constexpr int kMaxTokenUses = 10'000;  // of one token
 inline constexpr absl::Duration kDefaultTokenLife = absl::Minutes(15);
 
 // OK for labels that a node may have: INVALID_LABEL.

@@ -67,7 +67,7 @@ absl::Status CheckTargets(const std::vector<std::string>& targets) {
 
 }  // namespace
 
-absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinWish& wish) {
+absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinParameters& wish) {
   ASSIGN_OR_RETURN(const auto token, store_.GetJoinToken(wish.token_id));
   if (!token) return errors::TokenRefused();
   ASSIGN_OR_RETURN(const auto key, PublicKey::FromPem(token->public_key_pem));
@@ -77,7 +77,7 @@ absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinWish& wish) {
   // A relay says where it is reached, a node does not.
   const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
   if (as_relay != token->relay) {
-    return token->relay ? errors::TokenIsRelays() : errors::TokenIsNodes();
+    return token->relay ? errors::TokenIsForRelay() : errors::TokenIsForNode();
   }
   if (as_relay && wish.relay_targets.empty()) {
     return errors::InvalidTarget("none is named for what hangs below it");
@@ -88,7 +88,7 @@ absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinWish& wish) {
   return *token;
 }
 
-absl::StatusOr<JoinedMember> Joining::Join(const JoinWish& wish) {
+absl::StatusOr<JoinedMember> Joining::Join(const JoinParameters& wish) {
   ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(wish.csr_pem));
   ASSIGN_OR_RETURN(const auto token, ProvenToken(wish));
   NodeRecord member;

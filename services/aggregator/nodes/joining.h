@@ -17,7 +17,7 @@ namespace muster {
 inline constexpr absl::Duration kReturnWithin = absl::Microseconds(kIssuedKept);
 
 // What a machine asks for with a token; as in JoinRequest.
-struct JoinWish {
+struct JoinParameters {
   std::string token_id;
   std::string name;
   std::string csr_pem;
@@ -40,14 +40,14 @@ class Joining {
   Joining(StateStore& store, Authorities& authorities, const Clock& clock)
       : store_(store), authorities_(authorities), clock_(clock) {}
 
-  absl::StatusOr<JoinedMember> Join(const JoinWish& wish);
+  absl::StatusOr<JoinedMember> Join(const JoinParameters& wish);
 
   absl::StatusOr<JoinedMember> Rejoin(const std::string& chain_pem, const std::string& csr_pem,
                                       const std::string& proof);
 
  private:
   // The token of a wish that is proven to be by its key, for a machine of its kind.
-  absl::StatusOr<JoinTokenRecord> ProvenToken(const JoinWish& wish);
+  absl::StatusOr<JoinTokenRecord> ProvenToken(const JoinParameters& wish);
 
   // The member whose certificate this was, if it may come back.
   absl::StatusOr<NodeRecord> Rejoining(const std::string& chain_pem, const std::string& csr_pem,

@@ -46,7 +46,7 @@ class JoiningTest : public ::testing::Test {
   }
 
   absl::StatusOr<JoinedMember> Join(const std::string& request) {
-    JoinWish wish;
+    JoinParameters wish;
     wish.token_id = kToken;
     wish.csr_pem = request;
     wish.proof = *token_key_.Sign(JoinProofText(kToken, "", request));

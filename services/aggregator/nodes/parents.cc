@@ -29,14 +29,14 @@ absl::StatusOr<ParentTargets> FindParentTargets(StateStore& store,
   return targets;
 }
 
-absl::Status CheckAbove(StateStore& store, const std::string& relay,
-                        const std::vector<std::string>& parents) {
+absl::Status CheckNoLoop(StateStore& store, const std::string& relay,
+                         const std::vector<std::string>& parents) {
   std::set<std::string> seen;
   std::vector<std::string> open = parents;
   while (!open.empty() && seen.size() < kMaxSeen) {
     const std::string name = open.back();
     open.pop_back();
-    if (name == relay) return errors::RelayBelowItself(relay, parents.front());
+    if (name == relay) return errors::RelayWouldLoop(relay, parents.front());
     if (!seen.insert(name).second) continue;
     ASSIGN_OR_RETURN(const auto above, store.GetNode(name));
     if (above) Append(above->parents, &open);

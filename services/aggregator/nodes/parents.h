@@ -24,8 +24,8 @@ absl::StatusOr<ParentTargets> FindParentTargets(StateStore& store,
 
 // FAILED_PRECONDITION (RELAY_LOOP) if one of the parents, or one above it, is `relay`, as far as
 // the register tells.
-absl::Status CheckAbove(StateStore& store, const std::string& relay,
-                        const std::vector<std::string>& parents);
+absl::Status CheckNoLoop(StateStore& store, const std::string& relay,
+                         const std::vector<std::string>& parents);
 
 }  // namespace muster
 

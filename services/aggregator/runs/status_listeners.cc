@@ -6,7 +6,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
-#include "services/common/identity/brought_certificate.h"
+#include "services/common/identity/custom_certificate.h"
 
 namespace muster {
 
@@ -21,10 +21,10 @@ absl::Status StatusListeners::Set(const std::string& run, std::string_view clien
   command.at = absl::ToUnixMicros(now);
   const bool brings_server = !certificate_pem.empty() || !key_pem.empty();
   if (!client_ca_pem.empty() || !brings_server) {
-    ASSIGN_OR_RETURN(command.listener.client_ca_pem, ReadBroughtAuthorities(client_ca_pem, now));
+    ASSIGN_OR_RETURN(command.listener.client_ca_pem, ReadCustomClientCas(client_ca_pem, now));
   }
   if (brings_server) {
-    ASSIGN_OR_RETURN(auto server, ReadBroughtServer(certificate_pem, key_pem, now));
+    ASSIGN_OR_RETURN(auto server, ReadCustomServerCertificate(certificate_pem, key_pem, now));
     std::ranges::stable_partition(
         command.hosts, [&](const std::string& host) { return ServesHost(server, host); });
     ASSIGN_OR_RETURN(auto wrapped, authorities_.WrapStatusKey(server.key_pem, run));

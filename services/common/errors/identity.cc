@@ -230,7 +230,7 @@ absl::Status InvalidCommand(std::string_view why) {
                    "Keep within the limits of message Command in proto/muster/v1/jobs.proto.");
 }
 
-absl::Status CommandNotObeyed(std::string_view why) {
+absl::Status CommandNotAccepted(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
                    absl::StrCat("the command is not accepted: ", ToAbsl(why)),
                    "Sign it anew, for this fleet and these nodes, with a certificate of its command authority.");

@@ -86,7 +86,7 @@ absl::Status AttachStatementRefused(std::string_view why);
 // INVALID_ARGUMENT, INVALID_COMMAND.
 absl::Status InvalidCommand(std::string_view why);
 // PERMISSION_DENIED, COMMAND_REFUSED.
-absl::Status CommandNotObeyed(std::string_view why);
+absl::Status CommandNotAccepted(std::string_view why);
 // FAILED_PRECONDITION, COMMAND_EARLY.
 absl::Status CommandEarly(absl::Time begin);
 // FAILED_PRECONDITION, COMMAND_EXPIRED.

@@ -104,13 +104,13 @@ absl::Status NodeEnrolled(std::string_view node) {
                    "Choose another name, or ask for a token for this one: muster token create --node NAME.");
 }
 
-absl::Status TokenIsRelays() {
+absl::Status TokenIsForRelay() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_OF_OTHER_KIND",
                    "the join token is for a relay",
                    "Join with it as a relay: muster relay join.");
 }
 
-absl::Status TokenIsNodes() {
+absl::Status TokenIsForNode() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_OF_OTHER_KIND",
                    "the join token is for a node",
                    "Join with it as a node (muster node join), or create a token for a relay: muster token create --relay NAME.");
@@ -122,7 +122,7 @@ absl::Status RelayNotFound(std::string_view relay) {
                    "List the relays: muster nodes; create a token for a new one: muster token create --relay NAME.");
 }
 
-absl::Status RelayBelowItself(std::string_view relay, std::string_view parent) {
+absl::Status RelayWouldLoop(std::string_view relay, std::string_view parent) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RELAY_LOOP",
                    absl::StrCat("relay \"", ToAbsl(parent), "\" is a descendant of \"", ToAbsl(relay), "\" and cannot be its parent"),
                    "Choose parents that lead to the root without this relay: muster nodes.");

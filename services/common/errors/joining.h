@@ -44,13 +44,13 @@ absl::Status TokenOfOtherNode();
 // PERMISSION_DENIED, NODE_ENROLLED.
 absl::Status NodeEnrolled(std::string_view node);
 // PERMISSION_DENIED, TOKEN_OF_OTHER_KIND.
-absl::Status TokenIsRelays();
+absl::Status TokenIsForRelay();
 // PERMISSION_DENIED, TOKEN_OF_OTHER_KIND.
-absl::Status TokenIsNodes();
+absl::Status TokenIsForNode();
 // NOT_FOUND, RELAY_NOT_FOUND.
 absl::Status RelayNotFound(std::string_view relay);
 // FAILED_PRECONDITION, RELAY_LOOP.
-absl::Status RelayBelowItself(std::string_view relay, std::string_view parent);
+absl::Status RelayWouldLoop(std::string_view relay, std::string_view parent);
 // INVALID_ARGUMENT, INVALID_TARGET.
 absl::Status InvalidTarget(std::string_view why);
 // UNAUTHENTICATED, RETURN_REFUSED.

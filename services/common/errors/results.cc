@@ -14,8 +14,8 @@ absl::Status ResultConflict(std::string_view plugin, std::string_view node) {
                    "Keep the first result, which counts. The audit log names both senders.");
 }
 
-absl::Status ResultNotThere(std::string_view plugin, std::string_view node) {
-  return MakeError(absl::StatusCode::kNotFound, "RESULT_NOT_THERE",
+absl::Status ResultNotFound(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "RESULT_NOT_FOUND",
                    absl::StrCat("plugin \"", ToAbsl(plugin), "\" has no result from node \"", ToAbsl(node), "\" yet"),
                    "Wait for it: muster status --watch.");
 }

@@ -13,8 +13,8 @@ namespace muster::errors {
 
 // ALREADY_EXISTS, RESULT_CONFLICT.
 absl::Status ResultConflict(std::string_view plugin, std::string_view node);
-// NOT_FOUND, RESULT_NOT_THERE.
-absl::Status ResultNotThere(std::string_view plugin, std::string_view node);
+// NOT_FOUND, RESULT_NOT_FOUND.
+absl::Status ResultNotFound(std::string_view plugin, std::string_view node);
 // FAILED_PRECONDITION, RESULT_REPLACED.
 absl::Status ResultReplaced(int64_t asked, int64_t current);
 // NOT_FOUND, UPLOAD_NOT_FOUND.

@@ -134,13 +134,13 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
   const std::array<Certificate, 1> roots = {command_ca};
   const absl::Status trusted =
       VerifyChain(chain.front(), std::span(chain).subspan(1), roots, Usage::kClient, now);
-  if (!trusted.ok()) return errors::CommandNotObeyed(ToStd(trusted.message()));
+  if (!trusted.ok()) return errors::CommandNotAccepted(ToStd(trusted.message()));
   const auto uri = chain.front().Uri();
-  if (!uri.ok()) return errors::CommandNotObeyed(ToStd(uri.status().message()));
+  if (!uri.ok()) return errors::CommandNotAccepted(ToStd(uri.status().message()));
   auto signer = ParseIdentity(*uri, fleet);
-  if (!signer.ok()) return errors::CommandNotObeyed(ToStd(signer.status().message()));
+  if (!signer.ok()) return errors::CommandNotAccepted(ToStd(signer.status().message()));
   if (RoleOf(*signer) != Role::kOperator && RoleOf(*signer) != Role::kGateway) {
-    return errors::CommandNotObeyed(absl::StrCat(*uri, " signs no commands"));
+    return errors::CommandNotAccepted(absl::StrCat(*uri, " signs no commands"));
   }
   return signer;
 }
@@ -183,21 +183,22 @@ absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_co
     return errors::InvalidCommand("it is larger than 128 KiB, or its certificates than 16 KiB");
   }
   const auto chain = ParseChain(signed_command.certificate_chain_pem());
-  if (!chain.ok()) return errors::CommandNotObeyed(ToStd(chain.status().message()));
+  if (!chain.ok()) return errors::CommandNotAccepted(ToStd(chain.status().message()));
   ASSIGN_OR_RETURN(auto signer, ReadSigner(*chain, command_ca, fleet, now));
   const auto key = SigningPublicKey::Of(chain->front());
-  if (!key.ok()) return errors::CommandNotObeyed(ToStd(key.status().message()));
+  if (!key.ok()) return errors::CommandNotAccepted(ToStd(key.status().message()));
   if (!key->Verify(SignedText(signed_command.command()), signed_command.signature())) {
-    return errors::CommandNotObeyed("the signature does not match");
+    return errors::CommandNotAccepted("the signature does not match");
   }
   VerifiedCommand verified;
   if (!verified.command.ParseFromString(signed_command.command())) {
     return errors::InvalidCommand("it cannot be read");
   }
   RETURN_IF_ERROR(CheckCommand(verified.command));
-  if (verified.command.fleet() != fleet) return errors::CommandNotObeyed("it is for another fleet");
+  if (verified.command.fleet() != fleet)
+    return errors::CommandNotAccepted("it is for another fleet");
   if (RoleOf(signer) == Role::kGateway && verified.command.action() != kRudderAction) {
-    return errors::CommandNotObeyed("a gateway signs the action \"rudder\" alone");
+    return errors::CommandNotAccepted("a gateway signs the action \"rudder\" alone");
   }
   RETURN_IF_ERROR(CheckNow(verified.command, now));
   verified.signer = std::move(signer);
@@ -207,12 +208,12 @@ absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_co
 
 absl::Status CheckTarget(const v1::Command& command, std::string_view node,
                          const v1::JobCommand::Target& target) {
-  if (target.node() != node) return errors::CommandNotObeyed("it was sent for another node");
+  if (target.node() != node) return errors::CommandNotAccepted("it was sent for another node");
   if (command.targets().all()) return absl::OkStatus();
   const std::vector<std::string> proof(target.proof().begin(), target.proof().end());
   if (!VerifyTarget(node, target.index(), command.targets().count(), proof,
                     command.targets().nodes_sha256())) {
-    return errors::CommandNotObeyed("this node is not among those that were signed");
+    return errors::CommandNotAccepted("this node is not among those that were signed");
   }
   return absl::OkStatus();
 }

@@ -148,13 +148,13 @@ absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string&
 
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder) {
-  if (token.relay) return errors::TokenIsRelays();
+  if (token.relay) return errors::TokenIsForRelay();
   return JoinInto(token, node, {}, folder);
 }
 
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
                                          const std::string& folder) {
-  if (!token.relay) return errors::TokenIsNodes();
+  if (!token.relay) return errors::TokenIsForNode();
   return JoinInto(token, token.node, addresses, folder);
 }
 

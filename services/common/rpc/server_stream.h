@@ -2,7 +2,7 @@
 // (server_stream_core.h). A service implements a handler and starts a stream for it:
 //
 //   return StartServerStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>(
-//       runtime_, context, kMethod, options, std::make_shared<BeatHandler>(parts_));
+//       runtime_, context, kMethod, options, std::make_shared<HeartbeatHandler>(parts_));
 //
 // With `void` as request the method is a server streaming one, with `void` as response a client
 // streaming one, whose handler fills in gRPC's response before it ends the stream with OK.

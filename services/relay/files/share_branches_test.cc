@@ -9,12 +9,12 @@
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/blob/blob_test_util.h"
-#include "services/relay/testing/share_rig.h"
+#include "services/relay/testing/relay_fixture.h"
 
 namespace muster {
 namespace {
 
-using testing::ShareFleet;
+using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
 
@@ -44,7 +44,7 @@ class BranchesTest : public ::testing::Test {
     return bytes;
   }
 
-  ShareFleet fleet_;
+  RelayTestFleet fleet_;
   TestRelay root_;
   TestRelay east_;
   TestRelay west_;

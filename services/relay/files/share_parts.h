@@ -12,14 +12,14 @@
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate.h"
 #include "services/relay/files/share_store.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 
 // All of it outlives whoever has it.
 struct ShareParts {
   ShareStore& store;
-  const Tree& tree;
+  const Topology& tree;
   const Clock& clock;
   std::string fleet;
   bool is_root = true;

@@ -21,7 +21,7 @@ constexpr absl::Duration kAnswerWithin = absl::Seconds(10);
 
 }  // namespace
 
-ShareQueries::ShareQueries(ShareParts parts, const ShareDesk& desk)
+ShareQueries::ShareQueries(ShareParts parts, const LocalShareIndex& desk)
     : parts_(std::move(parts)), desk_(desk), executor_({"share-ask", 1, kMaxQueue}) {}
 
 void ShareQueries::Ask(v1::ShareQuery query, Done done) {

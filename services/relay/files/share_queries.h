@@ -13,7 +13,7 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/shares/share_transfer.h"
-#include "services/relay/files/share_desk.h"
+#include "services/relay/files/local_share_index.h"
 #include "services/relay/files/share_parts.h"
 
 namespace muster {
@@ -24,7 +24,7 @@ class ShareQueries {
   using Done = std::function<void(absl::StatusOr<v1::AnswerShareQueryRequest>)>;
 
   // `desk` outlives it.
-  ShareQueries(ShareParts parts, const ShareDesk& desk);
+  ShareQueries(ShareParts parts, const LocalShareIndex& desk);
   ~ShareQueries() { Stop(); }
 
   // At the root. `done` is called once, from any thread, without a lock held. RELAY_NOT_FOUND,
@@ -50,7 +50,7 @@ class ShareQueries {
   v1::AnswerShareQueryRequest Answer(const v1::ShareQuery& query) const;
 
   const ShareParts parts_;
-  const ShareDesk& desk_;
+  const LocalShareIndex& desk_;
   CallStopper stopper_;
   Mutex mutex_;
   std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by id

@@ -12,9 +12,9 @@
 #include "services/common/rpc/limits.h"
 #include "services/relay/files/share_call.h"
 #include "services/relay/files/share_errors.h"
-#include "services/relay/files/share_place.h"
 #include "services/relay/files/share_reader.h"
 #include "services/relay/files/share_upload_handler.h"
+#include "services/relay/files/target_route.h"
 
 namespace muster {
 namespace {
@@ -34,9 +34,9 @@ const std::string* RelayOf(const Caller& caller) {
 
 // One call to the parent, without a thread that waits; `done` is called on a thread of gRPC.
 template <typename Request, typename Response>
-void AskAbove(const std::shared_ptr<grpc::Channel>& channel,
-              LaterMethod<v1::ShareService, Request, Response> method, Request request,
-              std::function<void(absl::Status, Response)> done) {
+void CallParent(const std::shared_ptr<grpc::Channel>& channel,
+                LaterMethod<v1::ShareService, Request, Response> method, Request request,
+                std::function<void(absl::Status, Response)> done) {
   CallLater<v1::ShareService, Request, Response>(channel, method, std::move(request), kAnswerWithin,
                                                  std::move(done));
 }
@@ -83,14 +83,15 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   } else {
     RETURN_IF_ERROR(IsChild(call));
     const std::string* relay = RelayOf(call.caller());
-    const auto place = PlaceOf(parts_.tree, key.target());
-    *keep = request.only_if_elsewhere() && (place.kind == SharePlace::Kind::kUnknown ||
+    const auto place = FindTargetRoute(parts_.tree, key.target());
+    *keep = request.only_if_elsewhere() && (place.kind == TargetRoute::Kind::kUnknown ||
                                             IsBelow(parts_.tree, *relay, key.target()));
     if (*keep) return absl::OkStatus();
   }
   RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), now));
   if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
-  const bool unknown = PlaceOf(parts_.tree, key.target()).kind == SharePlace::Kind::kUnknown;
+  const bool unknown =
+      FindTargetRoute(parts_.tree, key.target()).kind == TargetRoute::Kind::kUnknown;
   return parts_.is_root && settled_() && unknown ? errors::TargetUnknown(key.target())
                                                  : absl::OkStatus();
 }
@@ -149,7 +150,7 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
   // It was passed on up: whether it is still there, they know.
   v1::GetShareRequest ask;
   *ask.mutable_key() = file.key();
-  AskAbove<v1::GetShareRequest, v1::Share>(
+  CallParent<v1::GetShareRequest, v1::Share>(
       above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
       [=, this, file = &file, done = Shared(std::move(finish))](const absl::Status& status,
                                                                 v1::Share share) {
@@ -212,7 +213,7 @@ void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
   // Without an answer from above: what was known here last.
   v1::GetShareRequest ask;
   *ask.mutable_key() = request.key();
-  AskAbove<v1::GetShareRequest, v1::Share>(
+  CallParent<v1::GetShareRequest, v1::Share>(
       above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
       [response, done = Shared(std::move(finish))](const absl::Status& status, v1::Share share) {
         if (status.ok() && share.file().sha256() == response->file().sha256()) {
@@ -289,7 +290,7 @@ void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) 
   if (above == nullptr) return finish(errors::RelayCutOff());
   v1::RemoveShareRequest ask;
   *ask.mutable_key() = request.key();
-  AskAbove<v1::RemoveShareRequest, v1::RemoveShareResponse>(
+  CallParent<v1::RemoveShareRequest, v1::RemoveShareResponse>(
       above, &v1::ShareService::Stub::async::RemoveShare, std::move(ask),
       [done = Shared(std::move(finish))](const absl::Status& answer,
                                          const v1::RemoveShareResponse&) {
@@ -365,7 +366,7 @@ grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerCon
                        }
                        const auto above = parts_.parent();
                        if (above == nullptr) return finish(errors::RelayCutOff());
-                       AskAbove<v1::AnswerShareQueryRequest, v1::AnswerShareQueryResponse>(
+                       CallParent<v1::AnswerShareQueryRequest, v1::AnswerShareQueryResponse>(
                            above, &v1::ShareService::Stub::async::AnswerShareQuery, *request,
                            [done = Shared(std::move(finish))](const absl::Status& answer,
                                                               const v1::AnswerShareQueryResponse&) {

@@ -9,9 +9,9 @@
 
 #include "muster/v1/shares.grpc.pb.h"
 #include "services/common/rpc/call.h"
-#include "services/relay/files/share_centre.h"
-#include "services/relay/files/share_desk.h"
-#include "services/relay/files/share_office.h"
+#include "services/relay/files/fleet_share_index.h"
+#include "services/relay/files/local_share_index.h"
+#include "services/relay/files/share_aggregator_client.h"
 #include "services/relay/files/share_parts.h"
 #include "services/relay/files/share_queries.h"
 
@@ -22,10 +22,10 @@ class ShareService : public v1::ShareService::CallbackService {
  public:
   // What else a relay has for shared files; all of it outlives the service.
   struct Helpers {
-    const ShareDesk& desk;
+    const LocalShareIndex& desk;
     ShareQueries& queries;
-    const ShareCentre& centre;
-    const ShareOffice& office;
+    const ShareAggregatorClient& centre;
+    const FleetShareIndex& office;
   };
 
   // `disk` reads and writes. `changed` is called whenever there may be something to pass on;

@@ -30,7 +30,7 @@ void Shares::StopWay() {
   if (queries_) queries_->Stop();
 }
 
-absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, const Tree& tree,
+absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, const Topology& tree,
                                                      const Clock& clock, RpcRuntime runtime,
                                                      Metrics& metrics) {
   ASSIGN_OR_RETURN(auto store, ShareStore::Open(std::move(options.store), clock, metrics));
@@ -47,9 +47,9 @@ absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, cons
                          std::move(options.is_revoked)};
   Shares& own = *shares;
   own.centre_.emplace(parts);
-  own.way_ = std::make_unique<ShareWay>(parts, options.times, *own.centre_,
-                                        [&own] { own.queries_->Tick(); });
-  ShareWay& way = *own.way_;
+  own.way_ = std::make_unique<ShareRouter>(parts, options.times, *own.centre_,
+                                           [&own] { own.queries_->Tick(); });
+  ShareRouter& way = *own.way_;
   const auto changed = [&way] { way.Wake(); };
   own.desk_.emplace(parts, changed);
   own.queries_.emplace(parts, *own.desk_);

@@ -11,15 +11,15 @@
 #include "absl/status/statusor.h"
 #include "services/common/base/executor.h"
 #include "services/common/rpc/call.h"
+#include "services/relay/files/share_router.h"
 #include "services/relay/files/share_service.h"
 #include "services/relay/files/share_store.h"
-#include "services/relay/files/share_way.h"
 
 namespace muster {
 
 struct SharesOptions {
   ShareStoreOptions store;
-  ShareWay::Times times;
+  ShareRouter::Times times;
   std::string fleet;
   bool is_root = true;
   // As in ShareParts.
@@ -34,7 +34,7 @@ class Shares {
  public:
   // Takes over what an earlier life left. `runtime`: its executor is not used; all else outlives
   // it.
-  static absl::StatusOr<std::unique_ptr<Shares>> Open(SharesOptions options, const Tree& tree,
+  static absl::StatusOr<std::unique_ptr<Shares>> Open(SharesOptions options, const Topology& tree,
                                                       const Clock& clock, RpcRuntime runtime,
                                                       Metrics& metrics);
   // The server has to have stopped.
@@ -55,11 +55,11 @@ class Shares {
 
   Executor disk_;
   std::unique_ptr<ShareStore> store_;
-  std::optional<ShareCentre> centre_;
-  std::unique_ptr<ShareWay> way_;
-  std::optional<ShareDesk> desk_;
+  std::optional<ShareAggregatorClient> centre_;
+  std::unique_ptr<ShareRouter> way_;
+  std::optional<LocalShareIndex> desk_;
   std::optional<ShareQueries> queries_;
-  std::optional<ShareOffice> office_;
+  std::optional<FleetShareIndex> office_;
   std::optional<ShareService> service_;
 };
 

@@ -13,13 +13,13 @@
 #include "services/common/base/string_source.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/files/share_way.h"
-#include "services/relay/testing/share_rig.h"
+#include "services/relay/files/share_router.h"
+#include "services/relay/testing/relay_fixture.h"
 
 namespace muster {
 namespace {
 
-using testing::ShareFleet;
+using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
 
@@ -41,7 +41,7 @@ class OneRelayTest : public ::testing::Test {
     return sent.ok() ? "" : ReasonOf(sent.status());
   }
 
-  ShareFleet fleet_;
+  RelayTestFleet fleet_;
   TestRelay relay_;
   TestNode n1_;
   TestNode n2_;

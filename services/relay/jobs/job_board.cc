@@ -14,9 +14,13 @@
 
 namespace muster {
 
-JobBoard::JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier,
+JobBoard::JobBoard(Options options, FileOps& files, Topology& tree, CommandDispatcher& dispatcher,
                    const Clock& clock)
-    : options_(std::move(options)), files_(files), tree_(tree), courier_(courier), clock_(clock) {}
+    : options_(std::move(options)),
+      files_(files),
+      tree_(tree),
+      dispatcher_(dispatcher),
+      clock_(clock) {}
 
 JobBoard::~JobBoard() {
   writer_.request_stop();
@@ -25,9 +29,10 @@ JobBoard::~JobBoard() {
 }
 
 absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOps& files,
-                                                         Tree& tree, Courier& courier,
+                                                         Topology& tree,
+                                                         CommandDispatcher& dispatcher,
                                                          const Clock& clock) {
-  std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, courier, clock));
+  std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, dispatcher, clock));
   RETURN_IF_ERROR(board->Load());
   board->writer_ = std::jthread([b = board.get()](const std::stop_token& stop) { b->Write(stop); });
   return board;
@@ -64,7 +69,7 @@ absl::Status JobBoard::LoadJob(const std::string& id) {
   Insert(id, std::move(entry));
   if (ended) return absl::OkStatus();
   Give(kept);
-  if (kept.state->cancelled()) courier_.Cancel(CancelOf(id));
+  if (kept.state->cancelled()) dispatcher_.Cancel(CancelOf(id));
   return absl::OkStatus();
 }
 
@@ -142,7 +147,7 @@ void JobBoard::Give(Entry& entry) {
   if (nodes.empty()) return;
   const absl::Duration left = entry.state->plan().begin_until - clock_.Now();
   if (left <= absl::ZeroDuration()) return;
-  courier_.Take(entry.request.For(nodes, left));
+  dispatcher_.Take(entry.request.For(nodes, left));
 }
 
 v1::Job JobBoard::Describe(const Entry& entry) const {
@@ -194,7 +199,7 @@ absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
   if (entry->state == nullptr) return Describe(*entry);
   Made(job, entry->state->Cancel(
                 clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
-  courier_.Cancel(CancelOf(job));
+  dispatcher_.Cancel(CancelOf(job));
   work_.NotifyOne();
   return Describe(*entry);
 }

@@ -26,12 +26,12 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
 #include "services/common/journal/journal.h"
-#include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
 #include "services/relay/jobs/record_sink.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 
@@ -54,8 +54,10 @@ class JobBoard : public RecordSink {
   };
 
   // Reads what is there and goes on with it.
-  static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, FileOps& files, Tree& tree,
-                                                        Courier& courier, const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, FileOps& files,
+                                                        Topology& tree,
+                                                        CommandDispatcher& dispatcher,
+                                                        const Clock& clock);
   ~JobBoard() override;
 
   // `submitter`: the URI of who signed it. JOB_EXISTS, TOO_MANY_JOBS, DISK_FULL.
@@ -103,7 +105,8 @@ class JobBoard : public RecordSink {
   // Records of one job that the writer is to store.
   using ToStore = std::map<std::string, std::vector<v1::JobRecord>>;
 
-  JobBoard(Options options, FileOps& files, Tree& tree, Courier& courier, const Clock& clock);
+  JobBoard(Options options, FileOps& files, Topology& tree, CommandDispatcher& dispatcher,
+           const Clock& clock);
 
   absl::Status Load();
   absl::Status LoadJob(const std::string& id);
@@ -134,8 +137,8 @@ class JobBoard : public RecordSink {
 
   const Options options_;
   FileOps& files_;
-  Tree& tree_;
-  Courier& courier_;
+  Topology& tree_;
+  CommandDispatcher& dispatcher_;
   const Clock& clock_;
   // The writer's alone: by job and node.
   std::map<std::pair<std::string, std::string>, Owed> owed_;

@@ -29,7 +29,7 @@ class Centre {
       EXPECT_TRUE(tree_.Attach(AttachedEntry(node, "root", clock_.Now()), link_).ok());
     }
     auto board = JobBoard::Open({.folder = "/jobs", .max_output = max_output}, disk, tree_,
-                                courier_, clock_);
+                                dispatcher_, clock_);
     EXPECT_TRUE(board.ok()) << board.status();
     board_ = *std::move(board);
   }
@@ -94,8 +94,8 @@ class Centre {
 
  private:
   FakeClock clock_;
-  Tree tree_{{.name = "root"}, clock_};
-  Courier courier_{tree_, clock_};
+  Topology tree_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{tree_, clock_};
   std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
   int64_t acknowledged_ = 0;
   std::unique_ptr<JobBoard> board_;

@@ -199,7 +199,7 @@ void JobBoard::Acknowledge(const std::deque<Batch>& batches) {
     owed_.clear();
   }
   if (owed_.empty()) owed_since_ = time;
-  if (now.reached_size() > 0) courier_.Acknowledge(now);
+  if (now.reached_size() > 0) dispatcher_.Acknowledge(now);
 }
 
 void JobBoard::Owe(const v1::JobRecord& record, v1::RecordsAck* now) {

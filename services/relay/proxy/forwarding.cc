@@ -4,8 +4,8 @@
 
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
-#include "services/relay/proxy/heartbeats/beat_up.h"
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
+#include "services/relay/proxy/heartbeats/upstream_heartbeats.h"
 #include "services/relay/proxy/join_forward.h"
 #include "services/relay/proxy/result_forward.h"
 #include "services/relay/proxy/run_forward.h"
@@ -51,7 +51,7 @@ class Assembly : public Forwarding {
   }
 
   absl::Status Begin(const ForwardingConfig& config) {
-    beats_up_ = std::make_unique<BeatUp>(hub_, parts_.way);
+    beats_up_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.way);
     if (config.spool) {
       SpoolOptions options;
       options.folder = parts_.spool_folder;
@@ -87,14 +87,14 @@ class Assembly : public Forwarding {
   std::unique_ptr<Spool> spool_;
   Admission calls_;
   Admission uploads_;
-  AheadBudget ahead_;
+  ReadAheadBudget ahead_;
   const ForwardParts forward_;
   RunForward runs_;
   StatusForward status_;
   JoinForward join_;
-  BeatHub hub_;
+  HeartbeatHub hub_;
   HeartbeatForward heartbeats_;
-  std::unique_ptr<BeatUp> beats_up_;
+  std::unique_ptr<UpstreamHeartbeats> beats_up_;
   std::unique_ptr<ResultForward> results_;
   std::unique_ptr<SpoolDrain> drain_;
 };

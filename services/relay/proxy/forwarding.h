@@ -12,8 +12,8 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/metrics.h"
 #include "services/common/rpc/call.h"
-#include "services/relay/proxy/way_up.h"
 #include "services/relay/spool/spool.h"
+#include "services/relay/upstream/upstream.h"
 
 namespace grpc {
 class Service;
@@ -35,7 +35,7 @@ void BindForwarding(ForwardingConfig* config, Config* file);
 class Forwarding {
  public:
   struct Parts {
-    WayUp& way;
+    Upstream& way;
     RpcRuntime runtime;
     const Clock& clock;
     Metrics& metrics;

@@ -33,7 +33,7 @@ bool TokenBucket::Take() {
   return true;
 }
 
-JoinForward::JoinForward(WayUp& way, const RpcRuntime& runtime, const Clock& clock,
+JoinForward::JoinForward(Upstream& way, const RpcRuntime& runtime, const Clock& clock,
                          Metrics& metrics)
     : way_(way),
       runtime_(runtime),
@@ -44,11 +44,11 @@ JoinForward::JoinForward(WayUp& way, const RpcRuntime& runtime, const Clock& clo
       refused_(metrics.AddCounter("muster_relay_joins_refused_total",
                                   "Those that were not: too many at once, or too large.")) {}
 
-absl::StatusOr<std::shared_ptr<UpwardCall>> JoinForward::Admit(grpc::CallbackServerContext* context,
-                                                               int64_t bytes) {
+absl::StatusOr<std::shared_ptr<UpstreamCall>> JoinForward::Admit(
+    grpc::CallbackServerContext* context, int64_t bytes) {
   if (bytes > kBytesOfOne || !rate_.Take()) return errors::Overloaded();
   ASSIGN_OR_RETURN(auto ticket, calls_.Enter("", bytes));
-  auto up = std::make_shared<UpwardCall>();
+  auto up = std::make_shared<UpstreamCall>();
   up->channel = way_.Joining();
   if (up->channel == nullptr) return errors::RelayCutOff();
   up->ticket = std::move(ticket);
@@ -78,10 +78,10 @@ grpc::ServerUnaryReactor* JoinForward::Forward(grpc::CallbackServerContext* cont
     return reactor;
   }
   forwarded_.Add();
-  CallUpward(*std::move(up), method, request, response,
-             [reactor, call](const absl::Status& status) {
-               reactor->Finish(call != nullptr ? call->Final(status) : ToGrpc(status));
-             });
+  CallUpstream(*std::move(up), method, request, response,
+               [reactor, call](const absl::Status& status) {
+                 reactor->Finish(call != nullptr ? call->Final(status) : ToGrpc(status));
+               });
   return reactor;
 }
 

@@ -9,7 +9,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/proxy/upward_call.h"
+#include "services/relay/proxy/upstream_call.h"
 
 namespace muster {
 
@@ -34,7 +34,7 @@ class TokenBucket {
 // call. Thread-safe.
 class JoinForward : public v1::JoinService::CallbackService {
  public:
-  JoinForward(WayUp& way, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
+  JoinForward(Upstream& way, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -47,10 +47,10 @@ class JoinForward : public v1::JoinService::CallbackService {
   template <typename Request>
   grpc::ServerUnaryReactor* Forward(grpc::CallbackServerContext* context, std::string_view method,
                                     const Request* request, v1::NodeCertificate* response);
-  absl::StatusOr<std::shared_ptr<UpwardCall>> Admit(grpc::CallbackServerContext* context,
-                                                    int64_t bytes);
+  absl::StatusOr<std::shared_ptr<UpstreamCall>> Admit(grpc::CallbackServerContext* context,
+                                                      int64_t bytes);
 
-  WayUp& way_;
+  Upstream& way_;
   const RpcRuntime runtime_;
   TokenBucket rate_;
   Admission calls_;

@@ -10,7 +10,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
-#include "services/relay/proxy/upload_below.h"
+#include "services/relay/proxy/downstream_stream.h"
 #include "services/relay/proxy/upload_into_spool.h"
 
 namespace muster {
@@ -72,21 +72,22 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
       return finish_(allowed);
     }
     if (auto named = CheckNames(*request_); !named.ok()) return finish_(named);
-    WayUp& way = service_.parts_.way;
+    Upstream& way = service_.parts_.way;
     spool_ = RoleOf(call_->caller().identity) == Role::kNode ? service_.spool_ : nullptr;
     if (spool_ != nullptr && (!way.connected() || spool_->Holds(description))) return IntoSpool();
-    auto up = BeginUpward(way, &WayUp::Results, service_.parts_.calls, *call_, context,
-                          static_cast<int64_t>(request_->ByteSizeLong()));
+    auto up = BeginUpstreamCall(way, &Upstream::Results, service_.parts_.calls, *call_, context,
+                                static_cast<int64_t>(request_->ByteSizeLong()));
     if (!up.ok()) return Answered(up.status());
-    CallUpward(*std::move(up), kOpenUpload, request_, response_,
-               [self = shared_from_this()](const absl::Status& status) { self->Answered(status); });
+    CallUpstream(
+        *std::move(up), kOpenUpload, request_, response_,
+        [self = shared_from_this()](const absl::Status& status) { self->Answered(status); });
   }
 
  private:
   void Answered(const absl::Status& status) {
     if (spool_ == nullptr) return finish_(status);
     if (IsAway(status)) return IntoSpool();
-    if (status.ok()) spool_->DropOpen(request_->description());
+    if (status.ok()) spool_->DiscardUpload(request_->description());
     finish_(status);
   }
 
@@ -121,10 +122,11 @@ grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext*
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Upload(
     grpc::CallbackServerContext* context) {
-  return UploadBelow::Start(
+  return DownstreamStream::Start(
       parts_.runtime, context, kUpload, kMaxMessage,
-      [this](Call& call, const grpc::ByteBuffer& message, const std::shared_ptr<UploadBelow>& below)
-          -> absl::StatusOr<std::shared_ptr<UploadSink>> {
+      [this](Call& call, const grpc::ByteBuffer& message,
+             const std::shared_ptr<DownstreamStream>& below)
+          -> absl::StatusOr<std::shared_ptr<MessageSink>> {
         v1::UploadRequest first;
         if (message.Length() > kMaxStart || !Parse(message, &first) || !first.has_start()) {
           return errors::InvalidChunk("the first message is no start");
@@ -135,9 +137,9 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
         if (spool_ != nullptr && spool_->Has(start.upload_id())) {
           return UploadIntoSpool::Start(below, *spool_, start, PeerOf(call.caller()), own.node);
         }
-        ASSIGN_OR_RETURN(
-            auto up, BeginUpward(parts_.way, &WayUp::Results, uploads_, call, below->context(), 0));
-        return UploadUpward::Start(below, std::move(up), kUpload, ahead_);
+        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.way, &Upstream::Results, uploads_, call,
+                                                    below->context(), 0));
+        return UpstreamStream::Start(below, std::move(up), kUpload, ahead_);
       });
 }
 
@@ -151,14 +153,14 @@ grpc::ServerUnaryReactor* ResultForward::SubmitResult(grpc::CallbackServerContex
                         finish(errors::TooLargeForSubmit(size, kSubmitMax));
                       });
   }
-  return ForwardUnary(parts_, &WayUp::Results, context, kMethod,
+  return ForwardUnary(parts_, &Upstream::Results, context, kMethod,
                       PairOf(request->description().key()), request, response);
 }
 
 grpc::ServerUnaryReactor* ResultForward::GetResult(grpc::CallbackServerContext* context,
                                                    const v1::GetResultRequest* request,
                                                    v1::Result* response) {
-  return ForwardUnary(parts_, &WayUp::Results, context, "/muster.v1.ResultService/GetResult",
+  return ForwardUnary(parts_, &Upstream::Results, context, "/muster.v1.ResultService/GetResult",
                       PairOf(request->key()), request, response);
 }
 

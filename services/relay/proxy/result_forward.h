@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "muster/v1/results.grpc.pb.h"
-#include "services/relay/proxy/upload_upward.h"
-#include "services/relay/proxy/upward_call.h"
+#include "services/relay/proxy/upstream_call.h"
+#include "services/relay/proxy/upstream_stream.h"
 #include "services/relay/spool/spool.h"
 
 namespace muster {
@@ -24,7 +24,7 @@ using ResultServiceBase = v1::ResultService::WithCallbackMethod_OpenUpload<
 class ResultForward : public ResultServiceBase {
  public:
   // `uploads` admits streams; `spool` may be null: then there is none.
-  ResultForward(const ForwardParts& parts, Admission& uploads, AheadBudget& ahead, Spool* spool)
+  ResultForward(const ForwardParts& parts, Admission& uploads, ReadAheadBudget& ahead, Spool* spool)
       : parts_(parts), uploads_(uploads), ahead_(ahead), spool_(spool) {}
 
   grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
@@ -51,7 +51,7 @@ class ResultForward : public ResultServiceBase {
 
   const ForwardParts parts_;
   Admission& uploads_;
-  AheadBudget& ahead_;
+  ReadAheadBudget& ahead_;
   Spool* const spool_;
 };
 

@@ -17,14 +17,14 @@
 #include "services/common/base/error.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/testing/relay_rig.h"
+#include "services/relay/testing/proxy_fixture.h"
 
 namespace muster {
 namespace {
 
 using client::Code;
 using ::testing::HasSubstr;
-using testing::RelayRig;
+using testing::ProxyFixture;
 using testing::SmallResult;
 using testing::TestFleet;
 using testing::TestIdentity;
@@ -107,7 +107,7 @@ class ResultForwardTest : public ::testing::Test {
   TestFleet fleet_;
   std::string run_;
   const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
-  RelayRig relay_{fleet_};
+  ProxyFixture relay_{fleet_};
 };
 
 TEST_F(ResultForwardTest, SmallAndLargeResultsArePassedOnAsTheNodesOwn) {

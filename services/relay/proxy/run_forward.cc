@@ -50,7 +50,7 @@ class WatchForward : public grpc::ServerWriteReactor<v1::Run>,
     if (auto allowed = call_.Authorize(Resource::Run(request_.run())); !allowed.ok()) {
       return End(allowed);
     }
-    auto up = BeginUpward(parts.way, &WayUp::Results, parts.calls, call_, context, 0);
+    auto up = BeginUpstreamCall(parts.way, &Upstream::Results, parts.calls, call_, context, 0);
     if (!up.ok()) return End(up.status());
     up_ = *std::move(up);
     above_self_ = shared_from_this();
@@ -68,7 +68,7 @@ class WatchForward : public grpc::ServerWriteReactor<v1::Run>,
   }
 
   void AboveDone(const grpc::Status& status) {
-    End(FromAbove(status));
+    End(FromUpstream(status));
     above_self_.reset();
   }
 
@@ -76,7 +76,7 @@ class WatchForward : public grpc::ServerWriteReactor<v1::Run>,
 
   Call call_;
   const v1::WatchRunRequest request_;
-  std::shared_ptr<UpwardCall> up_;
+  std::shared_ptr<UpstreamCall> up_;
   Above above_;
   v1::Run run_;
   std::shared_ptr<WatchForward> self_;  // until gRPC is done with either side
@@ -87,7 +87,7 @@ class WatchForward : public grpc::ServerWriteReactor<v1::Run>,
 
 grpc::ServerUnaryReactor* RunForward::GetRun(grpc::CallbackServerContext* context,
                                              const v1::GetRunRequest* request, v1::Run* response) {
-  return ForwardUnary(parts_, &WayUp::Results, context, "/muster.v1.RunService/GetRun",
+  return ForwardUnary(parts_, &Upstream::Results, context, "/muster.v1.RunService/GetRun",
                       Resource::Run(request->run()), request, response);
 }
 

@@ -3,7 +3,7 @@
 #define MUSTER_SERVICES_RELAY_PROXY_RUN_FORWARD_H_
 
 #include "muster/v1/runs.grpc.pb.h"
-#include "services/relay/proxy/upward_call.h"
+#include "services/relay/proxy/upstream_call.h"
 
 namespace muster {
 

@@ -96,7 +96,7 @@ absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadRes
 
 }  // namespace
 
-SpoolDrain::SpoolDrain(Spool& spool, WayUp& way) : spool_(spool), way_(way) {
+SpoolDrain::SpoolDrain(Spool& spool, Upstream& way) : spool_(spool), way_(way) {
   watch_ = way.OnChange([this] { Wake(); });
   spool.set_on_complete([this] { Wake(); });
   for (int i = 0; i < kThreads; ++i) {

@@ -3,7 +3,7 @@
 #define MUSTER_SERVICES_RELAY_PROXY_STATUS_FORWARD_H_
 
 #include "muster/v1/status.grpc.pb.h"
-#include "services/relay/proxy/upward_call.h"
+#include "services/relay/proxy/upstream_call.h"
 
 namespace muster {
 
@@ -16,7 +16,8 @@ class StatusForward : public v1::StatusService::CallbackService {
                                            const v1::ReportProgressRequest* request,
                                            v1::ReportProgressResponse* response) override {
     const v1::ResultKey& key = request->key();
-    return ForwardUnary(parts_, &WayUp::Status, context, "/muster.v1.StatusService/ReportProgress",
+    return ForwardUnary(parts_, &Upstream::Status, context,
+                        "/muster.v1.StatusService/ReportProgress",
                         Resource::Pair(key.run(), key.plugin(), key.node()), request, response);
   }
 

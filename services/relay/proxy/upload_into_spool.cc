@@ -8,8 +8,8 @@
 
 namespace muster {
 
-absl::StatusOr<std::shared_ptr<UploadSink>> UploadIntoSpool::Start(
-    std::shared_ptr<UploadBelow> below, Spool& spool, const v1::UploadRequest::Start& start,
+absl::StatusOr<std::shared_ptr<MessageSink>> UploadIntoSpool::Start(
+    std::shared_ptr<DownstreamStream> below, Spool& spool, const v1::UploadRequest::Start& start,
     UploadPeer peer, const std::string& node) {
   auto session = spool.Find(start.upload_id(), node);
   if (!session.ok()) {
@@ -17,7 +17,7 @@ absl::StatusOr<std::shared_ptr<UploadSink>> UploadIntoSpool::Start(
     if (!spool.IsComplete(start.upload_id(), node)) return session.status();
     session = std::shared_ptr<UploadSession>();
   }
-  return std::shared_ptr<UploadSink>(
+  return std::shared_ptr<MessageSink>(
       new UploadIntoSpool(std::move(below), spool, start, std::move(peer), *std::move(session)));
 }
 

@@ -10,20 +10,20 @@
 
 #include "services/common/base/mutex.h"
 #include "services/common/upload/upload_session.h"
-#include "services/relay/proxy/upload_below.h"
+#include "services/relay/proxy/downstream_stream.h"
 #include "services/relay/spool/spool.h"
 
 namespace muster {
 
 // One chunk at a time: the next one is read when the one before is stored.
-class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<UploadIntoSpool> {
+class UploadIntoSpool : public MessageSink, public std::enable_shared_from_this<UploadIntoSpool> {
  public:
   // `peer`: whose stream it is. `node`: whose upload it has to be. UPLOAD_NOT_FOUND.
-  static absl::StatusOr<std::shared_ptr<UploadSink>> Start(std::shared_ptr<UploadBelow> below,
-                                                           Spool& spool,
-                                                           const v1::UploadRequest::Start& start,
-                                                           UploadPeer peer,
-                                                           const std::string& node);
+  static absl::StatusOr<std::shared_ptr<MessageSink>> Start(std::shared_ptr<DownstreamStream> below,
+                                                            Spool& spool,
+                                                            const v1::UploadRequest::Start& start,
+                                                            UploadPeer peer,
+                                                            const std::string& node);
 
   void Take(grpc::ByteBuffer message) override;
   void HalfClosed() override;
@@ -31,7 +31,7 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
   void Over() override;
 
  private:
-  UploadIntoSpool(std::shared_ptr<UploadBelow> below, Spool& spool,
+  UploadIntoSpool(std::shared_ptr<DownstreamStream> below, Spool& spool,
                   const v1::UploadRequest::Start& start, UploadPeer peer,
                   std::shared_ptr<UploadSession> session)
       : below_(std::move(below)),
@@ -48,7 +48,7 @@ class UploadIntoSpool : public UploadSink, public std::enable_shared_from_this<U
   v1::UploadResponse TakeAck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Spooled();
 
-  const std::shared_ptr<UploadBelow> below_;
+  const std::shared_ptr<DownstreamStream> below_;
   Spool& spool_;
   const std::string id_;
   const int64_t epoch_;

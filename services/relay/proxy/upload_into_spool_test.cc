@@ -13,7 +13,7 @@
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/forwarding.h"
-#include "services/relay/testing/relay_rig.h"
+#include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
 
@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::OpenTestUpload;
-using testing::RelayRig;
+using testing::ProxyFixture;
 using testing::SignTestResult;
 using testing::TestFleet;
 using testing::TestIdentity;
@@ -56,7 +56,7 @@ class UploadIntoSpoolTest : public ::testing::Test {
 
   TestFleet fleet_;
   const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
-  RelayRig relay_{fleet_};
+  ProxyFixture relay_{fleet_};
   const std::string body_ = Pattern(200'000);
 };
 

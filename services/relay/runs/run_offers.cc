@@ -15,7 +15,7 @@ bool TakesResults(v1::RunState state) {
 
 }  // namespace
 
-void SendOffer(Tree& tree, const v1::CollectionOffer& offer) {
+void SendOffer(Topology& tree, const v1::CollectionOffer& offer) {
   std::map<std::shared_ptr<ChildLink>, v1::AttachResponse> by_child;
   for (const std::string& node : offer.nodes()) {
     auto link = tree.Route(node);

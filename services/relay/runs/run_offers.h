@@ -11,19 +11,19 @@
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/changes.pb.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 
 // Sends a collection down to `nodes`, each by the child that it is reached by; nodes that are away
 // are left out. Does not wait.
-void SendOffer(Tree& tree, const v1::CollectionOffer& offer);
+void SendOffer(Topology& tree, const v1::CollectionOffer& offer);
 
 // At the relay at the centre. A node is asked for a result as long as none is there, not even an
 // error, and whenever it attaches. Thread-safe.
 class RunOffers {
  public:
-  explicit RunOffers(Tree& tree) : tree_(tree) {}
+  explicit RunOffers(Topology& tree) : tree_(tree) {}
 
   // An event of the feed, in order.
   void Take(const v1::FollowChangesResponse& event);
@@ -53,7 +53,7 @@ class RunOffers {
   v1::CollectionOffer Offer(const std::string& run, const std::string& plugin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Tree& tree_;
+  Topology& tree_;
   mutable Mutex mutex_;
   std::map<std::string, Active> runs_ ABSL_GUARDED_BY(mutex_);
   bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;

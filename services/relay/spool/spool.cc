@@ -235,7 +235,7 @@ bool Spool::Holds(const v1::ResultDescription& description) const {
   return it != by_attempt_.end() && entries_.at(it->second)->complete;
 }
 
-void Spool::DropOpen(const v1::ResultDescription& description) {
+void Spool::DiscardUpload(const v1::ResultDescription& description) {
   std::shared_ptr<Entry> entry;
   {
     MutexLock lock(mutex_);

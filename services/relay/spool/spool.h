@@ -90,7 +90,7 @@ class Spool : public ResultSink {
   // Whether the result of this key and attempt is here, complete.
   bool Holds(const v1::ResultDescription& description) const;
   // Forgets an upload that is not complete: its node delivers to somebody else.
-  void DropOpen(const v1::ResultDescription& description);
+  void DiscardUpload(const v1::ResultDescription& description);
 
   // Ends uploads that stand still, forgets those nobody goes on with. Every few seconds.
   void Sweep();

@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/relay/testing/spool_rig.h"
+#include "services/relay/testing/spool_fixture.h"
 
 namespace muster {
 namespace {
 
-using testing::SpoolRig;
+using testing::SpoolFixture;
 
 const std::string& Small() {
   static const std::string text = Pattern(900);
@@ -28,7 +28,7 @@ struct Told {
 };
 
 // Two results in, the first one out; stops at the first failure.
-void Work(SpoolRig& rig, Told& told) {
+void Work(SpoolFixture& rig, Told& told) {
   if (!rig.Open().ok()) return;
   if (!rig.Deliver("n1", "facts", Small()).ok()) return;
   told.spooled.insert("n1/facts");
@@ -40,7 +40,7 @@ void Work(SpoolRig& rig, Told& told) {
   rig.spool().Finish(*rig.taken, "committed");
 }
 
-void CheckAndGoOn(SpoolRig& rig, const Told& told) {
+void CheckAndGoOn(SpoolFixture& rig, const Told& told) {
   ASSERT_TRUE(rig.Open().ok());
   std::set<std::string> found;
   for (std::string next = rig.Next(); !next.empty(); next = rig.Next()) {
@@ -62,7 +62,7 @@ void CheckAndGoOn(SpoolRig& rig, const Told& told) {
 }
 
 TEST(SpoolCrashTest, NothingThatWasTakenIsLost) {
-  SpoolRig whole;
+  SpoolFixture whole;
   Told all;
   Work(whole, all);
   ASSERT_EQ(all.gone.size(), 1u);
@@ -71,7 +71,7 @@ TEST(SpoolCrashTest, NothingThatWasTakenIsLost) {
   for (int n = 1; n <= changes; ++n) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
       SCOPED_TRACE(absl::StrCat("power off at change ", n, " of ", changes, ", seed ", seed));
-      SpoolRig rig;
+      SpoolFixture rig;
       rig.disk.PowerOffAt(n);
       Told told;
       Work(rig, told);

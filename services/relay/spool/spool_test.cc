@@ -7,19 +7,19 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/relay/testing/spool_rig.h"
+#include "services/relay/testing/spool_fixture.h"
 
 namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::SpoolRig;
+using testing::SpoolFixture;
 
 class SpoolTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(rig_.Open().ok()); }
 
-  SpoolRig rig_;
+  SpoolFixture rig_;
   const std::string small_ = Pattern(1000);
   const std::string large_ = Pattern(200'000);
 };
@@ -68,12 +68,12 @@ TEST_F(SpoolTest, ANodesResultsComeInOrderAndOneAtATimeAndNodesTakeTurns) {
 }
 
 TEST_F(SpoolTest, AnUploadGoesOnWhereItStoodAlsoAfterARestart) {
-  auto opened = rig_.OpenUpload(SpoolRig::Request("n1", "logs", large_));
+  auto opened = rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
   ASSERT_TRUE(opened.ok()) << opened.status();
   ASSERT_TRUE(rig_.Send(*opened, "n1", large_, 100'000).ok());
   ASSERT_TRUE(rig_.Open().ok());
   EXPECT_EQ(rig_.Next(), "");
-  opened = rig_.OpenUpload(SpoolRig::Request("n1", "logs", large_));
+  opened = rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ(opened->offset(), 100'000);
   ASSERT_TRUE(rig_.Send(*opened, "n1", large_, large_.size()).ok());
@@ -86,35 +86,35 @@ TEST_F(SpoolTest, AnUploadGoesOnWhereItStoodAlsoAfterARestart) {
 
 TEST_F(SpoolTest, TheSameAgainIsThereAlreadyAndAnotherContentIsNotTaken) {
   ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  EXPECT_TRUE(rig_.spool().Holds(SpoolRig::Request("n1", "facts", small_).description()));
-  EXPECT_FALSE(rig_.spool().Holds(SpoolRig::Request("n1", "facts", small_, 2).description()));
-  const auto again = rig_.OpenUpload(SpoolRig::Request("n1", "facts", small_));
+  EXPECT_TRUE(rig_.spool().Holds(SpoolFixture::Request("n1", "facts", small_).description()));
+  EXPECT_FALSE(rig_.spool().Holds(SpoolFixture::Request("n1", "facts", small_, 2).description()));
+  const auto again = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->offset(), 1000);
   EXPECT_TRUE(rig_.spool().Told(again->upload_id()));
-  EXPECT_EQ(ReasonOf(rig_.OpenUpload(SpoolRig::Request("n1", "facts", "other")).status()),
+  EXPECT_EQ(ReasonOf(rig_.OpenUpload(SpoolFixture::Request("n1", "facts", "other")).status()),
             "TAKEN_OVER");
   EXPECT_TRUE(rig_.Deliver("n1", "facts", "other", 2).ok());
   EXPECT_EQ(rig_.spool().waiting(), 2);
 }
 
 TEST_F(SpoolTest, OnlyWhatTheNodeSignedIsTaken) {
-  const auto opened = rig_.OpenUpload(SpoolRig::Request("n1", "facts", small_));
+  const auto opened = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   ASSERT_TRUE(opened.ok());
   ASSERT_TRUE(rig_.Send(*opened, "n1", small_, 1000).ok());
   EXPECT_EQ(ReasonOf(rig_.Complete(*opened, "n1", "facts", small_, 1, "")), "SIGNATURE_REQUIRED");
-  const auto again = rig_.OpenUpload(SpoolRig::Request("n1", "facts", small_));
+  const auto again = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   EXPECT_EQ(ReasonOf(rig_.Complete(*again, "n1", "facts", small_, 1, "n2")), "INVALID_SIGNATURE");
   EXPECT_EQ(rig_.spool().Find(opened->upload_id(), "n2").status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(rig_.spool().waiting(), 0);
-  const auto good = rig_.OpenUpload(SpoolRig::Request("n1", "facts", small_));
+  const auto good = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   EXPECT_TRUE(rig_.Complete(*good, "n1", "facts", small_).ok());
   EXPECT_EQ(rig_.spool().waiting(), 1);
 }
 
 TEST_F(SpoolTest, UploadGoesOnAfterABadSignature) {
-  auto request = SpoolRig::Request("n1", "logs", "");
+  auto request = SpoolFixture::Request("n1", "logs", "");
   request.clear_size();
   const auto opened = rig_.OpenUpload(request);
   ASSERT_TRUE(opened.ok()) << opened.status();
@@ -144,7 +144,7 @@ TEST_F(SpoolTest, AFullSpoolSaysSoAndANodeCannotFillItForOthers) {
   EXPECT_TRUE(rig_.Deliver("n3", "a", "x").ok());
   EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_refused_total 3\n"));
   // An upload that does not say how long it will be is stopped where the room ends.
-  auto request = SpoolRig::Request("n4", "logs", "");
+  auto request = SpoolFixture::Request("n4", "logs", "");
   request.clear_size();
   const auto opened = rig_.OpenUpload(request);
   ASSERT_TRUE(opened.ok());
@@ -169,17 +169,17 @@ TEST_F(SpoolTest, WhatIsTooOldComesOutAsAnErrorWithItsReason) {
 }
 
 TEST_F(SpoolTest, AnUploadThatNobodyGoesOnWithIsForgotten) {
-  ASSERT_TRUE(rig_.OpenUpload(SpoolRig::Request("n1", "logs", large_)).ok());
+  ASSERT_TRUE(rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_)).ok());
   rig_.clock.Advance(absl::Minutes(59));
   rig_.spool().Sweep();
   EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
   rig_.clock.Advance(absl::Minutes(2));
   rig_.spool().Sweep();
   EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
-  const auto opened = rig_.OpenUpload(SpoolRig::Request("n1", "logs", large_));
+  const auto opened = rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(opened->offset(), 0);
-  rig_.spool().DropOpen(SpoolRig::Request("n1", "logs", large_).description());
+  rig_.spool().DiscardUpload(SpoolFixture::Request("n1", "logs", large_).description());
   EXPECT_FALSE(rig_.spool().Has(opened->upload_id()));
 }
 
@@ -205,7 +205,7 @@ TEST_F(SpoolTest, ResultThatCannotBeReadNowIsDeliveredLater) {
 TEST_F(SpoolTest, EntryThatCannotBeReadAtTheStartStays) {
   ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
   ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
-  const auto opened = rig_.OpenUpload(SpoolRig::Request("n3", "logs", large_));
+  const auto opened = rig_.OpenUpload(SpoolFixture::Request("n3", "logs", large_));
   ASSERT_TRUE(rig_.Send(*opened, "n3", large_, 100'000).ok());
   for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
     for (int n = 1; n <= 5; ++n) {
@@ -216,7 +216,7 @@ TEST_F(SpoolTest, EntryThatCannotBeReadAtTheStartStays) {
   }
   ASSERT_TRUE(rig_.Open().ok());
   EXPECT_EQ(rig_.spool().waiting(), 2);
-  EXPECT_EQ(rig_.OpenUpload(SpoolRig::Request("n3", "logs", large_))->offset(), 100'000);
+  EXPECT_EQ(rig_.OpenUpload(SpoolFixture::Request("n3", "logs", large_))->offset(), 100'000);
 }
 
 TEST_F(SpoolTest, ResultWhoseBytesAreGoneIsReportedLost) {

@@ -9,7 +9,7 @@
 
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/topology/tree.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 
@@ -42,14 +42,14 @@ class RecordedLink : public ChildLink {
 };
 
 // An entry as a stream makes it: attached to `relay` with a statement that lasts an hour.
-inline TreeEntry AttachedEntry(const std::string& name, const std::string& relay, absl::Time now,
-                               bool is_relay = false) {
+inline TopologyEntry AttachedEntry(const std::string& name, const std::string& relay,
+                                   absl::Time now, bool is_relay = false) {
   auto statement = std::make_shared<v1::AttachStatement>();
   statement->set_child("spiffe://fleet.test/" + std::string(is_relay ? "service/relay/" : "node/") +
                        name);
   statement->set_relay("spiffe://fleet.test/service/relay/" + relay);
   statement->mutable_expire_time()->set_seconds(absl::ToUnixSeconds(now + absl::Hours(1)));
-  TreeEntry entry;
+  TopologyEntry entry;
   entry.name = name;
   entry.uri = statement->child();
   entry.is_relay = is_relay;

@@ -16,7 +16,7 @@ constexpr int kMaxPage = 1'000;
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachService::Attach(
     grpc::CallbackServerContext* context) {
-  return AttachReactor::Start(runtime_, context, parts_);
+  return AttachHandler::Start(runtime_, context, parts_);
 }
 
 grpc::ServerUnaryReactor* AttachService::ListAttached(grpc::CallbackServerContext* context,
@@ -40,14 +40,14 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
   const auto entries =
       parts_.tree.List(request.page_token(), limit + 1, request.relay(), request.attached_only());
   for (size_t i = 0; i < std::min(limit, entries.size()); ++i) {
-    const TreeEntry& entry = entries[i];
+    const TopologyEntry& entry = entries[i];
     v1::ListAttachedResponse::Child& child = *response->add_children();
     child.set_name(entry.name);
     child.set_is_relay(entry.is_relay);
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
     ToProto(entry.since, child.mutable_change_time());
-    if (entry.is_relay) child.set_descendants(parts_.tree.AttachedBelow(entry.name));
+    if (entry.is_relay) child.set_descendants(parts_.tree.CountDescendants(entry.name));
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);
   return absl::OkStatus();

@@ -4,7 +4,7 @@
 
 #include "muster/v1/attachment.grpc.pb.h"
 #include "services/common/rpc/call.h"
-#include "services/relay/topology/attach_reactor.h"
+#include "services/relay/topology/attach_handler.h"
 
 namespace muster {
 

@@ -29,15 +29,15 @@
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/testing/share_rig.h"
+#include "services/relay/testing/relay_fixture.h"
 #include "services/relay/trust.h"
 
 namespace muster {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::kShareFleet;
-using testing::ShareFleet;
+using testing::kRelayTestFleet;
+using testing::RelayTestFleet;
 
 bool Await(const std::function<bool()>& holds) {
   const absl::Time end = absl::Now() + absl::Seconds(60);
@@ -49,7 +49,7 @@ bool Await(const std::function<bool()>& holds) {
 }
 
 std::string UriOf(const FleetName& name) {
-  return std::visit([](const auto& one) { return ToUri({kShareFleet, one}).value(); }, name);
+  return std::visit([](const auto& one) { return ToUri({kRelayTestFleet, one}).value(); }, name);
 }
 
 // Keeps what children bring, and asks for more when told.
@@ -82,7 +82,7 @@ class KeptRecords : public RecordSink {
 class AttachServiceTest : public ::testing::Test {
  protected:
   AttachServiceTest() : tls_(fleet_.WriteIdentity(Relay("root"), "root/tls")) {
-    tree_.Listen([this](const std::vector<std::string>& names) { courier_.Came(names); }, {});
+    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.Came(names); }, {});
     RpcServerOptions options;
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
@@ -97,7 +97,7 @@ class AttachServiceTest : public ::testing::Test {
   }
 
   static ServiceIdentity Relay(const std::string& name) { return {ServiceRole::kRelay, name}; }
-  static std::vector<Certificate> Roots(const ShareFleet& fleet) {
+  static std::vector<Certificate> Roots(const RelayTestFleet& fleet) {
     return {Certificate::FromPem(fleet.root_pem()).value()};
   }
 
@@ -110,7 +110,7 @@ class AttachServiceTest : public ::testing::Test {
 
   AttachParts Parts() {
     return {tree_,
-            courier_,
+            dispatcher_,
             records_,
             SystemClock(),
             absl::Minutes(5),
@@ -126,17 +126,17 @@ class AttachServiceTest : public ::testing::Test {
 
   bool IsAttached(const std::string& name) const { return tree_.Route(name) != nullptr; }
 
-  const ShareFleet fleet_;
+  const RelayTestFleet fleet_;
   const std::string tls_;
-  Tree tree_{{"root", true, 100}, SystemClock()};
+  Topology tree_{{"root", true, 100}, SystemClock()};
   LiveCalls live_;
-  Courier courier_{tree_, SystemClock()};
-  Trust trust_{kShareFleet, [this] { return Roots(fleet_); }, tree_, live_, SystemClock()};
+  CommandDispatcher dispatcher_{tree_, SystemClock()};
+  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, tree_, live_, SystemClock()};
   KeptRecords records_;
   Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
   Executor executor_{{"request", 2, 1024}};
-  CallerResolver callers_{kShareFleet, SystemClock(), [this] { return Roots(fleet_); }};
+  CallerResolver callers_{kRelayTestFleet, SystemClock(), [this] { return Roots(fleet_); }};
   AttachService service_{{&callers_, &executor_, &live_, &rpc_metrics_}, Parts()};
   std::unique_ptr<RpcServer> server_;
 
@@ -145,8 +145,8 @@ class AttachServiceTest : public ::testing::Test {
    public:
     Child(const AttachServiceTest& test, const FleetName& name)
         : uri_(UriOf(name)), credential_(test.fleet_.Issue(name)) {
-      const ChannelIdentity identity = {kShareFleet, test.fleet_.root_pem(), credential_.chain_pem,
-                                        credential_.key_pem};
+      const ChannelIdentity identity = {kRelayTestFleet, test.fleet_.root_pem(),
+                                        credential_.chain_pem, credential_.key_pem};
       stub_ = v1::AttachService::NewStub(
           MakeChannel(absl::StrCat("127.0.0.1:", test.server_->port()),
                       MakeChannelCredentials(identity, {ServiceRole::kRelay}), true));
@@ -193,7 +193,7 @@ class AttachServiceTest : public ::testing::Test {
 
    private:
     const std::string uri_;
-    const ShareFleet::Credential credential_;
+    const RelayTestFleet::Credential credential_;
     std::unique_ptr<v1::AttachService::Stub> stub_;
     grpc::ClientContext context_;
     std::unique_ptr<grpc::ClientReaderWriter<v1::AttachRequest, v1::AttachResponse>> stream_;
@@ -297,7 +297,7 @@ TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
   command.add_targets()->set_node("n1");
   ToProto(absl::Minutes(1), command.mutable_begin_within());
   ToProto(absl::Minutes(1), command.mutable_end_within());
-  courier_.Take(command);
+  dispatcher_.Take(command);
   Child child(*this, NodeIdentity{"n1"});
   child.Write(child.Hello());
   EXPECT_TRUE(child.Read().has_welcome());

@@ -7,7 +7,7 @@
 
 #include "services/common/errors/relay.h"
 #include "services/relay/runs/run_offers.h"
-#include "services/relay/topology/attach_reactor.h"
+#include "services/relay/topology/attach_handler.h"
 
 namespace muster {
 namespace {
@@ -20,12 +20,13 @@ constexpr absl::Duration kGather = absl::Milliseconds(10);
 
 }  // namespace
 
-ParentLink::ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
-                       const Clock& clock, absl::Duration interval, TakeShares shares)
-    : TreeWay(tree),
+ParentLink::ParentLink(AttachClientOptions options, Topology& tree, Trust& trust,
+                       CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
+                       TakeShares shares)
+    : UpstreamBase(tree),
       tree_(tree),
       trust_(trust),
-      courier_(courier),
+      dispatcher_(dispatcher),
       clock_(clock),
       interval_(interval),
       take_shares_(std::move(shares)),
@@ -73,11 +74,11 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
 void ParentLink::OnMessage(v1::AttachResponse message) {
   switch (message.message_case()) {
     case v1::AttachResponse::kCommand:
-      return courier_.Take(std::move(*message.mutable_command()));
+      return dispatcher_.Take(std::move(*message.mutable_command()));
     case v1::AttachResponse::kCancel:
-      return courier_.Cancel(message.cancel());
+      return dispatcher_.Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
-      return courier_.Acknowledge(message.records_ack());
+      return dispatcher_.Acknowledge(message.records_ack());
     case v1::AttachResponse::kRevocations:
       return trust_.Take(message.revocations());
     case v1::AttachResponse::kRevoked:

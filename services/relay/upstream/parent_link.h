@@ -18,26 +18,27 @@
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/jobs/courier.h"
+#include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/trust.h"
-#include "services/relay/upstream/tree_way.h"
+#include "services/relay/upstream/upstream_base.h"
 
 namespace muster {
 
 // Hangs this relay below its parent, tells it what hangs here, hands on what comes down, and sends
 // up what comes from below. Keeps nothing of that: who is welcomed again sends again. Thread-safe.
-class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
+class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegate {
  public:
   using TakeShares = std::function<void(const v1::AttachResponse&)>;
 
   // All outlive it. `interval`: how often this relay's own children are heard of; `shares` is
   // called with what the parent says about shared files, and must not wait.
-  ParentLink(AttachClientOptions options, Tree& tree, Trust& trust, Courier& courier,
-             const Clock& clock, absl::Duration interval, TakeShares shares);
+  ParentLink(AttachClientOptions options, Topology& tree, Trust& trust,
+             CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
+             TakeShares shares);
   ~ParentLink() override;
 
-  // WayUp.
+  // Upstream.
   std::shared_ptr<grpc::Channel> Results() override { return channel(); }
   std::shared_ptr<grpc::Channel> Status() override { return channel(); }
   std::shared_ptr<grpc::Channel> Joining() override { return channel(); }
@@ -68,9 +69,9 @@ class ParentLink : public TreeWay, public RecordSink, private AttachDelegate {
   void Gather(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
   void Drop() ABSL_LOCKS_EXCLUDED(records_mutex_);
 
-  Tree& tree_;
+  Topology& tree_;
   Trust& trust_;
-  Courier& courier_;
+  CommandDispatcher& dispatcher_;
   const Clock& clock_;
   const absl::Duration interval_;
   const TakeShares take_shares_;

@@ -14,8 +14,8 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/relay/testing/recorded_link.h"
+#include "testing/fixtures/fake_relay.h"
 #include "testing/fixtures/test_commands.h"
-#include "testing/fixtures/test_relay.h"
 
 namespace muster {
 namespace {
@@ -26,7 +26,7 @@ constexpr absl::Duration kLong = absl::Minutes(1);
 class Parent final : public v1::AttachService::Service {
  public:
   // At `port`; 0: at a free one.
-  Parent(const TestTree& tree, const std::string& name, int port = 0)
+  Parent(const TestIssuer& tree, const std::string& name, int port = 0)
       : name_(name), credential_(tree.Issue(ServiceIdentity{ServiceRole::kRelay, name})) {
     grpc::SslServerCredentialsOptions tls(
         GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
@@ -75,7 +75,7 @@ class Parent final : public v1::AttachService::Service {
   }
 
   const std::string name_;
-  const TestTree::Credential credential_;
+  const TestIssuer::Credential credential_;
   int port_ = 0;
   Mutex mutex_;
   CondVar changed_;
@@ -86,7 +86,7 @@ class Parent final : public v1::AttachService::Service {
 class ParentLinkTest : public ::testing::Test {
  protected:
   ParentLinkTest() {
-    const TestTree::Credential own = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"});
+    const TestIssuer::Credential own = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"});
     for (const auto& [file, text] : {std::pair{"/key.pem", own.key_pem},
                                      {"/cert.pem", own.chain_pem},
                                      {"/ca.pem", fleet_.root_pem()}}) {
@@ -102,8 +102,9 @@ class ParentLinkTest : public ::testing::Test {
     options.uri = "spiffe://" + options.fleet + "/service/relay/r2";
     options.identity_folder = folder_;
     options.is_relay = true;
-    link_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, courier_, SystemClock(),
-                                         absl::Seconds(60), [](const v1::AttachResponse&) {});
+    link_ =
+        std::make_unique<ParentLink>(std::move(options), tree_, trust_, dispatcher_, SystemClock(),
+                                     absl::Seconds(60), [](const v1::AttachResponse&) {});
   }
 
   void AwaitConnected() {
@@ -127,10 +128,10 @@ class ParentLinkTest : public ::testing::Test {
   }
 
   const std::string folder_ = ::testing::TempDir();
-  const TestTree fleet_;
+  const TestIssuer fleet_;
   Parent parent_{fleet_, "r1"};
-  Tree tree_{{.name = "r2", .is_root = false}, SystemClock()};
-  Courier courier_{tree_, SystemClock()};
+  Topology tree_{{.name = "r2", .is_root = false}, SystemClock()};
+  CommandDispatcher dispatcher_{tree_, SystemClock()};
   LiveCalls live_;
   Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, tree_, live_,
                SystemClock()};

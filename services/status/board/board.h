@@ -33,7 +33,7 @@ namespace muster {
 // Thread-safe. All in memory: outcomes come again from the feed after a restart, and what pairs
 // said from what was kept of it (Recall). Its size is bounded by the runs that the aggregator
 // keeps.
-class Board : public BeatListener {
+class Board : public HeartbeatListener {
  public:
   struct Options {
     const Clock* clock = nullptr;
@@ -60,7 +60,7 @@ class Board : public BeatListener {
   void RecallContact(const v1::ResultKey& key, const std::string& uri, absl::Time first);
   void RecallProgress(const v1::ResultKey& key, v1::Progress progress);
 
-  // BeatListener.
+  // HeartbeatListener.
   absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                     const v1::Activity& activity) override;
   void PresenceChanged(const std::shared_ptr<const Sender>& sender) override;

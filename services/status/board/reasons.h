@@ -24,7 +24,7 @@ struct PairFacts {
   absl::Duration presence_since;
   absl::Duration last_seen;
   Evidence evidence = Evidence::kNone;
-  const RelaySight* relay = nullptr;  // by which it beats
+  const RelayState* relay = nullptr;  // by which it beats
   bool doubted = false;
   // The process was started anew, and the new one has not spoken of this pair; since when.
   bool abandoned = false;

@@ -50,7 +50,7 @@ Registry::Figures::Figures(Metrics& metrics)
 
 std::shared_ptr<const Sender> Registry::Seat::sender() const { return entry_; }
 
-Registry::Registry(const RegistryOptions& options, const Clock& clock, BeatListener& listener,
+Registry::Registry(const RegistryOptions& options, const Clock& clock, HeartbeatListener& listener,
                    NodeJournal& journal, Look look, Metrics& metrics)
     : options_(options),
       clock_(clock),
@@ -109,7 +109,7 @@ absl::StatusOr<std::shared_ptr<Registry::Entry>> Registry::FindOrAdd(Shard& shar
 }
 
 absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
-                                              std::weak_ptr<BeatLine> line, const TcpPeer& peer) {
+                                              std::weak_ptr<SenderLink> line, const TcpPeer& peer) {
   const absl::Duration now = clock_.MonotonicNow();
   Effects effects;
   absl::StatusOr<Seat> seat = Seat();

@@ -44,9 +44,9 @@ struct RegistryOptions {
 };
 
 // How the registry reaches whoever beats on a stream. Thread-safe.
-class BeatLine {
+class SenderLink {
  public:
-  virtual ~BeatLine() = default;
+  virtual ~SenderLink() = default;
   // Asks for a heartbeat now.
   virtual void Probe() = 0;
   virtual void End(const absl::Status& why) = 0;
@@ -66,7 +66,7 @@ struct SenderHello {
   std::string instance;               // of the process
   std::string boot;                   // of the machine; may be empty
   absl::Duration uptime;              // of the process; zero: not said
-  const RelaySight* relay = nullptr;  // by which it comes; null: it is connected here
+  const RelayState* relay = nullptr;  // by which it comes; null: it is connected here
 };
 
 // What outlives this process of a sender.
@@ -105,9 +105,9 @@ class Registry {
   };
 
   // How the kernel sees these connections; empty if it cannot be asked.
-  using Look = std::function<std::vector<TcpSight>(const std::vector<TcpPeer>&)>;
+  using Look = std::function<std::vector<TcpState>(const std::vector<TcpPeer>&)>;
 
-  Registry(const RegistryOptions& options, const Clock& clock, BeatListener& listener,
+  Registry(const RegistryOptions& options, const Clock& clock, HeartbeatListener& listener,
            NodeJournal& journal, Look look, Metrics& metrics);
   ~Registry();
 
@@ -117,7 +117,7 @@ class Registry {
   // A stream begins. It takes the place of an older one of its sender; if that is of another
   // process which is still heard, both are marked, and the one that runs for longer is ended with
   // DUPLICATE_AGENT. TOO_MANY_SENDERS. The sender is there for others from its first Beat on.
-  absl::StatusOr<Seat> Open(const SenderHello& hello, std::weak_ptr<BeatLine> line,
+  absl::StatusOr<Seat> Open(const SenderHello& hello, std::weak_ptr<SenderLink> line,
                             const TcpPeer& peer);
 
   // Whether a heartbeat of this number is newer than all before; counted if not.
@@ -142,9 +142,9 @@ class Registry {
   void Leave(const Seat& seat);
 
   // A relay brings the heartbeats of others from now on, by one more stream. TOO_MANY_SENDERS.
-  absl::StatusOr<RelaySight*> OpenRelay(const std::string& name);
+  absl::StatusOr<RelayState*> OpenRelay(const std::string& name);
   // A stream of it is gone. If it was the last one nobody below it is judged for a while.
-  void CloseRelay(RelaySight* relay);
+  void CloseRelay(RelayState* relay);
 
   // Null for one that is not known.
   std::shared_ptr<const Sender> Find(const std::string& uri, const std::string& node) const;
@@ -196,14 +196,14 @@ class Registry {
   std::string DoubtOfRelays(absl::Duration now) const ABSL_LOCKS_EXCLUDED(relays_mutex_);
   void DoubtNewlyLate(absl::Duration now, Effects* effects);
   void LookAtConnections(absl::Duration now, Effects* effects) ABSL_LOCKS_EXCLUDED(closed_mutex_);
-  void ApplySight(Entry& entry, const TcpSight& sight, Effects* effects);
+  void ApplySight(Entry& entry, const TcpState& sight, Effects* effects);
   void Measure(absl::Duration lag);
   int64_t TickBefore(absl::Duration at) const;
   int64_t TickAfter(absl::Duration at) const;
 
   const RegistryOptions options_;
   const Clock& clock_;
-  BeatListener& listener_;
+  HeartbeatListener& listener_;
   NodeJournal& journal_;
   const Look look_;
   const std::unique_ptr<Figures> figures_;
@@ -223,7 +223,7 @@ class Registry {
 
   mutable Mutex relays_mutex_;
   // By name; never taken out, since senders point to them.
-  std::map<std::string, std::unique_ptr<RelaySight>> relays_ ABSL_GUARDED_BY(relays_mutex_);
+  std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(relays_mutex_);
 
   Mutex closed_mutex_;
   // Connections that ended, and when.

@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-using Sent = TcpSight::Sent;
+using Sent = TcpState::Sent;
 
 class RegistryCrowdTest : public testing::RegistryFixture {
  protected:

@@ -34,7 +34,7 @@ class Registry::Entry : public Sender,
   uint64_t boot = 0;      // hash; 0: none said
   absl::Duration began;   // when its process did, by our monotonic clock
   int64_t sequence = -1;  // the newest taken of this instance
-  std::weak_ptr<BeatLine> line;
+  std::weak_ptr<SenderLink> line;
   TcpPeer peer;
   absl::Duration double_since;
   uint32_t stream = 0;      // counts its streams
@@ -88,8 +88,8 @@ struct Registry::Shard {
 struct Registry::Effects {
   std::vector<std::shared_ptr<const Sender>> changed;
   std::vector<std::pair<std::string, v1::NodeEvent>> events;  // by node
-  std::vector<std::shared_ptr<BeatLine>> probes;
-  std::vector<std::pair<std::shared_ptr<BeatLine>, absl::Status>> ends;
+  std::vector<std::shared_ptr<SenderLink>> probes;
+  std::vector<std::pair<std::shared_ptr<SenderLink>, absl::Status>> ends;
   std::vector<std::shared_ptr<Entry>> looks;
 };
 

@@ -38,14 +38,14 @@ std::string_view InWords(Evidence evidence) {
   return "";
 }
 
-std::string LostRelay(const RelaySight& relay, absl::Duration now) {
+std::string LostRelay(const RelayState& relay, absl::Duration now) {
   return absl::StrCat("relay ", relay.name, " is not connected (",
                       InSeconds(now - absl::Nanoseconds(relay.turned_at.load())),
                       "): nothing is known of what hangs below it");
 }
 
 // What the kernel sees is the relay's connection, not the sender's.
-std::string ByRelay(const RelaySight* relay) {
+std::string ByRelay(const RelayState* relay) {
   if (relay == nullptr) return "";
   return absl::StrCat("; it comes by relay ", relay->name,
                       relay->connected ? ", which is connected" : ", which is not connected");
@@ -54,7 +54,7 @@ std::string ByRelay(const RelaySight* relay) {
 }  // namespace
 
 bool Registry::BelowLostRelay(const Entry& entry, absl::Duration now) const {
-  const RelaySight* const relay = entry.relay();
+  const RelayState* const relay = entry.relay();
   if (relay == nullptr) return false;
   const absl::Duration turned = absl::Nanoseconds(relay->turned_at.load());
   if (!relay->connected) return now - turned < options_.doubt_limit;
@@ -63,15 +63,15 @@ bool Registry::BelowLostRelay(const Entry& entry, absl::Duration now) const {
          now - turned < std::max(options_.grace, options_.interval * 2);
 }
 
-absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
+absl::StatusOr<RelayState*> Registry::OpenRelay(const std::string& name) {
   MutexLock lock(relays_mutex_);
-  std::unique_ptr<RelaySight>& relay = relays_[name];
+  std::unique_ptr<RelayState>& relay = relays_[name];
   if (relay == nullptr) {
     if (relays_.size() > kMaxRelays) {
       relays_.erase(name);
       return errors::TooManySenders(kMaxRelays);
     }
-    relay = std::make_unique<RelaySight>(name);
+    relay = std::make_unique<RelayState>(name);
   }
   if (!relay->connected) relay->turned_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
   relay->connected = true;
@@ -79,7 +79,7 @@ absl::StatusOr<RelaySight*> Registry::OpenRelay(const std::string& name) {
   return relay.get();
 }
 
-void Registry::CloseRelay(RelaySight* relay) {
+void Registry::CloseRelay(RelayState* relay) {
   MutexLock lock(relays_mutex_);
   if (--relay->streams > 0) return;
   relay->turned_at = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
@@ -291,7 +291,7 @@ void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
     MutexLock lock(ShardOf(entry->uri(), entry->node()).mutex);
     peers.push_back(entry->peer);
   }
-  std::vector<TcpSight> sights = look_(peers);
+  std::vector<TcpState> sights = look_(peers);
   const bool asked = !sights.empty();
   sights.resize(peers.size());
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -304,14 +304,14 @@ void Registry::LookAtConnections(absl::Duration now, Effects* effects) {
 }
 
 // The caller holds the shard's mutex.
-void Registry::ApplySight(Entry& entry, const TcpSight& sight, Effects* effects) {
+void Registry::ApplySight(Entry& entry, const TcpState& sight, Effects* effects) {
   const v1::Presence presence = entry.presence();
   if (entry.peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
-  const bool unacknowledged = sight.sent == TcpSight::Sent::kUnacknowledged;
+  const bool unacknowledged = sight.sent == TcpState::Sent::kUnacknowledged;
   Evidence evidence = entry.evidence();
   if (!entry.connected) {
     if (sight.ended_here) {
-      evidence = sight.sent == TcpSight::Sent::kAcknowledged ? Evidence::kAcknowledging
+      evidence = sight.sent == TcpState::Sent::kAcknowledged ? Evidence::kAcknowledging
                                                              : Evidence::kUnacknowledged;
     } else if (evidence != Evidence::kUnacknowledged) {
       // The kernel gives up a connection whose far end is silent: that is no crash.
@@ -322,7 +322,7 @@ void Registry::ApplySight(Entry& entry, const TcpSight& sight, Effects* effects)
     return;
   } else if (unacknowledged) {
     evidence = Evidence::kUnacknowledged;
-  } else if (sight.sent == TcpSight::Sent::kAcknowledged) {
+  } else if (sight.sent == TcpState::Sent::kAcknowledged) {
     evidence = Evidence::kAcknowledging;
   }
   if (evidence == entry.evidence()) return;

@@ -12,7 +12,7 @@ namespace muster {
 namespace {
 
 using RegistryTickTest = testing::RegistryFixture;
-using Sent = TcpSight::Sent;
+using Sent = TcpState::Sent;
 
 TEST_F(RegistryTickTest, WhoFallsSilentIsLateThenSuspectThenLost) {
   Stream stream = Open(1);

@@ -26,8 +26,8 @@ enum class Evidence : uint8_t {
 };
 
 // A relay by which heartbeats come. Thread-safe; lives as long as the registry.
-struct RelaySight {
-  explicit RelaySight(std::string name) : name(std::move(name)) {}
+struct RelayState {
+  explicit RelayState(std::string name) : name(std::move(name)) {}
 
   const std::string name;
   std::atomic<bool> connected = false;
@@ -64,7 +64,7 @@ class Sender {
   // It is silent, and so are many others at once: the fault is likely on the way, or here.
   bool doubted() const { return doubted_; }
   // The relay by which it beats; null: it is connected here itself, and the kernel can be asked.
-  const RelaySight* relay() const { return relay_; }
+  const RelayState* relay() const { return relay_; }
 
   void set_presence(v1::Presence presence, absl::Duration since) {
     presence_since_ = absl::ToInt64Nanoseconds(since);
@@ -76,7 +76,7 @@ class Sender {
   void set_duplicate_agent(bool duplicate_agent) { duplicate_agent_ = duplicate_agent; }
   void set_interval(absl::Duration interval) { interval_ = absl::ToInt64Milliseconds(interval); }
   void set_doubted(bool doubted) { doubted_ = doubted; }
-  void set_relay(const RelaySight* relay) { relay_ = relay; }
+  void set_relay(const RelayState* relay) { relay_ = relay; }
 
  private:
   const std::string uri_;
@@ -89,14 +89,14 @@ class Sender {
   std::atomic<Evidence> evidence_ = Evidence::kNone;
   std::atomic<bool> duplicate_agent_ = false;
   std::atomic<bool> doubted_ = false;
-  std::atomic<const RelaySight*> relay_ = nullptr;
+  std::atomic<const RelayState*> relay_ = nullptr;
 };
 
 // Who is told of heartbeats. Thread-safe; called without a lock of the caller's, on gRPC's threads
 // too: it may not wait for anything but a short lock.
-class BeatListener {
+class HeartbeatListener {
  public:
-  virtual ~BeatListener() = default;
+  virtual ~HeartbeatListener() = default;
 
   // What `sender` does for a pair: all of it when its stream begins, then what changed. The texts
   // in `activity` are printable UTF-8 within their limits; its key is `key`. RUN_NOT_FOUND,

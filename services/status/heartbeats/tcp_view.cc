@@ -73,14 +73,14 @@ TcpPeer PeerOf(const inet_diag_msg& message) {
   return peer;
 }
 
-TcpSight SightOf(const inet_diag_msg& message, const tcp_info& info) {
-  TcpSight sight;
+TcpState SightOf(const inet_diag_msg& message, const tcp_info& info) {
+  TcpState sight;
   sight.ended_here = message.idiag_state != kEstablished;
   if (info.tcpi_unacked == 0) {
-    sight.sent = TcpSight::Sent::kAcknowledged;
+    sight.sent = TcpState::Sent::kAcknowledged;
   } else {
     sight.sent =
-        info.tcpi_retransmits > 0 ? TcpSight::Sent::kUnacknowledged : TcpSight::Sent::kWaiting;
+        info.tcpi_retransmits > 0 ? TcpState::Sent::kUnacknowledged : TcpState::Sent::kWaiting;
   }
   return sight;
 }
@@ -133,9 +133,9 @@ absl::StatusOr<TcpView> TcpView::Open() {
   return TcpView(std::move(fd));
 }
 
-absl::StatusOr<std::vector<TcpSight>> TcpView::Look(uint16_t local_port,
+absl::StatusOr<std::vector<TcpState>> TcpView::Look(uint16_t local_port,
                                                     const std::vector<TcpPeer>& peers) {
-  std::vector<TcpSight> sights(peers.size());
+  std::vector<TcpState> sights(peers.size());
   for (size_t first = 0; first < peers.size(); first += kPeersPerQuestion) {
     Question question;
     question.local_port = local_port;
@@ -151,7 +151,7 @@ absl::StatusOr<std::vector<TcpSight>> TcpView::Look(uint16_t local_port,
   return sights;
 }
 
-absl::Status TcpView::Ask(uint8_t family, const Question& question, std::vector<TcpSight>* sights) {
+absl::Status TcpView::Ask(uint8_t family, const Question& question, std::vector<TcpState>* sights) {
   struct {
     nlmsghdr header;
     inet_diag_req_v2 request;
@@ -177,7 +177,7 @@ absl::Status TcpView::Ask(uint8_t family, const Question& question, std::vector<
   return ReadAnswers(question, sights);
 }
 
-absl::Status TcpView::ReadAnswers(const Question& question, std::vector<TcpSight>* sights) {
+absl::Status TcpView::ReadAnswers(const Question& question, std::vector<TcpState>* sights) {
   alignas(nlmsghdr) char buffer[32 * 1024];
   for (;;) {
     const ssize_t received = recv(fd_.get(), buffer, sizeof(buffer), 0);

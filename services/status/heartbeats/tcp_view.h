@@ -28,7 +28,7 @@ struct TcpPeer {
 TcpPeer ParseTcpPeer(std::string_view grpc_peer);
 
 // One connection as the kernel sees it now.
-struct TcpSight {
+struct TcpState {
   enum class Sent : uint8_t {
     kUnknown,         // there is no such connection
     kAcknowledged,    // all of it
@@ -47,15 +47,15 @@ class TcpView {
 
   // How each of `peers` that is connected to our port `local_port` stands, in their order. Asks the
   // kernel once or twice for every 256 of them; waits for it a second at most.
-  absl::StatusOr<std::vector<TcpSight>> Look(uint16_t local_port,
+  absl::StatusOr<std::vector<TcpState>> Look(uint16_t local_port,
                                              const std::vector<TcpPeer>& peers);
 
  private:
   explicit TcpView(UniqueFd fd) : fd_(std::move(fd)) {}
 
   struct Question;
-  absl::Status Ask(uint8_t family, const Question& question, std::vector<TcpSight>* sights);
-  absl::Status ReadAnswers(const Question& question, std::vector<TcpSight>* sights);
+  absl::Status Ask(uint8_t family, const Question& question, std::vector<TcpState>* sights);
+  absl::Status ReadAnswers(const Question& question, std::vector<TcpState>* sights);
 
   UniqueFd fd_;
   uint32_t sequence_ = 0;

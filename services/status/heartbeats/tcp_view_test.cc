@@ -18,7 +18,7 @@
 namespace muster {
 namespace {
 
-using Sent = TcpSight::Sent;
+using Sent = TcpState::Sent;
 
 constexpr char kAddress[] = "ipv4:127.0.0.1:";
 
@@ -77,15 +77,15 @@ class TcpViewTest : public ::testing::TestWithParam<int> {
     return connection;
   }
 
-  TcpSight Look(const TcpPeer& peer) {
+  TcpState Look(const TcpPeer& peer) {
     const auto sights = view_->Look(port_, {peer});
     EXPECT_TRUE(sights.ok()) << sights.status();
-    return sights.ok() ? sights->at(0) : TcpSight{};
+    return sights.ok() ? sights->at(0) : TcpState{};
   }
 
   // Looks until it is `sent`, 10 s at most.
-  TcpSight AwaitSight(const TcpPeer& peer, Sent sent) {
-    TcpSight sight;
+  TcpState AwaitSight(const TcpPeer& peer, Sent sent) {
+    TcpState sight;
     for (int i = 0; i < 1000; ++i) {
       sight = Look(peer);
       if (sight.sent == sent) break;
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Families, TcpViewTest, ::testing::Values(AF_INET6, AF_I
 TEST_P(TcpViewTest, ASilentProcessThatStillRunsAcknowledges) {
   const Connection connection = Connect();
   ASSERT_EQ(send(connection.here.get(), "probe", 5, 0), 5);
-  const TcpSight sight = AwaitSight(connection.peer, Sent::kAcknowledged);
+  const TcpState sight = AwaitSight(connection.peer, Sent::kAcknowledged);
   EXPECT_FALSE(sight.ended_here);
 }
 
@@ -113,7 +113,7 @@ TEST_P(TcpViewTest, AMachineThatIsCutOffDoesNotAcknowledge) {
   const Connection connection = Connect();
   CutOff(connection.there.get());
   ASSERT_EQ(send(connection.here.get(), "probe", 5, 0), 5);
-  const TcpSight sight = AwaitSight(connection.peer, Sent::kUnacknowledged);
+  const TcpState sight = AwaitSight(connection.peer, Sent::kUnacknowledged);
   EXPECT_FALSE(sight.ended_here);
 }
 
@@ -128,7 +128,7 @@ TEST_P(TcpViewTest, AClosedConnectionIsNotThere) {
 TEST_P(TcpViewTest, AConnectionThatOurSideEndedIsTold) {
   Connection connection = Connect();
   connection.here.reset();
-  const TcpSight sight = AwaitSight(connection.peer, Sent::kAcknowledged);
+  const TcpState sight = AwaitSight(connection.peer, Sent::kAcknowledged);
   EXPECT_TRUE(sight.ended_here);
 }
 

@@ -12,7 +12,7 @@ constexpr size_t kKeepsAtATime = 50'000;
 
 }  // namespace
 
-std::vector<TcpSight> PeerWatch::Look(const std::vector<TcpPeer>& peers) {
+std::vector<TcpState> PeerWatch::Look(const std::vector<TcpPeer>& peers) {
   absl::Status status;
   if (!view_) {
     auto opened = TcpView::Open();

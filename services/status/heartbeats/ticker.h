@@ -23,7 +23,7 @@ class PeerWatch {
   void set_local_port(int port) { local_port_ = static_cast<uint16_t>(port); }
 
   // For Registry; empty, with a line in the log now and then, if the kernel does not answer.
-  std::vector<TcpSight> Look(const std::vector<TcpPeer>& peers);
+  std::vector<TcpState> Look(const std::vector<TcpPeer>& peers);
 
  private:
   std::atomic<uint16_t> local_port_ = 0;

@@ -197,7 +197,7 @@ const (
 	RelayStopping              = "RELAY_STOPPING"
 	RelayTooDeep               = "RELAY_TOO_DEEP"
 	ResultConflict             = "RESULT_CONFLICT"
-	ResultNotThere             = "RESULT_NOT_THERE"
+	ResultNotFound             = "RESULT_NOT_FOUND"
 	ResultReplaced             = "RESULT_REPLACED"
 	ResultSpooled              = "RESULT_SPOOLED"
 	ResultTooLarge             = "RESULT_TOO_LARGE"

@@ -24,10 +24,10 @@ constexpr size_t kMaxBeatAll = size_t{8} << 20;
 // gRPC is done with it and the hub does not probe it.
 class BeatBelow
     : public grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
-      public BeatChild,
+      public HeartbeatSender,
       public std::enable_shared_from_this<BeatBelow> {
  public:
-  static BeatBelow* Start(const ForwardParts& parts, BeatHub& hub, const Clock& clock,
+  static BeatBelow* Start(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
                           grpc::CallbackServerContext* context) {
     std::shared_ptr<BeatBelow> below(new BeatBelow(parts, hub, clock, context));
     below->self_ = below;
@@ -83,7 +83,7 @@ class BeatBelow
     self_.reset();
   }
 
-  // BeatChild.
+  // HeartbeatSender.
   void Probe() override {
     MutexLock lock(mutex_);
     probing_ = true;
@@ -100,7 +100,7 @@ class BeatBelow
   }
 
  private:
-  BeatBelow(const ForwardParts& parts, BeatHub& hub, const Clock& clock,
+  BeatBelow(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
             grpc::CallbackServerContext* context)
       : way_(parts.way), hub_(hub), clock_(clock), call_(parts.runtime, context, kBeat) {}
 
@@ -174,8 +174,8 @@ class BeatBelow
     return call_.Final(*end_);
   }
 
-  WayUp& way_;
-  BeatHub& hub_;
+  Upstream& way_;
+  HeartbeatHub& hub_;
   const Clock& clock_;
   Call call_;
   std::shared_ptr<BeatBelow> self_;          // until OnDone
@@ -209,20 +209,21 @@ grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerCo
                                                           const v1::SendHeartbeatRequest* request,
                                                           v1::SendHeartbeatResponse* response) {
   const v1::ResultKey& key = request->key();
-  return ForwardUnary(parts_, &WayUp::Status, context, "/muster.v1.HeartbeatService/SendHeartbeat",
+  return ForwardUnary(parts_, &Upstream::Status, context,
+                      "/muster.v1.HeartbeatService/SendHeartbeat",
                       Resource::Pair(key.run(), key.plugin(), key.node()), request, response);
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::RelayHeartbeats(
     grpc::CallbackServerContext* context) {
-  return UploadBelow::Start(
+  return DownstreamStream::Start(
       parts_.runtime, context, kBeatAll, kMaxBeatAll,
-      [this](Call& call, const grpc::ByteBuffer&, const std::shared_ptr<UploadBelow>& below)
-          -> absl::StatusOr<std::shared_ptr<UploadSink>> {
+      [this](Call& call, const grpc::ByteBuffer&, const std::shared_ptr<DownstreamStream>& below)
+          -> absl::StatusOr<std::shared_ptr<MessageSink>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Own()));
-        ASSIGN_OR_RETURN(auto up, BeginUpward(parts_.way, &WayUp::Status, parts_.calls, call,
-                                              below->context(), 0));
-        return UploadUpward::Start(below, std::move(up), kBeatAll, ahead_);
+        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.way, &Upstream::Status, parts_.calls,
+                                                    call, below->context(), 0));
+        return UpstreamStream::Start(below, std::move(up), kBeatAll, ahead_);
       });
 }
 

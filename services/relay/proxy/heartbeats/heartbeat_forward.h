@@ -7,9 +7,9 @@
 
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/proxy/heartbeats/beat_hub.h"
-#include "services/relay/proxy/upload_upward.h"
-#include "services/relay/proxy/upward_call.h"
+#include "services/relay/proxy/heartbeats/heartbeat_hub.h"
+#include "services/relay/proxy/upstream_call.h"
+#include "services/relay/proxy/upstream_stream.h"
 
 namespace muster {
 
@@ -23,7 +23,8 @@ using HeartbeatServiceBase = v1::HeartbeatService::WithCallbackMethod_StreamHear
 // Thread-safe.
 class HeartbeatForward : public HeartbeatServiceBase {
  public:
-  HeartbeatForward(const ForwardParts& parts, BeatHub& hub, AheadBudget& ahead, const Clock& clock)
+  HeartbeatForward(const ForwardParts& parts, HeartbeatHub& hub, ReadAheadBudget& ahead,
+                   const Clock& clock)
       : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock) {}
 
   grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
@@ -36,8 +37,8 @@ class HeartbeatForward : public HeartbeatServiceBase {
 
  private:
   const ForwardParts parts_;
-  BeatHub& hub_;
-  AheadBudget& ahead_;
+  HeartbeatHub& hub_;
+  ReadAheadBudget& ahead_;
   const Clock& clock_;
 };
 

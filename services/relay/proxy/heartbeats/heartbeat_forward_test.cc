@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/relay/testing/relay_rig.h"
+#include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/beat_stream.h"
 #include "testing/fixtures/test_status.h"
 
@@ -19,7 +19,7 @@ namespace {
 using testing::BeatStream;
 using ::testing::HasSubstr;
 using testing::PairOf;
-using testing::RelayRig;
+using testing::ProxyFixture;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestStatus;
@@ -61,7 +61,7 @@ class HeartbeatForwardTest : public ::testing::Test {
   TestStatus status_{fleet_};
   std::string run_;
   const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
-  RelayRig relay_{fleet_};
+  ProxyFixture relay_{fleet_};
 };
 
 TEST_F(HeartbeatForwardTest, WhatANodeSaysIsShownAsIfItHadSaidItThere) {

@@ -16,7 +16,7 @@
 // A registry whose time a test passes, and whose kernel says what the test wants.
 namespace muster::testing {
 
-class Listener : public BeatListener {
+class Listener : public HeartbeatListener {
  public:
   absl::Status Took(const v1::ResultKey&, const std::shared_ptr<const Sender>&,
                     const v1::Activity&) override {
@@ -36,7 +36,7 @@ class Journal : public NodeJournal {
   std::map<std::string, std::vector<std::string>> details;
 };
 
-class Line : public BeatLine {
+class Line : public SenderLink {
  public:
   void Probe() override { ++probes; }
   void End(const absl::Status& why) override { ended = why; }
@@ -55,7 +55,7 @@ class RegistryFixture : public ::testing::Test {
     registry_ = std::make_unique<Registry>(
         options_, clock_, listener_, journal_,
         [this](const std::vector<TcpPeer>& peers) {
-          std::vector<TcpSight> sights;
+          std::vector<TcpState> sights;
           if (!kernel_answers_) return sights;
           for (const TcpPeer& peer : peers) sights.push_back(sights_[peer.port]);
           return sights;
@@ -118,7 +118,7 @@ class RegistryFixture : public ::testing::Test {
   FakeClock clock_;
   Listener listener_;
   Journal journal_;
-  std::map<uint16_t, TcpSight> sights_;
+  std::map<uint16_t, TcpState> sights_;
   bool kernel_answers_ = true;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Registry> registry_;

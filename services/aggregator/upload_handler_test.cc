@@ -1,0 +1,288 @@
+// Upload streams from outside: two streams of one upload over real mutual TLS.
+#include "services/aggregator/upload_handler.h"
+
+#include <grpcpp/client_context.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/results.grpc.pb.h"
+#include "services/aggregator/testing/test_state.h"
+#include "services/common/base/error.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/rpc_metrics.h"
+#include "services/common/rpc/server.h"
+#include "services/common/rpc/status.h"
+#include "testing/fixtures/test_fleet.h"
+#include "testing/fixtures/test_upload.h"
+
+namespace muster {
+namespace {
+
+using testing::OpenTestUpload;
+using testing::SignTestResult;
+using testing::TestFleet;
+using testing::TestIdentity;
+using testing::TestMetadata;
+using testing::TestUploadStream;
+
+constexpr char kPlugin[] = "hostfacts";
+
+class UploadHandlerTest : public ::testing::Test {
+ protected:
+  void Plan(const std::vector<std::string>& nodes) {
+    run_ = fleet_.CreateRun({kPlugin}, nodes).id();
+  }
+
+  v1::OpenUploadResponse Open(const std::shared_ptr<grpc::Channel>& channel,
+                              const std::string& node, const TestMetadata& metadata = {}) {
+    const auto opened = OpenTestUpload(channel, run_, kPlugin, node, metadata);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened.value_or(v1::OpenUploadResponse());
+  }
+
+  // The committed bytes, as an operator reads them.
+  absl::StatusOr<std::string> Read(const std::string& node) {
+    v1::ReadResultRequest request;
+    request.mutable_key()->set_run(run_);
+    request.mutable_key()->set_plugin(kPlugin);
+    request.mutable_key()->set_node(node);
+    grpc::ClientContext context;
+    const auto stub = v1::ResultService::NewStub(fleet_.Connect(fleet_.admin()));
+    const auto stream = stub->ReadResult(&context, request);
+    v1::FileChunk chunk;
+    std::string bytes;
+    while (stream->Read(&chunk)) bytes += chunk.data();
+    const grpc::Status status = stream->Finish();
+    if (!status.ok()) return FromGrpc(status);
+    return bytes;
+  }
+
+  // Delivers what is left of `body` on `stream`, which has `offset` of it.
+  static absl::Status Deliver(TestUploadStream& stream, int64_t offset, const std::string& body,
+                              const v1::Signature& signature = {}) {
+    stream.SendChunk(offset, body.substr(static_cast<size_t>(offset)));
+    stream.SendFinish(body, signature);
+    ASSIGN_OR_RETURN(const auto last, stream.End());
+    return last.has_committed() ? absl::OkStatus() : absl::UnknownError("not committed");
+  }
+
+  std::string UriOf(const std::string& path) {
+    return absl::StrCat("spiffe://", fleet_.name(), "/", path);
+  }
+
+  // The metadata with which a relay calls for `node`.
+  TestMetadata ForwardedFor(const std::string& node, const TestIdentity& identity) {
+    const auto statement = SignAttachStatement(
+        *PrivateKey::FromPem(identity.key_pem), identity.chain_pem, UriOf("node/" + node),
+        UriOf("service/relay/r1"), std::string(32, 'k'), absl::Now() + absl::Minutes(30));
+    return {{kForwardedIdentity, UriOf("node/" + node)},
+            {kAttachStatement, statement->SerializeAsString()}};
+  }
+
+  TestFleet fleet_;
+  std::string run_;
+  const std::string body_ = Pattern(200'000);
+};
+
+TEST_F(UploadHandlerTest, SecondStreamOfTheSameEpochTakesOver) {
+  Plan({"n1"});
+  const auto channel = fleet_.Connect(fleet_.Issue(NodeIdentity{"n1"}));
+  const v1::OpenUploadResponse opened = Open(channel, "n1");
+  TestUploadStream first(channel, opened);
+  first.SendChunk(0, body_.substr(0, 100'000));
+  ASSERT_TRUE(first.AwaitWritten(100'000));
+  TestUploadStream second(channel, opened);
+  EXPECT_EQ(ReasonOf(first.End().status()), "TAKEN_OVER");
+  // The end of the first stream is seen by the session somewhere among these chunks.
+  for (int64_t at = 100'000; at < 150'000; at += 1'000) {
+    second.SendChunk(at, body_.substr(static_cast<size_t>(at), 1'000));
+    ASSERT_TRUE(second.AwaitWritten(at + 1'000));
+  }
+  EXPECT_EQ(Deliver(second, 150'000, body_), absl::OkStatus());
+  const auto stored = Read("n1");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_TRUE(*stored == body_);
+}
+
+TEST_F(UploadHandlerTest, AcknowledgedResultStaysWhenTwoStreamsFinishAtOnce) {
+  constexpr int kNodes = 40;
+  std::vector<std::string> nodes;
+  for (int i = 0; i < kNodes; ++i) nodes.push_back(absl::StrCat("n", i));
+  Plan(nodes);
+  int committed = 0;
+  for (const std::string& node : nodes) {
+    const TestIdentity identity = fleet_.Issue(NodeIdentity{node});
+    const std::shared_ptr<grpc::Channel> channels[] = {fleet_.Connect(identity),
+                                                       fleet_.Connect(identity)};
+    const v1::OpenUploadResponse opened = Open(channels[0], node);
+    absl::Status outcomes[2];
+    {
+      std::vector<std::jthread> senders;
+      for (int i = 0; i < 2; ++i) {
+        senders.emplace_back([&, i] {
+          TestUploadStream stream(channels[i], opened);
+          outcomes[i] = Deliver(stream, 0, body_);
+        });
+      }
+    }
+    if (outcomes[0].ok() || outcomes[1].ok()) ++committed;
+    const auto stored = Read(node);
+    ASSERT_TRUE(stored.ok()) << node << ": " << stored.status();
+    EXPECT_TRUE(*stored == body_);
+  }
+  EXPECT_EQ(committed, kNodes);
+  EXPECT_EQ(fleet_.WaitForEnd(run_).state(), v1::RUN_STATE_COMPLETE);
+}
+
+TEST_F(UploadHandlerTest, UploadGoesOnAfterABadSignature) {
+  Plan({"n1"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto channel = fleet_.Connect(node);
+  {
+    TestUploadStream stream(channel, Open(channel, "n1"));
+    const auto signature = SignTestResult(node, run_, kPlugin, "n1", "other bytes");
+    EXPECT_EQ(ReasonOf(Deliver(stream, 0, body_, signature)), "INVALID_SIGNATURE");
+  }
+  const v1::OpenUploadResponse again = Open(channel, "n1");
+  EXPECT_EQ(again.offset(), 200'000);
+  TestUploadStream stream(channel, again);
+  stream.SendFinish(body_, SignTestResult(node, run_, kPlugin, "n1", body_));
+  const auto last = stream.End();
+  ASSERT_TRUE(last.ok()) << last.status();
+  EXPECT_TRUE(last->committed().delivery().signed_());
+  EXPECT_TRUE(Read("n1").value_or("") == body_);
+}
+
+TEST_F(UploadHandlerTest, StreamOfAnotherCallerIsRefused) {
+  Plan({"n1"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto as_node = fleet_.Connect(node);
+  const auto as_relay = fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}));
+  const TestMetadata forwarded = ForwardedFor("n1", node);
+
+  const v1::OpenUploadResponse direct = Open(as_node, "n1");
+  TestUploadStream own(as_node, direct);
+  own.SendChunk(0, body_.substr(0, 100'000));
+  ASSERT_TRUE(own.AwaitWritten(100'000));
+  TestUploadStream stranger(as_relay, direct);
+  EXPECT_EQ(ReasonOf(Deliver(stranger, 0, Pattern(70'000))), "UPLOAD_NOT_FOUND");
+  TestUploadStream detour(as_relay, direct, forwarded);
+  EXPECT_EQ(ReasonOf(Deliver(detour, 0, Pattern(70'000))), "UPLOAD_NOT_FOUND");
+  // The refused streams did not end the node's own.
+  own.SendChunk(100'000, body_.substr(100'000, 50'000));
+  ASSERT_TRUE(own.AwaitWritten(150'000));
+
+  const v1::OpenUploadResponse relayed = Open(as_relay, "n1", forwarded);
+  TestUploadStream shortcut(as_node, relayed);
+  EXPECT_EQ(ReasonOf(Deliver(shortcut, 150'000, body_)), "UPLOAD_NOT_FOUND");
+  TestUploadStream right(as_relay, relayed, forwarded);
+  EXPECT_EQ(Deliver(right, 150'000, body_, SignTestResult(node, run_, kPlugin, "n1", body_)),
+            absl::OkStatus());
+  EXPECT_TRUE(Read("n1").value_or("") == body_);
+}
+
+// Serves Upload alone.
+class UploadOnly : public v1::ResultService::CallbackService {
+ public:
+  UploadOnly(const RpcRuntime& runtime, Uploads& uploads) : runtime_(runtime), uploads_(uploads) {}
+
+  grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* Upload(
+      grpc::CallbackServerContext* context) override {
+    return UploadHandler::Start(runtime_, context, uploads_, budget_);
+  }
+
+ private:
+  const RpcRuntime runtime_;
+  Uploads& uploads_;
+  ReadAheadBudget budget_{1 << 20};
+};
+
+// A server whose executor the test holds up.
+class HeldUploadReactorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    state_.Plan({"n1"});
+    const TestIdentity identity = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "held"});
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "key.pem", identity.key_pem).ok());
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "cert.pem", identity.chain_pem).ok());
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "ca.pem", fleet_.fleet_ca_pem()).ok());
+    RpcServerOptions options;
+    options.listen = "127.0.0.1:0";
+    options.health_listen = "127.0.0.1:0";
+    options.certificate_folder = folder_ / ".";
+    auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_});
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  std::shared_ptr<grpc::Channel> Connect(const TestIdentity& identity) {
+    return MakeChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                       MakeChannelCredentials(ChannelIdentity{fleet_.name(), fleet_.fleet_ca_pem(),
+                                                              identity.chain_pem, identity.key_pem},
+                                              {ServiceRole::kAggregator}),
+                       true);
+  }
+
+  // Waits for `holds`, at most 30 s.
+  static bool Await(const std::function<bool()>& holds) {
+    const absl::Time end = absl::Now() + absl::Seconds(30);
+    while (!holds()) {
+      if (absl::Now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+  }
+
+  TestFleet fleet_;
+  testing::TestState state_;
+  TempFolder folder_;
+  Executor executor_{{"request", 1, 100}};
+  Metrics metrics_;
+  RpcMetrics rpc_metrics_{metrics_};
+  CallerResolver callers_{fleet_.name(), SystemClock()};
+  LiveCalls live_;
+  UploadOnly service_{{&callers_, &executor_, &live_, &rpc_metrics_}, state_.uploads()};
+  std::unique_ptr<RpcServer> server_;
+};
+
+TEST_F(HeldUploadReactorTest, StreamThatEndedBeforeItsStartWasTakenIsNotAttached) {
+  const auto upload = state_.uploads().Open(Opening(KeyOf("n1"), "").upload,
+                                            {{fleet_.name(), NodeIdentity{"n1"}}, {}});
+  ASSERT_TRUE(upload.ok()) << upload.status();
+  const auto session = *state_.uploads().Find(upload->id);
+  v1::OpenUploadResponse opened;
+  opened.set_upload_id(upload->id);
+  opened.set_epoch(upload->epoch);
+
+  std::promise<void> release;
+  ASSERT_TRUE(executor_.Post([held = release.get_future().share()] { held.wait(); }));
+  ASSERT_TRUE(Await([&] { return executor_.queued() == 0; }));
+  {
+    TestUploadStream stream(Connect(fleet_.Issue(NodeIdentity{"n1"})), opened);
+    ASSERT_TRUE(Await([&] { return executor_.queued() == 1; }));  // its start
+  }
+  ASSERT_TRUE(Await([&] { return state_.uploads().streams() == 0; }));
+  release.set_value();
+  ASSERT_TRUE(executor_.Drain(absl::Seconds(30)).ok());
+  std::promise<bool> attached;
+  ASSERT_TRUE(session->strand().Post([&] { attached.set_value(session->attached()); }));
+  EXPECT_FALSE(attached.get_future().get());
+}
+
+}  // namespace
+}  // namespace muster

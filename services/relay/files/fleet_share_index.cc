@@ -1,0 +1,123 @@
+#include "services/relay/files/fleet_share_index.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "services/common/errors/jobs.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/shares.h"
+#include "services/relay/files/share_errors.h"
+
+namespace muster {
+
+// Where a file without a relay's name is looked for: here, where its target hangs, where its source
+// does. In the order in which Locate takes them: the last first.
+std::vector<std::string> FleetShareIndex::Candidates(const v1::ShareKey& key,
+                                                     const std::string& relay) const {
+  if (!relay.empty()) return {relay};
+  std::vector<std::string> relays;
+  for (const std::string& node : {key.source(), key.target()}) {
+    const auto entry = parts_.tree.Find(node);
+    if (!entry || IsHere(entry->relay)) continue;
+    std::erase(relays, entry->relay);
+    relays.push_back(entry->relay);
+  }
+  relays.push_back(parts_.tree.name());
+  return relays;
+}
+
+// Of two relays that do not have it, one that could not be asked says more.
+void FleetShareIndex::Locate(const v1::ShareKey& key, std::vector<std::string> relays,
+                             TakeFound done, const absl::Status& so_far) const {
+  const std::string relay = relays.back();
+  relays.pop_back();
+  const auto next = [this, key, relays, done, so_far](const absl::Status& why) {
+    const absl::Status& told = so_far.ok() || absl::IsNotFound(so_far) ? why : so_far;
+    if (relays.empty()) return done(told);
+    Locate(key, relays, done, told);
+  };
+  if (IsHere(relay)) {
+    auto known = desk_.Get(key);
+    if (!known) return next(errors::ShareNotFound(key));
+    return done(Found{relay, std::move(known->share)});
+  }
+  v1::ShareQuery query;
+  query.set_relay(relay);
+  *query.mutable_get() = key;
+  queries_.Ask(std::move(query),
+               [key, relay, next, done](const absl::StatusOr<v1::AnswerShareQueryRequest>& answer) {
+                 if (!answer.ok()) return next(answer.status());
+                 if (!answer->has_share()) return next(errors::ShareNotFound(key));
+                 done(Found{relay, answer->share()});
+               });
+}
+
+void FleetShareIndex::List(const v1::ListSharesRequest& request,
+                           std::function<void(absl::StatusOr<v1::ListSharesResponse>)> done) const {
+  if (request.relay().empty() || IsHere(request.relay())) return done(desk_.List(request, nullptr));
+  if (!parts_.is_root) return done(errors::NotTheRoot(parts_.tree.name()));
+  ShareName after;
+  if (absl::Status s = LocalShareIndex::CheckPage(request, &after); !s.ok()) return done(s);
+  v1::ShareQuery query;
+  query.set_relay(request.relay());
+  *query.mutable_list() = request;
+  queries_.Ask(std::move(query), [done = std::move(done), relay = request.relay()](
+                                     absl::StatusOr<v1::AnswerShareQueryRequest> answer) {
+    if (!answer.ok()) return done(answer.status());
+    if (!answer->has_list()) return done(errors::RelayFailed(relay, answer->fault()));
+    done(std::move(*answer->mutable_list()));
+  });
+}
+
+void FleetShareIndex::Get(const v1::GetShareRequest& request,
+                          std::function<void(absl::StatusOr<v1::Share>)> done) const {
+  const bool elsewhere = !request.relay().empty() && !IsHere(request.relay());
+  if (elsewhere && !parts_.is_root) return done(errors::NotTheRoot(parts_.tree.name()));
+  std::vector<std::string> relays = {parts_.tree.name()};
+  if (parts_.is_root) relays = Candidates(request.key(), request.relay());
+  Locate(request.key(), std::move(relays), [done = std::move(done)](absl::StatusOr<Found> found) {
+    if (!found.ok()) return done(found.status());
+    done(std::move(found->share));
+  });
+}
+
+// First the record, then the removal: one that nobody can account for is not made.
+void FleetShareIndex::Remove(const v1::RemoveShareRequest& request, const std::string& actor,
+                             std::function<void(const absl::Status&)> done) const {
+  if (!parts_.is_root) return done(errors::NotTheRoot(parts_.tree.name()));
+  const v1::ShareKey& key = request.key();
+  Locate(key, Candidates(key, request.relay()),
+         [this, key, actor, done = std::move(done)](const absl::StatusOr<Found>& found) {
+           if (!found.ok()) return done(found.status());
+           centre_.RecordRemoval(key, actor, found->relay,
+                                 [this, key, done, relay = found->relay](const absl::Status& kept) {
+                                   if (!kept.ok()) return done(kept);
+                                   RemoveAt(key, relay, done);
+                                 });
+         });
+}
+
+void FleetShareIndex::RemoveAt(const v1::ShareKey& key, const std::string& relay,
+                               std::function<void(const absl::Status&)> done) const {
+  if (IsHere(relay)) {
+    const bool queued = disk_.Post([this, key, done] {
+      bool above = false;
+      done(desk_.Remove(key, &above));
+    });
+    if (!queued) done(errors::Overloaded());
+    return;
+  }
+  v1::ShareQuery query;
+  query.set_relay(relay);
+  *query.mutable_remove() = key;
+  queries_.Ask(std::move(query), [key, relay, done = std::move(done)](
+                                     const absl::StatusOr<v1::AnswerShareQueryRequest>& answer) {
+    if (!answer.ok()) return done(answer.status());
+    if (answer->has_share()) return done(absl::OkStatus());
+    done(answer->fault().empty() ? errors::ShareNotFound(key)
+                                 : errors::RelayFailed(relay, answer->fault()));
+  });
+}
+
+}  // namespace muster

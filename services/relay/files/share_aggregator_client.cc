@@ -1,0 +1,60 @@
+#include "services/relay/files/share_aggregator_client.h"
+
+#include <chrono>
+#include <future>
+#include <memory>
+
+#include "muster/v1/audit.grpc.pb.h"
+#include "muster/v1/enrollment.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/shares.h"
+#include "services/relay/files/share_call.h"
+#include "services/relay/files/share_errors.h"
+
+namespace muster {
+namespace {
+
+constexpr std::chrono::seconds kAnswerWithin(5);
+
+}  // namespace
+
+void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) const {
+  const auto aggregator = parts_.aggregator();
+  if (aggregator == nullptr) return done(absl::OkStatus());
+  v1::GetEnrolledNodeRequest request;
+  request.set_node(node);
+  CallLater<v1::EnrollmentService, v1::GetEnrolledNodeRequest, v1::EnrolledNode>(
+      aggregator, &v1::EnrollmentService::Stub::async::GetEnrolledNode, std::move(request),
+      kAnswerWithin,
+      [node, done = std::move(done)](const absl::Status& status, const v1::EnrolledNode& found) {
+        const bool never = ReasonOf(status) == "NODE_NOT_ENROLLED";
+        const bool no_node = status.ok() && (found.revoked() || found.is_relay());
+        done(never || no_node ? errors::TargetNeverJoined(node) : absl::OkStatus());
+      });
+}
+
+absl::Status ShareAggregatorClient::AwaitJoined(const std::string& node) const {
+  const auto told = std::make_shared<std::promise<absl::Status>>();
+  auto answer = told->get_future();
+  CheckJoined(node, [told](const absl::Status& status) { told->set_value(status); });
+  return answer.get();
+}
+
+void ShareAggregatorClient::RecordRemoval(const v1::ShareKey& key, const std::string& actor,
+                                          const std::string& relay, Done done) const {
+  const auto aggregator = parts_.aggregator();
+  if (aggregator == nullptr) return done(errors::RemovalNotRecorded("there is no aggregator here"));
+  v1::RecordShareRemovalRequest request;
+  *request.mutable_key() = key;
+  request.set_actor(actor);
+  request.set_relay(relay);
+  CallLater<v1::AuditService, v1::RecordShareRemovalRequest, v1::RecordShareRemovalResponse>(
+      aggregator, &v1::AuditService::Stub::async::RecordShareRemoval, std::move(request),
+      kAnswerWithin,
+      [done = std::move(done)](const absl::Status& status, const v1::RecordShareRemovalResponse&) {
+        done(status.ok() ? status : errors::RemovalNotRecorded(ToStd(status.message())));
+      });
+}
+
+}  // namespace muster

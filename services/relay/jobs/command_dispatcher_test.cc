@@ -1,0 +1,152 @@
+#include "services/relay/jobs/command_dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/common/base/fake_clock.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/testing/recorded_link.h"
+
+namespace muster {
+namespace {
+
+class CommandDispatcherTest : public ::testing::Test {
+ protected:
+  CommandDispatcherTest() {
+    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.Came(names); }, {});
+  }
+
+  std::shared_ptr<RecordedLink> Attach(const std::string& name, bool is_relay = false) {
+    auto link = std::make_shared<RecordedLink>();
+    EXPECT_TRUE(tree_.Attach(AttachedEntry(name, "root", clock_.Now(), is_relay), link).ok());
+    return link;
+  }
+
+  static v1::JobCommand Command(const std::vector<std::string>& nodes) {
+    v1::JobCommand command;
+    command.set_job("j1");
+    command.mutable_command()->set_command("signed");
+    for (const std::string& node : nodes) {
+      v1::JobCommand::Target& target = *command.add_targets();
+      target.set_node(node);
+      target.add_proof("proof of " + node);
+    }
+    ToProto(absl::Seconds(60), command.mutable_begin_within());
+    ToProto(absl::Seconds(100), command.mutable_end_within());
+    return command;
+  }
+
+  // The nodes that one command was sent for; "cancel: ..." for a cancel.
+  static std::vector<std::string> Sent(RecordedLink& link) {
+    std::vector<std::string> nodes;
+    for (const v1::AttachResponse& message : link.Take()) {
+      for (const auto& target : message.command().targets()) {
+        EXPECT_EQ(target.proof(0), "proof of " + target.node());
+        nodes.push_back(target.node());
+      }
+      for (const std::string& node : message.cancel().nodes()) nodes.push_back("cancel: " + node);
+    }
+    return nodes;
+  }
+
+  static v1::JobRecords Final(const std::string& node) {
+    v1::JobRecords records;
+    v1::JobRecord& record = *records.add_records();
+    record.set_job("j1");
+    record.set_node(node);
+    record.mutable_final();
+    return records;
+  }
+
+  FakeClock clock_;
+  Topology tree_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{tree_, clock_};
+};
+
+TEST_F(CommandDispatcherTest, EachChildGetsWhatIsForItAndForThoseBelowIt) {
+  const auto n1 = Attach("n1");
+  const auto r1 = Attach("r1", true);
+  ASSERT_TRUE(tree_
+                  .ApplyUpdate("r1",
+                               {AttachedEntry("n2", "r1", clock_.Now()),
+                                AttachedEntry("n3", "r1", clock_.Now())},
+                               {}, true)
+                  .ok());
+  dispatcher_.Take(Command({"n1", "n2", "n3", "away"}));
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"n1"});
+  EXPECT_EQ(Sent(*r1), (std::vector<std::string>{"n2", "n3"}));
+}
+
+TEST_F(CommandDispatcherTest, ACommandWaitsForWhoIsAway) {
+  dispatcher_.Take(Command({"n1"}));
+  clock_.Advance(absl::Seconds(20));
+  const auto n1 = Attach("n1");
+  const auto messages = n1->Take();
+  ASSERT_EQ(messages.size(), 1U);
+  const absl::Duration left = FromProto(messages[0].command().begin_within());
+  EXPECT_LT(left, absl::Seconds(40)) << "each hop takes a little";
+  EXPECT_GT(left, absl::Seconds(38));
+}
+
+TEST_F(CommandDispatcherTest, WhoAttachesAnewIsToldAgainUntilItsEndWentUp) {
+  Attach("n1");
+  dispatcher_.Take(Command({"n1"}));
+  EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"n1"});
+  dispatcher_.Saw(Final("n1"));
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+  EXPECT_EQ(dispatcher_.open(), 0U);
+}
+
+TEST_F(CommandDispatcherTest, NothingGoesOutBeforeItIsKnownWhomNotToObey) {
+  dispatcher_.Hold();
+  const auto n1 = Attach("n1");
+  dispatcher_.Take(Command({"n1", "n2"}));
+  const auto n2 = Attach("n2");
+  EXPECT_TRUE(Sent(*n1).empty());
+  EXPECT_TRUE(Sent(*n2).empty());
+  dispatcher_.Release();
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"n1"});
+  EXPECT_EQ(Sent(*n2), std::vector<std::string>{"n2"});
+  dispatcher_.Release();
+  EXPECT_TRUE(Sent(*n1).empty());
+}
+
+TEST_F(CommandDispatcherTest, NobodyIsToldTooLate) {
+  dispatcher_.Take(Command({"n1"}));
+  clock_.Advance(absl::Seconds(61));
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+  clock_.Advance(absl::Minutes(3));
+  dispatcher_.Tick();
+  EXPECT_EQ(dispatcher_.open(), 0U);
+}
+
+TEST_F(CommandDispatcherTest, CancelGoesDownAndAlsoToWhoComesLater) {
+  const auto n1 = Attach("n1");
+  dispatcher_.Take(Command({"n1", "n2"}));
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"n1"});
+  v1::JobCancel cancel;
+  cancel.set_job("j1");
+  dispatcher_.Cancel(cancel);
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"cancel: n1"});
+  EXPECT_EQ(Sent(*Attach("n2")), std::vector<std::string>{"cancel: n2"}) << "not the command";
+}
+
+TEST_F(CommandDispatcherTest, AcknowledgementsGoWhereTheRecordsCameFrom) {
+  const auto n1 = Attach("n1");
+  const auto n2 = Attach("n2");
+  v1::RecordsAck ack;
+  for (const char* node : {"n1", "n2", "gone"}) {
+    ack.add_reached()->set_node(node);
+  }
+  dispatcher_.Acknowledge(ack);
+  const auto messages = n1->Take();
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].records_ack().reached_size(), 1);
+  EXPECT_EQ(n2->Take().size(), 1U);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,98 @@
+// What a relay forwards, served over real mutual TLS, below a real aggregator, for tests.
+#ifndef MUSTER_SERVICES_RELAY_TESTING_PROXY_FIXTURE_H_
+#define MUSTER_SERVICES_RELAY_TESTING_PROXY_FIXTURE_H_
+
+#include <grpcpp/channel.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "services/common/base/executor.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/mutex.h"
+#include "services/common/rpc/caller.h"
+#include "services/common/rpc/server.h"
+#include "services/relay/proxy/forwarding.h"
+#include "services/relay/upstream/upstream.h"
+#include "testing/fixtures/test_fleet.h"
+
+namespace muster::testing {
+
+// A way up that a test makes and cuts. Thread-safe.
+class FakeUpstream : public Upstream {
+ public:
+  explicit FakeUpstream(TestFleet& fleet, TestIdentity relay)
+      : fleet_(fleet), relay_(std::move(relay)) {}
+
+  // To an aggregator and a status service, or to another relay.
+  void Connect(std::shared_ptr<grpc::Channel> results, std::shared_ptr<grpc::Channel> status);
+  void Cut();
+  // Who hangs here, with its statement.
+  void Attach(const std::string& node, const TestIdentity& identity);
+  void Detach(const std::string& node);
+
+  std::shared_ptr<grpc::Channel> Results() override;
+  std::shared_ptr<grpc::Channel> Status() override;
+  std::shared_ptr<grpc::Channel> Joining() override { return Results(); }
+  bool connected() const override;
+  std::shared_ptr<void> OnChange(std::function<void()> changed) override;
+  absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
+  absl::Status CheckChildRelay(const Caller&) override { return absl::OkStatus(); }
+
+ private:
+  void Changed();
+
+  TestFleet& fleet_;
+  const TestIdentity relay_;
+  mutable Mutex mutex_;
+  std::shared_ptr<grpc::Channel> results_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::Channel> status_ ABSL_GUARDED_BY(mutex_);
+  bool connected_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::string> statements_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, std::function<void()>> watchers_ ABSL_GUARDED_BY(mutex_);
+  int next_watcher_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Not thread-safe.
+class ProxyFixture {
+ public:
+  explicit ProxyFixture(TestFleet& fleet, const std::string& name = "r1");
+  ~ProxyFixture();
+
+  // Starts the relay's forwarding part, or again over the same spool. Way and metrics stay.
+  void Start();
+  void Stop();
+
+  // Its way up is the fleet's aggregator, as it listens now; `status` may be null.
+  void ConnectUp(std::shared_ptr<grpc::Channel> status = nullptr);
+
+  // As who hangs here.
+  std::shared_ptr<grpc::Channel> Connect(const TestIdentity& identity) const;
+  std::shared_ptr<grpc::Channel> ConnectToJoin() const;
+  std::string target() const;
+  const TestIdentity& identity() const { return identity_; }
+  FakeUpstream& way() { return way_; }
+  Metrics& metrics() { return *metrics_; }
+
+  ForwardingConfig config;
+
+ private:
+  TestFleet& fleet_;
+  const std::string name_;
+  const std::string folder_;
+  const TestIdentity identity_;
+  FakeUpstream way_;
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<RpcMetrics> rpc_metrics_;
+  std::unique_ptr<CallerResolver> callers_;
+  std::unique_ptr<LiveCalls> live_;
+  std::unique_ptr<Forwarding> forwarding_;
+  std::unique_ptr<RpcServer> server_;
+};
+
+}  // namespace muster::testing
+
+#endif  // MUSTER_SERVICES_RELAY_TESTING_PROXY_FIXTURE_H_

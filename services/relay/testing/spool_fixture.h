@@ -1,0 +1,190 @@
+// A spool on a simulated disk, and nodes that deliver to it, for tests.
+#ifndef MUSTER_SERVICES_RELAY_TESTING_SPOOL_FIXTURE_H_
+#define MUSTER_SERVICES_RELAY_TESTING_SPOOL_FIXTURE_H_
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/simulated_disk.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/blob/blob_test_util.h"
+#include "services/common/identity/authority.h"
+#include "services/common/identity/result_signature.h"
+#include "services/relay/spool/spool.h"
+
+namespace muster::testing {
+
+inline constexpr char kFleet[] = "fleet-00112233.muster";
+inline constexpr char kRun[] = "0123456789abcdef";
+
+// Who signs: a fleet with an intermediate, and one key for all nodes.
+class Signers {
+ public:
+  explicit Signers(absl::Time now)
+      : now_(now),
+        root_(*FleetRoot::Create(kFleet, *PrivateKey::Generate(), now)),
+        key_(*PrivateKey::Generate()),
+        intermediate_(*Intermediate::Load(
+            kFleet, key_, *root_.SignIntermediate(key_.public_key(), now), root_.certificate())) {}
+
+  std::string root_pem() const { return root_.certificate().ToPem(); }
+
+  void Sign(const SignedResult& result, const std::string& as, UploadFinish* finish) const {
+    const Certificate leaf =
+        *intermediate_.Issue(NodeIdentity{as}, key_.public_key(), {}, now_, now_ + absl::Hours(24));
+    finish->signature = *SignResult(key_, result);
+    finish->signer_chain_pem = absl::StrCat(leaf.ToPem(), intermediate_.certificate().ToPem());
+  }
+
+ private:
+  const absl::Time now_;
+  const FleetRoot root_;
+  const PrivateKey key_;
+  const Intermediate intermediate_;
+};
+
+// Not thread-safe.
+class SpoolFixture {
+ public:
+  SpoolFixture() { options.fleet_ca_pem = signers.root_pem(); }
+  ~SpoolFixture() { Close(); }
+
+  absl::Status Open() {
+    Close();
+    metrics_ = std::make_unique<Metrics>();
+    disk_executor_ = std::make_unique<Executor>(Executor::Options{"disk", 1, 1024});
+    ASSIGN_OR_RETURN(spool_, Spool::Open(options, *disk_executor_, clock, *metrics_, disk));
+    return absl::OkStatus();
+  }
+
+  void Close() {
+    if (disk_executor_ != nullptr) disk_executor_->Drain(absl::Seconds(30)).IgnoreError();
+    spool_.reset();
+    disk_executor_.reset();
+  }
+
+  Spool& spool() { return *spool_; }
+
+  static v1::OpenUploadRequest Request(const std::string& node, const std::string& plugin,
+                                       const std::string& body, int64_t attempt = 1) {
+    v1::OpenUploadRequest request;
+    v1::ResultDescription& description = *request.mutable_description();
+    description.mutable_key()->set_run(kRun);
+    description.mutable_key()->set_plugin(plugin);
+    description.mutable_key()->set_node(node);
+    description.set_attempt(attempt);
+    description.set_file_name("facts.json");
+    request.set_size(static_cast<int64_t>(body.size()));
+    return request;
+  }
+
+  static UploadPeer Peer(const std::string& node) { return {{kFleet, NodeIdentity{node}}, {}}; }
+
+  absl::StatusOr<v1::OpenUploadResponse> OpenUpload(const v1::OpenUploadRequest& request) {
+    auto promise = std::make_shared<std::promise<absl::StatusOr<v1::OpenUploadResponse>>>();
+    spool().OpenUpload(request, Peer(request.description().key().node()),
+                       [promise](auto opened) { promise->set_value(std::move(opened)); });
+    return promise->get_future().get();
+  }
+
+  // Sends bytes from where the upload stands, up to `until`, by a stream of its own.
+  absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
+                    const std::string& body, size_t until) {
+    return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
+      ASSIGN_OR_RETURN(const auto attachment,
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
+      for (size_t at = static_cast<size_t>(opened.offset()); at < until; at += kChunk) {
+        UploadChunk chunk;
+        chunk.offset = static_cast<int64_t>(at);
+        chunk.data = body.substr(at, std::min(kChunk, until - at));
+        chunk.raw_size = static_cast<int64_t>(chunk.data.size());
+        chunk.crc32c = Crc32c(chunk.data);
+        RETURN_IF_ERROR(spool().Reserve(opened.upload_id(), chunk.offset + chunk.raw_size));
+        RETURN_IF_ERROR(session.Append(attachment, std::move(chunk)));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  // Finishes, by a stream of its own.
+  absl::Status Complete(const v1::OpenUploadResponse& opened, const std::string& node,
+                        const std::string& plugin, const std::string& body, int64_t attempt = 1,
+                        const std::optional<std::string>& signer = std::nullopt) {
+    UploadFinish finish;
+    finish.size = static_cast<int64_t>(body.size());
+    finish.crc32c = Crc32c(body);
+    finish.sha256 = DigestBytes(Sha256::Of(body));
+    if (signer != "") {
+      signers.Sign({kRun, plugin, node, attempt, finish.size, finish.sha256}, signer.value_or(node),
+                   &finish);
+    }
+    return On<absl::Status>(opened, node, [&](UploadSession& session) {
+      ASSIGN_OR_RETURN(const auto attachment,
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
+      absl::Status status = absl::InternalError("no answer");
+      session.Complete(attachment, finish, [&](const auto& done) { status = done.status(); });
+      return status;
+    });
+  }
+
+  // All of it.
+  absl::Status Deliver(const std::string& node, const std::string& plugin, const std::string& body,
+                       int64_t attempt = 1) {
+    ASSIGN_OR_RETURN(auto opened, OpenUpload(Request(node, plugin, body, attempt)));
+    if (spool().Told(opened.upload_id())) return absl::OkStatus();
+    RETURN_IF_ERROR(Send(opened, node, body, body.size()));
+    return Complete(opened, node, plugin, body, attempt);
+  }
+
+  // What the spool hands out next as "node/plugin", or "".
+  std::string Next() {
+    taken = spool().Take();
+    if (!taken) return "";
+    const v1::ResultKey& key = taken->header.description().key();
+    return absl::StrCat(key.node(), "/", key.plugin());
+  }
+  std::string Bytes(int64_t offset = 0) {
+    auto source = spool().Read(*taken, offset);
+    return source.ok() ? ReadAll(**source) : std::string(source.status().message());
+  }
+
+  std::string Metric() const { return metrics_->Text(); }
+
+  FakeClock clock;
+  SimulatedDisk disk;
+  Signers signers{clock.Now()};
+  SpoolOptions options{.folder = "/spool", .relay = "r1", .fleet = kFleet};
+  std::optional<SpoolDelivery> taken;
+
+ private:
+  static constexpr size_t kChunk = 16 * 1024;
+
+  template <typename T>
+  T On(const v1::OpenUploadResponse& opened, const std::string& node,
+       const std::function<T(UploadSession&)>& work) {
+    ASSIGN_OR_RETURN(auto session, spool().Find(opened.upload_id(), node));
+    std::promise<T> promise;
+    if (!session->strand().Post([&] { promise.set_value(work(*session)); })) {
+      return absl::ResourceExhaustedError("the strand is full");
+    }
+    return promise.get_future().get();
+  }
+
+  std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<Executor> disk_executor_;
+  std::unique_ptr<Spool> spool_;
+};
+
+}  // namespace muster::testing
+
+#endif  // MUSTER_SERVICES_RELAY_TESTING_SPOOL_FIXTURE_H_

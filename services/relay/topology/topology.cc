@@ -1,0 +1,361 @@
+#include "services/relay/topology/topology.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/relay.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+
+void Topology::Listen(Came came, RelayChanged relay_changed) {
+  came_ = std::move(came);
+  relay_changed_ = std::move(relay_changed);
+}
+
+std::vector<std::string> Topology::path() const {
+  MutexLock lock(mutex_);
+  return path_.empty() ? std::vector<std::string>{options_.name} : path_;
+}
+
+void Topology::SetPath(std::vector<std::string> path) {
+  MutexLock lock(mutex_);
+  path_ = std::move(path);
+}
+
+// A relay hangs in the tree once, and never below itself.
+absl::Status Topology::CheckPlace(const TopologyEntry& entry) const {
+  if (!entries_.contains(entry.name) && entries_.size() >= options_.max_entries) {
+    return errors::TooManyChildren(static_cast<int64_t>(options_.max_entries));
+  }
+  if (!entry.is_relay) return absl::OkStatus();
+  if (entry.name == options_.name ||
+      std::find(path_.begin(), path_.end(), entry.name) != path_.end()) {
+    return errors::RelayLoop(entry.name, options_.name);
+  }
+  const size_t depth = std::max<size_t>(path_.size(), 1) + 1;
+  if (depth > kMaxDepth) return errors::RelayTooDeep(entry.name, kMaxDepth);
+  return absl::OkStatus();
+}
+
+absl::Status Topology::MayAttach(const TopologyEntry& entry) const {
+  MutexLock lock(mutex_);
+  return CheckPlace(entry);
+}
+
+absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
+                                                            std::shared_ptr<ChildLink> link) {
+  News news;
+  std::shared_ptr<ChildLink> old;
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(CheckPlace(entry));
+    const std::string name = entry.name;
+    Direct& direct = direct_[name];
+    old = std::exchange(direct.link, std::move(link));
+    direct.listing = ++listings_;
+    direct.complete = !entry.is_relay;
+    // What the child is reached by is new, even if it was attached before.
+    entries_[name].via.clear();
+    Put(entries_[name], std::move(entry), name, news);
+  }
+  Tell(news);
+  return old;
+}
+
+void Topology::Refresh(const std::string& name, const ChildLink* link,
+                       std::shared_ptr<const v1::AttachStatement> statement) {
+  MutexLock lock(mutex_);
+  const auto direct = direct_.find(name);
+  if (direct == direct_.end() || direct->second.link.get() != link) return;
+  Entry& entry = entries_[name];
+  entry.is.statement = std::move(statement);
+  Changed(entry.is);
+}
+
+void Topology::Detach(const std::string& name, const ChildLink* link) {
+  News news;
+  std::shared_ptr<ChildLink> last;  // let go of without the lock
+  {
+    MutexLock lock(mutex_);
+    const auto direct = direct_.find(name);
+    if (direct == direct_.end() || direct->second.link.get() != link) return;
+    last = std::move(direct->second.link);
+    direct_.erase(direct);
+    const bool is_relay = entries_[name].is.is_relay;
+    if (is_relay) {
+      for (auto& [other, entry] : entries_) {
+        if (entry.via == name) Gone(entry, news);
+      }
+    } else {
+      Gone(entries_[name], news);
+    }
+  }
+  Tell(news);
+}
+
+absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
+                                   const std::vector<std::string>& forgotten_uris, bool complete) {
+  News news;
+  absl::Status refused;
+  {
+    MutexLock lock(mutex_);
+    const auto direct = direct_.find(child);
+    if (direct == direct_.end()) return absl::OkStatus();
+    for (TopologyEntry& is : entries) {
+      // A loop below is found here too: the list of a relay cannot hold a relay above it.
+      if (const absl::Status s = CheckPlace(is); !s.ok()) {
+        refused = s;
+        continue;
+      }
+      const std::string name = is.name;
+      // Who has a stream here is here; the child's word is older.
+      if (direct_.contains(name)) continue;
+      // Who is away is news in the first list alone; later it is somebody who was forgotten here.
+      if (!is.attached && direct->second.complete && !entries_.contains(name)) continue;
+      Entry& entry = entries_[name];
+      entry.listing = direct->second.listing;
+      if (is.attached) {
+        Put(entry, std::move(is), child, news);
+      } else if (entry.via == child || entry.via.empty()) {
+        if (entry.is.name.empty()) entry.is = std::move(is);
+        Gone(entry, news);
+      }
+    }
+    if (complete && !direct->second.complete) {
+      direct->second.complete = true;
+      for (auto& [name, entry] : entries_) {
+        if (entry.via == child && name != child && entry.listing != direct->second.listing) {
+          Gone(entry, news);
+        }
+      }
+    }
+  }
+  Tell(news);
+  for (const std::string& uri : forgotten_uris) Forget(uri);
+  return refused;
+}
+
+void Topology::Put(Entry& entry, TopologyEntry is, const std::string& via, News& news) {
+  // Who came anew within the time in which changes are gathered may have forgotten what came down.
+  const bool same_way = entry.is.attached && entry.via == via && entry.is.since == is.since;
+  if (!entry.is.attached) ++attached_;
+  const bool relay_came = is.is_relay && !entry.is.attached;
+  entry.is = std::move(is);
+  entry.via = via;
+  entry.is.attached = true;
+  if (!same_way) news.came.push_back(entry.is.name);
+  if (relay_came) news.relays.emplace_back(entry.is.name, true);
+  Changed(entry.is);
+}
+
+void Topology::Gone(Entry& entry, News& news) {
+  entry.via.clear();
+  if (!entry.is.attached) return;
+  --attached_;
+  entry.is.attached = false;
+  entry.is.since = clock_.Now();
+  entry.is.statement = nullptr;
+  if (entry.is.is_relay) news.relays.emplace_back(entry.is.name, false);
+  Changed(entry.is);
+}
+
+void Topology::Changed(const TopologyEntry& is) {
+  if (options_.is_root) return;
+  changed_.emplace(!is.is_relay, is.name);
+}
+
+void Topology::Tell(const News& news) {
+  if (!news.came.empty() && came_) came_(news.came);
+  if (relay_changed_) {
+    for (const auto& [relay, attached] : news.relays) relay_changed_(relay, attached);
+  }
+}
+
+std::shared_ptr<ChildLink> Topology::Route(std::string_view name) const {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end() || entry->second.via.empty()) return nullptr;
+  const auto direct = direct_.find(entry->second.via);
+  return direct == direct_.end() ? nullptr : direct->second.link;
+}
+
+std::string Topology::Via(std::string_view name) const {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(name);
+  return entry == entries_.end() ? "" : entry->second.via;
+}
+
+std::optional<TopologyEntry> Topology::Find(std::string_view name) const {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return std::nullopt;
+  return entry->second.is;
+}
+
+std::vector<TopologyEntry> Topology::List(const std::string& after, size_t limit,
+                                          const std::string& relay, bool attached_only) const {
+  std::vector<TopologyEntry> list;
+  MutexLock lock(mutex_);
+  for (auto it = entries_.upper_bound(after); it != entries_.end() && list.size() < limit; ++it) {
+    const TopologyEntry& is = it->second.is;
+    if ((!relay.empty() && is.relay != relay) || (attached_only && !is.attached)) continue;
+    list.push_back(is);
+  }
+  return list;
+}
+
+std::vector<std::string> Topology::Nodes() const {
+  std::vector<std::string> names;
+  MutexLock lock(mutex_);
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.is.is_relay) names.push_back(name);
+  }
+  return names;
+}
+
+int64_t Topology::CountDescendants(const std::string& relay) const {
+  MutexLock lock(mutex_);
+  int64_t count = 0;
+  for (const auto& [name, entry] : entries_) {
+    if (!entry.is.attached) continue;
+    // Up from the entry to the relay; the number of steps bounds what a wrong list could do.
+    std::string_view above = entry.is.relay;
+    for (size_t step = 0; step < kMaxDepth && !above.empty(); ++step) {
+      if (above == relay) {
+        ++count;
+        break;
+      }
+      const auto next = entries_.find(above);
+      above = next == entries_.end() ? std::string_view() : next->second.is.relay;
+    }
+  }
+  return count;
+}
+
+std::vector<std::shared_ptr<ChildLink>> Topology::Children() const {
+  std::vector<std::shared_ptr<ChildLink>> links;
+  MutexLock lock(mutex_);
+  for (const auto& [name, direct] : direct_) links.push_back(direct.link);
+  return links;
+}
+
+std::vector<std::shared_ptr<ChildLink>> Topology::ChildRelays() const {
+  std::vector<std::shared_ptr<ChildLink>> links;
+  MutexLock lock(mutex_);
+  for (const auto& [name, direct] : direct_) {
+    const auto entry = entries_.find(name);
+    if (entry != entries_.end() && entry->second.is.is_relay) links.push_back(direct.link);
+  }
+  return links;
+}
+
+v1::AttachRequest::TopologyUpdate Topology::TakeChanges(size_t limit, bool all) {
+  v1::AttachRequest::TopologyUpdate below;
+  MutexLock lock(mutex_);
+  if (all) {
+    for (const auto& [name, entry] : entries_) changed_.emplace(!entry.is.is_relay, name);
+  }
+  while (!changed_.empty() && static_cast<size_t>(below.descendants_size()) < limit) {
+    const auto entry = entries_.find(changed_.begin()->second);
+    changed_.erase(changed_.begin());
+    if (entry == entries_.end()) continue;
+    const TopologyEntry& is = entry->second.is;
+    v1::AttachRequest::TopologyUpdate::Descendant& child = *below.add_descendants();
+    if (is.statement != nullptr) {
+      *child.mutable_statement() = *is.statement;
+    } else {
+      child.mutable_statement()->set_child(is.uri);
+    }
+    child.set_relay(is.relay);
+    child.set_attached(is.attached);
+    ToProto(is.since, child.mutable_change_time());
+  }
+  for (const std::string& uri : std::exchange(forgotten_, {})) below.add_forgotten_uris(uri);
+  return below;
+}
+
+bool Topology::HasChanges() const {
+  MutexLock lock(mutex_);
+  return !changed_.empty() || !forgotten_.empty();
+}
+
+void Topology::Forget(const std::string& subject) {
+  News news;
+  std::shared_ptr<ChildLink> link;
+  std::string uri;
+  {
+    MutexLock lock(mutex_);
+    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+      return entry.second.is.uri == subject || entry.second.is.certificate == subject;
+    });
+    if (it == entries_.end()) return;
+    uri = it->second.is.uri;
+    if (const auto direct = direct_.find(it->first); direct != direct_.end()) {
+      link = direct->second.link;
+      direct_.erase(direct);
+    }
+    Gone(it->second, news);
+    changed_.erase({!it->second.is.is_relay, it->first});
+    entries_.erase(it);
+    if (!options_.is_root) forgotten_.insert(uri);
+  }
+  if (link != nullptr) link->End(errors::IdentityRevoked(uri));
+  Tell(news);
+}
+
+void Topology::Tick() {
+  const absl::Time now = clock_.Now();
+  News news;
+  std::vector<std::shared_ptr<ChildLink>> ended;
+  {
+    MutexLock lock(mutex_);
+    for (auto it = entries_.begin(); it != entries_.end();) {
+      Entry& entry = it->second;
+      const bool ends = entry.is.attached && entry.is.statement != nullptr &&
+                        entry.is.statement->expire_time().seconds() < absl::ToUnixSeconds(now);
+      if (ends) {
+        const auto direct = direct_.find(it->first);
+        if (direct != direct_.end()) ended.push_back(direct->second.link);
+        if (direct == direct_.end()) Gone(entry, news);
+      }
+      const bool old = !entry.is.attached && entry.is.since + kRemembered < now;
+      it = old ? entries_.erase(it) : std::next(it);
+    }
+  }
+  for (const auto& link : ended) link->End(errors::StatementExpired());
+  Tell(news);
+}
+
+std::vector<TopologyEntry> Topology::Snapshot() const {
+  std::vector<TopologyEntry> all;
+  MutexLock lock(mutex_);
+  all.reserve(entries_.size());
+  for (const auto& [name, entry] : entries_) all.push_back(entry.is);
+  return all;
+}
+
+void Topology::Restore(const std::vector<TopologyEntry>& entries) {
+  MutexLock lock(mutex_);
+  for (const TopologyEntry& is : entries) {
+    Entry& entry = entries_[is.name];
+    entry.is = is;
+    entry.is.attached = false;
+    entry.is.statement = nullptr;
+  }
+}
+
+size_t Topology::children() const {
+  MutexLock lock(mutex_);
+  return direct_.size();
+}
+
+size_t Topology::attached() const {
+  MutexLock lock(mutex_);
+  return attached_;
+}
+
+}  // namespace muster

@@ -1,0 +1,59 @@
+#include "services/relay/upstream/upstream_base.h"
+
+#include <utility>
+#include <variant>
+
+#include "services/common/errors/relay.h"
+
+namespace muster {
+namespace {
+
+const ServiceIdentity* RelayOf(const Identity& identity) {
+  const auto* service = std::get_if<ServiceIdentity>(&identity.name);
+  return service != nullptr && service->role == ServiceRole::kRelay ? service : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<void> UpstreamBase::OnChange(std::function<void()> changed) {
+  MutexLock lock(listeners_->mutex);
+  const uint64_t id = ++listeners_->next;
+  listeners_->callbacks[id] = std::move(changed);
+  return {reinterpret_cast<void*>(id), [listeners = listeners_, id](void*) {
+            MutexLock held(listeners->mutex);
+            listeners->callbacks.erase(id);
+          }};
+}
+
+void UpstreamBase::Changed() {
+  MutexLock lock(listeners_->mutex);
+  for (const auto& [id, callback] : listeners_->callbacks) callback();
+}
+
+absl::StatusOr<std::string> UpstreamBase::StatementFor(const Caller& caller) {
+  const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
+  if (node == nullptr)
+    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), tree_.name());
+  // Directly below, or below the child that speaks for it.
+  std::string via = node->name;
+  if (caller.via) {
+    const ServiceIdentity* relay = RelayOf(*caller.via);
+    if (relay == nullptr) return errors::NoLiveStatement(node->name, tree_.name());
+    via = relay->name;
+  }
+  const auto entry = tree_.Find(node->name);
+  if (!entry || entry->statement == nullptr || tree_.Via(node->name) != via) {
+    return errors::NoLiveStatement(node->name, tree_.name());
+  }
+  return entry->statement->SerializeAsString();
+}
+
+absl::Status UpstreamBase::CheckChildRelay(const Caller& caller) {
+  const ServiceIdentity* relay = RelayOf(caller.identity);
+  if (relay == nullptr || caller.via || tree_.Via(relay->name) != relay->name) {
+    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), tree_.name());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+// What both ways to the centre have in common: for whom this relay may speak, and who wants to hear
+// of changes.
+#ifndef MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_BASE_H_
+#define MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_BASE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "services/common/base/mutex.h"
+#include "services/relay/topology/topology.h"
+#include "services/relay/upstream/upstream.h"
+
+namespace muster {
+
+// Thread-safe.
+class UpstreamBase : public Upstream {
+ public:
+  explicit UpstreamBase(const Topology& tree) : tree_(tree) {}
+
+  std::shared_ptr<void> OnChange(std::function<void()> changed) override;
+  absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
+  absl::Status CheckChildRelay(const Caller& caller) override;
+
+ protected:
+  // Tells those who wanted to hear. Without a lock held.
+  void Changed();
+
+ private:
+  struct Listeners {
+    Mutex mutex;  // held while they are called, so that a handle that is gone is never called
+    uint64_t next ABSL_GUARDED_BY(mutex) = 0;
+    std::map<uint64_t, std::function<void()>> callbacks ABSL_GUARDED_BY(mutex);
+  };
+
+  const Topology& tree_;
+  const std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_BASE_H_

@@ -1,0 +1,80 @@
+#include "services/status/heartbeat_intake.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/heartbeat/beat_check.h"
+
+namespace muster {
+namespace {
+
+// Pairs that a sender is remembered to have been told of; what is beyond is told of more often.
+constexpr size_t kMaxContacts = 1000;
+
+}  // namespace
+
+absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsRequest& beat,
+                                                       const Identity& identity,
+                                                       Authorize authorize, const Way& way) {
+  const bool first = !seat_;
+  if (first) {
+    RETURN_IF_ERROR(Begin(beat, identity, authorize, way));
+  }
+  RETURN_IF_ERROR(CheckBeat(beat, seat_->sender()->node(), instance_));
+  Registry::Answer answer;
+  if (!parts_.registry.IsNews(*seat_, beat.sequence(), &answer)) {
+    beat.set_goodbye(false);
+    return answer;
+  }
+  for (v1::Activity& activity : *beat.mutable_activities()) {
+    CleanActivity(&activity);
+    RETURN_IF_ERROR(TakeActivity(activity, identity, authorize));
+  }
+  // A run's credential is for one pair: who beats with it is at work on that.
+  if (first && beat.activities_size() == 0 && RunOf(identity)) {
+    RETURN_IF_ERROR(TakeActivity(v1::Activity(), identity, authorize));
+  }
+  answer = parts_.registry.Beat(*seat_, beat.sequence(), ClockSkew(beat, parts_.clock.Now()));
+  if (beat.goodbye()) parts_.registry.Goodbye(*seat_);
+  return answer;
+}
+
+absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
+                                    const Identity& identity, Authorize authorize, const Way& way) {
+  auto node = NodeOf(identity, beat);
+  // Who is not allowed to beat at all is told that, and not what is wrong with the message.
+  v1::ResultKey own;
+  if (node.ok()) own.set_node(*node);
+  if (const auto run = RunOf(identity)) own.set_run(std::string(*run));
+  if (const auto* pair = std::get_if<RunNodeIdentity>(&identity.name)) own.set_plugin(pair->plugin);
+  if (const auto* any = std::get_if<RunPluginIdentity>(&identity.name)) own.set_plugin(any->plugin);
+  const absl::Status allowed = authorize(Resource::Pair(own.run(), own.plugin(), own.node()));
+  if (!node.ok()) return node.status();
+  if (!allowed.ok()) return allowed;
+  RETURN_IF_ERROR(CheckBeat(beat, *node, beat.instance_id()));
+  ASSIGN_OR_RETURN(auto uri, ToUri(identity));
+  instance_ = beat.instance_id();
+  ASSIGN_OR_RETURN(seat_, parts_.registry.Open({std::move(uri), *std::move(node), instance_,
+                                                beat.boot_id(), UptimeOf(beat), way.relay},
+                                               way.line, way.peer));
+  return absl::OkStatus();
+}
+
+absl::Status HeartbeatIntake::TakeActivity(const v1::Activity& activity, const Identity& identity,
+                                           Authorize authorize) {
+  const std::shared_ptr<const Sender> sender = seat_->sender();
+  ASSIGN_OR_RETURN(const auto key, PairOf(identity, sender->node(), activity.key()));
+  RETURN_IF_ERROR(authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+  RETURN_IF_ERROR(parts_.listener.Took(key, sender, activity));
+  const size_t hash = std::hash<std::string>()(absl::StrCat(key.run(), "/", key.plugin()));
+  if (std::find(contacts_.begin(), contacts_.end(), hash) != contacts_.end()) {
+    return absl::OkStatus();
+  }
+  if (contacts_.size() < kMaxContacts) contacts_.push_back(hash);
+  parts_.contact(key, *sender);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,55 @@
+#include "services/status/heartbeat_subsystem.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "services/common/errors/heartbeats.h"
+
+namespace muster {
+namespace {
+
+RegistryOptions OptionsOf(const HeartbeatConfig& config) {
+  RegistryOptions options;
+  options.tick = std::clamp(config.interval / 10, absl::Milliseconds(100), absl::Seconds(1));
+  options.interval = config.interval;
+  options.target_rate = config.target_rate;
+  options.lost_after = config.lost_after;
+  options.grace = config.grace;
+  options.doubt_limit = config.doubt_limit;
+  options.max_senders = config.max_senders;
+  return options;
+}
+
+}  // namespace
+
+HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
+                                       const Clock& clock, HeartbeatListener& listener,
+                                       StatusStore& store,
+                                       std::function<bool(const Caller&)> is_revoked,
+                                       Metrics& metrics)
+    : store_(store),
+      tick_(OptionsOf(config).tick),
+      registry_(
+          OptionsOf(config), clock, listener, store,
+          [this](const std::vector<TcpPeer>& peers) { return peers_.Look(peers); }, metrics),
+      service_(runtime, {registry_, listener,
+                         [this, &clock](const v1::ResultKey& key, const Sender& sender) {
+                           store_.PutContact({key, sender.uri(), clock.Now()});
+                         },
+                         clock, config.first_within, std::move(is_revoked)}) {}
+
+void HeartbeatSubsystem::Begin(int port) {
+  peers_.set_local_port(port);
+  ticker_.emplace(registry_, tick_, [this](std::vector<SenderRecord> senders) {
+    store_.PutSenders(std::move(senders));
+  });
+}
+
+void HeartbeatSubsystem::Stop() {
+  ticker_.reset();
+  const absl::Status why = errors::StatusStopping();
+  service_.EndRelays(why);
+  registry_.EndAll(why);
+}
+
+}  // namespace muster

@@ -1,0 +1,261 @@
+#include "services/status/relay_heartbeat_handler.h"
+
+#include <algorithm>
+#include <string>
+
+#include "services/common/base/error.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/heartbeats.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/rpc.h"
+#include "services/common/rpc/caller.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/StreamHeartbeats";
+
+constexpr int kMaxSendersInMessage = 1000;
+constexpr int kMaxHeard = 100'000;
+constexpr size_t kMaxMembers = 100'000;
+constexpr size_t kMaxTold = 1000;  // refusals or probes in a message
+
+void AddRefused(int32_t id, const absl::Status& why, v1::RelayHeartbeatsResponse* response) {
+  v1::RelayHeartbeatsResponse::Refused& refused = *response->add_refused();
+  refused.set_id(id);
+  refused.set_code(static_cast<int32_t>(why.code()));
+  refused.set_message(std::string(why.message()));
+  refused.mutable_detail()->set_reason(ReasonOf(why));
+  refused.mutable_detail()->set_next_step(NextStepOf(why));
+  if (const auto delay = RetryAfterOf(why)) {
+    ToProto(*delay, refused.mutable_detail()->mutable_retry_after());
+  }
+}
+
+}  // namespace
+
+// One of those whom the relay speaks for. Its line outlives the stream, and then leads nowhere.
+class RelayHeartbeatHandler::Member : public SenderLink {
+ public:
+  Member(std::weak_ptr<RelayHeartbeatHandler> stream, int32_t id, const HeartbeatParts& parts)
+      : intake(parts), stream_(std::move(stream)), id_(id) {}
+
+  // SenderLink.
+  void Probe() override {
+    if (const auto stream = stream_.lock()) stream->Probe(id_);
+  }
+  void End(const absl::Status& why) override {
+    const auto stream = stream_.lock();
+    if (stream == nullptr) return;
+    // That the service stops is no fault of each sender.
+    if (ReasonOf(why) == "STATUS_STOPPING") return stream->End(why);
+    stream->Refuse(id_, why);
+  }
+
+  HeartbeatIntake intake;
+  std::string uri;
+  std::shared_ptr<const Caller> caller;
+  absl::Time until;  // when its word for the relay ends
+
+ private:
+  const std::weak_ptr<RelayHeartbeatHandler> stream_;
+  const int32_t id_;
+};
+
+RelayHeartbeatHandler::RelayHeartbeatHandler(const RpcRuntime& runtime, const HeartbeatParts& parts)
+    : runtime_(runtime), parts_(parts) {}
+
+ServerStreamOptions RelayHeartbeatHandler::Options() {
+  ServerStreamOptions options;
+  options.on_executor = true;
+  options.first_within = absl::ZeroDuration();  // a relay without attached nodes sends nothing
+  return options;
+}
+
+void RelayHeartbeatHandler::OnStart(
+    const std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>>& stream) {
+  stream_ = stream;
+  const absl::Status allowed = stream->call().Authorize(Resource::Own());
+  if (!allowed.ok()) return stream->End(allowed);
+  stream->ReadNext();
+}
+
+void RelayHeartbeatHandler::OnMessage(v1::RelayHeartbeatsRequest request) {
+  if (const absl::Status status = Take(request); !status.ok()) return stream_->End(status);
+  stream_->ReadNext();
+}
+
+// A relay sends no goodbye: its senders come back by another route, or with it.
+void RelayHeartbeatHandler::OnHalfClose() { stream_->End(absl::OkStatus()); }
+
+void RelayHeartbeatHandler::End(const absl::Status& status) {
+  if (stream_ != nullptr) stream_->End(status);
+}
+
+// Whose senders these are: each of them has signed for that relay.
+absl::Status RelayHeartbeatHandler::OpenRelay(const std::string& name) {
+  RETURN_IF_ERROR(ValidateName("relay", name));
+  const auto relay = parts_.registry.OpenRelay(name);
+  if (relay.ok()) relay_ = *relay;
+  return relay.status();
+}
+
+absl::Status RelayHeartbeatHandler::Take(v1::RelayHeartbeatsRequest& request) {
+  std::vector<int32_t> gone;
+  {
+    MutexLock lock(mutex_);
+    gone.swap(gone_);
+  }
+  for (const int32_t id : gone) Drop(id);
+  if (request.senders_size() > kMaxSendersInMessage || request.heard_ids_size() > kMaxHeard) {
+    return errors::InvalidHeartbeat("more senders than a message may have");
+  }
+  if (relay_ == nullptr) {
+    RETURN_IF_ERROR(OpenRelay(request.relay()));
+  }
+  for (v1::RelayHeartbeatsRequest::Sender& sender : *request.mutable_senders()) {
+    RETURN_IF_ERROR(TakeSender(sender));
+  }
+  for (const int32_t id : request.heard_ids()) TakeHeard(id);
+  {
+    MutexLock lock(mutex_);
+    answer_due_ = true;
+  }
+  stream_->NotifyWhenWritable();
+  return absl::OkStatus();
+}
+
+absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sender& sender) {
+  const int32_t id = sender.id();
+  if (id < 1) return errors::InvalidHeartbeat("a sender without a number");
+  if (sender.ended()) {
+    Drop(id);
+    return absl::OkStatus();
+  }
+  std::shared_ptr<Member> member;
+  if (const auto it = members_.find(id); it != members_.end()) member = it->second;
+  if (member == nullptr) {
+    // What was refused may be spoken of once more before the relay hears of it.
+    if (sender.uri().empty()) return absl::OkStatus();
+    if (members_.size() >= kMaxMembers) {
+      Refuse(id, errors::TooManySenders(kMaxMembers));
+      return absl::OkStatus();
+    }
+    member = std::make_shared<Member>(weak_from_this(), id, parts_);
+    member->uri = sender.uri();
+    members_[id] = member;
+  }
+  if (!sender.attach_statement().empty() || member->caller == nullptr) {
+    auto spoken = runtime_.callers->SpokenFor(stream_->call().caller(), member->uri,
+                                              sender.attach_statement());
+    if (!spoken.ok()) {
+      Refuse(id, spoken.status());
+      return absl::OkStatus();
+    }
+    if (spoken->below != relay_->name) {
+      Refuse(id, errors::NotAttached(member->uri));
+      return absl::OkStatus();
+    }
+    member->caller = std::move(spoken->caller);
+    member->until = spoken->until;
+  }
+  if (!sender.has_beat()) return absl::OkStatus();
+  const absl::Status taken = TakeBeat(member, *sender.mutable_beat());
+  if (!taken.ok()) {
+    Refuse(id, taken);
+  } else if (sender.beat().goodbye()) {
+    Drop(id);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RelayHeartbeatHandler::TakeBeat(const std::shared_ptr<Member>& member,
+                                             v1::StreamHeartbeatsRequest& beat) {
+  const Caller& caller = *member->caller;
+  if (parts_.is_revoked(caller)) return errors::CallerRevoked();
+  if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
+  return member->intake
+      .Take(beat, caller.identity,
+            [&](const Resource& resource) { return Authorize(caller, kOfOne, resource); },
+            {.line = member, .peer = {}, .relay = relay_})
+      .status();
+}
+
+void RelayHeartbeatHandler::TakeHeard(int32_t id) {
+  const auto it = members_.find(id);
+  if (it == members_.end() || !it->second->intake.seat()) return;
+  Member& member = *it->second;
+  if (parts_.is_revoked(*member.caller)) return Refuse(id, errors::CallerRevoked());
+  if (parts_.clock.Now() >= member.until) return Refuse(id, errors::NotAttached(member.uri));
+  const Registry::Seat& seat = *member.intake.seat();
+  parts_.registry.Beat(seat, 0, seat.sender()->clock_skew());
+}
+
+void RelayHeartbeatHandler::Drop(int32_t id) {
+  const auto it = members_.find(id);
+  if (it == members_.end()) return;
+  const std::shared_ptr<Member> member = it->second;
+  members_.erase(it);
+  if (!member->intake.seat()) return;
+  if (parts_.is_revoked(*member->caller)) {
+    parts_.registry.Revoked(*member->intake.seat());
+  } else {
+    parts_.registry.Closed(*member->intake.seat(), /*by_peer=*/false);
+  }
+}
+
+void RelayHeartbeatHandler::Refuse(int32_t id, const absl::Status& why) {
+  {
+    MutexLock lock(mutex_);
+    refused_.emplace_back(id, why);
+    gone_.push_back(id);
+  }
+  stream_->NotifyWhenWritable();
+}
+
+void RelayHeartbeatHandler::Probe(int32_t id) {
+  {
+    MutexLock lock(mutex_);
+    probes_.push_back(id);
+  }
+  stream_->NotifyWhenWritable();
+}
+
+// Sends what is due in one message; the rest goes out after it.
+void RelayHeartbeatHandler::OnWritable() {
+  v1::RelayHeartbeatsResponse response;
+  bool more = false;
+  {
+    MutexLock lock(mutex_);
+    if (!answer_due_ && refused_.empty() && probes_.empty()) return;
+    answer_due_ = false;
+    const size_t refused = std::min(refused_.size(), kMaxTold);
+    for (size_t i = 0; i < refused; ++i) {
+      AddRefused(refused_[i].first, refused_[i].second, &response);
+    }
+    refused_.erase(refused_.begin(), refused_.begin() + static_cast<ptrdiff_t>(refused));
+    const auto probes =
+        probes_.begin() + static_cast<ptrdiff_t>(std::min(probes_.size(), kMaxTold));
+    response.mutable_probes()->Add(probes_.begin(), probes);
+    probes_.erase(probes_.begin(), probes);
+    more = !refused_.empty() || !probes_.empty();
+  }
+  ToProto(parts_.registry.Interval(), response.mutable_interval());
+  ToProto(parts_.clock.Now(), response.mutable_time());
+  stream_->Send(std::move(response));
+  if (more) stream_->NotifyWhenWritable();
+}
+
+void RelayHeartbeatHandler::OnEnd(const absl::Status&, EndedBy) {
+  // First it is known why all of them are silent.
+  if (relay_ != nullptr) parts_.registry.CloseRelay(relay_);
+  for (const auto& [id, member] : members_) {
+    if (member->intake.seat()) parts_.registry.Closed(*member->intake.seat(), false);
+  }
+  members_.clear();
+}
+
+}  // namespace muster

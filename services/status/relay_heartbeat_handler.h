@@ -1,0 +1,67 @@
+// The stream of a relay that brings the heartbeats of all its descendants.
+//
+// A message may bring a thousand senders with a signature each to verify: it is handled on the
+// executor, and the next one is read after it.
+#ifndef MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
+#define MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "muster/v1/heartbeats.pb.h"
+#include "services/common/base/mutex.h"
+#include "services/common/rpc/server_stream.h"
+#include "services/status/heartbeat_intake.h"
+
+namespace muster {
+
+// Callbacks use the members; refusals and probes come from any thread.
+class RelayHeartbeatHandler
+    : public ServerStreamHandler<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>,
+      public std::enable_shared_from_this<RelayHeartbeatHandler> {
+ public:
+  RelayHeartbeatHandler(const RpcRuntime& runtime, const HeartbeatParts& parts);
+
+  static ServerStreamOptions Options();
+
+  // ServerStreamHandler.
+  void OnStart(const std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>>& stream) override;
+  void OnMessage(v1::RelayHeartbeatsRequest request) override;
+  void OnHalfClose() override;
+  void OnWritable() override;
+  void OnEnd(const absl::Status& status, EndedBy by) override;
+
+  // Ends the stream, once it was started; thread-safe.
+  void End(const absl::Status& status);
+
+ private:
+  class Member;
+
+  absl::Status OpenRelay(const std::string& name);
+  absl::Status Take(v1::RelayHeartbeatsRequest& request);
+  absl::Status TakeSender(v1::RelayHeartbeatsRequest::Sender& sender);
+  absl::Status TakeBeat(const std::shared_ptr<Member>& member, v1::StreamHeartbeatsRequest& beat);
+  void TakeHeard(int32_t id);
+  void Drop(int32_t id);
+  void Refuse(int32_t id, const absl::Status& why);
+  void Probe(int32_t id);
+
+  const RpcRuntime runtime_;
+  const HeartbeatParts& parts_;
+  std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>> stream_;
+  RelayState* relay_ = nullptr;  // from the first message on
+  std::unordered_map<int32_t, std::shared_ptr<Member>> members_;
+
+  Mutex mutex_;
+  std::vector<std::pair<int32_t, absl::Status>> refused_ ABSL_GUARDED_BY(mutex_);  // to be sent
+  std::vector<int32_t> probes_ ABSL_GUARDED_BY(mutex_);                            // to be sent
+  std::vector<int32_t> gone_ ABSL_GUARDED_BY(mutex_);                              // to be removed
+  bool answer_due_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
