@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -37,24 +38,40 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
-bool CanBind(int port) {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// Returns a socket that reserves a port, or none if another program uses or reserves the port.
+// SO_REUSEADDR is set only after the bind: set before, it would let two reservations share a port.
+UniqueFd ReservePort(int port) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   struct sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  return ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0;
+  if (::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) != 0) {
+    return UniqueFd();
+  }
+  const int yes = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  return fd;
 }
 
-// Returns a free port outside the range from which the kernel assigns ports: no program that asks
-// for "any" port can take it before the service does.
-absl::StatusOr<int> FreePort(const std::set<int>& taken) {
+// The ports of a plan.
+struct PlannedPorts {
+  std::set<int> all;
+  std::vector<UniqueFd> reservations;
+};
+
+// Returns a free port outside the range from which the kernel assigns ports, and reserves it.
+absl::StatusOr<int> FreePort(PlannedPorts& ports) {
   constexpr int kFirst = 20000;
   constexpr int kCount = 12000;
   for (int tries = 0; tries < 1000; ++tries) {
     uint32_t random = 0;
     if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) break;
     const int port = kFirst + static_cast<int>(random % kCount);
-    if (!taken.contains(port) && CanBind(port)) return port;
+    if (ports.all.contains(port)) continue;
+    if (UniqueFd fd = ReservePort(port); fd.valid()) {
+      ports.reservations.push_back(std::move(fd));
+      return port;
+    }
   }
   return errors::NoFreePort(kFirst, kFirst + kCount - 1);
 }
@@ -88,13 +105,13 @@ absl::StatusOr<std::string> LegacyHost(const Home& home, const AddressOptions& o
 
 // Keeps the configured port unless the options name another one.
 absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
-                               const std::set<int>& taken) {
+                               PlannedPorts& ports) {
   const int requested = options.legacy_port.value_or(
       options.port.value_or(0) == 0 ? 0 : *options.port + kLegacyPortOffset);
   if (requested != 0) return requested;
   ASSIGN_OR_RETURN(const std::string configured, ConfigValue(home, "gateway", "legacy_port"));
   if (int port = 0; absl::SimpleAtoi(configured, &port) && port != 0) return port;
-  if (options.legacy_port || options.port) return FreePort(taken);
+  if (options.legacy_port || options.port) return FreePort(ports);
   return kDefaultPort + kLegacyPortOffset;
 }
 
@@ -111,7 +128,7 @@ constexpr ExtraListener kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 
 // Uses the host of the service. Keeps the configured port unless the options name another one.
 absl::StatusOr<HostPort> PlanExtraListener(const Home& home, const AddressOptions& options,
                                            const ExtraListener& listener, const AddressPlan& plan,
-                                           std::set<int>& taken) {
+                                           PlannedPorts& ports) {
   ASSIGN_OR_RETURN(const std::string configured,
                    ConfigValue(home, listener.service, std::string(listener.key)));
   HostPort address{plan.listen.find(listener.service)->second.host,
@@ -121,10 +138,10 @@ absl::StatusOr<HostPort> PlanExtraListener(const Home& home, const AddressOption
   if (options.port.value_or(0) != 0) {
     address.port = static_cast<uint16_t>(*options.port + listener.offset);
   } else if (options.port && !(known && known->port != 0)) {
-    ASSIGN_OR_RETURN(const int port, FreePort(taken));
+    ASSIGN_OR_RETURN(const int port, FreePort(ports));
     address.port = static_cast<uint16_t>(port);
   }
-  taken.insert(address.port);
+  ports.all.insert(address.port);
   return address;
 }
 
@@ -147,7 +164,7 @@ std::optional<int> RequestedPort(const AddressOptions& options, std::string_view
 }
 
 absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& options,
-                                    std::string_view service, const std::set<int>& taken) {
+                                    std::string_view service, PlannedPorts& ports) {
   ASSIGN_OR_RETURN(const auto configured, ListenAddress(home, service));
   HostPort address{"127.0.0.1", static_cast<uint16_t>(kDefaultPort + PortOffset(service))};
   if (configured.has_value()) address = *configured;
@@ -155,7 +172,7 @@ absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& opti
   if (requested.value_or(0) != 0) {
     address.port = static_cast<uint16_t>(*requested);
   } else if (requested && !(configured.has_value() && configured->port != 0)) {
-    ASSIGN_OR_RETURN(const int port, FreePort(taken));
+    ASSIGN_OR_RETURN(const int port, FreePort(ports));
     address.port = static_cast<uint16_t>(port);
   }
   if (!options.bind.empty()) {
@@ -180,10 +197,10 @@ std::vector<std::string> AdvertisedAddresses(const AddressPlan& plan, uint16_t p
 
 absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options) {
   AddressPlan plan;
-  std::set<int> taken;
+  PlannedPorts ports;
   for (const std::string_view service : kServices) {
-    ASSIGN_OR_RETURN(const HostPort address, PlanListen(home, options, service, taken));
-    taken.insert(address.port);
+    ASSIGN_OR_RETURN(const HostPort address, PlanListen(home, options, service, ports));
+    ports.all.insert(address.port);
     plan.listen.emplace(service, address);
   }
   plan.advertise = options.advertise;
@@ -193,11 +210,12 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   if (plan.advertise.empty()) plan.advertise = {"127.0.0.1"};
   ASSIGN_OR_RETURN(plan.legacy_ports, LegacyPorts(home, options));
   ASSIGN_OR_RETURN(plan.legacy_host, LegacyHost(home, options));
-  ASSIGN_OR_RETURN(plan.legacy_port, LegacyPort(home, options, taken));
-  taken.insert(plan.legacy_port);
-  ASSIGN_OR_RETURN(plan.status_pages, PlanExtraListener(home, options, kStatusPages, plan, taken));
-  ASSIGN_OR_RETURN(plan.join, PlanExtraListener(home, options, kJoin, plan, taken));
+  ASSIGN_OR_RETURN(plan.legacy_port, LegacyPort(home, options, ports));
+  ports.all.insert(plan.legacy_port);
+  ASSIGN_OR_RETURN(plan.status_pages, PlanExtraListener(home, options, kStatusPages, plan, ports));
+  ASSIGN_OR_RETURN(plan.join, PlanExtraListener(home, options, kJoin, plan, ports));
   ASSIGN_OR_RETURN(plan.status_ports, StatusPorts(home, options));
+  plan.reservations = std::move(ports.reservations);
   return plan;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "cli/supervisor/service_files.h"
 #include "services/common/base/text_values.h"
+#include "services/common/base/unique_fd.h"
 #include "services/common/identity/home.h"
 
 namespace muster::supervisor {
@@ -47,6 +48,10 @@ struct AddressPlan {
   HostPort join;             // for joining machines without a certificate
   HostPort status_pages;     // for GET /status and the dashboard
   std::string status_ports;  // for the status listeners of runs
+  // Sockets that reserve the chosen free ports as long as they are open, so that no other program
+  // that chooses ports takes one before its service listens. A service binds to its port
+  // nevertheless: the sockets do not listen and allow it (SO_REUSEADDR).
+  std::vector<UniqueFd> reservations;
 };
 
 // Makes a plan from the options and the existing configuration files. Returns INVALID_ARGUMENT

@@ -1,11 +1,15 @@
 #include "cli/supervisor/address_plan.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "cli/supervisor/home.h"
+#include "cli/supervisor/listening_sockets.h"
 #include "cli/supervisor/test_folder.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/unique_fd.h"
 
 namespace muster::supervisor {
 namespace {
@@ -108,6 +112,21 @@ TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
   EXPECT_EQ(Plan({.port = 0}).status_pages.port, first.status_pages.port);
   EXPECT_EQ(Plan({.port = 0}).listen, first.listen);
   EXPECT_EQ(Plan({.port = 0}).legacy_port, first.legacy_port);
+}
+
+TEST_F(AddressPlanTest, ChosenPortIsReservedUntilItsServiceListens) {
+  const AddressPlan plan = Plan({.port = 0});
+  const HostPort address = plan.listen.at("gateway");
+  ASSERT_EQ(address.host, "127.0.0.1");
+  struct sockaddr_in local = {};
+  local.sin_family = AF_INET;
+  local.sin_port = htons(address.port);
+  local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_NE(::bind(other.get(), reinterpret_cast<struct sockaddr*>(&local), sizeof(local)), 0)
+      << "another program that chooses ports got the port";
+  ListeningSockets sockets;
+  EXPECT_TRUE(sockets.Listen("gateway", address).ok());
 }
 
 TEST_F(AddressPlanTest, HostPatternIsKeptUntilItIsCleared) {

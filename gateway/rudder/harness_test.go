@@ -35,6 +35,7 @@ import (
 	"muster.example/gateway/command"
 	"muster.example/gateway/config"
 	"muster.example/gateway/listen"
+	"muster.example/services/client/go/mustertest"
 )
 
 // identity is the key and the certificate of a node. They are created once for each id.
@@ -139,7 +140,7 @@ func start(t *testing.T, id, host string, port int, list string, change ...func(
 	for _, c := range change {
 		c(s)
 	}
-	s.serve(host, port)
+	s.serve(host, mustertest.ReservePort(t, host, port))
 	return s
 }
 
