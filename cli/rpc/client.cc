@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/unary_call.h"
 #include "muster/v1/archives.grpc.pb.h"
 #include "muster/v1/enrollment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
@@ -28,38 +29,9 @@
 namespace muster::cli {
 namespace {
 
-constexpr absl::Duration kCallLimit = absl::Seconds(20);
 constexpr absl::Duration kIssueLimit = absl::Seconds(45);  // it waits up to 30 s for a listener
-constexpr absl::Duration kRetryFor = absl::Seconds(2);
 constexpr absl::Duration kRetryPause = absl::Milliseconds(250);
 constexpr absl::Duration kStreamRetryLimit = absl::Minutes(2);
-
-std::chrono::system_clock::time_point Deadline(absl::Duration limit) {
-  return absl::ToChronoTime(absl::Now() + limit);
-}
-
-// Returns true if the call may be retried: the service is unreachable, and the first attempt is
-// recent.
-bool ShouldRetry(const absl::Status& status, absl::Time started) {
-  return status.code() == absl::StatusCode::kUnavailable && absl::Now() - started < kRetryFor;
-}
-
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(
-    Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-    const Request& request, const std::string& subject, absl::Duration limit = kCallLimit) {
-  const absl::Time started = absl::Now();
-  while (true) {
-    grpc::ClientContext context;
-    context.set_deadline(Deadline(limit));
-    const InterruptHook hook([&context] { context.TryCancel(); });
-    Response response;
-    const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
-    if (status.ok()) return response;
-    if (!ShouldRetry(status, started)) return FromService(status, subject);
-    if (!SleepUnlessInterrupted(kRetryPause)) return FromService(status, subject);
-  }
-}
 
 // Reads an archive from the aggregator. Not thread-safe.
 class ArchiveSource : public ByteSource {
@@ -192,59 +164,60 @@ Client::Client(const OperatorContext& context) : stubs_(std::make_unique<Stubs>(
 Client::~Client() = default;
 
 absl::StatusOr<v1::Run> Client::CreateRun(const v1::CreateRunRequest& request) {
-  return Call(*stubs_->runs, &v1::RunService::Stub::CreateRun, request,
-              stubs_->Subject("a new run"));
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::CreateRun, request,
+                   stubs_->Subject("a new run"));
 }
 
 absl::StatusOr<v1::Run> Client::GetRun(const std::string& run) {
   v1::GetRunRequest request;
   request.set_run(run);
-  return Call(*stubs_->runs, &v1::RunService::Stub::GetRun, request, stubs_->RunSubject(run));
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::GetRun, request, stubs_->RunSubject(run));
 }
 
 absl::StatusOr<v1::ListRunsResponse> Client::ListRuns(const v1::ListRunsRequest& request) {
-  return Call(*stubs_->runs, &v1::RunService::Stub::ListRuns, request,
-              stubs_->Subject("the list of runs"));
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::ListRuns, request,
+                   stubs_->Subject("the list of runs"));
 }
 
 absl::StatusOr<v1::Run> Client::CancelRun(const v1::CancelRunRequest& request) {
-  return Call(*stubs_->runs, &v1::RunService::Stub::CancelRun, request,
-              stubs_->RunSubject(request.run()));
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::CancelRun, request,
+                   stubs_->RunSubject(request.run()));
 }
 
 absl::Status Client::DeleteRun(const std::string& run) {
   v1::DeleteRunRequest request;
   request.set_run(run);
-  return Call(*stubs_->runs, &v1::RunService::Stub::DeleteRun, request, stubs_->RunSubject(run))
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::DeleteRun, request,
+                   stubs_->RunSubject(run))
       .status();
 }
 
 absl::StatusOr<v1::Credential> Client::IssueCredential(const v1::IssueCredentialRequest& request) {
-  return Call(*stubs_->runs, &v1::RunService::Stub::IssueCredential, request,
-              stubs_->RunSubject(request.run()), kIssueLimit);
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::IssueCredential, request,
+                   stubs_->RunSubject(request.run()), {.limit = kIssueLimit});
 }
 
 absl::StatusOr<v1::ViewerCredential> Client::IssueViewerCredential(
     const v1::IssueViewerCredentialRequest& request) {
-  return Call(*stubs_->runs, &v1::RunService::Stub::IssueViewerCredential, request,
-              stubs_->RunSubject(request.run()), kIssueLimit);
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::IssueViewerCredential, request,
+                   stubs_->RunSubject(request.run()), {.limit = kIssueLimit});
 }
 
 absl::StatusOr<v1::Run> Client::SetStatusListener(const v1::SetStatusListenerRequest& request) {
-  return Call(*stubs_->runs, &v1::RunService::Stub::SetStatusListener, request,
-              stubs_->RunSubject(request.run()));
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::SetStatusListener, request,
+                   stubs_->RunSubject(request.run()));
 }
 
 absl::StatusOr<v1::ListResultsResponse> Client::ListResults(const v1::ListResultsRequest& request) {
-  return Call(*stubs_->results, &v1::ResultService::Stub::ListResults, request,
-              stubs_->RunSubject(request.run()));
+  return CallUnary(*stubs_->results, &v1::ResultService::Stub::ListResults, request,
+                   stubs_->RunSubject(request.run()));
 }
 
 absl::StatusOr<v1::Archive> Client::GetArchive(const std::string& run) {
   v1::GetArchiveRequest request;
   request.set_run(run);
-  return Call(*stubs_->archives, &v1::ArchiveService::Stub::GetArchive, request,
-              stubs_->RunSubject(run));
+  return CallUnary(*stubs_->archives, &v1::ArchiveService::Stub::GetArchive, request,
+                   stubs_->RunSubject(run));
 }
 
 std::unique_ptr<ByteSource> Client::ReadArchive(const std::string& run, int64_t offset) {
@@ -252,85 +225,85 @@ std::unique_ptr<ByteSource> Client::ReadArchive(const std::string& run, int64_t 
 }
 
 absl::StatusOr<v1::RunStatus> Client::GetStatus(const v1::GetStatusRequest& request) {
-  return Call(*stubs_->statuses, &v1::StatusService::Stub::GetStatus, request,
-              absl::StrCat(request.run().empty() ? "the newest run" : "run ", request.run(),
-                           ", at the status service ", stubs_->status_target));
+  return CallUnary(*stubs_->statuses, &v1::StatusService::Stub::GetStatus, request,
+                   absl::StrCat(request.run().empty() ? "the newest run" : "run ", request.run(),
+                                ", at the status service ", stubs_->status_target));
 }
 
 absl::StatusOr<v1::IssuedCertificate> Client::AddOperator(const v1::AddOperatorRequest& request) {
-  return Call(*stubs_->identities, &v1::IdentityService::Stub::AddOperator, request,
-              stubs_->Subject(absl::StrCat("operator ", request.name())));
+  return CallUnary(*stubs_->identities, &v1::IdentityService::Stub::AddOperator, request,
+                   stubs_->Subject(absl::StrCat("operator ", request.name())));
 }
 
 absl::StatusOr<v1::Operator> Client::RevokeOperator(const v1::RevokeOperatorRequest& request) {
-  return Call(*stubs_->identities, &v1::IdentityService::Stub::RevokeOperator, request,
-              stubs_->Subject(absl::StrCat("operator ", request.name())));
+  return CallUnary(*stubs_->identities, &v1::IdentityService::Stub::RevokeOperator, request,
+                   stubs_->Subject(absl::StrCat("operator ", request.name())));
 }
 
 absl::StatusOr<v1::ListOperatorsResponse> Client::ListOperators() {
-  return Call(*stubs_->identities, &v1::IdentityService::Stub::ListOperators,
-              v1::ListOperatorsRequest(), stubs_->Subject("the list of operators"));
+  return CallUnary(*stubs_->identities, &v1::IdentityService::Stub::ListOperators,
+                   v1::ListOperatorsRequest(), stubs_->Subject("the list of operators"));
 }
 
 absl::StatusOr<v1::CreateJoinTokenResponse> Client::CreateJoinToken(
     const v1::CreateJoinTokenRequest& request) {
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::CreateJoinToken, request,
-              stubs_->Subject("a new join token"));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::CreateJoinToken, request,
+                   stubs_->Subject("a new join token"));
 }
 
 absl::StatusOr<v1::ListJoinTokensResponse> Client::ListJoinTokens() {
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListJoinTokens,
-              v1::ListJoinTokensRequest(), stubs_->Subject("the list of join tokens"));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListJoinTokens,
+                   v1::ListJoinTokensRequest(), stubs_->Subject("the list of join tokens"));
 }
 
 absl::StatusOr<v1::JoinToken> Client::RevokeJoinToken(const std::string& id) {
   v1::RevokeJoinTokenRequest request;
   request.set_id(id);
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeJoinToken, request,
-              stubs_->Subject(absl::StrCat("join token ", id)));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeJoinToken, request,
+                   stubs_->Subject(absl::StrCat("join token ", id)));
 }
 
 absl::StatusOr<v1::ListEnrolledNodesResponse> Client::ListEnrolledNodes(
     const v1::ListEnrolledNodesRequest& request) {
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListEnrolledNodes, request,
-              stubs_->Subject("the list of nodes"));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListEnrolledNodes, request,
+                   stubs_->Subject("the list of nodes"));
 }
 
 absl::StatusOr<v1::EnrolledNode> Client::GetEnrolledNode(const std::string& node) {
   v1::GetEnrolledNodeRequest request;
   request.set_node(node);
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::GetEnrolledNode, request,
-              stubs_->NodeSubject(node));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::GetEnrolledNode, request,
+                   stubs_->NodeSubject(node));
 }
 
 absl::StatusOr<v1::EnrolledNode> Client::LabelNode(const v1::LabelNodeRequest& request) {
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::LabelNode, request,
-              stubs_->NodeSubject(request.node()));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::LabelNode, request,
+                   stubs_->NodeSubject(request.node()));
 }
 
 absl::StatusOr<v1::EnrolledNode> Client::RevokeNode(const v1::RevokeNodeRequest& request) {
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeNode, request,
-              stubs_->NodeSubject(request.node()));
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::RevokeNode, request,
+                   stubs_->NodeSubject(request.node()));
 }
 
 absl::Status Client::RemoveNode(const std::string& node) {
   v1::RemoveNodeRequest request;
   request.set_node(node);
-  return Call(*stubs_->enrollment, &v1::EnrollmentService::Stub::RemoveNode, request,
-              stubs_->NodeSubject(node))
+  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::RemoveNode, request,
+                   stubs_->NodeSubject(node))
       .status();
 }
 
 absl::StatusOr<v1::Node> Client::GetNode(const std::string& node) {
   v1::GetNodeRequest request;
   request.set_node(node);
-  return Call(*stubs_->statuses, &v1::StatusService::Stub::GetNode, request,
-              absl::StrCat("node ", node, ", at the status service ", stubs_->status_target));
+  return CallUnary(*stubs_->statuses, &v1::StatusService::Stub::GetNode, request,
+                   absl::StrCat("node ", node, ", at the status service ", stubs_->status_target));
 }
 
 absl::StatusOr<v1::ListNodesResponse> Client::ListNodes(const v1::ListNodesRequest& request) {
-  return Call(*stubs_->statuses, &v1::StatusService::Stub::ListNodes, request,
-              absl::StrCat("the nodes, at the status service ", stubs_->status_target));
+  return CallUnary(*stubs_->statuses, &v1::StatusService::Stub::ListNodes, request,
+                   absl::StrCat("the nodes, at the status service ", stubs_->status_target));
 }
 
 }  // namespace muster::cli

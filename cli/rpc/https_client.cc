@@ -1,7 +1,5 @@
 #include "cli/rpc/https_client.h"
 
-#include <curl/curl.h>
-
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
@@ -33,11 +31,6 @@ size_t StoreEtag(char* data, size_t size, size_t count, void* user) {
         std::string(absl::StripAsciiWhitespace(line.substr(kName.size())));
   }
   return size * count;
-}
-
-void SetBlob(CURL* curl, CURLoption option, std::string_view pem) {
-  curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
-  curl_easy_setopt(curl, option, &blob);
 }
 
 absl::StatusCode CodeOf(long http) {
@@ -73,53 +66,40 @@ absl::Status ErrorFromAnswer(long http, const std::string& body) {
 
 HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_pem,
                          std::string_view key_pem)
-    : curl_([] {
-        static const CURLcode set_up = curl_global_init(CURL_GLOBAL_DEFAULT);
-        (void)set_up;
-        return curl_easy_init();
-      }()) {
-  curl_easy_setopt(curl_, CURLOPT_PROTOCOLS_STR, "https");
-  curl_easy_setopt(curl_, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl_, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(curl_, CURLOPT_TIMEOUT, kTotalSeconds);
-  curl_easy_setopt(curl_, CURLOPT_ACCEPT_ENCODING, "");
-  curl_easy_setopt(curl_, CURLOPT_SSLCERTTYPE, "PEM");
-  curl_easy_setopt(curl_, CURLOPT_SSLKEYTYPE, "PEM");
-  SetBlob(curl_, CURLOPT_CAINFO_BLOB, ca_pem);
-  SetBlob(curl_, CURLOPT_SSLCERT_BLOB, certificate_pem);
-  SetBlob(curl_, CURLOPT_SSLKEY_BLOB, key_pem);
-  curl_easy_setopt(curl_, CURLOPT_WRITEFUNCTION, AppendBody);
-  curl_easy_setopt(curl_, CURLOPT_HEADERFUNCTION, StoreEtag);
+    : curl_(NewHttpsHandle({ca_pem, certificate_pem, key_pem})) {
+  curl_easy_setopt(curl_.get(), CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT, kTotalSeconds);
+  curl_easy_setopt(curl_.get(), CURLOPT_ACCEPT_ENCODING, "");
+  curl_easy_setopt(curl_.get(), CURLOPT_WRITEFUNCTION, AppendBody);
+  curl_easy_setopt(curl_.get(), CURLOPT_HEADERFUNCTION, StoreEtag);
 }
 
-HttpsClient::~HttpsClient() { curl_easy_cleanup(curl_); }
-
 absl::StatusOr<HttpsAnswer> HttpsClient::Get(const std::string& url, const std::string& etag) {
-  curl_easy_setopt(curl_, CURLOPT_HTTPGET, 1L);
+  curl_easy_setopt(curl_.get(), CURLOPT_HTTPGET, 1L);
   return Perform(url, etag.empty() ? "" : absl::StrCat("If-None-Match: ", etag));
 }
 
 absl::StatusOr<HttpsAnswer> HttpsClient::Post(const std::string& url) {
-  curl_easy_setopt(curl_, CURLOPT_POSTFIELDS, "{}");
+  curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDS, "{}");
   return Perform(url, "Content-Type: application/json");
 }
 
 absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url,
                                                  const std::string& header) {
-  curl_slist* const headers = header.empty() ? nullptr : curl_slist_append(nullptr, header.c_str());
+  HeaderList headers;
+  if (!header.empty()) AddHeader(headers, header);
   HttpsAnswer answer;
-  curl_easy_setopt(curl_, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, headers);
-  curl_easy_setopt(curl_, CURLOPT_WRITEDATA, &answer);
-  curl_easy_setopt(curl_, CURLOPT_HEADERDATA, &answer);
-  const CURLcode code = curl_easy_perform(curl_);
-  curl_easy_setopt(curl_, CURLOPT_HTTPHEADER, nullptr);
-  curl_slist_free_all(headers);
+  curl_easy_setopt(curl_.get(), CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl_.get(), CURLOPT_WRITEDATA, &answer);
+  curl_easy_setopt(curl_.get(), CURLOPT_HEADERDATA, &answer);
+  const CURLcode code = curl_easy_perform(curl_.get());
+  curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, nullptr);
   if (code != CURLE_OK) {
     return FromService(errors::GatewayUnreachable(curl_easy_strerror(code)), url);
   }
   long http = 0;
-  curl_easy_getinfo(curl_, CURLINFO_RESPONSE_CODE, &http);
+  curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &http);
   answer.unchanged = http == 304;
   if (http != 200 && http != 304) return FromService(ErrorFromAnswer(http, answer.body), url);
   return answer;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "services/common/rpc/https_handle.h"
 
 namespace muster::cli {
 
@@ -20,11 +21,6 @@ class HttpsClient {
  public:
   // Takes PEM: the CA of the server, the client's chain and its key.
   HttpsClient(std::string_view ca_pem, std::string_view certificate_pem, std::string_view key_pem);
-  ~HttpsClient();
-
-  HttpsClient(const HttpsClient&) = delete;
-  HttpsClient& operator=(const HttpsClient&) = delete;
-
   // Sends a GET request, limited to 20 s and 256 MiB. With an `etag` the answer may be `unchanged`.
   // Returns UNAVAILABLE (GATEWAY_UNREACHABLE) if the connection or the TLS handshake fails. For any
   // other answer than 200 it returns an error with the reason in the answer. Errors are marked with
@@ -37,7 +33,7 @@ class HttpsClient {
  private:
   absl::StatusOr<HttpsAnswer> Perform(const std::string& url, const std::string& header);
 
-  void* const curl_;  // CURL
+  const Curl curl_;
 };
 
 }  // namespace muster::cli

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/unary_call.h"
 #include "muster/v1/attachment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/jobs.grpc.pb.h"
@@ -25,26 +26,13 @@
 namespace muster::cli {
 namespace {
 
-constexpr std::chrono::seconds kCallLimit(20);
+// A command must not be submitted twice.
+constexpr UnaryCallOptions kOnce = {.retry_for = absl::ZeroDuration()};
 constexpr absl::Duration kRetryLimit = absl::Minutes(2);
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 constexpr size_t kIdBytes = 16;
 
 std::string RandomBytes() { return absl::HexStringToBytes(RandomHex(kIdBytes)); }
-
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(Stub& stub,
-                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                           Response*),
-                              const Request& request, const std::string& subject) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-  const InterruptHook hook([&context] { context.TryCancel(); });
-  Response response;
-  const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
-  if (!status.ok()) return FromService(status, subject);
-  return response;
-}
 
 }  // namespace
 
@@ -81,9 +69,10 @@ absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::
   ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
   v1::IssueCommandCertificateRequest issue;
   issue.set_public_key_pem(public_pem);
-  ASSIGN_OR_RETURN(const auto certificate,
-                   Call(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate,
-                        issue, stubs_->aggregator));
+  ASSIGN_OR_RETURN(
+      const auto certificate,
+      CallUnary(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue,
+                stubs_->aggregator, kOnce));
   command.set_fleet(fleet_);
   command.set_job(RandomHex(kIdBytes));
   command.set_nonce(RandomBytes());
@@ -96,30 +85,31 @@ absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::
   ASSIGN_OR_RETURN(auto signed_command,
                    SignCommand(command, key, certificate.certificate_chain_pem()));
   *request.mutable_command() = std::move(signed_command);
-  return Call(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay);
+  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay, kOnce);
 }
 
 absl::StatusOr<v1::Job> JobClient::Get(const std::string& job) {
   v1::GetJobRequest request;
   request.set_job(job);
-  return Call(*stubs_->jobs, &v1::JobService::Stub::GetJob, request,
-              absl::StrCat("job ", job, " at ", stubs_->relay));
+  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::GetJob, request,
+                   absl::StrCat("job ", job, " at ", stubs_->relay), kOnce);
 }
 
 absl::StatusOr<v1::ListJobsResponse> JobClient::List(const v1::ListJobsRequest& request) {
-  return Call(*stubs_->jobs, &v1::JobService::Stub::ListJobs, request, stubs_->relay);
+  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::ListJobs, request, stubs_->relay, kOnce);
 }
 
 absl::StatusOr<v1::Job> JobClient::Cancel(const std::string& job) {
   v1::CancelJobRequest request;
   request.set_job(job);
-  return Call(*stubs_->jobs, &v1::JobService::Stub::CancelJob, request,
-              absl::StrCat("job ", job, " at ", stubs_->relay));
+  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::CancelJob, request,
+                   absl::StrCat("job ", job, " at ", stubs_->relay), kOnce);
 }
 
 absl::StatusOr<v1::ListAttachedResponse> JobClient::ListAttached(
     const v1::ListAttachedRequest& request) {
-  return Call(*stubs_->attachment, &v1::AttachService::Stub::ListAttached, request, stubs_->relay);
+  return CallUnary(*stubs_->attachment, &v1::AttachService::Stub::ListAttached, request,
+                   stubs_->relay, kOnce);
 }
 
 absl::StatusOr<v1::Job> JobClient::Watch(

@@ -119,7 +119,7 @@ class Assembly : public Aggregator {
                    f_.authorities->root(), revocations_),
         proofs_(f_.authorities->fleet(), f_.authorities->root(), clock_,
                 [this](const Caller& caller) { return revocations_.IsRevoked(caller); }),
-        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_,
+        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, open_streams_,
                  {config_.max_uploads, config_.max_streams, config_.upload_expiry}),
         runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise,
               config_.legacy_host),
@@ -131,8 +131,8 @@ class Assembly : public Aggregator {
                                                OwnUri())),
         sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
                 [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
-        runtime_{&callers_,     &requests_,           &live_,
-                 &rpc_metrics_, stream_timers_.get(), &open_streams_},
+        runtime_{&callers_,      &requests_,      &live_, &rpc_metrics_, stream_timers_.get(),
+                 &open_streams_, &request_memory_},
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
                      *f_.store, addresses_),
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_),
@@ -179,6 +179,7 @@ class Assembly : public Aggregator {
   Executor disk_;
   const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
   OpenStreams open_streams_{metrics_};
+  RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;

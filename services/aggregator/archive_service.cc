@@ -21,7 +21,7 @@ absl::StatusOr<ArchiveRecord> ArchiveService::Find(Call& call, const std::string
 grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext* context,
                                                      const v1::GetArchiveRequest* request,
                                                      v1::Archive* response) {
-  return Answer(runtime_, context, "/muster.v1.ArchiveService/GetArchive",
+  return Answer(runtime_, context, "/muster.v1.ArchiveService/GetArchive", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));
                   response->set_run(request->run());

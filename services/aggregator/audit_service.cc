@@ -18,7 +18,7 @@ constexpr size_t kMaxText = 1024;
 grpc::ServerUnaryReactor* AuditService::RecordShareRemoval(
     grpc::CallbackServerContext* context, const v1::RecordShareRemovalRequest* request,
     v1::RecordShareRemovalResponse*) {
-  return Answer(runtime_, context, "/muster.v1.AuditService/RecordShareRemoval",
+  return Answer(runtime_, context, "/muster.v1.AuditService/RecordShareRemoval", *request,
                 [=, this](Call& call) { return Record(call, *request); });
 }
 

@@ -56,8 +56,8 @@ v1::EnrolledNode ToProto(const NodeRecord& record) {
 // All of it is for operators; `handler` gets the URI of the one who asks.
 grpc::ServerUnaryReactor* AnswerOperator(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
-  return Answer(runtime, context, method,
+    RequestSize request, absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
+  return Answer(runtime, context, method, request,
                 [handler = std::move(handler)](Call& call) mutable -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return handler(ToUri(call.caller().identity).value_or(""));
@@ -70,7 +70,7 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
     grpc::CallbackServerContext* context, const v1::CreateJoinTokenRequest* request,
     v1::CreateJoinTokenResponse* response) {
   return AnswerOperator(
-      runtime_, context, "/muster.v1.EnrollmentService/CreateJoinToken",
+      runtime_, context, "/muster.v1.EnrollmentService/CreateJoinToken", *request,
       [this, request, response](const std::string& actor) -> absl::Status {
         JoinTokenRecord wanted;
         wanted.id = request->id();
@@ -96,10 +96,10 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
       });
 }
 
-grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(grpc::CallbackServerContext* context,
-                                                            const v1::ListJoinTokensRequest*,
-                                                            v1::ListJoinTokensResponse* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens",
+grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(
+    grpc::CallbackServerContext* context, const v1::ListJoinTokensRequest* request,
+    v1::ListJoinTokensResponse* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens", *request,
                         [this, response](const std::string&) -> absl::Status {
                           ASSIGN_OR_RETURN(const auto tokens, enrollment_.Tokens());
                           for (const JoinTokenRecord& token : tokens)
@@ -111,7 +111,7 @@ grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(grpc::CallbackServer
 grpc::ServerUnaryReactor* EnrollmentService::RevokeJoinToken(
     grpc::CallbackServerContext* context, const v1::RevokeJoinTokenRequest* request,
     v1::JoinToken* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeJoinToken",
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeJoinToken", *request,
                         [this, request, response](const std::string& actor) -> absl::Status {
                           const auto token = enrollment_.RevokeToken(request->id(), actor);
                           if (token.ok()) *response = ToProto(*token);
@@ -123,7 +123,7 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
     grpc::CallbackServerContext* context, const v1::ListEnrolledNodesRequest* request,
     v1::ListEnrolledNodesResponse* response) {
   return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListEnrolledNodes",
-                        [this, request, response](const std::string&) -> absl::Status {
+                        *request, [this, request, response](const std::string&) -> absl::Status {
                           ASSIGN_OR_RETURN(
                               const auto page,
                               enrollment_.Nodes(FromProto(request->labels()), request->page_token(),
@@ -140,7 +140,7 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
 grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
     grpc::CallbackServerContext* context, const v1::GetEnrolledNodeRequest* request,
     v1::EnrolledNode* response) {
-  return Answer(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode",
+  return Answer(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(const auto node, enrollment_.Node(request->node()));
@@ -158,7 +158,7 @@ grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
 grpc::ServerUnaryReactor* EnrollmentService::LabelNode(grpc::CallbackServerContext* context,
                                                        const v1::LabelNodeRequest* request,
                                                        v1::EnrolledNode* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/LabelNode",
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/LabelNode", *request,
                         [this, request, response](const std::string& actor) -> absl::Status {
                           const auto node = enrollment_.Label(
                               request->node(), FromProto(request->set()),
@@ -171,7 +171,7 @@ grpc::ServerUnaryReactor* EnrollmentService::LabelNode(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* EnrollmentService::RevokeNode(grpc::CallbackServerContext* context,
                                                         const v1::RevokeNodeRequest* request,
                                                         v1::EnrolledNode* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeNode",
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeNode", *request,
                         [this, request, response](const std::string& actor) -> absl::Status {
                           const auto node =
                               enrollment_.Revoke(request->node(), request->reason(), actor);
@@ -183,7 +183,7 @@ grpc::ServerUnaryReactor* EnrollmentService::RevokeNode(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* EnrollmentService::RemoveNode(grpc::CallbackServerContext* context,
                                                         const v1::RemoveNodeRequest* request,
                                                         v1::RemoveNodeResponse*) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RemoveNode",
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RemoveNode", *request,
                         [this, request](const std::string& actor) -> absl::Status {
                           return enrollment_.Remove(request->node(), actor);
                         });

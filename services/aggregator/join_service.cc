@@ -110,7 +110,7 @@ grpc::ServerUnaryReactor* JoinService::Rejoin(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* context,
                                                    const v1::JoinRequest* request,
                                                    v1::NodeCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.JoinService/Join",
+  return Answer(runtime_, context, "/muster.v1.JoinService/Join", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Join(PeerOf(call), *request, response);
@@ -120,7 +120,7 @@ grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* RelayedJoinService::Rejoin(grpc::CallbackServerContext* context,
                                                      const v1::RejoinRequest* request,
                                                      v1::NodeCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin",
+  return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Rejoin(PeerOf(call), *request, response);

@@ -94,14 +94,14 @@ absl::Status ListenerService::ReportStatus(Call& call,
 grpc::ServerUnaryReactor* ListenerService::SignListenerCertificate(
     grpc::CallbackServerContext* context, const v1::SignListenerCertificateRequest* request,
     v1::SignListenerCertificateResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.ListenerService/SignListenerCertificate",
+  return Answer(runtime_, context, "/muster.v1.ListenerService/SignListenerCertificate", *request,
                 [this, request, response](Call& call) { return Sign(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* ListenerService::ReportListener(grpc::CallbackServerContext* context,
                                                           const v1::ReportListenerRequest* request,
                                                           v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.ListenerService/ReportListener",
+  return Answer(runtime_, context, "/muster.v1.ListenerService/ReportListener", *request,
                 [this, request, response](Call& call) { return Report(call, *request, response); });
 }
 
@@ -109,7 +109,7 @@ grpc::ServerUnaryReactor* ListenerService::GetStatusListener(
     grpc::CallbackServerContext* context, const v1::GetStatusListenerRequest* request,
     v1::GetStatusListenerResponse* response) {
   return Answer(
-      runtime_, context, "/muster.v1.ListenerService/GetStatusListener",
+      runtime_, context, "/muster.v1.ListenerService/GetStatusListener", *request,
       [this, request, response](Call& call) { return GetStatus(call, *request, response); });
 }
 
@@ -117,7 +117,7 @@ grpc::ServerUnaryReactor* ListenerService::ReportStatusListener(
     grpc::CallbackServerContext* context, const v1::ReportStatusListenerRequest* request,
     v1::Run* response) {
   return Answer(
-      runtime_, context, "/muster.v1.ListenerService/ReportStatusListener",
+      runtime_, context, "/muster.v1.ListenerService/ReportStatusListener", *request,
       [this, request, response](Call& call) { return ReportStatus(call, *request, response); });
 }
 

@@ -32,6 +32,20 @@ absl::Status CheckSha256(const std::string& sha256) {
   return errors::InvalidChunk("a SHA-256 that is not 32 bytes");
 }
 
+void FillIn(const OpenedUpload& opened, v1::OpenUploadResponse* response) {
+  if (opened.committed) {
+    *response->mutable_committed() = ToProto(*opened.committed);
+    return;
+  }
+  response->set_upload_id(opened.id);
+  response->set_epoch(opened.epoch);
+  response->set_offset(opened.offset);
+  response->set_chunk_max(opened.chunk_max);
+  response->set_window(kUploadWindow);
+  *response->mutable_expire_time() = ToTimestamp(opened.expires_at);
+  response->set_zstd_accepted(true);
+}
+
 }  // namespace
 
 // What the request says, if its caller may say it: a relay itself only with a node's signature.
@@ -112,26 +126,19 @@ ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobS
 grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext* context,
                                                     const v1::OpenUploadRequest* request,
                                                     v1::OpenUploadResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.ResultService/OpenUpload",
-                [this, request, response](Call& call) -> absl::Status {
-                  ASSIGN_OR_RETURN(auto upload, ToUpload(call, *request));
-                  std::optional<absl::Time> signed_at;
-                  if (request->has_spooled()) signed_at = AcceptTime(request->spooled());
-                  ASSIGN_OR_RETURN(auto opened, uploads_.Open(std::move(upload),
-                                                              PeerOf(call.caller()), signed_at));
-                  if (opened.committed) {
-                    *response->mutable_committed() = ToProto(*opened.committed);
-                    return absl::OkStatus();
-                  }
-                  response->set_upload_id(opened.id);
-                  response->set_epoch(opened.epoch);
-                  response->set_offset(opened.offset);
-                  response->set_chunk_max(opened.chunk_max);
-                  response->set_window(kUploadWindow);
-                  *response->mutable_expire_time() = ToTimestamp(opened.expires_at);
-                  response->set_zstd_accepted(true);
-                  return absl::OkStatus();
-                });
+  return AnswerLater(runtime_, context, "/muster.v1.ResultService/OpenUpload", *request,
+                     [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
+                       auto upload = ToUpload(*call, *request);
+                       if (!upload.ok()) return finish(upload.status());
+                       std::optional<absl::Time> signed_at;
+                       if (request->has_spooled()) signed_at = AcceptTime(request->spooled());
+                       uploads_.Open(*std::move(upload), PeerOf(call->caller()), signed_at,
+                                     [response, finish = std::move(finish)](
+                                         const absl::StatusOr<OpenedUpload>& opened) mutable {
+                                       if (opened.ok()) FillIn(*opened, response);
+                                       finish(opened.status());
+                                     });
+                     });
 }
 
 grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* ResultService::Upload(
@@ -145,7 +152,7 @@ grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContex
   const bool quick = request->body().size() <= kQuicklyHashed &&
                      request->signature().value().empty() && !request->has_spooled();
   return (quick ? AnswerHere : AnswerLater)(
-      runtime_, context, "/muster.v1.ResultService/SubmitResult",
+      runtime_, context, "/muster.v1.ResultService/SubmitResult", *request,
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         auto verified = Verify(*call, *request);
         if (!verified.ok()) return finish(verified.status());
@@ -160,7 +167,7 @@ grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* context,
                                                    const v1::GetResultRequest* request,
                                                    v1::Result* response) {
-  return Answer(runtime_, context, "/muster.v1.ResultService/GetResult",
+  return Answer(runtime_, context, "/muster.v1.ResultService/GetResult", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   const ResultKey key = FromProto(request->key());
                   RETURN_IF_ERROR(CheckKey(key));
@@ -174,7 +181,7 @@ grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ResultService::ListResults(grpc::CallbackServerContext* context,
                                                      const v1::ListResultsRequest* request,
                                                      v1::ListResultsResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.ResultService/ListResults",
+  return Answer(runtime_, context, "/muster.v1.ResultService/ListResults", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(CheckRunId(request->run()));
                   RETURN_IF_ERROR(call.Authorize(Resource::Run(request->run())));

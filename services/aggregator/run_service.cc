@@ -80,7 +80,7 @@ class RunWatch : public StreamSource<v1::Run> {
 grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* context,
                                                 const v1::CreateRunRequest* request,
                                                 v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/CreateRun",
+  return Answer(runtime_, context, "/muster.v1.RunService/CreateRun", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   const auto run = runs_.Create(FromProto(*request, UriOf(call)));
@@ -91,7 +91,7 @@ grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* con
 
 grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* context,
                                              const v1::GetRunRequest* request, v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/GetRun",
+  return Answer(runtime_, context, "/muster.v1.RunService/GetRun", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
                   const auto run = runs_.Get(request->run());
@@ -103,7 +103,7 @@ grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* RunService::ListRuns(grpc::CallbackServerContext* context,
                                                const v1::ListRunsRequest* request,
                                                v1::ListRunsResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/ListRuns",
+  return Answer(runtime_, context, "/muster.v1.RunService/ListRuns", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   const int size = request->page_size() == 0 ? kDefaultPage : request->page_size();
@@ -129,7 +129,7 @@ grpc::ServerWriteReactor<v1::Run>* RunService::WatchRun(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* context,
                                                 const v1::CancelRunRequest* request,
                                                 v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/CancelRun",
+  return Answer(runtime_, context, "/muster.v1.RunService/CancelRun", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   const auto run = runs_.Cancel(request->run(), request->reason(), UriOf(call));
@@ -141,7 +141,7 @@ grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* con
 grpc::ServerUnaryReactor* RunService::DeleteRun(grpc::CallbackServerContext* context,
                                                 const v1::DeleteRunRequest* request,
                                                 v1::DeleteRunResponse*) {
-  return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun",
+  return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun", *request,
                 [this, request](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   return runs_.Delete(request->run(), UriOf(call));
@@ -176,7 +176,7 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
                                                       const v1::IssueCredentialRequest* request,
                                                       v1::Credential* response) {
   return AnswerLater(
-      runtime_, context, "/muster.v1.RunService/IssueCredential",
+      runtime_, context, "/muster.v1.RunService/IssueCredential", *request,
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         if (const absl::Status allowed = AllowedOnRun(*call, request->run()); !allowed.ok()) {
           return finish(allowed);
@@ -237,7 +237,7 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
     grpc::CallbackServerContext* context, const v1::IssueViewerCredentialRequest* request,
     v1::ViewerCredential* response) {
   return AnswerLater(
-      runtime_, context, "/muster.v1.RunService/IssueViewerCredential",
+      runtime_, context, "/muster.v1.RunService/IssueViewerCredential", *request,
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         if (const absl::Status allowed = AllowedOnRun(*call, request->run()); !allowed.ok()) {
           return finish(allowed);
@@ -265,7 +265,7 @@ grpc::ServerUnaryReactor* RunService::SetStatusListener(grpc::CallbackServerCont
                                                         const v1::SetStatusListenerRequest* request,
                                                         v1::Run* response) {
   return Answer(
-      runtime_, context, "/muster.v1.RunService/SetStatusListener",
+      runtime_, context, "/muster.v1.RunService/SetStatusListener", *request,
       [this, request, response](Call& call) { return SetStatus(call, *request, response); });
 }
 

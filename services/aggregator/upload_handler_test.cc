@@ -3,8 +3,6 @@
 
 #include <grpcpp/client_context.h>
 
-#include <functional>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -212,12 +210,12 @@ class UploadOnly : public v1::ResultService::CallbackService {
   ReadAheadBudget budget_{1 << 20};
 };
 
-// A server whose executor the test holds up.
-class HeldUploadReactorTest : public ::testing::Test {
+// A server with room for one upload stream, whose timers the test moves.
+class SmallUploadHandlerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     state_.Plan({"n1"});
-    const TestIdentity identity = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "held"});
+    const TestIdentity identity = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "small"});
     ASSERT_TRUE(WriteFileAtomically(folder_ / "key.pem", identity.key_pem).ok());
     ASSERT_TRUE(WriteFileAtomically(folder_ / "cert.pem", identity.chain_pem).ok());
     ASSERT_TRUE(WriteFileAtomically(folder_ / "ca.pem", fleet_.fleet_ca_pem()).ok());
@@ -238,50 +236,58 @@ class HeldUploadReactorTest : public ::testing::Test {
                        true);
   }
 
-  // Waits for `holds`, at most 30 s.
-  static bool Await(const std::function<bool()>& holds) {
-    const absl::Time end = absl::Now() + absl::Seconds(30);
-    while (!holds()) {
-      if (absl::Now() > end) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return true;
-  }
-
   TestFleet fleet_;
   testing::TestState state_;
   TempFolder folder_;
+  Executor disk_{{"disk", 1, 100}};
   Executor executor_{{"request", 1, 100}};
+  Committer committer_{state_.store(),      state_.blobs(), executor_,
+                       state_.clock,        fleet_.name(),  state_.root().certificate(),
+                       state_.revocations()};
+  Uploads uploads_{state_.store(), state_.blobs(),   committer_,        disk_,
+                   state_.clock,   state_.streams(), {.max_streams = 1}};
   Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
   CallerResolver callers_{fleet_.name(), SystemClock()};
   LiveCalls live_;
-  UploadOnly service_{{&callers_, &executor_, &live_, &rpc_metrics_}, state_.uploads()};
+  UploadOnly service_{
+      {&callers_, &executor_, &live_, &rpc_metrics_, &state_.clock, &state_.streams()}, uploads_};
   std::unique_ptr<RpcServer> server_;
 };
 
-TEST_F(HeldUploadReactorTest, StreamThatEndedBeforeItsStartWasTakenIsNotAttached) {
-  const auto upload = state_.uploads().Open(Opening(KeyOf("n1"), "").upload,
-                                            {{fleet_.name(), NodeIdentity{"n1"}}, {}});
+TEST_F(SmallUploadHandlerTest, SilentStreamsTakeNoPlaceAndEndAfterTenSeconds) {
+  const auto channel = Connect(fleet_.Issue(NodeIdentity{"n1"}));
+  const auto stub = v1::ResultService::NewStub(channel);
+  constexpr int kSilent = 20;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReaderWriter<v1::UploadRequest, v1::UploadResponse>>>
+      silent;
+  for (int i = 0; i < kSilent; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    silent.push_back(stub->Upload(contexts.back().get()));
+  }
+
+  const auto upload = testing::TestState::OpenAndWait(uploads_, Opening(KeyOf("n1"), "").upload,
+                                                      {{fleet_.name(), NodeIdentity{"n1"}}, {}});
   ASSERT_TRUE(upload.ok()) << upload.status();
-  const auto session = *state_.uploads().Find(upload->id);
   v1::OpenUploadResponse opened;
   opened.set_upload_id(upload->id);
   opened.set_epoch(upload->epoch);
+  TestUploadStream stream(channel, opened);
+  stream.SendChunk(0, "hello");
+  ASSERT_TRUE(stream.AwaitWritten(5)) << stream.End().status();
+  // One more would be too many.
+  TestUploadStream second(channel, opened);
+  EXPECT_EQ(ReasonOf(second.End().status()), "TOO_MANY_STREAMS");
 
-  std::promise<void> release;
-  ASSERT_TRUE(executor_.Post([held = release.get_future().share()] { held.wait(); }));
-  ASSERT_TRUE(Await([&] { return executor_.queued() == 0; }));
-  {
-    TestUploadStream stream(Connect(fleet_.Issue(NodeIdentity{"n1"})), opened);
-    ASSERT_TRUE(Await([&] { return executor_.queued() == 1; }));  // its start
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  while (state_.clock.waiting_timers() < kSilent && absl::Now() < limit) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  ASSERT_TRUE(Await([&] { return state_.uploads().streams() == 0; }));
-  release.set_value();
-  ASSERT_TRUE(executor_.Drain(absl::Seconds(30)).ok());
-  std::promise<bool> attached;
-  ASSERT_TRUE(session->strand().Post([&] { attached.set_value(session->attached()); }));
-  EXPECT_FALSE(attached.get_future().get());
+  state_.clock.Advance(absl::Seconds(10));
+  for (const auto& call : silent) {
+    EXPECT_EQ(ReasonOf(FromGrpc(call->Finish())), "NO_FIRST_MESSAGE");
+  }
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include "services/client/grpc_transport.h"
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/stoppable_context.h"
 #include "services/common/upload/upload_stream.h"
 
 namespace muster::client {
@@ -22,21 +21,6 @@ namespace {
 
 constexpr int64_t kSubmitMax = 64 * 1024;        // the limit of SubmitResult
 constexpr int64_t kChunkMost = 4 * 1024 * 1024;  // whatever a server announces
-constexpr std::chrono::seconds kUnaryLimit{60};
-
-// Ends a unary call early when the caller is asked to stop.
-class StoppableContext {
- public:
-  explicit StoppableContext(const std::stop_token& stop)
-      : cancel_(stop, [this] { context_.TryCancel(); }) {
-    context_.set_deadline(std::chrono::system_clock::now() + kUnaryLimit);
-  }
-  grpc::ClientContext* get() { return &context_; }
-
- private:
-  grpc::ClientContext context_;
-  std::stop_callback<std::function<void()>> cancel_;
-};
 
 void Describe(const ResultInfo& info, v1::ResultDescription* description) {
   description->mutable_key()->set_run(info.run);

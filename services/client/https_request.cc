@@ -17,12 +17,6 @@ constexpr long kConnectSeconds = 15;
 constexpr absl::Duration kStallLimit = absl::Minutes(5);
 constexpr size_t kMostAnswer = 4096;  // bytes of an answer's text that are kept
 
-// libcurl's own set-up, once per process; it needs no partner at the end.
-void SetUpOnce() {
-  static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
-  (void)done;
-}
-
 // "https://host:port" without whatever follows.
 std::string BaseOf(std::string_view url) {
   const size_t host = url.find("://");
@@ -68,34 +62,15 @@ int Watch(void* user, curl_off_t, curl_off_t received, curl_off_t, curl_off_t se
   return exchange.stop.stop_requested() || absl::Now() - exchange.moved_at > kStallLimit ? 1 : 0;
 }
 
-void SetBlob(CURL* curl, CURLoption option, const std::string& pem) {
-  curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
-  curl_easy_setopt(curl, option, &blob);
-}
-
 }  // namespace
 
-void AddHeader(HeaderList& list, const std::string& line) {
-  // It returns the list's first entry: a new pointer only for the first line.
-  curl_slist* first = curl_slist_append(list.get(), line.c_str());
-  if (!list) list.reset(first);
-}
-
 Curl NewRequest(const HttpsOptions& options, Exchange& exchange) {
-  SetUpOnce();
-  Curl curl(curl_easy_init());
+  Curl curl = NewHttpsHandle({options.ca_pem, options.certificate_pem, options.key_pem});
   if (!curl) return curl;
   CURL* c = curl.get();
-  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https");
-  curl_easy_setopt(c, CURLOPT_PROXY, "");  // what the environment names is not asked
+  curl_easy_setopt(c, CURLOPT_PROXY, "");  // a proxy of the environment is not used
   curl_easy_setopt(c, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  SetBlob(c, CURLOPT_CAINFO_BLOB, options.ca_pem);
-  curl_easy_setopt(c, CURLOPT_SSLCERTTYPE, "PEM");
-  SetBlob(c, CURLOPT_SSLCERT_BLOB, options.certificate_pem);
-  curl_easy_setopt(c, CURLOPT_SSLKEYTYPE, "PEM");
-  SetBlob(c, CURLOPT_SSLKEY_BLOB, options.key_pem);
   curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, TakeAnswer);
   curl_easy_setopt(c, CURLOPT_WRITEDATA, &exchange);
   curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, TakeHeader);

@@ -4,7 +4,6 @@
 
 #include <curl/curl.h>
 
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "services/common/rpc/https_handle.h"
 
 namespace muster::client {
 
@@ -23,18 +23,6 @@ struct HttpsOptions {
   std::string certificate_pem;  // the first certificate is sent: the run's authority signed it
   std::string key_pem;
 };
-
-struct FreeCurl {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
-};
-using Curl = std::unique_ptr<CURL, FreeCurl>;
-
-struct FreeList {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-using HeaderList = std::unique_ptr<curl_slist, FreeList>;
-
-void AddHeader(HeaderList& list, const std::string& line);
 
 // What came back of one request under way.
 struct Exchange {

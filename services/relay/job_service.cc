@@ -27,7 +27,7 @@ absl::Status JobService::Allowed(Call& call) const {
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
                                                 const v1::SubmitJobRequest* request,
                                                 v1::Job* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/SubmitJob",
+  return Answer(requests_, context, "/muster.v1.JobService/SubmitJob", *request,
                 [=, this](Call& call) { return Submit(call, *request, response); });
 }
 
@@ -53,18 +53,19 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
                                              const v1::GetJobRequest* request, v1::Job* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/GetJob", [=, this](Call& call) {
-    RETURN_IF_ERROR(Allowed(call));
-    auto view = parts_.board->Get(request->job());
-    if (view.ok()) *response = std::move(view->job);
-    return view.status();
-  });
+  return Answer(requests_, context, "/muster.v1.JobService/GetJob", *request,
+                [=, this](Call& call) {
+                  RETURN_IF_ERROR(Allowed(call));
+                  auto view = parts_.board->Get(request->job());
+                  if (view.ok()) *response = std::move(view->job);
+                  return view.status();
+                });
 }
 
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/ListJobs",
+  return Answer(requests_, context, "/muster.v1.JobService/ListJobs", *request,
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 
@@ -91,12 +92,13 @@ absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/CancelJob", [=, this](Call& call) {
-    RETURN_IF_ERROR(Allowed(call));
-    auto job = parts_.board->Cancel(request->job());
-    if (job.ok()) *response = *std::move(job);
-    return job.status();
-  });
+  return Answer(requests_, context, "/muster.v1.JobService/CancelJob", *request,
+                [=, this](Call& call) {
+                  RETURN_IF_ERROR(Allowed(call));
+                  auto job = parts_.board->Cancel(request->job());
+                  if (job.ok()) *response = *std::move(job);
+                  return job.status();
+                });
 }
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(

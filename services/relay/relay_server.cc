@@ -78,7 +78,8 @@ class Assembly : public RelayServer {
 
  private:
   RpcRuntime Runtime(Executor& executor) {
-    return {&callers_, &executor, &live_, &rpc_metrics_, stream_timers_.get(), &open_streams_};
+    return {&callers_,      &executor,       &live_, &rpc_metrics_, stream_timers_.get(),
+            &open_streams_, &request_memory_};
   }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
@@ -105,6 +106,7 @@ class Assembly : public RelayServer {
   Executor streams_;
   const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
   OpenStreams open_streams_{metrics_};
+  RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;

@@ -33,7 +33,7 @@ grpc::ServerUnaryReactor* HeartbeatService::SendHeartbeat(grpc::CallbackServerCo
                                                           const v1::SendHeartbeatRequest* request,
                                                           v1::SendHeartbeatResponse* response) {
   return Answer(
-      runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat",
+      runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat", *request,
       [this, request, response](Call& call) { return TakeOnce(call, *request, response); });
 }
 

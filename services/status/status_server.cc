@@ -72,7 +72,8 @@ class Assembly : public StatusServer {
 
  private:
   RpcRuntime Runtime(Executor& executor) {
-    return {&callers_, &executor, &live_, &rpc_metrics_, stream_timers_.get(), &open_streams_};
+    return {&callers_,      &executor,       &live_, &rpc_metrics_, stream_timers_.get(),
+            &open_streams_, &request_memory_};
   }
   Board::Options BoardOptions();
   void AddGauges();
@@ -92,6 +93,7 @@ class Assembly : public StatusServer {
   Executor streams_;
   const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
   OpenStreams open_streams_{metrics_};
+  RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;
@@ -200,6 +202,7 @@ void Assembly::Take(const v1::FollowChangesResponse& event) {
 
 absl::Status Assembly::Serve() {
   RpcServerOptions options;
+  options.max_message_bytes = kMaxSmallMessageBytes;
   options.listen = config_.listen.ToString();
   options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
   options.certificate_folder = tls_->published_folder();

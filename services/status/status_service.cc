@@ -84,7 +84,7 @@ class WatchBytes : public StreamSource<grpc::ByteBuffer> {
 grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/GetStatus",
+  return Answer(runtime_, context, "/muster.v1.StatusService/GetStatus", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   v1::GetStatusRequest wanted;
                   if (!Parse(*request, &wanted)) return errors::InvalidStatusRequest();
@@ -124,7 +124,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
                                                         const grpc::ByteBuffer* request,
                                                         grpc::ByteBuffer* response) {
   return Answer(
-      runtime_, context, "/muster.v1.StatusService/ReportProgress",
+      runtime_, context, "/muster.v1.StatusService/ReportProgress", *request,
       [this, request, response](Call& call) -> absl::Status {
         v1::ReportProgressRequest report;
         if (!Parse(*request, &report)) {
@@ -141,7 +141,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* context,
                                                    const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/ListNodes",
+  return Answer(runtime_, context, "/muster.v1.StatusService/ListNodes", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   auto nodes = board_.ListNodes(*request);
@@ -153,7 +153,7 @@ grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* StatusService::GetNode(grpc::CallbackServerContext* context,
                                                  const v1::GetNodeRequest* request,
                                                  v1::Node* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/GetNode",
+  return Answer(runtime_, context, "/muster.v1.StatusService/GetNode", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   RETURN_IF_ERROR(ValidateName("node", request->node()));

@@ -44,7 +44,7 @@ absl::Status AskListener(const client::Config& config, const std::stop_token& st
                                       config.client_key};
   client::Exchange exchange;
   exchange.stop = stop;
-  const client::Curl curl = client::NewRequest(listener, exchange);
+  const Curl curl = client::NewRequest(listener, exchange);
   if (!curl) return absl::ResourceExhaustedError("no memory for a request");
   curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT, static_cast<long>(kLimit.count()));
   const std::string url = client::UrlOf(curl.get(), listener, "health", config.plugin, config.node);

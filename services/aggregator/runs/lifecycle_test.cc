@@ -111,7 +111,7 @@ TEST_F(LifecycleTest, WhoComesBackWithinTheGraceIsTheLastToBeWaitedFor) {
 TEST_F(LifecycleTest, ALostSenderThatIsDeliveringHoldsTheSealUntilItsTimeIsOver) {
   state_.Plan({"n1"});
   Start();
-  const auto opened = state_.uploads().Open(Opening(KeyOf("n1"), "").upload, UploadPeer());
+  const auto opened = state_.OpenUploadAndWait(Opening(KeyOf("n1"), "").upload);
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto session = *state_.uploads().Find(opened->id);
   ASSERT_TRUE(session->Attach(opened->epoch, UploadPeer(), [](const absl::Status&) {}).ok());
@@ -184,7 +184,7 @@ TEST_F(LifecycleTest, TheAuthorityOfARunThatEndedStaysForAnHour) {
 TEST_F(LifecycleTest, UploadsOfARunThatWasCancelledEndWithTheReason) {
   state_.Plan({"n1"});
   UploadRecord upload = Opening(KeyOf("n1"), "").upload;
-  const auto opened = state_.uploads().Open(upload, UploadPeer());
+  const auto opened = state_.OpenUploadAndWait(upload);
   ASSERT_TRUE(opened.ok()) << opened.status();
   Start();
   EXPECT_TRUE(state_.uploads().Find(opened->id).ok());

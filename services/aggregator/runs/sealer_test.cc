@@ -143,7 +143,7 @@ TEST_F(SealerTest, WhatIsNotDueIsLeftAlone) {
 
 TEST_F(SealerTest, UploadsOfATimeOutEnd) {
   state_.Plan({"n1"});
-  const auto opened = state_.uploads().Open(Opening(KeyOf("n1"), "").upload, UploadPeer());
+  const auto opened = state_.OpenUploadAndWait(Opening(KeyOf("n1"), "").upload);
   ASSERT_TRUE(opened.ok()) << opened.status();
   state_.Apply(TimeOutRun{kRun, "too late", kDeadline});
   Seal();

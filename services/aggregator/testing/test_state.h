@@ -15,9 +15,11 @@
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/metrics.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/revocation.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 
 namespace muster::testing {
@@ -36,13 +38,14 @@ class TestState {
     blobs_ = *OpenFilesBlobStore({.root = folder_ / "blobs"});
     committer_.emplace(store(), *blobs_, executor_, clock, kFleet, root_.certificate(),
                        revocations_);
-    uploads_.emplace(store(), *blobs_, *committer_, disk_, clock, Uploads::Limits{});
+    uploads_.emplace(store(), *blobs_, *committer_, disk_, clock, streams_, Uploads::Limits{});
   }
 
   StateStore& store() { return harness_.state(); }
   ChangeFeed& feed() { return harness_.feed(); }
   BlobStore& blobs() { return *blobs_; }
   Uploads& uploads() { return *uploads_; }
+  OpenStreams& streams() { return streams_; }
   Executor& executor() { return executor_; }  // one thread
   const FleetRoot& root() const { return root_; }
   RevocationList& revocations() { return revocations_; }
@@ -77,6 +80,19 @@ class TestState {
     return view.ok() && *view ? (*view)->run : RunRecord{};
   }
 
+  // Opens an upload and waits for the answer.
+  absl::StatusOr<OpenedUpload> OpenUploadAndWait(const UploadRecord& upload,
+                                                 const UploadPeer& opener = {}) {
+    return OpenAndWait(*uploads_, upload, opener);
+  }
+  static absl::StatusOr<OpenedUpload> OpenAndWait(Uploads& uploads, const UploadRecord& upload,
+                                                  const UploadPeer& opener) {
+    std::promise<absl::StatusOr<OpenedUpload>> answer;
+    uploads.Open(upload, opener, std::nullopt,
+                 [&](absl::StatusOr<OpenedUpload> opened) { answer.set_value(std::move(opened)); });
+    return answer.get_future().get();
+  }
+
   // Waits for what the executor was given so far.
   void Settle() {
     std::promise<void> done;
@@ -92,6 +108,8 @@ class TestState {
   std::unique_ptr<BlobStore> blobs_;
   RevocationList revocations_;
   const FleetRoot root_ = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), absl::Now());
+  Metrics metrics_;
+  OpenStreams streams_{metrics_};
   std::optional<Committer> committer_;
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <future>
+#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -63,12 +64,13 @@ absl::StatusOr<T> OnStrand(UploadSession& session, std::function<absl::StatusOr<
 }  // namespace
 
 Uploads::Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Executor& disk,
-                 const Clock& clock, Limits limits)
+                 const Clock& clock, OpenStreams& streams, Limits limits)
     : store_(store),
       blobs_(blobs),
       committer_(committer),
       disk_(disk),
       clock_(clock),
+      streams_(streams),
       limits_(limits) {}
 
 absl::Status Uploads::Recover() {
@@ -84,57 +86,92 @@ absl::Status Uploads::Recover() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<OpenedUpload> Uploads::Open(UploadRecord upload, const UploadPeer& opener,
-                                           std::optional<absl::Time> signed_at) {
+void Uploads::Open(UploadRecord upload, const UploadPeer& opener,
+                   std::optional<absl::Time> signed_at, Opened opened) {
+  BeginOpening(
+      std::make_shared<Opening>(Opening{std::move(upload), opener, signed_at, std::move(opened)}));
+}
+
+void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
+  UploadRecord& upload = opening->upload;
   upload.id = RandomHex(16);
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
   upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
+  bool full = false;
   {
     MutexLock lock(mutex_);
-    if (static_cast<int64_t>(sessions_.size()) >= limits_.max_uploads) {
-      return errors::TooManyUploads(limits_.max_uploads);
-    }
+    full = static_cast<int64_t>(sessions_.size()) >= limits_.max_uploads;
   }
-  ASSIGN_OR_RETURN(auto outcome, store_.ApplyAndWait(OpenUpload{upload, upload.opened_at}));
-  RETURN_IF_ERROR(Refusal(outcome.verdict, upload));
-  if (outcome.verdict == Verdict::kCommitted) return AlreadyThere(upload, *outcome.committed);
-  if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, upload);
-  const std::shared_ptr<UploadSession> session = Session(outcome.upload);
-  auto offset = OnStrand<int64_t>(
-      *session, [&] { return session->Reopen(outcome.upload, opener, signed_at); });
-  if (absl::IsNotFound(offset.status()) && !outcome.created) {
-    // What had arrived was found wrong at its end: nothing of it can be gone on with.
-    RETURN_IF_ERROR(store_.ApplyAndWait(AbandonUpload{outcome.upload.id}));
-    Forget(outcome.upload.id);
-    return Open(std::move(upload), opener, signed_at);
-  }
-  if (!offset.ok()) return offset.status();
-  OpenedUpload opened;
-  opened.id = outcome.upload.id;
-  opened.epoch = outcome.upload.epoch;
-  opened.offset = *offset;
-  opened.chunk_max = streams_ < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
-  opened.expires_at = outcome.upload.expires_at;
-  return opened;
+  if (full) return opening->opened(errors::TooManyUploads(limits_.max_uploads));
+  store_.Apply(OpenUpload{upload, upload.opened_at},
+               [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
+                 if (!outcome.ok()) return opening->opened(outcome.status());
+                 HandleStored(opening, *std::move(outcome));
+               });
 }
 
-absl::StatusOr<OpenedUpload> Uploads::AlreadyThere(const UploadRecord& upload,
-                                                   const ResultRecord& committed) {
+// Runs on the store's thread.
+void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::Result outcome) {
+  if (const absl::Status refusal = Refusal(outcome.verdict, opening->upload); !refusal.ok()) {
+    return opening->opened(refusal);
+  }
+  if (outcome.verdict == Verdict::kCommitted) return AnswerCommitted(opening, *outcome.committed);
+  if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, opening->upload);
+  const std::shared_ptr<UploadSession> session = Session(outcome.upload);
+  const bool queued =
+      session->strand().Post([this, opening, session, outcome = std::move(outcome)] {
+        HandleReopened(opening, outcome,
+                       session->Reopen(outcome.upload, opening->opener, opening->signed_at));
+      });
+  if (!queued) opening->opened(errors::Overloaded());
+}
+
+// Runs on the session's strand.
+void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
+                             const OpenUpload::Result& outcome,
+                             const absl::StatusOr<int64_t>& offset) {
+  const std::string& id = outcome.upload.id;
+  if (absl::IsNotFound(offset.status()) && !outcome.created) {
+    // The bytes of the upload did not match their digest: it cannot be resumed.
+    return store_.Apply(AbandonUpload{id},
+                        [this, opening, id](const absl::StatusOr<AbandonUpload::Result>& result) {
+                          if (!result.ok()) return opening->opened(result.status());
+                          Forget(id);
+                          BeginOpening(opening);
+                        });
+  }
+  if (!offset.ok()) return opening->opened(offset.status());
+  OpenedUpload opened;
+  opened.id = id;
+  opened.epoch = outcome.upload.epoch;
+  opened.offset = *offset;
+  opened.chunk_max = streams() < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
+  opened.expires_at = outcome.upload.expires_at;
+  opening->opened(std::move(opened));
+}
+
+void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
+                              const ResultRecord& committed) {
+  const UploadRecord& upload = opening->upload;
   const bool differs = (!upload.sha256.empty() && upload.sha256 != committed.sha256) ||
                        (upload.size >= 0 && upload.size != committed.size);
-  if (differs && !upload.is_error) {
-    AuditRecord record;
-    record.at = upload.opened_at;
-    record.kind = AuditKind::kConflict;
-    record.actor = upload.delivery.uri;
-    record.key = upload.key;
-    record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
-    RETURN_IF_ERROR(store_.ApplyAndWait(AppendAudit{std::move(record)}));
-    return errors::ResultConflict(upload.key.plugin, upload.key.node);
+  if (!differs || upload.is_error) {
+    OpenedUpload opened;
+    opened.committed = committed;
+    return opening->opened(std::move(opened));
   }
-  OpenedUpload opened;
-  opened.committed = committed;
-  return opened;
+  AuditRecord record;
+  record.at = upload.opened_at;
+  record.kind = AuditKind::kConflict;
+  record.actor = upload.delivery.uri;
+  record.key = upload.key;
+  record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
+  store_.Apply(AppendAudit{std::move(record)},
+               [opening](const absl::StatusOr<AppendAudit::Result>& result) {
+                 const ResultKey& key = opening->upload.key;
+                 opening->opened(result.ok() ? errors::ResultConflict(key.plugin, key.node)
+                                             : result.status());
+               });
 }
 
 void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
@@ -168,10 +205,18 @@ void Uploads::Forget(const std::string& id) {
   sessions_.erase(id);
 }
 
-absl::Status Uploads::AddStream() {
-  if (++streams_ <= limits_.max_streams) return absl::OkStatus();
-  --streams_;
-  return errors::TooManyUploads(limits_.max_streams);
+int64_t Uploads::streams() const { return streams_.Count(kUploadMethod); }
+
+absl::StatusOr<OpenStreams::Ticket> Uploads::CountStream(const Identity& caller) {
+  StreamLimits limits;
+  limits.in_all = limits_.max_streams;
+  // Many machines deliver with the credential of a relay, or of a plugin on any node.
+  const Role role = RoleOf(caller);
+  limits.of_caller = role == Role::kNode || role == Role::kRunNode
+                         ? kUploadStreamsOfNode
+                         : std::max<int64_t>(kUploadStreamsOfNode, limits_.max_streams / 2);
+  ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
+  return streams_.Enter(kUploadMethod, uri, limits);
 }
 
 std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
@@ -214,13 +259,20 @@ absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string
 
 void Uploads::Sweep() {
   std::vector<std::shared_ptr<UploadSession>> stalled;
+  std::vector<std::shared_ptr<UploadSession>> idle;
   {
     MutexLock lock(mutex_);
+    std::erase_if(sessions_, [](const auto& entry) { return entry.second->ended(); });
     for (const auto& [id, session] : sessions_) {
       if (session->StalledFor() > kStallLimit) stalled.push_back(session);
+      if (session->FilesIdleFor() > kStallLimit) idle.push_back(session);
     }
   }
   for (const auto& session : stalled) session->EndStalledStream(kStallLimit);
+  for (const auto& session : idle) {
+    // After a refusal the next sweep tries again.
+    std::ignore = session->strand().Post([session] { session->CloseFiles(); });
+  }
   // Beyond those that a stream still carries.
   const auto expired = store_.ExpiredUploads(absl::ToUnixMicros(clock_.Now()),
                                              static_cast<int>(limits_.max_streams) + kSweepStep);
@@ -231,7 +283,14 @@ void Uploads::Sweep() {
   for (const UploadRecord& upload : *expired) {
     const std::shared_ptr<UploadSession> session = Session(upload);
     if (session->attached()) continue;
-    if (store_.ApplyAndWait(AbandonUpload{upload.id}).ok()) Abandon(upload.id, upload);
+    const auto abandoned = store_.ApplyAndWait(AbandonUpload{upload.id});
+    if (!abandoned.ok()) continue;
+    // Without its row the upload can no longer be committed; if it had none, it was.
+    if (abandoned->found) {
+      Abandon(upload.id, upload);
+    } else {
+      Forget(upload.id);
+    }
   }
 }
 

@@ -2,7 +2,6 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOADS_H_
 #define MUSTER_SERVICES_AGGREGATOR_UPLOADS_UPLOADS_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/aggregator/uploads/committer.h"
@@ -18,12 +18,16 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
+#include "services/common/identity/identity.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/store/state_store.h"
 #include "services/common/upload/upload_session.h"
 
 namespace muster {
 
-// What an opened upload is told.
+inline constexpr std::string_view kUploadMethod = "/muster.v1.ResultService/Upload";
+
+// The answer to OpenUpload.
 struct OpenedUpload {
   std::string id;
   int64_t epoch = 0;
@@ -33,27 +37,32 @@ struct OpenedUpload {
   std::optional<ResultRecord> committed;  // set: there is nothing to send
 };
 
-// Thread-safe. Its methods may wait for the disk: call them on an executor other than `disk`, on
-// which the sessions work.
+// Thread-safe. Methods other than Open, Find, Receives and those of streams may wait for the disk:
+// call them on an executor other than `disk`, on which the sessions work. Callers wait until Open
+// has answered before they destroy this.
 class Uploads {
  public:
   struct Limits {
     int64_t max_uploads = 10'000;  // sessions in memory
-    int64_t max_streams = 1'000;   // streams at a time
+    int64_t max_streams = 1'000;   // streams that are attached
     absl::Duration expiry = absl::Hours(24);
   };
 
+  using Opened = absl::AnyInvocable<void(absl::StatusOr<OpenedUpload>)>;
+
+  // `streams` counts the streams that are attached.
   Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Executor& disk,
-          const Clock& clock, Limits limits);
+          const Clock& clock, OpenStreams& streams, Limits limits);
 
   // Discards staged bytes that no upload in the store knows: what a crash between the two left.
   // Before the first Open.
   absl::Status Recover();
 
-  // Opens or takes over for `opener`. `upload` names key, attempt, size and the rest; id, epoch and
-  // times are set here. `signed_at`: as in VerifiedResult.
-  absl::StatusOr<OpenedUpload> Open(UploadRecord upload, const UploadPeer& opener,
-                                    std::optional<absl::Time> signed_at = std::nullopt);
+  // Opens or takes over an upload for `opener`, without waiting. `upload` names key, attempt, size
+  // and the rest; id, epoch and times are set here. `signed_at`: as in VerifiedResult. `opened` is
+  // called once, by any thread, and must not block.
+  void Open(UploadRecord upload, const UploadPeer& opener, std::optional<absl::Time> signed_at,
+            Opened opened);
 
   // The session of an upload that was opened since this process began; else UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id) const;
@@ -67,24 +76,35 @@ class Uploads {
   // Ends every upload of a run and publishes what had arrived.
   absl::StatusOr<std::vector<PartialData>> KeepPartials(const std::string& run);
 
-  // Ends streams that bring nothing and forgets uploads that have expired. To be called every few
-  // seconds.
+  // Ends stalled streams, closes files that no stream uses, and forgets uploads that are over or
+  // have expired. To be called every few seconds.
   void Sweep();
 
-  // Whether a stream brings something of this run now.
+  // Returns whether a stream that delivers a result of this run is attached.
   bool Receives(const std::string& run) const;
 
   // Streams that are attached now.
-  int64_t streams() const { return streams_; }
+  int64_t streams() const;
 
-  // Counts a stream in; RESOURCE_EXHAUSTED (TOO_MANY_UPLOADS) if there are too many.
-  absl::Status AddStream();
-  void RemoveStream() { --streams_; }
+  // Counts a stream of `caller` for as long as the ticket exists. RESOURCE_EXHAUSTED
+  // (TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CALLER) at a limit.
+  absl::StatusOr<OpenStreams::Ticket> CountStream(const Identity& caller);
 
  private:
+  // A call of Open.
+  struct Opening {
+    UploadRecord upload;
+    UploadPeer opener;
+    std::optional<absl::Time> signed_at;
+    Opened opened;
+  };
+
+  void BeginOpening(const std::shared_ptr<Opening>& opening) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::Result outcome);
+  void HandleReopened(const std::shared_ptr<Opening>& opening, const OpenUpload::Result& outcome,
+                      const absl::StatusOr<int64_t>& offset);
+  void AnswerCommitted(const std::shared_ptr<Opening>& opening, const ResultRecord& committed);
   std::shared_ptr<UploadSession> Session(const UploadRecord& upload) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<OpenedUpload> AlreadyThere(const UploadRecord& upload,
-                                            const ResultRecord& committed);
   void Abandon(const std::string& id, const UploadRecord& upload);
   std::vector<std::shared_ptr<UploadSession>> OfRun(const std::string& run) const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -94,8 +114,8 @@ class Uploads {
   Committer& committer_;
   Executor& disk_;
   const Clock& clock_;
+  OpenStreams& streams_;
   const Limits limits_;
-  std::atomic<int64_t> streams_ = 0;
   mutable Mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<UploadSession>> sessions_ ABSL_GUARDED_BY(mutex_);
 };

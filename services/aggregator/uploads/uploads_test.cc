@@ -7,7 +7,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/aggregator/testing/test_state.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
@@ -32,7 +34,8 @@ class UploadsTest : public ::testing::Test {
 
   // As a process that starts over the same state.
   void Begin(Uploads::Limits limits = {.expiry = absl::Seconds(50)}) {
-    uploads_.emplace(state_.store(), state_.blobs(), committer_, disk_, state_.clock, limits);
+    uploads_.emplace(state_.store(), state_.blobs(), committer_, disk_, state_.clock,
+                     state_.streams(), limits);
   }
 
   static UploadRecord Of(const std::string& node) {
@@ -40,7 +43,7 @@ class UploadsTest : public ::testing::Test {
   }
 
   absl::StatusOr<OpenedUpload> Open(const UploadRecord& upload) {
-    return uploads_->Open(upload, kPeer);
+    return TestState::OpenAndWait(*uploads_, upload, kPeer);
   }
 
   // What a strand did before this is done.
@@ -171,16 +174,40 @@ TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
   EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{opened.id});
 }
 
-TEST_F(UploadsTest, UploadsAndStreamsAreLimited) {
-  Begin({.max_uploads = 1, .max_streams = 20});
+TEST_F(UploadsTest, UploadsAreLimited) {
+  Begin({.max_uploads = 1});
   ASSERT_TRUE(Open(Of("n1")).ok());
   EXPECT_EQ(ReasonOf(Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
-  Begin({.max_uploads = 10, .max_streams = 20});
-  for (int i = 0; i < 20; ++i) EXPECT_TRUE(uploads_->AddStream().ok());
-  EXPECT_EQ(ReasonOf(uploads_->AddStream()), "TOO_MANY_UPLOADS");
-  EXPECT_EQ(uploads_->streams(), 20);
-  // With many streams each chunk takes less memory.
+}
+
+TEST_F(UploadsTest, ChunksAreSmallWhileManyStreamsAreAttached) {
+  std::vector<OpenStreams::Ticket> tickets;
+  for (int i = 0; i < 15; ++i) tickets.push_back(*uploads_->CountStream(kPeer.identity));
+  EXPECT_EQ(Open(Of("n1"))->chunk_max, kChunkMaxLarge);
+  tickets.push_back(*uploads_->CountStream(kPeer.identity));
+  EXPECT_EQ(uploads_->streams(), 16);
   EXPECT_EQ(Open(Of("n2"))->chunk_max, kChunkMaxSmall);
+}
+
+TEST_F(UploadsTest, StreamsOfOneIdentityAreLimited) {
+  Begin({.max_streams = 100});
+  std::vector<OpenStreams::Ticket> tickets;
+  for (int i = 0; i < kUploadStreamsOfNode; ++i) {
+    tickets.push_back(*uploads_->CountStream(kPeer.identity));
+  }
+  EXPECT_EQ(ReasonOf(uploads_->CountStream(kPeer.identity).status()), "TOO_MANY_STREAMS_OF_CALLER");
+  // Many machines share the identity of a relay: it may use half of all.
+  const Identity relay = {kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}};
+  for (int i = 0; i < 50; ++i) tickets.push_back(*uploads_->CountStream(relay));
+  EXPECT_EQ(ReasonOf(uploads_->CountStream(relay).status()), "TOO_MANY_STREAMS_OF_CALLER");
+  for (int i = 0; i < 100 - 50 - kUploadStreamsOfNode; ++i) {
+    const Identity node = {kFleet, NodeIdentity{absl::StrCat("m", i)}};
+    tickets.push_back(*uploads_->CountStream(node));
+  }
+  const Identity other = {kFleet, NodeIdentity{"other"}};
+  EXPECT_EQ(ReasonOf(uploads_->CountStream(other).status()), "TOO_MANY_STREAMS");
+  tickets.pop_back();
+  EXPECT_TRUE(uploads_->CountStream(other).ok());
 }
 
 TEST_F(UploadsTest, WhoComesWithAResultThatIsThereIsTold) {

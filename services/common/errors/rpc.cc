@@ -63,6 +63,13 @@ absl::Status TooManyStreams(std::string_view method, int64_t limit) {
                         absl::Seconds(10));
 }
 
+absl::Status TooManyRequestBytes(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_REQUEST_BYTES",
+                   absl::StrCat("requests of this identity already take ", limit, " bytes"),
+                   "Wait for the answers to earlier requests."),
+                        absl::Seconds(1));
+}
+
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS_OF_CALLER",
                    absl::StrCat("this identity already has ", limit, " open streams of ", ToAbsl(method)),

@@ -30,6 +30,8 @@ absl::Status Unreachable(std::string_view why);
 absl::Status NoFirstMessage(absl::Duration within);
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS.
 absl::Status TooManyStreams(std::string_view method, int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_REQUEST_BYTES.
+absl::Status TooManyRequestBytes(int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS_OF_CALLER.
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit);
 

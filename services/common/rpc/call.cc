@@ -2,10 +2,12 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/rpc.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/identity.h"
 #include "services/common/rpc/caller.h"
+#include "services/common/rpc/limits.h"
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/status.h"
 
@@ -26,6 +28,14 @@ absl::Status Call::Authorize(const Resource& resource) {
   if (!caller_status_.ok()) return caller_status_;
   asked_ = true;
   return muster::Authorize(*caller_, method_, resource);
+}
+
+absl::Status Call::CountRequest(RequestSize request) {
+  if (!caller_status_.ok() || runtime_.request_memory == nullptr) return caller_status_;
+  if (request.bytes < kCountedRequestBytes) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto uri, ToUri(caller_->identity));
+  ASSIGN_OR_RETURN(memory_, runtime_.request_memory->Reserve(uri, request.bytes));
+  return absl::OkStatus();
 }
 
 grpc::Status Call::Final(const absl::Status& status) {
@@ -49,11 +59,11 @@ void Call::ContextGone() {
 
 grpc::ServerUnaryReactor* AnswerHere(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
+    RequestSize request, absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
   auto call = std::make_shared<Call>(runtime, context, method);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (!call->caller_status().ok()) {
-    reactor->Finish(call->Final(call->caller_status()));
+  if (const absl::Status status = call->CountRequest(request); !status.ok()) {
+    reactor->Finish(call->Final(status));
     return reactor;
   }
   handler(call,
@@ -63,8 +73,8 @@ grpc::ServerUnaryReactor* AnswerHere(
 
 grpc::ServerUnaryReactor* AnswerLater(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
-  return AnswerHere(runtime, context, method,
+    RequestSize request, absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
+  return AnswerHere(runtime, context, method, request,
                     [executor = runtime.executor, handler = std::move(handler)](
                         const std::shared_ptr<Call>& call, Finish finish) mutable {
                       // Shared, since a queue that is full drops what it was given.
@@ -79,10 +89,10 @@ grpc::ServerUnaryReactor* AnswerLater(
 }
 
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                                 std::string_view method,
+                                 std::string_view method, RequestSize request,
                                  absl::AnyInvocable<absl::Status(Call&)> handler) {
   return AnswerLater(
-      runtime, context, method,
+      runtime, context, method, request,
       [handler = std::move(handler)](const std::shared_ptr<Call>& call, Finish finish) mutable {
         finish(handler(*call));
       });

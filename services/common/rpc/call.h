@@ -6,10 +6,13 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_CALL_H_
 #define MUSTER_SERVICES_COMMON_RPC_CALL_H_
 
+#include <google/protobuf/message_lite.h>
 #include <grpcpp/server_context.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,6 +24,7 @@
 #include "services/common/base/executor.h"
 #include "services/common/identity/policy.h"
 #include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/request_memory.h"
 
 namespace muster {
 
@@ -39,6 +43,17 @@ struct RpcRuntime {
   // are for streams only, so that no number of streams takes a timer from other work.
   TimerService* stream_timers = nullptr;
   OpenStreams* streams = nullptr;
+  // Null: large requests are not counted.
+  RequestMemory* request_memory = nullptr;
+};
+
+// The bytes of the request of a unary call. A plain value, made of the request.
+struct RequestSize {
+  RequestSize(const google::protobuf::MessageLite& request)  // NOLINT: implicit
+      : bytes(static_cast<int64_t>(request.ByteSizeLong())) {}
+  RequestSize(const grpc::ByteBuffer& request)  // NOLINT: implicit
+      : bytes(static_cast<int64_t>(request.Length())) {}
+  int64_t bytes = 0;
 };
 
 // Thread-safe. `method` is the full name, "/muster.v1.RunService/GetRun".
@@ -56,6 +71,10 @@ class Call {
   // Whether the caller may do this to `resource`; PERMISSION_DENIED with the reason if not.
   absl::Status Authorize(const Resource& resource);
 
+  // Counts the bytes of the request until the call is answered; RESOURCE_EXHAUSTED at a limit of
+  // RpcRuntime::request_memory. Called once, before the handler.
+  absl::Status CountRequest(RequestSize request);
+
   // Between these two a message is on its way to the client: one that takes none is cancelled.
   void BeginWrite() { live_->BeginWrite(SystemClock().MonotonicNow()); }
   void EndWrite() { live_->EndWrite(); }
@@ -70,6 +89,10 @@ class Call {
   void ContextGone();
   void Leave() { live_.reset(); }
 
+  // Lets LiveCalls::AwaitNone wait for the call as long as the result exists: for work of a stream
+  // that goes on after its end. To be called before Leave.
+  LiveCalls::Handle Hold() const { return live_; }
+
  private:
   const RpcRuntime runtime_;
   const std::string_view method_;
@@ -78,24 +101,28 @@ class Call {
   std::shared_ptr<const Caller> caller_;
   std::atomic<bool> asked_ = false;
   LiveCalls::Handle live_;
+  RequestMemory::Ticket memory_;
 };
 
 using Finish = absl::AnyInvocable<void(absl::Status)>;
 
 // Answers a unary RPC: runs `handler` on the executor; it calls `finish` once, from any thread.
-// RESOURCE_EXHAUSTED (OVERLOADED) if the executor's queue is full.
+// The request and the response exist until then. RESOURCE_EXHAUSTED if the executor's queue is full
+// (OVERLOADED), or at a limit for the memory of requests.
 grpc::ServerUnaryReactor* AnswerLater(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    RequestSize request,
     absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
 
 // The same on gRPC's own thread: for a handler that neither waits nor computes for long.
 grpc::ServerUnaryReactor* AnswerHere(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
+    RequestSize request,
     absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
 
 // As AnswerLater, for a handler that has its answer when it returns.
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                                 std::string_view method,
+                                 std::string_view method, RequestSize request,
                                  absl::AnyInvocable<absl::Status(Call& call)> handler);
 
 }  // namespace muster

@@ -2,6 +2,9 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_LIMITS_H_
 #define MUSTER_SERVICES_COMMON_RPC_LIMITS_H_
 
+#include <cstddef>
+#include <cstdint>
+
 namespace muster {
 
 // The largest raw chunk ever announced, when few uploads are open: larger ones bring nothing and
@@ -11,6 +14,14 @@ inline constexpr int kChunkMaxLarge = 1024 * 1024;
 // The largest raw chunk when many uploads are open.
 inline constexpr int kChunkMaxSmall = 128 * 1024;
 
+// The largest chunk as it is sent: a zstd frame of bytes that cannot be compressed has a header,
+// and one for each block.
+inline constexpr int kEncodedChunkMax = kChunkMaxLarge + kChunkMaxLarge / 64;
+
+// Upload streams of one node, or of the credential of one pair: it has few results at a time, and
+// streams of lost connections stay open for up to a minute.
+inline constexpr int kUploadStreamsOfNode = 16;
+
 // What a sender may have on its way without an acknowledgement: at 100 ms of round trip still
 // 160 MB/s.
 inline constexpr int kUploadWindow = 16 * 1024 * 1024;
@@ -19,6 +30,26 @@ inline constexpr int kUploadWindow = 16 * 1024 * 1024;
 // other large one and has to fit as well. gRPC grants a peer credit for one whole message, so this
 // bounds what a stream can make a server hold.
 inline constexpr int kMaxMessageBytes = 8 * 1024 * 1024;
+
+// The same for a service without uploads and plans. The largest are batches of heartbeats, which
+// relays send in 1 MiB.
+inline constexpr int kMaxSmallMessageBytes = 2 * 1024 * 1024;
+
+// Messages that anybody may send: proofs of join tokens.
+inline constexpr int kMaxOpenMessageBytes = 64 * 1024;
+
+// What gRPC may hold of messages on their way, for all connections of a listener. Beyond, it makes
+// senders wait, and then ends connections.
+inline constexpr size_t kServerMemoryBytes = size_t{1} << 30;
+inline constexpr size_t kOpenServerMemoryBytes = size_t{64} << 20;
+
+// Smaller requests are not counted: the queue of the executor bounds their number.
+inline constexpr int64_t kCountedRequestBytes = 16 * 1024;
+
+// Requests that are being handled, in all and of one identity: several plans, or some hundred
+// results of 64 KiB through a gateway.
+inline constexpr int64_t kRequestBytes = int64_t{256} << 20;
+inline constexpr int64_t kRequestBytesOfCaller = int64_t{32} << 20;
 
 // gRPC's default, made explicit: identities, deadlines and error details fit, PEM chains do not.
 inline constexpr int kMaxMetadataBytes = 8 * 1024;

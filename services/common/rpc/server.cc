@@ -1,6 +1,7 @@
 #include "services/common/rpc/server.h"
 
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/security/auth_metadata_processor.h>
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
@@ -86,8 +87,9 @@ std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* 
   return builder.BuildAndStart();
 }
 
-void SetLimits(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+void SetLimits(grpc::ServerBuilder& builder, int message_bytes, size_t memory_bytes) {
+  builder.SetMaxReceiveMessageSize(message_bytes);
+  builder.SetResourceQuota(grpc::ResourceQuota().Resize(memory_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
@@ -102,14 +104,10 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
 }
 
-// What anybody may send is small.
-constexpr int kMaxOpenMessageBytes = 64 * 1024;
-
 // As the health server, it is built before channelz is switched on.
 std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, int* port) {
   grpc::ServerBuilder builder;
-  SetLimits(builder);
-  builder.SetMaxReceiveMessageSize(kMaxOpenMessageBytes);
+  SetLimits(builder, kMaxOpenMessageBytes, kOpenServerMemoryBytes);
   builder.AddListeningPort(options.open_listen,
                            MakeServerCredentials(options.certificate_folder, nullptr), port);
   builder.RegisterService(options.open_service);
@@ -134,7 +132,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   result->failed_handshakes_ = ObserveFailedHandshakes(
       [&metrics](std::string_view reason) { metrics.CountRefusedHandshake(reason); });
   grpc::ServerBuilder builder;
-  SetLimits(builder);
+  SetLimits(builder, options.max_message_bytes, options.memory_bytes);
   builder.AddListeningPort(
       options.listen,
       MakeServerCredentials(options.certificate_folder,

@@ -4,6 +4,7 @@
 
 #include <grpcpp/server.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/rpc/caller.h"
+#include "services/common/rpc/limits.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/common/rpc/rpc_metrics.h"
 
@@ -27,6 +29,9 @@ struct RpcServerOptions {
   // A listener for peers without a certificate, with this service alone: "host:port", or empty.
   std::string open_listen;
   grpc::Service* open_service = nullptr;
+  // The largest message of a peer, and what gRPC may hold of all messages on their way.
+  int max_message_bytes = kMaxMessageBytes;
+  size_t memory_bytes = kServerMemoryBytes;
 };
 
 // A server with TLS 1.3, client certificates that lead to the fleet's root, and a gate that admits

@@ -10,7 +10,7 @@ ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServ
                                    std::string_view method, const ServerStreamOptions& options)
     : ServerStreamCore(options, runtime.stream_timers),
       executor_(*runtime.executor),
-      streams_(runtime.streams),
+      streams_(options.counted ? runtime.streams : nullptr),
       context_(context),
       limits_(options.limits),
       call_(runtime, context, method) {}

@@ -24,7 +24,8 @@ namespace muster {
 
 struct ServerStreamOptions : StreamOptions {
   // A stream is counted from its first message on, one without messages of the client from its
-  // start.
+  // start; or never, if its handler counts it by OpenStreams::Enter.
+  bool counted = true;
   StreamLimits limits;
 };
 

@@ -1,5 +1,6 @@
 #include "services/common/upload/upload_session.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,17 +28,11 @@ constexpr int64_t kProgressBytes = 64 * 1024;
 
 constexpr size_t kReadBuffer = 256 * 1024;
 
-// Feeds everything of `source` to `sink`.
-absl::Status ForEachPiece(ByteSource& source, const std::function<void(std::string_view)>& sink) {
-  std::vector<char> buffer(kReadBuffer);
-  for (;;) {
-    ASSIGN_OR_RETURN(const auto n, source.Read(buffer));
-    if (n == 0) return absl::OkStatus();
-    sink({buffer.data(), n});
-  }
-}
+// What is hashed at once of bytes that were stored before a restart: other tasks run after some ten
+// milliseconds.
+constexpr int64_t kHashStep = 8 * 1024 * 1024;
 
-// The next `limit` bytes of `source`, or what there is until its end.
+// Returns the next `limit` bytes of `source`, or all until its end.
 absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
   std::string bytes(limit, '\0');
   size_t filled = 0;
@@ -58,24 +53,21 @@ UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& 
       key_(upload.key),
       blobs_(blobs),
       sink_(sink),
-      clock_(clock),
       strand_(executor, kMaxStrandQueue),
-      upload_(std::move(upload)) {}
+      upload_(std::move(upload)),
+      stream_(clock) {}
 
 absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                               std::optional<absl::Time> signed_at) {
-  if (ended_) return errors::UploadNotFound(id_);
+  if (ended()) return errors::UploadNotFound(id_);
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
-  Release(errors::TakenOver(id_));
+  stream_.Release(errors::TakenOver(id_));
   upload_ = upload;
   opener_ = opener;
   signed_at_ = signed_at;
-  {
-    MutexLock lock(stream_mutex_);
-    completing_ = {};
-  }
+  stream_.ResetCompleting();
   RETURN_IF_ERROR(OpenStaged());
-  return published_ ? *published_ : staged_->written();
+  return written();
 }
 
 // The staged bytes of an earlier stream or process; or, after a crash between publishing and
@@ -92,93 +84,54 @@ absl::Status UploadSession::OpenStaged() {
   }
   if (!staged.ok()) return staged.status();
   staged_ = *std::move(staged);
+  files_open_ = true;
+  stream_.NoteOpened();
+  // What was hashed has to be what is stored.
+  if (hashed_ > staged_->written()) {
+    sha256_ = Sha256();
+    hashed_ = 0;
+  }
   return absl::OkStatus();
 }
 
 absl::Status UploadSession::CheckAttached(const UploadAttachment& attachment) const {
   if (ended_) return errors::UploadNotFound(id_);
-  MutexLock lock(stream_mutex_);
-  return attached_ && attachment == current_ ? absl::OkStatus() : errors::TakenOver(id_);
-}
-
-bool UploadSession::completing() const {
-  MutexLock lock(stream_mutex_);
-  return completing_ != UploadAttachment();
+  return stream_.IsAttached(attachment) ? absl::OkStatus() : errors::TakenOver(id_);
 }
 
 absl::StatusOr<UploadAttachment> UploadSession::Attach(
     int64_t epoch, const UploadPeer& peer, std::function<void(absl::Status)> on_detached) {
   if (ended_ || opener_ != peer) return errors::UploadNotFound(id_);
   if (epoch != upload_.epoch) return errors::TakenOver(id_);
-  if (completing()) return errors::UploadCompleting(id_);
+  if (stream_.completing()) return errors::UploadCompleting(id_);
   RETURN_IF_ERROR(OpenStaged());
-  Release(errors::TakenOver(id_));
   since_progress_ = 0;
-  MutexLock lock(stream_mutex_);
-  current_ = UploadAttachment(++attachments_);
-  attached_ = true;
-  on_detached_ = std::move(on_detached);
-  progress_at_ = clock_.MonotonicNow();
-  return current_;
+  return stream_.Attach(errors::TakenOver(id_), std::move(on_detached));
 }
 
+// The hash stays: the next stream continues it.
 void UploadSession::Detach(const UploadAttachment& attachment) {
-  {
-    MutexLock lock(stream_mutex_);
-    if (attachment == UploadAttachment() || attachment != current_) return;
-    current_ = {};
-    attached_ = false;
-    on_detached_ = nullptr;
-  }
-  // Open files are for streams; the hash would be of no use without them.
+  if (stream_.Detach(attachment)) CloseStaged();
+}
+
+void UploadSession::CloseFiles() {
+  if (!attached()) CloseStaged();
+}
+
+void UploadSession::CloseStaged() {
   staged_.reset();
-  sha256_ = Sha256();
-  hashed_ = 0;
+  files_open_ = false;
 }
 
-// Ends the attached stream, whose files stay open for the next one.
-void UploadSession::Release(const absl::Status& why) {
-  std::function<void(absl::Status)> on_detached;
-  {
-    MutexLock lock(stream_mutex_);
-    current_ = {};
-    attached_ = false;
-    on_detached = std::exchange(on_detached_, nullptr);
-  }
-  if (on_detached) on_detached(why);
-}
-
-void UploadSession::EndStalledStream(absl::Duration limit) {
-  std::function<void(absl::Status)> on_detached;
-  {
-    MutexLock lock(stream_mutex_);
-    if (StalledForLocked() <= limit) return;
-    attached_ = false;
-    on_detached = std::exchange(on_detached_, nullptr);
-  }
-  if (on_detached) on_detached(errors::UploadStalled());
-}
-
-absl::Duration UploadSession::StalledForLocked() const {
-  return attached_ ? clock_.MonotonicNow() - progress_at_ : absl::ZeroDuration();
-}
-
-absl::Duration UploadSession::StalledFor() const {
-  MutexLock lock(stream_mutex_);
-  return StalledForLocked();
-}
-
-bool UploadSession::attached() const {
-  MutexLock lock(stream_mutex_);
-  return attached_;
+absl::Duration UploadSession::FilesIdleFor() const {
+  return files_open_ ? stream_.UnattachedFor() : absl::ZeroDuration();
 }
 
 void UploadSession::NoteProgress(int64_t bytes) {
   since_progress_ += bytes;
   if (since_progress_ < kProgressBytes) return;
   since_progress_ = 0;
-  MutexLock lock(stream_mutex_);
-  progress_at_ = clock_.MonotonicNow();
+  stream_.NoteProgress();
 }
 
 absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
@@ -211,8 +164,8 @@ absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::st
 absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachment,
                                                 UploadChunk chunk) {
   RETURN_IF_ERROR(CheckAttached(attachment));
-  if (completing()) return errors::InvalidChunk("it comes after the finish");
-  const int64_t written = published_ ? *published_ : staged_->written();
+  if (stream_.completing()) return errors::InvalidChunk("it comes after the finish");
+  const int64_t written = this->written();
   if (chunk.offset < 0 || chunk.offset > INT64_MAX - chunk.raw_size) {
     return errors::InvalidOffset(chunk.offset);
   }
@@ -232,24 +185,32 @@ absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachme
     return UploadAck{written, published_ ? *published_ : staged_->durable()};
   }
   if (published_) return errors::InvalidChunk("the upload was complete before");
-  if (hashed_ != written) {
-    RETURN_IF_ERROR(HashAgain());
-  }
+  // After a restart each chunk brings the hash closer; Complete hashes the rest.
+  RETURN_IF_ERROR(HashStep());
   RETURN_IF_ERROR(staged_->Append(raw, crc));
-  sha256_.Update(raw);
-  hashed_ += static_cast<int64_t>(raw.size());
+  if (hashed_ == written) {
+    sha256_.Update(raw);
+    hashed_ += static_cast<int64_t>(raw.size());
+  }
   return UploadAck{staged_->written(), staged_->durable()};
 }
 
-absl::Status UploadSession::HashAgain() {
-  sha256_ = Sha256();
-  hashed_ = 0;
-  ASSIGN_OR_RETURN(auto source,
-                   published_ ? blobs_.Open(ResultBlobName(key_.run, id_), 0) : staged_->Read(0));
-  return ForEachPiece(*source, [this](std::string_view piece) {
-    sha256_.Update(piece);
-    hashed_ += static_cast<int64_t>(piece.size());
-  });
+// Hashes some of the stored bytes that were not hashed yet.
+absl::Status UploadSession::HashStep() {
+  const int64_t end = std::min(written(), hashed_ + kHashStep);
+  if (hashed_ == end) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto source, published_ ? blobs_.Open(ResultBlobName(key_.run, id_), hashed_)
+                                           : staged_->Read(hashed_));
+  std::vector<char> buffer(kReadBuffer);
+  while (hashed_ < end) {
+    const auto most = std::min(buffer.size(), static_cast<size_t>(end - hashed_));
+    ASSIGN_OR_RETURN(const auto n, source->Read(std::span(buffer).first(most)));
+    if (n == 0) return absl::DataLossError(absl::StrCat("upload ", id_, " ends at ", hashed_));
+    sha256_.Update({buffer.data(), n});
+    hashed_ += static_cast<int64_t>(n);
+  }
+  NoteProgress(kProgressBytes);
+  return absl::OkStatus();
 }
 
 absl::Status UploadSession::VerifyWhole(const UploadFinish& finish, int64_t size,
@@ -274,15 +235,23 @@ absl::StatusOr<std::string> UploadSession::Head(int64_t limit) {
 void UploadSession::Complete(const UploadAttachment& attachment, const UploadFinish& finish,
                              Committed committed) {
   if (const absl::Status status = CheckAttached(attachment); !status.ok()) return committed(status);
-  if (completing()) return committed(errors::UploadCompleting(id_));
-  const int64_t written = published_ ? *published_ : staged_->written();
-  if (hashed_ != written || written == 0) {
-    if (const absl::Status status = HashAgain(); !status.ok()) return committed(status);
-  }
+  if (stream_.completing()) return committed(errors::UploadCompleting(id_));
+  if (const absl::Status status = HashStep(); !status.ok()) return committed(status);
+  if (hashed_ == written()) return CompleteHashed(attachment, finish, std::move(committed));
+  // Other tasks of the strand, and other strands, run before the next step.
+  auto shared = std::make_shared<Committed>(std::move(committed));
+  const bool queued = strand_.Post([self = shared_from_this(), attachment, finish, shared] {
+    self->Complete(attachment, finish, std::move(*shared));
+  });
+  if (!queued) (*shared)(errors::Overloaded());
+}
+
+void UploadSession::CompleteHashed(const UploadAttachment& attachment, const UploadFinish& finish,
+                                   Committed committed) {
   const std::string sha256 = DigestBytes(sha256_.Finish());
   const int64_t size = std::exchange(hashed_, 0);  // the digest begins anew
   if (const absl::Status status = VerifyWhole(finish, size, sha256); !status.ok()) {
-    // What arrived is not what was meant: nothing of it can be gone on with.
+    // Other bytes arrived than were sent: the upload cannot be resumed.
     if (ReasonOf(status) != "SIZE_MISMATCH") Close();
     return committed(status);
   }
@@ -307,22 +276,23 @@ void UploadSession::Complete(const UploadAttachment& attachment, const UploadFin
     return committed(status);
   }
   if (const absl::Status status = StoreBytes(&result); !status.ok()) return committed(status);
-  {
-    MutexLock lock(stream_mutex_);
-    completing_ = attachment;
-  }
+  stream_.SetCompleting(attachment);
   sink_.Commit(std::move(verified),
                [self = shared_from_this(), attachment,
                 committed = std::move(committed)](absl::StatusOr<ResultRecord> result) mutable {
-                 if (!result.ok()) self->CompletionFailed(attachment);
+                 if (!result.ok()) self->CompletionFailed(attachment, result.status());
                  committed(std::move(result));
                });
 }
 
-// The upload may be completed again, unless a later open has changed that already.
-void UploadSession::CompletionFailed(const UploadAttachment& attachment) {
-  MutexLock lock(stream_mutex_);
-  if (completing_ == attachment) completing_ = {};
+// The upload may be completed again, unless a later open has changed that, or the sink has ended
+// it.
+void UploadSession::CompletionFailed(const UploadAttachment& attachment, const absl::Status& why) {
+  if (!stream_.FailCompleting(attachment) || ReasonOf(why) != "RESULT_CONFLICT") return;
+  ended_ = true;
+  if (!strand_.Post([self = shared_from_this()] { self->Close(); })) {
+    Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", id_}});
+  }
 }
 
 // Small ones go into the store with their row, others are published before it.
@@ -338,19 +308,25 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   result->blob = ResultBlobName(key_.run, id_);
   if (published_) return absl::OkStatus();
   RETURN_IF_ERROR(staged_->Publish(result->blob));
-  staged_.reset();
+  CloseStaged();
   published_ = result->size;
   return absl::OkStatus();
 }
 
 void UploadSession::Discard(const absl::Status& why) {
-  Release(why);
+  stream_.Release(why);
   Close();
+  if (stream_.completing()) return;
+  const std::string blob = ResultBlobName(key_.run, id_);
+  if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {
+    Log(LogLevel::kWarning, "cannot remove the blob of a discarded upload",
+        {{"blob", blob}, {"error", status}});
+  }
 }
 
 void UploadSession::Close() {
   ended_ = true;
-  staged_.reset();
+  CloseStaged();
   if (const absl::Status status = blobs_.DiscardStaged(id_); !status.ok()) {
     Log(LogLevel::kWarning, "staged bytes stay until the next start",
         {{"upload", id_}, {"error", status}});
@@ -358,17 +334,20 @@ void UploadSession::Close() {
 }
 
 absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
-  Release(errors::RunSealed(key_.run));
+  stream_.Release(errors::RunSealed(key_.run));
   ended_ = true;
   if (staged_ == nullptr) {
     auto staged = blobs_.Resume(id_);
-    if (absl::IsNotFound(staged.status())) return 0;
+    if (absl::IsNotFound(staged.status())) {
+      Discard(errors::RunSealed(key_.run));
+      return 0;
+    }
     if (!staged.ok()) return staged.status();
     staged_ = *std::move(staged);
   }
   const int64_t size = staged_->written();
   const absl::Status status = size == 0 ? staged_->Discard() : staged_->Publish(name);
-  staged_.reset();
+  CloseStaged();
   if (!status.ok()) return status;
   return size;
 }

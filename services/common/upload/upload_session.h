@@ -5,6 +5,7 @@
 #ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
 #define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,12 +18,12 @@
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
-#include "services/common/base/mutex.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/policy.h"
 #include "services/common/store/records.h"
 #include "services/common/upload/result_sink.h"
+#include "services/common/upload/upload_attachment.h"
 
 namespace muster {
 
@@ -59,20 +60,6 @@ struct UploadPeer {
 
 inline UploadPeer PeerOf(const Caller& caller) { return {caller.identity, caller.via}; }
 
-// Names one attachment of a stream to an UploadSession: only the calls of the stream that is
-// attached now have an effect. A plain value; the default one names no attachment.
-class UploadAttachment {
- public:
-  UploadAttachment() = default;
-  bool operator==(const UploadAttachment&) const = default;
-
- private:
-  friend class UploadSession;
-  explicit UploadAttachment(uint64_t number) : number_(number) {}
-
-  uint64_t number_ = 0;
-};
-
 // At most one stream is attached at a time, and at most one completion is in progress. Thread-safe
 // where it says so; all else runs on the session's strand, one call at a time.
 class UploadSession : public std::enable_shared_from_this<UploadSession> {
@@ -107,16 +94,22 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // taken over.
   void Detach(const UploadAttachment& attachment);
 
+  // Closes files that were opened for a stream, if none is attached.
+  void CloseFiles();
+
   // Verifies and stores one chunk. ABORTED (TAKEN_OVER) unless the stream is attached.
   absl::StatusOr<UploadAck> Append(const UploadAttachment& attachment, UploadChunk chunk);
 
   // Verifies the whole and its signature, makes it durable, commits it. `committed` runs once, on
   // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
-  // while a completion is in progress.
+  // while a completion is in progress. What was stored before a restart is hashed in steps, each a
+  // task of the strand. A refusal for another content (RESULT_CONFLICT) ends the upload.
   void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
                 Committed committed);
 
-  // Ends the attached stream with `why`, and the upload with it.
+  // Ends the attached stream with `why`, and the upload with it. Removes its bytes, also those that
+  // were published, unless a completion is in progress or has succeeded: the sink decides then. To
+  // be called once the upload can no longer be committed.
   void Discard(const absl::Status& why);
 
   // The upload is over: what is staged is removed, later calls are UPLOAD_NOT_FOUND.
@@ -127,23 +120,30 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   absl::StatusOr<int64_t> KeepPartial(const std::string& name);
 
   // The time since the stream last brought 64 KiB; zero while no stream is attached. Thread-safe.
-  absl::Duration StalledFor() const;
+  absl::Duration StalledFor() const { return stream_.StalledFor(); }
 
   // Ends the attached stream with UPLOAD_STALLED if it has been stalled for longer than `limit`;
   // the upload stays open. Thread-safe.
-  void EndStalledStream(absl::Duration limit);
+  void EndStalledStream(absl::Duration limit) { stream_.EndStalled(limit); }
 
   // Whether a stream is attached. Thread-safe.
-  bool attached() const;
+  bool attached() const { return stream_.attached(); }
+
+  // Whether the upload is over. Thread-safe.
+  bool ended() const { return ended_; }
+
+  // The time for which files have been open without a stream; zero if none are. Thread-safe.
+  absl::Duration FilesIdleFor() const;
 
  private:
   absl::Status CheckAttached(const UploadAttachment& attachment) const;
-  bool completing() const;
-  void Release(const absl::Status& why);
-  void CompletionFailed(const UploadAttachment& attachment);
-  absl::Duration StalledForLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(stream_mutex_);
+  void CloseStaged();
+  void CompletionFailed(const UploadAttachment& attachment, const absl::Status& why);
   absl::Status OpenStaged();
-  absl::Status HashAgain();
+  int64_t written() const { return published_ ? *published_ : staged_->written(); }
+  absl::Status HashStep();
+  void CompleteHashed(const UploadAttachment& attachment, const UploadFinish& finish,
+                      Committed committed);
   absl::StatusOr<std::string> RawBytes(UploadChunk chunk) const;
   absl::Status CheckOverlap(const UploadChunk& chunk, const std::string& raw) const;
   absl::Status VerifyWhole(const UploadFinish& finish, int64_t size,
@@ -156,7 +156,6 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   const ResultKey key_;
   BlobStore& blobs_;
   ResultSink& sink_;
-  const Clock& clock_;
   Strand strand_;
 
   UploadRecord upload_;
@@ -165,19 +164,13 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing
   Sha256 sha256_;
-  int64_t hashed_ = 0;  // bytes that sha256_ has seen
-  bool ended_ = false;
-  uint64_t attachments_ = 0;
+  int64_t hashed_ = 0;  // bytes of the upload that sha256_ covers: at most written()
   int64_t since_progress_ = 0;
 
-  mutable Mutex stream_mutex_;
-  // The last attachment, until its Detach: the open files are its own.
-  UploadAttachment current_ ABSL_GUARDED_BY(stream_mutex_);
-  bool attached_ ABSL_GUARDED_BY(stream_mutex_) = false;  // its stream has not been ended
-  std::function<void(absl::Status)> on_detached_ ABSL_GUARDED_BY(stream_mutex_);
-  absl::Duration progress_at_ ABSL_GUARDED_BY(stream_mutex_);  // monotonic
-  // Whose completion is in progress, or has succeeded.
-  UploadAttachment completing_ ABSL_GUARDED_BY(stream_mutex_);
+  // Thread-safe.
+  AttachedStream stream_;
+  std::atomic<bool> ended_ = false;
+  std::atomic<bool> files_open_ = false;  // staged_ is set
 };
 
 }  // namespace muster

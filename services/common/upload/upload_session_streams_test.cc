@@ -3,19 +3,17 @@
 
 #include <string>
 
-#include "services/aggregator/uploads/upload_session_fixture.h"
+#include "services/common/upload/testing/upload_fixture.h"
 
-namespace muster {
+namespace muster::testing {
 namespace {
-
-using testing::kFleet;
 
 TEST_F(UploadSessionTest, ALaterOpenTakesOver) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
   const UploadRecord before = upload_;
   const UploadAttachment dead = attachment_;
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   EXPECT_GT(upload_.epoch, before.epoch);
   EXPECT_EQ(*session->Reopen(upload_, kPeer), 5);
   EXPECT_EQ(ReasonOf(detached_), "TAKEN_OVER");
@@ -43,9 +41,9 @@ TEST_F(UploadSessionTest, SecondAttachOfTheSameEpochInvalidatesTheFirst) {
 }
 
 TEST_F(UploadSessionTest, OnlyStreamsOfItsOpenerMayAttach) {
-  const UploadPeer relay = {{kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}}, {}};
+  const UploadPeer relay = {{"f.muster", ServiceIdentity{ServiceRole::kRelay, "r1"}}, {}};
   const UploadPeer relayed = {kPeer.identity, relay.identity};
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   auto session = Session(upload_);
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_NOT_FOUND");
   ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
@@ -54,14 +52,14 @@ TEST_F(UploadSessionTest, OnlyStreamsOfItsOpenerMayAttach) {
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, relayed, nullptr).status()),
             "UPLOAD_NOT_FOUND");
   EXPECT_TRUE(detached_.ok()) << detached_;
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   ASSERT_TRUE(session->Reopen(upload_, relayed).ok());
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_NOT_FOUND");
   EXPECT_TRUE(session->Attach(upload_.epoch, relayed, nullptr).ok());
 }
 
 TEST_F(UploadSessionTest, AppendWithoutAnAttachmentFails) {
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   auto session = Session(upload_);
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(0, "hello")).status()), "TAKEN_OVER");
   ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
@@ -74,7 +72,8 @@ TEST_F(UploadSessionTest, AppendWithoutAnAttachmentFails) {
 
 TEST_F(UploadSessionTest, NoStreamMayAttachOrCompleteWhileACompletionIsInProgress) {
   const std::string data = Pattern(100'000);
-  auto session = Attached(held_);
+  sink_.hold = true;
+  auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
   const auto outcome = BeginComplete(*session, attachment_, data);
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
@@ -83,14 +82,14 @@ TEST_F(UploadSessionTest, NoStreamMayAttachOrCompleteWhileACompletionIsInProgres
   EXPECT_TRUE(detached_.ok()) << detached_;
   session->Detach(attachment_);
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
-  ASSERT_EQ(held_.held.size(), 1u);
+  ASSERT_EQ(sink_.held.size(), 1u);
   // It failed undecided: the same may be tried again.
-  held_.held[0].done(absl::InternalError("disk"));
+  sink_.held[0].done(absl::InternalError("disk"));
   EXPECT_EQ(outcome->status().message(), "disk");
   Attach(*session);
   const auto again = BeginComplete(*session, attachment_, data);
-  ASSERT_EQ(held_.held.size(), 2u);
-  EXPECT_TRUE(Decide(1).ok());
+  ASSERT_EQ(sink_.held.size(), 2u);
+  EXPECT_TRUE(sink_.Decide(1).ok());
   EXPECT_TRUE(again->ok()) << again->status();
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
   session->Close();
@@ -100,35 +99,35 @@ TEST_F(UploadSessionTest, NoStreamMayAttachOrCompleteWhileACompletionIsInProgres
 
 TEST_F(UploadSessionTest, LaterOpenIsNotHeldUpByACompletionOfTheEpochBefore) {
   const std::string data = Pattern(100'000);
-  auto session = Attached(held_);
+  sink_.hold = true;
+  auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
   const auto dead = BeginComplete(*session, attachment_, data);
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   EXPECT_EQ(*session->Reopen(upload_, kPeer), 100'000);
   Attach(*session);
   const auto outcome = BeginComplete(*session, attachment_, data);
-  ASSERT_EQ(held_.held.size(), 2u);
-  EXPECT_LT(held_.held[0].verified.epoch, held_.held[1].verified.epoch);
-  EXPECT_EQ(ReasonOf(Decide(0).status()), "TAKEN_OVER");
+  ASSERT_EQ(sink_.held.size(), 2u);
+  EXPECT_LT(sink_.held[0].verified.epoch, sink_.held[1].verified.epoch);
+  EXPECT_EQ(ReasonOf(sink_.Decide(0).status()), "TAKEN_OVER");
   EXPECT_EQ(ReasonOf(dead->status()), "TAKEN_OVER");
   // The failure of the first is not that of the second.
   EXPECT_EQ(ReasonOf(session->Attach(upload_.epoch, kPeer, nullptr).status()), "UPLOAD_COMPLETING");
-  EXPECT_TRUE(Decide(1).ok());
+  EXPECT_TRUE(sink_.Decide(1).ok());
   EXPECT_TRUE(outcome->ok()) << outcome->status();
-  state_.Settle();
   EXPECT_EQ(Stored("n1"), data);
 }
 
 TEST_F(UploadSessionTest, AStreamCountsAsAliveByWhatItBrings) {
   auto session = Attached();
-  state_.clock.Advance(absl::Seconds(61));
+  clock_.Advance(absl::Seconds(61));
   EXPECT_GE(session->StalledFor(), absl::Seconds(61));
   EXPECT_TRUE(Append(*session, Chunk(0, "a little")).ok());
   EXPECT_GE(session->StalledFor(), absl::Seconds(61));
   EXPECT_TRUE(Append(*session, Chunk(8, Pattern(70'000))).ok());
   EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());
   session->Detach(attachment_);
-  state_.clock.Advance(absl::Seconds(61));
+  clock_.Advance(absl::Seconds(61));
   EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());  // nobody is there to be slow
 }
 
@@ -137,12 +136,12 @@ TEST_F(UploadSessionTest, OnlyAStalledStreamIsEnded) {
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
   session->EndStalledStream(absl::Seconds(60));
   EXPECT_TRUE(session->attached());
-  state_.clock.Advance(absl::Seconds(61));
+  clock_.Advance(absl::Seconds(61));
   const UploadAttachment stalled = attachment_;
   Attach(*session);
   session->EndStalledStream(absl::Seconds(60));  // of the stream that was there before
   EXPECT_TRUE(session->attached());
-  state_.clock.Advance(absl::Seconds(61));
+  clock_.Advance(absl::Seconds(61));
   session->EndStalledStream(absl::Seconds(60));
   EXPECT_EQ(ReasonOf(detached_), "UPLOAD_STALLED");
   EXPECT_FALSE(session->attached());
@@ -154,4 +153,4 @@ TEST_F(UploadSessionTest, OnlyAStalledStreamIsEnded) {
 }
 
 }  // namespace
-}  // namespace muster
+}  // namespace muster::testing

@@ -4,12 +4,13 @@
 
 #include <string>
 
-#include "services/aggregator/uploads/upload_session_fixture.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/zstd_frame.h"
+#include "services/common/errors/results.h"
 #include "services/common/upload/blob_names.h"
+#include "services/common/upload/testing/upload_fixture.h"
 
-namespace muster {
+namespace muster::testing {
 namespace {
 
 TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
@@ -19,19 +20,16 @@ TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
   EXPECT_EQ(*Append(*session, Chunk(150'000, large.substr(150'000))), 200'000);
   const auto result = Complete(*session, FinishOf(large));
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->blob, ResultBlobName(kRun, "u1"));
+  EXPECT_EQ(result->blob, ResultBlobName(kUploadRun, "u1"));
   EXPECT_EQ(result->sha256, DigestBytes(Sha256::Of(large)));
   EXPECT_EQ(Stored("n1"), large);
 
-  upload_ = state_.Apply(Opening(KeyOf("n2"), "u2", 1, kCreated)).upload;
-  auto second = Session(upload_);
-  ASSERT_TRUE(second->Reopen(upload_, kPeer).ok());
-  Attach(*second);
+  auto second = Attached(OpenUpload("u2", "n2"));
   EXPECT_TRUE(Append(*second, Chunk(0, "small")).ok());
   EXPECT_EQ(Complete(*second, FinishOf("small"))->blob, "");
   second->Close();
   EXPECT_EQ(Stored("n2"), "small");
-  EXPECT_TRUE(state_.blobs().ListStaged()->empty());
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
 }
 
 TEST_F(UploadSessionTest, ChunksHaveToFitAndToBeWhatTheySay) {
@@ -76,7 +74,7 @@ TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
     auto session = Attached();
     EXPECT_TRUE(Append(*session, Chunk(0, data.substr(0, 70'000))).ok());
   }
-  auto session = Session(upload_ = OpenInStore());
+  auto session = Session(upload_ = OpenUpload());
   EXPECT_EQ(*session->Reopen(upload_, kPeer), 70'000);
   Attach(*session);
   EXPECT_TRUE(Append(*session, Chunk(70'000, data.substr(70'000))).ok());
@@ -87,11 +85,11 @@ TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
 
 TEST_F(UploadSessionTest, WhatWasPublishedBeforeACrashIsCommittedAfterIt) {
   const std::string data = Pattern(100'000);
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   {
-    auto staged = *state_.blobs().Stage("u1", -1);
+    auto staged = *blobs_->Stage("u1", -1);
     ASSERT_TRUE(staged->Append(data, Crc32c(data)).ok());
-    ASSERT_TRUE(staged->Publish(ResultBlobName(kRun, "u1")).ok());
+    ASSERT_TRUE(staged->Publish(ResultBlobName(kUploadRun, "u1")).ok());
   }
   auto session = Session(upload_);
   EXPECT_EQ(*session->Reopen(upload_, kPeer), 100'000);
@@ -111,40 +109,34 @@ TEST_F(UploadSessionTest, WhatIsNotWhatWasMeantIsNotCommitted) {
   other.crc32c = Crc32c("hello?");
   EXPECT_EQ(ReasonOf(Complete(*session, other).status()), "DIGEST_MISMATCH");
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(6, "!")).status()), "UPLOAD_NOT_FOUND");
-  EXPECT_TRUE(state_.blobs().ListStaged()->empty());
-  EXPECT_EQ(state_.Run().genuine, 0);
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
+  EXPECT_EQ(sink_.Find("n1"), nullptr);
 }
 
 TEST_F(UploadSessionTest, UploadGoesOnAfterABadSignature) {
   const std::string data = Pattern(100'000);
   const std::string half = data.substr(0, 80'000);
-  auto session = Attached(held_);
+  auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, half)).ok());
-  held_.signature = absl::PermissionDeniedError("forged");
-  EXPECT_EQ(Complete(*session, FinishOf(half)).status(), held_.signature);
+  sink_.signature = absl::PermissionDeniedError("forged");
+  EXPECT_EQ(Complete(*session, FinishOf(half)).status(), sink_.signature);
   // Nothing was published, and the next stream adds to what was stored.
-  EXPECT_TRUE(absl::IsNotFound(state_.blobs().Size(ResultBlobName(kRun, "u1")).status()));
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(ResultBlobName(kUploadRun, "u1")).status()));
   session->Detach(attachment_);
-  upload_ = OpenInStore();
+  upload_ = OpenUpload();
   EXPECT_EQ(*session->Reopen(upload_, kPeer), 80'000);
   Attach(*session);
   EXPECT_TRUE(Append(*session, Chunk(80'000, data.substr(80'000))).ok());
-  EXPECT_EQ(Complete(*session, FinishOf(data)).status(), held_.signature);
-  held_.signature = absl::OkStatus();
-  const auto outcome = BeginComplete(*session, attachment_, data);
-  ASSERT_EQ(held_.held.size(), 1u);
-  EXPECT_TRUE(Decide(0).ok());
-  EXPECT_TRUE(outcome->ok()) << outcome->status();
+  EXPECT_EQ(Complete(*session, FinishOf(data)).status(), sink_.signature);
+  sink_.signature = absl::OkStatus();
+  EXPECT_TRUE(Complete(*session, FinishOf(data)).ok());
   EXPECT_EQ(Stored("n1"), data);
 }
 
 TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
-  OpenUpload opening = Opening(KeyOf("n1"), "u1", 1, kCreated);
-  opening.upload.is_error = true;
-  upload_ = state_.Apply(std::move(opening)).upload;
-  auto session = Session(upload_);
-  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
-  Attach(*session);
+  UploadRecord error = OpenUpload();
+  error.is_error = true;
+  auto session = Attached(error);
   const std::string text(10'000, 'e');
   EXPECT_TRUE(Append(*session, Chunk(0, text)).ok());
   const auto result = Complete(*session, FinishOf(text));
@@ -155,12 +147,9 @@ TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
 }
 
 TEST_F(UploadSessionTest, ErrorThatIsNotUtf8IsStoredAsTextThatIs) {
-  OpenUpload opening = Opening(KeyOf("n1"), "u1", 1, kCreated);
-  opening.upload.is_error = true;
-  upload_ = state_.Apply(std::move(opening)).upload;
-  auto session = Session(upload_);
-  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
-  Attach(*session);
+  UploadRecord error = OpenUpload();
+  error.is_error = true;
+  auto session = Attached(error);
   EXPECT_TRUE(Append(*session, Chunk(0, "caf\xe9")).ok());
   const auto result = Complete(*session, FinishOf("caf\xe9"));
   ASSERT_TRUE(result.ok()) << result.status();
@@ -173,9 +162,74 @@ TEST_F(UploadSessionTest, WhatHadArrivedCanBeKept) {
   EXPECT_TRUE(Append(*session, Chunk(0, "half a")).ok());
   EXPECT_EQ(*session->KeepPartial("runs/x/partial"), 6);
   EXPECT_EQ(ReasonOf(detached_), "RUN_SEALED");
-  EXPECT_EQ(ReadAll(**state_.blobs().Open("runs/x/partial", 0)), "half a");
+  EXPECT_EQ(ReadAll(**blobs_->Open("runs/x/partial", 0)), "half a");
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(6, "x")).status()), "UPLOAD_NOT_FOUND");
 }
 
+TEST_F(UploadSessionTest, ConflictEndsTheUploadAndRemovesItsBytes) {
+  sink_.hold = true;
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
+  const auto outcome = BeginComplete(*session, attachment_, "hello");
+  sink_.held[0].done(errors::ResultConflict("facts", "n1"));
+  EXPECT_EQ(ReasonOf(outcome->status()), "RESULT_CONFLICT");
+  EXPECT_TRUE(session->ended());
+  Settle(*session);
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
+}
+
+TEST_F(UploadSessionTest, DiscardRemovesWhatWasPublishedWithoutACommit) {
+  const std::string data = Pattern(100'000);
+  const std::string blob = ResultBlobName(kUploadRun, "u1");
+  sink_.hold = true;
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
+  BeginComplete(*session, attachment_, data);
+  sink_.held[0].done(absl::InternalError("disk"));
+  EXPECT_TRUE(blobs_->Size(blob).ok());
+  session->Discard(errors::TakenOver("u1"));
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(blob).status()));
+}
+
+TEST_F(UploadSessionTest, DiscardOfAnUnopenedUploadRemovesWhatACrashLeft) {
+  upload_ = OpenUpload();
+  const std::string blob = ResultBlobName(kUploadRun, "u1");
+  {
+    auto staged = *blobs_->Stage("u1", -1);
+    ASSERT_TRUE(staged->Append("hello", Crc32c("hello")).ok());
+    ASSERT_TRUE(staged->Publish(blob).ok());
+  }
+  Session(upload_)->Discard(errors::TakenOver("u1"));
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(blob).status()));
+}
+
+TEST_F(UploadSessionTest, DiscardKeepsTheBlobOfACommitInProgress) {
+  const std::string data = Pattern(100'000);
+  sink_.hold = true;
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
+  BeginComplete(*session, attachment_, data);
+  session->Discard(errors::TakenOver("u1"));
+  EXPECT_TRUE(sink_.Decide(0).ok());
+  EXPECT_EQ(Stored("n1"), data);
+}
+
+TEST_F(UploadSessionTest, FilesWithoutAStreamAreClosed) {
+  upload_ = OpenUpload();
+  auto session = Session(upload_);
+  EXPECT_EQ(session->FilesIdleFor(), absl::ZeroDuration());
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
+  clock_.Advance(absl::Seconds(7));
+  EXPECT_EQ(session->FilesIdleFor(), absl::Seconds(7));
+  session->CloseFiles();
+  EXPECT_EQ(session->FilesIdleFor(), absl::ZeroDuration());
+  // The next stream opens them again; then they stay open.
+  Attach(*session);
+  clock_.Advance(absl::Seconds(7));
+  EXPECT_EQ(session->FilesIdleFor(), absl::ZeroDuration());
+  session->CloseFiles();
+  EXPECT_EQ(*Append(*session, Chunk(0, "hello")), 5);
+}
+
 }  // namespace
-}  // namespace muster
+}  // namespace muster::testing

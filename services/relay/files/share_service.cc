@@ -114,7 +114,7 @@ absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile
 grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* context,
                                                   const v1::OpenShareRequest* request,
                                                   v1::OpenShareResponse* response) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/OpenShare",
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/OpenShare", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        bool keep = false;
                        const absl::Status admitted = Admit(*call, *request, &keep);
@@ -188,7 +188,7 @@ absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
 grpc::ServerUnaryReactor* ShareService::GetShare(grpc::CallbackServerContext* context,
                                                  const v1::GetShareRequest* request,
                                                  v1::Share* response) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare",
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        const absl::Status concerns = Concerns(*call, request->key());
                        if (!concerns.ok()) return finish(concerns);
@@ -252,7 +252,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
 grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* context,
                                                    const v1::ListSharesRequest* request,
                                                    v1::ListSharesResponse* response) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/ListShares",
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/ListShares", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        const std::string* node = NodeOf(call->caller());
                        const absl::Status allowed =
@@ -271,7 +271,7 @@ grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext* context,
                                                     const v1::RemoveShareRequest* request,
                                                     v1::RemoveShareResponse*) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/RemoveShare",
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/RemoveShare", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        const absl::Status concerns = Concerns(*call, request->key());
                        if (!concerns.ok()) return finish(concerns);
@@ -302,7 +302,7 @@ void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) 
 grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext* context,
                                                     const v1::ReportShareRequest* request,
                                                     v1::ReportShareResponse*) {
-  return Answer(disk_, context, "/muster.v1.ShareService/ReportShare",
+  return Answer(disk_, context, "/muster.v1.ShareService/ReportShare", *request,
                 [=, this](Call& call) { return Report(call, *request); });
 }
 
@@ -351,7 +351,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
 grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerContext* context,
                                                          const v1::AnswerShareQueryRequest* request,
                                                          v1::AnswerShareQueryResponse*) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/AnswerShareQuery",
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/AnswerShareQuery", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        absl::Status status = call->Authorize(Resource::Own());
                        if (status.ok()) status = IsChild(*call);

@@ -113,7 +113,7 @@ grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext*
                                                     const v1::OpenUploadRequest* request,
                                                     v1::OpenUploadResponse* response) {
   return AnswerHere(
-      parts_.runtime, context, kOpenUpload,
+      parts_.runtime, context, kOpenUpload, *request,
       [this, context, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         std::make_shared<Opening>(*this, call, request, response, std::move(finish))
             ->Begin(context);
@@ -148,7 +148,7 @@ grpc::ServerUnaryReactor* ResultForward::SubmitResult(grpc::CallbackServerContex
                                                       v1::Result* response) {
   constexpr std::string_view kMethod = "/muster.v1.ResultService/SubmitResult";
   if (const auto size = static_cast<int64_t>(request->body().size()); size > kSubmitMax) {
-    return AnswerHere(parts_.runtime, context, kMethod,
+    return AnswerHere(parts_.runtime, context, kMethod, *request,
                       [size](const std::shared_ptr<Call>&, Finish finish) {
                         finish(errors::TooLargeForSubmit(size, kSubmitMax));
                       });

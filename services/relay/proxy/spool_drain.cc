@@ -3,8 +3,6 @@
 #include <grpcpp/channel.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/stoppable_context.h"
 #include "services/common/upload/upload_stream.h"
 
 namespace muster {
@@ -27,26 +26,11 @@ namespace {
 // One may be a large one on a thin line.
 constexpr int kThreads = 3;
 
-constexpr std::chrono::seconds kUnaryLimit{60};
 constexpr int64_t kChunkMost = 1024 * 1024;
 
 // How long nothing is looked at if nothing happens.
 constexpr absl::Duration kRest = absl::Seconds(2);
 constexpr absl::Duration kSweep = absl::Seconds(5);
-
-// Ends a unary call when the drain stops.
-class StoppableContext {
- public:
-  explicit StoppableContext(const std::stop_token& stop)
-      : cancel_(stop, [this] { context_.TryCancel(); }) {
-    context_.set_deadline(std::chrono::system_clock::now() + kUnaryLimit);
-  }
-  grpc::ClientContext* get() { return &context_; }
-
- private:
-  grpc::ClientContext context_;
-  std::stop_callback<std::function<void()>> cancel_;
-};
 
 // Whether another try makes no sense. What the relay itself lacks passes; what the result lacks
 // does not.

@@ -54,7 +54,8 @@ void BoundUnary(grpc::ClientContext& context) {
 grpc::ServerUnaryReactor* RefuseUnary(const RpcRuntime& runtime,
                                       grpc::CallbackServerContext* context,
                                       std::string_view method) {
-  return AnswerHere(runtime, context, method,
+  // It is refused whatever its size.
+  return AnswerHere(runtime, context, method, grpc::ByteBuffer(),
                     [method](const std::shared_ptr<Call>&, Finish finish) {
                       finish(errors::RelayDoesNotServe(method));
                     });

@@ -75,7 +75,7 @@ grpc::ServerUnaryReactor* ForwardUnary(const ForwardParts& parts, ChannelOf chan
                                        grpc::CallbackServerContext* context,
                                        std::string_view method, Resource resource,
                                        const Request* request, Response* response) {
-  return AnswerHere(parts.runtime, context, method,
+  return AnswerHere(parts.runtime, context, method, *request,
                     [&parts, channel_of, context, method, resource = std::move(resource), request,
                      response](const std::shared_ptr<Call>& call, Finish finish) {
                       const absl::Status allowed = call->Authorize(resource);

@@ -46,12 +46,12 @@ void UpstreamStream::Write(grpc::ByteBuffer message) {
 bool UpstreamStream::MayRead() {
   if (half_closed_ || ahead_) return false;
   if (!writing_ || permit_) return true;
-  permit_ = budget_.TryTake(kChunkMaxLarge);
+  permit_ = budget_.TryReserve(kChunkMaxLarge);
   return permit_;
 }
 
 void UpstreamStream::ReturnPermit() {
-  if (std::exchange(permit_, false)) budget_.Return(kChunkMaxLarge);
+  if (std::exchange(permit_, false)) budget_.Release(kChunkMaxLarge);
 }
 
 void UpstreamStream::OnWriteDone(bool ok) {

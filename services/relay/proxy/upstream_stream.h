@@ -7,32 +7,15 @@
 
 #include <grpcpp/support/client_callback.h>
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "services/common/base/mutex.h"
+#include "services/common/upload/read_ahead_budget.h"
 #include "services/relay/proxy/downstream_stream.h"
 #include "services/relay/proxy/upstream_call.h"
 
 namespace muster {
-
-// Bytes that uploads may hold beyond one message each. Thread-safe.
-class ReadAheadBudget {
- public:
-  explicit ReadAheadBudget(int64_t bytes) : left_(bytes) {}
-
-  bool TryTake(int64_t bytes) {
-    if (left_.fetch_sub(bytes) >= bytes) return true;
-    left_ += bytes;
-    return false;
-  }
-  void Return(int64_t bytes) { left_ += bytes; }
-
- private:
-  std::atomic<int64_t> left_;
-};
 
 // Deletes itself when both sides are done with it.
 class UpstreamStream : public MessageSink,

@@ -263,6 +263,7 @@ const (
 	TooLargeForSubmit          = "TOO_LARGE_FOR_SUBMIT"
 	TooManyChildren            = "TOO_MANY_CHILDREN"
 	TooManyJobs                = "TOO_MANY_JOBS"
+	TooManyRequestBytes        = "TOO_MANY_REQUEST_BYTES"
 	TooManySenders             = "TOO_MANY_SENDERS"
 	TooManySockets             = "TOO_MANY_SOCKETS"
 	TooManyStreams             = "TOO_MANY_STREAMS"

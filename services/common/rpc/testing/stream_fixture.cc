@@ -77,6 +77,11 @@ struct StreamServer::Services {
         grpc::CallbackServerContext* context, v1::Share* response) override {
       return server.upload_share(context, response);
     }
+    grpc::ServerUnaryReactor* OpenShare(grpc::CallbackServerContext* context,
+                                        const v1::OpenShareRequest* request,
+                                        v1::OpenShareResponse* response) override {
+      return server.open_share(context, request, response);
+    }
     StreamServer& server;
   };
 
@@ -87,7 +92,7 @@ struct StreamServer::Services {
   Shares shares;
 };
 
-StreamServer::StreamServer(size_t executor_queue)
+StreamServer::StreamServer(size_t executor_queue, RpcServerOptions options)
     : executor({.name = "test", .threads = 1, .max_queue = executor_queue}),
       fleet_(std::make_unique<Fleet>()),
       callers_(kFleet, SystemClock()),
@@ -97,7 +102,6 @@ StreamServer::StreamServer(size_t executor_queue)
   Write(fleet_->folder + "/cert.pem", own.chain);
   Write(fleet_->folder + "/key.pem", own.key);
   Write(fleet_->folder + "/ca.pem", fleet_->root.certificate().ToPem());
-  RpcServerOptions options;
   options.listen = options.health_listen = "127.0.0.1:0";
   options.certificate_folder = fleet_->folder;
   server_ = RpcServer::Start(std::move(options), callers_, live, rpc_metrics_,
@@ -117,7 +121,7 @@ void StreamServer::Stop() {
 }
 
 RpcRuntime StreamServer::runtime() {
-  return {&callers_, &executor, &live, &rpc_metrics_, &clock, &streams};
+  return {&callers_, &executor, &live, &rpc_metrics_, &clock, &streams, &request_memory};
 }
 
 void StreamServer::Serve(RelayScript& script, ServerStreamOptions options) {

@@ -108,7 +108,7 @@ using RelayStream = ServerStream<v1::RelayHeartbeatsResponse>;
 // A server with real mutual TLS on a free port whose streams are the test's. Not thread-safe.
 class StreamServer {
  public:
-  explicit StreamServer(size_t executor_queue = 64);
+  explicit StreamServer(size_t executor_queue = 64, RpcServerOptions options = {});
   ~StreamServer();
 
   void Stop();
@@ -131,6 +131,10 @@ class StreamServer {
                                                                  v1::Share*)>
       upload_share;
 
+  std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext*, const v1::OpenShareRequest*,
+                                          v1::OpenShareResponse*)>
+      open_share;
+
   // Serves RelayHeartbeats by `script`, which outlives the server's calls.
   void Serve(RelayScript& script, ServerStreamOptions options = {});
 
@@ -138,6 +142,7 @@ class StreamServer {
   FakeClock clock;  // of the streams' timers
   Metrics metrics;
   OpenStreams streams{metrics};
+  RequestMemory request_memory{{.in_all = 1 << 20, .of_caller = 100'000}};
   LiveCalls live;
 
  private:

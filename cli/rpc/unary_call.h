@@ -1,0 +1,46 @@
+// Unary calls of the command line.
+#ifndef MUSTER_CLI_RPC_UNARY_CALL_H_
+#define MUSTER_CLI_RPC_UNARY_CALL_H_
+
+#include <grpcpp/client_context.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::cli {
+
+struct UnaryCallOptions {
+  absl::Duration limit = absl::Seconds(20);
+  // An unreachable service is called again for this long: as long as a restart takes.
+  absl::Duration retry_for = absl::Seconds(2);
+};
+
+// Calls `method` of `stub`. An interrupt cancels the call. Errors are marked with FromService;
+// `subject` names the service.
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> CallUnary(
+    Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+    const Request& request, const std::string& subject, const UnaryCallOptions& options = {}) {
+  constexpr absl::Duration kPause = absl::Milliseconds(250);
+  const absl::Time started = absl::Now();
+  while (true) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + options.limit));
+    const InterruptHook hook([&context] { context.TryCancel(); });
+    Response response;
+    const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
+    if (status.ok()) return response;
+    const bool retry = absl::IsUnavailable(status) && absl::Now() - started < options.retry_for;
+    if (!retry || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
+  }
+}
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_RPC_UNARY_CALL_H_

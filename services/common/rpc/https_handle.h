@@ -1,0 +1,39 @@
+// Handles of libcurl for HTTPS requests with a client certificate.
+#ifndef MUSTER_SERVICES_COMMON_RPC_HTTPS_HANDLE_H_
+#define MUSTER_SERVICES_COMMON_RPC_HTTPS_HANDLE_H_
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+struct FreeCurl {
+  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+};
+using Curl = std::unique_ptr<CURL, FreeCurl>;
+
+struct FreeHeaders {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using HeaderList = std::unique_ptr<curl_slist, FreeHeaders>;
+
+// Adds a line, "Name: value".
+void AddHeader(HeaderList& list, const std::string& line);
+
+// PEM: the CA of the server, the client's chain and its key.
+struct HttpsCredentials {
+  std::string_view ca;
+  std::string_view certificate;
+  std::string_view key;
+};
+
+// Returns a handle for requests by HTTPS alone, with mutual TLS; it copies the credentials. Null
+// without memory.
+Curl NewHttpsHandle(const HttpsCredentials& credentials);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_HTTPS_HANDLE_H_

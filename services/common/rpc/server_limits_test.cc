@@ -1,0 +1,122 @@
+// What the memory of a server is bounded by: messages, requests that wait, and messages on their
+// way.
+#include <grpcpp/client_context.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
+#include "muster/v1/shares.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/rpc/limits.h"
+#include "services/common/rpc/status.h"
+#include "services/common/rpc/testing/stream_fixture.h"
+
+namespace muster::testing {
+namespace {
+
+// A call of OpenShare whose request has about `bytes`.
+class OpenShareCall {
+ public:
+  OpenShareCall(const std::shared_ptr<grpc::Channel>& channel, size_t bytes)
+      : stub_(v1::ShareService::NewStub(channel)) {
+    request_.mutable_file()->set_signature(std::string(bytes, 'x'));
+    context_.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    stub_->async()->OpenShare(&context_, &request_, &response_, [this](const grpc::Status& status) {
+      done_.set_value(FromGrpc(status));
+    });
+  }
+
+  absl::Status Await() { return done_.get_future().get(); }
+
+ private:
+  std::unique_ptr<v1::ShareService::Stub> stub_;
+  grpc::ClientContext context_;
+  v1::OpenShareRequest request_;
+  v1::OpenShareResponse response_;
+  std::promise<absl::Status> done_;
+};
+
+TEST(ServerLimitsTest, MessageAboveTheLimitIsRefused) {
+  RpcServerOptions options;
+  options.max_message_bytes = 100'000;
+  StreamServer server(64, std::move(options));
+  server.open_share = [&](auto* context, const auto* request, auto*) {
+    return Answer(server.runtime(), context, "/muster.v1.ShareService/OpenShare", *request,
+                  [](Call& call) { return call.Authorize(Resource::Own()); });
+  };
+  const auto channel = server.ConnectNode("n1");
+  EXPECT_EQ(OpenShareCall(channel, 99'000).Await(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsResourceExhausted(OpenShareCall(channel, 100'001).Await()));
+}
+
+TEST(ServerLimitsTest, WaitingRequestsOfOneIdentityAreBoundedByTheirBytes) {
+  StreamServer server;
+  server.open_share = [&](auto* context, const auto* request, auto*) {
+    return Answer(server.runtime(), context, "/muster.v1.ShareService/OpenShare", *request,
+                  [](Call& call) { return call.Authorize(Resource::Own()); });
+  };
+  const auto channel = server.ConnectNode("n1");
+  std::promise<void> release;
+  std::promise<void> held;
+  ASSERT_TRUE(server.executor.Post([&, future = release.get_future().share()] {
+    held.set_value();
+    future.wait();
+  }));
+  held.get_future().wait();
+  OpenShareCall first(channel, 60'000);
+  OpenShareCall second(channel, 60'000);
+  // One of the two was refused, and the other one waits.
+  OpenShareCall third(channel, 60'000);
+  EXPECT_EQ(ReasonOf(third.Await()), "TOO_MANY_REQUEST_BYTES");
+  // Small requests, and those of others, are accepted.
+  OpenShareCall small(channel, 1'000);
+  OpenShareCall other(server.ConnectNode("n2"), 60'000);
+  release.set_value();
+  const absl::Status outcomes[] = {first.Await(), second.Await()};
+  EXPECT_NE(outcomes[0].ok(), outcomes[1].ok()) << outcomes[0] << outcomes[1];
+  EXPECT_EQ(small.Await(), absl::OkStatus());
+  EXPECT_EQ(other.Await(), absl::OkStatus());
+  server.Stop();
+  EXPECT_EQ(server.request_memory.reserved(), 0);
+}
+
+// Streams whose messages the server does not read hold them in gRPC.
+TEST(ServerLimitsTest, ConnectionThatFillsTheMemoryOfTheServerIsEnded) {
+  RpcServerOptions options;
+  options.memory_bytes = 2 << 20;
+  StreamServer server(64, std::move(options));
+  RelayScript script;
+  server.Serve(script, {});
+  const auto channel = server.ConnectRelay("r1");
+  const auto stub = v1::HeartbeatService::NewStub(channel);
+  struct Stream : grpc::ClientBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse> {
+    explicit Stream(v1::HeartbeatService::Stub& stub) {
+      request.add_senders()->set_attach_statement(std::string(1 << 20, 'x'));
+      context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+      stub.async()->RelayHeartbeats(&context, this);
+      StartWrite(&request);
+      StartCall();
+    }
+    void OnDone(const grpc::Status& status) override { done.set_value(FromGrpc(status)); }
+    grpc::ClientContext context;
+    v1::RelayHeartbeatsRequest request;
+    std::promise<absl::Status> done;
+  };
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 200; ++i) streams.push_back(std::make_unique<Stream>(*stub));
+  int ended_by_server = 0;
+  for (const auto& stream : streams) {
+    const absl::Status status = stream->done.get_future().get();
+    if (!absl::IsDeadlineExceeded(status)) ++ended_by_server;
+  }
+  EXPECT_GT(ended_by_server, 0);
+}
+
+}  // namespace
+}  // namespace muster::testing
