@@ -36,22 +36,21 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/timers.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
-#include "services/common/rpc/limits.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
+#include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kMaxTimers = 100'000;
 constexpr size_t kMaxQueue = 16'384;
 constexpr absl::Duration kTick = absl::Seconds(1);
 // Every so many ticks uploads are swept, and silent streams get a sign of life.
@@ -110,8 +109,7 @@ class Assembly : public Aggregator {
   Assembly(AggregatorConfig config, Foundation foundation)
       : config_(std::move(config)),
         f_(std::move(foundation)),
-        timers_(MakeTimerService(kMaxTimers)),
-        requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
+        threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         disk_({"disk", static_cast<size_t>(config_.disk_threads), kMaxQueue}),
         rpc_metrics_(metrics_),
         callers_(f_.authorities->fleet(), clock_, [this] { return f_.tls->roots(); }),
@@ -126,13 +124,13 @@ class Assembly : public Aggregator {
         listener_waits_(*f_.store, clock_),
         status_listeners_(*f_.store, *f_.authorities, clock_, config_.advertise),
         verdicts_(*f_.store, clock_, OwnUri()),
-        changes_(*f_.store, requests_, timers_.get()),
-        lifecycle_(std::make_shared<Lifecycle>(*f_.store, uploads_, *timers_, requests_, clock_,
-                                               OwnUri())),
+        changes_(*f_.store, requests_, &timers_),
+        lifecycle_(
+            std::make_shared<Lifecycle>(*f_.store, uploads_, timers_, requests_, clock_, OwnUri())),
         sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
                 [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
-        runtime_{&callers_,      &requests_,      &live_, &rpc_metrics_, stream_timers_.get(),
-                 &open_streams_, &request_memory_},
+        runtime_{&callers_, &requests_,     &live_,          &rpc_metrics_,
+                 &timers_,  &open_streams_, &request_memory_},
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
                      *f_.store, addresses_),
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_),
@@ -149,7 +147,8 @@ class Assembly : public Aggregator {
                       f_.commands->CaPem(), metrics_),
         join_service_(requests_, join_answers_),
         relayed_join_service_(runtime_, join_answers_),
-        audit_service_(runtime_, *f_.store, clock_) {}
+        audit_service_(runtime_, *f_.store, clock_),
+        tick_(timers_, threads_.background(), [this] { Tick(); }) {}
 
   ~Assembly() override { Stop(); }
   absl::Status Begin();
@@ -164,7 +163,6 @@ class Assembly : public Aggregator {
   void Observe(const ChangeRecord& change);
   absl::Status Serve();
   void FollowVerdicts();
-  void ScheduleTick();
   void Tick();
   void RenewOwnCertificate();
   void AddGauges();
@@ -174,10 +172,10 @@ class Assembly : public Aggregator {
   const Clock& clock_ = SystemClock();
   Foundation f_;
   Metrics metrics_;
-  std::unique_ptr<TimerService> timers_;
-  Executor requests_;
+  ServiceThreads threads_;
+  TimerService& timers_ = threads_.timers();
+  Executor& requests_ = threads_.requests();
   Executor disk_;
-  const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
   OpenStreams open_streams_{metrics_};
   RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
@@ -212,7 +210,8 @@ class Assembly : public Aggregator {
   std::unique_ptr<InspectionServer> inspection_;
   std::unique_ptr<VerdictFollower> follower_;
   std::atomic<bool> stopping_ = false;
-  int ticks_ = 0;
+  int ticks_ = 0;       // used by Tick
+  ScheduledTask tick_;  // last: it uses the members above
 };
 
 absl::Status Assembly::Begin() {
@@ -224,7 +223,7 @@ absl::Status Assembly::Begin() {
   FollowVerdicts();
   AddGauges();
   RETURN_IF_ERROR(Serve());
-  ScheduleTick();
+  tick_.RunAfter(kTick);
   return absl::OkStatus();
 }
 
@@ -289,7 +288,7 @@ void Assembly::FollowVerdicts() {
   follower_ = std::make_unique<VerdictFollower>(
       MakeChannel(absl::StrJoin(config_.status_targets, ","),
                   MakeChannelCredentials(identity, {ServiceRole::kStatus})),
-      verdicts_, clock_);
+      verdicts_, clock_, timers_, threads_.background());
 }
 
 void Assembly::AddGauges() {
@@ -327,16 +326,7 @@ void Assembly::AddGauges() {
                            [this] { return DiskBytes(config_.state_folder, &Space::capacity); });
 }
 
-void Assembly::ScheduleTick() {
-  const auto timer = timers_->Schedule(kTick, [this] {
-    if (stopping_) return;
-    if (!requests_.Post([this] { Tick(); }) && !stopping_) ScheduleTick();
-  });
-  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
-}
-
 void Assembly::Tick() {
-  if (stopping_) return;
   ++ticks_;
   listener_waits_.Check();
   if (ticks_ % kSweepTicks == 0) {
@@ -345,7 +335,7 @@ void Assembly::Tick() {
     live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   }
   if (ticks_ % kCertificateTicks == 0) RenewOwnCertificate();
-  if (!stopping_) ScheduleTick();
+  tick_.RunAfter(kTick);
 }
 
 void Assembly::RenewOwnCertificate() {
@@ -371,12 +361,11 @@ void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   if (follower_ != nullptr) follower_->Stop();
+  tick_.Stop();
   lifecycle_->Stop();
   changes_.Stop();
-  // A tick under way schedules no other: timers can go when it has run.
-  requests_.Drain(config_.drain).IgnoreError();
+  threads_.Stop(config_.drain);
   disk_.Drain(config_.drain).IgnoreError();
-  timers_.reset();
   inspection_.reset();
 }
 

@@ -12,12 +12,16 @@
 
 namespace muster {
 
-absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::string& folder) {
+absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::string& folder,
+                                                                   TimerService& timers,
+                                                                   Executor& executor) {
   std::unique_ptr<RelayIdentity> made(new RelayIdentity());
   const auto member = ReadMemberFile(folder);
   if (member.ok()) {
     IdentityKeeper::Options options;
     options.folder = folder;
+    options.timers = &timers;
+    options.executor = &executor;
     ASSIGN_OR_RETURN(made->keeper_, IdentityKeeper::Open(std::move(options)));
   } else if (ReasonOf(member.status()) == "NOT_JOINED") {
     ASSIGN_OR_RETURN(made->files_,

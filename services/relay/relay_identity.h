@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/joining/identity_keeper.h"
 
@@ -17,8 +19,11 @@ namespace muster {
 class RelayIdentity {
  public:
   // From `folder`, which holds tls/ and, of a relay that joined, relay.json: then it is kept
-  // current here. As CertificateFiles::Open and IdentityKeeper::Open.
-  static absl::StatusOr<std::unique_ptr<RelayIdentity>> Open(const std::string& folder);
+  // current here, with `timers` and `executor`, which outlive it. As CertificateFiles::Open and
+  // IdentityKeeper::Open.
+  static absl::StatusOr<std::unique_ptr<RelayIdentity>> Open(const std::string& folder,
+                                                             TimerService& timers,
+                                                             Executor& executor);
 
   // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.
   const std::string& published_folder() const;

@@ -4,9 +4,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,15 +14,14 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
-#include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel.h"
-#include "services/common/rpc/limits.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
+#include "services/common/service/service_threads.h"
 #include "services/relay/files/shares.h"
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/command_dispatcher.h"
@@ -48,17 +45,18 @@ constexpr size_t kWatchThreads = 2;
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
-constexpr int kSecondsBetweenRenewals = 30;
+constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
 // A peer that takes no message for so long is given up.
 constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 class Assembly : public RelayServer {
  public:
-  Assembly(RelayConfig config, std::unique_ptr<RelayIdentity> self)
+  Assembly(RelayConfig config, std::unique_ptr<ServiceThreads> threads,
+           std::unique_ptr<RelayIdentity> self)
       : config_(std::move(config)),
+        threads_(std::move(threads)),
         self_(std::move(self)),
         parents_(config_.parents.empty() ? self_->relay_targets() : config_.parents),
-        requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
         callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
@@ -67,7 +65,9 @@ class Assembly : public RelayServer {
         dispatcher_(tree_, clock_),
         trust_(
             self_->fleet(), [this] { return self_->roots(); }, tree_, live_, clock_),
-        offers_(tree_) {}
+        offers_(tree_),
+        tick_(timers_, threads_->background(), [this] { Tick(); }),
+        renewal_(timers_, threads_->background(), [this] { RenewCertificate(); }) {}
 
   ~Assembly() override { Stop(); }
 
@@ -78,8 +78,8 @@ class Assembly : public RelayServer {
 
  private:
   RpcRuntime Runtime(Executor& executor) {
-    return {&callers_,      &executor,       &live_, &rpc_metrics_, stream_timers_.get(),
-            &open_streams_, &request_memory_};
+    return {&callers_, &executor,      &live_,          &rpc_metrics_,
+            &timers_,  &open_streams_, &request_memory_};
   }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
   std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
@@ -94,17 +94,19 @@ class Assembly : public RelayServer {
   absl::Status Ready() const;
   void AddGauges();
   void Came(const std::vector<std::string>& names);
-  void Tick(const std::stop_token& stop);
+  void Tick();
   void EverySecond(int64_t second);
+  void RenewCertificate();
 
   const RelayConfig config_;
   const Clock& clock_ = SystemClock();
+  const std::unique_ptr<ServiceThreads> threads_;
+  TimerService& timers_ = threads_->timers();
+  Executor& requests_ = threads_->requests();
   const std::unique_ptr<RelayIdentity> self_;
   const std::vector<std::string> parents_;
   Metrics metrics_;
-  Executor requests_;
   Executor streams_;
-  const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
   OpenStreams open_streams_{metrics_};
   RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
@@ -125,10 +127,11 @@ class Assembly : public RelayServer {
   std::unique_ptr<Forwarding> forwarding_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
-  Mutex tick_mutex_;
-  StoppableCondVar tick_wake_;
-  std::jthread ticker_;
   std::atomic<bool> stopping_ = false;
+  int64_t ticks_ = 0;  // used by Tick
+  // Last: they use the members above.
+  ScheduledTask tick_;
+  ScheduledTask renewal_;
 };
 
 std::shared_ptr<grpc::Channel> Assembly::ChannelTo(const std::vector<std::string>& targets,
@@ -177,7 +180,10 @@ absl::Status Assembly::Begin() {
   shares_->Start();
   RETURN_IF_ERROR(Forward());
   RETURN_IF_ERROR(Serve());
-  ticker_ = std::jthread([this](const std::stop_token& stop) { Tick(stop); });
+  tick_.RunAfter(absl::ZeroDuration());
+  if (self_->files() != nullptr && aggregator_ != nullptr) {
+    renewal_.RunAfter(absl::ZeroDuration());
+  }
   return absl::OkStatus();
 }
 
@@ -227,9 +233,9 @@ absl::Status Assembly::LookUp() {
   ASSIGN_OR_RETURN(board_,
                    JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, dispatcher_, clock_));
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
-  centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
-                                     ChannelTo(config_.status_targets, ServiceRole::kStatus),
-                                     [this] { dispatcher_.Release(); });
+  centre_ = std::make_unique<Centre>(
+      tree_, trust_, offers_, aggregator_, ChannelTo(config_.status_targets, ServiceRole::kStatus),
+      [this] { dispatcher_.Release(); }, timers_, threads_->background());
   return absl::OkStatus();
 }
 
@@ -324,18 +330,17 @@ void Assembly::Came(const std::vector<std::string>& names) {
   if (board_ != nullptr) board_->Came();
 }
 
-void Assembly::Tick(const std::stop_token& stop) {
-  // Twice an interval at least, so that nobody is taken for silent.
-  const int64_t between_looks = std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
-  for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
-    if (parent_ != nullptr) parent_->Tick();
-    if (ticks % between_looks == 0) {
-      for (const auto& child : tree_.Children()) child->Tick();
-    }
-    if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
-    MutexLock lock(tick_mutex_);
-    tick_wake_.WaitFor(tick_mutex_, stop, kTick, [] { return false; });
+void Assembly::Tick() {
+  // At least twice in each interval, so that no child seems silent.
+  const int64_t between_children =
+      std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
+  if (parent_ != nullptr) parent_->Tick();
+  if (ticks_ % between_children == 0) {
+    for (const auto& child : tree_.Children()) child->Tick();
   }
+  if (ticks_ % kTicksASecond == 0) EverySecond(ticks_ / kTicksASecond);
+  ++ticks_;
+  tick_.RunAfter(kTick);
 }
 
 void Assembly::EverySecond(int64_t second) {
@@ -347,25 +352,19 @@ void Assembly::EverySecond(int64_t second) {
       Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
     }
   }
-  if (self_->files() == nullptr || aggregator_ == nullptr ||
-      second % kSecondsBetweenRenewals != 0) {
-    return;
+}
+
+void Assembly::RenewCertificate() {
+  if (absl::Status s = RenewIfDue(*self_->files(), aggregator_, clock_.Now()); !s.ok()) {
+    Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
   }
-  const bool queued = requests_.Post([this] {
-    if (absl::Status s = RenewIfDue(*self_->files(), aggregator_, clock_.Now()); !s.ok()) {
-      Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
-    }
-  });
-  if (!queued) Log(LogLevel::kWarning, "no thread is free to renew the certificate");
+  renewal_.RunAfter(kRenewalCheck);
 }
 
 void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
-  if (ticker_.joinable()) {
-    ticker_.request_stop();
-    tick_wake_.NotifyAll();
-    ticker_.join();
-  }
+  tick_.Stop();
+  renewal_.Stop();
   // Streams of children last for as long as they are let: they are not waited for.
   for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("the relay stops"));
   if (forwarding_ != nullptr) forwarding_->EndStreams();
@@ -379,6 +378,7 @@ void Assembly::Stop() {
   shares_.reset();
   centre_.reset();
   self_->Stop();
+  threads_->Stop(config_.drain);
   if (server_ != nullptr) known_.Store(tree_).IgnoreError();
   board_.reset();
 }
@@ -386,8 +386,11 @@ void Assembly::Stop() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(const RelayConfig& config) {
-  ASSIGN_OR_RETURN(auto self, RelayIdentity::Open(config.state_folder));
-  auto assembly = std::make_unique<Assembly>(config, std::move(self));
+  auto threads =
+      std::make_unique<ServiceThreads>(static_cast<size_t>(config.request_threads), kMaxQueue);
+  ASSIGN_OR_RETURN(auto self, RelayIdentity::Open(config.state_folder, threads->timers(),
+                                                  threads->background()));
+  auto assembly = std::make_unique<Assembly>(config, std::move(threads), std::move(self));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

@@ -23,11 +23,12 @@ RegistryOptions OptionsOf(const HeartbeatConfig& config) {
 }  // namespace
 
 HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
-                                       const Clock& clock, HeartbeatListener& listener,
-                                       StatusStore& store,
+                                       ServiceThreads& threads, const Clock& clock,
+                                       HeartbeatListener& listener, StatusStore& store,
                                        std::function<bool(const Caller&)> is_revoked,
                                        Metrics& metrics)
-    : store_(store),
+    : threads_(threads),
+      store_(store),
       tick_(OptionsOf(config).tick),
       registry_(
           OptionsOf(config), clock, listener, store,
@@ -40,9 +41,10 @@ HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcR
 
 void HeartbeatSubsystem::Begin(int port) {
   peers_.set_local_port(port);
-  ticker_.emplace(registry_, tick_, [this](std::vector<SenderRecord> senders) {
-    store_.PutSenders(std::move(senders));
-  });
+  ticker_.emplace(
+      registry_, tick_,
+      [this](std::vector<SenderRecord> senders) { store_.PutSenders(std::move(senders)); },
+      SystemClock(), threads_.timers(), threads_.background());
 }
 
 void HeartbeatSubsystem::Stop() {

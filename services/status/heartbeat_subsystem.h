@@ -9,6 +9,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/rpc/call.h"
+#include "services/common/service/service_threads.h"
 #include "services/status/config.h"
 #include "services/status/heartbeat_service.h"
 #include "services/status/heartbeats/registry.h"
@@ -23,9 +24,10 @@ namespace muster {
 class HeartbeatSubsystem {
  public:
   // All of these outlive it.
-  HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime, const Clock& clock,
-                     HeartbeatListener& listener, StatusStore& store,
-                     std::function<bool(const Caller&)> is_revoked, Metrics& metrics);
+  HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
+                     ServiceThreads& threads, const Clock& clock, HeartbeatListener& listener,
+                     StatusStore& store, std::function<bool(const Caller&)> is_revoked,
+                     Metrics& metrics);
 
   Registry& registry() { return registry_; }
   HeartbeatService& service() { return service_; }
@@ -38,6 +40,7 @@ class HeartbeatSubsystem {
   void Stop();
 
  private:
+  ServiceThreads& threads_;
   StatusStore& store_;
   PeerWatch peers_;
   const absl::Duration tick_;

@@ -11,16 +11,16 @@
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/timers.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
-#include "services/common/rpc/limits.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
+#include "services/common/service/service_threads.h"
 #include "services/status/board/board.h"
 #include "services/status/board/figures.h"
 #include "services/status/heartbeat_subsystem.h"
@@ -31,7 +31,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxTimers = 1000;
 constexpr size_t kMaxQueue = 16'384;
 constexpr size_t kWatchThreads = 2;
 constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
@@ -46,12 +45,11 @@ class Assembly : public StatusServer {
   Assembly(StatusConfig config, std::unique_ptr<CertificateFiles> tls)
       : config_(std::move(config)),
         tls_(std::move(tls)),
-        timers_(MakeTimerService(kMaxTimers)),
-        requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
+        threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
         callers_(tls_->identity().fleet, clock_, [this] { return tls_->roots(); }),
-        hub_(*timers_, clock_),
+        hub_(timers_, clock_),
         board_(BoardOptions()),
         figures_(metrics_),
         service_(
@@ -62,7 +60,9 @@ class Assembly : public StatusServer {
             MakeChannel(absl::StrJoin(config_.aggregator_targets, ","),
                         MakeChannelCredentials(
                             ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()},
-                            {ServiceRole::kAggregator}))) {}
+                            {ServiceRole::kAggregator}))),
+        tick_(timers_, threads_.background(), [this] { Tick(); }),
+        renewal_(timers_, threads_.background(), [this] { RenewCertificate(); }) {}
 
   ~Assembly() override { Stop(); }
 
@@ -72,34 +72,34 @@ class Assembly : public StatusServer {
 
  private:
   RpcRuntime Runtime(Executor& executor) {
-    return {&callers_,      &executor,       &live_, &rpc_metrics_, stream_timers_.get(),
-            &open_streams_, &request_memory_};
+    return {&callers_, &executor,      &live_,          &rpc_metrics_,
+            &timers_,  &open_streams_, &request_memory_};
   }
   Board::Options BoardOptions();
   void AddGauges();
   absl::Status Remember();
-  void Take(const v1::FollowChangesResponse& event);
+  void Apply(const v1::FollowChangesResponse& event);
   absl::Status Serve();
-  void ScheduleRenewal();
-  void ScheduleTick();
-  void KeepProgress();
+  void RenewCertificate();
+  void Tick();
+  void StoreProgress();
 
   const StatusConfig config_;
   const Clock& clock_ = SystemClock();
   const std::unique_ptr<CertificateFiles> tls_;
   Metrics metrics_;
-  std::unique_ptr<TimerService> timers_;
-  Executor requests_;
+  ServiceThreads threads_;
+  TimerService& timers_ = threads_.timers();
+  Executor& requests_ = threads_.requests();
   Executor streams_;
-  const std::unique_ptr<TimerService> stream_timers_ = MakeTimerService(kMaxStreamTimers);
   OpenStreams open_streams_{metrics_};
   RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;
   RevocationList revocations_;
-  std::set<std::string> snapshot_revoked_;  // the follower's thread alone
-  bool in_snapshot_ = false;                // the follower's thread alone
+  std::set<std::string> snapshot_revoked_;  // used by Apply
+  bool in_snapshot_ = false;                // used by Apply
   std::unique_ptr<StatusStore> store_;
   WatchHub hub_;
   VerdictLog verdicts_;
@@ -112,8 +112,11 @@ class Assembly : public StatusServer {
   std::unique_ptr<FeedFollower> follower_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;
-  int ticks_ = 0;  // the tick's alone
   std::atomic<bool> stopping_ = false;
+  int ticks_ = 0;  // used by Tick
+  // Last: they use the members above.
+  ScheduledTask tick_;
+  ScheduledTask renewal_;
 };
 
 void Assembly::AddGauges() {
@@ -137,11 +140,12 @@ absl::Status Assembly::Begin() {
   AddGauges();
   RETURN_IF_ERROR(Remember());
   follower_ = std::make_unique<FeedFollower>(
-      aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); });
+      aggregator_, [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
+      threads_.background());
   RETURN_IF_ERROR(Serve());
   beats_->Begin(server_->port());
-  ScheduleRenewal();
-  ScheduleTick();
+  renewal_.RunAfter(kRenewalCheck);
+  tick_.RunAfter(kTick);
   return absl::OkStatus();
 }
 
@@ -166,7 +170,7 @@ absl::Status Assembly::Remember() {
   ASSIGN_OR_RETURN(store_, StatusStore::Open(config_.state_folder, clock_, metrics_));
   ASSIGN_OR_RETURN(auto known, store_->Load());
   beats_ = std::make_unique<HeartbeatSubsystem>(
-      config_.heartbeats, Runtime(requests_), clock_, board_, *store_,
+      config_.heartbeats, Runtime(requests_), threads_, clock_, board_, *store_,
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
   beats_->registry().Restore(known.senders);
   for (const ContactRecord& contact : known.contacts) {
@@ -176,7 +180,7 @@ absl::Status Assembly::Remember() {
   return absl::OkStatus();
 }
 
-void Assembly::Take(const v1::FollowChangesResponse& event) {
+void Assembly::Apply(const v1::FollowChangesResponse& event) {
   board_.Apply(event);
   switch (event.event_case()) {
     case v1::FollowChangesResponse::kSnapshotBegin:
@@ -222,43 +226,27 @@ absl::Status Assembly::Serve() {
        {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
 }
 
-void Assembly::ScheduleRenewal() {
-  const auto timer = timers_->Schedule(kRenewalCheck, [this] {
-    if (stopping_) return;
-    const bool queued = requests_.Post([this] {
-      const absl::Status status = RenewIfDue(*tls_, aggregator_, clock_.Now());
-      if (!status.ok()) {
-        Log(LogLevel::kError, "cannot renew the certificate", {{"error", status}});
-      }
-    });
-    if (!queued) Log(LogLevel::kWarning, "no thread is free to renew the certificate");
-    ScheduleRenewal();
-  });
-  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+void Assembly::RenewCertificate() {
+  if (absl::Status s = RenewIfDue(*tls_, aggregator_, clock_.Now()); !s.ok()) {
+    Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
+  }
+  renewal_.RunAfter(kRenewalCheck);
 }
 
-void Assembly::KeepProgress() {
+void Assembly::StoreProgress() {
   for (auto& [key, progress] : board_.TakeNewProgress()) {
     store_->PutProgress(key, std::move(progress));
   }
 }
 
-void Assembly::ScheduleTick() {
-  const auto timer = timers_->Schedule(kTick, [this] {
-    if (stopping_) return;
-    // The next tick is scheduled by this one's end, so that they never overlap.
-    const bool queued = requests_.Post([this] {
-      board_.Tick();
-      figures_.Show(board_.MakeTally());
-      if (++ticks_ % kTicksBetweenProgress == 0) {
-        KeepProgress();
-        live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
-      }
-      if (!stopping_) ScheduleTick();
-    });
-    if (!queued && !stopping_) ScheduleTick();
-  });
-  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+void Assembly::Tick() {
+  board_.Tick();
+  figures_.Show(board_.MakeTally());
+  if (++ticks_ % kTicksBetweenProgress == 0) {
+    StoreProgress();
+    live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
+  }
+  tick_.RunAfter(kTick);
 }
 
 void Assembly::Stop() {
@@ -268,11 +256,11 @@ void Assembly::Stop() {
   if (beats_ != nullptr) beats_->Stop();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   follower_.reset();
-  // A tick under way schedules no other: timers can go when it has run.
-  requests_.Drain(config_.drain).IgnoreError();
+  tick_.Stop();
+  renewal_.Stop();
+  threads_.Stop(config_.drain);
   streams_.Drain(config_.drain).IgnoreError();
-  timers_.reset();
-  if (store_ != nullptr) KeepProgress();
+  if (store_ != nullptr) StoreProgress();
   inspection_.reset();
 }
 

@@ -8,10 +8,12 @@
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/collection/collection_runner.h"
 #include "services/common/base/error.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/timers.h"
 #include "services/common/errors/agent.h"
 #include "services/common/joining/identity_keeper.h"
 
@@ -20,6 +22,7 @@ namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(10);
 constexpr absl::Duration kTell = absl::Seconds(3);
+constexpr size_t kMaxTimers = 100;
 
 // Held by the process that works with a node's folder.
 absl::StatusOr<std::unique_ptr<File>> TakeFolder(const std::string& folder) {
@@ -40,7 +43,12 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, TakeFolder(folder));
-  ASSIGN_OR_RETURN(const auto keeper, IdentityKeeper::Open({.folder = folder}));
+  // One thread renews the certificate; the work of jobs and collections blocks and has its own.
+  const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
+  Executor background({"background", /*threads=*/1});
+  ASSIGN_OR_RETURN(
+      const auto keeper,
+      IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));
   const std::string identity = keeper->published_folder();
   CollectionRunner collections({folder, node.node, identity, node.relay_targets});
   Log(LogLevel::kInfo, "attaching", {{"node", node.node}, {"folder", folder}});

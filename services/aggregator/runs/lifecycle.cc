@@ -39,20 +39,14 @@ void Lifecycle::ReviewAfter(const std::string& run, absl::Duration delay) {
   MutexLock lock(mutex_);
   if (stopped_) return;
   if (const auto it = waiting_.find(run); it != waiting_.end()) timers_.Cancel(it->second);
-  const auto timer =
-      timers_.Schedule(std::min(delay, kLongestWait), [weak = weak_from_this(), run] {
+  waiting_[run] =
+      timers_.ScheduleAlways(std::min(delay, kLongestWait), [weak = weak_from_this(), run] {
         const auto self = weak.lock();
         if (self == nullptr) return;
         if (!self->executor_.Post([self, run] { self->Review(run); })) {
           self->ReviewAfter(run, kRetry);
         }
       });
-  if (timer.ok()) {
-    waiting_[run] = *timer;
-  } else {
-    waiting_.erase(run);
-    Log(LogLevel::kError, "a run is not watched", {{"run", run}, {"error", timer.status()}});
-  }
 }
 
 void Lifecycle::Review(const std::string& run) {

@@ -1,48 +1,50 @@
-// Follows the status service's verdicts, for as long as the aggregator lives.
+// Follows the verdicts of the status service for as long as the aggregator lives.
 #ifndef MUSTER_SERVICES_AGGREGATOR_VERDICTS_VERDICT_FOLLOWER_H_
 #define MUSTER_SERVICES_AGGREGATOR_VERDICTS_VERDICT_FOLLOWER_H_
 
 #include <grpcpp/channel.h>
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
-#include <stop_token>
-#include <thread>
+#include <optional>
+#include <string>
 
-#include "muster/v1/verdicts.grpc.pb.h"
+#include "muster/v1/verdicts.pb.h"
 #include "services/aggregator/verdicts/verdicts.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/timers.h"
+#include "services/common/service/stream_follower.h"
 
 namespace muster {
 
-// One thread with one stream, as the status service's own follower. After a lost connection, and
-// after a verdict that could not be carried out, it connects anew with full jitter: all verdicts
-// that stand are told again. While the status service is away nothing happens. Thread-safe.
+// Passes each verdict to Verdicts. After a lost connection, and after a verdict that failed, the
+// follower reconnects with full jitter and receives all current verdicts again. While the status
+// service is unavailable, nothing happens. Thread-safe.
 class VerdictFollower {
  public:
-  // `verdicts` must live longer.
-  VerdictFollower(std::shared_ptr<grpc::Channel> channel, Verdicts& verdicts, const Clock& clock);
+  // All of these outlive this object.
+  VerdictFollower(std::shared_ptr<grpc::Channel> channel, Verdicts& verdicts, const Clock& clock,
+                  TimerService& timers, Executor& executor);
 
-  // Stops.
+  // Calls Stop.
   ~VerdictFollower();
 
-  // Follows no more; waits for what is being carried out.
+  // Closes the stream and waits for the verdicts that are being executed. Idempotent.
   void Stop();
 
-  // Whether the stream is open and brought something within the last 15 s.
+  // Returns whether the stream is open and brought a message within the last 15 s.
   bool connected() const;
 
  private:
-  void Run(const std::stop_token& stop);
-  absl::Status FollowOnce(const std::stop_token& stop);
-  void Take(const v1::Verdict& verdict, Verdicts::Done done);
+  using Follower = StreamFollower<v1::FollowVerdictsRequest, v1::Verdict>;
 
-  const std::unique_ptr<v1::VerdictService::Stub> stub_;
+  Follower::Options MakeOptions(std::shared_ptr<grpc::Channel> channel);
+  void Handle(const v1::Verdict& verdict, Verdicts::Done done);
+  void Ended(const absl::Status& why, bool received);
+
   Verdicts& verdicts_;
-  const Clock& clock_;
-  std::atomic<int64_t> heard_at_ = 0;  // monotonic nanoseconds; 0: not connected
-  std::jthread thread_;
+  std::optional<std::string> logged_;  // the reason that was logged last; used by Ended
+  Follower follower_;
 };
 
 }  // namespace muster

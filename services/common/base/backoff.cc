@@ -7,19 +7,18 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kFirst = absl::Milliseconds(500);
-constexpr absl::Duration kMost = absl::Seconds(30);
 constexpr absl::Duration kLongestAsked = absl::Minutes(10);
 
 }  // namespace
 
 absl::Duration Backoff::Next(std::optional<absl::Duration> retry_after) {
-  const absl::Duration ceiling = std::min(kMost, kFirst * (1 << std::min(tries_, 10)));
-  ++tries_;
+  const absl::Duration ceiling =
+      std::min(options_.most, options_.first * (1 << std::min(attempts_, 20)));
+  ++attempts_;
   const absl::Duration jitter = ceiling * std::uniform_real_distribution<double>(0.0, 1.0)(random_);
   if (!retry_after) return jitter;
   const absl::Duration asked = std::clamp(*retry_after, absl::ZeroDuration(), kLongestAsked);
-  return asked + std::min(jitter, std::max(asked, kFirst));
+  return asked + std::min(jitter, std::max(asked, options_.first));
 }
 
 bool WaitFor(absl::Duration delay, const std::stop_token& stop) {

@@ -1,7 +1,8 @@
-// How long to wait before the next try.
+// How long to wait before the next attempt.
 #ifndef MUSTER_SERVICES_COMMON_BASE_BACKOFF_H_
 #define MUSTER_SERVICES_COMMON_BASE_BACKOFF_H_
 
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <stop_token>
@@ -10,24 +11,34 @@
 
 namespace muster {
 
-// Exponential with full jitter: a random time between 0 and a ceiling that doubles from 0.5 s to
-// 30 s, so that a fleet that lost its aggregator does not come back as one wave. Not thread-safe.
+struct BackoffOptions {
+  absl::Duration first = absl::Milliseconds(500);  // the first ceiling
+  absl::Duration most = absl::Seconds(30);         // the largest ceiling
+};
+
+// Exponential back-off with full jitter: a random time between 0 and a ceiling, which doubles with
+// each attempt. So a fleet that lost its aggregator does not reconnect all at once. Not
+// thread-safe.
 class Backoff {
  public:
   explicit Backoff(uint64_t seed = std::random_device{}()) : random_(seed) {}
+  explicit Backoff(const BackoffOptions& options, uint64_t seed = std::random_device{}())
+      : options_(options), random_(seed) {}
 
-  // The next wait. Not shorter than what the server asked for, which is spread upward.
+  // Returns the next wait. It is not shorter than `retry_after`, the wait that the server asked
+  // for, and the jitter is added to that.
   absl::Duration Next(std::optional<absl::Duration> retry_after);
 
-  // Something worked: begin small again.
-  void Reset() { tries_ = 0; }
+  // Starts again with the first ceiling, after a success.
+  void Reset() { attempts_ = 0; }
 
  private:
+  BackoffOptions options_;
   std::mt19937_64 random_;
-  int tries_ = 0;
+  int attempts_ = 0;
 };
 
-// Waits; false if `stop` came first.
+// Blocks for `delay`. Returns false if `stop` is requested before.
 bool WaitFor(absl::Duration delay, const std::stop_token& stop);
 
 }  // namespace muster

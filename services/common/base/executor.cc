@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/base/mutex.h"
-#include "services/common/base/strings.h"
 #include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
 
-// A strand gives its thread back after so many tasks, so that strands share threads fairly.
+// A strand releases its thread after this many tasks, so that strands share threads fairly.
 constexpr int kStrandTurn = 16;
 
 constexpr size_t kMaxThreadName = 15;
@@ -62,6 +60,11 @@ absl::Status Executor::Drain(absl::Duration limit) {
   return absl::OkStatus();
 }
 
+void Executor::AwaitIdle() {
+  MutexLock lock(mutex_);
+  while (!queue_.empty() || running_ != 0) idle_.Wait(mutex_);
+}
+
 size_t Executor::queued() const {
   MutexLock lock(mutex_);
   return queue_.size();
@@ -82,7 +85,7 @@ void Executor::Work() {
     ++running_;
     lock.Unlock();
     task();
-    task = nullptr;  // what it captured goes outside the lock, and before the task counts as ended
+    task = nullptr;  // destroys the captures outside the lock, before the task counts as ended
     lock.Lock();
     --running_;
     idle_.NotifyAll();
@@ -132,7 +135,7 @@ void Strand::Run(const std::shared_ptr<State>& state) {
         state->scheduled = false;
         return;
       }
-      // Where the executor has no room, or drains, the strand keeps the thread it has.
+      // If the executor refuses, the strand keeps its thread.
       if (turn > kStrandTurn && state->executor.queued() > 0 &&
           state->executor.Post([state] { Run(state); })) {
         return;

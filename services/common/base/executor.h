@@ -1,4 +1,4 @@
-// Work away from the thread that asks for it.
+// Tasks on shared threads: an executor runs them in parallel, a strand one after another.
 #ifndef MUSTER_SERVICES_COMMON_BASE_EXECUTOR_H_
 #define MUSTER_SERVICES_COMMON_BASE_EXECUTOR_H_
 
@@ -17,34 +17,38 @@
 
 namespace muster {
 
-// A fixed number of threads that take tasks from one bounded queue. Thread-safe.
+// A fixed number of threads that run the tasks of one bounded queue. A process has few executors,
+// each named after its work; its main object owns them (common/service/service_threads.h).
+// Thread-safe.
 class Executor {
  public:
   using Task = absl::AnyInvocable<void()>;
 
   struct Options {
-    std::string name = "worker";  // of its threads; the kernel keeps 15 bytes
+    std::string name = "worker";  // of the threads; the kernel keeps 15 bytes
     size_t threads = 2;
-    size_t max_queue = 1024;  // tasks that wait for a thread
+    size_t max_queue = 1024;  // tasks that may wait for a thread
   };
 
   explicit Executor(Options options);
 
-  // Takes no more tasks, runs those it accepted, and waits for them. Destroy it from outside its
-  // tasks.
+  // Refuses new tasks and waits until the accepted ones have run. Must not be called from a task.
   ~Executor();
 
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Queues `task`. False, counted in refused(), when the queue is full or the executor drains; the
-  // task is then dropped and the caller must answer for it.
+  // Queues `task`. Returns false, and increments refused(), if the queue is full or the executor
+  // is draining. The task is then dropped, and the caller handles that.
   [[nodiscard]] bool Post(Task task);
 
-  // Takes no more tasks and waits until the accepted ones have run. DEADLINE_EXCEEDED
-  // (DRAIN_TIMEOUT) with their number if some have not after `limit`; they go on running. Not to
-  // be called from a task.
+  // Refuses new tasks and waits until the accepted ones have run. DEADLINE_EXCEEDED
+  // (DRAIN_TIMEOUT), with the number of remaining tasks, if that takes longer than `limit`; those
+  // continue to run. Must not be called from a task.
   absl::Status Drain(absl::Duration limit);
+
+  // Waits until no task waits or runs. For tests, whose tasks a fake clock triggers.
+  void AwaitIdle();
 
   size_t queued() const;
   uint64_t refused() const;
@@ -54,7 +58,7 @@ class Executor {
 
   const Options options_;
   mutable Mutex mutex_;
-  CondVar work_;  // a task came, or the executor drains
+  CondVar work_;  // a task was posted, or the executor drains
   CondVar idle_;  // a task ended
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -63,16 +67,16 @@ class Executor {
   std::vector<std::thread> threads_;
 };
 
-// Runs its tasks one after another, in the order of Post, on the threads of an executor.
-// Thread-safe, and cheap to copy: copies are the same strand. A strand may go away before its tasks
-// have run; its executor must outlive every Post.
+// Runs the tasks of one owner one after another, in the order of Post, on the threads of an
+// executor. Thread-safe. Copies are cheap and refer to the same strand. A strand may be destroyed
+// before its tasks have run; its executor must outlive each Post.
 class Strand {
  public:
-  // At most `max_queue` tasks wait at a time.
+  // At most `max_queue` tasks wait at the same time.
   Strand(Executor& executor, size_t max_queue);
 
-  // As Executor::Post; false, counted by the executor or by this strand's refused(), when either
-  // queue is full.
+  // As Executor::Post. Returns false if either queue is full: the executor or this strand counts
+  // the refusal.
   [[nodiscard]] bool Post(Executor::Task task);
 
   uint64_t refused() const;

@@ -24,7 +24,24 @@ absl::StatusOr<TimerId> FakeClock::Schedule(absl::Duration delay,
                                             absl::AnyInvocable<void()> callback) {
   MutexLock lock(mutex_);
   if (queue_.size() >= max_timers_) return errors::TooManyTimers(static_cast<int64_t>(max_timers_));
+  return Add(delay, callback);
+}
+
+TimerId FakeClock::ScheduleAlways(absl::Duration delay, absl::AnyInvocable<void()> callback) {
+  MutexLock lock(mutex_);
+  return Add(delay, callback);
+}
+
+TimerId FakeClock::Add(absl::Duration delay, absl::AnyInvocable<void()>& callback) {
+  if (stopped_) return 0;
   return queue_.Add(elapsed_ + std::max(delay, absl::ZeroDuration()), std::move(callback));
+}
+
+void FakeClock::Stop() {
+  TimerQueue dropped;  // destroyed after the lock is released
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  std::swap(dropped, queue_);
 }
 
 bool FakeClock::Cancel(TimerId id) {
@@ -41,7 +58,7 @@ void FakeClock::Advance(absl::Duration by) {
     const auto due = queue_.NextDue();
     if (!due || *due > end) break;
     elapsed_ = std::max(elapsed_, *due);
-    TimerQueue::Callback callback = queue_.TakeDue(elapsed_);
+    TimerQueue::Callback callback = queue_.PopDue(elapsed_);
     lock.Unlock();
     callback();
     callback = nullptr;

@@ -1,4 +1,4 @@
-// A clock that stands still until a test moves it, and the timers that go with it.
+// A clock that stands still until a test moves it, and its timers.
 #ifndef MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_
 #define MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Clock and TimerService in one. Thread-safe; timers fire on the thread that calls Advance.
+// A Clock and a TimerService. Thread-safe; timers run on the thread that calls Advance.
 class FakeClock final : public Clock, public TimerService {
  public:
   explicit FakeClock(absl::Time start = absl::FromUnixSeconds(1'750'000'000),
@@ -24,10 +24,12 @@ class FakeClock final : public Clock, public TimerService {
 
   absl::StatusOr<TimerId> Schedule(absl::Duration delay,
                                    absl::AnyInvocable<void()> callback) override;
+  TimerId ScheduleAlways(absl::Duration delay, absl::AnyInvocable<void()> callback) override;
   bool Cancel(TimerId id) override;
+  void Stop() override;
 
-  // Moves both times on, firing each timer at its own moment, also those that callbacks schedule
-  // on the way.
+  // Advances both times and runs each timer at its due time, also the ones that callbacks schedule
+  // meanwhile.
   void Advance(absl::Duration by);
 
   // Sets the wall time alone, as an administrator or NTP may.
@@ -36,11 +38,15 @@ class FakeClock final : public Clock, public TimerService {
   size_t waiting_timers() const;
 
  private:
+  TimerId Add(absl::Duration delay, absl::AnyInvocable<void()>& callback)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   const size_t max_timers_;
   absl::Time wall_origin_ ABSL_GUARDED_BY(mutex_);  // wall time at monotonic zero
   absl::Duration elapsed_ ABSL_GUARDED_BY(mutex_);
   TimerQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

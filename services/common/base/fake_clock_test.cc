@@ -40,6 +40,19 @@ TEST(FakeClockTest, FiresEachTimerAtItsMoment) {
   EXPECT_EQ(clock.waiting_timers(), 1u);
 }
 
+TEST(FakeClockTest, ScheduleAlwaysIgnoresTheLimitUntilStop) {
+  FakeClock clock(absl::UnixEpoch(), /*max_timers=*/0);
+  int runs = 0;
+  clock.ScheduleAlways(absl::Seconds(1), [&] { ++runs; });
+  clock.Advance(absl::Seconds(1));
+  EXPECT_EQ(runs, 1);
+  clock.ScheduleAlways(absl::Seconds(1), [&] { ++runs; });
+  clock.Stop();
+  clock.ScheduleAlways(absl::Seconds(1), [&] { ++runs; });
+  clock.Advance(absl::Seconds(2));
+  EXPECT_EQ(runs, 1);
+}
+
 TEST(FakeClockTest, CancelsAndRefuses) {
   FakeClock clock(absl::UnixEpoch(), 1);
   bool ran = false;

@@ -1,15 +1,15 @@
-// The waiting timers of a TimerService, by due time: shared by the real and the fake one.
+// The waiting callbacks of a TimerService by due time, for the real one and the fake one.
 #ifndef MUSTER_SERVICES_COMMON_BASE_TIMER_QUEUE_H_
 #define MUSTER_SERVICES_COMMON_BASE_TIMER_QUEUE_H_
 
 #include <cstddef>
-#include <map>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
+#include "services/common/base/due_queue.h"
 #include "services/common/base/timers.h"
 
 namespace muster {
@@ -21,43 +21,34 @@ class TimerQueue {
 
   TimerId Add(absl::Duration due, Callback callback) {
     const TimerId id = ++last_id_;
-    waiting_.emplace(Key{due, id}, std::move(callback));
-    due_by_id_.emplace(id, due);
+    due_.Set(id, due);
+    callbacks_.emplace(id, std::move(callback));
     return id;
   }
 
-  // The callback of `id`, or an empty one if it does not wait here. The caller destroys it
-  // outside its lock: a destructor of a captured object may call back.
+  // Removes and returns the callback of `id`; empty if it does not wait. The caller destroys the
+  // callback outside its lock, because the destructor of a captured object may call back.
   Callback Remove(TimerId id) {
-    const auto found = due_by_id_.find(id);
-    if (found == due_by_id_.end()) return nullptr;
-    const auto entry = waiting_.find(Key{found->second, id});
-    Callback callback = std::move(entry->second);
-    waiting_.erase(entry);
-    due_by_id_.erase(found);
-    return callback;
+    if (!due_.Remove(id)) return nullptr;
+    return std::move(callbacks_.extract(id).mapped());
   }
 
-  // When the next timer falls due.
-  std::optional<absl::Duration> NextDue() const {
-    if (waiting_.empty()) return std::nullopt;
-    return waiting_.begin()->first.first;
+  // Returns when the next timer falls due.
+  std::optional<absl::Duration> NextDue() const { return due_.NextDue(); }
+
+  // Removes and returns the first callback that is due at `now`; empty if none is.
+  Callback PopDue(absl::Duration now) {
+    const auto id = due_.PopDue(now);
+    if (!id) return nullptr;
+    return std::move(callbacks_.extract(*id).mapped());
   }
 
-  // Takes out the first timer that is due at `now`; an empty callback if none is.
-  Callback TakeDue(absl::Duration now) {
-    if (waiting_.empty() || waiting_.begin()->first.first > now) return nullptr;
-    return Remove(waiting_.begin()->first.second);
-  }
-
-  size_t size() const { return waiting_.size(); }
+  size_t size() const { return due_.size(); }
 
  private:
-  using Key = std::pair<absl::Duration, TimerId>;  // the id keeps equal times in order
-
   TimerId last_id_ = 0;
-  std::map<Key, Callback> waiting_;
-  std::unordered_map<TimerId, absl::Duration> due_by_id_;
+  DueQueue<TimerId> due_;
+  absl::flat_hash_map<TimerId, Callback> callbacks_;
 };
 
 }  // namespace muster

@@ -4,10 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
-#include "services/common/base/strings.h"
 #include "services/common/base/timer_queue.h"
 #include "services/common/errors/base.h"
 
@@ -19,24 +17,20 @@ class ThreadTimerService final : public TimerService {
   explicit ThreadTimerService(size_t max_timers)
       : max_timers_(max_timers), thread_([this] { Run(); }) {}
 
-  ~ThreadTimerService() override {
-    {
-      MutexLock lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.NotifyOne();
-    thread_.join();
-  }
+  ~ThreadTimerService() override { Stop(); }
 
   absl::StatusOr<TimerId> Schedule(absl::Duration delay,
                                    absl::AnyInvocable<void()> callback) override {
     MutexLock lock(mutex_);
-    if (queue_.size() >= max_timers_)
+    if (queue_.size() >= max_timers_) {
       return errors::TooManyTimers(static_cast<int64_t>(max_timers_));
-    const TimerId id = queue_.Add(clock_.MonotonicNow() + std::max(delay, absl::ZeroDuration()),
-                                  std::move(callback));
-    wake_.NotifyOne();
-    return id;
+    }
+    return Add(delay, callback);
+  }
+
+  TimerId ScheduleAlways(absl::Duration delay, absl::AnyInvocable<void()> callback) override {
+    MutexLock lock(mutex_);
+    return Add(delay, callback);
   }
 
   bool Cancel(TimerId id) override {
@@ -46,11 +40,31 @@ class ThreadTimerService final : public TimerService {
     return dropped != nullptr;
   }
 
+  void Stop() override {
+    TimerQueue dropped;  // destroyed after the lock is released
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+      std::swap(dropped, queue_);
+    }
+    wake_.NotifyOne();
+    if (thread_.joinable()) thread_.join();
+  }
+
  private:
+  TimerId Add(absl::Duration delay, absl::AnyInvocable<void()>& callback)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (stopping_) return 0;
+    const TimerId id = queue_.Add(clock_.MonotonicNow() + std::max(delay, absl::ZeroDuration()),
+                                  std::move(callback));
+    wake_.NotifyOne();
+    return id;
+  }
+
   void Run() {
     MutexLock lock(mutex_);
     while (!stopping_) {
-      if (TimerQueue::Callback callback = queue_.TakeDue(clock_.MonotonicNow())) {
+      if (TimerQueue::Callback callback = queue_.PopDue(clock_.MonotonicNow())) {
         lock.Unlock();
         callback();
         callback = nullptr;
@@ -72,7 +86,7 @@ class ThreadTimerService final : public TimerService {
   CondVar wake_;
   TimerQueue queue_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses all of the above
+  std::thread thread_;  // last: it uses the members above
 };
 
 }  // namespace

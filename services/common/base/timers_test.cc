@@ -49,6 +49,24 @@ TEST(TimerServiceTest, RefusesMoreThanItsLimit) {
   EXPECT_EQ(ReasonOf(refused.status()), "TOO_MANY_TIMERS");
 }
 
+TEST(TimerServiceTest, ScheduleAlwaysIgnoresTheLimit) {
+  std::promise<void> done;
+  const auto timers = MakeTimerService(/*max_timers=*/0);
+  EXPECT_FALSE(timers->Schedule(absl::ZeroDuration(), [] {}).ok());
+  EXPECT_NE(timers->ScheduleAlways(absl::ZeroDuration(), [&] { done.set_value(); }), 0u);
+  done.get_future().get();
+}
+
+TEST(TimerServiceTest, StoppedServiceDropsCallbacks) {
+  const auto timers = MakeTimerService(kLimit);
+  bool ran = false;
+  timers->ScheduleAlways(absl::Hours(1), [&] { ran = true; });
+  timers->Stop();
+  EXPECT_EQ(timers->ScheduleAlways(absl::ZeroDuration(), [&] { ran = true; }), 0u);
+  timers->Stop();
+  EXPECT_FALSE(ran);
+}
+
 TEST(TimerServiceTest, CallbacksMaySchedule) {
   std::promise<void> done;
   const auto timers = MakeTimerService(kLimit);

@@ -23,20 +23,19 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kAskLimit{20};
-// How often the clock is looked at, and changes of the folder are taken over.
-constexpr absl::Duration kLook = absl::Seconds(15);
-// Between two renewals, however far ahead this clock is of the fleet's.
-constexpr absl::Duration kLeastLife = absl::Minutes(1);
-constexpr absl::Duration kFirstRetry = absl::Seconds(2);
-constexpr absl::Duration kMostRetry = absl::Minutes(1);
-constexpr absl::Duration kRetryRefused = absl::Minutes(10);
+// How often the wall clock is read, which may jump, and replaced files are published.
+constexpr absl::Duration kCheckPeriod = absl::Seconds(15);
+// Between two renewals, however far this clock is ahead of the fleet's.
+constexpr absl::Duration kMinValidity = absl::Minutes(1);
+constexpr BackoffOptions kBackoff = {absl::Seconds(4), absl::Minutes(1)};
+constexpr BackoffOptions kRefusedBackoff = {absl::Minutes(5), absl::Minutes(5)};
 
-absl::Duration UpTo(absl::Duration limit) {
+absl::Duration RandomUpTo(absl::Duration limit) {
   thread_local absl::BitGen random;
   return limit * absl::Uniform(random, 0.0, 1.0);
 }
 
-// The fleet's answer, which the next target would repeat.
+// Whether the fleet refused: the next target would do the same.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
          absl::IsInvalidArgument(status);
@@ -46,7 +45,7 @@ std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::stri
   return {texts.begin(), texts.end()};
 }
 
-// `now`, or a moment at which a certificate that has ended was good.
+// Returns `now`, or a time before the end of an expired certificate.
 absl::StatusOr<absl::Time> LoadTime(const std::string& tls, absl::Time now) {
   ASSIGN_OR_RETURN(const auto chain, ReadChainFile(tls + "/cert.pem"));
   return std::min(now, chain.front().NotAfter() - absl::Seconds(1));
@@ -64,7 +63,7 @@ absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Open(Options opt
                                           member.is_relay ? Role::kRelay : Role::kNode, at));
   std::unique_ptr<IdentityKeeper> keeper(
       new IdentityKeeper(std::move(options), std::move(member), std::move(files)));
-  keeper->thread_ = std::thread([k = keeper.get()] { k->Run(); });
+  keeper->check_.RunAfter(absl::ZeroDuration());
   return keeper;
 }
 
@@ -73,7 +72,12 @@ IdentityKeeper::IdentityKeeper(Options options, MemberFile member,
     : options_(std::move(options)),
       clock_(*options_.clock),
       files_(std::move(files)),
-      member_(std::move(member)) {}
+      backoff_(kBackoff),
+      refused_backoff_(kRefusedBackoff),
+      member_(std::move(member)),
+      check_(*options_.timers, *options_.executor, [this] { Check(); }) {
+  due_ = NextRenewal();
+}
 
 IdentityKeeper::~IdentityKeeper() { Stop(); }
 
@@ -83,8 +87,7 @@ void IdentityKeeper::Stop() {
     stopping_ = true;
     if (asking_ != nullptr) asking_->TryCancel();
   }
-  changed_.NotifyAll();
-  if (thread_.joinable()) thread_.join();
+  check_.Stop();
 }
 
 MemberFile IdentityKeeper::member() const {
@@ -97,69 +100,58 @@ absl::Status IdentityKeeper::last_failure() const {
   return last_failure_;
 }
 
-void IdentityKeeper::Run() {
-  absl::Time due = NextRenewal();
-  int failures = 0;
-  while (WaitUntil(due)) {
+void IdentityKeeper::Check() {
+  if (clock_.Now() < due_) {
+    Refresh();
+  } else {
     const absl::Status status = Renew();
     {
       const MutexLock lock(mutex_);
       if (stopping_) return;
       last_failure_ = status;
     }
+    const std::string until =
+        absl::FormatTime(files_->certificate().NotAfter(), absl::UTCTimeZone());
     if (status.ok()) {
-      Log(LogLevel::kInfo, "the certificate was renewed",
-          {{"until", absl::FormatTime(files_->certificate().NotAfter(), absl::UTCTimeZone())}});
-      failures = 0;
-      due = std::max(NextRenewal(), clock_.Now() + kLeastLife);
+      Log(LogLevel::kInfo, "the certificate was renewed", {{"until", until}});
+      backoff_.Reset();
+      due_ = std::max(NextRenewal(), clock_.Now() + kMinValidity);
       if (options_.renewed) options_.renewed();
-      continue;
-    }
-    due = NextTry(status, ++failures);
-    Log(LogLevel::kWarning, "cannot renew the certificate",
-        {{"until", absl::FormatTime(files_->certificate().NotAfter(), absl::UTCTimeZone())},
-         {"retry", due - clock_.Now()},
-         {"error", status}});
-  }
-}
-
-bool IdentityKeeper::WaitUntil(absl::Time due) {
-  while (true) {
-    const absl::Duration left = due - clock_.Now();
-    {
-      MutexLock lock(mutex_);
-      if (stopping_) return false;
-      if (left <= absl::ZeroDuration()) return true;
-      changed_.WaitFor(mutex_, std::min(left, kLook));
-      if (stopping_) return false;
-    }
-    const absl::Time now = clock_.Now();
-    if (now >= files_->certificate().NotAfter()) continue;  // only a renewal helps
-    if (const absl::Status status = files_->Refresh(now); !status.ok()) {
-      Log(LogLevel::kWarning, "the certificate's files cannot be used", {{"error", status}});
+    } else {
+      const absl::Duration wait = NextAttempt(status);
+      due_ = clock_.Now() + wait;
+      Log(LogLevel::kWarning, "cannot renew the certificate",
+          {{"until", until}, {"retry", wait}, {"error", status}});
     }
   }
+  check_.RunAfter(std::min(due_ - clock_.Now(), kCheckPeriod));
 }
 
-absl::Time IdentityKeeper::NextRenewal() {
-  const Certificate leaf = files_->certificate();
-  const absl::Duration life = leaf.NotAfter() - (leaf.NotBefore() + kBackdate);
-  return RenewAt(leaf) + UpTo(life / 10);
-}
-
-absl::Time IdentityKeeper::NextTry(const absl::Status& failure, int failures) {
+// Publishes files that were replaced on the disk.
+void IdentityKeeper::Refresh() {
   const absl::Time now = clock_.Now();
-  if (IsRefusal(failure)) return now + kRetryRefused / 2 + UpTo(kRetryRefused / 2);
-  const absl::Duration ceiling =
-      std::min(kMostRetry, kFirstRetry * static_cast<double>(1 << std::min(failures, 10)));
-  return now + std::max(RetryAfterOf(failure).value_or(absl::Seconds(1)), UpTo(ceiling));
+  if (now >= files_->certificate().NotAfter()) return;  // only a renewal helps
+  if (const absl::Status status = files_->Refresh(now); !status.ok()) {
+    Log(LogLevel::kWarning, "the certificate's files cannot be used", {{"error", status}});
+  }
+}
+
+absl::Time IdentityKeeper::NextRenewal() const {
+  const Certificate leaf = files_->certificate();
+  const absl::Duration validity = leaf.NotAfter() - (leaf.NotBefore() + kBackdate);
+  return RenewAt(leaf) + RandomUpTo(validity / 10);
+}
+
+absl::Duration IdentityKeeper::NextAttempt(const absl::Status& failure) {
+  if (IsRefusal(failure)) return refused_backoff_.Next(kRefusedBackoff.first);
+  return std::max(backoff_.Next(RetryAfterOf(failure)), absl::Seconds(1));
 }
 
 absl::Status IdentityKeeper::Renew() {
   ASSIGN_OR_RETURN(const auto csr, files_->BeginRenewal());
   ASSIGN_OR_RETURN(const auto answer, Ask(csr));
   const absl::Status taken = files_->CompleteRenewal(answer.certificate_chain_pem(), clock_.Now());
-  if (taken.ok()) Take(answer);
+  if (taken.ok()) UpdateMember(answer);
   return taken;
 }
 
@@ -189,7 +181,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   context.set_deadline(std::chrono::system_clock::now() + kAskLimit);
   {
     const MutexLock lock(mutex_);
-    if (stopping_) return absl::CancelledError("it is over");
+    if (stopping_) return absl::CancelledError("stopped");
     asking_ = &context;
   }
   v1::NodeCertificate answer;
@@ -203,17 +195,17 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   return answer;
 }
 
-void IdentityKeeper::Take(const v1::NodeCertificate& answer) {
+void IdentityKeeper::UpdateMember(const v1::NodeCertificate& response) {
   MemberFile member = this->member();
-  const auto take = [](std::vector<std::string> from, std::vector<std::string>* to) {
+  const auto update = [](std::vector<std::string> from, std::vector<std::string>* to) {
     if (!from.empty()) *to = std::move(from);
   };
-  take(List(answer.aggregator_targets()), &member.aggregator_targets);
-  take(List(answer.status_targets()), &member.status_targets);
-  take(List(answer.join_targets()), &member.join_targets);
-  take(List(answer.relay_targets()), &member.relay_targets);
+  update(List(response.aggregator_targets()), &member.aggregator_targets);
+  update(List(response.status_targets()), &member.status_targets);
+  update(List(response.join_targets()), &member.join_targets);
+  update(List(response.relay_targets()), &member.relay_targets);
   if (const absl::Status status = WriteMemberFile(options_.folder, member); !status.ok()) {
-    Log(LogLevel::kWarning, "cannot keep the fleet's addresses", {{"error", status}});
+    Log(LogLevel::kWarning, "cannot store the addresses of the fleet", {{"error", status}});
   }
   const MutexLock lock(mutex_);
   member_ = std::move(member);

@@ -1,20 +1,21 @@
-// Keeps the certificate of a node, or of a relay that joined, current for as long as its program
-// runs.
+// Keeps the certificate of a node, or of a relay that joined, current while its program runs.
 #ifndef MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 #define MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/joining/member_file.h"
 
@@ -28,76 +29,81 @@ namespace v1 {
 class NodeCertificate;
 }
 
-// Renews at half of the certificate's life, spread over a tenth of it, by JoinService.Rejoin at the
-// join targets in turn: the fleet's own, or relays that forward it. The proof is by the key that
-// ends, so that nobody on the way can put another in. A try that fails is repeated after a random
-// time of up to a minute (ten where the fleet refuses for good, such as a revoked node), also when
-// the certificate has ended meanwhile, and after a start with one that had. Thread-safe.
+// Renews the certificate at half of its validity, spread over a tenth of it, by JoinService.Rejoin
+// at the join targets in turn: those of the fleet, or relays that forward the call. The current key
+// signs the request, so no relay can insert another key. A failed attempt is repeated after a
+// back-off of up to a minute, or 5 to 10 minutes after a refusal such as NODE_REVOKED, also once
+// the certificate has expired. Thread-safe.
 class IdentityKeeper {
  public:
   struct Options {
     // As JoinFleet left it: node.json or relay.json, and tls/.
     std::string folder;
-    // Belongs to this object alone. Empty: tls-published in the folder.
+    // Used by this object alone. Empty: tls-published in the folder.
     std::string runtime_folder;
-    // Where to renew. Empty: the join_targets of the folder, and what each answer says anew.
+    // Where to renew. Empty: the join_targets of the folder, which each response updates.
     std::vector<std::string> join_targets;
-    // On the keeper's thread, which it must not stop, after each renewal: new connections use the
-    // new key from now on.
-    // Empty: nobody is told.
+    // Called after each renewal, on the executor: new connections use the new key from now on. Must
+    // not stop the keeper. May be empty.
     std::function<void()> renewed;
     const Clock* clock = &SystemClock();
+    // Both outlive the keeper. A renewal blocks a thread of the executor for up to 20 s a target.
+    TimerService* timers = nullptr;
+    Executor* executor = nullptr;
   };
 
-  // Loads and publishes what is in the folder, and begins to keep it current. NOT_JOINED,
-  // INVALID_MEMBER_FILE, or as CertificateFiles::Open, but for a certificate that has ended.
+  // Loads and publishes the files of the folder, and starts to keep them current. NOT_JOINED,
+  // INVALID_MEMBER_FILE, or the errors of CertificateFiles::Open; an expired certificate is
+  // accepted.
   static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Open(Options options);
 
   ~IdentityKeeper();
 
-  // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.
+  // The folder in which gRPC watches key.pem, cert.pem and ca.pem. It never changes.
   const std::string& published_folder() const { return files_->published_folder(); }
 
   Identity identity() const { return files_->identity(); }
 
-  // Key and chain as they are now, to sign with; and what to trust.
+  // The current key and chain for signatures, and the trusted certificates.
   CertificateTrio trio() const { return files_->trio(); }
   std::vector<Certificate> roots() const { return files_->roots(); }
 
-  // What the fleet said last of where things are.
+  // Returns the addresses from the fleet's last response.
   MemberFile member() const;
 
-  // Why the last try to renew failed; OK if it did not.
+  // Returns the error of the last attempt to renew; OK if it succeeded.
   absl::Status last_failure() const;
 
-  // Ends the keeping; waits for a request under way, which is cancelled. Idempotent.
+  // Cancels a running request and waits for it. Nothing is renewed afterwards. Idempotent.
   void Stop();
 
  private:
   IdentityKeeper(Options options, MemberFile member, std::unique_ptr<CertificateFiles> files);
 
-  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sleeps until the time, a moment that a clock that jumps cannot move far; false: it is over.
-  bool WaitUntil(absl::Time due) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Time NextRenewal();
-  absl::Time NextTry(const absl::Status& failure, int failures);
+  // Renews the certificate if that is due, and schedules the next check.
+  void Check() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refresh();
+  absl::Duration NextAttempt(const absl::Status& failure);
+  absl::Time NextRenewal() const;
   absl::Status Renew();
   absl::StatusOr<v1::NodeCertificate> Ask(const std::string& csr);
   absl::StatusOr<v1::NodeCertificate> AskAt(const std::string& target, const std::string& csr,
                                             const CertificateTrio& trio)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Take(const v1::NodeCertificate& answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  void UpdateMember(const v1::NodeCertificate& response) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   const Clock& clock_;
   const std::unique_ptr<CertificateFiles> files_;
+  absl::Time due_;           // used by Check, as the next two
+  Backoff backoff_;          // after a failed attempt
+  Backoff refused_backoff_;  // after a refusal
   mutable Mutex mutex_;
-  CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* asking_ ABSL_GUARDED_BY(mutex_) = nullptr;
   MemberFile member_ ABSL_GUARDED_BY(mutex_);
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  ScheduledTask check_;  // last: it uses the members above
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// A real aggregator; a clock of the keeper's own, so that half of an hour passes at once.
+// A real aggregator, and a fake clock for the keeper.
 #include "services/common/joining/identity_keeper.h"
 
 #include <netinet/in.h>
@@ -7,15 +7,14 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/enrollment.grpc.pb.h"
 #include "services/common/base/error.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
@@ -23,15 +22,6 @@
 
 namespace muster {
 namespace {
-
-bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time until = absl::Now() + absl::Seconds(30);
-  while (!condition()) {
-    if (absl::Now() > until) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 class IdentityKeeperTest : public ::testing::Test {
  protected:
@@ -85,7 +75,15 @@ class IdentityKeeperTest : public ::testing::Test {
       ++renewals_;
     };
     options.clock = &clock_;
+    options.timers = &clock_;
+    options.executor = &executor_;
     return IdentityKeeper::Open(std::move(options));
+  }
+
+  // Lets time pass and waits for the checks that are due.
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    executor_.AwaitIdle();
   }
 
   std::string Published(const IdentityKeeper& keeper, const std::string& file) {
@@ -95,10 +93,11 @@ class IdentityKeeperTest : public ::testing::Test {
   testing::TestFleet fleet_;
   const std::string folder_;
   FakeClock clock_{absl::Now()};
+  Executor executor_{{"test", 1}};
   std::atomic<int> renewals_ = 0;
 };
 
-TEST_F(IdentityKeeperTest, PublishesWhatJoiningLeftAndRenewsNothingYet) {
+TEST_F(IdentityKeeperTest, FreshCertificateIsPublishedAndNotRenewed) {
   const auto keeper = Open({Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   EXPECT_EQ((*keeper)->identity(), (Identity{fleet_.name(), NodeIdentity{"n1"}}));
@@ -106,17 +105,20 @@ TEST_F(IdentityKeeperTest, PublishesWhatJoiningLeftAndRenewsNothingYet) {
   EXPECT_EQ((*keeper)->member().name, "n1");
   const std::string certificate = Published(**keeper, "cert.pem");
   EXPECT_FALSE(certificate.empty());
+  Advance(absl::ZeroDuration());
+  Advance(absl::Minutes(1));
   (*keeper)->Stop();
   EXPECT_EQ(renewals_, 0);
   EXPECT_EQ(Published(**keeper, "cert.pem"), certificate);
 }
 
-TEST_F(IdentityKeeperTest, RenewsAtHalfLifeOverTheFirstTargetThatAnswers) {
+TEST_F(IdentityKeeperTest, CertificateIsRenewedAtHalfOfItsValidityAtTheNextTarget) {
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
   const auto keeper = Open({"127.0.0.1:1", Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   const auto before = ReadFileBounded(folder_ + "/tls/cert.pem", 1 << 20);
-  EXPECT_TRUE(Eventually([&] { return renewals_ == 1; })) << (*keeper)->last_failure();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(renewals_, 1) << (*keeper)->last_failure();
   EXPECT_TRUE((*keeper)->last_failure().ok());
   const auto leaf = Certificate::FromPem(Published(**keeper, "cert.pem"));
   ASSERT_TRUE(leaf.ok());
@@ -128,28 +130,41 @@ TEST_F(IdentityKeeperTest, RenewsAtHalfLifeOverTheFirstTargetThatAnswers) {
   EXPECT_EQ(ReadMemberFile(folder_)->relay_targets, (*keeper)->member().relay_targets);
 }
 
-TEST_F(IdentityKeeperTest, AStartWithACertificateThatHasEndedIsARenewal) {
+TEST_F(IdentityKeeperTest, ExpiredCertificateIsRenewedAtTheStart) {
   // The keeper's clock is past the end of what it has; what it gets has ended by it as well, which
   // is refused: that it asked at all is what counts here.
   clock_.JumpWall(absl::Now() + absl::Hours(2));
   const auto keeper = Open({Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
-  EXPECT_TRUE(Eventually([&] {
-    return ReasonOf((*keeper)->last_failure()) == "CERTIFICATE_EXPIRED";
-  })) << (*keeper)->last_failure();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(ReasonOf((*keeper)->last_failure()), "CERTIFICATE_EXPIRED")
+      << (*keeper)->last_failure();
 }
 
-TEST_F(IdentityKeeperTest, ARevokedNodeIsToldSo) {
+TEST_F(IdentityKeeperTest, RevokedNodeGetsNodeRevoked) {
   Revoke();
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
   const auto keeper = Open({Target(), "127.0.0.1:1"});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
-  EXPECT_TRUE(Eventually([&] { return ReasonOf((*keeper)->last_failure()) == "NODE_REVOKED"; }))
-      << (*keeper)->last_failure();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(ReasonOf((*keeper)->last_failure()), "NODE_REVOKED") << (*keeper)->last_failure();
   EXPECT_EQ(renewals_, 0);
 }
 
-TEST_F(IdentityKeeperTest, AStopDoesNotWaitForAFleetThatDoesNotAnswer) {
+TEST_F(IdentityKeeperTest, RefusedRenewalIsRepeatedAfterFiveToTenMinutes) {
+  clock_.JumpWall(absl::Now() + absl::Hours(2));
+  const auto keeper = Open({Target()});
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(ReasonOf((*keeper)->last_failure()), "CERTIFICATE_EXPIRED");
+  Revoke();  // so that a second attempt has another result
+  for (int i = 0; i < 19; ++i) Advance(absl::Seconds(15));
+  EXPECT_EQ(ReasonOf((*keeper)->last_failure()), "CERTIFICATE_EXPIRED") << "5 minutes at least";
+  for (int i = 0; i < 22; ++i) Advance(absl::Seconds(15));
+  EXPECT_EQ(ReasonOf((*keeper)->last_failure()), "NODE_REVOKED") << "10 minutes at most";
+}
+
+TEST_F(IdentityKeeperTest, StopCancelsARunningRequest) {
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
   // A listener that takes the connection and says nothing.
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -162,6 +177,7 @@ TEST_F(IdentityKeeperTest, AStopDoesNotWaitForAFleetThatDoesNotAnswer) {
   ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
   const auto keeper = Open({absl::StrCat("127.0.0.1:", ntohs(address.sin_port))});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
+  clock_.Advance(absl::ZeroDuration());
   const int connection = ::accept(listener, nullptr, nullptr);
   ASSERT_GE(connection, 0);
   const absl::Time begin = absl::Now();
@@ -171,7 +187,7 @@ TEST_F(IdentityKeeperTest, AStopDoesNotWaitForAFleetThatDoesNotAnswer) {
   ::close(listener);
 }
 
-TEST_F(IdentityKeeperTest, AFolderThatNobodyJoinedInIsRefused) {
+TEST_F(IdentityKeeperTest, FolderWithoutMemberFileIsRefused) {
   std::filesystem::remove(folder_ + "/node.json");
   EXPECT_EQ(ReasonOf(Open({}).status()), "NOT_JOINED");
 }

@@ -39,8 +39,7 @@ struct RpcRuntime {
   Executor* executor = nullptr;  // where handlers run: they may wait for the disk
   LiveCalls* live = nullptr;
   RpcMetrics* metrics = nullptr;
-  // Of streams alone; null: no first message is waited for, and streams are not counted. The timers
-  // are for streams only, so that no number of streams takes a timer from other work.
+  // Of streams alone; null: no first message is waited for, and streams are not counted.
   TimerService* stream_timers = nullptr;
   OpenStreams* streams = nullptr;
   // Null: large requests are not counted.

@@ -1,49 +1,49 @@
-// Follows the aggregator's change feed, for as long as the service lives.
+// Follows the aggregator's change feed for as long as the service lives.
 #ifndef MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
 #define MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
 
 #include <grpcpp/channel.h>
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
-#include <thread>
 
 #include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/timers.h"
+#include "services/common/service/stream_follower.h"
 
 namespace muster {
 
-// One thread with one stream. Reconnects with full
-// jitter; goes on after the last event it has dealt with. Thread-safe.
+// Reconnects with full jitter and resumes after the last event that was handled. Thread-safe.
 class FeedFollower {
  public:
-  // `take` gets each event in order, on the follower's thread.
+  // Calls `handle` with each event, in order and one at a time, on `executor`.
   FeedFollower(std::shared_ptr<grpc::Channel> channel,
-               std::function<void(const v1::FollowChangesResponse&)> take);
+               std::function<void(const v1::FollowChangesResponse&)> handle, TimerService& timers,
+               Executor& executor);
 
-  // Stops.
+  // Waits for a running `handle`.
   ~FeedFollower();
 
-  // Whether a stream is open and brought something within the last 15 s.
+  // Returns whether an event arrived within the last 15 s.
   bool connected() const;
-  // For how long the aggregator was not heard, at first since this began. It says that it lives
-  // every 5 s.
-  absl::Duration silence() const;
+  // Returns the time since the last event; before the first one, since the construction. The
+  // aggregator sends an event at least every 5 s.
+  absl::Duration silence() const { return follower_.silence(); }
 
  private:
-  void Run(const std::stop_token& stop);
-  void FollowOnce(const std::stop_token& stop);
+  using Follower = StreamFollower<v1::FollowChangesRequest, v1::FollowChangesResponse>;
 
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::function<void(const v1::FollowChangesResponse&)> take_;
-  std::optional<int64_t> cursor_;      // the thread's own
-  const absl::Duration begun_;         // monotonic
-  std::atomic<int64_t> heard_at_ = 0;  // monotonic nanoseconds
-  std::jthread thread_;
+  Follower::Options MakeOptions(std::shared_ptr<grpc::Channel> channel);
+  v1::FollowChangesRequest MakeRequest() const;
+  void Ended(const absl::Status& why);
+
+  const std::function<void(const v1::FollowChangesResponse&)> handle_;
+  std::optional<int64_t> cursor_;  // used by the functions of follower_, one at a time
+  Follower follower_;
 };
 
 }  // namespace muster

@@ -22,7 +22,7 @@ constexpr int kLooksBetweenAsking = 60;
 
 Centre::Centre(Topology& tree, Trust& trust, RunOffers& offers,
                std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
-               std::function<void()> signers_known)
+               std::function<void()> signers_known, TimerService& timers, Executor& executor)
     : UpstreamBase(tree),
       trust_(trust),
       offers_(offers),
@@ -30,7 +30,8 @@ Centre::Centre(Topology& tree, Trust& trust, RunOffers& offers,
       status_(std::move(status)),
       signers_known_(std::move(signers_known)),
       follower_(std::make_unique<FeedFollower>(
-          aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); })),
+          aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); }, timers,
+          executor)),
       watcher_([this](const std::stop_token& stop) { Watch(stop); }) {}
 
 Centre::~Centre() {

@@ -14,7 +14,9 @@
 #include <thread>
 
 #include "muster/v1/changes.pb.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/service/feed_follower.h"
 #include "services/relay/runs/run_offers.h"
@@ -27,10 +29,11 @@ namespace muster {
 // who may sign commands. Thread-safe.
 class Centre : public UpstreamBase {
  public:
-  // All outlive it. `signers_known` is called each time that the aggregator has told who may sign
-  // commands no more.
+  // All outlive it; events of the feed are handled on `executor`. `signers_known` is called each
+  // time that the aggregator has told who may sign commands no more.
   Centre(Topology& tree, Trust& trust, RunOffers& offers, std::shared_ptr<grpc::Channel> aggregator,
-         std::shared_ptr<grpc::Channel> status, std::function<void()> signers_known);
+         std::shared_ptr<grpc::Channel> status, std::function<void()> signers_known,
+         TimerService& timers, Executor& executor);
   ~Centre() override;
 
   // Upstream.
@@ -56,7 +59,7 @@ class Centre : public UpstreamBase {
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;
-  std::set<std::string> snapshot_revoked_;  // the follower's thread alone, as the next
+  std::set<std::string> snapshot_revoked_;  // used by Take, as the next
   bool in_snapshot_ = false;
   mutable Mutex mutex_;
   StoppableCondVar wake_;

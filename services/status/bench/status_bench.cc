@@ -325,6 +325,47 @@ BENCHMARK(ChangeToWatchers)
     ->MeasureProcessCPUTime()
     ->Iterations(20);
 
+// A tick of a board while the senders of all pairs of a run are silent, and a verdict stands for
+// each pair.
+void TickOfSilentRun(benchmark::State& state) {
+  const Clock& clock = SystemClock();
+  const std::unique_ptr<TimerService> timers = MakeTimerService(100);
+  WatchHub hub(*timers, clock);
+  VerdictLog verdicts;
+  Board board({&clock, &hub, &verdicts, [] { return std::string(); },
+               [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
+               [](const std::shared_ptr<const Sender>&) {}});
+  v1::FollowChangesResponse event;
+  event.mutable_snapshot_begin();
+  board.Apply(event);
+  event.mutable_run()->set_id(kRun);
+  event.mutable_run()->set_state(v1::RUN_STATE_RUNNING);
+  event.mutable_run()->mutable_lost_after()->set_seconds(180);
+  event.mutable_run()->add_plugins()->set_name("hostfacts");
+  board.Apply(event);
+  for (int i = 0; i < kPairs; ++i) {
+    *event.mutable_pair()->mutable_key() = Key(i);
+    event.mutable_pair()->set_outcome(v1::OUTCOME_PENDING);
+    board.Apply(event);
+  }
+  event.mutable_snapshot_end();
+  board.Apply(event);
+  const absl::Duration silent_since = clock.MonotonicNow() - absl::Hours(1);
+  for (int i = 0; i < kPairs; ++i) {
+    v1::Activity activity;
+    *activity.mutable_key() = Key(i);
+    const auto sender = std::make_shared<Sender>("spiffe://bench/node", activity.key().node());
+    sender->set_last_seen(silent_since);
+    sender->set_evidence(Evidence::kUnacknowledged);
+    sender->set_presence(v1::PRESENCE_LOST, silent_since);
+    board.Took(activity.key(), sender, activity).IgnoreError();
+  }
+  board.Tick();
+  if (verdicts.standing() != kPairs) return state.SkipWithError("verdicts are missing");
+  for (auto _ : state) board.Tick();
+}
+BENCHMARK(TickOfSilentRun)->Unit(benchmark::kMicrosecond)->MinTime(1);
+
 }  // namespace
 }  // namespace muster
 

@@ -41,9 +41,22 @@ PairFacts FactsOf(const Pair& pair) {
   facts.fault = work.fault.get();
   facts.has_progress = work.motion.moved();
   facts.moved_at = work.motion.moved_at();
-  facts.stuck_after = pair.plugin->stuck_after;
+  facts.stuck_after = pair.plugin->pace.stuck_after();
   facts.slow = work.slow;
   return facts;
+}
+
+v1::NodeEvent MakeNodeEvent(const std::string& run, const Pair& pair, const Moment& now) {
+  v1::NodeEvent event;
+  *event.mutable_time() = ToTimestamp(now.wall);
+  event.set_reason(pair.reason);
+  if (pair.work != nullptr && pair.work->sender != nullptr) {
+    event.set_presence(pair.work->sender->presence());
+  }
+  event.set_run(run);
+  event.set_plugin(pair.plugin->name);
+  event.set_detail(Detail(pair.reason, FactsOf(pair), now));
+  return event;
 }
 
 PairView::PairView(const Moment& moment, Outlook run, bool brief)

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,14 +17,13 @@
 #include "services/common/rpc/proto_time.h"
 #include "services/status/board/durations.h"
 #include "services/status/board/pace.h"
+#include "services/status/board/plugin_pace.h"
 #include "services/status/board/reasons.h"
 #include "services/status/heartbeats/sender.h"
 
 namespace muster {
 
-struct Pair;
 struct PluginPairs;
-using PairList = std::list<Pair*>;
 
 // What was heard of a pair itself. Times are monotonic.
 struct Work {
@@ -43,9 +41,9 @@ struct Work {
   std::unique_ptr<v1::Fault> fault;
   std::unique_ptr<v1::Progress> progress;
   Motion motion;
-  double last_rate = 0;  // when it finished; 0: none
-  bool in_moving = false;
-  PairList::iterator moving;  // its place among those that may get stuck
+  double last_rate = 0;       // when it finished; 0: none
+  bool in_moving = false;     // PluginPace may return it as stuck
+  PairList::iterator moving;  // its place in PluginPace
 };
 
 struct Pair {
@@ -77,9 +75,7 @@ struct PluginPairs {
   std::deque<Pair*> begun;    // in the order of their first word; finished ones leave at the ends
   int64_t unheard = 0;        // unfinished pairs of which nothing was heard
   Durations durations;        // of finished pairs
-  Durations steps;            // of progress
-  PairList moving;            // those that may get stuck, the longest still first
-  absl::Duration stuck_after = kStuckAtLeast;
+  PluginPace pace;
 };
 
 // What Judge has to know of a pair.
@@ -106,6 +102,9 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time);
 
 // Whether a run has ended, with an archive or without.
 bool IsEnded(v1::RunState state);
+
+// The event of a pair of `run` whose reason has changed.
+v1::NodeEvent MakeNodeEvent(const std::string& run, const Pair& pair, const Moment& now);
 
 }  // namespace muster
 

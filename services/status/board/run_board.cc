@@ -4,34 +4,35 @@
 #include <utility>
 
 #include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/runs.h"
 #include "services/status/board/progress.h"
+#include "services/status/board/run_summary.h"
+#include "services/status/board/watch_hub.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kClockWasSet = absl::Milliseconds(250);
+constexpr int kLogPart = 256;  // log entries that are read with the lock held, below a millisecond
 
-void Count(v1::Outcome outcome, int64_t n, v1::ResultCounts* counts) {
-  switch (outcome) {
-    case v1::OUTCOME_PENDING:
-      return counts->set_pending(counts->pending() + n);
-    case v1::OUTCOME_GENUINE:
-      return counts->set_genuine(counts->genuine() + n);
-    case v1::OUTCOME_ERROR:
-      return counts->set_errors(counts->errors() + n);
-    case v1::OUTCOME_TIMED_OUT:
-      return counts->set_timed_out(counts->timed_out() + n);
-    default:
-      return;
-  }
-}
+// For larger pages, which programs read, texts that are the same for each pair are left out.
+constexpr int kPageWithTexts = 1000;
+
+constexpr int kTicksBetweenPaces = 10;  // a comparison of rates reads each pair with progress
 
 bool SameFault(const v1::Fault* a, const v1::Activity& activity) {
   if (a == nullptr || !activity.has_fault()) return a == nullptr && !activity.has_fault();
   const v1::Fault& b = activity.fault();
   return a->check() == b.check() && a->address() == b.address() && a->message() == b.message();
+}
+
+bool Moved(const Work& work, const v1::Progress& before) {
+  const v1::Progress& after = *work.progress;
+  return !work.motion.moved() || after.completed() != before.completed() ||
+         after.total() != before.total() || after.message() != before.message() ||
+         after.failures_size() != before.failures_size() ||
+         after.errors_size() != before.errors_size();
 }
 
 }  // namespace
@@ -41,158 +42,90 @@ RunBoard::RunBoard(std::string id, const Surroundings& around)
       epoch_(RandomHex(6)),
       around_(around),
       known_since_(around.clock->MonotonicNow()),
+      clock_(*around.clock),
+      lost_(id_, *around.verdicts),
+      start_(id_, known_since_, *around.verdicts),
       created_at_(known_since_) {}
-
-// The two clocks are read one after the other: what lies between would make each answer tell
-// another time of the same thing, and a client could never see that nothing has changed. So the
-// wall clock is followed only when it was set.
-Moment RunBoard::Now() const {
-  const absl::Time wall = around_.clock->Now();
-  const absl::Duration monotonic = around_.clock->MonotonicNow();
-  const absl::Duration off = wall - monotonic - wall_zero_;
-  if (off > kClockWasSet || off < -kClockWasSet) wall_zero_ = wall - monotonic;
-  return {wall_zero_ + monotonic, monotonic};
-}
 
 void RunBoard::SetRun(const v1::Run& run) {
   MutexLock lock(mutex_);
   run_ = run;
   for (v1::Plugin& plugin : *run_.mutable_plugins()) {
     plugin.clear_definition_yaml();
-    PluginPairs& pairs = plugins_[plugin.name()];
-    pairs.name = plugin.name();
-    pairs.once = plugin.once();
+    pairs_.Plugin(plugin.name()).once = plugin.once();
   }
-  const Moment now = Now();
+  const Moment now = clock_.Now();
   created_at_ = std::min(now.monotonic, now.monotonic - (now.wall - FromProto(run.create_time())));
-  if (run_.state() != v1::RUN_STATE_PLANNED) WithdrawStartGraceExpired();
-  if (IsEnded(run_.state())) WithdrawAllLost();
-  ++version_;
+  start_.SetRun(run_.state() == v1::RUN_STATE_PLANNED, FromProto(run_.start_grace()));
+  UpdateLostAfter(now.monotonic);
+  log_.Skip();
   ++summary_version_;
   around_.changed(id_);
+}
+
+void RunBoard::UpdateLostAfter(absl::Duration now) {
+  const bool over = deleted_ || IsEnded(run_.state());
+  if (!lost_.SetLostAfter(over ? absl::InfiniteDuration() : OutlookNow().lost_after)) return;
+  for (auto& [name, plugin] : pairs_.plugins()) {
+    for (Pair& pair : plugin.pairs) lost_.Update(pair, now);
+  }
 }
 
 RunBoard::PairSet RunBoard::SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live,
                                     absl::Time at) {
   MutexLock lock(mutex_);
-  Pair* pair = Find(change.key().plugin(), change.key().node());
+  Pair* pair = pairs_.Find(change.key().plugin(), change.key().node());
   PairSet set;
   set.added = pair == nullptr;
-  if (set.added) {
-    PluginPairs& plugin = plugins_[change.key().plugin()];
-    plugin.name = change.key().plugin();
-    pair = AddPair(plugin, change.key().node());
-  }
+  if (set.added) pair = &pairs_.Add(change.key().plugin(), change.key().node(), known_since_);
   // After a snapshot an older change may come again.
   if (live && change.generation() < pair->generation) return set;
   if (!set.added && change.outcome() == pair->outcome && change.generation() == pair->generation) {
     return set;
   }
   const bool was_pending = pair->pending();
-  Count(pair->outcome, -1, &pair->plugin->counts);
-  Count(change.outcome(), 1, &pair->plugin->counts);
-  pair->outcome = change.outcome();
-  pair->generation = change.generation();
-  pair->size = change.size();
-  pair->error = change.error();
-  const Moment now = Now();
+  pairs_.SetOutcome(*pair, change);
+  const Moment now = clock_.Now();
   if (live) pair->updated = at;
   if (was_pending && !pair->pending()) {
-    Finish(*pair, live ? now.monotonic - (now.wall - at) : -absl::InfiniteDuration());
+    Finish(*pair, live ? now.monotonic - (now.wall - at) : -absl::InfiniteDuration(),
+           now.monotonic);
     if (pair->work != nullptr) set.finished_for = pair->work->sender;
-  } else if (!was_pending && pair->pending()) {
-    Reopen(*pair);
   }
   Judge(*pair, now, live);
   Touch(*pair, true);
   return set;
 }
 
-Pair* RunBoard::Find(std::string_view plugin, std::string_view node) {
-  const auto found = plugins_.find(plugin);
-  if (found == plugins_.end()) return nullptr;
-  const auto pair = found->second.by_node.find(ToAbsl(node));
-  return pair == found->second.by_node.end() ? nullptr : pair->second;
-}
-
-// A pair that nothing is known of but that it is planned.
-Pair* RunBoard::AddPair(PluginPairs& plugin, const std::string& node) {
-  Pair& pair = plugin.pairs.emplace_back();
-  ++pair_count_;
-  pair.node = node;
-  pair.plugin = &plugin;
-  plugin.by_node.emplace(pair.node, &pair);
-  // The feed tells them in order, nearly always.
-  const auto place = plugin.sorted.empty() || plugin.sorted.back()->node < node
-                         ? plugin.sorted.end()
-                         : std::upper_bound(
-                               plugin.sorted.begin(), plugin.sorted.end(), node,
-                               [](const std::string& a, const Pair* b) { return a < b->node; });
-  plugin.sorted.insert(place, &pair);
-  plugin.counts.set_planned(plugin.counts.planned() + 1);
-  Count(v1::OUTCOME_PENDING, 1, &plugin.counts);
-  ++plugin.unheard;
-  pair.reason = v1::REASON_NOT_STARTED;
-  pair.reason_since = known_since_;
-  ++plugin.reasons[pair.reason];
-  pair.by_reason = by_reason_[pair.reason].insert(by_reason_[pair.reason].end(), &pair);
-  return &pair;
-}
-
-// The pair has an outcome: nothing more is expected of it. `at` is monotonic; the infinite past if
-// it is not known.
-void RunBoard::Finish(Pair& pair, absl::Duration at) {
+void RunBoard::Finish(Pair& pair, absl::Duration at, absl::Duration now) {
   PluginPairs& plugin = *pair.plugin;
   const absl::Duration began = pair.work != nullptr ? pair.work->began : created_at_;
-  if (pair.work == nullptr) --plugin.unheard;
   if (pair.outcome != v1::OUTCOME_TIMED_OUT && at != -absl::InfiniteDuration()) {
     plugin.durations.Add(std::max(at - began, absl::ZeroDuration()));
   }
-  came_ = came_ || pair.outcome == v1::OUTCOME_GENUINE;
-  if (pair.work == nullptr) return;
-  Work& work = *pair.work;
-  if (work.in_moving) plugin.moving.erase(work.moving);
-  work.in_moving = false;
-  work.last_rate = work.motion.Rate(Now().monotonic).value_or(0);
-  work.slow = false;
-  WithdrawLost(pair);
-}
-
-// Only an aggregator that was set back to an older state takes an outcome back.
-void RunBoard::Reopen(Pair& pair) {
-  if (pair.work == nullptr) {
-    ++pair.plugin->unheard;
-  } else {
-    pair.plugin->begun.push_back(&pair);
-  }
+  if (pair.outcome == v1::OUTCOME_GENUINE) start_.MarkReported();
+  plugin.pace.Finish(pair, now);
 }
 
 void RunBoard::Delete() {
   MutexLock lock(mutex_);
   deleted_ = true;
-  WithdrawAllLost();
-  WithdrawStartGraceExpired();
+  UpdateLostAfter(clock_.Now().monotonic);
+  start_.Withdraw();
   around_.changed(id_);
 }
 
 Work& RunBoard::Hear(Pair& pair) {
   const absl::Duration now = around_.clock->MonotonicNow();
-  if (pair.work == nullptr) {
-    pair.work = std::make_unique<Work>();
-    pair.work->began = now;
-    if (pair.pending()) {
-      --pair.plugin->unheard;
-      pair.plugin->begun.push_back(&pair);
-    }
-  }
-  pair.work->told_at = now;
-  return *pair.work;
+  Work& work = pairs_.Hear(pair, now);
+  work.told_at = now;
+  return work;
 }
 
 absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                             const v1::Activity& activity, bool* attends) {
   MutexLock lock(mutex_);
-  Pair* const pair = Find(key.plugin(), key.node());
+  Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
   const bool first = pair->work == nullptr;
   Work& work = Hear(*pair);
@@ -211,11 +144,13 @@ absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<cons
   }
   work.message = activity.message();
   work.fault = activity.has_fault() ? std::make_unique<v1::Fault>(activity.fault()) : nullptr;
-  // One who tells what stands in its way has not come; nor has one who may be about to tell it.
-  came_ = came_ || (!activity.has_fault() && work.phase != v1::PHASE_CHECKING &&
-                    work.phase != v1::PHASE_BLOCKED);
-  const Moment now = Now();
-  if (activity.has_progress()) Progressed(*pair, activity.progress(), now);
+  // An agent with a fault has not reported, nor one that may be about to report a fault.
+  if (!activity.has_fault() && work.phase != v1::PHASE_CHECKING &&
+      work.phase != v1::PHASE_BLOCKED) {
+    start_.MarkReported();
+  }
+  const Moment now = clock_.Now();
+  if (activity.has_progress()) ApplyReport(*pair, activity.progress(), now);
   if (same && !activity.has_progress()) return absl::OkStatus();
   Judge(*pair, now);
   Touch(*pair, first || Severity(pair->reason) > 0);
@@ -225,51 +160,40 @@ absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<cons
 absl::Status RunBoard::Report(const v1::ReportProgressRequest& report) {
   const v1::ResultKey& key = report.key();
   MutexLock lock(mutex_);
-  Pair* const pair = Find(key.plugin(), key.node());
+  Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
   Hear(*pair);
-  came_ = true;
-  const Moment now = Now();
-  Progressed(*pair, report, now);
+  start_.MarkReported();
+  const Moment now = clock_.Now();
+  ApplyReport(*pair, report, now);
   Judge(*pair, now);
   Touch(*pair, Severity(pair->reason) > 0);
   return absl::OkStatus();
 }
 
-void RunBoard::Progressed(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now) {
+void RunBoard::ApplyReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now) {
   Work& work = *pair.work;
   if (work.progress == nullptr) work.progress = std::make_unique<v1::Progress>();
   const v1::Progress before = *work.progress;
   ApplyProgress(report, now.wall, work.progress.get());
-  const v1::Progress& after = *work.progress;
   pair.updated = now.wall;
   if (!pair.pending()) return;
-  const bool moved = !work.motion.moved() || after.completed() != before.completed() ||
-                     after.total() != before.total() || after.message() != before.message() ||
-                     after.failures_size() != before.failures_size() ||
-                     after.errors_size() != before.errors_size();
-  if (!work.unsaved) new_progress_.push_back(&pair);
-  work.unsaved = true;
-  if (!moved) return;
-  const auto step = work.motion.Moved(after.completed(), now.monotonic);
-  if (step) pair.plugin->steps.Add(*step);
-  if (work.in_moving) pair.plugin->moving.erase(work.moving);
-  work.moving = pair.plugin->moving.insert(pair.plugin->moving.end(), &pair);
-  work.in_moving = true;
+  if (!std::exchange(work.unsaved, true)) new_progress_.push_back(&pair);
+  if (Moved(work, before)) {
+    pair.plugin->pace.Moved(pair, work.progress->completed(), now.monotonic);
+  }
 }
 
 void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
   MutexLock lock(mutex_);
-  Pair* const pair = Find(key.plugin(), key.node());
+  Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr || !pair->pending()) return;
-  came_ = true;
-  const Moment now = Now();
-  if (pair->work == nullptr) {
-    // Not a word of this life: how old it is the sender tells, or the progress.
-    Work& work = Hear(*pair);
-    work.told_at = -absl::InfiniteDuration();
-  }
-  Work& work = *pair->work;
+  start_.MarkReported();
+  const Moment now = clock_.Now();
+  const bool first = pair->work == nullptr;
+  Work& work = pairs_.Hear(*pair, now.monotonic);
+  // Nothing was received in this life of the service: the sender or the progress has the time.
+  if (first) work.told_at = -absl::InfiniteDuration();
   work.began = std::min(work.began, now.monotonic - (now.wall - memory.first));
   if (work.sender == nullptr) work.sender = std::move(memory.sender);
   if (work.progress == nullptr && memory.progress != nullptr) {
@@ -284,11 +208,11 @@ void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
 void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
                              const std::shared_ptr<const Sender>& sender) {
   MutexLock lock(mutex_);
-  Pair* const pair = Find(plugin, node);
+  Pair* const pair = pairs_.Find(plugin, node);
   if (pair == nullptr || pair->work == nullptr || pair->work->sender != sender) return;
-  const Moment now = Now();
+  const Moment now = clock_.Now();
   Work& work = *pair->work;
-  // The new process tells what it does with its first heartbeat; give or take the order.
+  // The first heartbeat of the new process, which may arrive earlier or later, names its pairs.
   constexpr absl::Duration kJustTold = absl::Seconds(2);
   const Evidence seen = std::exchange(work.evidence, sender->evidence());
   if (work.evidence == Evidence::kRestarted && seen != work.evidence && !work.abandoned &&
@@ -300,70 +224,167 @@ void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
   const v1::Reason before = pair->reason;
   Judge(*pair, now);
   Touch(*pair, Severity(pair->reason) > 0 || Severity(before) > 0);
-  if (work.lost && !IsLost(FactsOf(*pair), OutlookNow().lost_after, now.monotonic)) {
-    WithdrawLost(*pair);
-  }
 }
 
-void RunBoard::Judge(Pair& pair, const Moment& now, bool news) {
-  const v1::Reason reason = muster::Judge(FactsOf(pair), now.monotonic);
-  if (reason == pair.reason) return;
-  // Finished pairs are not counted by reason.
-  const auto counts = [](v1::Reason r) {
-    return r != v1::REASON_UNSPECIFIED && r != v1::REASON_TIMED_OUT;
-  };
-  PairList& from = by_reason_[pair.reason];
-  PairList& to = by_reason_[reason];
-  to.splice(to.end(), from, pair.by_reason);
-  if (counts(pair.reason)) --pair.plugin->reasons[pair.reason];
-  if (counts(reason)) ++pair.plugin->reasons[reason];
-  pair.reason = reason;
-  pair.reason_since = now.monotonic;
-  pair.updated = pair.pending() ? now.wall : pair.updated;
+bool RunBoard::Judge(Pair& pair, const Moment& now, bool news) {
+  const bool changed =
+      pairs_.SetReason(pair, muster::Judge(FactsOf(pair), now.monotonic), now.monotonic);
+  lost_.Update(pair, now.monotonic);
+  if (!changed) return false;
+  if (pair.pending()) pair.updated = now.wall;
   ++summary_version_;
-  if (news) TellEvent(pair, now);
+  if (news && (Severity(pair.reason) > 0 || pair.reason == v1::REASON_TIMED_OUT)) {
+    around_.event(pair.node, MakeNodeEvent(id_, pair, now));
+  }
+  return true;
 }
 
 void RunBoard::Touch(Pair& pair, bool summary) {
-  pair.version = ++version_;
-  log_.push_back({version_, &pair});
+  log_.Append(pair, pairs_.size());
   if (summary) ++summary_version_;
-  if (log_.size() > 2 * pair_count_ + 1024) Compact();
   around_.changed(id_);
 }
 
-void RunBoard::Compact() {
-  std::erase_if(log_, [](const LogEntry& entry) { return entry.pair->version != entry.version; });
+void RunBoard::Tick() {
+  MutexLock lock(mutex_);
+  if (deleted_ || IsEnded(run_.state())) return;
+  const Moment now = clock_.Now();
+  ++ticks_;
+  TickPace(now);
+  lost_.Tick(now);
+  TickStart(now);
 }
 
-void RunBoard::WithdrawLost(Pair& pair) {
-  if (pair.work == nullptr || !pair.work->lost) return;
-  pair.work->lost = false;
-  around_.verdicts->WithdrawLost(KeyOf(pair));
-}
-
-void RunBoard::WithdrawAllLost() {
-  for (const PairList& pairs : by_reason_) {
-    for (Pair* const pair : pairs) WithdrawLost(*pair);
+void RunBoard::TickPace(const Moment& now) {
+  const auto judge = [&](Pair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (Judge(pair, now)) Touch(pair, true);
+  };
+  for (auto& [name, plugin] : pairs_.plugins()) {
+    if (ticks_ % kTicksBetweenPaces == 0) {
+      for (Pair* const pair : plugin.pace.Compare(plugin.pairs, now.monotonic)) judge(*pair);
+    }
+    while (Pair* const pair = plugin.pace.PopStuck(now.monotonic)) judge(*pair);
   }
 }
 
-void RunBoard::WithdrawStartGraceExpired() {
-  if (std::exchange(start_grace_expired_, false)) around_.verdicts->WithdrawStartGraceExpired(id_);
+void RunBoard::TickStart(const Moment& now) {
+  if (!start_.IsOver(now.monotonic, around_.ready_since())) return;
+  if (around_.doubt().empty() && !AnySenderWaits(pairs_)) start_.Expire(WhyNotReported(pairs_));
 }
 
-void RunBoard::TellEvent(const Pair& pair, const Moment& now) {
-  if (Severity(pair.reason) == 0 && pair.reason != v1::REASON_TIMED_OUT) return;
-  v1::NodeEvent event;
-  *event.mutable_time() = ToTimestamp(now.wall);
-  event.set_reason(pair.reason);
-  if (pair.work != nullptr && pair.work->sender != nullptr) {
-    event.set_presence(pair.work->sender->presence());
+Outlook RunBoard::OutlookNow() const {
+  Outlook outlook;
+  outlook.ended = IsEnded(run_.state());
+  if (run_.has_deadline()) outlook.deadline = FromProto(run_.deadline());
+  if (run_.has_lost_after()) outlook.lost_after = FromProto(run_.lost_after());
+  outlook.fail_fast = run_.fail_fast();
+  if (const auto report_by = start_.ReportBy(around_.ready_since())) {
+    outlook.start_by = clock_.Now().WallOf(*report_by);
   }
-  event.set_run(id_);
-  event.set_plugin(pair.plugin->name);
-  event.set_detail(Detail(pair.reason, FactsOf(pair), now));
-  around_.event(pair.node, event);
+  return outlook;
+}
+
+std::shared_ptr<const v1::RunStatus> RunBoard::Summary() {
+  const std::string doubt = around_.doubt();
+  MutexLock lock(mutex_);
+  const Moment now = clock_.Now();
+  if (summary_ == nullptr || summary_of_ != summary_version_ ||
+      now.monotonic - summary_at_ >= kWatchPace) {
+    v1::RunStatus status = MakeRunSummary(run_, pairs_, OutlookNow(), created_at_, now);
+    status.set_run(id_);
+    status.set_doubt(doubt);
+    summary_ = std::make_shared<const v1::RunStatus>(std::move(status));
+    summary_of_ = summary_version_;
+    summary_at_ = now.monotonic;
+  }
+  return summary_;
+}
+
+absl::StatusOr<std::string> RunBoard::AddPairs(const StatusQuery& query, PairWriter* pairs) {
+  ASSIGN_OR_RETURN(auto position, ParsePageToken(query.page_token));
+  for (;;) {
+    MutexLock lock(mutex_);
+    const PairView view(clock_.Now(), OutlookNow(), query.page_size > kPageWithTexts);
+    const PagePart part = AddPagePart(pairs_, query, view, &position, pairs);
+    if (part == PagePart::kPageFull) return ToPageToken(position);
+    if (part == PagePart::kEnd) return "";
+  }
+}
+
+bool RunBoard::Plans(const std::string& plugin, const std::string& node) {
+  MutexLock lock(mutex_);
+  if (!plugin.empty()) return pairs_.Find(plugin, node) != nullptr;
+  return std::any_of(pairs_.plugins().begin(), pairs_.plugins().end(), [&](const auto& entry) {
+    return entry.second.by_node.contains(ToAbsl(node));
+  });
+}
+
+bool RunBoard::IsOpen(const std::string& plugin, const std::string& node) {
+  MutexLock lock(mutex_);
+  const Pair* const pair = pairs_.Find(plugin, node);
+  return pair != nullptr && pair->pending() && !IsEnded(run_.state());
+}
+
+std::vector<std::string> RunBoard::PlannedNodes() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> nodes;
+  for (const auto& [name, plugin] : pairs_.plugins()) {
+    for (const Pair& pair : plugin.pairs) nodes.push_back(pair.node);
+  }
+  return nodes;
+}
+
+size_t RunBoard::AddPairsOf(const std::string& node, int limit,
+                            google::protobuf::RepeatedPtrField<v1::PairStatus>* out) {
+  size_t bytes = 0;
+  MutexLock lock(mutex_);
+  const PairView view(clock_.Now(), OutlookNow(), /*brief=*/false);
+  for (const auto& [name, plugin] : pairs_.plugins()) {
+    const Pair* const pair = pairs_.Find(name, node);
+    if (pair != nullptr && out->size() < limit) bytes += FillPair(*pair, view, out->Add());
+  }
+  return bytes;
+}
+
+uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit, PairWriter* pairs) {
+  bool full = false;
+  while (!full && after != until) {
+    MutexLock lock(mutex_);
+    const PairView view(clock_.Now(), OutlookNow(), /*brief=*/true);
+    after = log_.Visit(after, until, kLogPart, [&](const Pair& pair) {
+      full = pairs->count() == limit || pairs->bytes() >= kPairBytesOfMessage;
+      if (!full) pairs->Add(pair, view);
+      return !full;
+    });
+  }
+  return after;
+}
+
+WatchPosition RunBoard::Newest() const {
+  MutexLock lock(mutex_);
+  return {log_.version(), summary_version_};
+}
+
+RunBoard::Tally RunBoard::MakeTally() const {
+  MutexLock lock(mutex_);
+  Tally tally;
+  tally.state = run_.state();
+  if (IsEnded(run_.state())) return tally;
+  for (int i = 0; i < v1::Reason_ARRAYSIZE; ++i) {
+    tally.unfinished[static_cast<size_t>(i)] =
+        pairs_.with_reason(static_cast<v1::Reason>(i)).size();
+  }
+  return tally;
+}
+
+bool RunBoard::ended() const {
+  MutexLock lock(mutex_);
+  return IsEnded(run_.state());
+}
+
+bool RunBoard::deleted() const {
+  MutexLock lock(mutex_);
+  return deleted_;
 }
 
 std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::TakeNewProgress() {
@@ -371,17 +392,9 @@ std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::TakeNewProgress() 
   std::vector<std::pair<v1::ResultKey, v1::Progress>> taken;
   for (Pair* const pair : std::exchange(new_progress_, {})) {
     pair->work->unsaved = false;
-    if (pair->pending()) taken.emplace_back(KeyOf(*pair), *pair->work->progress);
+    if (pair->pending()) taken.emplace_back(KeyOf(id_, *pair), *pair->work->progress);
   }
   return taken;
-}
-
-v1::ResultKey RunBoard::KeyOf(const Pair& pair) const {
-  v1::ResultKey key;
-  key.set_run(id_);
-  key.set_plugin(pair.plugin->name);
-  key.set_node(pair.node);
-  return key;
 }
 
 }  // namespace muster

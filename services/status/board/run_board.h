@@ -5,11 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,25 +17,17 @@
 #include "muster/v1/status.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
-#include "services/status/board/estimate.h"
+#include "services/status/board/lost_pairs.h"
+#include "services/status/board/moment_clock.h"
 #include "services/status/board/pair.h"
+#include "services/status/board/pair_change_log.h"
+#include "services/status/board/pair_pages.h"
+#include "services/status/board/pair_table.h"
 #include "services/status/board/pair_writer.h"
+#include "services/status/board/start_grace.h"
 #include "services/status/board/verdicts.h"
 
 namespace muster {
-
-// Which part of a run is asked for.
-struct StatusQuery {
-  std::string run;  // empty: the newest
-  std::string plugin;
-  v1::Outcome outcome = v1::OUTCOME_UNSPECIFIED;  // unspecified: any
-  std::vector<v1::Reason> reasons;                // empty: any
-  int page_size = 0;                              // pairs; 0: none
-  std::string page_token;
-  // Only this plugin, only this node, whatever else is asked for: what the caller may see.
-  std::string only_plugin;
-  std::string only_node;
-};
 
 // How far a watcher is. It has been told what changed up to `told`.
 struct WatchPosition {
@@ -131,78 +120,44 @@ class RunBoard {
   Tally MakeTally() const;
   bool ended() const;
   bool deleted() const;
-  absl::Time created() const;
   // What a progress report of an unfinished pair came to, since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
 
  private:
-  struct LogEntry {
-    uint64_t version;
-    Pair* pair;
-  };
-
-  Moment Now() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Pair* Find(std::string_view plugin, std::string_view node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Pair* AddPair(PluginPairs& plugin, const std::string& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Work& Hear(Pair& pair);
-  void Finish(Pair& pair, absl::Duration at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Reopen(Pair& pair);
-  void Progressed(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `news`: it happens now, and belongs into the history of the node.
-  void Judge(Pair& pair, const Moment& now, bool news = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Touch(Pair& pair, bool summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Compact() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellEvent(const Pair& pair, const Moment& now);
-  void TickPace(PluginPairs& plugin, const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TickSilent(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TickStart(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WithdrawLost(Pair& pair);
-  void WithdrawAllLost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WithdrawStartGraceExpired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Outlook OutlookNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::RunStatus MakeSummary(const std::string& doubt, const Moment& now)
+  void UpdateLostAfter(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A message about the pair has arrived.
+  Work& Hear(Pair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `at`: when the pair finished, in monotonic time; the infinite past if that is not known.
+  void Finish(Pair& pair, absl::Duration at, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::ResultKey KeyOf(const Pair& pair) const;
-  std::string StartGraceReason() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether somebody is there who checks its way or waits, without having found a fault.
-  bool SomebodyWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static bool Matches(const StatusQuery& query, const Pair& pair);
-  // Adds what a portion of pairs after `*after` has; false at the end of the page, of which
-  // `*more` says whether it is the last.
-  bool AddPortion(const StatusQuery& query, std::pair<std::string, std::string>* after, bool* more,
-                  PairWriter* pairs) ABSL_LOCKS_EXCLUDED(mutex_);
-  static void AddEstimate(v1::RunStatus* status);
-  void AddPluginStatus(PluginPairs& plugin, const Moment& now, v1::RunStatus* status)
+  void ApplyReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<TimeRange> EstimateOf(PluginPairs& plugin, absl::Duration now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddStragglers(const PairView& view, v1::RunStatus* status) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Determines the reason again after a change of the pair's facts. Returns whether it is another
+  // one. `news`: the change happens now, and belongs into the history of the node.
+  bool Judge(Pair& pair, const Moment& now, bool news = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Touch(Pair& pair, bool summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickPace(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TickStart(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string id_;
   const std::string epoch_;
   const Surroundings around_;
+  const absl::Duration known_since_;  // monotonic
 
   mutable Mutex mutex_;
+  mutable MomentClock clock_ ABSL_GUARDED_BY(mutex_);
   v1::Run run_ ABSL_GUARDED_BY(mutex_);  // without definitions
-  std::map<std::string, PluginPairs, std::less<>> plugins_ ABSL_GUARDED_BY(mutex_);
-  std::array<PairList, v1::Reason_ARRAYSIZE> by_reason_
-      ABSL_GUARDED_BY(mutex_);                         // unfinished pairs
-  std::vector<LogEntry> log_ ABSL_GUARDED_BY(mutex_);  // ascending; some are overtaken
-  uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t summary_version_ ABSL_GUARDED_BY(mutex_) = 1;
-  size_t pair_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool came_ ABSL_GUARDED_BY(mutex_) = false;                 // somebody of the plan was heard of
-  bool start_grace_expired_ ABSL_GUARDED_BY(mutex_) = false;  // that verdict stands
+  PairTable pairs_ ABSL_GUARDED_BY(mutex_);
+  PairChangeLog log_ ABSL_GUARDED_BY(mutex_);
+  LostPairs lost_ ABSL_GUARDED_BY(mutex_);
+  StartGrace start_ ABSL_GUARDED_BY(mutex_);
   bool deleted_ ABSL_GUARDED_BY(mutex_) = false;
   int ticks_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The wall clock as the monotonic one shows it.
-  mutable absl::Time wall_zero_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::Duration known_since_ ABSL_GUARDED_BY(mutex_);  // monotonic
-  absl::Duration created_at_ ABSL_GUARDED_BY(mutex_);   // monotonic
+  absl::Duration created_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
+  uint64_t summary_version_ ABSL_GUARDED_BY(mutex_) = 1;
   std::shared_ptr<const v1::RunStatus> summary_ ABSL_GUARDED_BY(mutex_);
-  uint64_t summary_of_ ABSL_GUARDED_BY(mutex_) = 0;    // its version
+  uint64_t summary_of_ ABSL_GUARDED_BY(mutex_) = 0;    // the version of summary_
   absl::Duration summary_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
   std::vector<Pair*> new_progress_ ABSL_GUARDED_BY(mutex_);
 };

@@ -20,21 +20,17 @@ std::string SubjectOf(const v1::Verdict& verdict) {
 
 }  // namespace
 
-bool IsLost(const PairFacts& facts, absl::Duration lost_after, absl::Duration now) {
-  if (facts.outcome != v1::OUTCOME_PENDING || !facts.has_sender || facts.doubted) return false;
-  // One that is late only, or that this service has not had the time to hear, is not silent yet.
+absl::Duration LostAt(const PairFacts& facts, absl::Duration lost_after) {
+  constexpr absl::Duration kNever = absl::InfiniteDuration();
+  if (facts.outcome != v1::OUTCOME_PENDING || !facts.has_sender || facts.doubted) return kNever;
+  // A sender that is late, or unknown after a start of this service, is not silent yet.
   const bool silent = facts.abandoned || facts.presence == v1::PRESENCE_SUSPECT ||
                       facts.presence == v1::PRESENCE_LOST || facts.presence == v1::PRESENCE_OFFLINE;
-  return silent && now - facts.silent_since() >= lost_after;
+  return silent ? facts.silent_since() + lost_after : kNever;
 }
 
 std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now) {
   return absl::StrCat(ToAbsl(ReasonName(reason)), ": ", Detail(reason, facts, now));
-}
-
-bool StartGraceExpired(const StartFacts& facts, absl::Duration now) {
-  return facts.planned && !facts.came && !facts.doubt && facts.grace > absl::ZeroDuration() &&
-         now - facts.known_since >= facts.grace;
 }
 
 void VerdictLog::Add(const v1::Verdict& verdict) {

@@ -1,4 +1,4 @@
-// What is concluded from silence, and told to who follows the verdicts.
+// Conclusions from missing heartbeats, and the streams that follow them.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
 #define MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
 
@@ -18,24 +18,13 @@
 
 namespace muster {
 
-// Whether an unfinished pair is to be given up: who attends to it is silent for `lost_after`, and
-// at least for three heartbeats, and nothing suggests that the fault is ours. `now` is monotonic.
-bool IsLost(const PairFacts& facts, absl::Duration lost_after, absl::Duration now);
+// Returns when a pair is lost if nothing changes, in monotonic time: its sender is silent for
+// `lost_after` then. The infinite future if it is finished, its sender is not silent for at least
+// three heartbeats, or the fault may be on the side of this service.
+absl::Duration LostAt(const PairFacts& facts, absl::Duration lost_after);
 
 // "CRASHED: no heartbeat since 12:00:10 UTC; its connection was closed without a goodbye".
 std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now);
-
-// What is known of whether anybody of a run's plan came. Times are monotonic.
-struct StartFacts {
-  bool planned = false;        // nothing was delivered yet
-  bool came = false;           // somebody was heard of who could work
-  bool doubt = false;          // this service doubts its own sight
-  absl::Duration grace;        // 0: nobody has to come
-  absl::Duration known_since;  // since when this service knew the run and could be reached
-};
-
-// Whether the run is to be given up since nobody came.
-bool StartGraceExpired(const StartFacts& facts, absl::Duration now);
 
 // The verdicts that stand, in the order in which they were given. Thread-safe.
 class VerdictLog {

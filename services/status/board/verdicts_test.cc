@@ -17,7 +17,7 @@ PairFacts Silent(v1::Presence presence, absl::Duration since) {
   return facts;
 }
 
-bool Lost(const PairFacts& facts) { return IsLost(facts, kLostAfter, kNow); }
+bool Lost(const PairFacts& facts) { return LostAt(facts, kLostAfter) <= kNow; }
 
 TEST(VerdictsTest, SilenceIsJudgedByTheRunsLimit) {
   EXPECT_TRUE(Lost(Silent(v1::PRESENCE_LOST, kLostAfter)));
@@ -54,23 +54,6 @@ TEST(VerdictsTest, APairThatANewProcessDoesNotAttendToIsSilentSinceThen) {
   EXPECT_TRUE(Lost(facts));
   facts.abandoned_at = kNow - absl::Seconds(10);
   EXPECT_FALSE(Lost(facts));
-}
-
-TEST(VerdictsTest, NobodyCameNeedsAWholeGraceOfCertainty) {
-  StartFacts facts;
-  facts.planned = true;
-  facts.grace = absl::Minutes(5);
-  facts.known_since = kNow - absl::Minutes(5);
-  EXPECT_TRUE(StartGraceExpired(facts, kNow));
-  EXPECT_FALSE(StartGraceExpired(facts, kNow - absl::Seconds(1)));
-  for (const auto change : std::initializer_list<void (*)(StartFacts&)>{
-           [](StartFacts& f) { f.planned = false; }, [](StartFacts& f) { f.came = true; },
-           [](StartFacts& f) { f.doubt = true; },
-           [](StartFacts& f) { f.grace = absl::ZeroDuration(); }}) {
-    StartFacts changed = facts;
-    change(changed);
-    EXPECT_FALSE(StartGraceExpired(changed, kNow));
-  }
 }
 
 v1::Verdict LostVerdict(const std::string& node) {

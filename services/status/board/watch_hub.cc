@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
 
 namespace muster {
@@ -65,14 +64,9 @@ void WatchHub::Schedule(const std::shared_ptr<State>& state) {
     MutexLock lock(state->mutex);
     delay = std::max(state->fired_at + kWatchPace - state->clock.MonotonicNow(), kGather);
   }
-  const auto timer = state->timers.Schedule(delay, [weak = std::weak_ptr(state)] {
+  state->timers.ScheduleAlways(delay, [weak = std::weak_ptr(state)] {
     if (const auto alive = weak.lock()) Fire(alive);
   });
-  if (timer.ok()) return;
-  // Those who wait are woken by WakeAll, or by a later change.
-  Log(LogLevel::kError, "no timer is left to wake watchers", {{"error", timer.status()}});
-  MutexLock lock(state->mutex);
-  state->scheduled = false;
 }
 
 void WatchHub::Fire(const std::shared_ptr<State>& state) {

@@ -7,8 +7,8 @@
 namespace muster {
 namespace {
 
-constexpr std::chrono::minutes kKeepsEvery{1};
-constexpr size_t kKeepsAtATime = 50'000;
+constexpr absl::Duration kStorePeriod = absl::Minutes(1);
+constexpr size_t kStoreBatch = 50'000;
 
 }  // namespace
 
@@ -34,45 +34,37 @@ std::vector<TcpState> PeerWatch::Look(const std::vector<TcpPeer>& peers) {
   return {};
 }
 
-Ticker::Ticker(Registry& registry, absl::Duration tick,
-               std::function<void(std::vector<SenderRecord>)> keep)
-    : registry_(registry), keep_(std::move(keep)), thread_([this, tick] { Run(tick); }) {}
+Ticker::Ticker(Registry& registry, absl::Duration period,
+               std::function<void(std::vector<SenderRecord>)> store, const Clock& clock,
+               TimerService& timers, Executor& executor)
+    : registry_(registry),
+      period_(period),
+      store_(std::move(store)),
+      clock_(clock),
+      store_at_(clock.MonotonicNow() + kStorePeriod),
+      tick_(timers, executor, [this] { Tick(); }) {
+  tick_.RunAfter(period_);
+}
 
 Ticker::~Ticker() {
-  {
-    MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  wake_.NotifyAll();
-  thread_.join();
+  tick_.Stop();
+  Store();
 }
 
-void Ticker::Run(absl::Duration tick) {
-  const auto period = absl::ToChronoNanoseconds(tick);
-  auto next = std::chrono::steady_clock::now() + period;
-  auto keep_at = std::chrono::steady_clock::now() + kKeepsEvery;
-  MutexLock lock(mutex_);
-  while (!wake_.WaitUntil(mutex_, next,
-                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_; })) {
-    lock.Unlock();
-    registry_.Tick();
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= keep_at) {
-      Keep();
-      keep_at = now + kKeepsEvery;
-    }
-    next = now + period;
-    lock.Lock();
+void Ticker::Tick() {
+  registry_.Tick();
+  if (const absl::Duration now = clock_.MonotonicNow(); now >= store_at_) {
+    Store();
+    store_at_ = now + kStorePeriod;
   }
-  lock.Unlock();
-  Keep();
+  tick_.RunAfter(period_);
 }
 
-void Ticker::Keep() {
+void Ticker::Store() {
   for (;;) {
-    std::vector<SenderRecord> changed = registry_.TakeChanged(kKeepsAtATime);
+    std::vector<SenderRecord> changed = registry_.TakeChanged(kStoreBatch);
     if (changed.empty()) return;
-    keep_(std::move(changed));
+    store_(std::move(changed));
   }
 }
 

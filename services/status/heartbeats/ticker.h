@@ -1,4 +1,4 @@
-// The thread that lets time pass for the registry.
+// Periodic work for the registry: ticks, and questions to the kernel.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TICKER_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_TICKER_H_
 
@@ -6,23 +6,25 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "services/common/base/mutex.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/tcp_view.h"
 
 namespace muster {
 
-// Asks the kernel about peers. Look may be called by one thread.
+// Asks the kernel about connections. Calls of Look must not overlap.
 class PeerWatch {
  public:
-  // Before the first look: where the service listens.
+  // Sets the port on which the service listens. Called before the first Look.
   void set_local_port(int port) { local_port_ = static_cast<uint16_t>(port); }
 
-  // For Registry; empty, with a line in the log now and then, if the kernel does not answer.
+  // As Registry::Look requires. Logs the first of several failures.
   std::vector<TcpState> Look(const std::vector<TcpPeer>& peers);
 
  private:
@@ -31,27 +33,29 @@ class PeerWatch {
   bool failing_ = false;
 };
 
-// Ticks from its construction to its end. A thread of its own: the lag that it measures is that of
-// the whole process, and nothing else delays it.
+// Ticks the registry until its end. The registry measures by how much a tick is late; that tells
+// whether this process, or its machine, was held up.
 class Ticker {
  public:
-  // `keep` gets the senders that changed, once a minute and at the end, on the ticking thread.
-  Ticker(Registry& registry, absl::Duration tick,
-         std::function<void(std::vector<SenderRecord>)> keep);
+  // `store` gets the senders that changed, once a minute and at the end, on the executor. The
+  // references outlive this object.
+  Ticker(Registry& registry, absl::Duration period,
+         std::function<void(std::vector<SenderRecord>)> store, const Clock& clock,
+         TimerService& timers, Executor& executor);
 
-  // Stops, after a last `keep`.
+  // Stops, and calls `store` for the last time.
   ~Ticker();
 
  private:
-  void Run(absl::Duration tick) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Keep();
+  void Tick();
+  void Store();
 
   Registry& registry_;
-  const std::function<void(std::vector<SenderRecord>)> keep_;
-  Mutex mutex_;
-  CondVar wake_;
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  const absl::Duration period_;
+  const std::function<void(std::vector<SenderRecord>)> store_;
+  const Clock& clock_;
+  absl::Duration store_at_;  // monotonic
+  ScheduledTask tick_;       // last: it uses the members above
 };
 
 }  // namespace muster

@@ -1,0 +1,134 @@
+#include "services/common/base/scheduled_task.h"
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "services/common/base/fake_clock.h"
+
+namespace muster {
+namespace {
+
+class ScheduledTaskTest : public ::testing::Test {
+ protected:
+  // Advances the clock and waits for the runs that are due.
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    executor_.AwaitIdle();
+  }
+
+  FakeClock clock_;
+  Executor executor_{{"test", 2, 16}};
+  std::atomic<int> runs_ = 0;
+};
+
+TEST_F(ScheduledTaskTest, RunsOnceAtItsTime) {
+  ScheduledTask task(clock_, executor_, [this] { ++runs_; });
+  task.RunAfter(absl::Seconds(2));
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(runs_, 0);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(runs_, 1);
+  Advance(absl::Hours(1));
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(ScheduledTaskTest, RunAfterReplacesTheScheduledRun) {
+  ScheduledTask task(clock_, executor_, [this] { ++runs_; });
+  task.RunAfter(absl::Seconds(1));
+  task.RunAfter(absl::Seconds(3));
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(runs_, 0);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(runs_, 1);
+  EXPECT_EQ(clock_.waiting_timers(), 0u);
+}
+
+TEST_F(ScheduledTaskTest, FunctionThatSchedulesItselfRunsPeriodically) {
+  std::unique_ptr<ScheduledTask> task;
+  task = std::make_unique<ScheduledTask>(clock_, executor_, [&] {
+    ++runs_;
+    task->RunAfter(absl::Seconds(1));
+  });
+  task->RunAfter(absl::ZeroDuration());
+  Advance(absl::ZeroDuration());
+  for (int second = 0; second < 5; ++second) Advance(absl::Seconds(1));
+  EXPECT_EQ(runs_, 6);
+}
+
+TEST_F(ScheduledTaskTest, RunThatIsDueDuringARunFollowsIt) {
+  std::promise<void> began;
+  std::promise<void> go_on;
+  std::atomic<int> parallel = 0;
+  ScheduledTask task(clock_, executor_, [&] {
+    EXPECT_EQ(++parallel, 1);
+    if (++runs_ == 1) {
+      began.set_value();
+      go_on.get_future().get();
+    }
+    --parallel;
+  });
+  task.RunAfter(absl::ZeroDuration());
+  clock_.Advance(absl::ZeroDuration());
+  began.get_future().get();
+  task.RunAfter(absl::ZeroDuration());
+  clock_.Advance(absl::ZeroDuration());
+  go_on.set_value();
+  executor_.AwaitIdle();
+  EXPECT_EQ(runs_, 2);
+}
+
+TEST_F(ScheduledTaskTest, RefusedRunIsTriedAgain) {
+  Executor full({"full", 1, 1});
+  std::promise<void> go_on;
+  std::promise<void> began;
+  ASSERT_TRUE(full.Post([&] {
+    began.set_value();
+    go_on.get_future().get();
+  }));
+  began.get_future().get();
+  ASSERT_TRUE(full.Post([] {}));
+  ScheduledTask task(clock_, full, [this] { ++runs_; });
+  task.RunAfter(absl::ZeroDuration());
+  clock_.Advance(absl::ZeroDuration());
+  EXPECT_EQ(full.refused(), 1u);
+  go_on.set_value();
+  full.AwaitIdle();
+  EXPECT_EQ(runs_, 0);
+  clock_.Advance(absl::Milliseconds(100));
+  full.AwaitIdle();
+  EXPECT_EQ(runs_, 1);
+}
+
+TEST_F(ScheduledTaskTest, StopCancelsTheScheduledRun) {
+  ScheduledTask task(clock_, executor_, [this] { ++runs_; });
+  task.RunAfter(absl::Seconds(1));
+  task.Stop();
+  EXPECT_EQ(clock_.waiting_timers(), 0u);
+  task.RunAfter(absl::ZeroDuration());
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(runs_, 0);
+}
+
+TEST_F(ScheduledTaskTest, StopWaitsForARun) {
+  std::promise<void> began;
+  std::promise<void> go_on;
+  std::atomic<bool> ended = false;
+  auto task = std::make_unique<ScheduledTask>(clock_, executor_, [&] {
+    began.set_value();
+    go_on.get_future().get();
+    ended = true;
+  });
+  task->RunAfter(absl::ZeroDuration());
+  clock_.Advance(absl::ZeroDuration());
+  began.get_future().get();
+  std::thread release([&] { go_on.set_value(); });
+  task.reset();
+  EXPECT_TRUE(ended);
+  release.join();
+}
+
+}  // namespace
+}  // namespace muster

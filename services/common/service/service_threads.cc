@@ -1,0 +1,23 @@
+#include "services/common/service/service_threads.h"
+
+#include "services/common/rpc/limits.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kBackgroundThreads = 3;
+
+}  // namespace
+
+ServiceThreads::ServiceThreads(size_t request_threads, size_t max_queue)
+    : requests_({"request", request_threads, max_queue}),
+      background_({"background", kBackgroundThreads, max_queue}),
+      timers_(MakeTimerService(kMaxStreamTimers)) {}
+
+void ServiceThreads::Stop(absl::Duration limit) {
+  requests_.Drain(limit).IgnoreError();
+  background_.Drain(limit).IgnoreError();
+  timers_->Stop();
+}
+
+}  // namespace muster

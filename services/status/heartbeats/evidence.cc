@@ -1,0 +1,36 @@
+#include "services/status/heartbeats/evidence.h"
+
+namespace muster {
+
+Evidence EvidenceFrom(const TcpState& sight, Evidence before, bool connected, bool unanswered) {
+  const bool acknowledged = sight.sent == TcpState::Sent::kAcknowledged;
+  const bool unacknowledged = sight.sent == TcpState::Sent::kUnacknowledged;
+  if (connected) {
+    if (unacknowledged) return Evidence::kUnacknowledged;
+    return acknowledged ? Evidence::kAcknowledging : before;
+  }
+  if (sight.ended_here) {
+    return acknowledged ? Evidence::kAcknowledging : Evidence::kUnacknowledged;
+  }
+  if (before == Evidence::kUnacknowledged) return before;
+  // The kernel drops a connection whose far end is silent: that is no crash.
+  return unanswered ? Evidence::kUnacknowledged : Evidence::kClosed;
+}
+
+std::string_view DescribeEvidence(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::kClosed:
+      return "its connection was closed without a goodbye";
+    case Evidence::kAcknowledging:
+      return "no heartbeat, but its machine acknowledges what is sent to it";
+    case Evidence::kUnacknowledged:
+      return "no heartbeat, and nothing that is sent to it is acknowledged";
+    case Evidence::kNone:
+    case Evidence::kRestarted:
+    case Evidence::kRevoked:
+      break;
+  }
+  return "";
+}
+
+}  // namespace muster

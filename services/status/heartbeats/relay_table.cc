@@ -1,0 +1,62 @@
+#include "services/status/heartbeats/relay_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "services/common/errors/heartbeats.h"
+
+namespace muster {
+namespace {
+
+// Far more than any fleet has.
+constexpr size_t kMaxRelays = 10'000;
+
+absl::Duration TurnedAt(const RelayState& relay) {
+  return absl::Nanoseconds(relay.turned_at.load());
+}
+
+}  // namespace
+
+std::string WhyUnknown(const RelayState& relay, absl::Duration now) {
+  return absl::StrCat("relay ", relay.name, " is not connected (",
+                      absl::FormatDuration(absl::Trunc(now - TurnedAt(relay), absl::Seconds(1))),
+                      "): nothing is known of the nodes behind it");
+}
+
+absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now) {
+  MutexLock lock(mutex_);
+  auto known = relays_.find(name);
+  if (known == relays_.end()) {
+    if (relays_.size() >= kMaxRelays) return errors::TooManySenders(kMaxRelays);
+    known = relays_.emplace(name, std::make_unique<RelayState>(name)).first;
+  }
+  RelayState& relay = *known->second;
+  if (!relay.connected) relay.turned_at = absl::ToInt64Nanoseconds(now);
+  relay.connected = true;
+  ++relay.streams;
+  return &relay;
+}
+
+void RelayTable::Close(RelayState* relay, absl::Duration now) {
+  MutexLock lock(mutex_);
+  if (--relay->streams > 0) return;
+  relay->turned_at = absl::ToInt64Nanoseconds(now);
+  relay->connected = false;
+}
+
+bool RelayTable::ExplainsSilence(const RelayState& relay, absl::Duration last_seen,
+                                 absl::Duration now) const {
+  const absl::Duration turned = TurnedAt(relay);
+  if (!relay.connected) return now - turned < options_.doubt_limit;
+  return last_seen < turned && now - turned < options_.return_grace;
+}
+
+std::string RelayTable::Doubt(absl::Duration now) const {
+  MutexLock lock(mutex_);
+  for (const auto& [name, relay] : relays_) {
+    if (!relay->connected && now - TurnedAt(*relay) < options_.doubt_limit) {
+      return WhyUnknown(*relay, now);
+    }
+  }
+  return "";
+}
+
+}  // namespace muster

@@ -1,0 +1,52 @@
+// The relays that forward heartbeats, and which of them are disconnected.
+#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_RELAY_TABLE_H_
+#define MUSTER_SERVICES_STATUS_HEARTBEATS_RELAY_TABLE_H_
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/mutex.h"
+#include "services/status/heartbeats/sender.h"
+
+namespace muster {
+
+// Times are monotonic. Thread-safe.
+class RelayTable {
+ public:
+  struct Options {
+    // For so long a disconnected relay explains the silence of its senders.
+    absl::Duration doubt_limit;
+    // For so long after its return the service waits for the senders that it had before.
+    absl::Duration return_grace;
+  };
+
+  explicit RelayTable(const Options& options) : options_(options) {}
+
+  // A stream of the relay was opened. The result lives as long as this table. TOO_MANY_SENDERS.
+  absl::StatusOr<RelayState*> Open(const std::string& name, absl::Duration now);
+
+  // A stream of the relay has ended. After the last one the relay is disconnected.
+  void Close(RelayState* relay, absl::Duration now);
+
+  // Returns whether the relay explains the silence of a sender that was heard at `last_seen`.
+  bool ExplainsSilence(const RelayState& relay, absl::Duration last_seen, absl::Duration now) const;
+
+  // Returns why nothing is known of a part of the senders; empty if that is not so.
+  std::string Doubt(absl::Duration now) const;
+
+ private:
+  const Options options_;
+  mutable Mutex mutex_;
+  // By name. Never erased, since senders refer to them.
+  std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(mutex_);
+};
+
+// "relay r1 is not connected (3m10s): nothing is known of the nodes behind it".
+std::string WhyUnknown(const RelayState& relay, absl::Duration now);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_RELAY_TABLE_H_

@@ -1,0 +1,59 @@
+#include "services/status/heartbeats/relay_table.h"
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kDoubt = absl::Minutes(10);
+constexpr absl::Duration kReturn = absl::Seconds(90);
+
+class RelayTableTest : public ::testing::Test {
+ protected:
+  RelayTable relays_{{kDoubt, kReturn}};
+};
+
+TEST_F(RelayTableTest, ConnectedRelayExplainsNoSilence) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(2), absl::Seconds(3)));
+  EXPECT_EQ(relays_.Doubt(absl::Seconds(3)), "");
+}
+
+TEST_F(RelayTableTest, DisconnectedRelayExplainsSilenceUpToTheLimit) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  relays_.Close(relay, absl::Seconds(10));
+  const absl::Duration end = absl::Seconds(10) + kDoubt;
+  EXPECT_TRUE(relays_.ExplainsSilence(*relay, {}, end - absl::Seconds(1)));
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, {}, end));
+  EXPECT_EQ(relays_.Doubt(absl::Seconds(75)),
+            "relay r1 is not connected (1m5s): nothing is known of the nodes behind it");
+  EXPECT_EQ(relays_.Doubt(end), "");
+}
+
+TEST_F(RelayTableTest, ReturnedRelayExplainsTheSilenceOfEarlierSenders) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  relays_.Close(relay, absl::Seconds(10));
+  EXPECT_EQ(*relays_.Open("r1", absl::Seconds(20)), relay);
+  EXPECT_TRUE(relays_.ExplainsSilence(*relay, absl::Seconds(9), absl::Seconds(20) + kReturn / 2));
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(9), absl::Seconds(20) + kReturn));
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(21), absl::Seconds(22)));
+}
+
+TEST_F(RelayTableTest, RelayIsConnectedUntilItsLastStreamEnds) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  ASSERT_TRUE(relays_.Open("r1", absl::Seconds(2)).ok());
+  relays_.Close(relay, absl::Seconds(3));
+  EXPECT_TRUE(relay->connected);
+  relays_.Close(relay, absl::Seconds(4));
+  EXPECT_FALSE(relay->connected);
+}
+
+TEST_F(RelayTableTest, TooManyRelaysAreRefused) {
+  for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(relays_.Open("r" + std::to_string(i), {}).ok());
+  EXPECT_EQ(ReasonOf(relays_.Open("another", {}).status()), "TOO_MANY_SENDERS");
+  EXPECT_TRUE(relays_.Open("r0", {}).ok());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,277 @@
+#include "services/status/heartbeats/silence_judge.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "services/status/heartbeats/evidence.h"
+
+namespace muster {
+namespace {
+
+// After this time gRPC has closed the socket of a connection that ended.
+constexpr absl::Duration kSettles = absl::Milliseconds(500);
+
+// After this time the kernel drops a dead connection that carries only gRPC's keepalive
+// (rpc/server.cc).
+constexpr absl::Duration kKernelGivesUp = absl::Seconds(45);
+
+std::string InSeconds(absl::Duration d) {
+  return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
+}
+
+// The kernel sees the relay's connection, not the sender's.
+std::string ByRelay(const RelayState* relay) {
+  if (relay == nullptr) return "";
+  return absl::StrCat("; it comes by relay ", relay->name,
+                      relay->connected ? ", which is connected" : ", which is not connected");
+}
+
+bool IsGone(v1::Presence presence) {
+  return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
+}
+
+}  // namespace
+
+SilenceJudge::SilenceJudge(const Options& options, const Clock& clock, SenderTable& senders,
+                           const RelayTable& relays, Look look, RegistryMetrics& metrics)
+    : options_(options),
+      clock_(clock),
+      senders_(senders),
+      relays_(relays),
+      look_(std::move(look)),
+      metrics_(metrics),
+      last_tick_(senders.started()),
+      observer_(options.observer) {}
+
+std::string SilenceJudge::Doubt() const {
+  const absl::Duration now = clock_.MonotonicNow();
+  {
+    MutexLock lock(observer_mutex_);
+    if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
+  }
+  return relays_.Doubt(now);
+}
+
+void SilenceJudge::AddClosed(std::shared_ptr<SenderEntry> entry) {
+  MutexLock lock(closed_mutex_);
+  closed_.emplace_back(clock_.MonotonicNow(), std::move(entry));
+}
+
+void SilenceJudge::Tick(SenderEffects* effects) {
+  const absl::Duration now = clock_.MonotonicNow();
+  const absl::Duration interval = senders_.Interval();
+  const absl::Duration lag = std::max(now - last_tick_ - options_.tick, absl::ZeroDuration());
+  last_tick_ = now;
+  {
+    MutexLock lock(observer_mutex_);
+    observer_.Ticked(now, lag, interval);
+  }
+  const bool doubted_before = observer_.doubts_many();
+  const std::vector<std::shared_ptr<SenderEntry>> silent = FindSilent(now, effects);
+  if (!doubted_before && observer_.doubts_many()) DoubtNewlyLate(now, effects);
+  for (const auto& entry : silent) Judge(*entry, now, effects);
+  while (!newly_late_.empty() && newly_late_.front().first <= now - interval) {
+    newly_late_.pop_front();
+  }
+  LookAtConnections(now, effects);
+  metrics_.probes.Add(static_cast<double>(effects->probes.size()));
+  Measure(lag);
+}
+
+// Returns the senders that are due and were not heard meanwhile. Reports their number to the
+// observer.
+std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duration now,
+                                                                   SenderEffects* effects) {
+  std::vector<std::shared_ptr<SenderEntry>> silent;
+  int64_t fell_silent = 0;
+  int64_t were_online = 0;
+  senders_.Advance(now, [&](Shard& shard, SenderEntry& entry) {
+    shard.mutex.AssertHeld();
+    if (Defer(shard, entry, now, effects)) return;
+    silent.push_back(entry.shared_from_this());
+    if (now - entry.last_seen() < entry.interval() * 2 || observer_.holds(now)) return;
+    const bool online = entry.presence() == v1::PRESENCE_ONLINE;
+    if (IsExplained(entry, now)) {
+      if (online) ++were_online;
+      return;
+    }
+    if (!online && (entry.presence() != v1::PRESENCE_UNKNOWN || entry.doubted())) return;
+    if (online) ++were_online;
+    if (!entry.ClosedByPeer()) ++fell_silent;
+  });
+  MutexLock lock(observer_mutex_);
+  observer_.Count(now, fell_silent, senders_.count(v1::PRESENCE_ONLINE) - were_online,
+                  senders_.doubted(), senders_.Interval());
+  return silent;
+}
+
+bool SilenceJudge::IsExplained(const SenderEntry& entry, absl::Duration now) const {
+  return entry.relay() != nullptr &&
+         relays_.ExplainsSilence(*entry.relay(), entry.last_seen(), now);
+}
+
+// Returns whether there is nothing to judge now: the sender was heard, or is gone and waits to be
+// forgotten. Then its next check is scheduled.
+bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
+                         SenderEffects* effects) {
+  if (entry.duplicate_agent() && now - entry.duplicate_since >= options_.lost_after) {
+    entry.set_duplicate_agent(false);
+    effects->changed.push_back(entry.shared_from_this());
+  }
+  const absl::Duration silence = now - entry.last_seen();
+  const bool gone = IsGone(entry.presence());
+  if (gone && silence >= options_.forget_after) {
+    senders_.Forget(shard, entry);
+    return true;
+  }
+  if (!gone && silence >= entry.LookAfter()) return false;
+  senders_.Schedule(shard, entry,
+                    entry.last_seen() + (gone ? options_.forget_after : entry.LookAfter()));
+  return true;
+}
+
+void SilenceJudge::Judge(SenderEntry& entry, absl::Duration now, SenderEffects* effects) {
+  Shard& shard = senders_.ShardOf(entry);
+  MutexLock lock(shard.mutex);
+  if (!entry.listed || Defer(shard, entry, now, effects)) return;
+  if (now - entry.last_seen() < entry.interval() * 2) {
+    JudgeOverdue(shard, entry, now, effects);
+  } else {
+    JudgeSilent(shard, entry, now, effects);
+  }
+}
+
+// One heartbeat is overdue: a look at the connection, which may be gone later.
+void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration now,
+                                SenderEffects* effects) {
+  absl::Duration next = entry.last_seen() + entry.interval() * 2;
+  // The kernel may drop a dead connection before two long intervals are over. The last look has to
+  // be just before that.
+  const bool repeat = next - entry.last_seen() > kKernelGivesUp;
+  if (entry.connected && (repeat || !entry.looked)) {
+    effects->looks.push_back(entry.shared_from_this());
+  }
+  entry.looked = true;
+  if (repeat) next = std::min(next, now + entry.LookAfter());
+  senders_.Schedule(shard, entry, next);
+}
+
+void SilenceJudge::JudgeSilent(Shard& shard, SenderEntry& entry, absl::Duration now,
+                               SenderEffects* effects) {
+  const v1::Presence before = entry.presence();
+  if (observer_.holds(now)) {
+    if (before != v1::PRESENCE_UNKNOWN) {
+      senders_.SetPresence(entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+    }
+    return senders_.Schedule(shard, entry, observer_.held_until());
+  }
+  const absl::Duration half = now + entry.interval() / 2;
+  if (observer_.doubts_many() && !entry.ClosedByPeer()) {
+    if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
+      senders_.SetDoubted(entry, now, observer_.Doubt(now), effects);
+    }
+    return senders_.Schedule(shard, entry, half);
+  }
+  if (IsExplained(entry, now)) {
+    senders_.SetDoubted(entry, now, WhyUnknown(*entry.relay(), now), effects);
+    return senders_.Schedule(shard, entry, half);
+  }
+  SetSilentPresence(shard, entry, now, effects);
+}
+
+void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Duration now,
+                                     SenderEffects* effects) {
+  const absl::Duration silence = now - entry.last_seen();
+  const absl::Duration suspect = entry.interval() * 3;
+  const absl::Duration lost = std::max(options_.lost_after, suspect);
+  const v1::Presence presence = silence >= lost      ? v1::PRESENCE_LOST
+                                : silence >= suspect ? v1::PRESENCE_SUSPECT
+                                                     : v1::PRESENCE_LATE;
+  if (presence != entry.presence()) {
+    senders_.SetPresence(
+        entry, presence, now,
+        absl::StrCat("no heartbeat for ", InSeconds(silence), ByRelay(entry.relay())), effects);
+    if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
+    if (const auto line = entry.line.lock(); line != nullptr && entry.connected) {
+      effects->probes.push_back(line);
+    }
+  }
+  absl::Duration next =
+      entry.last_seen() + (presence == v1::PRESENCE_LATE      ? suspect
+                           : presence == v1::PRESENCE_SUSPECT ? lost
+                                                              : options_.forget_after);
+  if (presence != v1::PRESENCE_LOST && entry.connected && entry.peer.port != 0) {
+    effects->looks.push_back(entry.shared_from_this());
+    next = std::min(next,
+                    now + (entry.evidence() == Evidence::kNone ? options_.tick : entry.interval()));
+  }
+  senders_.Schedule(shard, entry, next);
+}
+
+// The first of many silent senders turned late before the others were silent.
+void SilenceJudge::DoubtNewlyLate(absl::Duration now, SenderEffects* effects) {
+  for (const auto& [at, weak] : newly_late_) {
+    const auto entry = weak.lock();
+    if (entry == nullptr) continue;
+    MutexLock lock(senders_.ShardOf(*entry).mutex);
+    if (!entry->listed || entry->presence() != v1::PRESENCE_LATE || entry->ClosedByPeer()) continue;
+    senders_.SetDoubted(*entry, now, observer_.Doubt(now), effects);
+  }
+  newly_late_.clear();
+}
+
+void SilenceJudge::LookAtConnections(absl::Duration now, SenderEffects* effects) {
+  std::vector<std::shared_ptr<SenderEntry>> entries = std::move(effects->looks);
+  {
+    MutexLock lock(closed_mutex_);
+    const auto settled = std::stable_partition(
+        closed_.begin(), closed_.end(), [&](const auto& c) { return c.first > now - kSettles; });
+    for (auto it = settled; it != closed_.end(); ++it) entries.push_back(std::move(it->second));
+    closed_.erase(settled, closed_.end());
+  }
+  if (entries.empty()) return;
+  std::vector<TcpPeer> peers;
+  for (const auto& entry : entries) {
+    MutexLock lock(senders_.ShardOf(*entry).mutex);
+    peers.push_back(entry->peer);
+  }
+  std::vector<TcpState> sights = look_(peers);
+  const bool asked = !sights.empty();
+  sights.resize(peers.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    MutexLock lock(senders_.ShardOf(*entries[i]).mutex);
+    // The sender may have returned by another connection meanwhile.
+    if (!(entries[i]->peer == peers[i])) continue;
+    entries[i]->asked = asked;
+    ApplySight(*entries[i], sights[i], effects);
+  }
+}
+
+// The caller holds the mutex of the shard.
+void SilenceJudge::ApplySight(SenderEntry& entry, const TcpState& sight, SenderEffects* effects) {
+  const v1::Presence presence = entry.presence();
+  if (entry.peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
+  if (entry.connected && presence == v1::PRESENCE_ONLINE) {
+    entry.unanswered = sight.sent == TcpState::Sent::kUnacknowledged;
+    return;
+  }
+  const Evidence evidence =
+      EvidenceFrom(sight, entry.evidence(), entry.connected, entry.unanswered);
+  if (evidence == entry.evidence()) return;
+  entry.set_evidence(evidence);
+  effects->changed.push_back(entry.shared_from_this());
+  senders_.AddEvent(entry, std::string(DescribeEvidence(evidence)), effects);
+}
+
+void SilenceJudge::Measure(absl::Duration lag) {
+  for (int i = v1::PRESENCE_ONLINE; i < v1::Presence_ARRAYSIZE; ++i) {
+    const auto presence = static_cast<v1::Presence>(i);
+    metrics_.senders.With({v1::Presence_Name(presence)})
+        .Set(static_cast<double>(senders_.count(presence)));
+  }
+  metrics_.interval.Set(absl::ToDoubleSeconds(senders_.Interval()));
+  metrics_.doubt.Set(Doubt().empty() ? 0 : 1);
+  metrics_.lag.Set(absl::ToDoubleSeconds(lag));
+}
+
+}  // namespace muster
