@@ -21,7 +21,7 @@ constexpr int kFetchesAtOnce = 16;
 constexpr size_t kPiece = size_t{256} << 10;
 
 // It is not there any more, or not for what hangs here: if that changes, it is offered again.
-bool IsParentsWord(const absl::Status& status) {
+bool IsWithdrawn(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   return reason == "SHARE_NOT_FOUND" || reason == "SHARE_REPLACED" || reason == "NOT_YOURS";
 }
@@ -99,17 +99,17 @@ void ShareRouter::Fetch(const v1::SharedFile& file) {
     return;
   }
   if (replaced) it->second.plan = {};  // another was offered meanwhile
-  PutOff(it->second.plan, fetched, absl::ZeroDuration());
+  BackOff(it->second.plan, fetched, absl::ZeroDuration());
 }
 
 bool ShareRouter::GiveUpFetch(const v1::SharedFile& file, const absl::Status& why) {
   MutexLock lock(mutex_);
-  return IsParentsWord(why) || IsHopeless(offered_[NameOf(file.key())].plan, why);
+  return IsWithdrawn(why) || IsHopeless(offered_[NameOf(file.key())].plan, why);
 }
 
 // The parent tells the source, and offers it no more.
 absl::Status ShareRouter::RefuseOffer(const v1::SharedFile& file, const absl::Status& why) {
-  if (IsParentsWord(why)) return absl::OkStatus();
+  if (IsWithdrawn(why)) return absl::OkStatus();
   const auto parent = parts_.parent();
   if (parent == nullptr) return why;
   v1::Share refused;
@@ -128,7 +128,7 @@ absl::Status ShareRouter::FetchNow(const v1::SharedFile& file) {
     return errors::IdentityRevoked(file.key().source());
   }
   ASSIGN_OR_RETURN(auto opened, parts_.store.OpenUpload(file, /*from_parent=*/true, kParentOpener));
-  if (opened.there) return absl::OkStatus();
+  if (opened.existing) return absl::OkStatus();
   ShareUpload& upload = *opened.upload;
   ShareTransfer transfer(parent, stopper_);
   const auto source = transfer.Open(file, opened.offset);

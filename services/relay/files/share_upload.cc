@@ -24,7 +24,7 @@ ShareUpload::~ShareUpload() {
   }
 }
 
-absl::Status ShareUpload::Mine(int64_t epoch) const {
+absl::Status ShareUpload::CheckOwner(int64_t epoch) const {
   return epoch == epoch_ && !dropped_ ? absl::OkStatus() : errors::TakenOver(id());
 }
 
@@ -62,7 +62,7 @@ absl::Status ShareUpload::Rehash() {
 absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view data,
                                  uint32_t crc32c) {
   MutexLock lock(mutex_);
-  RETURN_IF_ERROR(Mine(epoch));
+  RETURN_IF_ERROR(CheckOwner(epoch));
   if (blob_ == nullptr) return errors::UploadNotFound(id());
   const int64_t written = blob_->written();
   if (data.empty() || offset < 0) return errors::InvalidChunk("it is empty, or begins before 0");
@@ -81,7 +81,7 @@ absl::Status ShareUpload::Append(int64_t epoch, int64_t offset, std::string_view
 
 absl::Status ShareUpload::Publish(int64_t epoch) {
   MutexLock lock(mutex_);
-  RETURN_IF_ERROR(Mine(epoch));
+  RETURN_IF_ERROR(CheckOwner(epoch));
   if (published_) return absl::OkStatus();
   if (blob_ == nullptr) return errors::UploadNotFound(id());
   if (blob_->written() != size()) return errors::SizeMismatch(size(), blob_->written());

@@ -69,7 +69,7 @@ class ShareUpload {
 
  private:
   std::string Blob() const { return record().blob(); }
-  absl::Status Mine(int64_t epoch) const;
+  absl::Status CheckOwner(int64_t epoch) const;
   absl::Status Rehash() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   BlobStore& blobs_;

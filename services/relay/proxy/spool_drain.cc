@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kUnaryLimit{60};
 constexpr int64_t kChunkMost = 1024 * 1024;
 
 // How long nothing is looked at if nothing happens.
-constexpr absl::Duration kRest = absl::Seconds(2);
+constexpr absl::Duration kIdle = absl::Seconds(2);
 constexpr absl::Duration kSweep = absl::Seconds(5);
 
 // Ends a unary call when the drain stops.
@@ -116,7 +116,7 @@ void SpoolDrain::Wake() {
 }
 
 // Until something changes, or `delay` is over.
-void SpoolDrain::Rest(absl::Duration delay, const std::stop_token& stop) {
+void SpoolDrain::Wait(absl::Duration delay, const std::stop_token& stop) {
   MutexLock lock(mutex_);
   const uint64_t seen = events_;
   wake_.WaitFor(mutex_, stop, delay,
@@ -139,16 +139,16 @@ void SpoolDrain::Run(const std::stop_token& stop) {
     if (way_.connected()) {
       RunOnce(stop);
     } else {
-      Rest(kRest, stop);
+      Wait(kIdle, stop);
     }
   }
 }
 
 void SpoolDrain::RunOnce(const std::stop_token& stop) {
-  const auto delivery = spool_.Take();
-  if (!delivery) return Rest(kRest, stop);
+  const auto delivery = spool_.Dequeue();
+  if (!delivery) return Wait(kIdle, stop);
   const absl::Status status =
-      delivery->expired ? TellExpired(*delivery, stop) : Deliver(*delivery, stop);
+      delivery->expired ? ReportExpired(*delivery, stop) : Deliver(*delivery, stop);
   const v1::ResultKey& key = delivery->header.description().key();
   if (status.ok() || IsFinal(status)) {
     const bool committed = status.ok() && !delivery->expired;
@@ -168,11 +168,11 @@ void SpoolDrain::RunOnce(const std::stop_token& stop) {
   }
   absl::BitGen random;
   const absl::Duration spread = absl::Milliseconds(absl::Uniform(random, 200, 3000));
-  spool_.PutBack(*delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
+  spool_.Requeue(*delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
   Log(LogLevel::kInfo, "a result of the spool is tried again",
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});
   // Nobody is there: it would be the same for all others.
-  if (absl::IsUnavailable(status)) Rest(spread, stop);
+  if (absl::IsUnavailable(status)) Wait(spread, stop);
 }
 
 absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) {
@@ -214,7 +214,7 @@ absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_
   return end.has_committed() ? absl::OkStatus() : errors::RelayCutOff();
 }
 
-absl::Status SpoolDrain::TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {
+absl::Status SpoolDrain::ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {
   const auto channel = way_.Results();
   if (channel == nullptr) return errors::RelayCutOff();
   v1::SubmitResultRequest request = delivery.header;

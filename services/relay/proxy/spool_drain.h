@@ -29,9 +29,9 @@ class SpoolDrain {
   void Run(const std::stop_token& stop);
   void RunOnce(const std::stop_token& stop);
   void SweepIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Rest(absl::Duration delay, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Wait(absl::Duration delay, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop);
-  absl::Status TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop);
+  absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Spool& spool_;

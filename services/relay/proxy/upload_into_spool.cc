@@ -138,7 +138,7 @@ void UploadIntoSpool::TakeFinish(const v1::UploadRequest::Finish& finish) {
 }
 
 void UploadIntoSpool::Spooled() {
-  const auto told = spool_.Told(id_);
+  const auto told = spool_.Receipt(id_);
   // It may have been delivered in this very moment: the sender asks, and finds it committed.
   if (!told) return below_->End(errors::UploadNotFound(id_));
   v1::UploadResponse response;

@@ -202,7 +202,7 @@ bool Spool::Has(std::string_view id) const {
   return FindEntry(id) != nullptr;
 }
 
-std::optional<v1::Spooled> Spool::Told(std::string_view id) const {
+std::optional<v1::Spooled> Spool::Receipt(std::string_view id) const {
   MutexLock lock(mutex_);
   const auto entry = FindEntry(id);
   if (entry == nullptr || !entry->complete) return std::nullopt;

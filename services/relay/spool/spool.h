@@ -75,7 +75,7 @@ class Spool : public ResultSink {
 
   // Whether `id` is an upload of this spool. Of a result that is complete, what its sender is told.
   bool Has(std::string_view id) const;
-  std::optional<v1::Spooled> Told(std::string_view id) const;
+  std::optional<v1::Spooled> Receipt(std::string_view id) const;
   bool IsComplete(std::string_view id, std::string_view node) const;
   // Of an upload of `node` that is not complete: for chunks and the finish. UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id,
@@ -99,12 +99,12 @@ class Spool : public ResultSink {
 
   // The next result, of a node none of whose results is out; nothing if there is none now. Waits
   // for the disk. Give it back by one of the next two.
-  std::optional<SpoolDelivery> Take();
+  std::optional<SpoolDelivery> Dequeue();
   // It was dealt with: `outcome` is "committed", "refused", "expired" or "lost". Waits for the
   // disk.
   void Finish(const SpoolDelivery& delivery, std::string_view outcome);
   // It could not be delivered now; its node waits for `delay`.
-  void PutBack(const SpoolDelivery& delivery, absl::Duration delay);
+  void Requeue(const SpoolDelivery& delivery, absl::Duration delay);
   // The bytes; waits for the disk.
   absl::StatusOr<std::unique_ptr<ByteSource>> Read(const SpoolDelivery& delivery, int64_t offset);
   // Called, without a lock, whenever a result became complete. Set before the first upload.
@@ -137,7 +137,7 @@ class Spool : public ResultSink {
   std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
                                               const ResultRecord& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<Entry> NextOut() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Entry> NextDelivery() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckBytes(const SpoolDelivery& delivery);
   void RetryLater(const SpoolDelivery& delivery, const absl::Status& why);
   absl::Status RemoveFiles(const Entry& entry);

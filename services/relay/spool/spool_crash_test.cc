@@ -28,37 +28,37 @@ struct Told {
 };
 
 // Two results in, the first one out; stops at the first failure.
-void Work(SpoolFixture& rig, Told& told) {
-  if (!rig.Open().ok()) return;
-  if (!rig.Deliver("n1", "facts", Small()).ok()) return;
+void Work(SpoolFixture& fixture, Told& told) {
+  if (!fixture.Open().ok()) return;
+  if (!fixture.Deliver("n1", "facts", Small()).ok()) return;
   told.spooled.insert("n1/facts");
-  if (!rig.Deliver("n1", "logs", Large()).ok()) return;
+  if (!fixture.Deliver("n1", "logs", Large()).ok()) return;
   told.spooled.insert("n1/logs");
-  if (rig.Next() != "n1/facts") return;
+  if (fixture.Next() != "n1/facts") return;
   // From here on it may be gone.
   told.gone.insert("n1/facts");
-  rig.spool().Finish(*rig.taken, "committed");
+  fixture.spool().Finish(*fixture.taken, "committed");
 }
 
-void CheckAndGoOn(SpoolFixture& rig, const Told& told) {
-  ASSERT_TRUE(rig.Open().ok());
+void CheckAndGoOn(SpoolFixture& fixture, const Told& told) {
+  ASSERT_TRUE(fixture.Open().ok());
   std::set<std::string> found;
-  for (std::string next = rig.Next(); !next.empty(); next = rig.Next()) {
-    EXPECT_FALSE(rig.taken->expired) << rig.taken->why;
-    EXPECT_TRUE(rig.Bytes() == (next == "n1/facts" ? Small() : Large())) << next;
+  for (std::string next = fixture.Next(); !next.empty(); next = fixture.Next()) {
+    EXPECT_FALSE(fixture.taken->expired) << fixture.taken->why;
+    EXPECT_TRUE(fixture.Bytes() == (next == "n1/facts" ? Small() : Large())) << next;
     EXPECT_TRUE(found.insert(next).second);
-    rig.spool().Finish(*rig.taken, "committed");
+    fixture.spool().Finish(*fixture.taken, "committed");
   }
   for (const std::string& name : told.spooled) {
     EXPECT_TRUE(found.contains(name) || told.gone.contains(name)) << name;
   }
   // Everything can be delivered anew, and comes out.
-  ASSERT_TRUE(rig.Deliver("n1", "facts", Small(), 2).ok());
-  ASSERT_TRUE(rig.Deliver("n1", "logs", Large(), 1).ok());
-  ASSERT_EQ(rig.Next(), "n1/facts");
-  rig.spool().Finish(*rig.taken, "committed");
-  ASSERT_EQ(rig.Next(), "n1/logs");
-  EXPECT_TRUE(rig.Bytes() == Large());
+  ASSERT_TRUE(fixture.Deliver("n1", "facts", Small(), 2).ok());
+  ASSERT_TRUE(fixture.Deliver("n1", "logs", Large(), 1).ok());
+  ASSERT_EQ(fixture.Next(), "n1/facts");
+  fixture.spool().Finish(*fixture.taken, "committed");
+  ASSERT_EQ(fixture.Next(), "n1/logs");
+  EXPECT_TRUE(fixture.Bytes() == Large());
 }
 
 TEST(SpoolCrashTest, NothingThatWasTakenIsLost) {
@@ -71,13 +71,13 @@ TEST(SpoolCrashTest, NothingThatWasTakenIsLost) {
   for (int n = 1; n <= changes; ++n) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
       SCOPED_TRACE(absl::StrCat("power off at change ", n, " of ", changes, ", seed ", seed));
-      SpoolFixture rig;
-      rig.disk.PowerOffAt(n);
+      SpoolFixture fixture;
+      fixture.disk.PowerOffAt(n);
       Told told;
-      Work(rig, told);
-      rig.Close();
-      rig.disk.Crash(seed);
-      CheckAndGoOn(rig, told);
+      Work(fixture, told);
+      fixture.Close();
+      fixture.disk.Crash(seed);
+      CheckAndGoOn(fixture, told);
       if (HasFatalFailure() || HasNonfatalFailure()) return;
     }
   }

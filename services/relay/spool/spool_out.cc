@@ -40,7 +40,7 @@ absl::Duration Spool::OldestWait() const {
 }
 
 // Nodes take turns, so that one with many results does not keep others waiting.
-std::shared_ptr<Spool::Entry> Spool::NextOut() {
+std::shared_ptr<Spool::Entry> Spool::NextDelivery() {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.MonotonicNow();
   auto it = queues_.upper_bound(last_node_);
@@ -55,8 +55,8 @@ std::shared_ptr<Spool::Entry> Spool::NextOut() {
   return nullptr;
 }
 
-std::optional<SpoolDelivery> Spool::Take() {
-  while (const std::shared_ptr<Entry> entry = NextOut()) {
+std::optional<SpoolDelivery> Spool::Dequeue() {
+  while (const std::shared_ptr<Entry> entry = NextDelivery()) {
     SpoolDelivery delivery;
     delivery.id = entry->id;
     auto header = ReadEntryHeader(ops_, PathOf(EntryState::kComplete, entry->order, entry->id));
@@ -97,7 +97,7 @@ std::optional<SpoolDelivery> Spool::Take() {
 void Spool::RetryLater(const SpoolDelivery& delivery, const absl::Status& why) {
   Log(LogLevel::kWarning, "a result of the spool cannot be read now",
       {{"id", delivery.id}, {"error", why}});
-  PutBack(delivery, kReadRetry);
+  Requeue(delivery, kReadRetry);
 }
 
 absl::Status Spool::CheckBytes(const SpoolDelivery& delivery) {
@@ -153,7 +153,7 @@ absl::Status Spool::RemoveFiles(const Entry& entry) {
   return ops_.Remove(done);
 }
 
-void Spool::PutBack(const SpoolDelivery& delivery, absl::Duration delay) {
+void Spool::Requeue(const SpoolDelivery& delivery, absl::Duration delay) {
   MutexLock lock(mutex_);
   const auto entry = FindEntry(delivery.id);
   if (entry == nullptr) return;

@@ -141,14 +141,14 @@ class SpoolFixture {
   absl::Status Deliver(const std::string& node, const std::string& plugin, const std::string& body,
                        int64_t attempt = 1) {
     ASSIGN_OR_RETURN(auto opened, OpenUpload(Request(node, plugin, body, attempt)));
-    if (spool().Told(opened.upload_id())) return absl::OkStatus();
+    if (spool().Receipt(opened.upload_id())) return absl::OkStatus();
     RETURN_IF_ERROR(Send(opened, node, body, body.size()));
     return Complete(opened, node, plugin, body, attempt);
   }
 
   // What the spool hands out next as "node/plugin", or "".
   std::string Next() {
-    taken = spool().Take();
+    taken = spool().Dequeue();
     if (!taken) return "";
     const v1::ResultKey& key = taken->header.description().key();
     return absl::StrCat(key.node(), "/", key.plugin());
