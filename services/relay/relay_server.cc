@@ -219,9 +219,9 @@ absl::Status Assembly::LookUp() {
     options.identity_folder = self_->published_folder();
     options.is_relay = true;
     options.relay_targets = config_.advertise;
-    parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, dispatcher_, clock_,
-                                           config_.interval,
-                                           [this](const auto& message) { shares_->Take(message); });
+    parent_ = std::make_unique<ParentLink>(
+        std::move(options), tree_, trust_, dispatcher_, clock_, config_.interval,
+        [this](const auto& message) { shares_->HandleMessage(message); });
     return absl::OkStatus();
   }
   JobBoard::Options jobs;
@@ -373,7 +373,7 @@ void Assembly::Stop() {
   forwarding_.reset();
   requests_.Drain(config_.drain).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
-  if (shares_ != nullptr) shares_->StopWay();
+  if (shares_ != nullptr) shares_->StopRouter();
   parent_.reset();
   shares_.reset();
   centre_.reset();

@@ -45,6 +45,9 @@ class InterruptedBlobs : public BlobStore {
   }
   absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
   absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }
+  absl::StatusOr<std::vector<std::string>> ListPublished() override {
+    return blobs_.ListPublished();
+  }
   absl::StatusOr<int64_t> Available() override { return blobs_.Available(); }
 
   std::vector<std::string> removed;

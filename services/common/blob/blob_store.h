@@ -92,6 +92,10 @@ class BlobStore {
   // right after a publish can leave both names: DiscardStaged never harms the published blob.
   virtual absl::StatusOr<std::vector<std::string>> ListStaged() = 0;
 
+  // Returns the names of all published blobs, in no order: a start removes those that no record
+  // names.
+  virtual absl::StatusOr<std::vector<std::string>> ListPublished() = 0;
+
   // Free bytes that new blobs may take: what the file system has less the reserve kept for state.
   virtual absl::StatusOr<int64_t> Available() = 0;
 };

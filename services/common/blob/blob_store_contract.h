@@ -177,6 +177,19 @@ TEST_P(BlobStoreContract, RemovesOneOrAllBelowAPrefix) {
   EXPECT_EQ(Get("runs/a/results/1"), "new");
 }
 
+TEST_P(BlobStoreContract, ListsPublishedBlobsOfAllFolders) {
+  EXPECT_TRUE(store_->ListPublished()->empty());
+  Put("up1", "runs/a/results/1", "x");
+  Put("up2", "runs/a/results/2", "x");
+  Put("up3", "top", "x");
+  ASSERT_TRUE(store_->Stage("up4", -1).ok());
+  ASSERT_TRUE(store_->Remove("runs/a/results/2").ok());
+  auto names = store_->ListPublished();
+  ASSERT_TRUE(names.ok()) << names.status();
+  std::sort(names->begin(), names->end());
+  EXPECT_EQ(*names, (std::vector<std::string>{"runs/a/results/1", "top"}));
+}
+
 TEST_P(BlobStoreContract, OddNamesAreRefused) {
   for (const std::string name :
        {"", "/a", "a/", "..", "a/../b", ".a", "a/.b", "a//b", "A", "a b", "a=b"}) {

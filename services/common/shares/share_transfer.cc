@@ -73,7 +73,7 @@ absl::StatusOr<ShareTransfer::Sent> ShareTransfer::Send(const v1::SharedFile& fi
   v1::OpenShareResponse opened;
   RETURN_IF_ERROR(stub_->Call(stopper_, &v1::ShareService::Stub::OpenShare, request, &opened));
   Sent sent;
-  sent.keep = opened.retain();
+  sent.retain = opened.retain();
   if (opened.has_existing()) sent.share = opened.existing();
   if (opened.retain() || opened.has_existing()) return sent;
   ASSIGN_OR_RETURN(auto source, open(opened.offset()));

@@ -53,7 +53,7 @@ class ShareTransfer {
   ~ShareTransfer();
 
   struct Sent {
-    bool keep = false;  // OpenShareRequest.only_if_elsewhere
+    bool retain = false;  // OpenShareRequest.only_if_elsewhere
     v1::Share share;    // otherwise
     int64_t bytes = 0;  // that were sent now
   };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -34,6 +35,12 @@ class ResultSink {
   using Done = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
 
   virtual ~ResultSink() = default;
+
+  // Reserves space for the first `size` bytes of an upload. Called after a chunk was verified and
+  // before it is stored: a refusal leaves the upload as it was. Does not wait.
+  virtual absl::Status Reserve(std::string_view /*upload_id*/, int64_t /*size*/) {
+    return absl::OkStatus();
+  }
 
   // Returns OK if the result carries a signature that the sink accepts, or needs none. To be asked
   // before the bytes are published and the result is committed: a refusal leaves the upload as it

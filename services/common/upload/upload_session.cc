@@ -187,6 +187,7 @@ absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachme
   if (published_) return errors::InvalidChunk("the upload was complete before");
   // After a restart each chunk brings the hash closer; Complete hashes the rest.
   RETURN_IF_ERROR(HashStep());
+  RETURN_IF_ERROR(sink_.Reserve(id_, written + static_cast<int64_t>(raw.size())));
   RETURN_IF_ERROR(staged_->Append(raw, crc));
   if (hashed_ == written) {
     sha256_.Update(raw);
@@ -217,7 +218,7 @@ absl::Status UploadSession::VerifyWhole(const UploadFinish& finish, int64_t size
                                         const std::string& sha256) const {
   if (finish.size != size) return errors::SizeMismatch(finish.size, size);
   if (upload_.size >= 0 && upload_.size != size) return errors::SizeMismatch(upload_.size, size);
-  if (staged_ != nullptr && staged_->crc32c() != finish.crc32c) {
+  if (staged_ != nullptr && finish.crc32c && staged_->crc32c() != *finish.crc32c) {
     return errors::CrcMismatch("whole");
   }
   for (const std::string& named : {finish.sha256, upload_.sha256}) {
@@ -264,7 +265,7 @@ void UploadSession::CompleteHashed(const UploadAttachment& attachment, const Upl
   result.key = key_;
   result.outcome = upload_.is_error ? Outcome::kError : Outcome::kGenuine;
   result.size = size;
-  result.crc32c = finish.crc32c;
+  result.crc32c = finish.crc32c.value_or(staged_ != nullptr ? staged_->crc32c() : 0);
   result.sha256 = sha256;
   result.media_type = upload_.media_type;
   result.file_name = upload_.file_name;

@@ -45,7 +45,7 @@ struct UploadAck {
 // What the sender says at the end.
 struct UploadFinish {
   int64_t size = 0;
-  uint32_t crc32c = 0;
+  std::optional<uint32_t> crc32c;
   std::string sha256;  // 32 bytes, or empty
   std::string signature;
   std::string signer_chain_pem;

@@ -29,7 +29,7 @@ std::vector<std::string> FleetShareIndex::Candidates(const v1::ShareKey& key,
 
 // Of two relays that do not have it, one that could not be asked says more.
 void FleetShareIndex::Locate(const v1::ShareKey& key, std::vector<std::string> relays,
-                             TakeFound done, const absl::Status& so_far) const {
+                             HandleFound done, const absl::Status& so_far) const {
   const std::string relay = relays.back();
   relays.pop_back();
   const auto next = [this, key, relays, done, so_far](const absl::Status& why) {
@@ -38,7 +38,7 @@ void FleetShareIndex::Locate(const v1::ShareKey& key, std::vector<std::string> r
     Locate(key, relays, done, told);
   };
   if (IsHere(relay)) {
-    auto known = desk_.Get(key);
+    auto known = local_index_.Get(key);
     if (!known) return next(errors::ShareNotFound(key));
     return done(Found{relay, std::move(known->share)});
   }
@@ -55,7 +55,8 @@ void FleetShareIndex::Locate(const v1::ShareKey& key, std::vector<std::string> r
 
 void FleetShareIndex::List(const v1::ListSharesRequest& request,
                            std::function<void(absl::StatusOr<v1::ListSharesResponse>)> done) const {
-  if (request.relay().empty() || IsHere(request.relay())) return done(desk_.List(request, nullptr));
+  if (request.relay().empty() || IsHere(request.relay()))
+    return done(local_index_.List(request, nullptr));
   if (!parts_.is_root) return done(errors::NotTheRoot(parts_.tree.name()));
   ShareName after;
   if (absl::Status s = LocalShareIndex::CheckPage(request, &after); !s.ok()) return done(s);
@@ -90,11 +91,12 @@ void FleetShareIndex::Remove(const v1::RemoveShareRequest& request, const std::s
   Locate(key, Candidates(key, request.relay()),
          [this, key, actor, done = std::move(done)](const absl::StatusOr<Found>& found) {
            if (!found.ok()) return done(found.status());
-           centre_.RecordRemoval(key, actor, found->relay,
-                                 [this, key, done, relay = found->relay](const absl::Status& kept) {
-                                   if (!kept.ok()) return done(kept);
-                                   RemoveAt(key, relay, done);
-                                 });
+           aggregator_.RecordRemoval(
+               key, actor, found->relay,
+               [this, key, done, relay = found->relay](const absl::Status& kept) {
+                 if (!kept.ok()) return done(kept);
+                 RemoveAt(key, relay, done);
+               });
          });
 }
 
@@ -102,8 +104,8 @@ void FleetShareIndex::RemoveAt(const v1::ShareKey& key, const std::string& relay
                                std::function<void(const absl::Status&)> done) const {
   if (IsHere(relay)) {
     const bool queued = disk_.Post([this, key, done] {
-      bool above = false;
-      done(desk_.Remove(key, &above));
+      bool at_parent = false;
+      done(local_index_.Remove(key, &at_parent));
     });
     if (!queued) done(errors::Overloaded());
     return;

@@ -22,9 +22,13 @@ namespace muster {
 class FleetShareIndex {
  public:
   // All of it outlives this one, `disk` too: it waits for the disk.
-  FleetShareIndex(ShareParts parts, const LocalShareIndex& desk, ShareQueries& queries,
-                  const ShareAggregatorClient& centre, Executor& disk)
-      : parts_(std::move(parts)), desk_(desk), queries_(queries), centre_(centre), disk_(disk) {}
+  FleetShareIndex(ShareParts parts, const LocalShareIndex& local_index, ShareQueries& queries,
+                  const ShareAggregatorClient& aggregator, Executor& disk)
+      : parts_(std::move(parts)),
+        local_index_(local_index),
+        queries_(queries),
+        aggregator_(aggregator),
+        disk_(disk) {}
 
   // Errors: those of ShareService for operators.
   void List(const v1::ListSharesRequest& request,
@@ -40,20 +44,20 @@ class FleetShareIndex {
     std::string relay;
     v1::Share share;
   };
-  using TakeFound = std::function<void(absl::StatusOr<Found>)>;
+  using HandleFound = std::function<void(absl::StatusOr<Found>)>;
 
   bool IsHere(const std::string& relay) const { return relay == parts_.tree.name(); }
   std::vector<std::string> Candidates(const v1::ShareKey& key, const std::string& relay) const;
   // Asks the last of the relays first; `so_far` is why those before did not do.
-  void Locate(const v1::ShareKey& key, std::vector<std::string> relays, TakeFound done,
+  void Locate(const v1::ShareKey& key, std::vector<std::string> relays, HandleFound done,
               const absl::Status& so_far = absl::OkStatus()) const;
   void RemoveAt(const v1::ShareKey& key, const std::string& relay,
                 std::function<void(const absl::Status&)> done) const;
 
   const ShareParts parts_;
-  const LocalShareIndex& desk_;
+  const LocalShareIndex& local_index_;
   ShareQueries& queries_;
-  const ShareAggregatorClient& centre_;
+  const ShareAggregatorClient& aggregator_;
   Executor& disk_;
 };
 

@@ -65,12 +65,12 @@ std::optional<LocalShareIndex::Known> LocalShareIndex::Get(const v1::ShareKey& k
   return known;
 }
 
-absl::Status LocalShareIndex::Remove(const v1::ShareKey& key, bool* above) const {
+absl::Status LocalShareIndex::Remove(const v1::ShareKey& key, bool* at_parent) const {
   parts_.store.DropUpload(key);
   const auto found = parts_.store.Find(key);
   if (!found || found->stage == ShareStage::kEnded) return errors::ShareNotFound(key);
-  *above = found->stage == ShareStage::kPassedUp;
-  if (*above) return absl::OkStatus();
+  *at_parent = found->stage == ShareStage::kPassedUp;
+  if (*at_parent) return absl::OkStatus();
   ShareRecord is = *found;
   is.share.set_state(v1::SHARE_STATE_REMOVED);
   is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(parts_.clock.Now()));

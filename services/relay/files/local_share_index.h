@@ -38,7 +38,7 @@ class LocalShareIndex {
 
   // Removes it here, or where it was passed on to; waits for the disk. `above` tells that it was
   // passed on up: the parent has to be asked. SHARE_NOT_FOUND.
-  absl::Status Remove(const v1::ShareKey& key, bool* above) const;
+  absl::Status Remove(const v1::ShareKey& key, bool* at_parent) const;
 
  private:
   const ShareParts parts_;

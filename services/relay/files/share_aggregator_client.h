@@ -20,7 +20,7 @@ class ShareAggregatorClient {
   explicit ShareAggregatorClient(ShareParts parts) : parts_(std::move(parts)) {}
 
   // TARGET_UNKNOWN if no node of this name ever joined, or it was revoked. OK if one did, and also
-  // if that cannot be known: elsewhere than at the centre, and without the aggregator.
+  // if that cannot be known: elsewhere than at the aggregator, and without the aggregator.
   void CheckJoined(const std::string& node, Done done) const;
   // The same, waiting for it.
   absl::Status AwaitJoined(const std::string& node) const;

@@ -21,8 +21,8 @@ constexpr absl::Duration kAnswerWithin = absl::Seconds(10);
 
 }  // namespace
 
-ShareQueries::ShareQueries(ShareParts parts, const LocalShareIndex& desk)
-    : parts_(std::move(parts)), desk_(desk), executor_({"share-ask", 1, kMaxQueue}) {}
+ShareQueries::ShareQueries(ShareParts parts, const LocalShareIndex& local_index)
+    : parts_(std::move(parts)), local_index_(local_index), executor_({"share-ask", 1, kMaxQueue}) {}
 
 void ShareQueries::Ask(v1::ShareQuery query, Done done) {
   const auto entry = parts_.tree.Find(query.relay());
@@ -44,7 +44,7 @@ void ShareQueries::Ask(v1::ShareQuery query, Done done) {
   link->Send(std::move(message));
 }
 
-void ShareQueries::Take(v1::AnswerShareQueryRequest answer) {
+void ShareQueries::HandleAnswer(v1::AnswerShareQueryRequest answer) {
   Done done;
   {
     MutexLock lock(mutex_);
@@ -86,7 +86,7 @@ void ShareQueries::Stop() {
 }
 
 // What cannot be answered, or passed on, is not: the root tells that nobody answers.
-void ShareQueries::Serve(v1::ShareQuery query) {
+void ShareQueries::HandleQuery(v1::ShareQuery query) {
   if (query.relay() != parts_.tree.name()) {
     const auto link = parts_.tree.Route(query.relay());
     if (link == nullptr) return;
@@ -114,18 +114,18 @@ v1::AnswerShareQueryRequest ShareQueries::Answer(const v1::ShareQuery& query) co
     return answer;
   };
   if (query.has_list()) {
-    auto list = desk_.List(query.list(), nullptr);
+    auto list = local_index_.List(query.list(), nullptr);
     if (!list.ok()) return fault(list.status());
     *answer.mutable_list() = *std::move(list);
     return answer;
   }
   const v1::ShareKey& key = query.has_get() ? query.get() : query.remove();
-  auto known = desk_.Get(key);
+  auto known = local_index_.Get(key);
   if (!known) return answer;
   if (query.has_remove()) {
-    bool above = false;
-    const absl::Status removed = desk_.Remove(key, &above);
-    if (absl::IsNotFound(removed) || above) return answer;
+    bool at_parent = false;
+    const absl::Status removed = local_index_.Remove(key, &at_parent);
+    if (absl::IsNotFound(removed) || at_parent) return answer;
     if (!removed.ok()) return fault(removed);
     known->share.set_state(v1::SHARE_STATE_REMOVED);
   }

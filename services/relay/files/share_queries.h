@@ -23,18 +23,18 @@ class ShareQueries {
  public:
   using Done = std::function<void(absl::StatusOr<v1::AnswerShareQueryRequest>)>;
 
-  // `desk` outlives it.
-  ShareQueries(ShareParts parts, const LocalShareIndex& desk);
+  // `local_index` outlives it.
+  ShareQueries(ShareParts parts, const LocalShareIndex& local_index);
   ~ShareQueries() { Stop(); }
 
   // At the root. `done` is called once, from any thread, without a lock held. RELAY_NOT_FOUND,
   // RELAY_NOT_REACHED (also without an answer within 10 s), OVERLOADED.
   void Ask(v1::ShareQuery query, Done done);
   // The answer to one; nothing if nobody waits for it any more.
-  void Take(v1::AnswerShareQueryRequest answer);
+  void HandleAnswer(v1::AnswerShareQueryRequest answer);
 
   // At the other relays: answers it, or passes it on down. Does not wait.
-  void Serve(v1::ShareQuery query);
+  void HandleQuery(v1::ShareQuery query);
 
   // Ends those that were not answered in time. To be called every second or so.
   void Tick();
@@ -50,7 +50,7 @@ class ShareQueries {
   v1::AnswerShareQueryRequest Answer(const v1::ShareQuery& query) const;
 
   const ShareParts parts_;
-  const LocalShareIndex& desk_;
+  const LocalShareIndex& local_index_;
   CallStopper stopper_;
   Mutex mutex_;
   std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by id

@@ -17,7 +17,7 @@ namespace {
 using Kind = TargetRoute::Kind;
 
 constexpr size_t kThreads = 4;
-constexpr absl::Duration kRest = absl::Milliseconds(20);
+constexpr absl::Duration kCoalesce = absl::Milliseconds(20);
 constexpr absl::Duration kStopWithin = absl::Seconds(10);
 constexpr size_t kMaxQueue = 64;
 constexpr size_t kMaxOffered = 1'000;
@@ -44,11 +44,11 @@ bool IsRefusal(const absl::Status& status) {
   }
 }
 
-ShareRouter::ShareRouter(ShareParts parts, Times times, const ShareAggregatorClient& centre,
+ShareRouter::ShareRouter(ShareParts parts, Times times, const ShareAggregatorClient& aggregator,
                          std::function<void()> every_look)
     : parts_(std::move(parts)),
       times_(times),
-      centre_(centre),
+      aggregator_(aggregator),
       every_look_(std::move(every_look)),
       began_(parts_.clock.MonotonicNow()),
       swept_at_(began_),
@@ -56,15 +56,15 @@ ShareRouter::ShareRouter(ShareParts parts, Times times, const ShareAggregatorCli
       down_({"share-down", kThreads, kMaxQueue}) {}
 
 void ShareRouter::Start() {
-  looker_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
 }
 
 ShareRouter::~ShareRouter() { Stop(); }
 
 void ShareRouter::Stop() {
-  looker_.request_stop();
+  thread_.request_stop();
   stopper_.Stop();
-  if (looker_.joinable()) looker_.join();
+  if (thread_.joinable()) thread_.join();
   up_.Drain(kStopWithin).IgnoreError();
   down_.Drain(kStopWithin).IgnoreError();
 }
@@ -79,7 +79,7 @@ void ShareRouter::Wake() {
   wake_.NotifyAll();
 }
 
-void ShareRouter::Take(const v1::ShareOffers& offers) {
+void ShareRouter::HandleOffers(const v1::ShareOffers& offers) {
   MutexLock lock(mutex_);
   for (const v1::SharedFile& file : offers.files()) {
     // What finds no place is offered again.
@@ -96,18 +96,18 @@ void ShareRouter::Take(const v1::ShareOffers& offers) {
 
 void ShareRouter::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    Look();
+    Tick();
     every_look_();
     MutexLock lock(mutex_);
     wake_.WaitFor(mutex_, stop, times_.look,
                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_; });
     woken_ = false;
     // Many who come at once are one reason to look.
-    wake_.WaitFor(mutex_, stop, kRest, [] { return false; });
+    wake_.WaitFor(mutex_, stop, kCoalesce, [] { return false; });
   }
 }
 
-void ShareRouter::Look() {
+void ShareRouter::Tick() {
   std::map<ShareName, v1::ShareKey> remove;
   {
     MutexLock lock(mutex_);
@@ -128,8 +128,8 @@ void ShareRouter::Look() {
     if (record.unreported || record.removing) return true;
     if (record.stage != ShareStage::kHeld) return false;
     if (record.share.state() == v1::SHARE_STATE_IN_TRANSIT) return true;
-    const TargetRoute place = FindTargetRoute(parts_.tree, record.key().target());
-    return place.kind != Kind::kHere || !place.attached;
+    const TargetRoute route = FindTargetRoute(parts_.tree, record.key().target());
+    return route.kind != Kind::kLocal || !route.attached;
   });
   for (const ShareRecord& record : open) Act(record);
   SendOffers();
@@ -159,22 +159,22 @@ void ShareRouter::Act(const ShareRecord& record) {
 
 void ShareRouter::ActHeld(const ShareRecord& record) {
   const bool rests = record.share.state() == v1::SHARE_STATE_DELIVERED;
-  TargetRoute place = FindTargetRoute(parts_.tree, record.key().target());
-  if (place.kind == Kind::kUnknown && record.from_parent) {
+  TargetRoute route = FindTargetRoute(parts_.tree, record.key().target());
+  if (route.kind == Kind::kUnknown && record.from_parent) {
     // The parent says that the target hangs here, or below. What this relay knew is lost with a
     // kill: who is here comes back soon, and who was is away.
     if (!settled()) return;
-    place.kind = Kind::kHere;
+    route.kind = Kind::kLocal;
   }
-  switch (place.kind) {
-    case Kind::kBelow:
-      return Offer(record, place.child);
-    case Kind::kHere:
-      if (!rests) return Arrive(record);
+  switch (route.kind) {
+    case Kind::kDownstream:
+      return Offer(record, route.child);
+    case Kind::kLocal:
+      if (!rests) return MarkDelivered(record);
       // It has gone: perhaps it came back elsewhere.
-      if (!place.attached) StartPush(record, /*only_if_elsewhere=*/true);
+      if (!route.attached) StartPush(record, /*only_if_elsewhere=*/true);
       return;
-    case Kind::kAway:
+    case Kind::kUnreachable:
       return StartPush(record, /*only_if_elsewhere=*/true);
     case Kind::kUnknown:
       break;
@@ -182,14 +182,14 @@ void ShareRouter::ActHeld(const ShareRecord& record) {
   if (!parts_.is_root) return StartPush(record, /*only_if_elsewhere=*/rests);
   if (rests) return;
   if (settled()) return Refuse(record, errors::TargetUnknown(record.key().target()));
-  StartLookUp(record);
+  StartRegisterLookup(record);
 }
 
 // The root may not know yet who is there; the register knows who never was.
-void ShareRouter::StartLookUp(const ShareRecord& record) {
+void ShareRouter::StartRegisterLookup(const ShareRecord& record) {
   const std::string plan = absl::StrCat("look-up/", record.id);
   Begin(plan, up_, [this, plan, record] {
-    const absl::Status joined = centre_.AwaitJoined(record.key().target());
+    const absl::Status joined = aggregator_.AwaitJoined(record.key().target());
     if (!joined.ok()) Refuse(record, joined);
     Done(plan, joined, absl::ZeroDuration());
   });
@@ -205,7 +205,7 @@ void ShareRouter::Change(const ShareRecord& was, ShareRecord is) {
   Wake();
 }
 
-void ShareRouter::Arrive(const ShareRecord& record) {
+void ShareRouter::MarkDelivered(const ShareRecord& record) {
   ShareRecord is = record;
   is.share.set_state(v1::SHARE_STATE_DELIVERED);
   is.share.set_relay(parts_.tree.name());
@@ -239,7 +239,7 @@ bool ShareRouter::Begin(const std::string& plan, Executor& executor,
   return mine.busy;
 }
 
-void ShareRouter::PutOff(Plan& plan, const absl::Status& status, absl::Duration least) {
+void ShareRouter::BackOff(Plan& plan, const absl::Status& status, absl::Duration least) {
   const absl::Duration bound =
       std::min(times_.longest_retry,
                times_.first_retry * (int64_t{1} << std::min(plan.tries, kMostDoublings)));
@@ -259,7 +259,7 @@ bool ShareRouter::IsHopeless(Plan& plan, const absl::Status& status) {
 
 void ShareRouter::Done(const std::string& plan, const absl::Status& status, absl::Duration least) {
   MutexLock lock(mutex_);
-  PutOff(plans_[plan], status, least);
+  BackOff(plans_[plan], status, least);
 }
 
 void ShareRouter::StartPush(const ShareRecord& record, bool only_if_elsewhere) {
@@ -288,7 +288,7 @@ void ShareRouter::Push(const ShareRecord& record, bool only_if_elsewhere) {
   };
   if (!sent.ok() && !only_if_elsewhere && is_hopeless()) {
     Refuse(record, sent.status());
-  } else if (sent.ok() && !sent->keep) {
+  } else if (sent.ok() && !sent->retain) {
     ShareRecord is = record;
     is.stage = ShareStage::kPassedUp;
     is.unreported = false;  // they have it

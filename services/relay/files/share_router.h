@@ -48,7 +48,7 @@ class ShareRouter {
   };
 
   // `centre` outlives it; `every_look` is called about once every `look`.
-  ShareRouter(ShareParts parts, Times times, const ShareAggregatorClient& centre,
+  ShareRouter(ShareParts parts, Times times, const ShareAggregatorClient& aggregator,
               std::function<void()> every_look);
   ~ShareRouter();
 
@@ -60,7 +60,7 @@ class ShareRouter {
   // There may be something to do. Does not wait.
   void Wake();
   // From the parent. Does not wait.
-  void Take(const v1::ShareOffers& offers);
+  void HandleOffers(const v1::ShareOffers& offers);
   // Whether unknown targets are refused by now.
   bool settled() const;
 
@@ -80,12 +80,12 @@ class ShareRouter {
   };
 
   void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Look() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
   void Act(const ShareRecord& record);
   void ActHeld(const ShareRecord& record);
-  void Arrive(const ShareRecord& record);
+  void MarkDelivered(const ShareRecord& record);
   void Refuse(const ShareRecord& record, const absl::Status& why);
-  void StartLookUp(const ShareRecord& record);
+  void StartRegisterLookup(const ShareRecord& record);
   void Offer(const ShareRecord& record, const std::string& child);
   bool IsDue(const std::string& plan, const std::shared_ptr<ChildLink>& link)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -107,7 +107,7 @@ class ShareRouter {
   void Done(const std::string& plan, const absl::Status& status, absl::Duration least)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // When to try again, after this came of it.
-  void PutOff(Plan& plan, const absl::Status& status, absl::Duration least)
+  void BackOff(Plan& plan, const absl::Status& status, absl::Duration least)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether trying again cannot help any more.
   bool IsHopeless(Plan& plan, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -116,7 +116,7 @@ class ShareRouter {
 
   const ShareParts parts_;
   const Times times_;
-  const ShareAggregatorClient& centre_;
+  const ShareAggregatorClient& aggregator_;
   const std::function<void()> every_look_;
   const absl::Duration began_;
   CallStopper stopper_;
@@ -137,7 +137,7 @@ class ShareRouter {
   // Up and down apart, so that neither way waits for the other.
   Executor up_;
   Executor down_;
-  std::jthread looker_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

@@ -51,11 +51,11 @@ std::shared_ptr<Finish> Shared(Finish finish) {
 }
 
 // Whether what was passed on serves as well as sending it again would.
-bool Covers(const v1::Share& there, const v1::SharedFile& file) {
-  return there.file().sha256() == file.sha256() && there.file().size() == file.size() &&
-         (there.state() == v1::SHARE_STATE_IN_TRANSIT ||
-          there.state() == v1::SHARE_STATE_DELIVERED) &&
-         ExpiryOf(there.file()) >= ExpiryOf(file);
+bool Covers(const v1::Share& copy, const v1::SharedFile& file) {
+  return copy.file().sha256() == file.sha256() && copy.file().size() == file.size() &&
+         (copy.state() == v1::SHARE_STATE_IN_TRANSIT ||
+          copy.state() == v1::SHARE_STATE_DELIVERED) &&
+         ExpiryOf(copy.file()) >= ExpiryOf(file);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ absl::Status ShareService::IsChild(const Call& call) const {
 
 // Whether the caller may leave this file here.
 absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request,
-                                 bool* keep) const {
+                                 bool* retain) const {
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const v1::SharedFile& file = request.file();
   RETURN_IF_ERROR(ValidateSharedFile(file));
@@ -83,10 +83,10 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   } else {
     RETURN_IF_ERROR(IsChild(call));
     const std::string* relay = RelayOf(call.caller());
-    const auto place = FindTargetRoute(parts_.tree, key.target());
-    *keep = request.only_if_elsewhere() && (place.kind == TargetRoute::Kind::kUnknown ||
-                                            IsBelow(parts_.tree, *relay, key.target()));
-    if (*keep) return absl::OkStatus();
+    const auto route = FindTargetRoute(parts_.tree, key.target());
+    *retain = request.only_if_elsewhere() && (route.kind == TargetRoute::Kind::kUnknown ||
+                                              IsDownstreamOf(parts_.tree, *relay, key.target()));
+    if (*retain) return absl::OkStatus();
   }
   RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), now));
   if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
@@ -99,8 +99,8 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
 absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
                                  v1::OpenShareResponse* response) {
   ASSIGN_OR_RETURN(auto opened, parts_.store.OpenUpload(file, /*from_parent=*/false, opener));
-  if (opened.there) {
-    *response->mutable_existing() = std::move(opened.there->share);
+  if (opened.existing) {
+    *response->mutable_existing() = std::move(opened.existing->share);
     changed_();
     return absl::OkStatus();
   }
@@ -116,11 +116,11 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
                                                   v1::OpenShareResponse* response) {
   return AnswerLater(disk_, context, "/muster.v1.ShareService/OpenShare", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-                       bool keep = false;
-                       const absl::Status admitted = Admit(*call, *request, &keep);
+                       bool retain = false;
+                       const absl::Status admitted = Admit(*call, *request, &retain);
                        if (!admitted.ok()) return finish(admitted);
-                       response->set_retain(keep);
-                       if (keep) return finish(absl::OkStatus());
+                       response->set_retain(retain);
+                       if (retain) return finish(absl::OkStatus());
                        const std::string opener = OpenerOf(call->caller().identity);
                        const std::string& target = request->file().key().target();
                        if (!parts_.is_root || parts_.tree.Find(target)) {
@@ -128,7 +128,7 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
                        }
                        // Right after its start the root may not know who is there; the register
                        // knows who never was.
-                       helpers_.centre.CheckJoined(
+                       helpers_.aggregator.CheckJoined(
                            target,
                            [=, this, done = Shared(std::move(finish))](const absl::Status& joined) {
                              const bool queued = joined.ok() && disk_.executor->Post([=, this] {
@@ -142,8 +142,8 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
 void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
                         v1::OpenShareResponse* response, Finish finish) {
   const auto known = parts_.store.Find(file.key());
-  const auto above = parts_.parent();
-  if (above == nullptr || !known || known->stage != ShareStage::kPassedUp ||
+  const auto parent = parts_.parent();
+  if (parent == nullptr || !known || known->stage != ShareStage::kPassedUp ||
       !Covers(known->share, file)) {
     return finish(Begin(opener, file, response));
   }
@@ -151,7 +151,7 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
   v1::GetShareRequest ask;
   *ask.mutable_key() = file.key();
   CallParent<v1::GetShareRequest, v1::Share>(
-      above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+      parent, &v1::ShareService::Stub::async::GetShare, std::move(ask),
       [=, this, file = &file, done = Shared(std::move(finish))](const absl::Status& status,
                                                                 v1::Share share) {
         if (status.ok() && Covers(share, *file)) {
@@ -169,7 +169,7 @@ grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
   return ShareUploadHandler::Start(disk_, context, parts_.store, changed_, response);
 }
 
-absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
+absl::Status ShareService::AuthorizeParty(Call& call, const v1::ShareKey& key) const {
   const std::string* node = NodeOf(call.caller());
   const std::string* relay = RelayOf(call.caller());
   const bool is_operator = IsOperator(call.caller());
@@ -180,7 +180,8 @@ absl::Status ShareService::Concerns(Call& call, const v1::ShareKey& key) const {
     return *node == key.source() || *node == key.target() ? absl::OkStatus()
                                                           : errors::ShareNotYours(*node, key);
   }
-  return IsBelow(parts_.tree, *relay, key.source()) || IsBelow(parts_.tree, *relay, key.target())
+  return IsDownstreamOf(parts_.tree, *relay, key.source()) ||
+                 IsDownstreamOf(parts_.tree, *relay, key.target())
              ? absl::OkStatus()
              : errors::ShareNotYours(*relay, key);
 }
@@ -190,13 +191,13 @@ grpc::ServerUnaryReactor* ShareService::GetShare(grpc::CallbackServerContext* co
                                                  v1::Share* response) {
   return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare", *request,
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-                       const absl::Status concerns = Concerns(*call, request->key());
-                       if (!concerns.ok()) return finish(concerns);
+                       const absl::Status allowed = AuthorizeParty(*call, request->key());
+                       if (!allowed.ok()) return finish(allowed);
                        if (!IsOperator(call->caller())) {
                          return Get(*request, response, std::move(finish));
                        }
-                       helpers_.office.Get(*request, [=, done = Shared(std::move(finish))](
-                                                         absl::StatusOr<v1::Share> share) {
+                       helpers_.fleet_index.Get(*request, [=, done = Shared(std::move(finish))](
+                                                              absl::StatusOr<v1::Share> share) {
                          if (share.ok()) *response = *std::move(share);
                          (*done)(share.status());
                        });
@@ -205,16 +206,16 @@ grpc::ServerUnaryReactor* ShareService::GetShare(grpc::CallbackServerContext* co
 
 void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
                        Finish finish) const {
-  auto known = helpers_.desk.Get(request.key());
+  auto known = helpers_.local_index.Get(request.key());
   if (!known) return finish(errors::ShareNotFound(request.key()));
   *response = std::move(known->share);
-  const auto above = parts_.parent();
-  if (above == nullptr || !known->passed_up) return finish(absl::OkStatus());
+  const auto parent = parts_.parent();
+  if (parent == nullptr || !known->passed_up) return finish(absl::OkStatus());
   // Without an answer from above: what was known here last.
   v1::GetShareRequest ask;
   *ask.mutable_key() = request.key();
   CallParent<v1::GetShareRequest, v1::Share>(
-      above, &v1::ShareService::Stub::async::GetShare, std::move(ask),
+      parent, &v1::ShareService::Stub::async::GetShare, std::move(ask),
       [response, done = Shared(std::move(finish))](const absl::Status& status, v1::Share share) {
         if (status.ok() && share.file().sha256() == response->file().sha256()) {
           *response = std::move(share);
@@ -229,12 +230,12 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
       disk_, context, "/muster.v1.ShareService/ReadShare",
       [this, request = *request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
-        RETURN_IF_ERROR(Concerns(call, request.key()));
+        RETURN_IF_ERROR(AuthorizeParty(call, request.key()));
         // Its source knows what it shared; a relay reads for the target alone.
         const std::string* node = NodeOf(call.caller());
         const std::string* relay = RelayOf(call.caller());
         if ((node != nullptr && *node != request.key().target()) ||
-            (relay != nullptr && !IsBelow(parts_.tree, *relay, request.key().target()))) {
+            (relay != nullptr && !IsDownstreamOf(parts_.tree, *relay, request.key().target()))) {
           return errors::ShareNotYours(node != nullptr ? *node : *relay, request.key());
         }
         const auto found = parts_.store.Find(request.key());
@@ -263,35 +264,36 @@ grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* 
                          if (list.ok()) *response = *std::move(list);
                          (*done)(list.status());
                        };
-                       if (node != nullptr) return told(helpers_.desk.List(*request, node));
-                       helpers_.office.List(*request, told);
+                       if (node != nullptr) return told(helpers_.local_index.List(*request, node));
+                       helpers_.fleet_index.List(*request, told);
                      });
 }
 
 grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext* context,
                                                     const v1::RemoveShareRequest* request,
                                                     v1::RemoveShareResponse*) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/RemoveShare", *request,
-                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-                       const absl::Status concerns = Concerns(*call, request->key());
-                       if (!concerns.ok()) return finish(concerns);
-                       if (!IsOperator(call->caller())) return Remove(*request, std::move(finish));
-                       helpers_.office.Remove(*request, ToUri(call->caller().identity).value_or(""),
-                                              [done = Shared(std::move(finish))](
-                                                  const absl::Status& status) { (*done)(status); });
-                     });
+  return AnswerLater(
+      disk_, context, "/muster.v1.ShareService/RemoveShare", *request,
+      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+        const absl::Status allowed = AuthorizeParty(*call, request->key());
+        if (!allowed.ok()) return finish(allowed);
+        if (!IsOperator(call->caller())) return Remove(*request, std::move(finish));
+        helpers_.fleet_index.Remove(
+            *request, ToUri(call->caller().identity).value_or(""),
+            [done = Shared(std::move(finish))](const absl::Status& status) { (*done)(status); });
+      });
 }
 
 void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) const {
-  bool ask_above = false;
-  const absl::Status status = helpers_.desk.Remove(request.key(), &ask_above);
-  if (!status.ok() || !ask_above) return finish(status);
-  const auto above = parts_.parent();
-  if (above == nullptr) return finish(errors::RelayCutOff());
+  bool ask_parent = false;
+  const absl::Status status = helpers_.local_index.Remove(request.key(), &ask_parent);
+  if (!status.ok() || !ask_parent) return finish(status);
+  const auto parent = parts_.parent();
+  if (parent == nullptr) return finish(errors::RelayCutOff());
   v1::RemoveShareRequest ask;
   *ask.mutable_key() = request.key();
   CallParent<v1::RemoveShareRequest, v1::RemoveShareResponse>(
-      above, &v1::ShareService::Stub::async::RemoveShare, std::move(ask),
+      parent, &v1::ShareService::Stub::async::RemoveShare, std::move(ask),
       [done = Shared(std::move(finish))](const absl::Status& answer,
                                          const v1::RemoveShareResponse&) {
         const bool reached = !absl::IsUnavailable(answer) && !absl::IsDeadlineExceeded(answer);
@@ -320,20 +322,20 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   if (sha256 != found->share.file().sha256() && !(removed && found->removing)) {
     return absl::OkStatus();
   }
-  const bool was_below = found->stage == ShareStage::kPassedDown && found->child == *relay;
+  const bool was_downstream = found->stage == ShareStage::kPassedDown && found->child == *relay;
   const bool offered =
-      found->stage == ShareStage::kHeld && IsBelow(parts_.tree, *relay, key.target());
-  if (!was_below && !offered) return absl::OkStatus();
+      found->stage == ShareStage::kHeld && IsDownstreamOf(parts_.tree, *relay, key.target());
+  if (!was_downstream && !offered) return absl::OkStatus();
   ShareRecord is = *found;
-  const bool there = request.share().state() == v1::SHARE_STATE_IN_TRANSIT ||
-                     request.share().state() == v1::SHARE_STATE_DELIVERED;
+  const bool stored = request.share().state() == v1::SHARE_STATE_IN_TRANSIT ||
+                      request.share().state() == v1::SHARE_STATE_DELIVERED;
   // Of what was signed before: the child fetches, or has fetched, what is offered now.
   if (offered &&
       request.share().file().sign_time().seconds() < found->share.file().sign_time().seconds()) {
     return absl::OkStatus();
   }
-  if (there && is.removing) return absl::OkStatus();
-  is.stage = there ? ShareStage::kPassedDown : ShareStage::kEnded;
+  if (stored && is.removing) return absl::OkStatus();
+  is.stage = stored ? ShareStage::kPassedDown : ShareStage::kEnded;
   is.child = *relay;
   is.removing = false;
   is.share.set_state(request.share().state());
@@ -361,13 +363,13 @@ grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerCon
                          return finish(errors::NoLiveStatement(request->relay(), child));
                        }
                        if (parts_.is_root) {
-                         helpers_.queries.Take(*request);
+                         helpers_.queries.HandleAnswer(*request);
                          return finish(absl::OkStatus());
                        }
-                       const auto above = parts_.parent();
-                       if (above == nullptr) return finish(errors::RelayCutOff());
+                       const auto parent = parts_.parent();
+                       if (parent == nullptr) return finish(errors::RelayCutOff());
                        CallParent<v1::AnswerShareQueryRequest, v1::AnswerShareQueryResponse>(
-                           above, &v1::ShareService::Stub::async::AnswerShareQuery, *request,
+                           parent, &v1::ShareService::Stub::async::AnswerShareQuery, *request,
                            [done = Shared(std::move(finish))](const absl::Status& answer,
                                                               const v1::AnswerShareQueryResponse&) {
                              (*done)(answer);

@@ -22,10 +22,10 @@ class ShareService : public v1::ShareService::CallbackService {
  public:
   // What else a relay has for shared files; all of it outlives the service.
   struct Helpers {
-    const LocalShareIndex& desk;
+    const LocalShareIndex& local_index;
     ShareQueries& queries;
-    const ShareAggregatorClient& centre;
-    const FleetShareIndex& office;
+    const ShareAggregatorClient& aggregator;
+    const FleetShareIndex& fleet_index;
   };
 
   // `disk` reads and writes. `changed` is called whenever there may be something to pass on;
@@ -62,7 +62,7 @@ class ShareService : public v1::ShareService::CallbackService {
                                              v1::AnswerShareQueryResponse* response) override;
 
  private:
-  absl::Status Admit(Call& call, const v1::OpenShareRequest& request, bool* keep) const;
+  absl::Status Admit(Call& call, const v1::OpenShareRequest& request, bool* retain) const;
   // Begins the upload unless it is there, which may be known above only.
   void Open(const std::string& opener, const v1::SharedFile& file, v1::OpenShareResponse* response,
             Finish finish);
@@ -75,7 +75,7 @@ class ShareService : public v1::ShareService::CallbackService {
   absl::Status IsChild(const Call& call) const;
   // Whether the caller is a party of the file: its source or target, an operator, or a relay by
   // which one of these is reached.
-  absl::Status Concerns(Call& call, const v1::ShareKey& key) const;
+  absl::Status AuthorizeParty(Call& call, const v1::ShareKey& key) const;
 
   const RpcRuntime disk_;
   const ShareParts parts_;

@@ -110,7 +110,7 @@ void ShareStore::Erase(const ShareRecord& record) {
 
 // Ends the upload of a key, if there is one. What is returned is let go of without mutex_, as that
 // waits for the disk.
-std::shared_ptr<ShareUpload> ShareStore::TakeIncoming(const ShareName& name) {
+std::shared_ptr<ShareUpload> ShareStore::RemoveIncoming(const ShareName& name) {
   MutexLock lock(mutex_);
   const auto it = slots_.find(name);
   if (it == slots_.end() || it->second.incoming == nullptr) return nullptr;
@@ -125,7 +125,7 @@ std::shared_ptr<ShareUpload> ShareStore::TakeIncoming(const ShareName& name) {
 
 void ShareStore::DropUpload(const v1::ShareKey& key) {
   MutexLock change(change_mutex_);
-  const auto upload = TakeIncoming(NameOf(key));
+  const auto upload = RemoveIncoming(NameOf(key));
   if (upload == nullptr) return;
   upload->Drop();
   ops_.Remove(PathOf(upload->id())).IgnoreError();
@@ -147,29 +147,29 @@ absl::StatusOr<ShareStore::Opened> ShareStore::OpenUpload(const v1::SharedFile& 
         !SameBytes(found->share.file(), file)) {
       return errors::ShareSuperseded(file.key());
     }
-    opened.there = SameHere(file, from_parent, opener);
-    if (opened.there) return opened;
+    opened.existing = FindSameContent(file, from_parent, opener);
+    if (opened.existing) return opened;
     ASSIGN_OR_RETURN(opened.upload, Admit(file, from_parent, opener));
     opened.epoch = opened.upload->TakeOver();
   }
   ASSIGN_OR_RETURN(opened.offset, opened.upload->Ready());
   if (!opened.upload->published()) return opened;
   MutexLock change(change_mutex_);
-  ASSIGN_OR_RETURN(opened.there, MakeHeld(*opened.upload));
+  ASSIGN_OR_RETURN(opened.existing, MakeHeld(*opened.upload));
   return opened;
 }
 
 // A file that is here already, or was passed on down: with what was signed last.
-std::optional<ShareRecord> ShareStore::SameHere(const v1::SharedFile& file, bool from_parent,
-                                                const std::string& opener) {
+std::optional<ShareRecord> ShareStore::FindSameContent(const v1::SharedFile& file, bool from_parent,
+                                                       const std::string& opener) {
   const auto found = Find(file.key());
   if (!found || !SameBytes(found->share.file(), file) || found->removing) return std::nullopt;
   const bool held = found->stage == ShareStage::kHeld;
   // Who has it and brings it back has it no more once it is told that it is here.
-  const bool below = found->stage == ShareStage::kPassedDown &&
-                     opener != RelayOpener(found->child) &&
-                     ExpiryOf(found->share.file()) >= ExpiryOf(file);
-  if (!held && !below) return std::nullopt;
+  const bool downstream = found->stage == ShareStage::kPassedDown &&
+                          opener != RelayOpener(found->child) &&
+                          ExpiryOf(found->share.file()) >= ExpiryOf(file);
+  if (!held && !downstream) return std::nullopt;
   ShareRecord is = *found;
   if (from_parent) is.from_parent = is.unreported = true;
   const bool newer = file.sign_time().seconds() > is.share.file().sign_time().seconds();
@@ -221,7 +221,7 @@ absl::StatusOr<std::shared_ptr<ShareUpload>> ShareStore::Admit(const v1::SharedF
       upload->SetRecord(std::move(record));
       return upload;
     }
-    TakeIncoming(name);
+    RemoveIncoming(name);
     upload->Drop();
     ops_.Remove(PathOf(upload->id())).IgnoreError();
   }
@@ -290,7 +290,7 @@ absl::StatusOr<ShareRecord> ShareStore::MakeHeld(const ShareUpload& upload) {
                                       SameBytes(before->share.file(), is.share.file()));
   is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
   RETURN_IF_ERROR(Write(is));
-  const auto keep = TakeIncoming(name);
+  const auto keep = RemoveIncoming(name);
   Put(is);
   if (before != nullptr) RemoveFiles(*before);
   figures_->taken.Add();

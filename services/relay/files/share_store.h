@@ -51,7 +51,7 @@ class ShareStore {
 
   struct Opened {
     // Set if the same bytes are here already: nothing is to be sent.
-    std::optional<ShareRecord> there;
+    std::optional<ShareRecord> existing;
     std::shared_ptr<ShareUpload> upload;
     int64_t epoch = 0;
     int64_t offset = 0;
@@ -123,15 +123,15 @@ class ShareStore {
   void DropIdle(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Measure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoom(const v1::SharedFile& file) const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::optional<ShareRecord> SameHere(const v1::SharedFile& file, bool from_parent,
-                                      const std::string& opener)
+  std::optional<ShareRecord> FindSameContent(const v1::SharedFile& file, bool from_parent,
+                                             const std::string& opener)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   absl::StatusOr<std::shared_ptr<ShareUpload>> Admit(const v1::SharedFile& file, bool from_parent,
                                                      const std::string& opener)
       ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   absl::StatusOr<ShareRecord> MakeHeld(const ShareUpload& upload) ABSL_LOCKS_EXCLUDED(mutex_)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  std::shared_ptr<ShareUpload> TakeIncoming(const ShareName& name) ABSL_LOCKS_EXCLUDED(mutex_)
+  std::shared_ptr<ShareUpload> RemoveIncoming(const ShareName& name) ABSL_LOCKS_EXCLUDED(mutex_)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   absl::Status UpdateLocked(const ShareRecord& was, ShareRecord is) ABSL_LOCKS_EXCLUDED(mutex_)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);

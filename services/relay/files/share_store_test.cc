@@ -62,10 +62,10 @@ class ShareStoreTest : public ::testing::Test {
     return opened.upload->Append(opened.epoch, offset, data, Crc32c(data));
   }
 
-  absl::StatusOr<ShareRecord> Take(const std::string& body, const v1::SharedFile& file,
-                                   bool from_parent = false) {
+  absl::StatusOr<ShareRecord> Store(const std::string& body, const v1::SharedFile& file,
+                                    bool from_parent = false) {
     ASSIGN_OR_RETURN(auto opened, Open(file, from_parent));
-    if (opened.there) return *opened.there;
+    if (opened.existing) return *opened.existing;
     for (size_t at = static_cast<size_t>(opened.offset); at < body.size(); at += 1000) {
       RETURN_IF_ERROR(Append(opened, static_cast<int64_t>(at), body.substr(at, 1000)));
     }
@@ -104,11 +104,11 @@ TEST_F(ShareStoreTest, IsThereWhenAllOfItIsAndNotBefore) {
 
 TEST_F(ShareStoreTest, NothingIsSentThatIsThere) {
   const v1::SharedFile file = File(body_);
-  ASSERT_TRUE(Take(body_, file).ok());
-  EXPECT_TRUE(Open(file)->there);
+  ASSERT_TRUE(Store(body_, file).ok());
+  EXPECT_TRUE(Open(file)->existing);
   clock_.Advance(absl::Seconds(10));
   const v1::SharedFile longer = File(body_, "f", absl::Hours(1));
-  EXPECT_TRUE(Open(longer)->there);
+  EXPECT_TRUE(Open(longer)->existing);
   // What was signed last counts.
   EXPECT_TRUE(store_->Find(file.key())->share.file().has_expire_time());
 }
@@ -129,7 +129,7 @@ TEST_F(ShareStoreTest, GoesOnAfterARestart) {
 
 TEST_F(ShareStoreTest, ShareThatCannotBeReadAtTheStartStays) {
   const v1::SharedFile held = File(body_, "held");
-  ASSERT_TRUE(Take(body_, held).ok());
+  ASSERT_TRUE(Store(body_, held).ok());
   const v1::SharedFile arriving = File(body_, "arriving");
   ASSERT_TRUE(Append(*Open(arriving), 0, body_.substr(0, 1000)).ok());
   for (const auto call :
@@ -149,7 +149,7 @@ TEST_F(ShareStoreTest, ShareThatCannotBeReadAtTheStartStays) {
 
 TEST_F(ShareStoreTest, ShareWhoseBytesAreGoneIsRefused) {
   const v1::SharedFile file = File(body_);
-  ASSERT_TRUE(Take(body_, file).ok());
+  ASSERT_TRUE(Store(body_, file).ok());
   store_.reset();
   ASSERT_TRUE(RemoveTree(disk_, "/relay/shares/blobs").ok());
   Reopen();
@@ -183,13 +183,13 @@ TEST_F(ShareStoreTest, OneUploadOfAKeyAtATime) {
 TEST_F(ShareStoreTest, WhatIsNotWhatWasSignedIsNotKept) {
   v1::SharedFile wrong = File(body_);
   wrong.set_sha256(DigestBytes(Sha256::Of("something else")));
-  EXPECT_EQ(ReasonOf(Take(body_, wrong).status()), "DIGEST_MISMATCH");
+  EXPECT_EQ(ReasonOf(Store(body_, wrong).status()), "DIGEST_MISMATCH");
   v1::SharedFile longer = File(body_);
   longer.set_size(longer.size() + 1);
-  EXPECT_EQ(ReasonOf(Take(body_, longer).status()), "SIZE_MISMATCH");
+  EXPECT_EQ(ReasonOf(Store(body_, longer).status()), "SIZE_MISMATCH");
   v1::SharedFile shorter = File(body_);
   shorter.set_size(shorter.size() - 1);
-  EXPECT_EQ(ReasonOf(Take(body_, shorter).status()), "SIZE_MISMATCH");
+  EXPECT_EQ(ReasonOf(Store(body_, shorter).status()), "SIZE_MISMATCH");
   const auto opened = Open(File(body_, "crc"));
   EXPECT_EQ(ReasonOf(opened->upload->Append(opened->epoch, 0, body_, 1)), "CRC_MISMATCH");
   EXPECT_EQ(ReasonOf(Append(*opened, 7, body_)), "OFFSET_TOO_HIGH");
@@ -198,14 +198,14 @@ TEST_F(ShareStoreTest, WhatIsNotWhatWasSignedIsNotKept) {
 
 TEST_F(ShareStoreTest, AnEmptyFileIsAFile) {
   const v1::SharedFile file = File("");
-  EXPECT_TRUE(Take("", file).ok());
+  EXPECT_TRUE(Store("", file).ok());
   EXPECT_EQ(Body(file), "");
 }
 
 TEST_F(ShareStoreTest, TheOldOneIsThereUntilTheNewOneIs) {
   const v1::SharedFile old = File("old");
   const v1::SharedFile fresh = File(body_);
-  ASSERT_TRUE(Take("old", old).ok());
+  ASSERT_TRUE(Store("old", old).ok());
   const auto opened = Open(fresh);
   ASSERT_TRUE(Append(*opened, 0, body_).ok());
   EXPECT_EQ(Body(old), "old");
@@ -219,8 +219,8 @@ TEST_F(ShareStoreTest, TheOldOneIsThereUntilTheNewOneIs) {
 TEST_F(ShareStoreTest, WhatWasSignedBeforeDoesNotReplaceWhatWasSignedLater) {
   const v1::SharedFile old = File("old");
   clock_.Advance(absl::Seconds(5));
-  ASSERT_TRUE(Take(body_, File(body_)).ok());
-  EXPECT_EQ(ReasonOf(Take("old", old).status()), "SHARE_SUPERSEDED");
+  ASSERT_TRUE(Store(body_, File(body_)).ok());
+  EXPECT_EQ(ReasonOf(Store("old", old).status()), "SHARE_SUPERSEDED");
   EXPECT_EQ(Body(old), body_);
 }
 
@@ -230,15 +230,15 @@ TEST_F(ShareStoreTest, RefusesWhatHasNoRoom) {
   options_.max_size = 4500;
   Reopen();
   EXPECT_EQ(ReasonOf(Open(File(std::string(4501, 'x'))).status()), "SHARE_TOO_LARGE");
-  ASSERT_TRUE(Take(body_, File(body_)).ok());
+  ASSERT_TRUE(Store(body_, File(body_)).ok());
   EXPECT_EQ(ReasonOf(Open(File(body_, "g")).status()), "SHARE_QUOTA");
-  ASSERT_TRUE(Take("x", File("x", "g")).ok());
+  ASSERT_TRUE(Store("x", File("x", "g")).ok());
   EXPECT_EQ(ReasonOf(Open(File("x", "h")).status()), "SHARE_QUOTA");
   ShareRecord gone = *store_->Find(File(body_).key());
   const ShareRecord was = gone;
   gone.stage = ShareStage::kEnded;
   ASSERT_TRUE(store_->Update(was, gone).ok());
-  EXPECT_TRUE(Take("x", File("x", "h")).ok());
+  EXPECT_TRUE(Store("x", File("x", "h")).ok());
 }
 
 TEST_F(ShareStoreTest, OneSourceDoesNotKeepOthersOut) {
@@ -255,7 +255,7 @@ TEST_F(ShareStoreTest, OneSourceDoesNotKeepOthersOut) {
 
 TEST_F(ShareStoreTest, WhatHasExpiredIsNotThereWhateverTheDiskSays) {
   const v1::SharedFile file = File(body_, "f", absl::Hours(1));
-  ASSERT_TRUE(Take(body_, file, /*from_parent=*/true).ok());
+  ASSERT_TRUE(Store(body_, file, /*from_parent=*/true).ok());
   clock_.Advance(absl::Hours(2));
   EXPECT_EQ(Body(file), "(not held)");
   EXPECT_EQ(store_->Find(file.key())->share.state(), v1::SHARE_STATE_EXPIRED);
@@ -274,8 +274,8 @@ TEST_F(ShareStoreTest, WhatHasExpiredIsNotThereWhateverTheDiskSays) {
 TEST_F(ShareStoreTest, OneWithoutExpiryStaysWhereItRests) {
   const v1::SharedFile resting = File(body_);
   const v1::SharedFile lost = File(body_, "lost");
-  const ShareRecord taken = *Take(body_, resting);
-  ASSERT_TRUE(Take(body_, lost).ok());
+  const ShareRecord taken = *Store(body_, resting);
+  ASSERT_TRUE(Store(body_, lost).ok());
   ShareRecord is = taken;
   is.share.set_state(v1::SHARE_STATE_DELIVERED);
   ASSERT_TRUE(store_->Update(taken, is).ok());
@@ -303,7 +303,7 @@ TEST_F(ShareStoreTest, AnUploadThatNobodyGoesOnWithIsForgotten) {
 }
 
 TEST_F(ShareStoreTest, AChangeOfWhatChangedMeanwhileIsNotMade) {
-  const ShareRecord taken = *Take(body_, File(body_));
+  const ShareRecord taken = *Store(body_, File(body_));
   ShareRecord first = taken;
   first.share.set_state(v1::SHARE_STATE_DELIVERED);
   ASSERT_TRUE(store_->Update(taken, first).ok());

@@ -33,7 +33,7 @@ void ShareUploadHandler::OnStart(const std::shared_ptr<ServerStream<void>>& stre
 }
 
 void ShareUploadHandler::OnMessage(v1::UploadShareRequest request) {
-  const absl::Status status = Take(request);
+  const absl::Status status = Handle(request);
   if (status.ok() && !complete_) return stream_->ReadNext();
   upload_.reset();
   stream_->End(status);
@@ -43,7 +43,7 @@ void ShareUploadHandler::OnHalfClose() {
   stream_->End(absl::CancelledError("the stream ended without its finish"));
 }
 
-absl::Status ShareUploadHandler::Take(const v1::UploadShareRequest& request) {
+absl::Status ShareUploadHandler::Handle(const v1::UploadShareRequest& request) {
   if (request.has_start() == (upload_ != nullptr)) {
     return errors::InvalidChunk("a stream has one start, before anything else");
   }

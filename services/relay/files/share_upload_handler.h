@@ -30,7 +30,7 @@ class ShareUploadHandler : public ServerStreamHandler<v1::UploadShareRequest, vo
   void OnHalfClose() override;
 
  private:
-  absl::Status Take(const v1::UploadShareRequest& request);
+  absl::Status Handle(const v1::UploadShareRequest& request);
   absl::Status Begin(const v1::UploadShareRequest::Start& start);
 
   ShareStore& store_;

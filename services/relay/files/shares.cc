@@ -16,17 +16,17 @@ constexpr size_t kMaxQueue = 16'384;
 Shares::Shares() : disk_({"shares", kThreads, kMaxQueue}) {}
 
 Shares::~Shares() {
-  StopWay();
+  StopRouter();
   disk_.Drain(absl::Seconds(10)).IgnoreError();
 }
 
-void Shares::Take(const v1::AttachResponse& message) {
-  if (message.has_shares()) way_->Take(message.shares());
-  if (message.has_share_query()) queries_->Serve(message.share_query());
+void Shares::HandleMessage(const v1::AttachResponse& message) {
+  if (message.has_shares()) router_->HandleOffers(message.shares());
+  if (message.has_share_query()) queries_->HandleQuery(message.share_query());
 }
 
-void Shares::StopWay() {
-  if (way_ != nullptr) way_->Stop();
+void Shares::StopRouter() {
+  if (router_ != nullptr) router_->Stop();
   if (queries_) queries_->Stop();
 }
 
@@ -46,18 +46,19 @@ absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, cons
                          std::move(options.roots),
                          std::move(options.is_revoked)};
   Shares& own = *shares;
-  own.centre_.emplace(parts);
-  own.way_ = std::make_unique<ShareRouter>(parts, options.times, *own.centre_,
-                                           [&own] { own.queries_->Tick(); });
-  ShareRouter& way = *own.way_;
-  const auto changed = [&way] { way.Wake(); };
-  own.desk_.emplace(parts, changed);
-  own.queries_.emplace(parts, *own.desk_);
-  own.office_.emplace(parts, *own.desk_, *own.queries_, *own.centre_, own.disk_);
+  own.aggregator_.emplace(parts);
+  own.router_ = std::make_unique<ShareRouter>(parts, options.times, *own.aggregator_,
+                                              [&own] { own.queries_->Tick(); });
+  ShareRouter& router = *own.router_;
+  const auto changed = [&router] { router.Wake(); };
+  own.local_index_.emplace(parts, changed);
+  own.queries_.emplace(parts, *own.local_index_);
+  own.fleet_index_.emplace(parts, *own.local_index_, *own.queries_, *own.aggregator_, own.disk_);
   runtime.executor = &own.disk_;
-  own.service_.emplace(runtime, parts,
-                       ShareService::Helpers{*own.desk_, *own.queries_, *own.centre_, *own.office_},
-                       changed, [&way] { return way.settled(); });
+  own.service_.emplace(
+      runtime, parts,
+      ShareService::Helpers{*own.local_index_, *own.queries_, *own.aggregator_, *own.fleet_index_},
+      changed, [&router] { return router.settled(); });
   return shares;
 }
 

@@ -41,25 +41,25 @@ class Shares {
   ~Shares();
 
   // Begins to pass files on. Once, when there may be a parent.
-  void Start() { way_->Start(); }
+  void Start() { router_->Start(); }
   grpc::Service* service() { return &*service_; }
   // Somebody came, or went: there may be something to pass on.
-  void Wake() { way_->Wake(); }
+  void Wake() { router_->Wake(); }
   // From the parent; what is not about shared files is ignored. Does not wait.
-  void Take(const v1::AttachResponse& message);
+  void HandleMessage(const v1::AttachResponse& message);
   // Ends what is under way up and down; the parent may go then.
-  void StopWay();
+  void StopRouter();
 
  private:
   Shares();
 
   Executor disk_;
   std::unique_ptr<ShareStore> store_;
-  std::optional<ShareAggregatorClient> centre_;
-  std::unique_ptr<ShareRouter> way_;
-  std::optional<LocalShareIndex> desk_;
+  std::optional<ShareAggregatorClient> aggregator_;
+  std::unique_ptr<ShareRouter> router_;
+  std::optional<LocalShareIndex> local_index_;
   std::optional<ShareQueries> queries_;
-  std::optional<FleetShareIndex> office_;
+  std::optional<FleetShareIndex> fleet_index_;
   std::optional<ShareService> service_;
 };
 

@@ -6,13 +6,13 @@ TargetRoute FindTargetRoute(const Topology& tree, const std::string& node) {
   using Kind = TargetRoute::Kind;
   const auto entry = tree.Find(node);
   if (!entry || entry->is_relay) return {Kind::kUnknown, "", false};
-  if (entry->relay == tree.name()) return {Kind::kHere, "", entry->attached};
+  if (entry->relay == tree.name()) return {Kind::kLocal, "", entry->attached};
   const std::string via = entry->attached ? tree.Via(node) : tree.Via(entry->relay);
-  if (via.empty()) return {Kind::kAway, "", false};
-  return {Kind::kBelow, via, entry->attached};
+  if (via.empty()) return {Kind::kUnreachable, "", false};
+  return {Kind::kDownstream, via, entry->attached};
 }
 
-bool IsBelow(const Topology& tree, const std::string& relay, const std::string& node) {
+bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node) {
   const auto entry = tree.Find(node);
   if (!entry || entry->is_relay) return false;
   const std::string via = entry->attached ? tree.Via(node) : tree.Via(entry->relay);

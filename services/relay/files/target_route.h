@@ -10,10 +10,10 @@ namespace muster {
 
 struct TargetRoute {
   enum class Kind {
-    kHere,     // it hangs, or hung last, below this relay itself
-    kBelow,    // it is reached by a relay below: `child`
-    kAway,     // it hung last below a relay that cannot be reached now
-    kUnknown,  // this relay has not heard of it
+    kLocal,        // it hangs, or hung last, below this relay itself
+    kDownstream,   // it is reached by a relay below: `child`
+    kUnreachable,  // it hung last below a relay that cannot be reached now
+    kUnknown,      // this relay has not heard of it
   };
   Kind kind = Kind::kUnknown;
   std::string child;
@@ -23,7 +23,7 @@ struct TargetRoute {
 TargetRoute FindTargetRoute(const Topology& tree, const std::string& node);
 
 // Whether `node` hangs, or hung last, below the direct child `relay`.
-bool IsBelow(const Topology& tree, const std::string& relay, const std::string& node);
+bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node);
 
 }  // namespace muster
 

@@ -228,7 +228,7 @@ TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason
   Reconnect();
   ASSERT_TRUE(Await([&] { return Committed("hostfacts").outcome() == v1::OUTCOME_ERROR; }));
   const v1::Result expired = Committed("hostfacts");
-  EXPECT_THAT(expired.error(), HasSubstr("relay r1 took this result at"));
+  EXPECT_THAT(expired.error(), HasSubstr("relay r1 accepted this result at"));
   EXPECT_THAT(expired.delivery().uri(), HasSubstr("/node/n1"));
   EXPECT_THAT(expired.delivery().vouched_by(), HasSubstr("/service/relay/r1"));
   ASSERT_TRUE(Await([&] { return Outcomes("expired") == 1; }));
@@ -243,7 +243,7 @@ TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason
     ++audited;
     EXPECT_THAT(record.actor, HasSubstr("/service/relay/r1"));
     EXPECT_EQ(record.key.node + "/" + record.key.plugin, "n1/hostfacts");
-    EXPECT_THAT(record.text, HasSubstr("had no way to deliver it"));
+    EXPECT_THAT(record.text, HasSubstr("could not deliver it until"));
   }
   EXPECT_EQ(audited, 1);
 }

@@ -23,22 +23,22 @@
 namespace muster {
 namespace {
 
-// One may be a large one on a thin line.
+// A large result on a slow connection must not delay the others.
 constexpr int kThreads = 3;
 
 constexpr int64_t kChunkMost = 1024 * 1024;
 
-// How long nothing is looked at if nothing happens.
-constexpr absl::Duration kRest = absl::Seconds(2);
+// The longest time between two looks at the queue.
+constexpr absl::Duration kIdle = absl::Seconds(2);
 constexpr absl::Duration kSweep = absl::Seconds(5);
 
-// Whether another try makes no sense. What the relay itself lacks passes; what the result lacks
-// does not.
+// Returns whether the error is a verdict on the result, so that another try cannot succeed. Errors
+// about this relay may pass.
 bool IsFinal(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   switch (status.code()) {
     case absl::StatusCode::kPermissionDenied:
-      // Without a reason it is the gate above, which may not know this relay yet.
+      // Without a reason it comes from a service that may not know this relay yet.
       return !reason.empty() && reason != "NOT_ATTACHED" && reason != "ROLE_NOT_ALLOWED";
     case absl::StatusCode::kNotFound:
       return reason == "RUN_NOT_FOUND";
@@ -64,7 +64,7 @@ absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadRes
     raw.resize(static_cast<size_t>(std::min(chunk_max, size - offset)));
     for (size_t filled = 0; filled < raw.size();) {
       ASSIGN_OR_RETURN(const auto n, bytes.Read(std::span(raw).subspan(filled)));
-      if (n == 0) return absl::DataLossError("the spool's file is shorter than it was");
+      if (n == 0) return absl::DataLossError("the bytes of the spool are shorter than the result");
       filled += n;
     }
     const int64_t end = offset + static_cast<int64_t>(raw.size());
@@ -99,8 +99,8 @@ void SpoolDrain::Wake() {
   wake_.NotifyAll();
 }
 
-// Until something changes, or `delay` is over.
-void SpoolDrain::Rest(absl::Duration delay, const std::stop_token& stop) {
+// Waits for a change, at most for `delay`.
+void SpoolDrain::Wait(absl::Duration delay, const std::stop_token& stop) {
   MutexLock lock(mutex_);
   const uint64_t seen = events_;
   wake_.WaitFor(mutex_, stop, delay,
@@ -123,23 +123,23 @@ void SpoolDrain::Run(const std::stop_token& stop) {
     if (way_.connected()) {
       RunOnce(stop);
     } else {
-      Rest(kRest, stop);
+      Wait(kIdle, stop);
     }
   }
 }
 
 void SpoolDrain::RunOnce(const std::stop_token& stop) {
-  const auto delivery = spool_.Take();
-  if (!delivery) return Rest(kRest, stop);
+  const auto delivery = spool_.Dequeue();
+  if (!delivery) return Wait(kIdle, stop);
   const absl::Status status =
-      delivery->expired ? TellExpired(*delivery, stop) : Deliver(*delivery, stop);
+      delivery->expired ? ReportExpired(*delivery, stop) : Deliver(*delivery, stop);
   const v1::ResultKey& key = delivery->header.description().key();
   if (status.ok() || IsFinal(status)) {
     const bool committed = status.ok() && !delivery->expired;
     Log(committed ? LogLevel::kInfo : LogLevel::kWarning,
         committed     ? "a result of the spool is committed"
         : status.ok() ? "a result of the spool has expired"
-                      : "a result of the spool was refused above",
+                      : "a result of the spool was refused upstream",
         {{"run", key.run()},
          {"plugin", key.plugin()},
          {"node", key.node()},
@@ -152,11 +152,11 @@ void SpoolDrain::RunOnce(const std::stop_token& stop) {
   }
   absl::BitGen random;
   const absl::Duration spread = absl::Milliseconds(absl::Uniform(random, 200, 3000));
-  spool_.PutBack(*delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
+  spool_.Requeue(*delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
   Log(LogLevel::kInfo, "a result of the spool is tried again",
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});
-  // Nobody is there: it would be the same for all others.
-  if (absl::IsUnavailable(status)) Rest(spread, stop);
+  // Other results would fail in the same way.
+  if (absl::IsUnavailable(status)) Wait(spread, stop);
 }
 
 absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) {
@@ -176,10 +176,10 @@ absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_
     const grpc::Status status = stub->OpenUpload(context.get(), request, &opened);
     if (!status.ok()) return FromGrpc(status);
   }
-  // The same content: another one would have been refused.
+  // It is the same content: other content is refused.
   if (opened.has_committed()) return absl::OkStatus();
   if (opened.offset() < 0 || opened.offset() > size || opened.chunk_max() <= 0) {
-    return absl::InternalError("the upload was opened with nonsense");
+    return absl::InternalError("invalid OpenUpload response: offset or chunk_max out of range");
   }
   ASSIGN_OR_RETURN(auto bytes, spool_.Read(delivery, opened.offset()));
   UploadStream stream(*stub, opened.offset(), stop);
@@ -198,7 +198,7 @@ absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_
   return end.has_committed() ? absl::OkStatus() : errors::RelayCutOff();
 }
 
-absl::Status SpoolDrain::TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {
+absl::Status SpoolDrain::ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {
   const auto channel = way_.Results();
   if (channel == nullptr) return errors::RelayCutOff();
   v1::SubmitResultRequest request = delivery.header;

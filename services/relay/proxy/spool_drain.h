@@ -1,4 +1,4 @@
-// Delivers what the spool holds, as soon as there is a way up.
+// Delivers the results of the spool while this relay is connected.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_SPOOL_DRAIN_H_
 #define MUSTER_SERVICES_RELAY_PROXY_SPOOL_DRAIN_H_
 
@@ -16,29 +16,29 @@
 
 namespace muster {
 
-// Sweeps it, too. Threads of its own, which may wait for disk and network; each carries one result
-// at a time. What a later try cannot cure ends a result: it is counted and logged. Thread-safe.
+// Its threads wait for disk and network; each delivers one result at a time. A final refusal ends a
+// result and is counted and logged. The threads also sweep the spool. Thread-safe.
 class SpoolDrain {
  public:
   SpoolDrain(Spool& spool, Upstream& way);
 
-  // Stops: what is under way is cut off, and delivered by a later life.
+  // Cancels the deliveries in progress; a later process repeats them.
   ~SpoolDrain();
 
  private:
   void Run(const std::stop_token& stop);
   void RunOnce(const std::stop_token& stop);
   void SweepIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Rest(absl::Duration delay, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Wait(absl::Duration delay, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop);
-  absl::Status TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop);
+  absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Spool& spool_;
   Upstream& way_;
   Mutex mutex_;
   StoppableCondVar wake_;
-  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // how often something changed
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // number of changes
   absl::Time swept_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<void> watch_;
   std::vector<std::jthread> threads_;

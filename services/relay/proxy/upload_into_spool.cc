@@ -74,8 +74,6 @@ void UploadIntoSpool::TakeChunk(v1::UploadRequest::Chunk* chunk) {
   taken.data = std::move(*chunk->mutable_data());
   const bool queued =
       session_->strand().Post([self = shared_from_this(), taken = std::move(taken)]() mutable {
-        const absl::Status room = self->spool_.Reserve(self->id_, taken.offset + taken.raw_size);
-        if (!room.ok()) return self->below_->End(room);
         const auto ack = self->session_->Append(self->attachment_, std::move(taken));
         if (!ack.ok()) return self->below_->End(ack.status());
         self->Acknowledge(*ack);
@@ -138,7 +136,7 @@ void UploadIntoSpool::TakeFinish(const v1::UploadRequest::Finish& finish) {
 }
 
 void UploadIntoSpool::Spooled() {
-  const auto told = spool_.Told(id_);
+  const auto told = spool_.Receipt(id_);
   // It may have been delivered in this very moment: the sender asks, and finds it committed.
   if (!told) return below_->End(errors::UploadNotFound(id_));
   v1::UploadResponse response;

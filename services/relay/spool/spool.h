@@ -1,22 +1,22 @@
-// What a relay takes for who is above it while it has no way up: bounded, durable, in order.
+// Durable storage for the results of nodes while this relay is disconnected.
 //
-// An upload is verified as the aggregator would (common/upload/upload_session.h), and so is
-// the node's signature: what was taken can be delivered without the node. Each node's results are
-// handed out in the order in which they were complete, one at a time; an entry is gone only when it
-// was dealt with. Everything survives a kill at any point: spool_entry.h tells how it lies on the
-// disk.
+// An upload is verified as at the aggregator (common/upload/upload_session.h), with the signature
+// of the node, so a stored result can be delivered without the node.
+//
+//   <folder>/spool.db   a row for each upload and result, and the bytes of results up to 64 KiB
+//   <folder>/blobs/     the bytes of uploads and of larger results (common/blob/files).
+//
+// A row is written before its bytes are published and removed before its blob is. A start removes
+// bytes without a row; a row without its bytes is reported upstream as lost.
 #ifndef MUSTER_SERVICES_RELAY_SPOOL_SPOOL_H_
 #define MUSTER_SERVICES_RELAY_SPOOL_SPOOL_H_
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -27,148 +27,126 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
-#include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/upload/upload_session.h"
-#include "services/relay/spool/spool_entry.h"
+#include "services/relay/spool/delivery_queue.h"
+#include "services/relay/spool/spool_index.h"
+#include "services/relay/spool/spool_quota.h"
+#include "services/relay/spool/spool_table.h"
 
 namespace muster {
 
+struct SpoolCounters;
+
 struct SpoolOptions {
-  std::string folder;                          // made if missing
-  int64_t quota_bytes = int64_t{10} << 30;     // of a single node at most a quarter
-  int64_t max_entries = 10'000;                // of a single node at most a quarter
+  std::string folder;                          // created if missing
+  int64_t quota_bytes = int64_t{10} << 30;     // of one node at most a quarter
+  int64_t max_entries = 10'000;                // of one node at most a quarter
   absl::Duration ttl = absl::Hours(24);        // at most a week (spooled_proof.h)
-  absl::Duration idle_after = absl::Hours(1);  // an upload that nobody goes on with is forgotten
-  std::string relay;                           // our name
+  absl::Duration idle_after = absl::Hours(1);  // an upload without a stream is removed after it
+  std::string relay;                           // the name of this relay
   std::string fleet;
-  std::string fleet_ca_pem;  // what signatures have to lead to
+  std::string fleet_ca_pem;  // the root of the certificates of signers
 };
 
-// One result on its way out.
+// A result to be delivered upstream.
 struct SpoolDelivery {
   std::string id;
-  v1::SubmitResultRequest header;  // spool_entry.h
-  bool expired = false;            // its time is over, or its bytes are lost: say so instead
-  bool lost = false;               // the latter
-  std::string why;                 // if so
+  v1::SubmitResultRequest header;  // without the bytes (spool_table.h)
+  bool expired = false;            // deliver an error with `why` instead of the result
+  bool lost = false;               // expired, because its bytes are lost
+  std::string why;
 };
 
-// Thread-safe. What may wait for the disk says so.
+// Connects the parts that each own one invariant: SpoolTable (what is durable), SpoolIndex (one
+// entry for an attempt), SpoolQuota (the limits) and DeliveryQueue (the order). It has no lock of
+// its own, and no part calls another one. Thread-safe; calls that may wait for the disk are marked.
 class Spool : public ResultSink {
  public:
-  // Takes over what an earlier life left; waits for the disk. `disk` is where bytes are written.
+  // Opens the spool and recovers the entries of an earlier process; waits for the disk. `disk`
+  // writes the bytes. DATA_LOSS (STORE_CORRUPT) if the database is damaged.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(const SpoolOptions& options, Executor& disk,
                                                      const Clock& clock, Metrics& metrics,
                                                      FileOps& ops = PosixFileOps());
 
-  // The uploads in it must have ended, and `disk` have been drained.
+  // The streams of its uploads have ended, and `disk` is drained.
   ~Spool() override;
 
-  // In.
+  // Uploads.
 
-  // As ResultService.OpenUpload, for `opener`. SPOOL_FULL; TAKEN_OVER for another content of the
-  // same attempt. `opened` is called once, on `disk` or at once.
+  // As ResultService.OpenUpload, for `opener`. SPOOL_FULL; TAKEN_OVER for other content of the same
+  // attempt. Calls `opened` once, on `disk` or on the calling thread.
   using Opened = absl::AnyInvocable<void(absl::StatusOr<v1::OpenUploadResponse>)>;
   void OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener, Opened opened);
 
-  // Whether `id` is an upload of this spool. Of a result that is complete, what its sender is told.
-  bool Has(std::string_view id) const;
-  std::optional<v1::Spooled> Told(std::string_view id) const;
+  // Returns whether `id` is an upload or a result of this spool.
+  bool Has(std::string_view id) const { return index_.Find(id).has_value(); }
+  // Returns the answer to the sender of a complete result; nothing for any other id.
+  std::optional<v1::Spooled> Receipt(std::string_view id) const;
   bool IsComplete(std::string_view id, std::string_view node) const;
-  // Of an upload of `node` that is not complete: for chunks and the finish. UPLOAD_NOT_FOUND.
+  // Returns an upload of `node`, for its chunks and its finish. UPLOAD_NOT_FOUND.
   absl::StatusOr<std::shared_ptr<UploadSession>> Find(std::string_view id,
                                                       std::string_view node) const;
-  // Every result has to be signed by its node. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
-  absl::Status CheckSignature(const VerifiedResult& verified) const override;
-  // What an upload's session gives when its finish came: its file is written, then it is complete.
-  void Commit(VerifiedResult verified, Done done) override;
-  // To be asked before bytes up to `end` are appended. SPOOL_FULL.
-  absl::Status Reserve(std::string_view id, int64_t end);
 
-  // Whether the result of this key and attempt is here, complete.
+  // ResultSink. The node must have signed the result: SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  absl::Status CheckSignature(const VerifiedResult& verified) const override;
+  // SPOOL_FULL.
+  absl::Status Reserve(std::string_view id, int64_t size) override;
+  // Waits for the disk.
+  void Commit(VerifiedResult verified, Done done) override;
+
+  // Returns whether the spool has the complete result of this key and attempt.
   bool Holds(const v1::ResultDescription& description) const;
-  // Forgets an upload that is not complete: its node delivers to somebody else.
+  // Removes an upload whose node delivers to another service.
   void DiscardUpload(const v1::ResultDescription& description);
 
-  // Ends uploads that stand still, forgets those nobody goes on with. Every few seconds.
+  // Ends stalled streams and removes idle uploads. Call it every few seconds.
   void Sweep();
 
-  // Out.
+  // Deliveries.
 
-  // The next result, of a node none of whose results is out; nothing if there is none now. Waits
-  // for the disk. Give it back by one of the next two.
-  std::optional<SpoolDelivery> Take();
-  // It was dealt with: `outcome` is "committed", "refused", "expired" or "lost". Waits for the
+  // Returns the next result (DeliveryQueue); waits for the disk. End it with Finish or Requeue.
+  std::optional<SpoolDelivery> Dequeue();
+  // Removes a result whose `outcome` is "committed", "refused", "expired" or "lost"; waits for the
   // disk.
   void Finish(const SpoolDelivery& delivery, std::string_view outcome);
-  // It could not be delivered now; its node waits for `delay`.
-  void PutBack(const SpoolDelivery& delivery, absl::Duration delay);
-  // The bytes; waits for the disk.
+  // Puts back a result that cannot be delivered now; its node waits for `delay`.
+  void Requeue(const SpoolDelivery& delivery, absl::Duration delay);
+  // Returns the bytes; waits for the disk.
   absl::StatusOr<std::unique_ptr<ByteSource>> Read(const SpoolDelivery& delivery, int64_t offset);
-  // Called, without a lock, whenever a result became complete. Set before the first upload.
+  // Calls `on_complete`, with no lock held, for each result that becomes complete. Set it before
+  // the first upload.
   void set_on_complete(std::function<void()> on_complete) { on_complete_ = std::move(on_complete); }
 
-  // Results that are complete and not dealt with.
-  int64_t waiting() const;
+  // Returns the number of complete results.
+  int64_t waiting() const { return queue_.size(); }
 
  private:
-  struct Entry;
-  struct Queue;
-  struct Figures;
-
-  Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<BlobStore> blobs,
-        Executor& disk, const Clock& clock, Metrics& metrics, FileOps& ops);
+  Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<SpoolTable> table,
+        std::unique_ptr<BlobStore> blobs, Executor& disk, const Clock& clock, Metrics& metrics);
 
   absl::Status Recover();
-  // Adds the id of an entry that cannot be read now to `unread`: its files stay for the next start.
-  absl::Status RecoverEntry(const std::string& file, std::set<std::string>* unread)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DiscardUnknown(const std::set<std::string>& unread)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<Entry>> Admit(const v1::OpenUploadRequest& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckRoom(const std::string& node, int64_t bytes, int64_t entries) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Begin(const std::shared_ptr<Entry>& entry, const UploadRecord& upload,
+  absl::Status RemoveUnknownBytes();
+  void RecoverEntry(const SpoolRow& row);
+  absl::StatusOr<SpoolEntry> AddEntry(const v1::OpenUploadRequest& request);
+  void Begin(const SpoolEntry& entry, const v1::OpenUploadRequest& request,
              const UploadPeer& opener, Opened opened);
-  absl::Status Keep(const Entry& entry, uint64_t order, const VerifiedResult& verified);
-  std::shared_ptr<UploadSession> MakeComplete(Entry& entry, uint64_t order,
-                                              const ResultRecord& result)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<Entry> NextOut() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Discard(const SpoolEntry& entry);
+  absl::Status ReadDelivery(const SpoolEntry& entry, SpoolDelivery* delivery);
   absl::Status CheckBytes(const SpoolDelivery& delivery);
-  void RetryLater(const SpoolDelivery& delivery, const absl::Status& why);
-  absl::Status RemoveFiles(const Entry& entry);
-  void Erase(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Discard(const Entry& entry, const absl::Status& why);
-  void Charge(Entry& entry, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<UploadSession> SessionOf(const Entry& entry) const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<Entry> FindEntry(std::string_view id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string PathOf(EntryState state, uint64_t order, const std::string& id) const;
-  void Measure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Duration OldestWait() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SpoolOptions options_;
   const Certificate root_;
+  const std::unique_ptr<SpoolTable> table_;
   const std::unique_ptr<BlobStore> blobs_;
   Executor& disk_;
   const Clock& clock_;
-  FileOps& ops_;
-  const std::string entries_folder_;
-  const std::unique_ptr<Figures> figures_;
+  const std::unique_ptr<SpoolCounters> counters_;
   std::function<void()> on_complete_;
-
-  mutable Mutex mutex_;
-  // By id.
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ ABSL_GUARDED_BY(mutex_);
-  // Key and attempt -> id.
-  std::unordered_map<std::string, std::string> by_attempt_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);  // by node
-  std::string last_node_ ABSL_GUARDED_BY(mutex_);                // whose result was handed out last
-  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all entries
+  SpoolQuota quota_;
+  SpoolIndex index_;
+  DeliveryQueue queue_;
 };
 
 }  // namespace muster

@@ -1,12 +1,16 @@
 #include "services/relay/spool/spool.h"
 
 #include <cerrno>
+#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/fault_vfs.h"
 #include "services/relay/testing/spool_fixture.h"
 
 namespace muster {
@@ -17,222 +21,316 @@ using testing::SpoolFixture;
 
 class SpoolTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(rig_.Open().ok()); }
+  void SetUp() override { ASSERT_TRUE(fixture_.Open().ok()); }
 
-  SpoolFixture rig_;
+  // Changes the database while the spool is closed, and opens it again.
+  absl::Status Change(const std::string& sql) {
+    fixture_.Close();
+    {
+      ASSIGN_OR_RETURN(auto db, sqlite::Connection::Open(fixture_.options.folder + "/spool.db",
+                                                         sqlite::Connection::Access::kReadWrite));
+      db->Execute(sql.c_str());
+      RETURN_IF_ERROR(db->TakeStatus());
+    }
+    return fixture_.Open();
+  }
+
+  // The line of the used quota in the metrics.
+  std::string Used() const {
+    const std::string metrics = fixture_.Metric();
+    const size_t at = metrics.find("\nmuster_relay_spool_bytes ");
+    return metrics.substr(at, metrics.find('\n', at + 1) - at);
+  }
+
+  SpoolFixture fixture_;
   const std::string small_ = Pattern(1000);
   const std::string large_ = Pattern(200'000);
 };
 
-TEST_F(SpoolTest, WhatItTookSurvivesItsProcessAndComesOutAsItWentIn) {
-  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  ASSERT_TRUE(rig_.Deliver("n1", "logs", large_).ok());
-  ASSERT_TRUE(rig_.Open().ok());
-  EXPECT_EQ(rig_.spool().waiting(), 2);
-  ASSERT_EQ(rig_.Next(), "n1/facts");
-  EXPECT_TRUE(rig_.Bytes() == small_);
-  EXPECT_EQ(rig_.taken->header.description().file_name(), "facts.json");
-  EXPECT_EQ(rig_.taken->header.crc32c(), Crc32c(small_));
-  EXPECT_EQ(rig_.taken->header.spooled().size(), 1000);
-  EXPECT_FALSE(rig_.taken->header.spooled().signature().value().empty());
-  rig_.spool().Finish(*rig_.taken, "committed");
-  ASSERT_TRUE(rig_.Open().ok());
-  ASSERT_EQ(rig_.Next(), "n1/logs");
-  EXPECT_TRUE(rig_.Bytes() == large_);
-  EXPECT_TRUE(rig_.Bytes(150'000) == large_.substr(150'000));
-  rig_.spool().Finish(*rig_.taken, "committed");
-  EXPECT_EQ(rig_.Next(), "");
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_bytes 0\n"));
-  EXPECT_EQ(rig_.disk.List("/spool/entries")->size(), 0u);
+TEST_F(SpoolTest, AcceptedResultsAreDeliveredUnchangedAfterARestart) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  ASSERT_TRUE(fixture_.Open().ok());
+  EXPECT_EQ(fixture_.spool().waiting(), 2);
+  ASSERT_EQ(fixture_.Next(), "n1/facts");
+  EXPECT_TRUE(fixture_.Bytes() == small_);
+  EXPECT_EQ(fixture_.delivery->header.description().file_name(), "facts.json");
+  EXPECT_EQ(fixture_.delivery->header.crc32c(), Crc32c(small_));
+  EXPECT_EQ(fixture_.delivery->header.spooled().size(), 1000);
+  EXPECT_FALSE(fixture_.delivery->header.spooled().signature().value().empty());
+  fixture_.spool().Finish(*fixture_.delivery, "committed");
+  ASSERT_TRUE(fixture_.Open().ok());
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  EXPECT_TRUE(fixture_.Bytes() == large_);
+  EXPECT_TRUE(fixture_.Bytes(150'000) == large_.substr(150'000));
+  fixture_.spool().Finish(*fixture_.delivery, "committed");
+  EXPECT_EQ(fixture_.Next(), "");
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_bytes 0\n"));
+  EXPECT_TRUE(fixture_.Blobs().empty());
 }
 
-TEST_F(SpoolTest, ANodesResultsComeInOrderAndOneAtATimeAndNodesTakeTurns) {
-  for (const char* plugin : {"c", "a", "b"}) ASSERT_TRUE(rig_.Deliver("n1", plugin, small_).ok());
-  ASSERT_TRUE(rig_.Deliver("n2", "x", small_).ok());
-  ASSERT_EQ(rig_.Next(), "n1/c");
-  const SpoolDelivery first = *rig_.taken;
-  ASSERT_EQ(rig_.Next(), "n2/x");
-  const SpoolDelivery other = *rig_.taken;
-  EXPECT_EQ(rig_.Next(), "");
-  rig_.spool().PutBack(first, absl::Seconds(10));
-  EXPECT_EQ(rig_.Next(), "");  // it waits
-  rig_.spool().Finish(other, "committed");
-  rig_.clock.Advance(absl::Seconds(11));
-  ASSERT_EQ(rig_.Next(), "n1/c");
-  rig_.spool().Finish(*rig_.taken, "refused");
-  ASSERT_EQ(rig_.Next(), "n1/a");
-  rig_.spool().Finish(*rig_.taken, "committed");
-  ASSERT_EQ(rig_.Next(), "n1/b");
-  EXPECT_THAT(rig_.Metric(),
+TEST_F(SpoolTest, ResultsOfANodeLeaveInOrderAndNodesTakeTurns) {
+  for (const char* plugin : {"c", "a", "b"})
+    ASSERT_TRUE(fixture_.Deliver("n1", plugin, small_).ok());
+  ASSERT_TRUE(fixture_.Deliver("n2", "x", small_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/c");
+  const SpoolDelivery first = *fixture_.delivery;
+  ASSERT_EQ(fixture_.Next(), "n2/x");
+  const SpoolDelivery other = *fixture_.delivery;
+  EXPECT_EQ(fixture_.Next(), "");
+  fixture_.spool().Requeue(first, absl::Seconds(10));
+  EXPECT_EQ(fixture_.Next(), "");  // its node waits
+  fixture_.spool().Finish(other, "committed");
+  fixture_.clock.Advance(absl::Seconds(11));
+  ASSERT_EQ(fixture_.Next(), "n1/c");
+  fixture_.spool().Finish(*fixture_.delivery, "refused");
+  ASSERT_EQ(fixture_.Next(), "n1/a");
+  fixture_.spool().Finish(*fixture_.delivery, "committed");
+  ASSERT_EQ(fixture_.Next(), "n1/b");
+  EXPECT_THAT(fixture_.Metric(),
               HasSubstr("muster_relay_spool_outcomes_total{outcome=\"refused\"} 1\n"));
 }
 
-TEST_F(SpoolTest, AnUploadGoesOnWhereItStoodAlsoAfterARestart) {
-  auto opened = rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
+TEST_F(SpoolTest, UploadIsResumedAfterARestart) {
+  auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
   ASSERT_TRUE(opened.ok()) << opened.status();
-  ASSERT_TRUE(rig_.Send(*opened, "n1", large_, 100'000).ok());
-  ASSERT_TRUE(rig_.Open().ok());
-  EXPECT_EQ(rig_.Next(), "");
-  opened = rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, 100'000).ok());
+  ASSERT_TRUE(fixture_.Open().ok());
+  EXPECT_EQ(fixture_.Next(), "");
+  opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
   ASSERT_TRUE(opened.ok()) << opened.status();
   EXPECT_EQ(opened->offset(), 100'000);
-  ASSERT_TRUE(rig_.Send(*opened, "n1", large_, large_.size()).ok());
-  EXPECT_FALSE(rig_.spool().Told(opened->upload_id()));
-  ASSERT_TRUE(rig_.Complete(*opened, "n1", "logs", large_).ok());
-  EXPECT_EQ(rig_.spool().Told(opened->upload_id())->relay(), "r1");
-  ASSERT_EQ(rig_.Next(), "n1/logs");
-  EXPECT_TRUE(rig_.Bytes() == large_);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, large_.size()).ok());
+  EXPECT_FALSE(fixture_.spool().Receipt(opened->upload_id()));
+  ASSERT_TRUE(fixture_.Complete(*opened, "n1", "logs", large_).ok());
+  EXPECT_EQ(fixture_.spool().Receipt(opened->upload_id())->relay(), "r1");
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  EXPECT_TRUE(fixture_.Bytes() == large_);
 }
 
-TEST_F(SpoolTest, TheSameAgainIsThereAlreadyAndAnotherContentIsNotTaken) {
-  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  EXPECT_TRUE(rig_.spool().Holds(SpoolFixture::Request("n1", "facts", small_).description()));
-  EXPECT_FALSE(rig_.spool().Holds(SpoolFixture::Request("n1", "facts", small_, 2).description()));
-  const auto again = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
+TEST_F(SpoolTest, SameContentSucceedsAndOtherContentIsTakenOver) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  EXPECT_TRUE(fixture_.spool().Holds(SpoolFixture::Request("n1", "facts", small_).description()));
+  EXPECT_FALSE(
+      fixture_.spool().Holds(SpoolFixture::Request("n1", "facts", small_, 2).description()));
+  const auto again = fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->offset(), 1000);
-  EXPECT_TRUE(rig_.spool().Told(again->upload_id()));
-  EXPECT_EQ(ReasonOf(rig_.OpenUpload(SpoolFixture::Request("n1", "facts", "other")).status()),
+  EXPECT_TRUE(fixture_.spool().Receipt(again->upload_id()));
+  EXPECT_EQ(ReasonOf(fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", "other")).status()),
             "TAKEN_OVER");
-  EXPECT_TRUE(rig_.Deliver("n1", "facts", "other", 2).ok());
-  EXPECT_EQ(rig_.spool().waiting(), 2);
+  EXPECT_TRUE(fixture_.Deliver("n1", "facts", "other", 2).ok());
+  EXPECT_EQ(fixture_.spool().waiting(), 2);
 }
 
-TEST_F(SpoolTest, OnlyWhatTheNodeSignedIsTaken) {
-  const auto opened = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
+TEST_F(SpoolTest, ResultWithoutTheSignatureOfItsNodeIsRejected) {
+  const auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   ASSERT_TRUE(opened.ok());
-  ASSERT_TRUE(rig_.Send(*opened, "n1", small_, 1000).ok());
-  EXPECT_EQ(ReasonOf(rig_.Complete(*opened, "n1", "facts", small_, 1, "")), "SIGNATURE_REQUIRED");
-  const auto again = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
-  EXPECT_EQ(ReasonOf(rig_.Complete(*again, "n1", "facts", small_, 1, "n2")), "INVALID_SIGNATURE");
-  EXPECT_EQ(rig_.spool().Find(opened->upload_id(), "n2").status().code(),
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", small_, 1000).ok());
+  EXPECT_EQ(ReasonOf(fixture_.Complete(*opened, "n1", "facts", small_, 1, "")),
+            "SIGNATURE_REQUIRED");
+  const auto again = fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
+  EXPECT_EQ(ReasonOf(fixture_.Complete(*again, "n1", "facts", small_, 1, "n2")),
+            "INVALID_SIGNATURE");
+  EXPECT_EQ(fixture_.spool().Find(opened->upload_id(), "n2").status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(rig_.spool().waiting(), 0);
-  const auto good = rig_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
-  EXPECT_TRUE(rig_.Complete(*good, "n1", "facts", small_).ok());
-  EXPECT_EQ(rig_.spool().waiting(), 1);
+  EXPECT_EQ(fixture_.spool().waiting(), 0);
+  const auto good = fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
+  EXPECT_TRUE(fixture_.Complete(*good, "n1", "facts", small_).ok());
+  EXPECT_EQ(fixture_.spool().waiting(), 1);
 }
 
-TEST_F(SpoolTest, UploadGoesOnAfterABadSignature) {
+TEST_F(SpoolTest, UploadIsResumedAfterABadSignature) {
   auto request = SpoolFixture::Request("n1", "logs", "");
   request.clear_size();
-  const auto opened = rig_.OpenUpload(request);
+  const auto opened = fixture_.OpenUpload(request);
   ASSERT_TRUE(opened.ok()) << opened.status();
-  ASSERT_TRUE(rig_.Send(*opened, "n1", large_, 100'000).ok());
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, 100'000).ok());
   const std::string half = large_.substr(0, 100'000);
-  EXPECT_EQ(ReasonOf(rig_.Complete(*opened, "n1", "logs", half, 1, "n2")), "INVALID_SIGNATURE");
-  const auto again = rig_.OpenUpload(request);
+  EXPECT_EQ(ReasonOf(fixture_.Complete(*opened, "n1", "logs", half, 1, "n2")), "INVALID_SIGNATURE");
+  const auto again = fixture_.OpenUpload(request);
   EXPECT_EQ(again->offset(), 100'000);
-  const absl::Status sent = rig_.Send(*again, "n1", large_, large_.size());
+  const absl::Status sent = fixture_.Send(*again, "n1", large_, large_.size());
   EXPECT_TRUE(sent.ok()) << sent;
-  EXPECT_TRUE(rig_.Complete(*again, "n1", "logs", large_).ok());
-  ASSERT_EQ(rig_.Next(), "n1/logs");
-  EXPECT_TRUE(rig_.Bytes() == large_);
+  EXPECT_TRUE(fixture_.Complete(*again, "n1", "logs", large_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  EXPECT_TRUE(fixture_.Bytes() == large_);
 }
 
-TEST_F(SpoolTest, AFullSpoolSaysSoAndANodeCannotFillItForOthers) {
-  rig_.options.quota_bytes = 1'000'000;
-  rig_.options.max_entries = 12;
-  ASSERT_TRUE(rig_.Open().ok());
-  EXPECT_EQ(ReasonOf(rig_.Deliver("n1", "logs", Pattern(260'000))), "SPOOL_FULL");
-  ASSERT_TRUE(rig_.Deliver("n1", "logs", large_).ok());
-  const absl::Status full = rig_.Deliver("n1", "more", Pattern(50'000));
+TEST_F(SpoolTest, FullSpoolRejectsUploadsAndOneNodeCannotFillIt) {
+  fixture_.options.quota_bytes = 1'000'000;
+  fixture_.options.max_entries = 12;
+  ASSERT_TRUE(fixture_.Open().ok());
+  EXPECT_EQ(ReasonOf(fixture_.Deliver("n1", "logs", Pattern(260'000))), "SPOOL_FULL");
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  const absl::Status full = fixture_.Deliver("n1", "more", Pattern(50'000));
   EXPECT_EQ(ReasonOf(full), "SPOOL_FULL");
   EXPECT_TRUE(RetryAfterOf(full));
-  for (const char* plugin : {"a", "b", "c"}) ASSERT_TRUE(rig_.Deliver("n2", plugin, "x").ok());
-  EXPECT_EQ(ReasonOf(rig_.Deliver("n2", "d", "x")), "SPOOL_FULL");
-  EXPECT_TRUE(rig_.Deliver("n3", "a", "x").ok());
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_refused_total 3\n"));
-  // An upload that does not say how long it will be is stopped where the room ends.
+  for (const char* plugin : {"a", "b", "c"}) ASSERT_TRUE(fixture_.Deliver("n2", plugin, "x").ok());
+  EXPECT_EQ(ReasonOf(fixture_.Deliver("n2", "d", "x")), "SPOOL_FULL");
+  EXPECT_TRUE(fixture_.Deliver("n3", "a", "x").ok());
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_refused_total 3\n"));
+  // An upload without a size ends at the quota.
   auto request = SpoolFixture::Request("n4", "logs", "");
   request.clear_size();
-  const auto opened = rig_.OpenUpload(request);
+  const auto opened = fixture_.OpenUpload(request);
   ASSERT_TRUE(opened.ok());
-  EXPECT_EQ(ReasonOf(rig_.Send(*opened, "n4", Pattern(300'000), 300'000)), "SPOOL_FULL");
-  // What left makes room.
-  rig_.Next();
-  rig_.spool().Finish(*rig_.taken, "committed");
-  EXPECT_TRUE(rig_.Deliver("n1", "more", Pattern(50'000)).ok());
+  EXPECT_EQ(ReasonOf(fixture_.Send(*opened, "n4", Pattern(300'000), 300'000)), "SPOOL_FULL");
+  // A delivered result frees its quota.
+  fixture_.Next();
+  fixture_.spool().Finish(*fixture_.delivery, "committed");
+  EXPECT_TRUE(fixture_.Deliver("n1", "more", Pattern(50'000)).ok());
 }
 
-TEST_F(SpoolTest, WhatIsTooOldComesOutAsAnErrorWithItsReason) {
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_oldest_seconds 0\n"));
-  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  rig_.clock.Advance(absl::Hours(23));
-  ASSERT_TRUE(rig_.Deliver("n2", "facts", small_).ok());
-  rig_.clock.Advance(absl::Hours(1));
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_oldest_seconds 86400\n"));
-  ASSERT_TRUE(rig_.Open().ok());
-  ASSERT_EQ(rig_.Next(), "n1/facts");
-  EXPECT_TRUE(rig_.taken->expired);
-  EXPECT_THAT(rig_.taken->why, HasSubstr("relay r1 took this result at 2025-06-15"));
+TEST_F(SpoolTest, ExpiredResultIsDeliveredAsAnError) {
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_oldest_seconds 0\n"));
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  fixture_.clock.Advance(absl::Hours(23));
+  ASSERT_TRUE(fixture_.Deliver("n2", "facts", small_).ok());
+  fixture_.clock.Advance(absl::Hours(1));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_oldest_seconds 86400\n"));
+  ASSERT_TRUE(fixture_.Open().ok());
+  ASSERT_EQ(fixture_.Next(), "n1/facts");
+  EXPECT_TRUE(fixture_.delivery->expired);
+  EXPECT_THAT(fixture_.delivery->why, HasSubstr("relay r1 accepted this result at 2025-06-15"));
 }
 
-TEST_F(SpoolTest, AnUploadThatNobodyGoesOnWithIsForgotten) {
-  ASSERT_TRUE(rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_)).ok());
-  rig_.clock.Advance(absl::Minutes(59));
-  rig_.spool().Sweep();
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
-  rig_.clock.Advance(absl::Minutes(2));
-  rig_.spool().Sweep();
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
-  const auto opened = rig_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
+TEST_F(SpoolTest, IdleUploadIsRemoved) {
+  ASSERT_TRUE(fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", large_)).ok());
+  fixture_.clock.Advance(absl::Minutes(59));
+  fixture_.spool().Sweep();
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
+  fixture_.clock.Advance(absl::Minutes(2));
+  fixture_.spool().Sweep();
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
+  const auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
   ASSERT_TRUE(opened.ok());
   EXPECT_EQ(opened->offset(), 0);
-  rig_.spool().DiscardUpload(SpoolFixture::Request("n1", "logs", large_).description());
-  EXPECT_FALSE(rig_.spool().Has(opened->upload_id()));
+  fixture_.spool().DiscardUpload(SpoolFixture::Request("n1", "logs", large_).description());
+  EXPECT_EQ(ReasonOf(fixture_.spool().Find(opened->upload_id(), "n1").status()),
+            "UPLOAD_NOT_FOUND");
 }
 
-// The entry's file is read, then its bytes: whichever fails, nothing is lost by it.
+// A failure of the disk that may pass loses nothing.
 TEST_F(SpoolTest, ResultThatCannotBeReadNowIsDeliveredLater) {
-  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(fixture_.Deliver("n2", "logs", large_).ok());
   for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
     for (int n = 1; n <= 5; ++n) {
-      rig_.disk.FailAt(call, n, n % 2 == 0 ? EIO : EMFILE);
+      fixture_.disk.FailAt(call, n, n % 2 == 0 ? EIO : EMFILE);
       for (int i = 0; i < 2; ++i) {
-        if (rig_.Next().empty()) continue;
-        EXPECT_FALSE(rig_.taken->expired) << rig_.taken->why;
-        rig_.spool().PutBack(*rig_.taken, absl::ZeroDuration());
+        if (fixture_.Next().empty()) continue;
+        EXPECT_FALSE(fixture_.delivery->expired) << fixture_.delivery->why;
+        fixture_.spool().Requeue(*fixture_.delivery, absl::ZeroDuration());
       }
-      rig_.clock.Advance(absl::Minutes(1));
+      fixture_.clock.Advance(absl::Minutes(1));
     }
   }
-  EXPECT_EQ(rig_.spool().waiting(), 2);
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 0\n"));
+  EXPECT_EQ(fixture_.spool().waiting(), 2);
+  EXPECT_THAT(fixture_.Metric(),
+              HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 0\n"));
 }
 
-TEST_F(SpoolTest, EntryThatCannotBeReadAtTheStartStays) {
-  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  ASSERT_TRUE(rig_.Deliver("n2", "logs", large_).ok());
-  const auto opened = rig_.OpenUpload(SpoolFixture::Request("n3", "logs", large_));
-  ASSERT_TRUE(rig_.Send(*opened, "n3", large_, 100'000).ok());
+TEST_F(SpoolTest, EntriesSurviveAStartThatCannotReadTheDisk) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(fixture_.Deliver("n2", "logs", large_).ok());
+  const auto opened = fixture_.OpenUpload(SpoolFixture::Request("n3", "logs", large_));
+  ASSERT_TRUE(fixture_.Send(*opened, "n3", large_, 100'000).ok());
   for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead}) {
     for (int n = 1; n <= 5; ++n) {
-      rig_.Close();
-      rig_.disk.FailAt(call, n, EMFILE);
-      rig_.Open().IgnoreError();  // the first call is the lock of the blobs
+      fixture_.Close();
+      fixture_.disk.FailAt(call, n, EMFILE);
+      fixture_.Open().IgnoreError();  // the first call is the lock of the blobs
     }
   }
-  ASSERT_TRUE(rig_.Open().ok());
-  EXPECT_EQ(rig_.spool().waiting(), 2);
-  EXPECT_EQ(rig_.OpenUpload(SpoolFixture::Request("n3", "logs", large_))->offset(), 100'000);
+  fixture_.Close();
+  fixture_.disk.Restart();
+  ASSERT_TRUE(fixture_.Open().ok());
+  EXPECT_EQ(fixture_.spool().waiting(), 2);
+  EXPECT_EQ(fixture_.OpenUpload(SpoolFixture::Request("n3", "logs", large_))->offset(), 100'000);
 }
 
 TEST_F(SpoolTest, ResultWhoseBytesAreGoneIsReportedLost) {
-  ASSERT_TRUE(rig_.Deliver("n1", "logs", large_).ok());
-  ASSERT_TRUE(RemoveTree(rig_.disk, "/spool/blobs").ok());
-  ASSERT_EQ(rig_.Next(), "n1/logs");
-  EXPECT_TRUE(rig_.taken->lost);
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  ASSERT_TRUE(RemoveTree(fixture_.disk, fixture_.options.folder + "/blobs").ok());
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  EXPECT_TRUE(fixture_.delivery->lost);
 }
 
-TEST_F(SpoolTest, LostBytesAreNeverDelivered) {
-  ASSERT_TRUE(rig_.Deliver("n1", "facts", small_).ok());
-  const std::string file = rig_.disk.List("/spool/entries")->front().name;
-  rig_.disk.FlipBit("/spool/entries/" + file, 40);
-  ASSERT_TRUE(rig_.Open().ok());
-  EXPECT_EQ(rig_.Next(), "");
-  EXPECT_THAT(rig_.Metric(), HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 1\n"));
+TEST_F(SpoolTest, DamagedBytesOfASmallResultAreReportedLost) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(Change("UPDATE entries SET body = x'00'").ok());
+  ASSERT_EQ(fixture_.Next(), "n1/facts");
+  EXPECT_TRUE(fixture_.delivery->lost);
+}
+
+TEST_F(SpoolTest, DamagedEntryIsCountedAsLost) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  ASSERT_TRUE(Change("UPDATE entries SET header = x'00'").ok());
+  EXPECT_EQ(fixture_.Next(), "");
+  EXPECT_THAT(fixture_.Metric(),
+              HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 2\n"));
+  EXPECT_TRUE(fixture_.Blobs().empty());
+}
+
+TEST_F(SpoolTest, UnreadableDatabaseRefusesToStart) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  fixture_.Close();
+  std::ofstream(fixture_.options.folder + "/spool.db") << std::string(8192, 'x');
+  const absl::Status opened = fixture_.Open();
+  EXPECT_EQ(ReasonOf(opened), "STORE_CORRUPT");
+  EXPECT_THAT(std::string(opened.message()), HasSubstr("/spool.db"));
+  EXPECT_EQ(fixture_.Blobs().size(), 1u);
+}
+
+TEST_F(SpoolTest, BytesWithoutAnEntryAreRemovedAtTheStart) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  ASSERT_EQ(fixture_.Blobs().size(), 1u);
+  ASSERT_TRUE(Change("DELETE FROM entries").ok());
+  EXPECT_EQ(fixture_.Next(), "");
+  EXPECT_TRUE(fixture_.Blobs().empty());
+}
+
+// A chunk must be verified before it is charged: the quota of a node is not filled by offsets.
+TEST_F(SpoolTest, RejectedChunkUsesNoQuota) {
+  auto request = SpoolFixture::Request("n1", "logs", "");
+  request.clear_size();
+  const auto opened = fixture_.OpenUpload(request);
+  ASSERT_TRUE(opened.ok());
+  const std::string before = Used();
+  EXPECT_EQ(ReasonOf(fixture_.SendAt(*opened, "n1", int64_t{1} << 30, "x")), "OFFSET_TOO_HIGH");
+  EXPECT_EQ(Used(), before);
+  ASSERT_TRUE(fixture_.OpenUpload(request).ok());
+  EXPECT_EQ(ReasonOf(fixture_.SendAt(*opened, "n1", 0, "x")), "TAKEN_OVER");
+  EXPECT_EQ(Used(), before);
+}
+
+// An upload whose bytes are not the announced ones cannot be resumed.
+TEST_F(SpoolTest, UploadStartsAgainAfterADigestMismatch) {
+  auto request = SpoolFixture::Request("n1", "facts", small_);
+  request.set_sha256(std::string(32, 'x'));
+  const auto opened = fixture_.OpenUpload(request);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", small_, small_.size()).ok());
+  EXPECT_EQ(ReasonOf(fixture_.Complete(*opened, "n1", "facts", small_)), "DIGEST_MISMATCH");
+  EXPECT_EQ(ReasonOf(fixture_.OpenUpload(request).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+}
+
+// The bytes of a large result are published before its row is written.
+TEST_F(SpoolTest, RemovedUploadWhoseCommitFailedLeavesNoBlob) {
+  fixture_.Close();
+  sqlite::FaultVfs vfs;
+  ASSERT_TRUE(fixture_.Open().ok());
+  const auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, large_.size()).ok());
+  vfs.FailAt(sqlite::Fault::kFullDisk, 1);
+  EXPECT_EQ(ReasonOf(fixture_.Complete(*opened, "n1", "logs", large_)), "DISK_FULL");
+  EXPECT_EQ(fixture_.Blobs().size(), 1u);
+  fixture_.spool().DiscardUpload(SpoolFixture::Request("n1", "logs", large_).description());
+  fixture_.DrainDisk();
+  EXPECT_TRUE(fixture_.Blobs().empty());
+  fixture_.Close();
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
-// A spool on a simulated disk, and nodes that deliver to it, for tests.
+// A spool with its blobs on a simulated disk and its database in a real folder, and nodes that
+// deliver to it, for tests.
 #ifndef MUSTER_SERVICES_RELAY_TESTING_SPOOL_FIXTURE_H_
 #define MUSTER_SERVICES_RELAY_TESTING_SPOOL_FIXTURE_H_
 
+#include <cstdlib>
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -10,9 +13,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/simulated_disk.h"
@@ -27,7 +32,7 @@ namespace muster::testing {
 inline constexpr char kFleet[] = "fleet-00112233.muster";
 inline constexpr char kRun[] = "0123456789abcdef";
 
-// Who signs: a fleet with an intermediate, and one key for all nodes.
+// A fleet with an intermediate CA that signs results, with one key for all nodes.
 class Signers {
  public:
   explicit Signers(absl::Time now)
@@ -56,14 +61,21 @@ class Signers {
 // Not thread-safe.
 class SpoolFixture {
  public:
-  SpoolFixture() { options.fleet_ca_pem = signers.root_pem(); }
-  ~SpoolFixture() { Close(); }
+  SpoolFixture() {
+    if (mkdtemp(root_.data()) == nullptr) std::abort();
+    options.folder = root_ + "/spool";
+    options.fleet_ca_pem = signers.root_pem();
+  }
+  ~SpoolFixture() {
+    Close();
+    RemoveTree(PosixFileOps(), root_).IgnoreError();
+  }
 
   absl::Status Open() {
     Close();
     metrics_ = std::make_unique<Metrics>();
     disk_executor_ = std::make_unique<Executor>(Executor::Options{"disk", 1, 1024});
-    ASSIGN_OR_RETURN(spool_, Spool::Open(options, *disk_executor_, clock, *metrics_, disk));
+    ASSIGN_OR_RETURN(spool_, Spool::Open(options, *disk_executor_, clock, *metrics_, *ops));
     return absl::OkStatus();
   }
 
@@ -97,7 +109,7 @@ class SpoolFixture {
     return promise->get_future().get();
   }
 
-  // Sends bytes from where the upload stands, up to `until`, by a stream of its own.
+  // Sends the bytes from the offset of the upload up to `until`, by its own stream.
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
@@ -109,14 +121,54 @@ class SpoolFixture {
         chunk.data = body.substr(at, std::min(kChunk, until - at));
         chunk.raw_size = static_cast<int64_t>(chunk.data.size());
         chunk.crc32c = Crc32c(chunk.data);
-        RETURN_IF_ERROR(spool().Reserve(opened.upload_id(), chunk.offset + chunk.raw_size));
         RETURN_IF_ERROR(session.Append(attachment, std::move(chunk)));
       }
       return absl::OkStatus();
     });
   }
 
-  // Finishes, by a stream of its own.
+  // Sends one chunk at an offset by its own stream.
+  absl::Status SendAt(const v1::OpenUploadResponse& opened, const std::string& node, int64_t offset,
+                      const std::string& data) {
+    return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
+      ASSIGN_OR_RETURN(const auto attachment,
+                       session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
+      UploadChunk chunk;
+      chunk.offset = offset;
+      chunk.data = data;
+      chunk.raw_size = static_cast<int64_t>(data.size());
+      chunk.crc32c = Crc32c(data);
+      return session.Append(attachment, std::move(chunk)).status();
+    });
+  }
+
+  // Waits until the tasks of the disk's thread that were queued before have run.
+  void DrainDisk() {
+    std::promise<void> done;
+    if (!disk_executor_->Post([&] { done.set_value(); })) std::abort();
+    done.get_future().wait();
+  }
+
+  // The names of the published blobs.
+  std::vector<std::string> Blobs() {
+    std::vector<std::string> names;
+    std::vector<std::string> folders = {options.folder + "/blobs/blobs"};
+    while (!folders.empty()) {
+      const std::string folder = folders.back();
+      folders.pop_back();
+      const auto entries = ops->List(folder);
+      for (const FolderEntry& entry : entries.value_or(std::vector<FolderEntry>())) {
+        if (entry.type == FileType::kFolder) {
+          folders.push_back(absl::StrCat(folder, "/", entry.name));
+        } else {
+          names.push_back(entry.name);
+        }
+      }
+    }
+    return names;
+  }
+
+  // Finishes the upload by its own stream.
   absl::Status Complete(const v1::OpenUploadResponse& opened, const std::string& node,
                         const std::string& plugin, const std::string& body, int64_t attempt = 1,
                         const std::optional<std::string>& signer = std::nullopt) {
@@ -128,7 +180,7 @@ class SpoolFixture {
       signers.Sign({kRun, plugin, node, attempt, finish.size, finish.sha256}, signer.value_or(node),
                    &finish);
     }
-    return On<absl::Status>(opened, node, [&](UploadSession& session) {
+    return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
       ASSIGN_OR_RETURN(const auto attachment,
                        session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
       absl::Status status = absl::InternalError("no answer");
@@ -137,24 +189,24 @@ class SpoolFixture {
     });
   }
 
-  // All of it.
+  // Opens, sends and finishes.
   absl::Status Deliver(const std::string& node, const std::string& plugin, const std::string& body,
                        int64_t attempt = 1) {
     ASSIGN_OR_RETURN(auto opened, OpenUpload(Request(node, plugin, body, attempt)));
-    if (spool().Told(opened.upload_id())) return absl::OkStatus();
+    if (spool().Receipt(opened.upload_id())) return absl::OkStatus();
     RETURN_IF_ERROR(Send(opened, node, body, body.size()));
     return Complete(opened, node, plugin, body, attempt);
   }
 
-  // What the spool hands out next as "node/plugin", or "".
+  // Dequeues a result into `delivery`; returns "node/plugin", or "" if there is none.
   std::string Next() {
-    taken = spool().Take();
-    if (!taken) return "";
-    const v1::ResultKey& key = taken->header.description().key();
+    delivery = spool().Dequeue();
+    if (!delivery) return "";
+    const v1::ResultKey& key = delivery->header.description().key();
     return absl::StrCat(key.node(), "/", key.plugin());
   }
   std::string Bytes(int64_t offset = 0) {
-    auto source = spool().Read(*taken, offset);
+    auto source = spool().Read(*delivery, offset);
     return source.ok() ? ReadAll(**source) : std::string(source.status().message());
   }
 
@@ -162,9 +214,10 @@ class SpoolFixture {
 
   FakeClock clock;
   SimulatedDisk disk;
+  FileOps* ops = &disk;  // of the blobs
   Signers signers{clock.Now()};
-  SpoolOptions options{.folder = "/spool", .relay = "r1", .fleet = kFleet};
-  std::optional<SpoolDelivery> taken;
+  SpoolOptions options{.folder = "", .relay = "r1", .fleet = kFleet};
+  std::optional<SpoolDelivery> delivery;
 
  private:
   static constexpr size_t kChunk = 16 * 1024;
@@ -180,6 +233,7 @@ class SpoolFixture {
     return promise.get_future().get();
   }
 
+  std::string root_ = ::testing::TempDir() + "/spool_XXXXXX";
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Executor> disk_executor_;
   std::unique_ptr<Spool> spool_;

@@ -124,6 +124,12 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return ids;
   }
 
+  absl::StatusOr<std::vector<std::string>> ListPublished() override {
+    std::vector<std::string> names;
+    RETURN_IF_ERROR(ListBelow("", &names));
+    return names;
+  }
+
   absl::StatusOr<int64_t> Available() override {
     ASSIGN_OR_RETURN(auto space, ops_.Space(options_.root));
     return std::max<int64_t>(0,
@@ -135,6 +141,23 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   std::string StagedFolder() const override { return options_.root + "/staged"; }
   std::string BlobsFolder() const { return options_.root + "/blobs"; }
   int64_t sync_every() const override { return options_.sync_every; }
+
+  // Adds the blobs of the folder of `prefix` ("" or "a/b/"). A folder that PathOf made for the last
+  // part of names begins with '='.
+  absl::Status ListBelow(const std::string& prefix, std::vector<std::string>* names) {
+    const std::string folder = absl::StrCat(BlobsFolder(), "/", prefix);
+    ASSIGN_OR_RETURN(const auto entries, ops_.List(folder.substr(0, folder.size() - 1)));
+    for (const FolderEntry& entry : entries) {
+      if (entry.type != FileType::kFolder) continue;
+      if (entry.name.front() != '=') {
+        RETURN_IF_ERROR(ListBelow(absl::StrCat(prefix, entry.name, "/"), names));
+        continue;
+      }
+      ASSIGN_OR_RETURN(const auto blobs, ops_.List(absl::StrCat(folder, entry.name)));
+      for (const FolderEntry& blob : blobs) names->push_back(absl::StrCat(prefix, blob.name));
+    }
+    return absl::OkStatus();
+  }
 
   // A folder of 256 for the last part. '=' is in no name: it cannot meet a folder of one.
   std::string PathOf(std::string_view name) const {

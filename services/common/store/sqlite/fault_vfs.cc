@@ -3,7 +3,9 @@
 #include <sqlite3.h>
 
 #include <cstdlib>
-#include <new>
+#include <functional>
+#include <set>
+#include <utility>
 
 #include "services/common/base/mutex.h"
 
@@ -17,6 +19,8 @@ struct State {
   bool for_good ABSL_GUARDED_BY(mutex) = false;
   bool sync_failed ABSL_GUARDED_BY(mutex) = false;
   int syncs_after_failure ABSL_GUARDED_BY(mutex) = 0;
+  std::function<void()> before_change ABSL_GUARDED_BY(mutex);
+  std::set<const sqlite3_file*> unsynced ABSL_GUARDED_BY(mutex);
 };
 
 State& Shared() {
@@ -30,6 +34,16 @@ bool Due(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   return true;
 }
 
+void BeforeChange() {
+  State& state = Shared();
+  std::function<void()> hook;
+  {
+    MutexLock lock(state.mutex);
+    hook = state.before_change;
+  }
+  if (hook) hook();
+}
+
 // SQLite's file object, with the real one behind it.
 struct FaultFile {
   sqlite3_file base;
@@ -39,9 +53,11 @@ struct FaultFile {
 sqlite3_file* Real(sqlite3_file* file) { return reinterpret_cast<FaultFile*>(file)->real; }
 
 int Write(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) {
+  BeforeChange();
   {
     State& state = Shared();
     MutexLock lock(state.mutex);
+    state.unsynced.insert(file);
     if (state.fault != Fault::kSyncError && Due(state)) {
       return state.fault == Fault::kFullDisk ? SQLITE_FULL : SQLITE_IOERR_WRITE;
     }
@@ -58,11 +74,22 @@ int Sync(sqlite3_file* file, int flags) {
       state.sync_failed = true;
       return SQLITE_IOERR_FSYNC;
     }
+    state.unsynced.erase(file);
   }
   return Real(file)->pMethods->xSync(Real(file), flags);
 }
 
+int Truncate(sqlite3_file* file, sqlite3_int64 size) {
+  BeforeChange();
+  return Real(file)->pMethods->xTruncate(Real(file), size);
+}
+
 int Close(sqlite3_file* file) {
+  {
+    State& state = Shared();
+    MutexLock lock(state.mutex);
+    state.unsynced.erase(file);
+  }
   const int code = Real(file)->pMethods->xClose(Real(file));
   std::free(Real(file));
   return code;
@@ -74,8 +101,7 @@ const sqlite3_io_methods kMethods = {
     .xRead = [](sqlite3_file* f, void* d, int n,
                 sqlite3_int64 o) { return Real(f)->pMethods->xRead(Real(f), d, n, o); },
     .xWrite = Write,
-    .xTruncate = [](sqlite3_file* f,
-                    sqlite3_int64 n) { return Real(f)->pMethods->xTruncate(Real(f), n); },
+    .xTruncate = Truncate,
     .xSync = Sync,
     .xFileSize = [](sqlite3_file* f,
                     sqlite3_int64* n) { return Real(f)->pMethods->xFileSize(Real(f), n); },
@@ -112,6 +138,11 @@ int Open(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, int* out
   return SQLITE_OK;
 }
 
+int Delete(sqlite3_vfs*, const char* name, int sync) {
+  BeforeChange();
+  return g_real->xDelete(g_real, name, sync);
+}
+
 }  // namespace
 
 FaultVfs::FaultVfs() {
@@ -120,11 +151,13 @@ FaultVfs::FaultVfs() {
   g_fault.zName = "fault";
   g_fault.szOsFile = sizeof(FaultFile);
   g_fault.xOpen = Open;
+  g_fault.xDelete = Delete;
   sqlite3_vfs_register(&g_fault, 1);
   Clear();
 }
 
 FaultVfs::~FaultVfs() {
+  BeforeChange(nullptr);
   sqlite3_vfs_unregister(&g_fault);
   sqlite3_vfs_register(g_real, 1);
 }
@@ -143,12 +176,25 @@ void FaultVfs::Clear() {
   state.left = 0;
   state.sync_failed = false;
   state.syncs_after_failure = 0;
+  state.unsynced.clear();
 }
 
 int FaultVfs::syncs_after_failure() const {
   State& state = Shared();
   MutexLock lock(state.mutex);
   return state.syncs_after_failure;
+}
+
+void FaultVfs::BeforeChange(std::function<void()> hook) {
+  State& state = Shared();
+  MutexLock lock(state.mutex);
+  state.before_change = std::move(hook);
+}
+
+bool FaultVfs::has_unsynced_writes() const {
+  State& state = Shared();
+  MutexLock lock(state.mutex);
+  return !state.unsynced.empty();
 }
 
 }  // namespace muster::sqlite

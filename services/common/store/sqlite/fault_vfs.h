@@ -1,6 +1,8 @@
-// A SQLite VFS that fails on demand, for tests: the n-th write or sync of the process.
+// A SQLite VFS for tests: it fails on demand, and reports each change of the disk.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_FAULT_VFS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_FAULT_VFS_H_
+
+#include <functional>
 
 namespace muster::sqlite {
 
@@ -22,6 +24,14 @@ class FaultVfs {
 
   // Syncs that were asked for after one had failed.
   int syncs_after_failure() const;
+
+  // Calls `hook` before each write and truncation of a file, and before each removal of one. Null:
+  // no more. One database thread at a time may run while it is set.
+  void BeforeChange(std::function<void()> hook);
+
+  // Returns whether a write to a file was not followed by a sync of the file yet. The index of the
+  // write-ahead log, which is rebuilt after a crash, does not count.
+  bool has_unsynced_writes() const;
 };
 
 }  // namespace muster::sqlite

@@ -1,0 +1,173 @@
+#include "services/common/store/sqlite/local_database.h"
+
+#include <utility>
+
+#include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/store.h"
+#include "services/common/store/sqlite/schema.h"
+
+namespace muster::sqlite {
+namespace {
+
+// Creates the file with mode 0600, which SQLite would not.
+absl::Status CreateFile(const std::string& path) {
+  FileOps& ops = PosixFileOps();
+  RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
+  const auto created = ops.Create(path);
+  if (absl::IsAlreadyExists(created.status())) return absl::OkStatus();
+  if (!created.ok()) return created.status();
+  return ops.SyncFolder(ParentFolder(path));
+}
+
+// SQLite removes the log when the last connection closes: a log is left by a crash only.
+bool HasLog(const std::string& path) {
+  const auto log = PosixFileOps().Stat(path + "-wal");
+  return log.ok() && log->size > 0;
+}
+
+absl::Status Configure(Connection& db, const std::string& path) {
+  bool wal = false;
+  {
+    Rows rows = db.Query("PRAGMA journal_mode = WAL");
+    wal = rows.Next() && rows.Text() == "wal";
+  }
+  db.Execute(
+      "PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
+      "PRAGMA cache_size = -8192; PRAGMA busy_timeout = 1000;"
+      "PRAGMA journal_size_limit = 16777216;");
+  RETURN_IF_ERROR(db.TakeStatus());
+  return wal ? absl::OkStatus() : errors::StoreNeedsLocalDisk(path);
+}
+
+// Checks the pages, then writes the log back and truncates it: the kernel may hold pages of a log
+// whose last sync failed, and they never reach the disk.
+absl::Status RecoverAfterCrash(Connection& db, const std::string& path) {
+  std::string found;
+  {
+    Rows rows = db.Query("PRAGMA quick_check(1)");
+    if (rows.Next()) found = rows.Text();
+  }
+  RETURN_IF_ERROR(db.TakeStatus());
+  if (found != "ok") return SqliteError(SQLITE_CORRUPT, path, found);
+  const int code =
+      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  return code == SQLITE_OK ? absl::OkStatus() : SqliteError(code, path, "recover the log");
+}
+
+// Returns whether the content of the disk is unknown after this failure.
+bool IsFatal(int code) {
+  switch (code & 0xff) {
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LocalDatabase>> LocalDatabase::Open(
+    const std::string& path, std::span<const char* const> steps) {
+  RETURN_IF_ERROR(CreateFile(path));
+  const bool crashed = HasLog(path);
+  ASSIGN_OR_RETURN(auto writer, Connection::Open(path, Connection::Access::kReadWrite));
+  RETURN_IF_ERROR(Configure(*writer, path));
+  if (crashed) {
+    RETURN_IF_ERROR(RecoverAfterCrash(*writer, path));
+  }
+  if (const absl::Status s = Migrate(*writer, steps); !s.ok()) return Annotate(s, path);
+  ASSIGN_OR_RETURN(auto reader, Connection::Open(path, Connection::Access::kReadOnly));
+  return std::unique_ptr<LocalDatabase>(
+      new LocalDatabase(path, std::move(writer), std::move(reader)));
+}
+
+LocalDatabase::LocalDatabase(std::string path, std::unique_ptr<Connection> writer,
+                             std::unique_ptr<Connection> reader)
+    : path_(std::move(path)), writer_(std::move(writer)), reader_(std::move(reader)) {}
+
+LocalDatabase::~LocalDatabase() = default;
+
+absl::Status LocalDatabase::Write(Change change) {
+  Writer self{change, absl::OkStatus()};
+  std::vector<Writer*> group;
+  {
+    MutexLock lock(mutex_);
+    queue_.push_back(&self);
+    while (committing_ && !self.done) committed_.Wait(mutex_);
+    if (self.done) return self.status;
+    committing_ = true;
+    group.swap(queue_);
+    if (!fatal_.ok()) self.status = fatal_;
+  }
+  if (self.status.ok()) {
+    Commit(group);
+  } else {
+    for (Writer* writer : group) writer->status = self.status;
+  }
+  MutexLock lock(mutex_);
+  committing_ = false;
+  for (Writer* writer : group) writer->done = true;
+  committed_.NotifyAll();
+  return self.status;
+}
+
+size_t LocalDatabase::waiting() const {
+  MutexLock lock(mutex_);
+  return queue_.size();
+}
+
+// A change that fails must not fail the others: after a failure each gets its own transaction.
+void LocalDatabase::Commit(const std::vector<Writer*>& group) {
+  const absl::Status together = TryTogether(group);
+  for (Writer* writer : group) writer->status = together;
+  if (together.ok() || group.size() == 1) return;
+  for (Writer* writer : group) writer->status = TryTogether({writer});
+}
+
+absl::Status LocalDatabase::TryTogether(const std::vector<Writer*>& group) {
+  {
+    MutexLock lock(mutex_);
+    if (!fatal_.ok()) return fatal_;
+  }
+  writer_->Execute("BEGIN IMMEDIATE");
+  absl::Status status;
+  for (auto it = group.begin(); it != group.end() && status.ok() && !writer_->failed(); ++it) {
+    status = (*it)->change(*writer_);
+  }
+  if (status.ok()) writer_->Execute("COMMIT");
+  if (status.ok() && !writer_->failed()) return absl::OkStatus();
+  if (writer_->failed()) status = Failure();
+  if (writer_->in_transaction()) writer_->Execute("ROLLBACK");
+  writer_->TakeStatus().IgnoreError();
+  return status;
+}
+
+absl::Status LocalDatabase::Failure() {
+  const int code = writer_->code();
+  const absl::Status failure = writer_->TakeStatus();
+  if (!IsFatal(code)) return failure;
+  Log(LogLevel::kError, "a database stops after a failure of the disk",
+      {{"path", path_}, {"error", failure}});
+  // SQLite would write the log back at the close and trust a sync that follows a failed one.
+  sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  MutexLock lock(mutex_);
+  fatal_ = errors::StoreFailed(ToStd(failure.message()));
+  return fatal_;
+}
+
+absl::Status LocalDatabase::Read(absl::FunctionRef<absl::Status(Connection& db)> query) {
+  MutexLock lock(reader_mutex_);
+  const absl::Status status = query(*reader_);
+  const absl::Status failure = reader_->TakeStatus();
+  return failure.ok() ? status : failure;
+}
+
+}  // namespace muster::sqlite

@@ -1,0 +1,63 @@
+// The order in which complete results leave the spool.
+#ifndef MUSTER_SERVICES_RELAY_SPOOL_DELIVERY_QUEUE_H_
+#define MUSTER_SERVICES_RELAY_SPOOL_DELIVERY_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
+
+namespace muster {
+
+// A queue for each node. The results of a node leave in the order of their completion, one at a
+// time; nodes take turns, so a node with many results does not delay others. Thread-safe; nothing
+// waits.
+class DeliveryQueue {
+ public:
+  explicit DeliveryQueue(const Clock& clock) : clock_(clock) {}
+
+  // Adds a result that was accepted at `accepted`.
+  void Enqueue(const std::string& node, const std::string& id, absl::Time accepted);
+
+  // Returns the next result, of a node without a result in delivery. End the delivery with Finish
+  // or Requeue.
+  std::optional<std::string> Dequeue();
+
+  // Removes the result of `node` that is in delivery.
+  void Finish(const std::string& node);
+
+  // Puts it back; its node waits for `delay`.
+  void Requeue(const std::string& node, absl::Duration delay);
+
+  // Results that are waiting or in delivery.
+  int64_t size() const;
+
+  // Returns how long the oldest result has been here; zero if there is none.
+  absl::Duration OldestWait() const;
+
+ private:
+  struct Item {
+    std::string id;
+    absl::Time accepted;
+  };
+  struct Queue {
+    std::deque<Item> items;
+    bool in_delivery = false;   // the first item
+    absl::Duration not_before;  // monotonic
+  };
+
+  const Clock& clock_;
+  mutable Mutex mutex_;
+  // By node; a queue with no items is removed.
+  std::map<std::string, Queue> queues_ ABSL_GUARDED_BY(mutex_);
+  std::string last_node_ ABSL_GUARDED_BY(mutex_);  // of the last Dequeue
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_SPOOL_DELIVERY_QUEUE_H_
