@@ -29,6 +29,7 @@
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_board.h"
+#include "services/relay/jobs/record_filter.h"
 #include "services/relay/known_nodes.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/relay_identity.h"
@@ -111,6 +112,7 @@ class Assembly : public RelayServer {
   Topology tree_;
   KnownNodes known_;
   CommandDispatcher dispatcher_;
+  RecordFilter record_filter_{tree_};
   Trust trust_;
   RunOffers offers_;
   std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
@@ -154,6 +156,10 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_relay_open_commands",
                            "Jobs of which a command waits here for a node, or for its answer.",
                            [this] { return static_cast<double>(dispatcher_.open()); });
+  metrics_.AddSampledCounter("muster_relay_foreign_records_total",
+                             "Job records that a child relay sent for a node that is not its "
+                             "descendant. They are dropped.",
+                             [this] { return static_cast<double>(record_filter_.removed()); });
   metrics_.AddSampledGauge("muster_relay_jobs_running", "Jobs that run (at the centre).", [this] {
     return board_ == nullptr ? 0.0 : static_cast<double>(board_->running());
   });
@@ -234,8 +240,8 @@ absl::Status Assembly::LookUp() {
 AttachParts Assembly::MakeAttachParts() {
   RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
   return {tree_,
-          dispatcher_,
           records,
+          record_filter_,
           clock_,
           config_.interval,
           [this] { return Self(); },
@@ -315,11 +321,11 @@ absl::Status Assembly::Serve() {
 }
 
 void Assembly::Came(const std::vector<std::string>& names) {
-  dispatcher_.Came(names);
+  dispatcher_.OnReachable(names);
   shares_->Wake();
   if (!is_root()) return;
   offers_.Came(names);
-  if (board_ != nullptr) board_->Came();
+  if (board_ != nullptr) board_->OnReachable();
 }
 
 void Assembly::Tick(const std::stop_token& stop) {

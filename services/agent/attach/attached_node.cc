@@ -3,8 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -61,6 +63,10 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
   if (first) {
     Log(LogLevel::kInfo, "attached",
         {{"path", absl::StrJoin(welcome.path(), "/")}, {"connected", welcome.connected()}});
+  }
+  if (welcome.has_clock()) {
+    MutexLock lock(mutex_);
+    transit_.Welcome(FromProto(welcome.clock()), SystemClock().MonotonicNow(), first);
   }
   Enqueue({.welcome = true, .message = {}});
   return absl::OkStatus();
@@ -128,7 +134,7 @@ void AttachedNode::Handle(const Event& event) {
 void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
   switch (message.message_case()) {
     case v1::AttachResponse::kCommand:
-      return jobs_->Take(message.command());
+      return HandleCommand(message.command());
     case v1::AttachResponse::kCancel:
       return jobs_->Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
@@ -145,6 +151,15 @@ void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
     default:
       return;  // of a newer version, or not for nodes
   }
+}
+
+// The time that the command waited in transit, or here, is not available to start it.
+void AttachedNode::HandleCommand(v1::JobCommand command) {
+  {
+    MutexLock lock(mutex_);
+    transit_.Adjust(SystemClock().MonotonicNow(), &command);
+  }
+  jobs_->Receive(command);
 }
 
 void AttachedNode::SendRecords() {

@@ -13,6 +13,12 @@
 #include "services/relay/jobs/job_folder.h"
 
 namespace muster {
+namespace {
+
+// Cancels of a finished job are sent for this time after its deadline.
+constexpr absl::Duration kKeepCancels = absl::Seconds(30);
+
+}  // namespace
 
 JobBoard::JobBoard(Options options, FileOps& files, Topology& tree, CommandDispatcher& dispatcher,
                    const Clock& clock)
@@ -60,17 +66,25 @@ absl::Status JobBoard::LoadJob(const std::string& id) {
   if (!stored.ok()) return stored.status();
   entry->job = std::move(stored->job);
   entry->end = stored->records_end;
-  if (!stored->ended) {
+  if (stored->ended) {
+    CancelAbandoned(*std::move(stored), *entry);
+  } else {
     RETURN_IF_ERROR(Resume(*std::move(stored), entry.get()));
   }
-  const bool ended = entry->state == nullptr;
   MutexLock lock(mutex_);
   Entry& kept = *entry;
   Insert(id, std::move(entry));
-  if (ended) return absl::OkStatus();
-  Give(kept);
-  if (kept.state->cancelled()) dispatcher_.Cancel(CancelOf(id));
+  if (kept.state != nullptr) GoOn(id, kept);
   return absl::OkStatus();
+}
+
+// Brings the command of a job of an earlier process back to where it was: every target without a
+// final record of its own is known to the dispatcher.
+void JobBoard::GoOn(const std::string& id, Entry& entry) {
+  Release(entry);
+  JobRoutes routes = RoutesOf(id, *entry.state);
+  routes.Withdraw(entry.state->Abandoned());
+  if (entry.state->cancelled()) AddMade(id, entry.state->Cancel(clock_.Now(), routes));
 }
 
 void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
@@ -79,7 +93,7 @@ void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
   jobs_[id] = std::move(entry);
 }
 
-// Brings a job that had not ended back to where it was.
+// Replays a running job.
 absl::Status JobBoard::Resume(StoredJob stored, Entry* entry) {
   ASSIGN_OR_RETURN(entry->files, JobFolder::Open(files_, entry->folder));
   ASSIGN_OR_RETURN(entry->request, ReadJobRequest(std::move(stored.request)));
@@ -90,7 +104,29 @@ absl::Status JobBoard::Resume(StoredJob stored, Entry* entry) {
                    }));
   entry->end = entry->log->end();
   if (stored.cancelled) entry->state->SetCancelled();
+  entry->state->SetResumed();
   return absl::OkStatus();
+}
+
+// A finished job may still run on nodes that the root relay gave up.
+void JobBoard::CancelAbandoned(StoredJob stored, const Entry& entry) {
+  const absl::Time deadline = FromProto(entry.job.deadline());
+  if (clock_.Now() > deadline + kKeepCancels) return;
+  auto request = ReadJobRequest(std::move(stored.request));
+  if (!request.ok()) return;
+  JobState state(PlanOf(*request, entry.job, std::move(stored.targets), options_.max_output));
+  v1::JobRecord record;
+  const auto read =
+      Journal::Read(files_, RecordsPath(entry.folder), [&](std::string_view bytes, int64_t) {
+        RETURN_IF_ERROR(ParseRecord(bytes, &record));
+        state.Replay(record);
+        return absl::OkStatus();
+      });
+  if (!read.ok()) {
+    Log(LogLevel::kError, "the records of a finished job cannot be read",
+        {{"job", entry.job.job()}, {"error", read.status()}});
+  }
+  RoutesOf(entry.job.job(), state).Withdraw(state.Abandoned());
 }
 
 absl::Status JobBoard::Reserve(const std::string& job) {
@@ -131,23 +167,36 @@ absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& 
 }
 
 absl::StatusOr<v1::Job> JobBoard::Begin(const std::string& id, std::unique_ptr<Entry> entry) {
-  std::vector<v1::JobRecord> unknown = entry->state->Unknown(
+  std::vector<v1::JobRecord> unknown = entry->state->EndUnknown(
       clock_.Now(), [&](std::string_view node) { return tree_.Find(node).has_value(); });
   Entry& kept = *entry;
   Insert(id, std::move(entry));
-  Made(id, std::move(unknown));
-  Give(kept);
+  AddMade(id, std::move(unknown));
+  Release(kept);
   work_.NotifyOne();
   return Describe(kept);
 }
 
-void JobBoard::Give(Entry& entry) {
-  const std::vector<std::string> nodes =
-      entry.state->ToGive([&](std::string_view node) { return tree_.Route(node) != nullptr; });
+JobRoutes JobBoard::RoutesOf(const std::string& id, const JobState& state) const {
+  const absl::Time end = FromProto(state.plan().job.deadline());
+  return JobRoutes(tree_, dispatcher_, id, std::max(end - clock_.Now(), absl::ZeroDuration()));
+}
+
+// Gives the targets whose turn it is to the dispatcher.
+void JobBoard::Release(Entry& entry) {
+  const absl::Time now = clock_.Now();
+  JobState& state = *entry.state;
+  const JobState::Plan& plan = state.plan();
+  // After its time to start, a job of an earlier process is dispatched only to be cancelled.
+  const bool may_be_out = state.resumed() && plan.parallel == 0;
+  if (now >= plan.begin_until && !may_be_out) return;
+  const std::string& id = plan.job.job();
+  const std::vector<std::string> nodes = state.Release(now, RoutesOf(id, state));
   if (nodes.empty()) return;
-  const absl::Duration left = entry.state->plan().begin_until - clock_.Now();
-  if (left <= absl::ZeroDuration()) return;
-  dispatcher_.Take(entry.request.For(nodes, left));
+  const absl::Time wait_until =
+      plan.parallel == 0 ? plan.wait_until : std::max(plan.wait_until, now + plan.wait);
+  dispatcher_.Dispatch(entry.request.For(nodes, plan.begin_until - now, wait_until - now),
+                       state.resumed());
 }
 
 v1::Job JobBoard::Describe(const Entry& entry) const {
@@ -197,9 +246,8 @@ absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(const auto entry, Find(job));
   if (entry->state == nullptr) return Describe(*entry);
-  Made(job, entry->state->Cancel(
-                clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
-  dispatcher_.Cancel(CancelOf(job));
+  JobRoutes routes = RoutesOf(job, *entry->state);
+  AddMade(job, entry->state->Cancel(clock_.Now(), routes));
   work_.NotifyOne();
   return Describe(*entry);
 }
@@ -216,7 +264,7 @@ void JobBoard::StopWatch(const std::string& job, uint64_t watch) {
   if (const auto entry = Find(job); entry.ok()) (*entry)->watches.erase(watch);
 }
 
-void JobBoard::Take(v1::JobRecords records, Taken taken) {
+void JobBoard::Receive(v1::JobRecords records, Done done) {
   auto& all = *records.mutable_records();
   all.erase(
       std::remove_if(all.begin(), all.end(),
@@ -229,13 +277,13 @@ void JobBoard::Take(v1::JobRecords records, Taken taken) {
                      }),
       all.end());
   MutexLock lock(mutex_);
-  batches_.push_back({std::move(records), std::move(taken)});
+  batches_.push_back({std::move(records), std::move(done)});
   work_.NotifyOne();
 }
 
-void JobBoard::Came() {
+void JobBoard::OnReachable() {
   MutexLock lock(mutex_);
-  came_ = true;
+  reachable_ = true;
   work_.NotifyOne();
 }
 

@@ -31,6 +31,7 @@
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
 #include "services/relay/jobs/record_sink.h"
+#include "services/relay/jobs/target_routes.h"
 #include "services/relay/topology/topology.h"
 
 namespace muster {
@@ -73,10 +74,10 @@ class JobBoard : public RecordSink {
   std::vector<v1::Job> List(const std::string& before, size_t limit) const;
 
   // RecordSink. Drops records that ValidateJobRecord refuses: none is stored or acknowledged.
-  void Take(v1::JobRecords records, Taken taken) override;
+  void Receive(v1::JobRecords records, Done done) override;
 
   // From the tree.
-  void Came();
+  void OnReachable();
   void RelayChanged(const std::string& relay, bool attached);
 
   int64_t running() const;
@@ -94,7 +95,7 @@ class JobBoard : public RecordSink {
   };
   struct Batch {
     v1::JobRecords records;
-    Taken taken;
+    Done done;
   };
   // An acknowledgement that a node has not got yet.
   struct Owed {
@@ -119,8 +120,11 @@ class JobBoard : public RecordSink {
   v1::Job Describe(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(const std::string& id, std::unique_ptr<Entry> entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Give(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Made(const std::string& job, std::vector<v1::JobRecord> records)
+  JobRoutes RoutesOf(const std::string& id, const JobState& state) const;
+  void GoOn(const std::string& id, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelAbandoned(StoredJob stored, const Entry& entry);
+  void Release(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddMade(const std::string& job, std::vector<v1::JobRecord> records)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellRelays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,7 +156,7 @@ class JobBoard : public RecordSink {
   std::deque<Batch> batches_ ABSL_GUARDED_BY(mutex_);
   ToStore made_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, bool>> relays_ ABSL_GUARDED_BY(mutex_);
-  bool came_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reachable_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t watches_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   std::jthread writer_;

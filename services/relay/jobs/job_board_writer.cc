@@ -41,7 +41,7 @@ bool IsRefused(const absl::Status& status) {
 
 }  // namespace
 
-void JobBoard::Made(const std::string& job, std::vector<v1::JobRecord> records) {
+void JobBoard::AddMade(const std::string& job, std::vector<v1::JobRecord> records) {
   auto& all = made_[job];
   std::move(records.begin(), records.end(), std::back_inserter(all));
 }
@@ -54,7 +54,7 @@ void JobBoard::Write(const std::stop_token& stop) {
     {
       MutexLock lock(mutex_);
       work_.WaitUntil(mutex_, next_tick, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stop.stop_requested() || !batches_.empty() || !made_.empty() || came_ ||
+        return stop.stop_requested() || !batches_.empty() || !made_.empty() || reachable_ ||
                !relays_.empty();
       });
       if (std::chrono::steady_clock::now() >= next_tick) {
@@ -62,9 +62,9 @@ void JobBoard::Write(const std::stop_token& stop) {
         next_tick = std::chrono::steady_clock::now() + kTick;
       }
       TellRelays();
-      if (std::exchange(came_, false)) {
+      if (std::exchange(reachable_, false)) {
         for (auto& [id, entry] : jobs_) {
-          if (entry->state != nullptr) Give(*entry);
+          if (entry->state != nullptr) Release(*entry);
         }
       }
       batches.swap(batches_);
@@ -79,7 +79,7 @@ void JobBoard::Write(const std::stop_token& stop) {
       old = TakeOld();
     }
     Acknowledge(batches);
-    for (Batch& batch : batches) batch.taken();
+    for (Batch& batch : batches) batch.done();
     for (const std::string& id : ended) Finish(id);
     for (const std::string& folder : old) {
       if (absl::Status s = RemoveTree(files_, folder); !s.ok()) {
@@ -91,11 +91,11 @@ void JobBoard::Write(const std::stop_token& stop) {
 
 void JobBoard::TickAll() {
   const absl::Time now = clock_.Now();
-  const IsAttached attached = [&](std::string_view node) { return tree_.Route(node) != nullptr; };
   for (auto& [id, entry] : jobs_) {
     if (entry->state == nullptr) continue;
-    if (auto records = entry->state->Tick(now, attached); !records.empty()) {
-      Made(id, std::move(records));
+    JobRoutes routes = RoutesOf(id, *entry->state);
+    if (auto records = entry->state->Tick(now, routes); !records.empty()) {
+      AddMade(id, std::move(records));
     } else if (entry->state->ended()) {
       made_[id];  // it may have ended before a restart, just not been told
     }
@@ -111,7 +111,7 @@ void JobBoard::TellRelays() {
     for (auto& [id, entry] : jobs_) {
       if (entry->state == nullptr) continue;
       auto records = entry->state->Branch(relay, !attached, clock_.Now(), below);
-      if (!records.empty()) Made(id, std::move(records));
+      if (!records.empty()) AddMade(id, std::move(records));
     }
   }
 }
@@ -121,14 +121,17 @@ JobBoard::ToStore JobBoard::TakeBatches(std::deque<Batch>& batches) {
   for (Batch& batch : batches) {
     for (v1::JobRecord& record : *batch.records.mutable_records()) {
       const auto it = jobs_.find(record.job());
-      if (it == jobs_.end() || it->second->state == nullptr) continue;
-      const std::string job = record.job();
-      const bool final = record.has_final();
-      auto taken = it->second->state->Take(record);
-      auto& all = to_store[job];
-      std::move(taken.begin(), taken.end(), std::back_inserter(all));
-      // A place is free for the next node.
-      if (final && it->second->state->plan().parallel > 0) Give(*it->second);
+      if (it == jobs_.end() || it->second->state == nullptr) {
+        if (record.has_final()) dispatcher_.Finish(record.job(), record.node());
+        continue;
+      }
+      auto accepted = it->second->state->Receive(record);
+      const bool final = !accepted.empty() && accepted.back().has_final();
+      if (final) dispatcher_.Finish(record.job(), record.node());
+      auto& all = to_store[record.job()];
+      std::move(accepted.begin(), accepted.end(), std::back_inserter(all));
+      // It is the turn of the next node.
+      if (final && it->second->state->plan().parallel > 0) Release(*it->second);
     }
   }
   return to_store;
@@ -199,7 +202,7 @@ void JobBoard::Acknowledge(const std::deque<Batch>& batches) {
     owed_.clear();
   }
   if (owed_.empty()) owed_since_ = time;
-  if (now.reached_size() > 0) dispatcher_.Acknowledge(now);
+  if (now.reached_size() > 0) dispatcher_.SendAcks(now);
 }
 
 void JobBoard::Owe(const v1::JobRecord& record, v1::RecordsAck* now) {
