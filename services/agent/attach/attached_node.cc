@@ -6,6 +6,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -21,6 +22,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   const NodeFolder& folder = options.folder;
   JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
   limits.max_parallel = options.parallel;
+  limits.sign = SignerOfFolder(options.identity_folder, folder.fleet);
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(limits), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);

@@ -234,7 +234,7 @@ void JobRunner::AddCancelled(const std::string& job) {
 
 bool JobRunner::NextRecords(v1::JobRecords* records) {
   MutexLock lock(mutex_);
-  refusals_.Take(kMaxJobRecords, records);
+  refusals_.Take(kMaxJobRecords, options_.sign, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.
   auto next = jobs_.upper_bound(last_served_);
@@ -242,7 +242,7 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
     if (next == jobs_.end()) next = jobs_.begin();
     Job& job = *next->second;
     if (job.unreadable || job.folder->log() == nullptr) continue;
-    const auto added = job.folder->log()->Take(kMaxJobRecords, records);
+    const auto added = job.folder->log()->Take(kMaxJobRecords, options_.sign, records);
     if (!added.ok()) {
       job.unreadable = true;
       Log(LogLevel::kError, "the records of a job cannot be told",

@@ -22,6 +22,7 @@
 #include "services/agent/jobs/refusals.h"
 #include "services/agent/jobs/spool_quota.h"
 #include "services/common/base/mutex.h"
+#include "services/common/jobs/records_signature.h"
 
 namespace muster {
 
@@ -31,6 +32,7 @@ struct JobRunnerOptions {
   size_t max_waiting = 1'000;            // for their turn
   size_t max_remembered = 10'000;        // jobs in the folder, told ones included
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
+  FinalSigner sign;                      // of final records; null: they are not signed
 };
 
 // Thread-safe; calls may block on the disk, never on a command.

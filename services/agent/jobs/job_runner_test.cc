@@ -325,6 +325,18 @@ TEST_F(JobRunnerTest, ACommandOutOfItsTimeIsRefused) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
 }
 
+TEST_F(JobRunnerTest, EarlyCommandForAnotherNodeOrOfARevokedSignerIsNotStored) {
+  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
+  v1::Command future = TestCommands::Exec({"/bin/true"});
+  future.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
+  future.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(2)));
+  ExpectRefused(commands_.ForNode(future, "n2"), "TARGET_REFUSED");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
+  future.set_job(TestCommands::Exec({}).job());
+  ExpectRefused(commands_.ForNode(future, kNode, "mallory"), "OPERATOR_REVOKED");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
+}
+
 TEST_F(JobRunnerTest, ARevokedOperatorIsNotObeyedAlsoAfterARestart) {
   EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
   EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("alice", 2)).ok());  // older

@@ -96,9 +96,9 @@ void CommandDispatcher::Send(const std::string& id, Job& job,
     (cancelled ? cancels : commands)[std::move(link)].push_back(&target);
   }
   for (const auto& [link, targets] : commands) {
-    ForEachSlice(targets,
-                 [&, &to = *link](const std::vector<Target*>& slice)
-                     ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { SendCommand(id, job, to, slice); });
+    ForEachSlice(targets, [&, &to = *link](const std::vector<Target*>& slice) {
+      SendCommand(id, job, to, slice);
+    });
   }
   for (const auto& [link, targets] : cancels) {
     ForEachSlice(targets, [&, &to = *link](const std::vector<Target*>& slice) {
@@ -108,7 +108,7 @@ void CommandDispatcher::Send(const std::string& id, Job& job,
 }
 
 void CommandDispatcher::SendCommand(const std::string& id, const Job& job, ChildLink& link,
-                                    const std::vector<Target*>& targets) {
+                                    const std::vector<Target*>& targets) const {
   const absl::Duration now = clock_.MonotonicNow();
   absl::Duration wait_until = now;
   v1::AttachResponse message;

@@ -95,7 +95,7 @@ class CommandDispatcher {
   bool MaySend(const Job& job, const Target& target, absl::Duration now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendCommand(const std::string& id, const Job& job, ChildLink& link,
-                   const std::vector<Target*>& targets) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                   const std::vector<Target*>& targets) const;
   static void SendCancel(const std::string& id, ChildLink& link,
                          const std::vector<Target*>& targets);
 

@@ -102,7 +102,33 @@ void JobState::Apply(Target& target, const v1::JobRecord& record) {
 void JobState::Replay(const v1::JobRecord& record) {
   if (record.has_branch()) branch_room_ += SizeOf(record);
   const auto it = targets_.find(record.node());
-  if (it != targets_.end()) Apply(it->second, record);
+  if (it == targets_.end()) return;
+  ReplayDigest(it->second, record);
+  Apply(it->second, record);
+}
+
+void JobState::ReplayDigest(Target& target, const v1::JobRecord& record) {
+  const std::string& omitted = record.cut().records_sha256();
+  if (!omitted.empty()) {
+    target.digest = RecordsDigest(omitted);
+    if (record.sequence() == 0) target.has_gap = true;  // it is not known which record follows
+  } else if (record.sequence() > 0) {
+    target.digest.Add(record);
+  }
+}
+
+// Accepts the record as the next one of its node, and states whether a final one proves the others.
+void JobState::SetSequence(Target& target, v1::JobRecord* record) {
+  if (record->has_cut())
+    record->mutable_cut()->clear_records_sha256();  // set by the root relay only
+  if (record->sequence() != target.sequence + 1) target.has_gap = true;
+  target.sequence = record->sequence();
+  target.digest.Add(*record);
+  if (!record->has_final()) return;
+  v1::JobRecord::Final& final = *record->mutable_final();
+  final.mutable_signature()->clear_certificate_chain_pem();
+  final.set_records_verified(!target.has_gap &&
+                             final.signature().records_sha256() == target.digest.value());
 }
 
 bool JobState::Fits(const v1::JobRecord& record) const {
@@ -118,6 +144,7 @@ void JobState::AddCut(std::string_view node, Target& target,
   v1::JobRecord record = MakeRecord(node, absl::UnixEpoch());
   *record.mutable_time() = time;
   record.mutable_cut()->set_bytes(std::exchange(target.cut, 0));
+  record.mutable_cut()->set_records_sha256(target.digest.value());
   record.set_sequence(target.overrun ? 0 : target.sequence);
   Apply(target, record);
   accepted->push_back(std::move(record));
@@ -134,18 +161,19 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
   if (record.sequence() != target.sequence + 1) return accepted;
   if (!record.has_output() && !record.has_final() && target.room + SizeOf(record) > kMaxRoom) {
     target.overrun = true;
-    target.sequence = record.sequence();
+    SetSequence(target, &record);
     AddCut(record.node(), target, record.time(), &accepted);
     return accepted;
   }
   if (record.has_output() && !Fits(record)) {
     target.cut += BytesOf(record);
-    target.sequence = record.sequence();
+    SetSequence(target, &record);
     const bool due = target.cut >= kCutBytes || target.sequence - target.stored >= kCutRecords;
     if (due || !target.cutting) AddCut(record.node(), target, record.time(), &accepted);
     return accepted;
   }
   if (target.sequence > target.stored) AddCut(record.node(), target, record.time(), &accepted);
+  SetSequence(target, &record);
   Apply(target, record);
   accepted.push_back(std::move(record));
   return accepted;
@@ -154,10 +182,12 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
 std::vector<v1::JobRecord> JobState::ReceiveOverrun(Target& target, v1::JobRecord record) {
   std::vector<v1::JobRecord> accepted;
   if (record.sequence() <= target.sequence) return accepted;
-  target.sequence = record.sequence();
   target.cut = std::min(kMaxCount, target.cut + BytesOf(record));
+  if (record.has_final() && target.cut > 0) {
+    AddCut(record.node(), target, record.time(), &accepted);
+  }
+  SetSequence(target, &record);
   if (!record.has_final()) return accepted;
-  if (target.cut > 0) AddCut(record.node(), target, record.time(), &accepted);
   Apply(target, record);
   accepted.push_back(std::move(record));
   return accepted;

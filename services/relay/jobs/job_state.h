@@ -14,6 +14,7 @@
 
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/relay/jobs/target_routes.h"
 
 namespace muster {
@@ -42,9 +43,10 @@ class JobState {
   std::vector<v1::JobRecord> EndUnknown(absl::Time now, const IsKnownNode& known);
 
   // Handles the records of nodes in the order of arrival. Returns nothing for repeated records and
-  // for nodes that are no targets. Replaces output past the limit by Cut records: one where it
-  // begins, then one for each 32 KiB or 192 records, with the sequence of the last record that it
-  // stands for.
+  // for nodes that are no targets. A final record must be the node's own (VerifyFinal); it states
+  // whether the records before it are the signed ones. Replaces output past the limit by Cut
+  // records: one where it begins, then one for each 32 KiB or 192 records, with the sequence of the
+  // last record that it stands for.
   std::vector<v1::JobRecord> Receive(v1::JobRecord record);
   // Returns the sequence of the last record of a node that the log covers: the node may delete the
   // records up to it.
@@ -100,6 +102,8 @@ class JobState {
     int64_t stored = 0;     // of the last record that the log covers
     int64_t cut = 0;        // bytes that were omitted since
     int64_t room = 0;       // bytes of records beside output in the log
+    RecordsDigest digest;   // of the records up to `sequence`
+    bool has_gap = false;   // `digest` lacks records
     absl::Time wait_until;  // how long it is waited for if it is unreachable
   };
 
@@ -113,6 +117,8 @@ class JobState {
   v1::JobRecord FinalOf(std::string_view node, v1::JobOutcome outcome, std::string_view detail,
                         absl::Time now) const;
   void Apply(Target& target, const v1::JobRecord& record);
+  static void ReplayDigest(Target& target, const v1::JobRecord& record);
+  static void SetSequence(Target& target, v1::JobRecord* record);
   bool Fits(const v1::JobRecord& record) const;
   void AddCut(std::string_view node, Target& target, const google::protobuf::Timestamp& time,
               std::vector<v1::JobRecord>* accepted);

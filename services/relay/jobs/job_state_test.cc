@@ -365,5 +365,52 @@ TEST_F(JobStateTest, LostBranchIsRecordedIfItHasOpenTargets) {
   EXPECT_TRUE(job.Branch("r1", false, kNow, below).empty());
 }
 
+// Gives the final record the digest of the records, as the node signs it.
+std::vector<v1::JobRecord> WithDigest(std::vector<v1::JobRecord> records) {
+  RecordsDigest digest;
+  for (const v1::JobRecord& record : records) digest.Add(record);
+  records.back().mutable_final()->mutable_signature()->set_records_sha256(digest.value());
+  return records;
+}
+
+TEST_F(JobStateTest, FinalRecordStatesThatTheRecordsAreTheSignedOnes) {
+  const auto records = WithDigest({Started("n1"), Output("n1", 2, "one"), Exited("n1", 3)});
+  JobState job = Make();
+  for (const v1::JobRecord& record : records) job.Receive(record);
+  JobState changed = Make();
+  changed.Receive(records[0]);
+  changed.Receive(Output("n1", 2, "two"));
+  v1::JobRecord forged = records[2];
+  forged.mutable_final()->set_records_verified(true);
+  const auto accepted = changed.Receive(forged);
+  ASSERT_EQ(accepted.size(), 1U);
+  EXPECT_FALSE(accepted[0].final().records_verified());
+  JobState whole = Make();
+  whole.Receive(records[0]);
+  whole.Receive(records[1]);
+  EXPECT_TRUE(whole.Receive(records[2])[0].final().records_verified());
+}
+
+// The limits on what the log stores do not harm the proof, with a restart after any record.
+TEST_F(JobStateTest, OmittedOutputIsPartOfTheSignedRecords) {
+  std::vector<v1::JobRecord> records = {Started("n1")};
+  for (int64_t i = 2; i <= 300; ++i) records.push_back(Output("n1", i, "123456"));
+  records.push_back(Exited("n1", 301));
+  records = WithDigest(std::move(records));
+  for (const size_t restart : {size_t{1}, size_t{3}, size_t{100}, size_t{299}}) {
+    JobState job = Make(0, 10);
+    JobState next = Make(0, 10);
+    for (size_t i = 0; i < restart; ++i) {
+      for (const v1::JobRecord& record : job.Receive(records[i])) next.Replay(record);
+    }
+    std::vector<v1::JobRecord> last;
+    for (size_t i = static_cast<size_t>(next.Reached("n1")); i < records.size(); ++i) {
+      last = next.Receive(records[i]);
+    }
+    ASSERT_FALSE(last.empty());
+    EXPECT_TRUE(last.back().final().records_verified()) << restart;
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -151,8 +151,7 @@ const (
 	// The command could not be started; `detail` is set.
 	JobOutcome_JOB_OUTCOME_FAILED JobOutcome = 9
 	// It is not known whether the command ran: it was sent towards the node, and the node became unreachable before it
-	// reported a start; or the final record of the node is not authentic (`reason` SIGNATURE_INVALID). The command is
-	// cancelled on the node when the node is reachable again.
+	// reported a start. The command is cancelled on the node when the node is reachable again.
 	JobOutcome_JOB_OUTCOME_INDETERMINATE JobOutcome = 10
 )
 
@@ -1878,7 +1877,7 @@ type JobRecord_Final struct {
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// At most 1,024 characters.
 	Detail string `protobuf:"bytes,8,opt,name=detail,proto3" json:"detail,omitempty"`
-	// Required in a final record of a node. The root relay verifies it.
+	// Required in a final record of a node. The root relay drops a final record without a valid signature.
 	Signature *JobRecord_RecordsSignature `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`
 	// Set by the root relay: the records that it received are exactly those that the node signed. False for a final
 	// record that the root relay made, and if records were changed or are missing: then the outcome is authentic, and the
