@@ -20,6 +20,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/open_streams.h"
@@ -173,7 +174,7 @@ void Assembly::AddGauges() {
 absl::Status Assembly::Begin() {
   tree_.Listen([this](const std::vector<std::string>& names) { Came(names); },
                [this](const std::string& relay, bool attached) {
-                 if (board_ != nullptr) board_->RelayChanged(relay, attached);
+                 if (board_ != nullptr) board_->OnRelayChanged(relay, attached);
                });
   AddGauges();
   RETURN_IF_ERROR(OpenShares());
@@ -227,6 +228,9 @@ absl::Status Assembly::LookUp() {
   jobs.max_running = config_.jobs.max_running;
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
+  jobs.verify = [this](const v1::JobRecord& final) {
+    return VerifyFinal(final, self_->fleet(), self_->roots(), clock_.Now());
+  };
   dispatcher_.Hold();
   ASSIGN_OR_RETURN(board_,
                    JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, dispatcher_, clock_));

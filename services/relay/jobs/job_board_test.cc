@@ -28,8 +28,11 @@ class Centre {
     for (const char* node : {"n1", "n2"}) Attach(node, link_);
     tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
                  {});
-    auto board = JobBoard::Open({.folder = "/jobs", .max_output = max_output}, disk, tree_,
-                                dispatcher_, clock_);
+    JobBoard::Options options{.folder = "/jobs", .max_output = max_output};
+    options.verify = [this](const v1::JobRecord& final) {
+      return final.node() == forged ? absl::UnauthenticatedError("forged") : absl::OkStatus();
+    };
+    auto board = JobBoard::Open(std::move(options), disk, tree_, dispatcher_, clock_);
     EXPECT_TRUE(board.ok()) << board.status();
     board_ = *std::move(board);
   }
@@ -137,6 +140,7 @@ class Centre {
   }
 
   std::chrono::milliseconds patience = kPatience;
+  std::string forged;  // the node whose final records are not authentic; set before they arrive
 
  private:
   FakeClock clock_;
@@ -335,6 +339,18 @@ TEST(JobBoardTest, CancelBeforeARestartIsSentAgainAfterIt) {
   Centre again(disk);
   EXPECT_EQ(again.Sent().back(), "cancel n2");
   EXPECT_EQ(again.Count("j1", v1::JOB_OUTCOME_CANCELLED), 0) << "they may run it";
+}
+
+TEST(JobBoardTest, FinalRecordThatItsNodeDidNotSignIsNeitherStoredNorAcked) {
+  SimulatedDisk disk;
+  Centre centre(disk);
+  centre.forged = "n1";
+  ASSERT_TRUE(centre.Submit("j1").ok());
+  centre.Sent();
+  ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n1"));
+  ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n2"));
+  EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
+  EXPECT_EQ(Centre::Sent(*centre.Reattach("n1")), std::vector<std::string>{"command n1"});
 }
 
 }  // namespace
