@@ -54,6 +54,7 @@ void JobOutput::HandleRecord(const v1::JobRecord& record) {
     case v1::JobRecord::kFinal:
       PrintCut(record.node());
       lines_.Finish(record.node());
+      PrintUnverified(record);
       break;
     case v1::JobRecord::kBranch:
       HideSummary();
@@ -72,6 +73,16 @@ void JobOutput::PrintCut(const std::string& node) {
   if (bytes == 0) return;
   HideSummary();
   PrintMessage(console_, absl::StrCat(node, ": [", HumanSize(bytes), " of output omitted]"));
+}
+
+// The outcome is the node's own: the root relay accepts no other. Final records of the root relay
+// have no sequence.
+void JobOutput::PrintUnverified(const v1::JobRecord& record) {
+  if (record.sequence() == 0 || record.final().records_verified()) return;
+  HideSummary();
+  PrintMessage(console_, absl::StrCat(record.node(),
+                                      ": the output is not what the node signed; it may have been "
+                                      "changed or lost on the way"));
 }
 
 void JobOutput::HandleResponse(const v1::WatchJobResponse& response) {

@@ -28,6 +28,7 @@ class JobOutput {
   void HandleRecord(const v1::JobRecord& record);
   // Prints how much output of the node was omitted since its last line.
   void PrintCut(const std::string& node);
+  void PrintUnverified(const v1::JobRecord& record);
   void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
   void ShowSummary(const v1::Job& job);
   void HideSummary();

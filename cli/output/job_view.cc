@@ -32,6 +32,7 @@ Json FinalJson(const v1::JobRecord::Final& final) {
   json["duration_ms"] = absl::ToInt64Milliseconds(FromProto(final.duration()));
   json["stdout_bytes"] = final.stdout_bytes();
   json["stderr_bytes"] = final.stderr_bytes();
+  json["records_verified"] = final.records_verified();
   if (!final.reason().empty()) json["reason"] = final.reason();
   if (!final.detail().empty()) json["detail"] = final.detail();
   return json;

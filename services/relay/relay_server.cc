@@ -17,6 +17,7 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
@@ -26,6 +27,7 @@
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_board.h"
+#include "services/relay/jobs/record_filter.h"
 #include "services/relay/known_nodes.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/relay_identity.h"
@@ -115,6 +117,7 @@ class Assembly : public RelayServer {
   Topology tree_;
   KnownNodes known_;
   CommandDispatcher dispatcher_;
+  RecordFilter record_filter_{tree_};
   Trust trust_;
   RunOffers offers_;
   std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
@@ -159,6 +162,10 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_relay_open_commands",
                            "Jobs of which a command waits here for a node, or for its answer.",
                            [this] { return static_cast<double>(dispatcher_.open()); });
+  metrics_.AddSampledCounter("muster_relay_foreign_records_total",
+                             "Job records that a child relay sent for a node that is not its "
+                             "descendant. They are dropped.",
+                             [this] { return static_cast<double>(record_filter_.removed()); });
   metrics_.AddSampledGauge("muster_relay_jobs_running", "Jobs that run (at the centre).", [this] {
     return board_ == nullptr ? 0.0 : static_cast<double>(board_->running());
   });
@@ -172,7 +179,7 @@ void Assembly::AddGauges() {
 absl::Status Assembly::Begin() {
   tree_.Listen([this](const std::vector<std::string>& names) { Came(names); },
                [this](const std::string& relay, bool attached) {
-                 if (board_ != nullptr) board_->RelayChanged(relay, attached);
+                 if (board_ != nullptr) board_->OnRelayChanged(relay, attached);
                });
   AddGauges();
   RETURN_IF_ERROR(OpenShares());
@@ -229,6 +236,9 @@ absl::Status Assembly::LookUp() {
   jobs.max_running = config_.jobs.max_running;
   jobs.max_output = config_.jobs.max_output;
   jobs.retention = config_.jobs.retention;
+  jobs.verify = [this](const v1::JobRecord& final) {
+    return VerifyFinal(final, self_->fleet(), self_->roots(), clock_.Now());
+  };
   dispatcher_.Hold();
   ASSIGN_OR_RETURN(board_,
                    JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, dispatcher_, clock_));
@@ -242,8 +252,8 @@ absl::Status Assembly::LookUp() {
 AttachParts Assembly::MakeAttachParts() {
   RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
   return {tree_,
-          dispatcher_,
           records,
+          record_filter_,
           clock_,
           config_.interval,
           [this] { return Self(); },
@@ -323,11 +333,11 @@ absl::Status Assembly::Serve() {
 }
 
 void Assembly::Came(const std::vector<std::string>& names) {
-  dispatcher_.Came(names);
+  dispatcher_.OnReachable(names);
   shares_->Wake();
   if (!is_root()) return;
   offers_.Came(names);
-  if (board_ != nullptr) board_->Came();
+  if (board_ != nullptr) board_->OnReachable();
 }
 
 void Assembly::Tick() {

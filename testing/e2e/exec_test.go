@@ -213,6 +213,66 @@ func TestCommandWaitsForDetachedNode(t *testing.T) {
 	}
 }
 
+// The outcome of an unreachable node is final: the command does not run when the node attaches later.
+func TestCommandForUnreachableNodeNeverRunsLater(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	n := attached(t, f, "n1")
+	n.agent.End()
+	n.awaitAttached(t, false)
+	marker := filepath.Join(t.TempDir(), "marker")
+	out, _, code := execOn(t, f, "--node", "n1", "--ttl", "1s", "--json", "--", "/bin/sh", "-c", "touch "+marker)
+	if ends := finals(t, out); code != 9 || ends["n1"]["outcome"] != "unreachable" {
+		t.Errorf("exit %d: %v", code, ends)
+	}
+	n.attach(t)
+	// The relay sends the commands of a node in order: this one would be the second.
+	if out, stderr, _ := execOn(t, f, "--node", "n1", "--", "/bin/echo", "hello"); out != "n1: hello\n" {
+		t.Errorf("a later command: %q, %s", out, stderr)
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the command ran after its outcome was final")
+	}
+}
+
+// The command is on its way to a suspended agent: whether it ran is not known, and it is cancelled when the agent resumes.
+func TestCommandSentToSuspendedAgentIsIndeterminateAndCancelled(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	check(t, f.Configure("relay", map[string]string{"interval": "1s"}))
+	n := attached(t, f, "n1")
+	check(t, n.agent.Stop())
+	out, _, code := execOn(t, f, "--node", "n1", "--ttl", "1s", "--json", "--", "/bin/sleep", "50")
+	if ends := finals(t, out); code != 9 || ends["n1"]["outcome"] != "indeterminate" {
+		t.Errorf("exit %d: %v", code, ends)
+	}
+	check(t, n.agent.Continue())
+	until(t, "no command is left", func() bool {
+		out, _, _ := execOn(t, f, "--node", "n1", "--", "/bin/sh", "-c", "pgrep -P $PPID -x sleep || echo none")
+		return out == "n1: none\n"
+	})
+}
+
+// A restarted root relay knows the commands that run.
+func TestCancelAfterRestartOfTheRelayEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	n := attached(t, f, "n1")
+	job := strings.TrimSpace(must(f.Muster("exec", "--node", "n1", "--deadline", "10m", "--detach", "--", "/bin/sh", "-c", "echo begun; exec sleep 600"))(t))
+	until(t, "its output is shown", func() bool {
+		out, _ := f.Muster("job", "logs", job)
+		return out == "n1: begun\n"
+	})
+	relay := must(f.Process(fleet.Relay))(t)
+	relay.Kill()
+	n.awaitAttached(t, false)
+	n.awaitAttached(t, true)
+	must(f.Muster("job", "cancel", job))(t)
+	if final := awaitFinal(t, f, job, "n1"); final["outcome"] != "cancelled" || final["sequence"] == 0.0 {
+		t.Errorf("the command ended as %v", final)
+	}
+}
+
 // The root relay is killed while commands run: the output of the nodes is complete and without duplicates.
 func TestKilledRelayLosesNoOutput(t *testing.T) {
 	t.Parallel()

@@ -45,6 +45,7 @@
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/signed_command.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/load/enrolment.h"
@@ -300,7 +301,11 @@ class Node {
       return;
     }
     if (number_ % 100 < percent && !Holds(message)) return;
-    jobs_.try_emplace(message.job(), message.job(), name_, number_, size);
+    jobs_.try_emplace(message.job(), message.job(), name_, number_, size,
+                      [this](const v1::JobRecord& final, const RecordsDigest& digest) {
+                        return SignFinal(enrolled_.key, enrolled_.identity.certificate_chain_pem,
+                                         absl::GetFlag(FLAGS_fleet), final, digest);
+                      });
   }
 
   bool Holds(const v1::JobCommand& message) const {

@@ -32,11 +32,13 @@ std::string Output(int number, int64_t offset, int64_t size) {
 
 }  // namespace
 
-SimulatedJob::SimulatedJob(std::string id, std::string node, int number, int64_t size)
+SimulatedJob::SimulatedJob(std::string id, std::string node, int number, int64_t size,
+                           FinalSigner sign)
     : id_(std::move(id)),
       node_(std::move(node)),
       number_(number),
       size_(size),
+      sign_(std::move(sign)),
       began_(absl::Now()) {}
 
 int64_t SimulatedJob::Pieces() const { return (size_ + kPiece - 1) / kPiece; }
@@ -60,8 +62,7 @@ void SimulatedJob::Make(int64_t sequence, v1::JobRecord* record) const {
   record->set_job(id_);
   record->set_node(node_);
   record->set_sequence(sequence);
-  const absl::Time now = absl::Now();
-  ToProto(now, record->mutable_time());
+  ToProto(began_, record->mutable_time());
   if (sequence == 1) return ToProto(began_, record->mutable_started()->mutable_time());
   if (sequence < Last()) {
     const int64_t offset = (sequence - 2) * kPiece;
@@ -72,7 +73,20 @@ void SimulatedJob::Make(int64_t sequence, v1::JobRecord* record) const {
   v1::JobRecord::Final& final = *record->mutable_final();
   final.set_outcome(v1::JOB_OUTCOME_EXITED);
   final.set_stdout_bytes(size_);
-  ToProto(now - began_, final.mutable_duration());
+  ToProto(absl::Now() - began_, final.mutable_duration());
+  Sign(record);
+}
+
+void SimulatedJob::Sign(v1::JobRecord* final) const {
+  RecordsDigest digest;
+  for (int64_t sequence = 1; sequence < Last(); ++sequence) {
+    v1::JobRecord record;
+    Make(sequence, &record);
+    digest.Add(record);
+  }
+  digest.Add(*final);
+  auto signature = sign_(*final, digest);
+  if (signature.ok()) *final->mutable_final()->mutable_signature() = *std::move(signature);
 }
 
 bool SimulatedJob::Acknowledge(int64_t sequence) {

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/common/jobs/records_signature.h"
 
 namespace muster::load {
 
@@ -16,8 +17,8 @@ namespace muster::load {
 // each byte. Not thread-safe.
 class SimulatedJob {
  public:
-  // `size` is the bytes of output.
-  SimulatedJob(std::string id, std::string node, int number, int64_t size);
+  // `size` is the bytes of output; `sign` signs the final record.
+  SimulatedJob(std::string id, std::string node, int number, int64_t size, FinalSigner sign);
 
   // Adds records that may be sent now to a message of at most 256 KiB: at most 64 KiB of output are
   // unacknowledged. `started` is sent alone and immediately. Returns true if it added any.
@@ -34,11 +35,13 @@ class SimulatedJob {
   int64_t Pieces() const;
   int64_t PiecesUpTo(int64_t sequence) const;
   void Make(int64_t sequence, v1::JobRecord* record) const;
+  void Sign(v1::JobRecord* final) const;
 
   const std::string id_;
   const std::string node_;
   const int number_;
   const int64_t size_;
+  const FinalSigner sign_;
   const absl::Time began_;
   bool told_ = false;         // that it has begun
   int64_t acknowledged_ = 0;  // sequence, as the next

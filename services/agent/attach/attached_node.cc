@@ -3,8 +3,11 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/jobs/records_signature.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -19,6 +22,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   const NodeFolder& folder = options.folder;
   JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
   limits.max_parallel = options.parallel;
+  limits.sign = SignerOfFolder(options.identity_folder, folder.fleet);
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(limits), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);
@@ -61,6 +65,10 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
   if (first) {
     Log(LogLevel::kInfo, "attached",
         {{"path", absl::StrJoin(welcome.path(), "/")}, {"connected", welcome.connected()}});
+  }
+  if (welcome.has_clock()) {
+    MutexLock lock(mutex_);
+    transit_.Welcome(FromProto(welcome.clock()), SystemClock().MonotonicNow(), first);
   }
   Enqueue({.welcome = true, .message = {}});
   return absl::OkStatus();
@@ -128,7 +136,7 @@ void AttachedNode::Handle(const Event& event) {
 void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
   switch (message.message_case()) {
     case v1::AttachResponse::kCommand:
-      return jobs_->Take(message.command());
+      return HandleCommand(message.command());
     case v1::AttachResponse::kCancel:
       return jobs_->Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
@@ -145,6 +153,15 @@ void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
     default:
       return;  // of a newer version, or not for nodes
   }
+}
+
+// The time that the command waited in transit, or here, is not available to start it.
+void AttachedNode::HandleCommand(v1::JobCommand command) {
+  {
+    MutexLock lock(mutex_);
+    transit_.Adjust(SystemClock().MonotonicNow(), &command);
+  }
+  jobs_->Receive(command);
 }
 
 void AttachedNode::SendRecords() {

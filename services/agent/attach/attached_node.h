@@ -16,6 +16,7 @@
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/mutex.h"
+#include "services/common/jobs/transit_clock.h"
 
 namespace muster {
 
@@ -66,6 +67,7 @@ class AttachedNode final : private AttachDelegate {
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void Handle(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleMessage(const v1::AttachResponse& message);
+  void HandleCommand(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(mutex_);
   void SendRecords() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TrySend(const v1::AttachRequest& message) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -80,6 +82,7 @@ class AttachedNode final : private AttachDelegate {
   bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be some
   bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;     // records may go up on this stream
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  TransitClock transit_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::AttachRequest> unsent_;  // of the thread: there was no room for it
   std::unique_ptr<AttachClient> client_;
   std::thread thread_;

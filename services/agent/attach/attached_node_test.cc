@@ -9,6 +9,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/attach_statement.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/fake_relay.h"
@@ -96,7 +97,10 @@ TEST_F(AttachedNodeTest, RunsWhatComesDownAndTellsWhatCameOfIt) {
   const v1::Command command = Send(relay_, {"/bin/echo", "hello"});
   ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
   EXPECT_EQ(relay_.job(command.job()).out, "hello\n");
-  EXPECT_EQ(relay_.job(command.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+  const v1::JobRecord final = relay_.job(command.job()).final_record;
+  EXPECT_EQ(final.final().outcome(), v1::JOB_OUTCOME_EXITED);
+  const Certificate roots[] = {Certificate::FromPem(tree_.root_pem()).value()};
+  EXPECT_EQ(VerifyFinal(final, kTestFleet, roots, absl::Now()), absl::OkStatus());
 }
 
 TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsComeDownToo) {

@@ -12,6 +12,7 @@
 #include "services/common/errors/jobs.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -71,20 +72,23 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
   Verdict verdict;
   auto verified = VerifyCommand(command, trust_.command_ca, trust_.fleet, now);
   verdict.status = verified.status();
-  if (!verified.ok()) {
-    // Its time may come: then it must not run, since the fleet was told that it did not.
-    verdict.genuine = ReasonOf(verdict.status) == "COMMAND_EARLY" &&
-                      verdict.command.ParseFromString(command.command());
+  const bool early = ReasonOf(verdict.status) == "COMMAND_EARLY";
+  // What is left to check is checked for the time at which it may start.
+  if (early) verified = VerifyEarly(command);
+  if (!verified.ok()) return verdict;
+  absl::Status meant = CheckSigner(verified->signer);
+  if (meant.ok()) {
+    meant = CheckTarget(verified->command, trust_.node, target);
+    if (!meant.ok()) meant = TargetRefused(trust_.node, meant);
+  }
+  if (!meant.ok()) {
+    verdict.status = meant;
     return verdict;
   }
-  verdict.status = CheckSigner(verified->signer);
-  if (!verdict.status.ok()) return verdict;
-  if (const absl::Status s = CheckTarget(verified->command, trust_.node, target); !s.ok()) {
-    verdict.status = TargetRefused(trust_.node, s);
-    return verdict;
-  }
+  // The refusal of an early command is final: it must not run later.
   verdict.genuine = true;
   verdict.command = std::move(verified->command);
+  if (early) return verdict;
   const auto policy = policy_.Current();
   verdict.status = policy.status();
   if (!policy.ok()) return verdict;
@@ -92,6 +96,12 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
   verdict.status = rule.status();
   if (rule.ok()) verdict.rule = *std::move(rule);
   return verdict;
+}
+
+absl::StatusOr<VerifiedCommand> CommandJudge::VerifyEarly(const v1::SignedCommand& command) const {
+  v1::Command early;
+  if (!early.ParseFromString(command.command())) return errors::CommandOfOtherJob();
+  return VerifyCommand(command, trust_.command_ca, trust_.fleet, FromProto(early.not_before()));
 }
 
 absl::Status CommandJudge::CheckSigner(const Identity& signer) const {

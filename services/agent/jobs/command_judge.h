@@ -1,4 +1,4 @@
-// Whether this node runs a command.
+// Decides whether this node runs a command.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_COMMAND_JUDGE_H_
 #define MUSTER_SERVICES_AGENT_JOBS_COMMAND_JUDGE_H_
 
@@ -14,10 +14,11 @@
 #include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
+#include "services/common/identity/signed_command.h"
 
 namespace muster {
 
-// Who this node is, and whom it obeys.
+// The identity of this node, and the authority of its commands.
 struct CommandTrust {
   std::string folder;  // of the node: policy.yaml and command-revocations
   std::string fleet;
@@ -26,14 +27,14 @@ struct CommandTrust {
 };
 
 struct Verdict {
-  // OK: it may run. Else why not: INVALID_COMMAND, COMMAND_REFUSED, OPERATOR_REVOKED,
-  // TARGET_REFUSED, COMMAND_EARLY, COMMAND_EXPIRED, POLICY_REFUSED or POLICY_UNUSABLE.
+  // OK if it may run, otherwise INVALID_COMMAND, COMMAND_REFUSED, OPERATOR_REVOKED, TARGET_REFUSED,
+  // COMMAND_EARLY, COMMAND_EXPIRED, POLICY_REFUSED or POLICY_UNUSABLE.
   absl::Status status;
-  // Somebody who may give commands signed it for this node, so that it may be remembered, and
-  // refused for good.
+  // A signer who may give commands signed it for this node: the node stores it, and a refusal is
+  // final.
   bool genuine = false;
-  v1::Command command;  // of a genuine one
-  CommandRule rule;     // of OK
+  v1::Command command;  // if it is genuine
+  CommandRule rule;     // if the status is OK
 };
 
 // Thread-safe; calls may block on the disk.
@@ -43,16 +44,17 @@ class CommandJudge {
   // (REVOCATIONS_REFUSED) if that file was damaged or forged.
   static absl::StatusOr<std::unique_ptr<CommandJudge>> Open(CommandTrust trust);
 
-  // In this order: signature and chain, revocation, target, time, policy.
+  // Checks signature and chain, revocation, target, time and policy.
   Verdict Judge(const v1::SignedCommand& command, const v1::JobCommand::Target& target,
                 absl::Time now);
 
-  // Keeps a list that is newer than ours; an older one is ignored. As Open.
+  // Stores a newer list, and ignores an older one. The errors of Open.
   absl::Status TakeRevocations(const v1::CommandRevocations& list);
   int64_t revocations_version() const;
 
  private:
   explicit CommandJudge(CommandTrust trust);
+  absl::StatusOr<VerifiedCommand> VerifyEarly(const v1::SignedCommand& command) const;
   absl::Status CheckSigner(const Identity& signer) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommandTrust trust_;

@@ -123,7 +123,7 @@ void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> f
   jobs_[id] = std::move(job);
 }
 
-void JobRunner::Take(const v1::JobCommand& command) {
+void JobRunner::Receive(const v1::JobCommand& command) {
   if (!IsJobId(command.job())) {
     return Log(LogLevel::kWarning, "a command under no job's id is dropped", {});
   }
@@ -155,7 +155,11 @@ void JobRunner::Take(const v1::JobCommand& command) {
 }
 
 bool JobRunner::IsKnown(const v1::JobCommand& command) {
-  if (jobs_.contains(command.job())) return true;  // its records are told anyway
+  if (jobs_.contains(command.job())) return true;  // its records are sent anyway
+  if (cancelled_.Contains(command.job())) {
+    AddCancelled(command.job());
+    return true;
+  }
   const auto told = told_.find(command.job());
   if (told == told_.end()) return false;
   // Who sends it knows nothing of it, or plays it back; if it is the former, it has to hear.
@@ -205,21 +209,32 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   const bool ours = nodes.empty() || std::ranges::find(nodes, options_.trust.node) != nodes.end();
   MutexLock lock(mutex_);
   const auto found = jobs_.find(cancel.job());
-  if (!ours || found == jobs_.end()) return;
+  if (!ours || !IsJobId(cancel.job())) return;
+  if (found == jobs_.end()) {
+    if (told_.contains(cancel.job())) return;
+    cancelled_.Add(cancel.job());
+    return AddCancelled(cancel.job());
+  }
   Job& job = *found->second;
   if (job.state == State::kRunning) {
     job.process->Stop(JobStop::kCancelled);
   } else if (job.state == State::kWaiting) {
     std::erase(waiting_, job.id);
-    End(job, FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not begun"));
+    End(job, FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not started"));
     lock.Unlock();
     on_records_();
   }
 }
 
+// The root relay may be waiting for the outcome.
+void JobRunner::AddCancelled(const std::string& job) {
+  refusals_.Add(job, FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not started"));
+  on_records_();
+}
+
 bool JobRunner::NextRecords(v1::JobRecords* records) {
   MutexLock lock(mutex_);
-  refusals_.Take(kMaxJobRecords, records);
+  refusals_.Take(kMaxJobRecords, options_.sign, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.
   auto next = jobs_.upper_bound(last_served_);
@@ -227,7 +242,7 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
     if (next == jobs_.end()) next = jobs_.begin();
     Job& job = *next->second;
     if (job.unreadable || job.folder->log() == nullptr) continue;
-    const auto added = job.folder->log()->Take(kMaxJobRecords, records);
+    const auto added = job.folder->log()->Take(kMaxJobRecords, options_.sign, records);
     if (!added.ok()) {
       job.unreadable = true;
       Log(LogLevel::kError, "the records of a job cannot be told",

@@ -15,12 +15,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_judge.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_process.h"
 #include "services/agent/jobs/refusals.h"
 #include "services/agent/jobs/spool_quota.h"
 #include "services/common/base/mutex.h"
+#include "services/common/jobs/records_signature.h"
 
 namespace muster {
 
@@ -30,6 +32,7 @@ struct JobRunnerOptions {
   size_t max_waiting = 1'000;            // for their turn
   size_t max_remembered = 10'000;        // jobs in the folder, told ones included
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
+  FinalSigner sign;                      // of final records; null: they are not signed
 };
 
 // Thread-safe; calls may block on the disk, never on a command.
@@ -46,8 +49,9 @@ class JobRunner {
   // Ends what runs.
   ~JobRunner();
 
-  // Whatever comes of it is a record.
-  void Take(const v1::JobCommand& command);
+  // Judges a command, and runs it when it is its turn. The outcome is always a record.
+  void Receive(const v1::JobCommand& command);
+  // Ends a job, or prevents its start, also if its command arrives later.
   void Cancel(const v1::JobCancel& cancel);
   absl::Status TakeRevocations(const v1::CommandRevocations& list) {
     return judge_->TakeRevocations(list);
@@ -96,6 +100,7 @@ class JobRunner {
   void Manage() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool IsKnown(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddCancelled(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Admit(const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command, const Verdict& verdict)
@@ -122,6 +127,7 @@ class JobRunner {
   std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   Refusals refusals_ ABSL_GUARDED_BY(mutex_);
+  CancelledJobs cancelled_ ABSL_GUARDED_BY(mutex_);
   std::string last_served_ ABSL_GUARDED_BY(mutex_);  // by NextRecords
   bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -147,7 +147,7 @@ class JobRunnerTest : public ::testing::Test {
   }
 
   Told Run(const v1::Command& command) {
-    runner_->Take(commands_.ForNode(command, kNode));
+    runner_->Receive(commands_.ForNode(command, kNode));
     return AwaitFinal(command.job());
   }
   Told Shell(const std::string& script) {
@@ -156,7 +156,7 @@ class JobRunnerTest : public ::testing::Test {
 
   void ExpectRefused(const v1::JobCommand& sent, const std::string& reason,
                      v1::JobOutcome outcome = v1::JOB_OUTCOME_REFUSED) {
-    runner_->Take(sent);
+    runner_->Receive(sent);
     const Told told = AwaitFinal(sent.job());
     EXPECT_EQ(told.final->outcome(), outcome);
     EXPECT_EQ(told.final->reason(), reason) << told.final->detail();
@@ -194,7 +194,7 @@ TEST(AnAgent, LivesUntilItIsKilled) {
   const Certificate ca = Certificate::FromPem(Contents(std::string(folder) + "/ca.pem")).value();
   auto runner = JobRunner::Open({.trust = {folder, kTestFleet, kNode, ca}}, [] {});
   ASSERT_TRUE(runner.ok()) << runner.status();
-  (*runner)->Take(sent);
+  (*runner)->Receive(sent);
   for (;;) pause();
 }
 
@@ -271,10 +271,10 @@ TEST_F(JobRunnerTest, WhatWasRefusedDoesNotRunLaterEither) {
   ExpectRefused(sent, "POLICY_REFUSED");
   ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
   SetPolicy(kAnything);
-  runner_->Take(sent);
+  runner_->Receive(sent);
   End();
   Begin();
-  runner_->Take(sent);
+  runner_->Receive(sent);
   EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
 }
@@ -296,7 +296,7 @@ TEST_F(JobRunnerTest, EveryByteOfACommandIsSigned) {
   other_id.set_job(TestCommands::Exec({}).job());
   ExpectRefused(other_id, "COMMAND_REFUSED");
   // And none of that keeps the good one from running.
-  runner_->Take(good);
+  runner_->Receive(good);
   EXPECT_EQ(AwaitFinal(good.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
 }
 
@@ -325,6 +325,18 @@ TEST_F(JobRunnerTest, ACommandOutOfItsTimeIsRefused) {
   EXPECT_TRUE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
 }
 
+TEST_F(JobRunnerTest, EarlyCommandForAnotherNodeOrOfARevokedSignerIsNotStored) {
+  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
+  v1::Command future = TestCommands::Exec({"/bin/true"});
+  future.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
+  future.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(2)));
+  ExpectRefused(commands_.ForNode(future, "n2"), "TARGET_REFUSED");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
+  future.set_job(TestCommands::Exec({}).job());
+  ExpectRefused(commands_.ForNode(future, kNode, "mallory"), "OPERATOR_REVOKED");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
+}
+
 TEST_F(JobRunnerTest, ARevokedOperatorIsNotObeyedAlsoAfterARestart) {
   EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
   EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("alice", 2)).ok());  // older
@@ -343,28 +355,28 @@ TEST_F(JobRunnerTest, NothingRunsTwice) {
   const v1::JobCommand sent =
       commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
   acknowledges_ = false;
-  for (int i = 0; i < 3; ++i) runner_->Take(sent);
+  for (int i = 0; i < 3; ++i) runner_->Receive(sent);
   AwaitFinal(sent.job());
-  runner_->Take(sent);
+  runner_->Receive(sent);
   End();
   Begin();
-  runner_->Take(sent);  // not acknowledged: told again by another life
+  runner_->Receive(sent);  // not acknowledged: told again by another life
   acknowledges_ = true;
   runner_->Rewind();
   ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
   ASSERT_TRUE(WaitUntil(
       [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
-  runner_->Take(sent);
+  runner_->Receive(sent);
   End();
   Begin();
-  runner_->Take(sent);
+  runner_->Receive(sent);
   EXPECT_EQ(Shell("cat " + marks).out, "x\n");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"));
 }
 
 TEST_F(JobRunnerTest, ACommandThatIsPlayedBackIsRefused) {
   const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
-  runner_->Take(sent);
+  runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
   ASSERT_TRUE(WaitUntil(
       [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
@@ -390,7 +402,7 @@ TEST_F(JobRunnerTest, AFloodThatNobodyTakesFillsNeitherMemoryNorDisk) {
   acknowledges_ = false;
   SetPolicy("commands: [{argv: ['**'], max_output: 1MiB}]");
   const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "yes | head -c 30000000"});
-  runner_->Take(commands_.ForNode(command, kNode));
+  runner_->Receive(commands_.ForNode(command, kNode));
   const std::string records = folder_ + "/jobs/" + command.job() + "/records";
   // At most 64 KiB are on their way, the rest waits on the disk; the command comes to its end.
   Await(command.job(), [](const Told& told) { return told.out.size() > 30'000; });
@@ -418,7 +430,7 @@ TEST_F(JobRunnerTest, AllJobsTogetherKeepToTheirQuota) {
   const v1::Command first = TestCommands::Exec({"/usr/bin/head", "-c", "250000", "/dev/zero"});
   const v1::Command second = TestCommands::Exec({"/usr/bin/head", "-c", "250000", "/dev/zero"});
   for (const v1::Command* command : {&first, &second}) {
-    runner_->Take(commands_.ForNode(*command, kNode));
+    runner_->Receive(commands_.ForNode(*command, kNode));
   }
   for (const v1::Command* command : {&first, &second}) {
     Await(command->job(), [](const Told& told) { return told.started > 0; });
@@ -457,14 +469,14 @@ TEST_F(JobRunnerTest, TheLeastOfTheThreeLimitsHolds) {
   SetPolicy(kAnything);
   v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/sleep", "1000"}), kNode);
   sent.mutable_end_within()->set_nanos(100'000'000);
-  runner_->Take(sent);
+  runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
 }
 
 TEST_F(JobRunnerTest, CancelEndsTheGroupEvenIfItWillNotGo) {
   const v1::Command command =
       TestCommands::Exec({"/bin/sh", "-c", "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000"});
-  runner_->Take(commands_.ForNode(command, kNode));
+  runner_->Receive(commands_.ForNode(command, kNode));
   const Told begun = Await(command.job(), [](const Told& t) { return !t.out.empty(); });
   v1::JobCancel cancel;
   cancel.set_job(command.job());
@@ -479,19 +491,39 @@ TEST_F(JobRunnerTest, CancelEndsTheGroupEvenIfItWillNotGo) {
   EXPECT_TRUE(WaitUntil([&] { return HasEnded(std::atoi(begun.out.c_str())); }));
 }
 
+TEST_F(JobRunnerTest, CommandThatArrivesAfterItsCancelDoesNotRun) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  v1::JobCancel cancel;
+  cancel.set_job(sent.job());
+  runner_->Cancel(cancel);
+  EXPECT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_CANCELLED);
+  runner_->Receive(sent);
+  // One that follows has run.
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  EXPECT_FALSE(std::filesystem::exists(marks));
+}
+
+TEST_F(JobRunnerTest, CommandWithoutTimeLeftDoesNotRun) {
+  v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  sent.mutable_begin_within()->set_seconds(0);
+  ExpectRefused(sent, "COMMAND_EXPIRED", v1::JOB_OUTCOME_EXPIRED);
+}
+
 TEST_F(JobRunnerTest, MoreThanMayRunWaitTheirTurnOrExpire) {
   End();
   max_parallel_ = 1;
   Begin();
   const v1::Command first = TestCommands::Exec({"/bin/sh", "-c", "echo on; exec sleep 1000"});
-  runner_->Take(commands_.ForNode(first, kNode));
+  runner_->Receive(commands_.ForNode(first, kNode));
   Await(first.job(), [](const Told& t) { return !t.out.empty(); });
   v1::JobCommand late = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   late.mutable_begin_within()->set_seconds(0);
   late.mutable_begin_within()->set_nanos(50'000'000);
   const v1::JobCommand cancelled = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   const v1::JobCommand next = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
-  for (const v1::JobCommand& sent : {late, cancelled, next}) runner_->Take(sent);
+  for (const v1::JobCommand& sent : {late, cancelled, next}) runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(late.job()).final->outcome(), v1::JOB_OUTCOME_EXPIRED);
   v1::JobCancel cancel;
   cancel.set_job(cancelled.job());
@@ -516,7 +548,7 @@ TEST_F(JobRunnerTest, WhatCannotBeStartedSaysWhy) {
 
 TEST_F(JobRunnerTest, AStopEndsWhatRunsAndSaysSo) {
   const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "echo on; exec sleep 1000"});
-  runner_->Take(commands_.ForNode(command, kNode));
+  runner_->Receive(commands_.ForNode(command, kNode));
   Await(command.job(), [](const Told& t) { return !t.out.empty(); });
   runner_->Stop(absl::Milliseconds(1));
   const Told told = AwaitFinal(command.job());
@@ -547,7 +579,7 @@ TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost)
   const Told told = AwaitFinal(command.job());
   EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
   EXPECT_EQ(told.final->reason(), "AGENT_DIED");
-  runner_->Take(sent);
+  runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(command.job()).started, 1);
 }
 
@@ -555,7 +587,7 @@ TEST_F(JobRunnerTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
   const std::string marks = folder_ + "/marks";
   const v1::JobCommand sent =
       commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
-  runner_->Take(sent);
+  runner_->Receive(sent);
   AwaitFinal(sent.job());
   End();
   std::fstream(folder_ + "/jobs/" + sent.job() + "/job", std::ios::in | std::ios::out)
@@ -577,7 +609,7 @@ TEST_F(JobRunnerTest, JobWithDamagedRecordsIsLost) {
   const v1::JobCommand sent = commands_.ForNode(
       TestCommands::Exec({"/bin/sh", "-c", "until test -e " + go_on + "; do sleep 0.01; done"}),
       kNode);
-  runner_->Take(sent);
+  runner_->Receive(sent);
   Await(sent.job(), [](const Told& told) { return told.started > 0; });
   std::ofstream(go_on) << "";
   ASSERT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Open(FileOps& ops,
                                    [&](std::string_view bytes, int64_t)
                                        ABSL_EXCLUSIVE_LOCKS_REQUIRED(outbox->mutex_) {
                                          absl::Status status = Parse(bytes, outbox->job_, &record);
-                                         if (status.ok()) outbox->Count(record);
+                                         if (status.ok()) outbox->Count(&record);
                                          return status;
                                        }));
   }
@@ -85,9 +86,11 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Salvage(FileOps& ops
   return outbox;
 }
 
-void RecordOutbox::Count(const v1::JobRecord& record) {
-  ++sequence_;
-  if (record.has_final()) final_sequence_ = sequence_;
+// Counts a record that is in the journal, and sets its sequence.
+void RecordOutbox::Count(v1::JobRecord* record) {
+  record->set_sequence(++sequence_);
+  digest_.Add(*record);
+  if (record->has_final()) final_sequence_ = sequence_;
 }
 
 absl::Status RecordOutbox::Append(v1::JobRecord record) {
@@ -101,7 +104,7 @@ absl::Status RecordOutbox::Append(v1::JobRecord record) {
   record.clear_node();
   record.clear_sequence();
   RETURN_IF_ERROR(journal_->Append(record.SerializeAsString()));
-  Count(record);
+  Count(&record);
   return absl::OkStatus();
 }
 
@@ -110,7 +113,8 @@ absl::Status RecordOutbox::Sync() {
   return journal_->Sync();
 }
 
-absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, v1::JobRecords* out) {
+absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, const FinalSigner& sign,
+                                        v1::JobRecords* out) {
   MutexLock lock(mutex_);
   bool added = false;
   JournalReader reader = journal_->ReadFrom(send_position_);
@@ -123,6 +127,15 @@ absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, v1::JobRecords* out) {
     record.set_job(job_);
     record.set_node(node_);
     record.set_sequence(send_sequence_);
+    if (record.has_final() && sign != nullptr) {
+      auto signature = sign(record, digest_);
+      if (!signature.ok()) {
+        Log(LogLevel::kError, "the final record of a job cannot be signed yet",
+            {{"job", job_}, {"error", signature.status()}});
+        break;
+      }
+      *record.mutable_final()->mutable_signature() = *std::move(signature);
+    }
     const int64_t output = OutputOf(record);
     const bool fits_window = unacknowledged_output_ + output <= kMaxUnacknowledgedOutput;
     const size_t bytes = record.ByteSizeLong() + 8;

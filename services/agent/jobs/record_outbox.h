@@ -14,6 +14,7 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/journal/journal.h"
 
 namespace muster {
@@ -44,9 +45,11 @@ class RecordOutbox {
   absl::Status Append(v1::JobRecord record);
   absl::Status Sync();
 
-  // Adds the next records that may be sent to `out`, durable, as long as `out` holds at most
-  // `max_bytes`. True if it added any.
-  absl::StatusOr<bool> Take(size_t max_bytes, v1::JobRecords* out);
+  // Adds the next records that may be sent to `out`, durable, as long as `out` has at most
+  // `max_bytes`. Returns true if it added any. `sign` signs the final record now, by a certificate
+  // that is still valid when it arrives; null: it is not signed. If it fails, that record is sent
+  // by a later call.
+  absl::StatusOr<bool> Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
 
   // The root has stored all up to this sequence.
   void Acknowledge(int64_t sequence);
@@ -66,13 +69,14 @@ class RecordOutbox {
   };
 
   RecordOutbox(std::string job, std::string node) : job_(std::move(job)), node_(std::move(node)) {}
-  void Count(const v1::JobRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(v1::JobRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string job_;
   const std::string node_;
   mutable Mutex mutex_;
   std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
   int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;        // of the last record
+  RecordsDigest digest_ ABSL_GUARDED_BY(mutex_);        // of all records
   int64_t final_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: there is none
   int64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;    // sequence
   int64_t acknowledged_end_ ABSL_GUARDED_BY(mutex_) = Journal::begin();

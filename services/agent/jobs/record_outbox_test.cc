@@ -43,7 +43,7 @@ class RecordOutboxTest : public ::testing::Test {
   // The outputs that are handed out, one after another.
   std::string Taken(size_t room = kRoom) {
     v1::JobRecords records;
-    EXPECT_TRUE(log_->Take(room, &records).ok());
+    EXPECT_TRUE(log_->Take(room, nullptr, &records).ok());
     std::string text;
     for (const v1::JobRecord& record : records.records()) {
       EXPECT_EQ(record.job(), "j1");

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/common/base/error.h"
+#include "services/common/base/log.h"
 #include "services/common/base/strings.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -34,11 +35,21 @@ void Refusals::Drop(const std::string& job) {
   records_.erase(found);
 }
 
-void Refusals::Take(size_t max_bytes, v1::JobRecords* out) {
+void Refusals::Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out) {
   for (; sent_ < records_.size(); ++sent_) {
-    const v1::JobRecord& record = records_[sent_];
+    v1::JobRecord record = records_[sent_];
+    if (sign != nullptr) {
+      RecordsDigest digest;
+      digest.Add(record);
+      auto signature = sign(record, digest);
+      if (!signature.ok()) {
+        return Log(LogLevel::kError, "the final record of a job cannot be signed yet",
+                   {{"job", record.job()}, {"error", signature.status()}});
+      }
+      *record.mutable_final()->mutable_signature() = *std::move(signature);
+    }
     if (out->ByteSizeLong() + record.ByteSizeLong() + 8 > max_bytes) return;
-    *out->add_records() = record;
+    *out->add_records() = std::move(record);
   }
 }
 

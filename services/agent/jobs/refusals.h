@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/common/jobs/records_signature.h"
 
 namespace muster {
 
@@ -20,8 +21,9 @@ class Refusals {
   void Add(const std::string& job, v1::JobRecord record);
   void Drop(const std::string& job);
 
-  // Adds those that were not told yet to `out`, as long as it holds at most `max_bytes`.
-  void Take(size_t max_bytes, v1::JobRecords* out);
+  // Adds the unsent records to `out`, as long as it has at most `max_bytes`. `sign` as in
+  // record_outbox.h.
+  void Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
   void Acknowledge(const std::string& job);
   void Rewind() { sent_ = 0; }
   bool empty() const { return records_.empty(); }

@@ -22,7 +22,7 @@
 namespace muster {
 namespace {
 
-// Out of the way of the numbers that the child gives to its descriptors.
+// Descriptors from this number on do not collide with those of the child.
 constexpr int kParkingFd = 100;
 
 struct Pipe {
@@ -40,8 +40,8 @@ absl::StatusOr<Pipe> MakeParkedPipe() {
   return parked;
 }
 
-// From here to the end of Child only what is safe between fork and exec in a process with threads:
-// bare system calls. glibc's set*id would look for the threads of the parent.
+// From here to the end of Child: only system calls, which are safe between fork and exec in a
+// process with threads. glibc's set*id functions would signal the threads of the parent.
 bool Become(const ProcessUser& user) {
   return syscall(SYS_setgroups, user.groups.size(), user.groups.data()) == 0 &&
          syscall(SYS_setresgid, user.gid, user.gid, user.gid) == 0 &&
@@ -55,17 +55,21 @@ void ResetSignals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void Child(const ForkPlan& plan, int go, int own_go, int report) {
-  close(own_go);  // or it would not see the parent's end of the pipe close
-  setsid();
-  ResetSignals();
-  umask(022);  // what is usual: this process's is for its own secrets
-  char byte = 0;
-  if (read(go, &byte, 1) != 1) _exit(127);  // the parent does not want it, or is gone
+// Before it waits, the child closes every inherited descriptor: sockets and locks of the parent,
+// and the pipe by which the parent would release another held child. Two children that kept each
+// other's pipe would wait forever after the parent's death.
+[[noreturn]] void Child(const ForkPlan& plan, int go, int report) {
   const int count = static_cast<int>(plan.descriptors->size());
+  const int own_go = count + 1;
   for (int i = 0; i < count; ++i) dup2((*plan.descriptors)[static_cast<size_t>(i)], i);
   dup3(report, count, O_CLOEXEC);
-  syscall(SYS_close_range, count + 1, ~0U, 0);
+  dup3(go, own_go, O_CLOEXEC);
+  syscall(SYS_close_range, own_go + 1, ~0U, 0);
+  setsid();
+  ResetSignals();
+  umask(022);  // the usual one: the parent's protects its secrets
+  char byte = 0;
+  if (read(own_go, &byte, 1) != 1) _exit(127);  // the parent refused it, or died
   const bool ready =
       (plan.user == nullptr || Become(*plan.user)) &&
       (plan.working_directory->empty() || chdir(plan.working_directory->c_str()) == 0);
@@ -75,7 +79,7 @@ void ResetSignals() {
   _exit(127);
 }
 
-// Every signal blocked, so that none of this process's handlers runs in the child.
+// Blocks all signals, so that no handler of this process runs in the child.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -91,7 +95,7 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Lets the child go on, and hears whether its program started: the errno, or 0.
+// Releases the child, and returns the errno of its start, or 0.
 int Release(Pipe& go, Pipe& report) {
   const char byte = 1;
   if (write(go.write.get(), &byte, 1) != 1) return errno;
@@ -135,7 +139,7 @@ absl::StatusOr<pid_t> ForkExec(const ForkPlan& plan,
   {
     const SignalsBlocked blocked;
     pid = fork();
-    if (pid == 0) Child(plan, go.read.get(), go.write.get(), report.write.get());
+    if (pid == 0) Child(plan, go.read.get(), report.write.get());
   }
   if (pid < 0) return ErrnoError(errno, "start", plan.argv[0]);
   go.read.reset();
@@ -146,7 +150,7 @@ absl::StatusOr<pid_t> ForkExec(const ForkPlan& plan,
     if (error == 0) return pid;
     status = ErrnoError(error, "start", plan.argv[0]);
   }
-  go.write.reset();  // a child that was not let go ends by itself
+  go.write.reset();  // a held child exits then
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return status;

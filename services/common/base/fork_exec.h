@@ -1,5 +1,5 @@
-// Starting a program that posix_spawn cannot start: as another user, or held back until its number
-// is written down.
+// Starts programs as another user, or held until the process id is recorded: posix_spawn can do
+// neither.
 #ifndef MUSTER_SERVICES_COMMON_BASE_FORK_EXEC_H_
 #define MUSTER_SERVICES_COMMON_BASE_FORK_EXEC_H_
 
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// As whom a process runs.
+// The user of a process.
 struct ProcessUser {
   uid_t uid = 0;
   gid_t gid = 0;
@@ -23,23 +23,24 @@ struct ProcessUser {
   std::string home;
   std::string shell;
 
-  // The user of that name with its groups, as this machine knows it. NOT_FOUND (NO_SUCH_USER).
+  // Returns the user of that name with its groups. NOT_FOUND (NO_SUCH_USER).
   static absl::StatusOr<ProcessUser> Find(const std::string& name);
 };
 
-// All pointers are lent for the call.
+// The pointers must be valid during the call.
 struct ForkPlan {
-  char* const* argv = nullptr;  // argv[0] is the program's path; nothing is searched for
+  char* const* argv = nullptr;  // argv[0] is the path of the program; PATH is not used
   char* const* environment = nullptr;
   const std::string* working_directory = nullptr;  // empty: this process's
-  const std::vector<int>* descriptors = nullptr;   // number i becomes i there; all above 99 here
+  const std::vector<int>* descriptors = nullptr;   // entry i becomes i there; each is 100 or more
   const ProcessUser* user = nullptr;               // null: as this process
 };
 
-// Starts it in a session and process group of its own, with default signal handling and umask 022.
-// `before_start` (may be empty) hears its number while it runs nothing of its own yet; an error
-// from it ends the child and is returned. If this process dies in between, the child ends without a
-// trace. The errors of execve and of becoming the user are returned by errno: NOT_FOUND,
+// Starts a program in its own session and process group, with default signal handling and umask
+// 022. `before_start` (may be empty) receives the process id while the child is held: it has not
+// executed the program, and has only the descriptors of the plan and two of its own. If
+// `before_start` fails, the child exits and the error is returned. If this process dies meanwhile,
+// the child exits. Errors of execve and of the change of the user are returned by errno: NOT_FOUND,
 // PERMISSION_DENIED.
 absl::StatusOr<pid_t> ForkExec(const ForkPlan& plan,
                                const std::function<absl::Status(pid_t)>& before_start);

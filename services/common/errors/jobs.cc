@@ -154,4 +154,10 @@ absl::Status InvalidJobRecord(std::string_view why) {
                    "Update the sender, or find the other program that sends with its identity.");
 }
 
+absl::Status FinalNotSigned(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnauthenticated, "SIGNATURE_INVALID",
+                   absl::StrCat("the final record of a job is not signed by its node: ", ToAbsl(why)),
+                   "Compare the clocks. If they agree, find out which relay on the route changes records.");
+}
+
 }  // namespace muster::errors

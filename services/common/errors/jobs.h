@@ -59,6 +59,8 @@ absl::Status ProcessMarkDamaged();
 absl::Status JobRecordsDamaged(std::string_view job);
 // INVALID_ARGUMENT, INVALID_JOB_RECORD.
 absl::Status InvalidJobRecord(std::string_view why);
+// UNAUTHENTICATED, SIGNATURE_INVALID.
+absl::Status FinalNotSigned(std::string_view why);
 
 }  // namespace muster::errors
 

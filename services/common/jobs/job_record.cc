@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "services/common/base/names.h"
+#include "services/common/base/sha256.h"
 #include "services/common/errors/jobs.h"
 
 namespace muster {
@@ -11,6 +12,8 @@ namespace {
 
 constexpr size_t kMaxJobId = 64;
 constexpr size_t kMaxReason = 63;
+constexpr size_t kMaxSignature = 256;
+constexpr size_t kMaxChain = size_t{16} << 10;
 constexpr size_t kMaxDetail = 4 * 1024;            // 1024 characters
 constexpr int64_t kMaxNumber = int64_t{1} << 50;   // of records, bytes
 constexpr int64_t kMaxSeconds = 315'576'000'000;   // what a Duration may hold
@@ -45,6 +48,11 @@ absl::Status ValidateFinal(const v1::JobRecord::Final& final) {
   }
   if (!IsReason(final.reason())) return Invalid("the reason is no UPPER_SNAKE_CASE word");
   if (final.detail().size() > kMaxDetail) return Invalid("the detail exceeds 4096 bytes");
+  if (final.signature().records_sha256().size() > kSha256Size ||
+      final.signature().signature().size() > kMaxSignature ||
+      final.signature().certificate_chain_pem().size() > kMaxChain) {
+    return Invalid("the signature, or its certificates, are too large");
+  }
   return absl::OkStatus();
 }
 

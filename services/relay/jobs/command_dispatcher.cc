@@ -8,15 +8,27 @@
 namespace muster {
 namespace {
 
-// So many targets travel in one message to a relay: each has a proof of up to half a KiB.
-constexpr int kTargetsAtOnce = 500;
+// The targets in one message to a relay: each has a proof of up to half a KiB.
+constexpr size_t kMaxTargets = 500;
 
-// An answer to a command that has ended takes its way through the tree.
+// A record of a job that has ended needs this time to reach the root relay.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(30);
 
-// Each hop takes a little of the time that is left, so that what lies below ends first, and says
-// so.
-absl::Duration Shrunk(absl::Duration left) { return left - std::min(left / 50, absl::Seconds(1)); }
+// Each hop subtracts a little of the remaining time, so that its descendants finish first.
+absl::Duration Shrink(absl::Duration left) {
+  left = std::max(left, absl::ZeroDuration());
+  return left - std::min(left / 50, absl::Seconds(1));
+}
+
+// Calls `send` with slices of at most kMaxTargets.
+template <typename Target, typename SendSlice>
+void ForEachSlice(const std::vector<Target*>& targets, const SendSlice& send) {
+  for (size_t begin = 0; begin < targets.size(); begin += kMaxTargets) {
+    const size_t end = std::min(targets.size(), begin + kMaxTargets);
+    send(std::vector<Target*>(targets.begin() + static_cast<std::ptrdiff_t>(begin),
+                              targets.begin() + static_cast<std::ptrdiff_t>(end)));
+  }
+}
 
 }  // namespace
 
@@ -28,14 +40,14 @@ void CommandDispatcher::Hold() {
 void CommandDispatcher::Release() {
   MutexLock lock(mutex_);
   if (!std::exchange(held_, false)) return;
-  for (const auto& [id, job] : jobs_) {
+  for (auto& [id, job] : jobs_) {
     std::vector<std::string> nodes;
     for (const auto& [node, target] : job.targets) nodes.push_back(node);
     Send(id, job, nodes);
   }
 }
 
-void CommandDispatcher::Take(v1::JobCommand command) {
+void CommandDispatcher::Dispatch(v1::JobCommand command, bool may_have_been_sent) {
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<std::string> nodes;
   MutexLock lock(mutex_);
@@ -43,82 +55,157 @@ void CommandDispatcher::Take(v1::JobCommand command) {
   if (job.command == nullptr) {
     job.command = std::make_shared<const v1::SignedCommand>(std::move(*command.mutable_command()));
     job.begin_until = now + FromProto(command.begin_within());
-    job.end_until = job.begin_until + FromProto(command.end_within());
+    job.end_until = std::max(job.end_until, job.begin_until + FromProto(command.end_within()));
   }
-  if (job.cancelled) return;
-  for (v1::JobCommand::Target& target : *command.mutable_targets()) {
-    nodes.push_back(target.node());
-    job.targets[target.node()] = std::move(target);
+  for (v1::JobCommand::Target& added : *command.mutable_targets()) {
+    const std::string node = added.node();
+    Target& target = job.targets[node];
+    target.target = std::move(added);
+    target.wait_until = now + FromProto(command.wait_within());
+    if (may_have_been_sent && target.stage == Stage::kWaiting) target.stage = Stage::kSent;
+    nodes.push_back(node);
   }
   Send(command.job(), job, nodes);
 }
 
-// To each child what is for it and for those below it.
-void CommandDispatcher::Send(const std::string& id, const Job& job,
+bool CommandDispatcher::MaySend(const Job& job, const Target& target, absl::Duration now) const {
+  switch (target.stage) {
+    case Stage::kCancelled:
+      return true;
+    case Stage::kWaiting:
+      return !held_ && now < target.wait_until && now < job.begin_until;
+    case Stage::kSent:
+      return !held_ && now < job.begin_until;
+  }
+  return false;
+}
+
+void CommandDispatcher::Send(const std::string& id, Job& job,
                              const std::vector<std::string>& nodes) {
   const absl::Duration now = clock_.MonotonicNow();
-  if (held_ || (now >= job.begin_until && !job.cancelled)) return;
-  std::map<std::shared_ptr<ChildLink>, std::vector<const v1::JobCommand::Target*>> by_child;
+  Messages commands;
+  Messages cancels;
   for (const std::string& node : nodes) {
-    const auto target = job.targets.find(node);
-    if (target == job.targets.end()) continue;
-    if (auto link = tree_.Route(node)) by_child[std::move(link)].push_back(&target->second);
+    const auto found = job.targets.find(node);
+    if (found == job.targets.end() || !MaySend(job, found->second, now)) continue;
+    auto link = tree_.Route(node);
+    if (link == nullptr) continue;
+    Target& target = found->second;
+    const bool cancelled = target.stage == Stage::kCancelled;
+    if (!cancelled) target.stage = Stage::kSent;
+    (cancelled ? cancels : commands)[std::move(link)].push_back(&target);
   }
-  for (const auto& [link, targets] : by_child) {
-    for (size_t begin = 0; begin < targets.size(); begin += kTargetsAtOnce) {
-      const size_t end = std::min(targets.size(), begin + kTargetsAtOnce);
-      v1::AttachResponse message;
-      if (job.cancelled) {
-        message.mutable_cancel()->set_job(id);
-        for (size_t i = begin; i < end; ++i)
-          message.mutable_cancel()->add_nodes(targets[i]->node());
-      } else {
-        v1::JobCommand& command = *message.mutable_command();
-        command.set_job(id);
-        *command.mutable_command() = *job.command;
-        for (size_t i = begin; i < end; ++i) *command.add_targets() = *targets[i];
-        ToProto(Shrunk(job.begin_until - now), command.mutable_begin_within());
-        ToProto(Shrunk(job.end_until - std::max(now, job.begin_until)),
-                command.mutable_end_within());
-      }
-      link->Send(std::move(message));
-    }
+  for (const auto& [link, targets] : commands) {
+    ForEachSlice(targets, [&, &to = *link](const std::vector<Target*>& slice) {
+      SendCommand(id, job, to, slice);
+    });
   }
+  for (const auto& [link, targets] : cancels) {
+    ForEachSlice(targets, [&, &to = *link](const std::vector<Target*>& slice) {
+      SendCancel(id, to, slice);
+    });
+  }
+}
+
+void CommandDispatcher::SendCommand(const std::string& id, const Job& job, ChildLink& link,
+                                    const std::vector<Target*>& targets) const {
+  const absl::Duration now = clock_.MonotonicNow();
+  absl::Duration wait_until = now;
+  v1::AttachResponse message;
+  v1::JobCommand& command = *message.mutable_command();
+  command.set_job(id);
+  *command.mutable_command() = *job.command;
+  for (const Target* target : targets) {
+    *command.add_targets() = target->target;
+    wait_until = std::max(wait_until, target->wait_until);
+  }
+  ToProto(Shrink(job.begin_until - now), command.mutable_begin_within());
+  ToProto(Shrink(job.end_until - std::max(now, job.begin_until)), command.mutable_end_within());
+  ToProto(Shrink(wait_until - now), command.mutable_wait_within());
+  ToProto(now, command.mutable_clock());
+  link.Send(std::move(message));
+}
+
+void CommandDispatcher::SendCancel(const std::string& id, ChildLink& link,
+                                   const std::vector<Target*>& targets) {
+  v1::AttachResponse message;
+  message.mutable_cancel()->set_job(id);
+  for (const Target* target : targets) message.mutable_cancel()->add_nodes(target->target.node());
+  link.Send(std::move(message));
 }
 
 void CommandDispatcher::Cancel(const v1::JobCancel& cancel) {
-  MutexLock lock(mutex_);
-  const auto it = jobs_.find(cancel.job());
-  if (it == jobs_.end()) return;
-  Job& job = it->second;
   std::vector<std::string> nodes(cancel.nodes().begin(), cancel.nodes().end());
+  MutexLock lock(mutex_);
+  Job unknown;
+  const auto found = jobs_.find(cancel.job());
+  Job& job = found == jobs_.end() ? unknown : found->second;
   if (nodes.empty()) {
     for (const auto& [node, target] : job.targets) nodes.push_back(node);
   }
-  // A job is cancelled as a whole; `nodes` only names those below this relay.
-  job.cancelled = true;
+  for (const std::string& node : nodes) {
+    Target& target = job.targets[node];
+    target.target.set_node(node);
+    target.stage = Stage::kCancelled;
+  }
   Send(cancel.job(), job, nodes);
 }
 
-void CommandDispatcher::Came(const std::vector<std::string>& names) {
+std::vector<std::string> CommandDispatcher::Withdraw(const std::string& job,
+                                                     const std::vector<std::string>& nodes,
+                                                     absl::Duration keep) {
+  std::vector<std::string> never_sent;
+  std::vector<std::string> cancelled;
   MutexLock lock(mutex_);
-  for (const auto& [id, job] : jobs_) Send(id, job, names);
+  Job& entry = jobs_[job];
+  entry.end_until = std::max(entry.end_until, clock_.MonotonicNow() + keep);
+  for (const std::string& node : nodes) {
+    const auto found = entry.targets.find(node);
+    if (found != entry.targets.end() && found->second.stage == Stage::kWaiting) {
+      entry.targets.erase(found);
+      never_sent.push_back(node);
+      continue;
+    }
+    Target& target = entry.targets[node];
+    target.target.set_node(node);
+    target.stage = Stage::kCancelled;
+    cancelled.push_back(node);
+  }
+  Send(job, entry, cancelled);
+  if (entry.targets.empty()) jobs_.erase(job);
+  return never_sent;
 }
 
-void CommandDispatcher::Saw(const v1::JobRecords& records) {
+bool CommandDispatcher::WasSent(const std::string& job, const std::string& node) const {
   MutexLock lock(mutex_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return true;
+  const auto target = found->second.targets.find(node);
+  return target == found->second.targets.end() || target->second.stage != Stage::kWaiting;
+}
+
+void CommandDispatcher::OnReachable(const std::vector<std::string>& names) {
+  MutexLock lock(mutex_);
+  for (auto& [id, job] : jobs_) Send(id, job, names);
+}
+
+void CommandDispatcher::HandleRecords(const v1::JobRecords& records) {
   for (const v1::JobRecord& record : records.records()) {
-    if (!record.has_final()) continue;
-    const auto job = jobs_.find(record.job());
-    if (job == jobs_.end()) continue;
-    job->second.targets.erase(record.node());
-    if (job->second.targets.empty()) jobs_.erase(job);
+    if (record.has_final()) Finish(record.job(), record.node());
   }
 }
 
-void CommandDispatcher::Acknowledge(const v1::RecordsAck& ack) {
+void CommandDispatcher::Finish(const std::string& job, const std::string& node) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  found->second.targets.erase(node);
+  if (found->second.targets.empty()) jobs_.erase(found);
+}
+
+void CommandDispatcher::SendAcks(const v1::RecordsAck& acks) {
   std::map<std::shared_ptr<ChildLink>, v1::AttachResponse> by_child;
-  for (const v1::RecordsAck::Reached& reached : ack.reached()) {
+  for (const v1::RecordsAck::Reached& reached : acks.reached()) {
     if (auto link = tree_.Route(reached.node())) {
       *by_child[std::move(link)].mutable_records_ack()->add_reached() = reached;
     }

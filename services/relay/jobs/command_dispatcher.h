@@ -1,12 +1,9 @@
-// Carries commands down the tree, and keeps them for targets that are away.
-//
-// At every hop the same: a command waits here for each target that cannot be reached until it can,
-// or until its time to begin is over, and goes again to a child that attached anew, which may have
-// forgotten it. A node runs a job once, however often it hears of it.
+// Sends commands and cancels downstream, and keeps them for targets that are unreachable.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_COMMAND_DISPATCHER_H_
 #define MUSTER_SERVICES_RELAY_JOBS_COMMAND_DISPATCHER_H_
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,49 +18,86 @@
 
 namespace muster {
 
-// Thread-safe.
+// Every relay has one, the root relay too. For each target of a job it knows one of three stages:
+//
+//   waiting     the command has never been sent towards the target. It is sent when the target
+//               becomes reachable, until the target's time to wait is over.
+//   sent        the command was sent to a child. It is sent again when the target becomes reachable
+//               anew, until the time to start is over: the child may have lost it. A node runs a
+//               job once, however often it receives the command.
+//   cancelled   the command is not sent any more. A cancel is sent now, and again when the target
+//               becomes reachable anew.
+//
+// A target is removed with its final record, or when the time of its job is over. The root relay
+// decides with Withdraw: the stage that it returns and the end of the waiting are one step.
+//
+// Thread-safe. A lock of the tree may be taken under the lock of this object, not the reverse.
 class CommandDispatcher {
  public:
   CommandDispatcher(Topology& tree, const Clock& clock) : tree_(tree), clock_(clock) {}
 
-  // At the centre, before anything else: commands of an earlier life go out only after Release,
-  // when it is known whose commands are not to be obeyed any more.
+  // Sends no command before Release: the root relay starts commands of an earlier process only when
+  // it knows which signers are revoked. Cancels are sent at once.
   void Hold();
   void Release();
 
-  // A command for targets below this relay, from the parent or the job board. More targets of a job
-  // that is here already are added.
-  void Take(v1::JobCommand command);
+  // Adds targets to a job and sends the command to those that are reachable. With
+  // `may_have_been_sent` an earlier process may have sent it already.
+  void Dispatch(v1::JobCommand command, bool may_have_been_sent = false);
 
-  // Tells those who may run it, and keeps nothing for those who have not heard of it.
+  // Cancels the job on these nodes; on all of its targets here if it names none.
   void Cancel(const v1::JobCancel& cancel);
 
-  // These can be reached now: what waits for them goes out.
-  void Came(const std::vector<std::string>& names);
+  // Ends the waiting of these targets: the command is not sent to them from here any more. Returns
+  // those that the command was never sent to. The others are cancelled downstream, also if this
+  // object does not know them; the cancel is kept for `keep`.
+  std::vector<std::string> Withdraw(const std::string& job, const std::vector<std::string>& nodes,
+                                    absl::Duration keep);
 
-  // What goes up: a target with a final record needs nothing more.
-  void Saw(const v1::JobRecords& records);
+  // Whether the command was sent towards the node, or may have been.
+  bool WasSent(const std::string& job, const std::string& node) const;
 
-  // The root has stored these: down to where they came from.
-  void Acknowledge(const v1::RecordsAck& ack);
+  // Sends what is kept for these nodes. Called when they become reachable, or by another route.
+  void OnReachable(const std::vector<std::string>& names);
 
-  // Drops what is over. To be called every few seconds.
+  // Removes the targets of final records.
+  void HandleRecords(const v1::JobRecords& records);
+  // Removes a target: it has a final record.
+  void Finish(const std::string& job, const std::string& node);
+
+  // Sends acks to the children that the records came from.
+  void SendAcks(const v1::RecordsAck& acks);
+
+  // Removes jobs whose time is over. Call it every few seconds.
   void Tick();
 
-  // Commands that wait for somebody, or for an answer.
+  // The number of jobs with targets here.
   size_t open() const;
 
  private:
-  struct Job {
-    std::shared_ptr<const v1::SignedCommand> command;
-    absl::Duration begin_until;  // monotonic, as the next
-    absl::Duration end_until;
-    bool cancelled = false;
-    std::map<std::string, v1::JobCommand::Target, std::less<>> targets;
+  enum class Stage { kWaiting, kSent, kCancelled };
+  struct Target {
+    v1::JobCommand::Target target;
+    Stage stage = Stage::kWaiting;
+    absl::Duration wait_until;  // monotonic
   };
+  struct Job {
+    std::shared_ptr<const v1::SignedCommand> command;  // null: only cancels are known
+    absl::Duration begin_until;                        // monotonic, as the next
+    absl::Duration end_until;
+    std::map<std::string, Target, std::less<>> targets;
+  };
+  using Messages = std::map<std::shared_ptr<ChildLink>, std::vector<Target*>>;
 
-  void Send(const std::string& id, const Job& job, const std::vector<std::string>& nodes)
+  // Sends what the stage of each node asks for.
+  void Send(const std::string& id, Job& job, const std::vector<std::string>& nodes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MaySend(const Job& job, const Target& target, absl::Duration now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendCommand(const std::string& id, const Job& job, ChildLink& link,
+                   const std::vector<Target*>& targets) const;
+  static void SendCancel(const std::string& id, ChildLink& link,
+                         const std::vector<Target*>& targets);
 
   Topology& tree_;
   const Clock& clock_;

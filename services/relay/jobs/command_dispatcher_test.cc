@@ -16,7 +16,8 @@ namespace {
 class CommandDispatcherTest : public ::testing::Test {
  protected:
   CommandDispatcherTest() {
-    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.Came(names); }, {});
+    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
+                 {});
   }
 
   std::shared_ptr<RecordedLink> Attach(const std::string& name, bool is_relay = false) {
@@ -36,10 +37,11 @@ class CommandDispatcherTest : public ::testing::Test {
     }
     ToProto(absl::Seconds(60), command.mutable_begin_within());
     ToProto(absl::Seconds(100), command.mutable_end_within());
+    ToProto(absl::Seconds(40), command.mutable_wait_within());
     return command;
   }
 
-  // The nodes that one command was sent for; "cancel: ..." for a cancel.
+  // Returns the nodes of the sent commands; "cancel: ..." for a cancel.
   static std::vector<std::string> Sent(RecordedLink& link) {
     std::vector<std::string> nodes;
     for (const v1::AttachResponse& message : link.Take()) {
@@ -66,7 +68,7 @@ class CommandDispatcherTest : public ::testing::Test {
   CommandDispatcher dispatcher_{tree_, clock_};
 };
 
-TEST_F(CommandDispatcherTest, EachChildGetsWhatIsForItAndForThoseBelowIt) {
+TEST_F(CommandDispatcherTest, CommandForBranchGoesToItsRelay) {
   const auto n1 = Attach("n1");
   const auto r1 = Attach("r1", true);
   ASSERT_TRUE(tree_
@@ -75,35 +77,35 @@ TEST_F(CommandDispatcherTest, EachChildGetsWhatIsForItAndForThoseBelowIt) {
                                 AttachedEntry("n3", "r1", clock_.Now())},
                                {}, true)
                   .ok());
-  dispatcher_.Take(Command({"n1", "n2", "n3", "away"}));
+  dispatcher_.Dispatch(Command({"n1", "n2", "n3", "n9"}));
   EXPECT_EQ(Sent(*n1), std::vector<std::string>{"n1"});
   EXPECT_EQ(Sent(*r1), (std::vector<std::string>{"n2", "n3"}));
 }
 
-TEST_F(CommandDispatcherTest, ACommandWaitsForWhoIsAway) {
-  dispatcher_.Take(Command({"n1"}));
+TEST_F(CommandDispatcherTest, CommandForUnreachableNodeIsSentWhenItAttaches) {
+  dispatcher_.Dispatch(Command({"n1"}));
   clock_.Advance(absl::Seconds(20));
   const auto n1 = Attach("n1");
   const auto messages = n1->Take();
   ASSERT_EQ(messages.size(), 1U);
   const absl::Duration left = FromProto(messages[0].command().begin_within());
-  EXPECT_LT(left, absl::Seconds(40)) << "each hop takes a little";
+  EXPECT_LT(left, absl::Seconds(40)) << "each hop subtracts a little";
   EXPECT_GT(left, absl::Seconds(38));
 }
 
-TEST_F(CommandDispatcherTest, WhoAttachesAnewIsToldAgainUntilItsEndWentUp) {
+TEST_F(CommandDispatcherTest, ReattachedNodeReceivesCommandAgainUntilItsFinalRecord) {
   Attach("n1");
-  dispatcher_.Take(Command({"n1"}));
+  dispatcher_.Dispatch(Command({"n1"}));
   EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"n1"});
-  dispatcher_.Saw(Final("n1"));
+  dispatcher_.HandleRecords(Final("n1"));
   EXPECT_TRUE(Sent(*Attach("n1")).empty());
   EXPECT_EQ(dispatcher_.open(), 0U);
 }
 
-TEST_F(CommandDispatcherTest, NothingGoesOutBeforeItIsKnownWhomNotToObey) {
+TEST_F(CommandDispatcherTest, HeldCommandIsSentOnRelease) {
   dispatcher_.Hold();
   const auto n1 = Attach("n1");
-  dispatcher_.Take(Command({"n1", "n2"}));
+  dispatcher_.Dispatch(Command({"n1", "n2"}));
   const auto n2 = Attach("n2");
   EXPECT_TRUE(Sent(*n1).empty());
   EXPECT_TRUE(Sent(*n2).empty());
@@ -114,8 +116,8 @@ TEST_F(CommandDispatcherTest, NothingGoesOutBeforeItIsKnownWhomNotToObey) {
   EXPECT_TRUE(Sent(*n1).empty());
 }
 
-TEST_F(CommandDispatcherTest, NobodyIsToldTooLate) {
-  dispatcher_.Take(Command({"n1"}));
+TEST_F(CommandDispatcherTest, CommandIsNotSentAfterItsTimeToStart) {
+  dispatcher_.Dispatch(Command({"n1"}));
   clock_.Advance(absl::Seconds(61));
   EXPECT_TRUE(Sent(*Attach("n1")).empty());
   clock_.Advance(absl::Minutes(3));
@@ -123,9 +125,9 @@ TEST_F(CommandDispatcherTest, NobodyIsToldTooLate) {
   EXPECT_EQ(dispatcher_.open(), 0U);
 }
 
-TEST_F(CommandDispatcherTest, CancelGoesDownAndAlsoToWhoComesLater) {
+TEST_F(CommandDispatcherTest, CancelIsSentAlsoToNodesThatAttachLater) {
   const auto n1 = Attach("n1");
-  dispatcher_.Take(Command({"n1", "n2"}));
+  dispatcher_.Dispatch(Command({"n1", "n2"}));
   EXPECT_EQ(Sent(*n1), std::vector<std::string>{"n1"});
   v1::JobCancel cancel;
   cancel.set_job("j1");
@@ -134,18 +136,80 @@ TEST_F(CommandDispatcherTest, CancelGoesDownAndAlsoToWhoComesLater) {
   EXPECT_EQ(Sent(*Attach("n2")), std::vector<std::string>{"cancel: n2"}) << "not the command";
 }
 
-TEST_F(CommandDispatcherTest, AcknowledgementsGoWhereTheRecordsCameFrom) {
+TEST_F(CommandDispatcherTest, AcksGoToTheChildrenOfTheirNodes) {
   const auto n1 = Attach("n1");
   const auto n2 = Attach("n2");
   v1::RecordsAck ack;
-  for (const char* node : {"n1", "n2", "gone"}) {
+  for (const char* node : {"n1", "n2", "n9"}) {
     ack.add_reached()->set_node(node);
   }
-  dispatcher_.Acknowledge(ack);
+  dispatcher_.SendAcks(ack);
   const auto messages = n1->Take();
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_EQ(messages[0].records_ack().reached_size(), 1);
   EXPECT_EQ(n2->Take().size(), 1U);
+}
+
+TEST_F(CommandDispatcherTest, CommandIsNotSentToNodeThatAttachesAfterTheTimeToWait) {
+  Attach("n2");
+  dispatcher_.Dispatch(Command({"n1", "n2"}));
+  clock_.Advance(absl::Seconds(41));
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+  EXPECT_EQ(Sent(*Attach("n2")), std::vector<std::string>{"n2"}) << "it may have lost it";
+}
+
+TEST_F(CommandDispatcherTest, WithdrawnCommandThatWasNeverSentIsNotSentLater) {
+  dispatcher_.Dispatch(Command({"n1"}));
+  EXPECT_FALSE(dispatcher_.WasSent("j1", "n1"));
+  EXPECT_EQ(dispatcher_.Withdraw("j1", {"n1"}, absl::Minutes(1)), std::vector<std::string>{"n1"});
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+  EXPECT_EQ(dispatcher_.open(), 0U);
+}
+
+TEST_F(CommandDispatcherTest, WithdrawnCommandThatWasSentIsCancelledAlsoAfterAReattachment) {
+  const auto n1 = Attach("n1");
+  dispatcher_.Dispatch(Command({"n1"}));
+  EXPECT_TRUE(dispatcher_.WasSent("j1", "n1"));
+  n1->Take();
+  EXPECT_TRUE(dispatcher_.Withdraw("j1", {"n1"}, absl::Minutes(1)).empty());
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"cancel: n1"});
+  EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"cancel: n1"});
+  dispatcher_.Finish("j1", "n1");
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+}
+
+TEST_F(CommandDispatcherTest, UnknownCommandIsCancelledWhileItsTimeLasts) {
+  EXPECT_TRUE(dispatcher_.Withdraw("j1", {"n1"}, absl::Minutes(1)).empty());
+  EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"cancel: n1"});
+  clock_.Advance(absl::Minutes(2));
+  dispatcher_.Tick();
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+}
+
+TEST_F(CommandDispatcherTest, CancelOfAnUnknownJobIsForwarded) {
+  const auto n1 = Attach("n1");
+  v1::JobCancel cancel;
+  cancel.set_job("j1");
+  cancel.add_nodes("n1");
+  dispatcher_.Cancel(cancel);
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"cancel: n1"});
+  EXPECT_EQ(dispatcher_.open(), 0U);
+}
+
+TEST_F(CommandDispatcherTest, HeldDispatcherSendsCancels) {
+  dispatcher_.Hold();
+  const auto n1 = Attach("n1");
+  dispatcher_.Dispatch(Command({"n1"}), true);
+  EXPECT_TRUE(Sent(*n1).empty());
+  dispatcher_.Withdraw("j1", {"n1"}, absl::Minutes(1));
+  EXPECT_EQ(Sent(*n1), std::vector<std::string>{"cancel: n1"});
+}
+
+TEST_F(CommandDispatcherTest, CommandThatMayHaveBeenSentIsSentAgainAfterTheTimeToWait) {
+  dispatcher_.Dispatch(Command({"n1"}), true);
+  EXPECT_TRUE(dispatcher_.WasSent("j1", "n1"));
+  clock_.Advance(absl::Seconds(41));
+  EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"n1"});
 }
 
 }  // namespace

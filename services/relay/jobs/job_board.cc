@@ -1,7 +1,6 @@
 #include "services/relay/jobs/job_board.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +8,8 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
-#include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_folder.h"
+#include "services/relay/jobs/job_loader.h"
 
 namespace muster {
 
@@ -19,204 +18,87 @@ JobBoard::JobBoard(Options options, FileOps& files, Topology& tree, CommandDispa
     : options_(std::move(options)),
       files_(files),
       tree_(tree),
-      dispatcher_(dispatcher),
-      clock_(clock) {}
-
-JobBoard::~JobBoard() {
-  writer_.request_stop();
-  work_.NotifyAll();
-  if (writer_.joinable()) writer_.join();
-}
+      fleet_{tree, dispatcher, clock},
+      table_({options_.max_running, options_.retention, options_.max_kept}) {}
 
 absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOps& files,
                                                          Topology& tree,
                                                          CommandDispatcher& dispatcher,
                                                          const Clock& clock) {
   std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, dispatcher, clock));
-  RETURN_IF_ERROR(board->Load());
-  board->writer_ = std::jthread([b = board.get()](const std::stop_token& stop) { b->Write(stop); });
+  RETURN_IF_ERROR(LoadJobs(files, board->options_.folder, board->options_.max_output, board->fleet_,
+                           board->table_));
+  board->writer_ = std::make_unique<JobWriter>(
+      JobWriter::Parts{files, clock, dispatcher, board->table_, board->watchers_, board->inbox_,
+                       board->options_.verify});
   return board;
-}
-
-absl::Status JobBoard::Load() {
-  RETURN_IF_ERROR(MakeFolders(files_, options_.folder));
-  ASSIGN_OR_RETURN(const auto listed, files_.List(options_.folder));
-  for (const FolderEntry& entry : listed) {
-    if (entry.type != FileType::kFolder) continue;
-    const std::string& id = entry.name;
-    if (absl::Status s = LoadJob(id); !s.ok()) {
-      // One job that cannot be read must not take the others along; its files stay for a person.
-      Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status JobBoard::LoadJob(const std::string& id) {
-  auto entry = std::make_unique<Entry>();
-  entry->folder = absl::StrCat(options_.folder, "/", id);
-  auto stored = JobFolder::Read(files_, entry->folder);
-  if (absl::IsNotFound(stored.status())) return RemoveTree(files_, entry->folder);
-  if (!stored.ok()) return stored.status();
-  entry->job = std::move(stored->job);
-  entry->end = stored->records_end;
-  if (!stored->ended) {
-    RETURN_IF_ERROR(Resume(*std::move(stored), entry.get()));
-  }
-  const bool ended = entry->state == nullptr;
-  MutexLock lock(mutex_);
-  Entry& kept = *entry;
-  Insert(id, std::move(entry));
-  if (ended) return absl::OkStatus();
-  Give(kept);
-  if (kept.state->cancelled()) dispatcher_.Cancel(CancelOf(id));
-  return absl::OkStatus();
-}
-
-void JobBoard::Insert(const std::string& id, std::unique_ptr<Entry> entry) {
-  by_time_.emplace(absl::ToUnixMicros(FromProto(entry->job.submit_time())), id);
-  if (entry->state != nullptr) ++running_;
-  jobs_[id] = std::move(entry);
-}
-
-// Brings a job that had not ended back to where it was.
-absl::Status JobBoard::Resume(StoredJob stored, Entry* entry) {
-  ASSIGN_OR_RETURN(entry->files, JobFolder::Open(files_, entry->folder));
-  ASSIGN_OR_RETURN(entry->request, ReadJobRequest(std::move(stored.request)));
-  entry->state = std::make_unique<JobState>(
-      PlanOf(entry->request, entry->job, std::move(stored.targets), options_.max_output));
-  ASSIGN_OR_RETURN(entry->log, OpenRecords(files_, entry->folder, [&](const v1::JobRecord& record) {
-                     entry->state->Replay(record);
-                   }));
-  entry->end = entry->log->end();
-  if (stored.cancelled) entry->state->SetCancelled();
-  return absl::OkStatus();
-}
-
-absl::Status JobBoard::Reserve(const std::string& job) {
-  MutexLock lock(mutex_);
-  if (running_ + static_cast<int64_t>(creating_.size()) >= options_.max_running) {
-    return errors::TooManyJobs(options_.max_running);
-  }
-  if (!creating_.insert(job).second) return errors::JobExists(job);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
-  if (const auto there = Get(id); there.ok()) {
-    ASSIGN_OR_RETURN(const auto stored,
-                     JobFolder::Read(files_, absl::StrCat(options_.folder, "/", id)));
-    // What is signed says which nodes it is for.
+  if (const auto found = table_.Find(id); found.ok()) {
+    ASSIGN_OR_RETURN(const auto stored, JobFolder::Read(files_, found->folder));
+    // The signed bytes include the nodes.
     const bool same = stored.request.command().command() == request.message.command().command();
-    return same ? absl::StatusOr<v1::Job>(there->job) : errors::JobExists(id);
+    if (!same) return errors::JobExists(id);
+    return found->Describe();
   }
-  RETURN_IF_ERROR(Reserve(id));
-  auto entry = std::make_unique<Entry>();
-  entry->folder = absl::StrCat(options_.folder, "/", id);
-  entry->job = NewJob(request, submitter, clock_.Now());
+  RETURN_IF_ERROR(table_.Reserve(id));
+  auto created = Create(id, std::move(request), submitter);
+  if (!created.ok()) table_.Abandon(id);
+  return created;
+}
+
+absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest request,
+                                         const std::string& submitter) {
+  JobTable::Entry entry;
+  entry.folder = absl::StrCat(options_.folder, "/", id);
+  entry.job = NewJob(request, submitter, fleet_.clock.Now());
   std::vector<std::string> targets =
       request.targets == nullptr ? tree_.Nodes() : request.targets->names();
-  JobState::Plan plan = PlanOf(request, entry->job, std::move(targets), options_.max_output);
-  auto files = JobFolder::Create(files_, entry->folder, request.message, entry->job, plan.targets,
-                                 JobState::MaxLogSize(plan), &entry->log);
-  entry->request = std::move(request);
-  MutexLock lock(mutex_);
-  creating_.erase(id);
-  if (!files.ok()) return files.status();
-  entry->files = *std::move(files);
-  entry->end = entry->log->end();
-  entry->state = std::make_unique<JobState>(std::move(plan));
-  return Begin(id, std::move(entry));
-}
-
-absl::StatusOr<v1::Job> JobBoard::Begin(const std::string& id, std::unique_ptr<Entry> entry) {
-  std::vector<v1::JobRecord> unknown = entry->state->Unknown(
-      clock_.Now(), [&](std::string_view node) { return tree_.Find(node).has_value(); });
-  Entry& kept = *entry;
-  Insert(id, std::move(entry));
-  Made(id, std::move(unknown));
-  Give(kept);
-  work_.NotifyOne();
-  return Describe(kept);
-}
-
-void JobBoard::Give(Entry& entry) {
-  const std::vector<std::string> nodes =
-      entry.state->ToGive([&](std::string_view node) { return tree_.Route(node) != nullptr; });
-  if (nodes.empty()) return;
-  const absl::Duration left = entry.state->plan().begin_until - clock_.Now();
-  if (left <= absl::ZeroDuration()) return;
-  dispatcher_.Take(entry.request.For(nodes, left));
-}
-
-v1::Job JobBoard::Describe(const Entry& entry) const {
-  if (entry.state == nullptr) return entry.job;
-  v1::Job job = entry.state->Describe();
-  // It has ended when that is stored.
-  job.set_state(v1::JOB_STATE_RUNNING);
-  return job;
-}
-
-absl::StatusOr<JobBoard::Entry*> JobBoard::Find(const std::string& job) const {
-  const auto it = jobs_.find(job);
-  if (it == jobs_.end()) return errors::JobNotFound(job);
-  return it->second.get();
+  JobState::Plan plan = PlanOf(request, entry.job, std::move(targets), options_.max_output);
+  std::unique_ptr<Journal> log;
+  ASSIGN_OR_RETURN(auto folder, JobFolder::Create(files_, entry.folder, request.message, entry.job,
+                                                  plan.targets, JobState::MaxLogSize(plan), &log));
+  const auto job = std::make_shared<RunningJob>(
+      fleet_, std::move(request), JobState(std::move(plan)), std::move(folder), std::move(log));
+  entry.running = job;
+  // Before the command is sent: records that arrive must find the job.
+  table_.Insert(id, std::move(entry));
+  job->Start();
+  inbox_.Wake();
+  return job->Describe();
 }
 
 absl::StatusOr<JobView> JobBoard::Get(const std::string& job) const {
-  MutexLock lock(mutex_);
-  ASSIGN_OR_RETURN(const auto entry, Find(job));
-  return JobView{Describe(*entry), RecordsPath(entry->folder), entry->end};
+  ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
+  // The end first: it may only grow until the job is described.
+  const int64_t end = entry.running == nullptr ? entry.end : entry.running->end();
+  return JobView{entry.Describe(), RecordsPath(entry.folder), end};
 }
 
 std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) const {
   std::vector<v1::Job> jobs;
-  MutexLock lock(mutex_);
-  auto it = by_time_.end();
-  if (const auto from = jobs_.find(before); from != jobs_.end()) {
-    it = by_time_.lower_bound(
-        {absl::ToUnixMicros(FromProto(from->second->job.submit_time())), before});
-  }
-  while (it != by_time_.begin() && jobs.size() < limit) {
-    --it;
-    jobs.push_back(Describe(*jobs_.at(it->second)));
+  for (const JobTable::Entry& entry : table_.List(before, limit)) {
+    jobs.push_back(entry.Describe());
   }
   return jobs;
 }
 
 absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
-  std::shared_ptr<JobFolder> files;
-  {
-    MutexLock lock(mutex_);
-    ASSIGN_OR_RETURN(const auto entry, Find(job));
-    if (entry->state == nullptr) return Describe(*entry);
-    files = entry->files;
-  }
-  RETURN_IF_ERROR(files->MarkCancelled());
-  MutexLock lock(mutex_);
-  ASSIGN_OR_RETURN(const auto entry, Find(job));
-  if (entry->state == nullptr) return Describe(*entry);
-  Made(job, entry->state->Cancel(
-                clock_.Now(), [&](std::string_view node) { return tree_.Route(node) != nullptr; }));
-  dispatcher_.Cancel(CancelOf(job));
-  work_.NotifyOne();
-  return Describe(*entry);
+  ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
+  if (entry.running == nullptr) return entry.job;
+  RETURN_IF_ERROR(entry.running->Cancel());
+  inbox_.Wake();
+  return entry.running->Describe();
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
-  MutexLock lock(mutex_);
-  ASSIGN_OR_RETURN(const auto entry, Find(job));
-  entry->watches[++watches_] = std::move(wake);
-  return watches_;
+  RETURN_IF_ERROR(table_.Find(job).status());
+  return watchers_.Add(job, std::move(wake));
 }
 
-void JobBoard::StopWatch(const std::string& job, uint64_t watch) {
-  MutexLock lock(mutex_);
-  if (const auto entry = Find(job); entry.ok()) (*entry)->watches.erase(watch);
-}
-
-void JobBoard::Take(v1::JobRecords records, Taken taken) {
+void JobBoard::Receive(v1::JobRecords records, Done done) {
   auto& all = *records.mutable_records();
   all.erase(
       std::remove_if(all.begin(), all.end(),
@@ -228,26 +110,7 @@ void JobBoard::Take(v1::JobRecords records, Taken taken) {
                        return true;
                      }),
       all.end());
-  MutexLock lock(mutex_);
-  batches_.push_back({std::move(records), std::move(taken)});
-  work_.NotifyOne();
-}
-
-void JobBoard::Came() {
-  MutexLock lock(mutex_);
-  came_ = true;
-  work_.NotifyOne();
-}
-
-void JobBoard::RelayChanged(const std::string& relay, bool attached) {
-  MutexLock lock(mutex_);
-  relays_.emplace_back(relay, attached);
-  work_.NotifyOne();
-}
-
-int64_t JobBoard::running() const {
-  MutexLock lock(mutex_);
-  return running_;
+  inbox_.Add({std::move(records), std::move(done)});
 }
 
 }  // namespace muster

@@ -1,21 +1,12 @@
-// All jobs of the fleet, at the relay at the centre: what was asked for, how far it is, what came
-// of it.
-//
-// Each job has a folder (job_folder.h). A record counts, and may be forgotten by its node, when it
-// is durable.
+// The jobs of the fleet, at the root relay.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_BOARD_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
-#include <stop_token>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,138 +15,80 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/mutex.h"
-#include "services/common/journal/journal.h"
 #include "services/relay/jobs/command_dispatcher.h"
-#include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_request.h"
-#include "services/relay/jobs/job_state.h"
+#include "services/relay/jobs/job_table.h"
+#include "services/relay/jobs/job_watchers.h"
+#include "services/relay/jobs/job_writer.h"
+#include "services/relay/jobs/record_inbox.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/topology/topology.h"
 
 namespace muster {
 
-// One job, as those who watch it see it.
+// A job as a watcher sees it.
 struct JobView {
   v1::Job job;
   std::string records_path;
-  int64_t end = 0;  // of what is durable
+  int64_t end = 0;  // of the durable records
 };
 
-// Thread-safe. One thread of its own writes, so that many records share a sync.
+// Each job has a folder (job_folder.h). A record of a node is acked when it is durable.
+// Thread-safe: the parts hold the locks. Calls of JobService may block on the disk.
 class JobBoard : public RecordSink {
  public:
   struct Options {
     std::string folder;
     int64_t max_running = 1'000;
-    int64_t max_output = int64_t{256} << 20;         // bytes that are kept of one job
-    absl::Duration retention = absl::Hours(24 * 7);  // of jobs that have ended
-    int64_t max_kept = 10'000;                       // of those
+    int64_t max_output = int64_t{256} << 20;         // stored bytes of each job
+    absl::Duration retention = absl::Hours(24 * 7);  // of finished jobs
+    int64_t max_kept = 10'000;                       // finished jobs
+    // Verifies the signature of a final record (VerifyFinal); null: not verified.
+    std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
 
-  // Reads what is there and goes on with it.
+  // Loads the jobs of the folder and continues them.
   static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, FileOps& files,
                                                         Topology& tree,
                                                         CommandDispatcher& dispatcher,
                                                         const Clock& clock);
-  ~JobBoard() override;
 
-  // `submitter`: the URI of who signed it. JOB_EXISTS, TOO_MANY_JOBS, DISK_FULL.
+  // `submitter`: the URI of the signer. ALREADY_EXISTS (JOB_EXISTS), RESOURCE_EXHAUSTED
+  // (TOO_MANY_JOBS, DISK_FULL).
   absl::StatusOr<v1::Job> Submit(JobRequest request, const std::string& submitter);
-  // JOB_NOT_FOUND, as the two that follow.
+  // NOT_FOUND (JOB_NOT_FOUND), like the next two.
   absl::StatusOr<JobView> Get(const std::string& job) const;
   absl::StatusOr<v1::Job> Cancel(const std::string& job);
-  // `wake` is called after every change of the job, also later than StopWatch.
+  // Calls `wake` after every change of the job, and maybe once after StopWatch.
   absl::StatusOr<uint64_t> Watch(const std::string& job, std::function<void()> wake);
-  void StopWatch(const std::string& job, uint64_t watch);
+  void StopWatch(const std::string& job, uint64_t watch) { watchers_.Remove(job, watch); }
 
-  // The newest first, from the first that is older than `before` (empty: the newest).
+  // Returns jobs, the newest first, that are older than the job `before` (empty: all).
   std::vector<v1::Job> List(const std::string& before, size_t limit) const;
 
-  // RecordSink. Drops records that ValidateJobRecord refuses: none is stored or acknowledged.
-  void Take(v1::JobRecords records, Taken taken) override;
+  // RecordSink. Drops records that ValidateJobRecord refuses: they are neither stored nor acked.
+  void Receive(v1::JobRecords records, Done done) override;
 
-  // From the tree.
-  void Came();
-  void RelayChanged(const std::string& relay, bool attached);
+  // Called on changes of the topology.
+  void OnReachable() { inbox_.SetReachable(); }
+  void OnRelayChanged(const std::string& relay, bool attached) { inbox_.AddRelay(relay, attached); }
 
-  int64_t running() const;
+  int64_t running() const { return table_.running(); }
 
  private:
-  struct Entry {
-    std::string folder;
-    v1::Job job;                      // of one that has ended; else `state` says
-    std::unique_ptr<JobState> state;  // while it runs, as the three that follow
-    std::unique_ptr<Journal> log;     // the writer's alone
-    std::shared_ptr<JobFolder> files;
-    JobRequest request;
-    int64_t end = 0;  // durable
-    std::map<uint64_t, std::function<void()>> watches;
-  };
-  struct Batch {
-    v1::JobRecords records;
-    Taken taken;
-  };
-  // An acknowledgement that a node has not got yet.
-  struct Owed {
-    int64_t sequence = 0;
-    int64_t records = 0;  // since the last, as the next
-    int64_t bytes = 0;    // of output
-  };
-  // Records of one job that the writer is to store.
-  using ToStore = std::map<std::string, std::vector<v1::JobRecord>>;
-
   JobBoard(Options options, FileOps& files, Topology& tree, CommandDispatcher& dispatcher,
            const Clock& clock);
-
-  absl::Status Load();
-  absl::Status LoadJob(const std::string& id);
-  absl::Status Resume(StoredJob stored, Entry* entry);
-  absl::Status Reserve(const std::string& job);
-  absl::StatusOr<v1::Job> Begin(const std::string& id, std::unique_ptr<Entry> entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  absl::StatusOr<Entry*> Find(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::Job Describe(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Insert(const std::string& id, std::unique_ptr<Entry> entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Give(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Made(const std::string& job, std::vector<v1::JobRecord> records)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellRelays() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TickAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  ToStore TakeBatches(std::deque<Batch>& batches) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Publish(const ToStore& stored, std::vector<std::string>* ended)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::string> TakeOld() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  void Write(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Store(const ToStore& records, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Acknowledge(const std::deque<Batch>& batches) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Owe(const v1::JobRecord& record, v1::RecordsAck* now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::Job> Create(const std::string& id, JobRequest request,
+                                 const std::string& submitter);
 
   const Options options_;
   FileOps& files_;
-  Topology& tree_;
-  CommandDispatcher& dispatcher_;
-  const Clock& clock_;
-  // The writer's alone: by job and node.
-  std::map<std::pair<std::string, std::string>, Owed> owed_;
-  absl::Duration owed_since_;  // monotonic
-  mutable Mutex mutex_;
-  CondVar work_;
-  std::map<std::string, std::unique_ptr<Entry>> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> creating_ ABSL_GUARDED_BY(mutex_);
-  // Of submission, in microseconds.
-  std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Batch> batches_ ABSL_GUARDED_BY(mutex_);
-  ToStore made_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::pair<std::string, bool>> relays_ ABSL_GUARDED_BY(mutex_);
-  bool came_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t watches_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::jthread writer_;
+  const Topology& tree_;
+  const RunningJob::Fleet fleet_;
+  JobTable table_;
+  JobWatchers watchers_;
+  RecordInbox inbox_;
+  std::unique_ptr<JobWriter> writer_;
 };
 
 }  // namespace muster

@@ -21,15 +21,18 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(30);
 
-// A relay at the centre as far as jobs are concerned, with n1 and n2; what it wrote outlives it.
+// The jobs of a root relay with n1 and n2, on a disk that outlives it.
 class Centre {
  public:
   explicit Centre(FileOps& disk, int64_t max_output = int64_t{1} << 20) {
-    for (const char* node : {"n1", "n2"}) {
-      EXPECT_TRUE(tree_.Attach(AttachedEntry(node, "root", clock_.Now()), link_).ok());
-    }
-    auto board = JobBoard::Open({.folder = "/jobs", .max_output = max_output}, disk, tree_,
-                                dispatcher_, clock_);
+    for (const char* node : {"n1", "n2"}) Attach(node, link_);
+    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
+                 {});
+    JobBoard::Options options{.folder = "/jobs", .max_output = max_output};
+    options.verify = [this](const v1::JobRecord& final) {
+      return final.node() == forged ? absl::UnauthenticatedError("forged") : absl::OkStatus();
+    };
+    auto board = JobBoard::Open(std::move(options), disk, tree_, dispatcher_, clock_);
     EXPECT_TRUE(board.ok()) << board.status();
     board_ = *std::move(board);
   }
@@ -52,9 +55,9 @@ class Centre {
     return board_->Submit(*std::move(request), "spiffe://fleet.test/operator/o").status();
   }
 
-  // Hands over a record. True when it was stored, false when the disk did not let that be.
-  bool Take(const std::string& job, int64_t sequence, const std::string& output, bool final,
-            const std::string& node = "n1") {
+  // Delivers a record. Returns true when it was stored, false if the disk failed.
+  bool Receive(const std::string& job, int64_t sequence, const std::string& output, bool final,
+               const std::string& node = "n1") {
     v1::JobRecords records;
     v1::JobRecord& record = *records.add_records();
     record.set_job(job);
@@ -66,12 +69,58 @@ class Centre {
       record.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
       record.mutable_output()->set_data(output);
     }
+    return ReceiveAll(std::move(records));
+  }
+  bool ReceiveAll(v1::JobRecords records) {
     auto stored = std::make_shared<std::promise<void>>();
-    board_->Take(std::move(records), [stored] { stored->set_value(); });
+    board_->Receive(std::move(records), [stored] { stored->set_value(); });
     return stored->get_future().wait_for(patience) == std::future_status::ready;
   }
 
-  // The highest number that n1 was told it may forget.
+  bool ReceiveStarted(const std::string& job, const std::string& node) {
+    v1::JobRecords records;
+    v1::JobRecord& record = *records.add_records();
+    record.set_job(job);
+    record.set_node(node);
+    record.set_sequence(1);
+    record.mutable_started();
+    return ReceiveAll(std::move(records));
+  }
+
+  void Attach(const std::string& node, std::shared_ptr<RecordedLink> link) {
+    EXPECT_TRUE(tree_.Attach(AttachedEntry(node, "root", clock_.Now()), std::move(link)).ok());
+  }
+  std::shared_ptr<RecordedLink> Reattach(const std::string& node) {
+    auto link = std::make_shared<RecordedLink>();
+    Attach(node, link);
+    return link;
+  }
+  void Detach(const std::string& node) { tree_.Detach(node, tree_.Route(node).get()); }
+
+  // Waits until the job has ended.
+  bool AwaitEnd(const std::string& job) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (board_->Get(job)->job.state() == v1::JOB_STATE_RUNNING) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+
+  // Returns "command" or "cancel" for each message to the nodes of the start.
+  std::vector<std::string> Sent() { return Sent(*link_); }
+  static std::vector<std::string> Sent(RecordedLink& link) {
+    std::vector<std::string> sent;
+    for (const v1::AttachResponse& message : link.Take()) {
+      for (const auto& target : message.command().targets()) {
+        sent.push_back("command " + target.node());
+      }
+      for (const std::string& node : message.cancel().nodes()) sent.push_back("cancel " + node);
+    }
+    return sent;
+  }
+
+  // Returns the highest acked sequence of n1.
   int64_t Acknowledged() {
     for (const v1::AttachResponse& message : link_->Take()) {
       for (const auto& reached : message.records_ack().reached())
@@ -80,7 +129,7 @@ class Centre {
     return acknowledged_;
   }
 
-  // How many nodes ended with this outcome.
+  // Returns the number of nodes with this outcome.
   int64_t Count(const std::string& job, v1::JobOutcome outcome) {
     const auto view = board_->Get(job);
     EXPECT_TRUE(view.ok()) << view.status();
@@ -91,6 +140,7 @@ class Centre {
   }
 
   std::chrono::milliseconds patience = kPatience;
+  std::string forged;  // the node whose final records are not authentic; set before they arrive
 
  private:
   FakeClock clock_;
@@ -111,31 +161,31 @@ bool Until(const Condition& condition) {
   return true;
 }
 
-TEST(JobBoardTest, RecordsThatNobodyWaitsForAreAcknowledgedTogether) {
+TEST(JobBoardTest, RecordsWithoutAWaitingNodeAreAckedTogether) {
   SimulatedDisk disk;
   Centre centre(disk);
   ASSERT_TRUE(centre.Submit("j1").ok());
-  ASSERT_TRUE(centre.Take("j1", 1, "a line\n", false));
-  ASSERT_TRUE(centre.Take("j1", 2, "another\n", false));
+  ASSERT_TRUE(centre.Receive("j1", 1, "a line\n", false));
+  ASSERT_TRUE(centre.Receive("j1", 2, "another\n", false));
   EXPECT_EQ(centre.Acknowledged(), 0);
   centre.clock().Advance(absl::Seconds(2));
   EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 2; }));
 }
 
-TEST(JobBoardTest, ANodeWithMuchOnItsWayDoesNotWaitForItsAcknowledgement) {
+TEST(JobBoardTest, NodeWithManyUnackedRecordsIsAckedAtOnce) {
   SimulatedDisk disk;
   Centre centre(disk);
   ASSERT_TRUE(centre.Submit("j1").ok());
-  ASSERT_TRUE(centre.Take("j1", 1, std::string(16 * 1024, 'x'), false));
+  ASSERT_TRUE(centre.Receive("j1", 1, std::string(16 * 1024, 'x'), false));
   EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 1; }));
-  for (int64_t i = 2; i <= 65; ++i) ASSERT_TRUE(centre.Take("j1", i, "x", false));
+  for (int64_t i = 2; i <= 65; ++i) ASSERT_TRUE(centre.Receive("j1", i, "x", false));
   EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 65; }));
 }
 
-TEST(JobBoardTest, ARecordOfAJobThatIsOverIsAcknowledged) {
+TEST(JobBoardTest, RecordOfAFinishedJobIsAcked) {
   SimulatedDisk disk;
   Centre centre(disk);
-  ASSERT_TRUE(centre.Take("long-ago", 7, "x", false));
+  ASSERT_TRUE(centre.Receive("long-ago", 7, "x", false));
   centre.clock().Advance(absl::Seconds(2));
   EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 7; }));
 }
@@ -145,8 +195,8 @@ TEST(JobBoardTest, OversizedRecordOfOneNodeLeavesTheRecordsOfOthers) {
   {
     Centre centre(disk);
     ASSERT_TRUE(centre.Submit("j1").ok());
-    ASSERT_TRUE(centre.Take("j1", 1, std::string(100 * 1024, 'x'), false, "n1"));
-    ASSERT_TRUE(centre.Take("j1", 1, "", true, "n2"));
+    ASSERT_TRUE(centre.Receive("j1", 1, std::string(100 * 1024, 'x'), false, "n1"));
+    ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n2"));
     EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
   }
   Centre again(disk);
@@ -160,7 +210,7 @@ TEST(JobBoardTest, OutputPastTheLimitSurvivesARestart) {
   {
     Centre centre(disk, 10);
     ASSERT_TRUE(centre.Submit("j1").ok());
-    for (int64_t i = 1; i <= 200; ++i) ASSERT_TRUE(centre.Take("j1", i, "123456", false));
+    for (int64_t i = 1; i <= 200; ++i) ASSERT_TRUE(centre.Receive("j1", i, "123456", false));
     centre.clock().Advance(absl::Seconds(2));
     ASSERT_TRUE(Until([&] { return centre.Acknowledged() > 100; }));
     acknowledged = centre.Acknowledged();
@@ -170,9 +220,9 @@ TEST(JobBoardTest, OutputPastTheLimitSurvivesARestart) {
   EXPECT_EQ(again.board().Get("j1")->job.cut_bytes(), cut);
   // The node sends again what was not acknowledged, and nothing else.
   for (int64_t i = acknowledged + 1; i <= 200; ++i) {
-    ASSERT_TRUE(again.Take("j1", i, "123456", false));
+    ASSERT_TRUE(again.Receive("j1", i, "123456", false));
   }
-  ASSERT_TRUE(again.Take("j1", 201, "", true));
+  ASSERT_TRUE(again.Receive("j1", 201, "", true));
   EXPECT_EQ(again.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
   EXPECT_EQ(again.board().Get("j1")->job.cut_bytes(), 199 * 6);
 }
@@ -198,9 +248,8 @@ TEST(JobBoardTest, JobWhoseSubmissionFailedNeverRuns) {
   }
 }
 
-// Wherever power fails: a job that was accepted, and what the node was told to be stored, are there
-// afterwards.
-TEST(JobBoardTest, WhatWasAcknowledgedSurvivesAPowerFailure) {
+// Wherever power fails: an accepted job and its acked records exist afterwards.
+TEST(JobBoardTest, AckedRecordsSurviveAPowerFailure) {
   bool failed = true;
   for (int at = 1; failed; ++at) {
     SCOPED_TRACE(at);
@@ -214,7 +263,7 @@ TEST(JobBoardTest, WhatWasAcknowledgedSurvivesAPowerFailure) {
       centre.patience = std::chrono::milliseconds(200);
       submitted = centre.Submit("j1").ok();
       for (int64_t i = 1; submitted && i <= 3; ++i) {
-        if (!centre.Take("j1", i, std::string(16 * 1024, 'x'), i == 3)) break;
+        if (!centre.Receive("j1", i, std::string(16 * 1024, 'x'), i == 3)) break;
       }
       told = centre.Acknowledged();
       failed = disk.powered_off();
@@ -234,6 +283,74 @@ TEST(JobBoardTest, WhatWasAcknowledgedSurvivesAPowerFailure) {
     ASSERT_TRUE(log.ok()) << log.status();
     EXPECT_GE(stored, told);
   }
+}
+
+TEST(JobBoardTest, UnreachableNodeThatAttachesLaterDoesNotReceiveTheCommand) {
+  SimulatedDisk disk;
+  Centre centre(disk);
+  centre.Detach("n2");
+  ASSERT_TRUE(centre.Submit("j1").ok());
+  EXPECT_EQ(centre.Sent(), std::vector<std::string>{"command n1"});
+  ASSERT_TRUE(centre.Receive("j1", 1, "", true));
+  centre.clock().Advance(absl::Seconds(11));
+  ASSERT_TRUE(centre.AwaitEnd("j1"));
+  EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_UNREACHABLE), 1);
+  EXPECT_TRUE(Centre::Sent(*centre.Reattach("n2")).empty());
+}
+
+TEST(JobBoardTest, NodeThatIsLostWithTheCommandIsIndeterminateAndCancelledWhenItIsBack) {
+  SimulatedDisk disk;
+  {
+    Centre centre(disk);
+    ASSERT_TRUE(centre.Submit("j1").ok());
+    ASSERT_TRUE(centre.Receive("j1", 1, "", true));
+    centre.Detach("n2");
+    centre.clock().Advance(absl::Seconds(11));
+    ASSERT_TRUE(centre.AwaitEnd("j1"));
+    EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_INDETERMINATE), 1);
+    EXPECT_EQ(Centre::Sent(*centre.Reattach("n2")), std::vector<std::string>{"cancel n2"});
+  }
+  Centre again(disk);
+  EXPECT_EQ(again.Sent(), std::vector<std::string>{"cancel n2"});
+}
+
+TEST(JobBoardTest, CancelAfterARestartReachesTargetsThatRun) {
+  SimulatedDisk disk;
+  {
+    Centre centre(disk);
+    ASSERT_TRUE(centre.Submit("j1").ok());
+    ASSERT_TRUE(centre.ReceiveStarted("j1", "n1"));
+  }
+  Centre again(disk);
+  again.Sent();
+  ASSERT_TRUE(again.board().Cancel("j1").ok());
+  EXPECT_EQ(again.Sent(), (std::vector<std::string>{"cancel n1", "cancel n2"}));
+  EXPECT_EQ(Centre::Sent(*again.Reattach("n1")), std::vector<std::string>{"cancel n1"});
+}
+
+TEST(JobBoardTest, CancelBeforeARestartIsSentAgainAfterIt) {
+  SimulatedDisk disk;
+  {
+    Centre centre(disk);
+    ASSERT_TRUE(centre.Submit("j1").ok());
+    ASSERT_TRUE(centre.ReceiveStarted("j1", "n1"));
+    ASSERT_TRUE(centre.board().Cancel("j1").ok());
+  }
+  Centre again(disk);
+  EXPECT_EQ(again.Sent().back(), "cancel n2");
+  EXPECT_EQ(again.Count("j1", v1::JOB_OUTCOME_CANCELLED), 0) << "they may run it";
+}
+
+TEST(JobBoardTest, FinalRecordThatItsNodeDidNotSignIsNeitherStoredNorAcked) {
+  SimulatedDisk disk;
+  Centre centre(disk);
+  centre.forged = "n1";
+  ASSERT_TRUE(centre.Submit("j1").ok());
+  centre.Sent();
+  ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n1"));
+  ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n2"));
+  EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
+  EXPECT_EQ(Centre::Sent(*centre.Reattach("n1")), std::vector<std::string>{"command n1"});
 }
 
 }  // namespace

@@ -202,7 +202,8 @@ JobState::Plan PlanOf(const JobRequest& request, const v1::Job& job,
   plan.job = job;
   plan.targets = std::move(targets);
   plan.parallel = request.message.parallel();
-  plan.wait_until = submitted + request.wait();
+  plan.wait = request.wait();
+  plan.wait_until = submitted + plan.wait;
   plan.begin_until = submitted + request.begin_within();
   plan.time_limit = FromProto(request.command.time_limit());
   plan.max_output = max_output;

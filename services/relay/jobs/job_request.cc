@@ -24,8 +24,8 @@ absl::Duration JobRequest::wait() const {
   return std::min(asked, begin_within());
 }
 
-v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes,
-                               absl::Duration begin_within) const {
+v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes, absl::Duration begin_within,
+                               absl::Duration wait_within) const {
   v1::JobCommand out;
   out.set_job(command.job());
   *out.mutable_command() = message.command();
@@ -40,7 +40,8 @@ v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes,
       target.add_proof(std::move(sibling));
     }
   }
-  ToProto(begin_within, out.mutable_begin_within());
+  ToProto(std::max(begin_within, absl::ZeroDuration()), out.mutable_begin_within());
+  ToProto(std::max(wait_within, absl::ZeroDuration()), out.mutable_wait_within());
   ToProto(FromProto(command.time_limit()), out.mutable_end_within());
   return out;
 }

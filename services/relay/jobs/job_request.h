@@ -1,4 +1,4 @@
-// What was asked for with a job, read and checked.
+// A request for a job, parsed and checked.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_REQUEST_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_REQUEST_H_
 
@@ -13,25 +13,25 @@
 
 namespace muster {
 
-// How long nodes that are away are waited for if nobody says.
+// How long a job waits for unreachable nodes by default.
 inline constexpr absl::Duration kDefaultWait = absl::Seconds(10);
 
-// A job's request with what follows from it.
 struct JobRequest {
   v1::SubmitJobRequest message;
-  v1::Command command;  // what is signed in it; checked before
+  v1::Command command;  // the signed one; the caller verified it
   // Of a command for named nodes; null for all.
   std::shared_ptr<const TargetSet> targets;
 
-  // How long a node that is away is waited for, and within what time a node may begin.
+  // How long the job waits for an unreachable node, and the time in which a node may start it.
   absl::Duration wait() const;
   absl::Duration begin_within() const;
 
-  // The command for these nodes, as it goes down the tree.
-  v1::JobCommand For(const std::vector<std::string>& nodes, absl::Duration begin_within) const;
+  // Returns the command for these nodes, as it is sent downstream. Negative times count as 0.
+  v1::JobCommand For(const std::vector<std::string>& nodes, absl::Duration begin_within,
+                     absl::Duration wait_within) const;
 };
 
-// INVALID_COMMAND if the nodes are not those that were signed, or too many.
+// INVALID_ARGUMENT (INVALID_COMMAND) if the nodes are not the signed ones, or too many.
 absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message);
 
 }  // namespace muster

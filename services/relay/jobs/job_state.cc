@@ -9,23 +9,23 @@
 namespace muster {
 namespace {
 
-// An answer takes its way through the tree; nodes are given so long past every limit.
+// A record needs this time to reach the root relay after a limit.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(10);
 
-// A node sends at most 64 KiB or 256 records that are not acknowledged, in records of at most
-// 32 KiB: what it waits for must be covered by a Cut record before it stops.
+// A node sends at most 64 KiB or 256 records without an ack, in records of at most 32 KiB: a Cut
+// record must cover them before the node stops.
 constexpr int64_t kCutBytes = int64_t{32} << 10;
 constexpr int64_t kCutRecords = 192;
 
 // Bytes of the log.
-constexpr int64_t kFrame = 32;                          // around a record
-constexpr int64_t kMaxRoom = int64_t{64} << 10;         // of a target's records beside output
-constexpr int64_t kCutRoom = 512;                       // of one Cut record
-constexpr int64_t kOutputRoom = int64_t{256} << 10;     // beside twice the output
-constexpr int64_t kBranchRoom = int64_t{1} << 20;       // of branches
-constexpr int64_t kFinalRoom = 2 * (int64_t{6} << 10);  // ours, and the one that replaces it
+constexpr int64_t kFrame = 32;                          // of each record
+constexpr int64_t kMaxRoom = int64_t{64} << 10;         // a target's records beside output
+constexpr int64_t kCutRoom = 512;                       // one Cut record
+constexpr int64_t kOutputRoom = int64_t{256} << 10;     // in addition to twice the output
+constexpr int64_t kBranchRoom = int64_t{1} << 20;       // Branch records
+constexpr int64_t kFinalRoom = 2 * (int64_t{6} << 10);  // our final record and its replacement
 
-// Sums of what nodes report end here.
+// The limit of sums of reported numbers.
 constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 int64_t SizeOf(const v1::JobRecord& record) {
@@ -44,13 +44,13 @@ int64_t JobState::MaxLogSize(const Plan& plan) {
 }
 
 JobState::JobState(Plan plan) : plan_(std::move(plan)) {
-  for (const std::string& node : plan_.targets) targets_[node];
+  for (const std::string& node : plan_.targets) targets_[node].wait_until = plan_.wait_until;
   plan_.targets.clear();
   open_ = targets_.size();
 }
 
 void JobState::Move(Target& target, Stage stage) {
-  const auto busy = [](Stage s) { return s == Stage::kGiven || s == Stage::kStarted; };
+  const auto busy = [](Stage s) { return s == Stage::kReleased || s == Stage::kStarted; };
   busy_ += static_cast<size_t>(busy(stage)) - static_cast<size_t>(busy(target.stage));
   running_ += static_cast<int64_t>(stage == Stage::kStarted) -
               static_cast<int64_t>(target.stage == Stage::kStarted);
@@ -66,7 +66,7 @@ void JobState::Count(const v1::JobRecord::Final& final, int64_t by) {
   }
 }
 
-// What a record of the log means for its target.
+// Applies a record of the log to its target.
 void JobState::Apply(Target& target, const v1::JobRecord& record) {
   if (record.sequence() > 0) target.sequence = target.stored = record.sequence();
   switch (record.record_case()) {
@@ -102,7 +102,33 @@ void JobState::Apply(Target& target, const v1::JobRecord& record) {
 void JobState::Replay(const v1::JobRecord& record) {
   if (record.has_branch()) branch_room_ += SizeOf(record);
   const auto it = targets_.find(record.node());
-  if (it != targets_.end()) Apply(it->second, record);
+  if (it == targets_.end()) return;
+  ReplayDigest(it->second, record);
+  Apply(it->second, record);
+}
+
+void JobState::ReplayDigest(Target& target, const v1::JobRecord& record) {
+  const std::string& omitted = record.cut().records_sha256();
+  if (!omitted.empty()) {
+    target.digest = RecordsDigest(omitted);
+    if (record.sequence() == 0) target.has_gap = true;  // it is not known which record follows
+  } else if (record.sequence() > 0) {
+    target.digest.Add(record);
+  }
+}
+
+// Accepts the record as the next one of its node, and states whether a final one proves the others.
+void JobState::SetSequence(Target& target, v1::JobRecord* record) {
+  if (record->has_cut())
+    record->mutable_cut()->clear_records_sha256();  // set by the root relay only
+  if (record->sequence() != target.sequence + 1) target.has_gap = true;
+  target.sequence = record->sequence();
+  target.digest.Add(*record);
+  if (!record->has_final()) return;
+  v1::JobRecord::Final& final = *record->mutable_final();
+  final.mutable_signature()->clear_certificate_chain_pem();
+  final.set_records_verified(!target.has_gap &&
+                             final.signature().records_sha256() == target.digest.value());
 }
 
 bool JobState::Fits(const v1::JobRecord& record) const {
@@ -110,56 +136,61 @@ bool JobState::Fits(const v1::JobRecord& record) const {
          output_room_ + SizeOf(record) <= 2 * plan_.max_output + kOutputRoom;
 }
 
-// Adds a record that stands for what was left out since the last.
+// Adds a Cut record for the bytes that were omitted since the last one.
 void JobState::AddCut(std::string_view node, Target& target,
-                      const google::protobuf::Timestamp& time, std::vector<v1::JobRecord>* taken) {
+                      const google::protobuf::Timestamp& time,
+                      std::vector<v1::JobRecord>* accepted) {
   if (target.room > kMaxRoom - kCutRoom) target.overrun = true;
-  v1::JobRecord record = Ours(node, absl::UnixEpoch());
+  v1::JobRecord record = MakeRecord(node, absl::UnixEpoch());
   *record.mutable_time() = time;
   record.mutable_cut()->set_bytes(std::exchange(target.cut, 0));
+  record.mutable_cut()->set_records_sha256(target.digest.value());
   record.set_sequence(target.overrun ? 0 : target.sequence);
   Apply(target, record);
-  taken->push_back(std::move(record));
+  accepted->push_back(std::move(record));
 }
 
-std::vector<v1::JobRecord> JobState::Take(v1::JobRecord record) {
-  std::vector<v1::JobRecord> taken;
+std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
+  std::vector<v1::JobRecord> accepted;
   const auto it = targets_.find(record.node());
-  if (it == targets_.end()) return taken;
+  if (it == targets_.end()) return accepted;
   Target& target = it->second;
-  if (target.stage == Stage::kFinal && !target.final_is_ours) return taken;
-  if (target.overrun) return TakeOfOverrun(target, std::move(record));
-  // One that is missing before it will be sent again, with this one.
-  if (record.sequence() != target.sequence + 1) return taken;
+  if (target.stage == Stage::kFinal && !target.final_is_ours) return accepted;
+  if (target.overrun) return ReceiveOverrun(target, std::move(record));
+  // The node sends a missing record again, and this one after it.
+  if (record.sequence() != target.sequence + 1) return accepted;
   if (!record.has_output() && !record.has_final() && target.room + SizeOf(record) > kMaxRoom) {
     target.overrun = true;
-    target.sequence = record.sequence();
-    AddCut(record.node(), target, record.time(), &taken);
-    return taken;
+    SetSequence(target, &record);
+    AddCut(record.node(), target, record.time(), &accepted);
+    return accepted;
   }
   if (record.has_output() && !Fits(record)) {
     target.cut += BytesOf(record);
-    target.sequence = record.sequence();
+    SetSequence(target, &record);
     const bool due = target.cut >= kCutBytes || target.sequence - target.stored >= kCutRecords;
-    if (due || !target.cutting) AddCut(record.node(), target, record.time(), &taken);
-    return taken;
+    if (due || !target.cutting) AddCut(record.node(), target, record.time(), &accepted);
+    return accepted;
   }
-  if (target.sequence > target.stored) AddCut(record.node(), target, record.time(), &taken);
+  if (target.sequence > target.stored) AddCut(record.node(), target, record.time(), &accepted);
+  SetSequence(target, &record);
   Apply(target, record);
-  taken.push_back(std::move(record));
-  return taken;
+  accepted.push_back(std::move(record));
+  return accepted;
 }
 
-std::vector<v1::JobRecord> JobState::TakeOfOverrun(Target& target, v1::JobRecord record) {
-  std::vector<v1::JobRecord> taken;
-  if (record.sequence() <= target.sequence) return taken;
-  target.sequence = record.sequence();
+std::vector<v1::JobRecord> JobState::ReceiveOverrun(Target& target, v1::JobRecord record) {
+  std::vector<v1::JobRecord> accepted;
+  if (record.sequence() <= target.sequence) return accepted;
   target.cut = std::min(kMaxCount, target.cut + BytesOf(record));
-  if (!record.has_final()) return taken;
-  if (target.cut > 0) AddCut(record.node(), target, record.time(), &taken);
+  if (record.has_final() && target.cut > 0) {
+    AddCut(record.node(), target, record.time(), &accepted);
+  }
+  SetSequence(target, &record);
+  if (!record.has_final()) return accepted;
   Apply(target, record);
-  taken.push_back(std::move(record));
-  return taken;
+  accepted.push_back(std::move(record));
+  return accepted;
 }
 
 int64_t JobState::Reached(std::string_view node) const {
@@ -168,21 +199,22 @@ int64_t JobState::Reached(std::string_view node) const {
   return it->second.overrun ? it->second.sequence : it->second.stored;
 }
 
-std::vector<std::string> JobState::ToGive(const IsAttached& attached) {
+std::vector<std::string> JobState::Release(absl::Time now, const TargetRoutes& routes) {
   std::vector<std::string> nodes;
   if (cancelled_) return nodes;
   const size_t limit = plan_.parallel == 0 ? targets_.size() : static_cast<size_t>(plan_.parallel);
   for (auto& [node, target] : targets_) {
     if (busy_ >= limit) break;
     if (target.stage != Stage::kWaiting) continue;
-    if (plan_.parallel != 0 && !attached(node)) continue;
-    Move(target, Stage::kGiven);
+    if (plan_.parallel != 0 && !routes.Find(node).attached) continue;
+    Move(target, Stage::kReleased);
+    if (plan_.parallel != 0) target.wait_until = std::max(target.wait_until, now + plan_.wait);
     nodes.push_back(node);
   }
   return nodes;
 }
 
-v1::JobRecord JobState::Ours(std::string_view node, absl::Time now) const {
+v1::JobRecord JobState::MakeRecord(std::string_view node, absl::Time now) const {
   v1::JobRecord record;
   record.set_job(plan_.job.job());
   record.set_node(std::string(node));
@@ -192,13 +224,13 @@ v1::JobRecord JobState::Ours(std::string_view node, absl::Time now) const {
 
 v1::JobRecord JobState::FinalOf(std::string_view node, v1::JobOutcome outcome,
                                 std::string_view detail, absl::Time now) const {
-  v1::JobRecord record = Ours(node, now);
+  v1::JobRecord record = MakeRecord(node, now);
   record.mutable_final()->set_outcome(outcome);
   record.mutable_final()->set_detail(std::string(detail));
   return record;
 }
 
-std::vector<v1::JobRecord> JobState::Unknown(absl::Time now, const IsAttached& known) {
+std::vector<v1::JobRecord> JobState::EndUnknown(absl::Time now, const IsKnownNode& known) {
   std::vector<v1::JobRecord> made;
   for (auto& [node, target] : targets_) {
     if (known(node)) continue;
@@ -209,45 +241,94 @@ std::vector<v1::JobRecord> JobState::Unknown(absl::Time now, const IsAttached& k
   return made;
 }
 
-std::vector<v1::JobRecord> JobState::Tick(absl::Time now, const IsAttached& attached) {
-  std::vector<v1::JobRecord> made;
-  if (now < plan_.wait_until) return made;
-  const bool none_begins = now > plan_.begin_until + kAnswerGrace;
-  const bool none_runs = now > plan_.begin_until + plan_.time_limit + kAnswerGrace;
-  for (auto& [node, target] : targets_) {
-    v1::JobRecord record;
-    if (target.stage == Stage::kStarted) {
-      if (!none_runs) continue;
-      record = FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT,
-                       "it began, and its end was not heard of in time", now);
-    } else if (target.stage == Stage::kFinal) {
-      continue;
-    } else if (!attached(node)) {
-      record = FinalOf(node, v1::JOB_OUTCOME_UNREACHABLE,
-                       "it was not attached while the command waited for it", now);
-    } else if (none_begins && target.stage == Stage::kGiven) {
-      record = FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT, "it did not answer in time", now);
-    } else if (now > plan_.begin_until && target.stage == Stage::kWaiting) {
-      record = FinalOf(node, v1::JOB_OUTCOME_EXPIRED,
-                       "its turn had not come when the command's time to begin was over", now);
+// The node is away for longer than the job waits for it.
+bool JobState::IsAway(const std::string& node, absl::Time now, const TargetRoutes& routes) const {
+  const auto [attached, since] = routes.Find(node);
+  const absl::Duration wait = cancelled_ ? std::min(plan_.wait, kAnswerGrace) : plan_.wait;
+  return !attached && now >= since + wait;
+}
+
+bool JobState::IsOver(const std::string& node, const Target& target, absl::Time now,
+                      const TargetRoutes& routes) const {
+  switch (target.stage) {
+    case Stage::kWaiting:
+      return now > plan_.begin_until || (now >= target.wait_until && IsAway(node, now, routes));
+    case Stage::kReleased:
+      if (now > plan_.begin_until + kAnswerGrace) return true;
+      if (now < target.wait_until && !cancelled_) return false;
+      return !routes.WasSent(node) || IsAway(node, now, routes);
+    case Stage::kStarted:
+      return now > plan_.begin_until + plan_.time_limit + kAnswerGrace;
+    case Stage::kFinal:
+      break;
+  }
+  return false;
+}
+
+v1::JobRecord JobState::EndOf(const std::string& node, const Target& target, bool never_sent,
+                              absl::Time now, const TargetRoutes& routes) const {
+  if (target.stage == Stage::kStarted) {
+    return FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT,
+                   "it started, and its final record did not arrive in time", now);
+  }
+  const bool attached = routes.Find(node).attached;
+  const bool none_starts = now > plan_.begin_until;
+  if (target.stage == Stage::kWaiting && none_starts && (never_sent || attached)) {
+    return FinalOf(node, v1::JOB_OUTCOME_EXPIRED,
+                   "its turn did not come before the command's time to start was over", now);
+  }
+  if (never_sent) {
+    return FinalOf(node, v1::JOB_OUTCOME_UNREACHABLE,
+                   "it was not reachable while the command waited for it", now);
+  }
+  if (attached && none_starts) {
+    return FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT, "it did not answer in time", now);
+  }
+  return FinalOf(node, v1::JOB_OUTCOME_INDETERMINATE,
+                 "the command was sent towards it, and it did not report before it was unreachable",
+                 now);
+}
+
+// Returns the nodes that the command was never sent to, and cancels it on the others.
+std::set<std::string> JobState::Withdraw(const std::vector<std::string>& nodes,
+                                         TargetRoutes& routes) const {
+  std::set<std::string> never_sent;
+  std::vector<std::string> dispatched;
+  for (const std::string& node : nodes) {
+    const bool waiting = targets_.find(node)->second.stage == Stage::kWaiting;
+    if (waiting && !resumed_) {
+      never_sent.insert(node);
     } else {
-      continue;
+      dispatched.push_back(node);
     }
-    Apply(target, record);
-    made.push_back(std::move(record));
+  }
+  if (!dispatched.empty()) {
+    for (std::string& node : routes.Withdraw(dispatched)) never_sent.insert(std::move(node));
+  }
+  return never_sent;
+}
+
+std::vector<v1::JobRecord> JobState::Tick(absl::Time now, TargetRoutes& routes) {
+  std::vector<std::string> over;
+  for (const auto& [node, target] : targets_) {
+    if (IsOver(node, target, now, routes)) over.push_back(node);
+  }
+  std::vector<v1::JobRecord> made;
+  const std::set<std::string> never_sent = Withdraw(over, routes);
+  for (const std::string& node : over) {
+    Target& target = targets_.find(node)->second;
+    made.push_back(EndOf(node, target, never_sent.contains(node), now, routes));
+    Apply(target, made.back());
   }
   return made;
 }
 
-std::vector<v1::JobRecord> JobState::Cancel(absl::Time now, const IsAttached& attached) {
-  std::vector<v1::JobRecord> made;
+std::vector<v1::JobRecord> JobState::Cancel(absl::Time now, TargetRoutes& routes) {
   cancelled_ = true;
-  for (auto& [node, target] : targets_) {
-    const bool untold =
-        target.stage == Stage::kWaiting || (target.stage == Stage::kGiven && !attached(node));
-    if (!untold) continue;
-    made.push_back(FinalOf(node, v1::JOB_OUTCOME_CANCELLED, "it had not begun", now));
-    Apply(target, made.back());
+  std::vector<v1::JobRecord> made;
+  for (const std::string& node : Withdraw(Open(), routes)) {
+    made.push_back(FinalOf(node, v1::JOB_OUTCOME_CANCELLED, "it had not started", now));
+    Apply(targets_.find(node)->second, made.back());
   }
   return made;
 }
@@ -260,13 +341,13 @@ std::vector<v1::JobRecord> JobState::Branch(
     if (target.stage != Stage::kFinal && below(node)) ++waiting;
   }
   if (waiting == 0 || branch_room_ > kBranchRoom) return {};
-  v1::JobRecord record = Ours("", now);
+  v1::JobRecord record = MakeRecord("", now);
   record.mutable_branch()->set_relay(relay);
   record.mutable_branch()->set_lost(lost);
   record.mutable_branch()->set_waiting(waiting);
   record.mutable_branch()->set_detail(lost ? absl::StrCat("relay ", relay,
                                                           " is not attached any more; ", waiting,
-                                                          " nodes below it have not finished")
+                                                          " of its nodes have not finished")
                                            : absl::StrCat("relay ", relay, " is attached again"));
   branch_room_ += SizeOf(record);
   return {record};
@@ -276,6 +357,16 @@ std::vector<std::string> JobState::Open() const {
   std::vector<std::string> nodes;
   for (const auto& [node, target] : targets_) {
     if (target.stage != Stage::kFinal) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+std::vector<std::string> JobState::Abandoned() const {
+  std::vector<std::string> nodes;
+  for (const auto& [node, final] : ours_) {
+    const bool sent = final.outcome() == v1::JOB_OUTCOME_TIMED_OUT ||
+                      final.outcome() == v1::JOB_OUTCOME_INDETERMINATE;
+    if (sent) nodes.push_back(node);
   }
   return nodes;
 }

@@ -1,4 +1,4 @@
-// Where records of jobs go from a child: into the job log at the centre, or up to the parent.
+// The destination of job records from children: the job log of the root relay, or the parent.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_RECORD_SINK_H_
 #define MUSTER_SERVICES_RELAY_JOBS_RECORD_SINK_H_
 
@@ -10,13 +10,13 @@ namespace muster {
 // Thread-safe.
 class RecordSink {
  public:
-  // Called once when there is room for more; until then nothing else is read from that child. That
-  // is what bounds memory: a child has one message here at a time.
-  using Taken = absl::AnyInvocable<void()>;
+  // Called once when the records are stored or sent, or are dropped. The caller reads the next
+  // message of that child only then, which bounds the memory of each child.
+  using Done = absl::AnyInvocable<void()>;
 
   virtual ~RecordSink() = default;
 
-  virtual void Take(v1::JobRecords records, Taken taken) = 0;
+  virtual void Receive(v1::JobRecords records, Done done) = 0;
 };
 
 }  // namespace muster

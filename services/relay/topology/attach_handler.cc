@@ -170,7 +170,7 @@ absl::Status AttachHandler::TakeHello() {
   entry.statement = std::move(statement);
   RETURN_IF_ERROR(parts_.tree.MayAttach(entry));
   // Welcome first: what the tree brings to light for this child goes after it.
-  SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock.Now());
+  SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock);
   // Before any command that waits for it: one of a signer who was revoked meanwhile may be among
   // them.
   hello.set_revocations_version(parts_.tell_signers(*this, hello.revocations_version()));
@@ -244,19 +244,19 @@ absl::Status AttachHandler::ApplyUpdate() {
 // Records of a branch come in many small messages: if each were stored before the next is read,
 // each would be stored alone.
 void AttachHandler::TakeRecords() {
-  parts_.dispatcher.Saw(request_.records());
+  if (is_relay_) parts_.record_filter.Apply(name_, request_.mutable_records());
   const size_t bytes = request_.records().ByteSizeLong();
   const size_t limit = is_relay_ ? kMaxTakenOfRelay : 0;
   const bool full = (being_taken_ += bytes) > limit;
-  parts_.records.Take(std::move(*request_.mutable_records()),
-                      [self = shared_from_this(), bytes, limit, full] {
-                        self->being_taken_ -= bytes;
-                        if (full) self->ReadOn();
-                      });
+  parts_.records.Receive(std::move(*request_.mutable_records()),
+                         [self = shared_from_this(), bytes, limit, full] {
+                           self->being_taken_ -= bytes;
+                           if (full) self->ReadOn();
+                         });
   if (!full) ReadOn();
 }
 
-// A child brings records of its own, or of what hangs below it.
+// A node sends its own records only. A relay also sends those of its descendants (record_filter.h).
 absl::Status AttachHandler::CheckRecords() const {
   const v1::JobRecords& records = request_.records();
   if (records.ByteSizeLong() > kMaxJobRecords + kMaxJobRecord) {
@@ -264,9 +264,9 @@ absl::Status AttachHandler::CheckRecords() const {
   }
   for (const v1::JobRecord& record : records.records()) {
     RETURN_IF_ERROR(ValidateJobRecord(record));
-    const bool own = is_relay_ ? parts_.tree.Via(record.node()) == name_ : record.node() == name_;
-    // A node below that has just moved to another branch: its records come again from there.
-    if (!own && !is_relay_) return errors::InvalidAttachment("a record of another node");
+    if (!is_relay_ && record.node() != name_) {
+      return errors::InvalidAttachment("a record of another node");
+    }
   }
   return absl::OkStatus();
 }
@@ -358,13 +358,14 @@ void AttachHandler::OnDone() {
 }
 
 void SendWelcome(ChildLink& child, const Topology& tree, bool connected, absl::Duration interval,
-                 absl::Time now) {
+                 const Clock& clock) {
   v1::AttachResponse message;
   v1::AttachResponse::Welcome& welcome = *message.mutable_welcome();
   ToProto(interval, welcome.mutable_interval());
   for (std::string& relay : tree.path()) welcome.add_path(std::move(relay));
   welcome.set_connected(connected);
-  ToProto(now, welcome.mutable_time());
+  ToProto(clock.Now(), welcome.mutable_time());
+  ToProto(clock.MonotonicNow(), welcome.mutable_clock());
   child.Send(std::move(message));
 }
 

@@ -24,7 +24,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/call.h"
-#include "services/relay/jobs/command_dispatcher.h"
+#include "services/relay/jobs/record_filter.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/topology/topology.h"
 
@@ -39,8 +39,8 @@ struct RelaySelf {
 // What the streams of children work with. All of it outlives them.
 struct AttachParts {
   Topology& tree;
-  CommandDispatcher& dispatcher;
   RecordSink& records;
+  RecordFilter& record_filter;
   const Clock& clock;
   absl::Duration interval;
   std::function<RelaySelf()> self;
@@ -58,7 +58,7 @@ struct AttachParts {
 
 // Tells a child where it hangs; again when the way up is back.
 void SendWelcome(ChildLink& child, const Topology& tree, bool connected, absl::Duration interval,
-                 absl::Time now);
+                 const Clock& clock);
 
 // Deletes itself when gRPC is done with it and nobody holds it.
 class AttachHandler : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>,

@@ -29,6 +29,7 @@
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
+#include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/testing/relay_fixture.h"
 #include "services/relay/trust.h"
 
@@ -55,34 +56,35 @@ std::string UriOf(const FleetName& name) {
 // Keeps what children bring, and asks for more when told.
 class KeptRecords : public RecordSink {
  public:
-  void Take(v1::JobRecords records, Taken taken) override {
+  void Receive(v1::JobRecords records, Done done) override {
     MutexLock lock(mutex_);
-    ++messages_[records.records(0).node()];
-    waiting_.push_back(std::move(taken));
+    if (records.records_size() > 0) ++messages_[records.records(0).node()];
+    waiting_.push_back(std::move(done));
   }
   int messages(const std::string& node) {
     MutexLock lock(mutex_);
     return messages_[node];
   }
   void AskForMore() {
-    std::vector<Taken> waiting;
+    std::vector<Done> waiting;
     {
       MutexLock lock(mutex_);
       waiting.swap(waiting_);
     }
-    for (Taken& taken : waiting) taken();
+    for (Done& done : waiting) done();
   }
 
  private:
   Mutex mutex_;
   std::map<std::string, int> messages_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Taken> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 class AttachServiceTest : public ::testing::Test {
  protected:
   AttachServiceTest() : tls_(fleet_.WriteIdentity(Relay("root"), "root/tls")) {
-    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.Came(names); }, {});
+    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
+                 {});
     RpcServerOptions options;
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
@@ -110,8 +112,8 @@ class AttachServiceTest : public ::testing::Test {
 
   AttachParts Parts() {
     return {tree_,
-            dispatcher_,
             records_,
+            record_filter_,
             SystemClock(),
             absl::Minutes(5),
             [this] { return Self(); },
@@ -131,6 +133,7 @@ class AttachServiceTest : public ::testing::Test {
   Topology tree_{{"root", true, 100}, SystemClock()};
   LiveCalls live_;
   CommandDispatcher dispatcher_{tree_, SystemClock()};
+  RecordFilter record_filter_{tree_};
   Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, tree_, live_, SystemClock()};
   KeptRecords records_;
   Metrics metrics_;
@@ -297,7 +300,8 @@ TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
   command.add_targets()->set_node("n1");
   ToProto(absl::Minutes(1), command.mutable_begin_within());
   ToProto(absl::Minutes(1), command.mutable_end_within());
-  dispatcher_.Take(command);
+  ToProto(absl::Minutes(1), command.mutable_wait_within());
+  dispatcher_.Dispatch(command);
   Child child(*this, NodeIdentity{"n1"});
   child.Write(child.Hello());
   EXPECT_TRUE(child.Read().has_welcome());

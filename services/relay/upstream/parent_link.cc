@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "services/common/errors/relay.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/topology/attach_handler.h"
 
@@ -55,6 +56,10 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
     return errors::RelayLoop(tree_.name(), path.back());
   }
   if (path.size() >= kMaxDepth) return errors::RelayTooDeep(tree_.name(), kMaxDepth);
+  if (welcome.has_clock()) {
+    MutexLock lock(transit_mutex_);
+    transit_.Welcome(FromProto(welcome.clock()), clock_.MonotonicNow(), first);
+  }
   path.push_back(tree_.name());
   tree_.SetPath(std::move(path));
   if (first) {
@@ -66,7 +71,7 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   SetConnected(welcome.connected());
   // What was on its way may be lost: those below send it again.
   for (const auto& child : tree_.Children()) {
-    SendWelcome(*child, tree_, welcome.connected(), interval_, clock_.Now());
+    SendWelcome(*child, tree_, welcome.connected(), interval_, clock_);
   }
   return absl::OkStatus();
 }
@@ -74,11 +79,11 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
 void ParentLink::OnMessage(v1::AttachResponse message) {
   switch (message.message_case()) {
     case v1::AttachResponse::kCommand:
-      return dispatcher_.Take(std::move(*message.mutable_command()));
+      return Dispatch(std::move(*message.mutable_command()));
     case v1::AttachResponse::kCancel:
       return dispatcher_.Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
-      return dispatcher_.Acknowledge(message.records_ack());
+      return dispatcher_.SendAcks(message.records_ack());
     case v1::AttachResponse::kRevocations:
       return trust_.Take(message.revocations());
     case v1::AttachResponse::kRevoked:
@@ -96,35 +101,44 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
   }
 }
 
+void ParentLink::Dispatch(v1::JobCommand command) {
+  {
+    MutexLock lock(transit_mutex_);
+    transit_.Adjust(clock_.MonotonicNow(), &command);
+  }
+  dispatcher_.Dispatch(std::move(command));
+}
+
 void ParentLink::OnLost(const absl::Status& /*why*/) {
   SetConnected(false);
   Drop();
 }
 
 void ParentLink::Drop() {
-  std::vector<Taken> dropped;
+  std::vector<Done> dropped;
   {
     MutexLock lock(records_mutex_);
-    dropped = std::exchange(gathered_taken_, {});
+    dropped = std::exchange(gathered_done_, {});
     gathered_.Clear();
     gathered_bytes_ = 0;
-    for (auto& [message, taken] : waiting_) {
-      std::move(taken.begin(), taken.end(), std::back_inserter(dropped));
+    for (auto& [message, done] : waiting_) {
+      std::move(done.begin(), done.end(), std::back_inserter(dropped));
     }
     waiting_.clear();
   }
-  for (Taken& taken : dropped) taken();
+  for (Done& done : dropped) done();
 }
 
 // While there is no way up, what comes is let go of: it is not acknowledged, and comes again.
 // Records that come one by one go at once; those that come in a crowd go together, as each message
 // costs this relay and all above it more than what it says.
-void ParentLink::Take(v1::JobRecords records, Taken taken) {
-  std::vector<Taken> sent;
+void ParentLink::Receive(v1::JobRecords records, Done done) {
+  dispatcher_.HandleRecords(records);
+  std::vector<Done> sent;
   {
     MutexLock lock(records_mutex_);
     if (!client_->attached()) {
-      sent.push_back(std::move(taken));
+      sent.push_back(std::move(done));
     } else {
       const size_t bytes = records.ByteSizeLong();
       if (gathered_bytes_ + bytes > kMaxRecordsBytes) SendGathered(sent);
@@ -132,7 +146,7 @@ void ParentLink::Take(v1::JobRecords records, Taken taken) {
       for (v1::JobRecord& record : *records.mutable_records()) {
         *gathered_.add_records() = std::move(record);
       }
-      gathered_taken_.push_back(std::move(taken));
+      gathered_done_.push_back(std::move(done));
       if (clock_.MonotonicNow() - sent_at_ > kGather) {
         SendGathered(sent);
       } else {
@@ -140,51 +154,51 @@ void ParentLink::Take(v1::JobRecords records, Taken taken) {
       }
     }
   }
-  for (Taken& done : sent) done();
+  for (Done& call : sent) call();
 }
 
 // Those whose records are on their way are added to `sent`. Whose they are is told before them: an
 // acknowledgement that finds no way down is lost, and a node waits for it.
-void ParentLink::SendGathered(std::vector<Taken>& sent) {
-  if (gathered_taken_.empty()) return;
+void ParentLink::SendGathered(std::vector<Done>& sent) {
+  if (gathered_done_.empty()) return;
   sent_at_ = clock_.MonotonicNow();
   gathered_bytes_ = 0;
   v1::AttachRequest message;
   *message.mutable_records() = std::exchange(gathered_, {});
-  std::vector<Taken> taken = std::exchange(gathered_taken_, {});
+  std::vector<Done> done = std::exchange(gathered_done_, {});
   const bool waits = !waiting_.empty() || !TellChanges() || !client_->Send(message);
   if (waits && client_->attached()) {
-    waiting_.emplace_back(std::move(message), std::move(taken));
+    waiting_.emplace_back(std::move(message), std::move(done));
   } else {
-    std::move(taken.begin(), taken.end(), std::back_inserter(sent));
+    std::move(done.begin(), done.end(), std::back_inserter(sent));
   }
 }
 
 void ParentLink::Gather(const std::stop_token& stop) {
   MutexLock lock(records_mutex_);
   while (gather_.Wait(records_mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_) {
-    return !gathered_taken_.empty();
+    return !gathered_done_.empty();
   })) {
     gather_.WaitFor(records_mutex_, stop, kGather, [] { return false; });
-    std::vector<Taken> sent;
+    std::vector<Done> sent;
     SendGathered(sent);
     lock.Unlock();
-    for (Taken& done : sent) done();
+    for (Done& call : sent) call();
     lock.Lock();
   }
 }
 
 void ParentLink::OnWritable() {
-  std::vector<Taken> taken;
+  std::vector<Done> done;
   {
     MutexLock lock(records_mutex_);
     while (!waiting_.empty() && TellChanges() && client_->Send(waiting_.front().first)) {
       std::move(waiting_.front().second.begin(), waiting_.front().second.end(),
-                std::back_inserter(taken));
+                std::back_inserter(done));
       waiting_.pop_front();
     }
   }
-  for (Taken& done : taken) done();
+  for (Done& call : done) call();
 }
 
 void ParentLink::CollectionEnded(const v1::CollectionEnded& ended) {

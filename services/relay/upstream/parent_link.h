@@ -18,6 +18,7 @@
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/common/jobs/transit_clock.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/trust.h"
@@ -45,7 +46,7 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   bool connected() const override { return connected_; }
 
   // RecordSink.
-  void Take(v1::JobRecords records, Taken taken) override;
+  void Receive(v1::JobRecords records, Done done) override;
 
   // From a child: what became of a collection; passed on as advice.
   void CollectionEnded(const v1::CollectionEnded& ended);
@@ -64,8 +65,9 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
 
   std::shared_ptr<grpc::Channel> channel() const;
   void SetConnected(bool connected);
+  void Dispatch(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(transit_mutex_);
   bool TellChanges() ABSL_LOCKS_EXCLUDED(below_mutex_);
-  void SendGathered(std::vector<Taken>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
+  void SendGathered(std::vector<Done>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
   void Gather(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
   void Drop() ABSL_LOCKS_EXCLUDED(records_mutex_);
 
@@ -82,14 +84,17 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   bool complete_ ABSL_GUARDED_BY(below_mutex_) = false;
   std::optional<v1::AttachRequest> unsent_below_ ABSL_GUARDED_BY(below_mutex_);
 
+  Mutex transit_mutex_;
+  TransitClock transit_ ABSL_GUARDED_BY(transit_mutex_);
+
   Mutex records_mutex_ ABSL_ACQUIRED_BEFORE(below_mutex_);
   StoppableCondVar gather_;
   // Each of the children has at most 1 MiB here.
   v1::JobRecords gathered_ ABSL_GUARDED_BY(records_mutex_);  // to go together
   size_t gathered_bytes_ ABSL_GUARDED_BY(records_mutex_) = 0;
-  std::vector<Taken> gathered_taken_ ABSL_GUARDED_BY(records_mutex_);
+  std::vector<Done> gathered_done_ ABSL_GUARDED_BY(records_mutex_);
   absl::Duration sent_at_ ABSL_GUARDED_BY(records_mutex_) = -absl::InfiniteDuration();  // monotonic
-  std::deque<std::pair<v1::AttachRequest, std::vector<Taken>>> waiting_
+  std::deque<std::pair<v1::AttachRequest, std::vector<Done>>> waiting_
       ABSL_GUARDED_BY(records_mutex_);
 
   std::unique_ptr<AttachClient> client_;

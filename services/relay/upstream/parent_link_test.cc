@@ -124,7 +124,7 @@ class ParentLinkTest : public ::testing::Test {
   void Record(const std::string& node) {
     v1::JobRecords records;
     records.add_records()->set_node(node);
-    link_->Take(std::move(records), [] {});
+    link_->Receive(std::move(records), [] {});
   }
 
   const std::string folder_ = ::testing::TempDir();

@@ -222,6 +222,7 @@ const (
 	ShareReplaced              = "SHARE_REPLACED"
 	ShareSuperseded            = "SHARE_SUPERSEDED"
 	ShareTooLarge              = "SHARE_TOO_LARGE"
+	SignatureInvalid           = "SIGNATURE_INVALID"
 	SignatureRequired          = "SIGNATURE_REQUIRED"
 	SizeMismatch               = "SIZE_MISMATCH"
 	SourceChanged              = "SOURCE_CHANGED"

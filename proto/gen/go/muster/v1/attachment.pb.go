@@ -1080,8 +1080,10 @@ type AttachResponse_Welcome struct {
 	// The names of the relays from the root relay to this one; the last known path if this relay is disconnected.
 	Path []string `protobuf:"bytes,2,rep,name=path,proto3" json:"path,omitempty"`
 	// This relay has an upstream connection.
-	Connected     bool                   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
-	Time          *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Connected bool                   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
+	Time      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	// The relay's monotonic clock: comparable only within this stream.
+	Clock         *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1140,6 +1142,13 @@ func (x *AttachResponse_Welcome) GetConnected() bool {
 func (x *AttachResponse_Welcome) GetTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Time
+	}
+	return nil
+}
+
+func (x *AttachResponse_Welcome) GetClock() *durationpb.Duration {
+	if x != nil {
+		return x.Clock
 	}
 	return nil
 }
@@ -1422,7 +1431,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"changeTime\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\xef\b\n" +
+	"\amessage\"\xa0\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1445,12 +1454,13 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
 	"\n" +
 	"key_sha256\x18\x02 \x01(\fR\tkeySha256\x12.\n" +
-	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\xa2\x01\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\xd3\x01\n" +
 	"\aWelcome\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x12\n" +
 	"\x04path\x18\x02 \x03(\tR\x04path\x12\x1c\n" +
 	"\tconnected\x18\x03 \x01(\bR\tconnected\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a6\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12/\n" +
+	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a;\n" +
 	"\aRevoked\x12\x1a\n" +
@@ -1560,17 +1570,18 @@ var file_muster_v1_attachment_proto_depIdxs = []int32{
 	17, // 26: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
 	25, // 27: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
 	17, // 28: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	17, // 29: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	17, // 30: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
-	1,  // 31: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 32: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 33: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 34: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	33, // [33:35] is the sub-list for method output_type
-	31, // [31:33] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	25, // 29: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
+	17, // 30: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	17, // 31: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
+	1,  // 32: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 33: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 34: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 35: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	34, // [34:36] is the sub-list for method output_type
+	32, // [32:34] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }

@@ -137,7 +137,7 @@ const (
 	JobOutcome_JOB_OUTCOME_EXITED JobOutcome = 1
 	// No node of this name is attached, or was within the last week.
 	JobOutcome_JOB_OUTCOME_UNKNOWN JobOutcome = 2
-	// The node was not attached while the job could have started.
+	// The node was not reachable while the command waited for it. The command was never sent towards it.
 	JobOutcome_JOB_OUTCOME_UNREACHABLE JobOutcome = 3
 	// The node refused the command: signature, target, time or policy. `reason` is set.
 	JobOutcome_JOB_OUTCOME_REFUSED JobOutcome = 4
@@ -150,33 +150,38 @@ const (
 	JobOutcome_JOB_OUTCOME_LOST JobOutcome = 8
 	// The command could not be started; `detail` is set.
 	JobOutcome_JOB_OUTCOME_FAILED JobOutcome = 9
+	// It is not known whether the command ran: it was sent towards the node, and the node became unreachable before it
+	// reported a start. The command is cancelled on the node when the node is reachable again.
+	JobOutcome_JOB_OUTCOME_INDETERMINATE JobOutcome = 10
 )
 
 // Enum value maps for JobOutcome.
 var (
 	JobOutcome_name = map[int32]string{
-		0: "JOB_OUTCOME_UNSPECIFIED",
-		1: "JOB_OUTCOME_EXITED",
-		2: "JOB_OUTCOME_UNKNOWN",
-		3: "JOB_OUTCOME_UNREACHABLE",
-		4: "JOB_OUTCOME_REFUSED",
-		5: "JOB_OUTCOME_EXPIRED",
-		6: "JOB_OUTCOME_CANCELLED",
-		7: "JOB_OUTCOME_TIMED_OUT",
-		8: "JOB_OUTCOME_LOST",
-		9: "JOB_OUTCOME_FAILED",
+		0:  "JOB_OUTCOME_UNSPECIFIED",
+		1:  "JOB_OUTCOME_EXITED",
+		2:  "JOB_OUTCOME_UNKNOWN",
+		3:  "JOB_OUTCOME_UNREACHABLE",
+		4:  "JOB_OUTCOME_REFUSED",
+		5:  "JOB_OUTCOME_EXPIRED",
+		6:  "JOB_OUTCOME_CANCELLED",
+		7:  "JOB_OUTCOME_TIMED_OUT",
+		8:  "JOB_OUTCOME_LOST",
+		9:  "JOB_OUTCOME_FAILED",
+		10: "JOB_OUTCOME_INDETERMINATE",
 	}
 	JobOutcome_value = map[string]int32{
-		"JOB_OUTCOME_UNSPECIFIED": 0,
-		"JOB_OUTCOME_EXITED":      1,
-		"JOB_OUTCOME_UNKNOWN":     2,
-		"JOB_OUTCOME_UNREACHABLE": 3,
-		"JOB_OUTCOME_REFUSED":     4,
-		"JOB_OUTCOME_EXPIRED":     5,
-		"JOB_OUTCOME_CANCELLED":   6,
-		"JOB_OUTCOME_TIMED_OUT":   7,
-		"JOB_OUTCOME_LOST":        8,
-		"JOB_OUTCOME_FAILED":      9,
+		"JOB_OUTCOME_UNSPECIFIED":   0,
+		"JOB_OUTCOME_EXITED":        1,
+		"JOB_OUTCOME_UNKNOWN":       2,
+		"JOB_OUTCOME_UNREACHABLE":   3,
+		"JOB_OUTCOME_REFUSED":       4,
+		"JOB_OUTCOME_EXPIRED":       5,
+		"JOB_OUTCOME_CANCELLED":     6,
+		"JOB_OUTCOME_TIMED_OUT":     7,
+		"JOB_OUTCOME_LOST":          8,
+		"JOB_OUTCOME_FAILED":        9,
+		"JOB_OUTCOME_INDETERMINATE": 10,
 	}
 )
 
@@ -422,7 +427,8 @@ type SubmitJobRequest struct {
 	// The number of nodes that run the command at the same time; 0: all.
 	Parallel int32 `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
 	// How long the command waits for unreachable nodes, at most until its `not_after`; default 10 s. It waits at the
-	// relay nearest to them.
+	// last relay of the known route to them. With `parallel`, the time of a node starts with its turn. A node that becomes
+	// unreachable before it starts the command gets the same time to come back.
 	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1254,8 +1260,12 @@ type JobCommand struct {
 	Command *SignedCommand         `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
 	Targets []*JobCommand_Target   `protobuf:"bytes,3,rep,name=targets,proto3" json:"targets,omitempty"`
 	// The remaining time at the sender's hop: to start the command, and to run it.
-	BeginWithin   *durationpb.Duration `protobuf:"bytes,4,opt,name=begin_within,json=beginWithin,proto3" json:"begin_within,omitempty"`
-	EndWithin     *durationpb.Duration `protobuf:"bytes,5,opt,name=end_within,json=endWithin,proto3" json:"end_within,omitempty"`
+	BeginWithin *durationpb.Duration `protobuf:"bytes,4,opt,name=begin_within,json=beginWithin,proto3" json:"begin_within,omitempty"`
+	EndWithin   *durationpb.Duration `protobuf:"bytes,5,opt,name=end_within,json=endWithin,proto3" json:"end_within,omitempty"`
+	// The remaining time in which a relay sends the command to a target that it could not reach before.
+	WaitWithin *durationpb.Duration `protobuf:"bytes,6,opt,name=wait_within,json=waitWithin,proto3" json:"wait_within,omitempty"`
+	// The sender's monotonic clock, as in its welcome: the time in transit reduces the remaining times.
+	Clock         *durationpb.Duration `protobuf:"bytes,7,opt,name=clock,proto3" json:"clock,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1325,6 +1335,22 @@ func (x *JobCommand) GetEndWithin() *durationpb.Duration {
 	return nil
 }
 
+func (x *JobCommand) GetWaitWithin() *durationpb.Duration {
+	if x != nil {
+		return x.WaitWithin
+	}
+	return nil
+}
+
+func (x *JobCommand) GetClock() *durationpb.Duration {
+	if x != nil {
+		return x.Clock
+	}
+	return nil
+}
+
+// Sent downstream: these nodes do not start the job, and end it if it is running. A node that does not have the job
+// remembers the cancel, and reports JOB_OUTCOME_CANCELLED.
 type JobCancel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1712,8 +1738,10 @@ func (x *JobRecord_Output) GetData() []byte {
 
 // Output was omitted here because of a limit.
 type JobRecord_Cut struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Bytes int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Set by the root relay: the digest of the node's records up to the omitted ones (RecordsSignature).
+	RecordsSha256 []byte `protobuf:"bytes,2,opt,name=records_sha256,json=recordsSha256,proto3" json:"records_sha256,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1755,6 +1783,85 @@ func (x *JobRecord_Cut) GetBytes() int64 {
 	return 0
 }
 
+func (x *JobRecord_Cut) GetRecordsSha256() []byte {
+	if x != nil {
+		return x.RecordsSha256
+	}
+	return nil
+}
+
+// The node's signature of its final record and of all records before it.
+//
+// The digest of a record is the SHA-256 of the UTF-8 text "<sequence>\n<time, Unix nanoseconds>\n<content>", in which
+// the content is "started\n<time>", "output\n<number of the stream>\n<data>", "cut\n<bytes>" or
+// "final\n<outcome>\n<exit code>\n<signal>\n<duration, nanoseconds>\n<stdout bytes>\n<stderr bytes>\n<reason>\n
+// <detail>" (on one line, numbers in decimal). The digest of records 1 to n is the SHA-256 of the digest of records 1 to
+// n-1 (32 zero bytes for n = 1) followed by the digest of record n.
+type JobRecord_RecordsSignature struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The digest of all records, the final one included.
+	RecordsSha256 []byte `protobuf:"bytes,1,opt,name=records_sha256,json=recordsSha256,proto3" json:"records_sha256,omitempty"`
+	// ECDSA with SHA-256 (ASN.1 DER), by the key of the first certificate, over the UTF-8 text
+	// "muster-job-final-v1\n<fleet>\n<job>\n<node>\n<digest of the final record>\n<records_sha256>\n", digests in lower-case
+	// hex.
+	Signature []byte `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
+	// The node's certificate, then its chain to the fleet's root CA; at most 16 KiB. The root relay does not store it.
+	CertificateChainPem string `protobuf:"bytes,3,opt,name=certificate_chain_pem,json=certificateChainPem,proto3" json:"certificate_chain_pem,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
+}
+
+func (x *JobRecord_RecordsSignature) Reset() {
+	*x = JobRecord_RecordsSignature{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobRecord_RecordsSignature) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobRecord_RecordsSignature) ProtoMessage() {}
+
+func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobRecord_RecordsSignature.ProtoReflect.Descriptor instead.
+func (*JobRecord_RecordsSignature) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 3}
+}
+
+func (x *JobRecord_RecordsSignature) GetRecordsSha256() []byte {
+	if x != nil {
+		return x.RecordsSha256
+	}
+	return nil
+}
+
+func (x *JobRecord_RecordsSignature) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *JobRecord_RecordsSignature) GetCertificateChainPem() string {
+	if x != nil {
+		return x.CertificateChainPem
+	}
+	return ""
+}
+
 type JobRecord_Final struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Outcome JobOutcome             `protobuf:"varint,1,opt,name=outcome,proto3,enum=muster.v1.JobOutcome" json:"outcome,omitempty"`
@@ -1769,14 +1876,20 @@ type JobRecord_Final struct {
 	// For programs: UPPER_SNAKE_CASE, for a refusal or a failure.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// At most 1,024 characters.
-	Detail        string `protobuf:"bytes,8,opt,name=detail,proto3" json:"detail,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Detail string `protobuf:"bytes,8,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Required in a final record of a node. The root relay drops a final record without a valid signature.
+	Signature *JobRecord_RecordsSignature `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`
+	// Set by the root relay: the records that it received are exactly those that the node signed. False for a final
+	// record that the root relay made, and if records were changed or are missing: then the outcome is authentic, and the
+	// output may not be.
+	RecordsVerified bool `protobuf:"varint,10,opt,name=records_verified,json=recordsVerified,proto3" json:"records_verified,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1901,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +1914,7 @@ func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_Final.ProtoReflect.Descriptor instead.
 func (*JobRecord_Final) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 3}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 4}
 }
 
 func (x *JobRecord_Final) GetOutcome() JobOutcome {
@@ -1860,6 +1973,20 @@ func (x *JobRecord_Final) GetDetail() string {
 	return ""
 }
 
+func (x *JobRecord_Final) GetSignature() *JobRecord_RecordsSignature {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *JobRecord_Final) GetRecordsVerified() bool {
+	if x != nil {
+		return x.RecordsVerified
+	}
+	return false
+}
+
 // A branch with targets became unreachable, or reachable again. It belongs to no single node.
 type JobRecord_Branch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1874,7 +2001,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +2013,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1899,7 +2026,7 @@ func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_Branch.ProtoReflect.Descriptor instead.
 func (*JobRecord_Branch) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 4}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 5}
 }
 
 func (x *JobRecord_Branch) GetRelay() string {
@@ -1943,7 +2070,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1955,7 +2082,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2131,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2143,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2259,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\bdeadline\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"X\n" +
 	"\x0fJobOutcomeCount\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.muster.v1.JobOutcomeR\aoutcome\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\xb8\a\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\xdd\t\n" +
 	"\tJobRecord\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1a\n" +
@@ -2148,9 +2275,14 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1aJ\n" +
 	"\x06Output\x12,\n" +
 	"\x06stream\x18\x01 \x01(\x0e2\x14.muster.v1.JobStreamR\x06stream\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\x1a\x1b\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x1aB\n" +
 	"\x03Cut\x12\x14\n" +
-	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x1a\x9a\x02\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12%\n" +
+	"\x0erecords_sha256\x18\x02 \x01(\fR\rrecordsSha256\x1a\x8b\x01\n" +
+	"\x10RecordsSignature\x12%\n" +
+	"\x0erecords_sha256\x18\x01 \x01(\fR\rrecordsSha256\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
+	"\x15certificate_chain_pem\x18\x03 \x01(\tR\x13certificateChainPem\x1a\x8a\x03\n" +
 	"\x05Final\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.muster.v1.JobOutcomeR\aoutcome\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -2159,7 +2291,10 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\fstdout_bytes\x18\x05 \x01(\x03R\vstdoutBytes\x12!\n" +
 	"\fstderr_bytes\x18\x06 \x01(\x03R\vstderrBytes\x12\x16\n" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x16\n" +
-	"\x06detail\x18\b \x01(\tR\x06detail\x1ad\n" +
+	"\x06detail\x18\b \x01(\tR\x06detail\x12C\n" +
+	"\tsignature\x18\t \x01(\v2%.muster.v1.JobRecord.RecordsSignatureR\tsignature\x12)\n" +
+	"\x10records_verified\x18\n" +
+	" \x01(\bR\x0frecordsVerified\x1ad\n" +
 	"\x06Branch\x12\x14\n" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x12\n" +
 	"\x04lost\x18\x02 \x01(\bR\x04lost\x12\x18\n" +
@@ -2168,7 +2303,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x06record\"<\n" +
 	"\n" +
 	"JobRecords\x12.\n" +
-	"\arecords\x18\x01 \x03(\v2\x14.muster.v1.JobRecordR\arecords\"\xcc\x02\n" +
+	"\arecords\x18\x01 \x03(\v2\x14.muster.v1.JobRecordR\arecords\"\xb9\x03\n" +
 	"\n" +
 	"JobCommand\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x122\n" +
@@ -2176,7 +2311,10 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\atargets\x18\x03 \x03(\v2\x1c.muster.v1.JobCommand.TargetR\atargets\x12<\n" +
 	"\fbegin_within\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\vbeginWithin\x128\n" +
 	"\n" +
-	"end_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tendWithin\x1aH\n" +
+	"end_within\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\tendWithin\x12:\n" +
+	"\vwait_within\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"waitWithin\x12/\n" +
+	"\x05clock\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05clock\x1aH\n" +
 	"\x06Target\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05proof\x18\x02 \x03(\fR\x05proof\x12\x14\n" +
@@ -2204,7 +2342,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\tJobStream\x12\x1a\n" +
 	"\x16JOB_STREAM_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11JOB_STREAM_STDOUT\x10\x01\x12\x15\n" +
-	"\x11JOB_STREAM_STDERR\x10\x02*\x8d\x02\n" +
+	"\x11JOB_STREAM_STDERR\x10\x02*\xac\x02\n" +
 	"\n" +
 	"JobOutcome\x12\x1b\n" +
 	"\x17JOB_OUTCOME_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -2216,7 +2354,9 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x15JOB_OUTCOME_CANCELLED\x10\x06\x12\x19\n" +
 	"\x15JOB_OUTCOME_TIMED_OUT\x10\a\x12\x14\n" +
 	"\x10JOB_OUTCOME_LOST\x10\b\x12\x16\n" +
-	"\x12JOB_OUTCOME_FAILED\x10\t2\xc0\x02\n" +
+	"\x12JOB_OUTCOME_FAILED\x10\t\x12\x1d\n" +
+	"\x19JOB_OUTCOME_INDETERMINATE\x10\n" +
+	"2\xc0\x02\n" +
 	"\n" +
 	"JobService\x128\n" +
 	"\tSubmitJob\x12\x1b.muster.v1.SubmitJobRequest\x1a\x0e.muster.v1.Job\x122\n" +
@@ -2238,88 +2378,92 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_muster_v1_jobs_proto_goTypes = []any{
-	(JobState)(0),                 // 0: muster.v1.JobState
-	(JobStream)(0),                // 1: muster.v1.JobStream
-	(JobOutcome)(0),               // 2: muster.v1.JobOutcome
-	(*Command)(nil),               // 3: muster.v1.Command
-	(*SignedCommand)(nil),         // 4: muster.v1.SignedCommand
-	(*SubmitJobRequest)(nil),      // 5: muster.v1.SubmitJobRequest
-	(*GetJobRequest)(nil),         // 6: muster.v1.GetJobRequest
-	(*ListJobsRequest)(nil),       // 7: muster.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 8: muster.v1.ListJobsResponse
-	(*WatchJobRequest)(nil),       // 9: muster.v1.WatchJobRequest
-	(*WatchJobResponse)(nil),      // 10: muster.v1.WatchJobResponse
-	(*CancelJobRequest)(nil),      // 11: muster.v1.CancelJobRequest
-	(*Job)(nil),                   // 12: muster.v1.Job
-	(*JobOutcomeCount)(nil),       // 13: muster.v1.JobOutcomeCount
-	(*JobRecord)(nil),             // 14: muster.v1.JobRecord
-	(*JobRecords)(nil),            // 15: muster.v1.JobRecords
-	(*JobCommand)(nil),            // 16: muster.v1.JobCommand
-	(*JobCancel)(nil),             // 17: muster.v1.JobCancel
-	(*RecordsAck)(nil),            // 18: muster.v1.RecordsAck
-	(*CommandRevocations)(nil),    // 19: muster.v1.CommandRevocations
-	(*Command_Targets)(nil),       // 20: muster.v1.Command.Targets
-	(*Command_Variable)(nil),      // 21: muster.v1.Command.Variable
-	(*JobRecord_Started)(nil),     // 22: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),      // 23: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),         // 24: muster.v1.JobRecord.Cut
-	(*JobRecord_Final)(nil),       // 25: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),      // 26: muster.v1.JobRecord.Branch
-	(*JobCommand_Target)(nil),     // 27: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),    // 28: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(JobState)(0),                      // 0: muster.v1.JobState
+	(JobStream)(0),                     // 1: muster.v1.JobStream
+	(JobOutcome)(0),                    // 2: muster.v1.JobOutcome
+	(*Command)(nil),                    // 3: muster.v1.Command
+	(*SignedCommand)(nil),              // 4: muster.v1.SignedCommand
+	(*SubmitJobRequest)(nil),           // 5: muster.v1.SubmitJobRequest
+	(*GetJobRequest)(nil),              // 6: muster.v1.GetJobRequest
+	(*ListJobsRequest)(nil),            // 7: muster.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),           // 8: muster.v1.ListJobsResponse
+	(*WatchJobRequest)(nil),            // 9: muster.v1.WatchJobRequest
+	(*WatchJobResponse)(nil),           // 10: muster.v1.WatchJobResponse
+	(*CancelJobRequest)(nil),           // 11: muster.v1.CancelJobRequest
+	(*Job)(nil),                        // 12: muster.v1.Job
+	(*JobOutcomeCount)(nil),            // 13: muster.v1.JobOutcomeCount
+	(*JobRecord)(nil),                  // 14: muster.v1.JobRecord
+	(*JobRecords)(nil),                 // 15: muster.v1.JobRecords
+	(*JobCommand)(nil),                 // 16: muster.v1.JobCommand
+	(*JobCancel)(nil),                  // 17: muster.v1.JobCancel
+	(*RecordsAck)(nil),                 // 18: muster.v1.RecordsAck
+	(*CommandRevocations)(nil),         // 19: muster.v1.CommandRevocations
+	(*Command_Targets)(nil),            // 20: muster.v1.Command.Targets
+	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
+	(*JobRecord_Started)(nil),          // 22: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 23: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 24: muster.v1.JobRecord.Cut
+	(*JobRecord_RecordsSignature)(nil), // 25: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 26: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 27: muster.v1.JobRecord.Branch
+	(*JobCommand_Target)(nil),          // 28: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 29: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 31: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	29, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	29, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	30, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	30, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	30, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	31, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	4,  // 5: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	30, // 6: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	31, // 6: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 7: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 8: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 9: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
-	29, // 10: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	29, // 11: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	30, // 10: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	30, // 11: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 12: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 13: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	29, // 14: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	30, // 14: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 15: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	29, // 16: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	30, // 16: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
 	22, // 17: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
 	23, // 18: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
 	24, // 19: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	25, // 20: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	26, // 21: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	26, // 20: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	27, // 21: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
 	14, // 22: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
 	4,  // 23: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	27, // 24: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	30, // 25: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	30, // 26: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	28, // 27: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	29, // 28: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 29: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	2,  // 30: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	30, // 31: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	5,  // 32: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 33: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 34: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 35: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 36: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 37: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 38: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 39: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 40: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 41: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	37, // [37:42] is the sub-list for method output_type
-	32, // [32:37] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	28, // 24: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	31, // 25: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	31, // 26: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	31, // 27: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	31, // 28: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	29, // 29: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	30, // 30: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 31: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	2,  // 32: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	31, // 33: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	25, // 34: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 35: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 36: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 37: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 38: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 39: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 40: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 41: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 42: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 43: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 44: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	40, // [40:45] is the sub-list for method output_type
+	35, // [35:40] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -2340,7 +2484,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

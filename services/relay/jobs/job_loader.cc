@@ -1,0 +1,104 @@
+#include "services/relay/jobs/job_loader.h"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/journal/journal.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/jobs/job_folder.h"
+#include "services/relay/jobs/job_request.h"
+#include "services/relay/jobs/job_state.h"
+
+namespace muster {
+namespace {
+
+class Loader {
+ public:
+  Loader(FileOps& files, int64_t max_output, const RunningJob::Fleet& fleet, JobTable& table)
+      : files_(files), max_output_(max_output), fleet_(fleet), table_(table) {}
+
+  absl::Status Load(const std::string& id, const std::string& folder) {
+    auto stored = JobFolder::Read(files_, folder);
+    if (absl::IsNotFound(stored.status())) return RemoveTree(files_, folder);
+    if (!stored.ok()) return stored.status();
+    JobTable::Entry entry;
+    entry.folder = folder;
+    entry.job = stored->job;
+    entry.end = stored->records_end;
+    if (stored->ended) {
+      CancelAbandoned(*std::move(stored), folder);
+    } else {
+      ASSIGN_OR_RETURN(entry.running, Resume(*std::move(stored), folder));
+    }
+    const auto running = entry.running;
+    table_.Insert(id, std::move(entry));
+    if (running != nullptr) running->Continue();
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<RunningJob>> Resume(StoredJob stored, const std::string& folder) {
+    ASSIGN_OR_RETURN(auto job_folder, JobFolder::Open(files_, folder));
+    ASSIGN_OR_RETURN(auto request, ReadJobRequest(std::move(stored.request)));
+    JobState state(PlanOf(request, stored.job, std::move(stored.targets), max_output_));
+    ASSIGN_OR_RETURN(auto log, OpenRecords(files_, folder, [&](const v1::JobRecord& record) {
+                       state.Replay(record);
+                     }));
+    if (stored.cancelled) state.SetCancelled();
+    state.SetResumed();
+    return std::make_shared<RunningJob>(fleet_, std::move(request), std::move(state),
+                                        std::move(job_folder), std::move(log));
+  }
+
+  // A finished job may still run on nodes that the root relay gave up.
+  void CancelAbandoned(StoredJob stored, const std::string& folder) {
+    const absl::Duration left = FromProto(stored.job.deadline()) - fleet_.clock.Now();
+    if (left < absl::ZeroDuration()) return;
+    auto request = ReadJobRequest(std::move(stored.request));
+    if (!request.ok()) return;
+    JobState state(PlanOf(*request, stored.job, std::move(stored.targets), max_output_));
+    v1::JobRecord record;
+    const auto read =
+        Journal::Read(files_, RecordsPath(folder), [&](std::string_view bytes, int64_t) {
+          RETURN_IF_ERROR(ParseRecord(bytes, &record));
+          state.Replay(record);
+          return absl::OkStatus();
+        });
+    if (!read.ok()) {
+      Log(LogLevel::kError, "the records of a finished job cannot be read",
+          {{"job", stored.job.job()}, {"error", read.status()}});
+    }
+    fleet_.dispatcher.Withdraw(stored.job.job(), state.Abandoned(), left);
+  }
+
+  FileOps& files_;
+  const int64_t max_output_;
+  const RunningJob::Fleet& fleet_;
+  JobTable& table_;
+};
+
+}  // namespace
+
+absl::Status LoadJobs(FileOps& files, const std::string& folder, int64_t max_output,
+                      const RunningJob::Fleet& fleet, JobTable& table) {
+  RETURN_IF_ERROR(MakeFolders(files, folder));
+  ASSIGN_OR_RETURN(const auto listed, files.List(folder));
+  Loader loader(files, max_output, fleet, table);
+  for (const FolderEntry& entry : listed) {
+    if (entry.type != FileType::kFolder) continue;
+    const std::string& id = entry.name;
+    if (absl::Status s = loader.Load(id, absl::StrCat(folder, "/", id)); !s.ok()) {
+      Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

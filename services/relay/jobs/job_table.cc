@@ -1,0 +1,108 @@
+#include "services/relay/jobs/job_table.h"
+
+#include "services/common/errors/jobs.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+int64_t SubmitTime(const v1::Job& job) { return absl::ToUnixMicros(FromProto(job.submit_time())); }
+
+}  // namespace
+
+absl::Status JobTable::Reserve(const std::string& id) {
+  MutexLock lock(mutex_);
+  if (jobs_.contains(id)) return errors::JobExists(id);
+  if (running_ + static_cast<int64_t>(reserved_.size()) >= limits_.max_running) {
+    return errors::TooManyJobs(limits_.max_running);
+  }
+  return reserved_.insert(id).second ? absl::OkStatus() : errors::JobExists(id);
+}
+
+void JobTable::Abandon(const std::string& id) {
+  MutexLock lock(mutex_);
+  reserved_.erase(id);
+}
+
+void JobTable::Insert(const std::string& id, Entry entry) {
+  MutexLock lock(mutex_);
+  reserved_.erase(id);
+  by_time_.emplace(SubmitTime(entry.job), id);
+  if (entry.running != nullptr) ++running_;
+  jobs_[id] = std::move(entry);
+}
+
+absl::StatusOr<JobTable::Entry> JobTable::Find(const std::string& id) const {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return errors::JobNotFound(id);
+  return found->second;
+}
+
+std::shared_ptr<RunningJob> JobTable::FindRunning(const std::string& id) const {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : found->second.running;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> JobTable::Running() const {
+  std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> running;
+  MutexLock lock(mutex_);
+  if (running_ == 0) return running;
+  for (const auto& [id, entry] : jobs_) {
+    if (entry.running != nullptr) running.emplace_back(id, entry.running);
+  }
+  return running;
+}
+
+std::vector<JobTable::Entry> JobTable::List(const std::string& before, size_t limit) const {
+  std::vector<Entry> entries;
+  MutexLock lock(mutex_);
+  auto it = by_time_.end();
+  if (const auto from = jobs_.find(before); from != jobs_.end()) {
+    it = by_time_.lower_bound({SubmitTime(from->second.job), before});
+  }
+  while (it != by_time_.begin() && entries.size() < limit) {
+    --it;
+    entries.push_back(jobs_.at(it->second));
+  }
+  return entries;
+}
+
+void JobTable::Finish(const std::string& id, v1::Job job, int64_t end) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end() || found->second.running == nullptr) return;
+  found->second.job = std::move(job);
+  found->second.end = end;
+  found->second.running.reset();
+  --running_;
+}
+
+std::vector<std::string> JobTable::RemoveOld(
+    absl::Time now, const std::function<bool(const std::string&)>& is_kept) {
+  std::vector<std::string> folders;
+  const int64_t keep_from = absl::ToUnixMicros(now - limits_.retention);
+  MutexLock lock(mutex_);
+  for (auto it = by_time_.begin(); it != by_time_.end();) {
+    const bool old =
+        it->first < keep_from || static_cast<int64_t>(by_time_.size()) > limits_.max_kept;
+    if (!old) break;
+    const auto entry = jobs_.find(it->second);
+    if (entry->second.running != nullptr || is_kept(it->second)) {
+      ++it;
+      continue;
+    }
+    folders.push_back(entry->second.folder);
+    jobs_.erase(entry);
+    it = by_time_.erase(it);
+  }
+  return folders;
+}
+
+int64_t JobTable::running() const {
+  MutexLock lock(mutex_);
+  return running_;
+}
+
+}  // namespace muster

@@ -1,0 +1,80 @@
+// All jobs of the fleet, running and finished.
+#ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_TABLE_H_
+#define MUSTER_SERVICES_RELAY_JOBS_JOB_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/jobs/running_job.h"
+
+namespace muster {
+
+// Every job is in the index by id and in the order of submission, and is either running or
+// finished. Thread-safe; holds no other lock.
+class JobTable {
+ public:
+  struct Limits {
+    int64_t max_running = 0;
+    absl::Duration retention;  // of finished jobs
+    int64_t max_kept = 0;      // jobs, beyond which finished ones are removed
+  };
+  struct Entry {
+    std::string folder;
+    v1::Job job;                          // as submitted; as it ended if it is finished
+    std::shared_ptr<RunningJob> running;  // null if it is finished
+    int64_t end = 0;                      // of the records of a finished job
+
+    // Returns the job as it is now.
+    v1::Job Describe() const { return running == nullptr ? job : running->Describe(); }
+  };
+
+  explicit JobTable(Limits limits) : limits_(limits) {}
+
+  // Reserves the id of a job that is being created, until Insert or Abandon. RESOURCE_EXHAUSTED
+  // (TOO_MANY_JOBS), ALREADY_EXISTS (JOB_EXISTS).
+  absl::Status Reserve(const std::string& id);
+  void Abandon(const std::string& id);
+  void Insert(const std::string& id, Entry entry);
+
+  // Returns a copy. NOT_FOUND (JOB_NOT_FOUND).
+  absl::StatusOr<Entry> Find(const std::string& id) const;
+  // Returns the running job with this id; null if there is none.
+  std::shared_ptr<RunningJob> FindRunning(const std::string& id) const;
+  std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> Running() const;
+  // Returns at most `limit` jobs, the newest first, that are older than the job `before` (all if it
+  // is empty or unknown).
+  std::vector<Entry> List(const std::string& before, size_t limit) const;
+
+  void Finish(const std::string& id, v1::Job job, int64_t end);
+  // Removes finished jobs past the limits, except those that `is_kept` names. Returns their
+  // folders.
+  std::vector<std::string> RemoveOld(absl::Time now,
+                                     const std::function<bool(const std::string&)>& is_kept);
+
+  int64_t running() const;
+
+ private:
+  const Limits limits_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> reserved_ ABSL_GUARDED_BY(mutex_);
+  // Unix microseconds of the submission, and id.
+  std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOBS_JOB_TABLE_H_

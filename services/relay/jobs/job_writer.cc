@@ -1,0 +1,128 @@
+#include "services/relay/jobs/job_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "services/common/base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(500);
+
+// A full disk is tried again after this time.
+constexpr absl::Duration kRetryAfter = absl::Seconds(1);
+
+}  // namespace
+
+JobWriter::JobWriter(Parts parts) : parts_(std::move(parts)) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+}
+
+void JobWriter::Run(const std::stop_token& stop) {
+  absl::Duration next_tick = SystemClock().MonotonicNow();
+  while (!stop.stop_requested()) {
+    const absl::Duration limit = next_tick - SystemClock().MonotonicNow();
+    RecordInbox::Work work = parts_.inbox.Wait(stop, std::max(limit, absl::ZeroDuration()));
+    const absl::Duration now = SystemClock().MonotonicNow();
+    const bool tick = now >= next_tick;
+    if (tick) next_tick = now + kTick;
+    Round(std::move(work), tick, stop);
+  }
+}
+
+void JobWriter::Round(RecordInbox::Work work, bool tick, const std::stop_token& stop) {
+  for (const auto& [id, job] : parts_.table.Running()) {
+    if (tick) job->Tick();
+    for (const auto& [relay, attached] : work.relays) job->OnRelayChanged(relay, attached);
+    if (work.reachable) job->OnReachable();
+  }
+  for (RecordInbox::Batch& batch : work.batches) {
+    DropUnsigned(&batch.records);
+    for (const v1::JobRecord& record : batch.records.records()) Receive(record);
+  }
+  if (!StoreAll(stop)) return;
+  Ack(work.batches);
+  for (RecordInbox::Batch& batch : work.batches) batch.done();
+  for (const auto& [id, job] : parts_.table.Running()) {
+    if (job->ended()) Finish(id, *job);
+  }
+  if (tick) RemoveOld();
+}
+
+// Drops final records that their nodes did not sign: a relay on the route made or changed them.
+// They are not acked, so the node sends its own again when it is attached to another relay.
+void JobWriter::DropUnsigned(v1::JobRecords* records) const {
+  if (parts_.verify == nullptr) return;
+  const auto is_unsigned = [&](const v1::JobRecord& record) {
+    if (!record.has_final()) return false;
+    const absl::Status status = parts_.verify(record);
+    if (status.ok()) return false;
+    Log(LogLevel::kError, "a final record of a job is dropped",
+        {{"job", record.job()}, {"node", record.node()}, {"error", status}});
+    return true;
+  };
+  auto& all = *records->mutable_records();
+  all.erase(std::remove_if(all.begin(), all.end(), is_unsigned), all.end());
+}
+
+void JobWriter::Receive(const v1::JobRecord& record) {
+  if (const auto job = parts_.table.FindRunning(record.job()); job != nullptr) {
+    return job->Receive(record);
+  }
+  if (record.has_final()) parts_.dispatcher.Finish(record.job(), record.node());
+}
+
+// Retries until all records are stored. Returns false if it has to stop.
+bool JobWriter::StoreAll(const std::stop_token& stop) {
+  for (const auto& [id, job] : parts_.table.Running()) {
+    auto stored = job->Store();
+    while (!stored.ok()) {
+      Log(LogLevel::kError, "records of a job cannot be stored; trying again",
+          {{"job", id}, {"error", stored.status()}});
+      Mutex mutex;
+      StoppableCondVar retry;
+      MutexLock lock(mutex);
+      retry.WaitFor(mutex, stop, kRetryAfter, [] { return false; });
+      if (stop.stop_requested()) return false;
+      stored = job->Store();
+    }
+    // The watchers of a job that has ended are woken when its end is stored.
+    if (*stored && !job->ended()) parts_.watchers.Wake(id);
+  }
+  return true;
+}
+
+// Acks every record: what is stored, or the record itself if its job is finished or unknown, so
+// that the node deletes it.
+void JobWriter::Ack(const std::deque<RecordInbox::Batch>& batches) {
+  for (const RecordInbox::Batch& batch : batches) {
+    for (const v1::JobRecord& record : batch.records.records()) {
+      const auto job = parts_.table.FindRunning(record.job());
+      acks_.Add(record, job == nullptr ? record.sequence() : job->Reached(record.node()));
+    }
+  }
+  const v1::RecordsAck due = acks_.TakeDue(parts_.clock.MonotonicNow());
+  if (due.reached_size() > 0) parts_.dispatcher.SendAcks(due);
+}
+
+void JobWriter::Finish(const std::string& id, RunningJob& job) {
+  auto finished = job.Finish();
+  if (!finished.ok()) {
+    return Log(LogLevel::kError, "the end of a job cannot be stored; trying again",
+               {{"job", id}, {"error", finished.status()}});
+  }
+  parts_.table.Finish(id, *std::move(finished), job.end());
+  parts_.watchers.Wake(id);
+}
+
+void JobWriter::RemoveOld() {
+  const auto is_watched = [this](const std::string& id) { return parts_.watchers.Any(id); };
+  for (const std::string& folder : parts_.table.RemoveOld(parts_.clock.Now(), is_watched)) {
+    if (absl::Status s = RemoveTree(parts_.files, folder); !s.ok()) {
+      Log(LogLevel::kError, "an old job cannot be removed", {{"error", s}});
+    }
+  }
+}
+
+}  // namespace muster

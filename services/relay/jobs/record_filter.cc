@@ -1,0 +1,32 @@
+#include "services/relay/jobs/record_filter.h"
+
+#include <algorithm>
+
+#include "services/common/base/log.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxLogged = 1'000;
+
+}  // namespace
+
+void RecordFilter::Apply(const std::string& relay, v1::JobRecords* records) {
+  auto& all = *records->mutable_records();
+  const auto is_foreign = [&](const v1::JobRecord& record) {
+    return tree_.Via(record.node()) != relay;
+  };
+  const auto foreign = std::stable_partition(
+      all.begin(), all.end(), [&](const v1::JobRecord& record) { return !is_foreign(record); });
+  if (foreign == all.end()) return;
+  const std::string node = foreign->node();
+  removed_ += all.end() - foreign;
+  all.erase(foreign, all.end());
+  MutexLock lock(mutex_);
+  if (logged_.size() >= kMaxLogged) logged_.clear();
+  if (!logged_.insert(relay).second) return;
+  Log(LogLevel::kWarning, "records of a node that is not a descendant of the relay are dropped",
+      {{"relay", relay}, {"node", node}});
+}
+
+}  // namespace muster

@@ -1,0 +1,39 @@
+// Drops job records that a relay may not deliver.
+#ifndef MUSTER_SERVICES_RELAY_JOBS_RECORD_FILTER_H_
+#define MUSTER_SERVICES_RELAY_JOBS_RECORD_FILTER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/mutex.h"
+#include "services/relay/topology/topology.h"
+
+namespace muster {
+
+// A child relay delivers records of its descendants only. Records of other nodes are forged, or of
+// a node that has just moved to another relay: that node sends them again on its new route.
+// Thread-safe. The tree outlives it.
+class RecordFilter {
+ public:
+  explicit RecordFilter(const Topology& tree) : tree_(tree) {}
+
+  // Removes the records of nodes that are not descendants of the child relay. Logs the first time
+  // for each relay.
+  void Apply(const std::string& relay, v1::JobRecords* records) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The number of removed records.
+  int64_t removed() const { return removed_; }
+
+ private:
+  const Topology& tree_;
+  std::atomic<int64_t> removed_ = 0;
+  Mutex mutex_;
+  std::set<std::string> logged_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOBS_RECORD_FILTER_H_

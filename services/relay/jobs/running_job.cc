@@ -1,0 +1,169 @@
+#include "services/relay/jobs/running_job.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+// Another attempt would fail too, and delay every other job.
+bool IsPermanent(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "JOURNAL_FULL" || reason == "JOURNAL_RECORD_SIZE";
+}
+
+}  // namespace
+
+RunningJob::RunningJob(Fleet fleet, JobRequest request, JobState state,
+                       std::unique_ptr<JobFolder> folder, std::unique_ptr<Journal> log)
+    : fleet_(fleet),
+      id_(state.plan().job.job()),
+      request_(std::move(request)),
+      folder_(std::move(folder)),
+      log_(std::move(log)),
+      state_(std::move(state)),
+      end_(log_->end()) {}
+
+void RunningJob::Start() {
+  MutexLock lock(mutex_);
+  AddPending(state_.EndUnknown(fleet_.clock.Now(), [this](std::string_view node) {
+    return fleet_.tree.Find(node).has_value();
+  }));
+  Release();
+}
+
+void RunningJob::Continue() {
+  MutexLock lock(mutex_);
+  Release();
+  JobRoutes routes = Routes();
+  routes.Withdraw(state_.Abandoned());
+  if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
+}
+
+absl::Status RunningJob::Cancel() {
+  RETURN_IF_ERROR(folder_->MarkCancelled());
+  MutexLock lock(mutex_);
+  JobRoutes routes = Routes();
+  AddPending(state_.Cancel(fleet_.clock.Now(), routes));
+  return absl::OkStatus();
+}
+
+void RunningJob::Receive(v1::JobRecord record) {
+  MutexLock lock(mutex_);
+  auto accepted = state_.Receive(std::move(record));
+  const bool final = !accepted.empty() && accepted.back().has_final();
+  if (final) fleet_.dispatcher.Finish(id_, accepted.back().node());
+  AddPending(std::move(accepted));
+  // It is the turn of the next target.
+  if (final && state_.plan().parallel > 0) Release();
+}
+
+void RunningJob::OnReachable() {
+  MutexLock lock(mutex_);
+  Release();
+}
+
+void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
+  const auto is_child = [&](std::string_view node) {
+    const auto entry = fleet_.tree.Find(node);
+    return entry.has_value() && entry->relay == relay;
+  };
+  MutexLock lock(mutex_);
+  AddPending(state_.Branch(relay, !attached, fleet_.clock.Now(), is_child));
+}
+
+void RunningJob::Tick() {
+  MutexLock lock(mutex_);
+  JobRoutes routes = Routes();
+  AddPending(state_.Tick(fleet_.clock.Now(), routes));
+}
+
+v1::Job RunningJob::Describe() const {
+  MutexLock lock(mutex_);
+  v1::Job job = state_.Describe();
+  job.set_state(v1::JOB_STATE_RUNNING);
+  return job;
+}
+
+int64_t RunningJob::Reached(std::string_view node) const {
+  MutexLock lock(mutex_);
+  return state_.Reached(node);
+}
+
+int64_t RunningJob::end() const {
+  MutexLock lock(mutex_);
+  return end_;
+}
+
+bool RunningJob::ended() const {
+  MutexLock lock(mutex_);
+  return state_.ended() && pending_.empty();
+}
+
+absl::StatusOr<bool> RunningJob::Store() {
+  {
+    MutexLock lock(mutex_);
+    auto& pending = pending_;
+    std::move(pending.begin(), pending.end(), std::back_inserter(storing_));
+    pending.clear();
+  }
+  if (storing_.empty()) return false;
+  for (; appended_ < storing_.size(); ++appended_) {
+    const absl::Status status = log_->Append(storing_[appended_].SerializeAsString());
+    if (!status.ok() && !IsPermanent(status)) return status;
+    if (!status.ok()) {
+      Log(LogLevel::kError, "a record of a job does not fit into its log and is lost",
+          {{"job", id_}, {"node", storing_[appended_].node()}, {"error", status}});
+    }
+  }
+  RETURN_IF_ERROR(log_->Sync());
+  storing_.clear();
+  appended_ = 0;
+  MutexLock lock(mutex_);
+  end_ = log_->end();
+  return true;
+}
+
+absl::StatusOr<v1::Job> RunningJob::Finish() {
+  v1::Job job;
+  {
+    MutexLock lock(mutex_);
+    state_.SetEnd(fleet_.clock.Now());
+    job = state_.Describe();
+  }
+  RETURN_IF_ERROR(folder_->MarkEnded(job, end()));
+  return job;
+}
+
+JobRoutes RunningJob::Routes() const {
+  const absl::Time deadline = FromProto(state_.plan().job.deadline());
+  return JobRoutes(fleet_.tree, fleet_.dispatcher, id_,
+                   std::max(deadline - fleet_.clock.Now(), absl::ZeroDuration()));
+}
+
+// Gives the targets whose turn it is to the dispatcher.
+void RunningJob::Release() {
+  const absl::Time now = fleet_.clock.Now();
+  const JobState::Plan& plan = state_.plan();
+  // After its time to start, a job of an earlier process is dispatched only to be cancelled.
+  const bool may_be_out = state_.resumed() && plan.parallel == 0;
+  if (now >= plan.begin_until && !may_be_out) return;
+  const std::vector<std::string> nodes = state_.Release(now, Routes());
+  if (nodes.empty()) return;
+  const absl::Time wait_until =
+      plan.parallel == 0 ? plan.wait_until : std::max(plan.wait_until, now + plan.wait);
+  fleet_.dispatcher.Dispatch(request_.For(nodes, plan.begin_until - now, wait_until - now),
+                             state_.resumed());
+}
+
+void RunningJob::AddPending(std::vector<v1::JobRecord> records) {
+  std::move(records.begin(), records.end(), std::back_inserter(pending_));
+}
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+// A running job at the root relay.
+#ifndef MUSTER_SERVICES_RELAY_JOBS_RUNNING_JOB_H_
+#define MUSTER_SERVICES_RELAY_JOBS_RUNNING_JOB_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
+#include "services/common/journal/journal.h"
+#include "services/relay/jobs/command_dispatcher.h"
+#include "services/relay/jobs/job_folder.h"
+#include "services/relay/jobs/job_request.h"
+#include "services/relay/jobs/job_state.h"
+#include "services/relay/jobs/target_routes.h"
+#include "services/relay/topology/topology.h"
+
+namespace muster {
+
+// The state of the job, and its records that are not stored yet, always belong together: every
+// method that changes the state appends its records to `pending_` under the same lock. Store writes
+// them in that order.
+//
+// Thread-safe. Store and Finish are called by one thread, the writer. The locks of the dispatcher
+// and of the tree may be taken under the lock of this object.
+class RunningJob {
+ public:
+  // All outlive the job.
+  struct Fleet {
+    const Topology& tree;
+    CommandDispatcher& dispatcher;
+    const Clock& clock;
+  };
+
+  RunningJob(Fleet fleet, JobRequest request, JobState state, std::unique_ptr<JobFolder> folder,
+             std::unique_ptr<Journal> log);
+
+  // Dispatches a new job.
+  void Start();
+  // Dispatches a job of an earlier process: every target without a final record of its own is known
+  // to the dispatcher afterwards.
+  void Continue();
+
+  // Stores that the job is cancelled, then cancels it on all targets.
+  absl::Status Cancel();
+  // Handles a record of a node.
+  void Receive(v1::JobRecord record);
+  void OnReachable();
+  void OnRelayChanged(const std::string& relay, bool attached);
+  void Tick();
+
+  // Returns the job with its current counts. It is running until its end is stored.
+  v1::Job Describe() const;
+  // Returns the sequence up to which the records of the node are stored, after a Store.
+  int64_t Reached(std::string_view node) const;
+  // The end of the stored records in the log.
+  int64_t end() const;
+  // Every target has a final record.
+  bool ended() const;
+
+  // Appends the pending records to the log and syncs it. Returns true if there were any. After a
+  // failure the next call continues with the same records.
+  absl::StatusOr<bool> Store();
+  // Stores the end of the job, and returns it.
+  absl::StatusOr<v1::Job> Finish();
+
+ private:
+  JobRoutes Routes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddPending(std::vector<v1::JobRecord> records) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Fleet fleet_;
+  const std::string id_;
+  const JobRequest request_;
+  const std::unique_ptr<JobFolder> folder_;
+  // Of the writer alone.
+  const std::unique_ptr<Journal> log_;
+  std::vector<v1::JobRecord> storing_;
+  size_t appended_ = 0;  // of storing_
+  mutable Mutex mutex_;
+  JobState state_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::JobRecord> pending_ ABSL_GUARDED_BY(mutex_);
+  int64_t end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOBS_RUNNING_JOB_H_
