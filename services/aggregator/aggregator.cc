@@ -331,7 +331,7 @@ void Assembly::ScheduleTick() {
     if (stopping_) return;
     if (!requests_.Post([this] { Tick(); }) && !stopping_) ScheduleTick();
   });
-  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+  if (!timer.ok()) Log(LogLevel::kError, "all timers are in use", {{"error", timer.status()}});
 }
 
 void Assembly::Tick() {

@@ -49,7 +49,7 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const Identity& identity = call.caller().identity;
   const std::string member = MemberName(identity);
-  absl::StatusOr<SignedCertificate> issued = absl::InternalError("no such identity");
+  absl::StatusOr<SignedCertificate> issued = absl::InternalError("identity not found");
   if (!member.empty()) {
     issued = RenewMember(member, request.csr_pem(), UriOf(call));
   } else if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {

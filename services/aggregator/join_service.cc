@@ -59,12 +59,13 @@ absl::Status JoinHandler::Answer(const std::string& peer,
                                  v1::NodeCertificate* response) {
   if (!member.ok()) {
     refused_.Add();
-    Log(LogLevel::kInfo, "a machine may not join", {{"peer", peer}, {"error", member.status()}});
+    Log(LogLevel::kInfo, "join refused", {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
   ASSIGN_OR_RETURN(const auto above, FindParentTargets(store_, member->parents));
   joined_.Add();
-  Log(LogLevel::kInfo, member->relay ? "a relay has a certificate" : "a node has a certificate",
+  Log(LogLevel::kInfo,
+      member->relay ? "certificate issued to a relay" : "certificate issued to a node",
       {{"node", member->name}, {"peer", peer}});
   response->set_node(member->name);
   response->set_is_relay(member->relay);

@@ -44,7 +44,7 @@ absl::StatusOr<UploadRecord> ResultService::Describe(Call& call,
   RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
   if (RoleOf(call.caller().identity) != Role::kRelay) {
     if (proof == nullptr) return upload;
-    return errors::InvalidSignature("only a relay delivers what others left with it");
+    return errors::InvalidSignature("only relays deliver results for other nodes");
   }
   RETURN_IF_ERROR(proofs_.Check(proof == nullptr ? v1::SpooledProof::default_instance() : *proof,
                                 call.caller(), &*upload));
@@ -69,7 +69,7 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),
                                          request.has_spooled() ? &request.spooled() : nullptr));
   if (request.has_spooled() && !upload.is_error) {
-    return errors::InvalidSignature("what a relay holds goes by OpenUpload and Upload");
+    return errors::InvalidSignature("relays deliver spooled results by OpenUpload and Upload");
   }
   const auto size = static_cast<int64_t>(request.body().size());
   if (size > kInlineLimit) return errors::TooLargeForSubmit(size, kInlineLimit);

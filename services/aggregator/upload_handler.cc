@@ -64,7 +64,7 @@ void UploadHandler::OnReadDone(bool ok) {
       return started ? End(errors::InvalidChunk("a second start")) : Begin(request_.start());
     case v1::UploadRequest::kChunk:
       return started ? TakeChunk(request_.mutable_chunk())
-                     : End(errors::InvalidChunk("it comes before the start"));
+                     : End(errors::InvalidChunk("it precedes the start"));
     case v1::UploadRequest::kFinish:
       return started ? TakeFinish(request_.finish())
                      : End(errors::InvalidChunk("a finish before the start"));
@@ -222,7 +222,8 @@ void UploadHandler::Committed(absl::StatusOr<ResultRecord> result) {
   uploads_.Forget(session->id());
   // The session may go with its staged bytes once its stream does.
   if (!session->strand().Post([session] { session->Close(); })) {
-    Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", session->id()}});
+    Log(LogLevel::kWarning, "staged bytes are kept until the next start",
+        {{"upload", session->id()}});
   }
   MutexLock lock(mutex_);
   if (ended_ || end_) return;
@@ -253,7 +254,7 @@ void UploadHandler::OnWriteDone(bool ok) {
     return;
   }
   lock.Unlock();
-  if (!ok) return End(absl::CancelledError("the sender went away"));
+  if (!ok) return End(absl::CancelledError("the sender disconnected"));
   SendAck();
 }
 
@@ -284,7 +285,7 @@ void UploadHandler::OnDone() {
     const bool queued = session->strand().Post(
         [self = shared_from_this(), session] { session->Detach(self->attachment_); });
     if (!queued) {
-      Log(LogLevel::kWarning, "an upload's file stays open until its next stream",
+      Log(LogLevel::kWarning, "the file of an upload stays open until its next stream",
           {{"upload", session->id()}});
     }
   }

@@ -230,7 +230,7 @@ class Client::Impl {
       return errors::ConfigInvalid("configuration", "client_key", ToStd(key.status().message()));
     if (!certificate->Matches(*key)) {
       return errors::ConfigInvalid("configuration", "client_key",
-                                   "it is not the key of client_cert");
+                                   "it does not belong to client_cert");
     }
     certificate_ends_ = certificate->NotAfter();
     if (certificate_ends_ <= absl::Now()) return errors::CertificateEnded(certificate_ends_);

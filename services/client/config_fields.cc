@@ -119,7 +119,7 @@ absl::Status UnknownField(std::string_view where, std::string_view name,
                           std::span<const std::string_view> others) {
   std::vector<std::string> known(others.begin(), others.end());
   for (const ConfigField& field : fields) known.push_back(field.name);
-  return errors::ConfigInvalid(where, name, "there is no such field" + Suggestion(name, known));
+  return errors::ConfigInvalid(where, name, "the field is unknown" + Suggestion(name, known));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ absl::StatusOr<std::string> ReadDoneFile(const std::string& done, const std::str
   const std::string path(absl::StripAsciiWhitespace(*content));
   if (path.empty()) return errors::DoneFileInvalid(done, "it is empty");
   if (path.find('\0') != std::string::npos)
-    return errors::DoneFileInvalid(done, "it holds a zero byte");
+    return errors::DoneFileInvalid(done, "it contains a zero byte");
   return (fs::path(results_dir) / path).string();  // an absolute path replaces the folder
 }
 

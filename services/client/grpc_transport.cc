@@ -58,7 +58,7 @@ absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) 
     return errors::Interrupted();
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return errors::StreamBroken("no answer within a minute");
+    return errors::StreamBroken("no response within a minute");
   }
   return FromGrpc(status);
 }

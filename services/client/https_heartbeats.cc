@@ -41,7 +41,8 @@ class HttpsHeartbeats final : public BeatConnection {
     const auto code = Perform(curl_.get(), exchange_, url_);
     if (!code.ok()) return inbox_.Ended(code.status());
     if (*code == 404 || *code == 405) {
-      return inbox_.Ended(absl::UnimplementedError(url_ + ": the listener knows no heartbeats"));
+      return inbox_.Ended(
+          absl::UnimplementedError(url_ + ": the listener does not accept heartbeats"));
     }
     if (*code != 200) return inbox_.Ended(FromHttp(*code, exchange_, url_));
     BeatAnswer answer;

@@ -228,10 +228,10 @@ void Assembly::ScheduleRenewal() {
         Log(LogLevel::kError, "cannot renew the certificate", {{"error", status}});
       }
     });
-    if (!queued) Log(LogLevel::kWarning, "no thread is free to renew the certificate");
+    if (!queued) Log(LogLevel::kWarning, "no free thread to renew the certificate");
     ScheduleRenewal();
   });
-  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+  if (!timer.ok()) Log(LogLevel::kError, "all timers are in use", {{"error", timer.status()}});
 }
 
 void Assembly::KeepProgress() {
@@ -255,7 +255,7 @@ void Assembly::ScheduleTick() {
     });
     if (!queued && !stopping_) ScheduleTick();
   });
-  if (!timer.ok()) Log(LogLevel::kError, "no timer is left", {{"error", timer.status()}});
+  if (!timer.ok()) Log(LogLevel::kError, "all timers are in use", {{"error", timer.status()}});
 }
 
 void Assembly::Stop() {

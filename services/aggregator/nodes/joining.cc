@@ -40,11 +40,11 @@ absl::Status Refusal(JoinNode::Verdict verdict, const std::string& node) {
     case JoinNode::Verdict::kRevoked:
       return errors::NodeRevoked(node);
   }
-  return absl::InternalError("no such verdict");
+  return absl::InternalError("unknown verdict");
 }
 
 absl::Status CheckNodeName(const std::string& node) {
-  if (node == kGlobalNode) return errors::InvalidToken("\"global\" is no node's name");
+  if (node == kGlobalNode) return errors::InvalidToken("\"global\" cannot be the name of a node");
   return ValidateName("node", node);
 }
 
@@ -80,7 +80,7 @@ absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinParameters& wish)
     return token->relay ? errors::TokenIsForRelay() : errors::TokenIsForNode();
   }
   if (as_relay && wish.relay_targets.empty()) {
-    return errors::InvalidTarget("none is named for what hangs below it");
+    return errors::InvalidTarget("a relay requires an address for its children");
   }
   for (const auto* targets : {&wish.relay_targets, &wish.join_targets}) {
     RETURN_IF_ERROR(CheckTargets(*targets));
@@ -132,7 +132,7 @@ absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
   const auto identity = ParseIdentity(*uri, authorities_.fleet());
   if (!identity.ok()) return errors::ReturnRefused(ToStd(identity.status().message()));
   const std::optional<std::string> name = NameOf(*identity);
-  if (!name) return errors::ReturnRefused("it is neither a node's nor that of a relay that joined");
+  if (!name) return errors::ReturnRefused("it belongs neither to a node nor to a joined relay");
   const absl::Time now = clock_.Now();
   const Certificate roots[] = {authorities_.root()};
   const absl::Status trusted = VerifyChain(leaf, std::span(chain).subspan(1), roots, Usage::kClient,

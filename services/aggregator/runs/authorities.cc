@@ -129,7 +129,7 @@ absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& m
     case RecordIssued::Verdict::kRevoked:
       return errors::NodeRevoked(member.name);
   }
-  return absl::InternalError("no such verdict");
+  return absl::InternalError("unknown verdict");
 }
 
 absl::Status Authorities::TakeOver(const std::string& certificate_file) {

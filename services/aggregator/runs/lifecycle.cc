@@ -51,7 +51,8 @@ void Lifecycle::ReviewAfter(const std::string& run, absl::Duration delay) {
     waiting_[run] = *timer;
   } else {
     waiting_.erase(run);
-    Log(LogLevel::kError, "a run is not watched", {{"run", run}, {"error", timer.status()}});
+    Log(LogLevel::kError, "cannot schedule the deadline of a run",
+        {{"run", run}, {"error", timer.status()}});
   }
 }
 
@@ -64,8 +65,7 @@ void Lifecycle::Review(const std::string& run) {
     next = DoWhatIsDue(**view, absl::ToUnixMicros(clock_.Now()));
   }
   if (!next.ok()) {
-    Log(LogLevel::kError, "cannot do what is due for a run",
-        {{"run", run}, {"error", next.status()}});
+    Log(LogLevel::kError, "cannot advance a run", {{"run", run}, {"error", next.status()}});
     next = kRetry;
   }
   if (*next != kNever) ReviewAfter(run, *next);
@@ -114,7 +114,7 @@ absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int6
   if (now < wipe_at) return absl::Microseconds(wipe_at - now);
   ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(WipeAuthority{run.id, now}));
   if (outcome.changed) {
-    Log(LogLevel::kInfo, "the run's authority is gone, with its credentials and its listener",
+    Log(LogLevel::kInfo, "the run CA was deleted, with its credentials and its listener",
         {{"run", run.id}});
   }
   return kNever;

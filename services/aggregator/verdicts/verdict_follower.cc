@@ -85,7 +85,8 @@ void VerdictFollower::Run(const std::stop_token& stop) {
       reported.reset();
     }
     if (const std::string trouble = ReasonOf(status); trouble != reported) {
-      Log(LogLevel::kWarning, "no verdicts of the status service: nothing is timed out for silence",
+      Log(LogLevel::kWarning,
+          "disconnected from the status service: missing heartbeats have no effect",
           {{"error", status}});
       reported = trouble;
     }

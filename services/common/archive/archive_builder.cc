@@ -54,8 +54,9 @@ class Builder {
       RETURN_IF_ERROR(WritePlugin(plugin));
     }
     if (have_row_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "result ", row_.plugin, "/", row_.node, " is out of order, or of no plugin of this run"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("result ", row_.plugin, "/", row_.node,
+                       " is out of order, or its plugin is not in this run"));
     }
     RETURN_IF_ERROR(WriteManifest());
     ASSIGN_OR_RETURN(report_.archive, tar_.Finish());
@@ -153,7 +154,7 @@ absl::Status CheckPlugins(const std::vector<ArchivePlugin>& sorted) {
   for (size_t i = 0; i < sorted.size(); ++i) {
     RETURN_IF_ERROR(ValidateName("a plugin", sorted[i].name));
     if (i > 0 && sorted[i].name == sorted[i - 1].name) {
-      return absl::InvalidArgumentError(absl::StrCat("plugin ", sorted[i].name, " is there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("plugin ", sorted[i].name, " is repeated"));
     }
   }
   return absl::OkStatus();

@@ -27,9 +27,9 @@ absl::StatusOr<std::string> MemberPaths::Resolve(std::string_view raw) const {
   size_t depth = 0;
   for (const absl::string_view part : absl::StrSplit(ToAbsl(raw), '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == "..") return Refuse("a name that climbs out of its folder", raw);
+    if (part == "..") return Refuse("a name that leaves its folder", raw);
     if (part.size() > limits_.max_name) return Refuse("too long a name", raw);
-    if (++depth > limits_.max_depth) return Refuse("too many folders in one another", raw);
+    if (++depth > limits_.max_depth) return Refuse("too deeply nested folders", raw);
     absl::StrAppend(&path, path.empty() ? "" : "/", ToAbsl(SafeFileName(ToStd(part))));
   }
   return path;

@@ -111,7 +111,7 @@ TEST(ResultUnpackerTest, RefusesANameThatIsFileAndFolder) {
 TEST(ResultUnpackerTest, HoldsItsLimits) {
   std::string deep = "f";
   for (int i = 0; i < 40; ++i) deep = "d/" + deep;
-  EXPECT_THAT(WhyNot({{.name = deep}}), HasSubstr("too many folders"));
+  EXPECT_THAT(WhyNot({{.name = deep}}), HasSubstr("too deeply nested folders"));
   EXPECT_THAT(WhyNot({{.name = std::string(256, 'x')}}), HasSubstr("too long a name"));
   EXPECT_EQ(WhyNot({{.name = std::string(255, 'x')}}), "ok");
   std::string wide;

@@ -92,7 +92,7 @@ absl::Status TarGzReader::Failure() {
         absl::StrCat("it unpacks to more than ", limits_.ratio, " times its size"));
   }
   const char* text = archive_error_string(archive_.get());
-  return errors::TarGzMalformed(text == nullptr ? "it is no gzip-compressed tar" : text);
+  return errors::TarGzMalformed(text == nullptr ? "it is not a gzip-compressed tar" : text);
 }
 
 absl::StatusOr<std::optional<TarEntry>> TarGzReader::Next() {

@@ -102,7 +102,7 @@ absl::StatusOr<ContentInfo> TarGzWriter::AddFile(std::string_view path, int64_t 
 absl::Status TarGzWriter::BeginFile(std::string_view path, int64_t size, bool executable) {
   if (size < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(ToAbsl(path), ": an archive entry needs its size beforehand"));
+        absl::StrCat(ToAbsl(path), ": an archive entry requires its size in advance"));
   }
   announced_ = size;
   written_ = 0;
@@ -111,7 +111,7 @@ absl::Status TarGzWriter::BeginFile(std::string_view path, int64_t size, bool ex
 
 absl::Status TarGzWriter::Write(std::string_view data) {
   if (static_cast<int64_t>(data.size()) > announced_ - written_) {
-    return errors::ArchiveSizeMismatch(path_, announced_, "there are more");
+    return errors::ArchiveSizeMismatch(path_, announced_, "more");
   }
   file_digest_.Update(data);
   written_ += static_cast<int64_t>(data.size());
@@ -125,7 +125,7 @@ absl::Status TarGzWriter::Write(std::string_view data) {
 
 absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
   if (written_ != announced_) {
-    return errors::ArchiveSizeMismatch(path_, announced_, absl::StrCat("there are ", written_));
+    return errors::ArchiveSizeMismatch(path_, announced_, absl::StrCat(written_));
   }
   return ContentInfo{.size = written_, .sha256 = ToHex(file_digest_.Finish())};
 }

@@ -88,7 +88,7 @@ TEST_F(AttachStatementTest, AStatementForAnotherKeyRelayOrChildIsRefused) {
   EXPECT_NE(Refusal(statement).find("signature"), std::string::npos);
   statement = Sign();
   statement.set_child("spiffe://fleet-00112233.muster/node/n2");
-  EXPECT_NE(Refusal(statement).find("another than the child"), std::string::npos);
+  EXPECT_NE(Refusal(statement).find("the child did not sign it"), std::string::npos);
 }
 
 TEST_F(AttachStatementTest, OneByteOfTheSignatureChangedIsRefused) {

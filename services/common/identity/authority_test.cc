@@ -14,7 +14,7 @@ constexpr char kRunB[] = "bbbbbbbbbbbbbbbb";
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 const absl::Time kRunEnd = kNow + absl::Hours(3);
 
-// A fleet with two runs and an aggregator, and the chains of each.
+// A fleet with two runs and an aggregator, and their chains.
 class AuthorityTest : public ::testing::Test {
  protected:
   AuthorityTest()
@@ -31,7 +31,7 @@ class AuthorityTest : public ::testing::Test {
                                root_.certificate());
   }
 
-  // The way a sidecar with new software comes to the aggregator.
+  // Connects to the aggregator as a sidecar with new software does.
   TlsEnd RunClient(const RunAuthority& run, const RunName& name) {
     return Client(run, *run.Issue(name, key_.public_key(), {}, kNow));
   }
@@ -50,7 +50,7 @@ class AuthorityTest : public ::testing::Test {
   }
   TlsEnd Aggregator() { return FleetEnd(ServiceIdentity{ServiceRole::kAggregator, "main"}); }
 
-  // What somebody with run A's stolen key can make.
+  // Signs a certificate with the stolen key of run A.
   Certificate Forge(std::string uri, Usage usage = Usage::kClient) {
     CertificateSpec spec = LeafSpec(std::move(uri));
     spec.usage = usage;
@@ -108,7 +108,7 @@ TEST_F(AuthorityTest, AnOldClientNeedsOnlyItsRunsSelfSignedCertificate) {
   EXPECT_NE(
       Handshake(listener, {{leaf}, key_, {run_a_.self_signed()}, "elsewhere"}, kNow).client_refused,
       "");
-  // The same credential with its issuers in the file works as well.
+  // The same credential works with its issuers in the file.
   EXPECT_TRUE(Handshake(listener,
                         {{leaf, run_a_.fleet_signed(), intermediate_.certificate()},
                          key_,
@@ -131,7 +131,7 @@ TEST_F(AuthorityTest, ALeafOfRunAIsRefusedAtTheDoorOfRunB) {
   EXPECT_FALSE(outcome.ok);
   EXPECT_NE(outcome.server_refused, "");
 
-  // Nor does a client of run A talk to the listener of run B.
+  // A client of run A does not trust the listener of run B.
   client.roots = {run_a_.self_signed()};
   EXPECT_NE(Handshake(listener_b, client, kNow).client_refused, "");
 }
@@ -155,7 +155,7 @@ TEST_F(AuthorityTest, ARunsKeyVouchesForNothingButItsRun) {
     EXPECT_FALSE(outcome.ok);
     EXPECT_EQ(outcome.server_refused, "permitted subtree violation");
   }
-  // Its own run it may of course vouch for.
+  // It can sign certificates of its own run.
   EXPECT_TRUE(VerifyRunLeaf(Forge("spiffe://aaaaaaaaaaaaaaaa.fleet-01.muster/plugin/p")).ok());
 }
 

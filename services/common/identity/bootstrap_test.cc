@@ -17,7 +17,7 @@ namespace {
 
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 
-// Everything in the order in which it is made.
+// All files, in the order of their creation.
 const std::vector<std::string> kFiles = {
     "fleet.json",
     "root/ca.key",
@@ -71,7 +71,7 @@ class BootstrapTest : public ::testing::Test {
     return files;
   }
 
-  // That everything is there, belongs together and is usable.
+  // Expects that all files exist, belong together and are usable.
   void ExpectWhole(absl::Time now = kNow) {
     EXPECT_TRUE(ReadFleet(home_).ok());
     const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
@@ -156,7 +156,7 @@ TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
     ASSERT_TRUE(WriteFileAtomically(Path(name), whole.at(name)).ok());
     EXPECT_TRUE(Up().ok());
   }
-  // Another key in place of one: refused, and left for the user to look at.
+  // A different key is refused and not replaced.
   for (const char* name : {"root/ca.key", "aggregator/intermediate.key"}) {
     const std::string other(PrivateKey::Generate()->ToPkcs8Pem()->view());
     ASSERT_TRUE(WriteFileAtomically(Path(name), other).ok());
@@ -207,13 +207,13 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
   EXPECT_EQ(report->done.size(), 5u);
   ExpectWhole(now);
 
-  // Long after everything but the root has expired.
+  // Long after everything except the root has expired.
   now = kNow + absl::Hours(24 * 365 * 6);
   report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->done.size(), 6u);
   ExpectWhole(now);
-  // All of that without a new key.
+  // No key has changed.
   for (const auto& [name, content] : Files()) {
     const bool is_key = name.ends_with(".key") || name.ends_with("key.pem");
     EXPECT_TRUE(!is_key || content == files[name]) << name;
@@ -225,7 +225,7 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
   EXPECT_EQ(ReasonOfUp(now + absl::Hours(24 * 365 * 6)), "ROOT_KEY_OFFLINE");
 }
 
-// As docs/security.md tells: both roots are trusted first, then the new one takes over.
+// Follows docs/security.md: both roots are trusted first, then the new one replaces the old one.
 TEST_F(BootstrapTest, TheRootRollsOver) {
   ASSERT_TRUE(Up().ok());
   const auto old = Files();

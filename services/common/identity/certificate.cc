@@ -173,7 +173,7 @@ absl::StatusOr<std::vector<Certificate>> ParseChain(std::string_view pem) {
   const bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reasons = DrainOpenSslErrors();
   if (!end) return errors::CertificateMalformed(reasons);
-  if (chain.empty()) return errors::CertificateMalformed("no BEGIN CERTIFICATE in it");
+  if (chain.empty()) return errors::CertificateMalformed("no BEGIN CERTIFICATE found");
   return chain;
 }
 

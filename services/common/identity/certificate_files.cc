@@ -40,7 +40,8 @@ absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string&
   auto next = ReadKeyFile(In(folder, "next-key.pem"));
   if (!next.ok() || !leaf.Matches(*next)) {
     if (!key.ok()) return key.status();
-    return errors::CertificateFilesUnusable(In(folder, "key.pem"), "it is not the key of cert.pem");
+    return errors::CertificateFilesUnusable(In(folder, "key.pem"),
+                                            "it does not belong to cert.pem");
   }
   FileOps& files = PosixFileOps();
   absl::Status s = files.Rename(In(folder, "next-key.pem"), In(folder, "key.pem"));
@@ -157,8 +158,7 @@ absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl:
   ASSIGN_OR_RETURN(auto chain, ParseChain(chain_pem));
   ASSIGN_OR_RETURN(auto key, ReadKeyFile(In(folder_, "next-key.pem")));
   if (!chain.front().Matches(key)) {
-    return errors::CertificateFilesUnusable("the renewed certificate",
-                                            "it is not for the key that was asked for");
+    return errors::CertificateFilesUnusable("the renewed certificate", "it is for another key");
   }
   ASSIGN_OR_RETURN(const auto trio,
                    MakeTrio(std::move(key), chain, trio_.roots, folder_, role_, now));

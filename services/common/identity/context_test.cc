@@ -130,7 +130,7 @@ TEST_F(ContextTest, EachFaultIsNamed) {
                 [](auto& j) {
                   j["private_key_pem"] = std::string(PrivateKey::Generate()->ToPkcs8Pem()->view());
                 },
-                "not the key of"),
+                "does not belong to the first certificate"),
             "INVALID_CONTEXT");
   EXPECT_EQ(ReasonAfter([](auto& j) { j = nlohmann::json::array(); }, "not a JSON object"),
             "INVALID_CONTEXT");

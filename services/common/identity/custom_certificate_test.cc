@@ -32,7 +32,7 @@ std::string PemOf(EVP_PKEY* key, const EVP_CIPHER* cipher = nullptr) {
   return TakeBio(bio.get());
 }
 
-// A self-signed certificate as a person makes one with "openssl req -x509", over any kind of key.
+// Creates a self-signed certificate as "openssl req -x509" does, with any kind of key.
 std::string SelfSigned(EVP_PKEY* key) {
   const X509Ptr certificate(X509_new());
   X509_set_version(certificate.get(), X509_VERSION_3);
@@ -117,8 +117,8 @@ TEST_F(CustomCertificateTest, WhatCannotServeIsRefusedWithTheCause) {
   const std::string key = PemOf(key_);
   EXPECT_NE(WhyNot("", key).find("BEGIN CERTIFICATE"), std::string::npos);
   EXPECT_NE(WhyNot("rubbish", key).find("BEGIN CERTIFICATE"), std::string::npos);
-  EXPECT_NE(WhyNot(Leaf(), "").find("no unencrypted private key"), std::string::npos);
-  EXPECT_NE(WhyNot(Leaf(), Leaf()).find("no unencrypted private key"), std::string::npos);
+  EXPECT_NE(WhyNot(Leaf(), "").find("not an unencrypted PEM private key"), std::string::npos);
+  EXPECT_NE(WhyNot(Leaf(), Leaf()).find("not an unencrypted PEM private key"), std::string::npos);
   EXPECT_NE(WhyNot(Leaf(), PemOf(key_.get(), EVP_aes_128_cbc())).find("unencrypted"),
             std::string::npos);
   EXPECT_NE(WhyNot(Leaf(), PemOf(ca_key_)).find("do not belong together"), std::string::npos);
@@ -140,7 +140,7 @@ TEST_F(CustomCertificateTest, NothingOfTheKeyIsInTheError) {
 TEST_F(CustomCertificateTest, OnlyAuthoritiesVouchForClients) {
   const auto taken = ReadCustomClientCas(ca_.ToPem() + PemOf(ca_key_), kNow);
   ASSERT_TRUE(taken.ok()) << taken.status();
-  EXPECT_EQ(*taken, ca_.ToPem());  // and nothing else that was in the text
+  EXPECT_EQ(*taken, ca_.ToPem());  // without the other content of the text
   const auto why = [](const std::string& pem, absl::Time now) {
     return Why(ReadCustomClientCas(pem, now).status());
   };

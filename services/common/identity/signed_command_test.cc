@@ -127,7 +127,7 @@ TEST_F(SignedCommandTest, AnOperatorsTlsCertificateSignsNoCommand) {
       *intermediate.Issue(UserIdentity{"o"}, key.public_key(), {}, now_, now_ + absl::Hours(1)),
       intermediate.certificate()}));
   EXPECT_EQ(Refusal(command), "COMMAND_REFUSED");
-  // Also where somebody pinned the wrong one: it is no Ed25519 key.
+  // Also where somebody pinned the wrong one: it is not an Ed25519 key.
   EXPECT_EQ(ReasonOf(VerifyCommand(command, root.certificate(), kFleet, now_).status()),
             "COMMAND_REFUSED");
 }

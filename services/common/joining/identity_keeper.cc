@@ -136,7 +136,7 @@ bool IdentityKeeper::WaitUntil(absl::Time due) {
     const absl::Time now = clock_.Now();
     if (now >= files_->certificate().NotAfter()) continue;  // only a renewal helps
     if (const absl::Status status = files_->Refresh(now); !status.ok()) {
-      Log(LogLevel::kWarning, "the certificate's files cannot be used", {{"error", status}});
+      Log(LogLevel::kWarning, "the certificate files cannot be used", {{"error", status}});
     }
   }
 }
@@ -189,7 +189,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
   context.set_deadline(std::chrono::system_clock::now() + kAskLimit);
   {
     const MutexLock lock(mutex_);
-    if (stopping_) return absl::CancelledError("it is over");
+    if (stopping_) return absl::CancelledError("the keeper is stopping");
     asking_ = &context;
   }
   v1::NodeCertificate answer;
@@ -213,7 +213,7 @@ void IdentityKeeper::Take(const v1::NodeCertificate& answer) {
   take(List(answer.join_targets()), &member.join_targets);
   take(List(answer.relay_targets()), &member.relay_targets);
   if (const absl::Status status = WriteMemberFile(options_.folder, member); !status.ok()) {
-    Log(LogLevel::kWarning, "cannot keep the fleet's addresses", {{"error", status}});
+    Log(LogLevel::kWarning, "cannot store the fleet's addresses", {{"error", status}});
   }
   const MutexLock lock(mutex_);
   member_ = std::move(member);

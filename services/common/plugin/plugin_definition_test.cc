@@ -152,7 +152,7 @@ TEST(PluginDefinitionTest, WantsPlainValuesForWhatRunsOnTheNode) {
 }
 
 TEST(PluginDefinitionTest, SurvivesWhatIsNoDefinition) {
-  EXPECT_THAT(MessageOf("a: [b"), HasSubstr("no YAML"));
+  EXPECT_THAT(MessageOf("a: [b"), HasSubstr("invalid YAML"));
   EXPECT_THAT(MessageOf(std::string(100'000, '[')), HasSubstr("p.yaml:"));
   EXPECT_THAT(MessageOf(std::string("\0\x01\xff", 3)), HasSubstr("p.yaml:"));
   EXPECT_THAT(MessageOf(std::string(kMaxPluginDefinition + 1, '#')), HasSubstr("at most 1048576"));

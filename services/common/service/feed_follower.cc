@@ -107,7 +107,7 @@ void FeedFollower::FollowOnce(const std::stop_token& stop) {
   const StreamOwner<v1::FollowChangesRequest, v1::FollowChangesResponse> stream(
       FeedStream::Start(channel_, "/muster.v1.ChangeService/FollowChanges", {}, reader));
   const std::stop_callback cancel(
-      stop, [&stream] { stream->Cancel(absl::CancelledError("the service stops")); });
+      stop, [&stream] { stream->Cancel(absl::CancelledError("the service is stopping")); });
   while (const auto event = reader->Await()) {
     stream->ReadNext();
     heard_at_ = absl::ToInt64Nanoseconds(SystemClock().MonotonicNow());

@@ -70,7 +70,8 @@ void WatchHub::Schedule(const std::shared_ptr<State>& state) {
   });
   if (timer.ok()) return;
   // Those who wait are woken by WakeAll, or by a later change.
-  Log(LogLevel::kError, "no timer is left to wake watchers", {{"error", timer.status()}});
+  Log(LogLevel::kError, "all timers are in use: watchers are not woken",
+      {{"error", timer.status()}});
   MutexLock lock(state->mutex);
   state->scheduled = false;
 }

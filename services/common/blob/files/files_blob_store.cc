@@ -28,7 +28,8 @@ absl::Status CheckId(std::string_view id) {
   if (!id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), IsLowerOrDigit)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(id), "' is no id of a staged blob"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", ToAbsl(id), "' is not the id of a staged blob"));
 }
 
 // Parts of letters, digits, '.', '_' and '-' that do not begin with a dot.
@@ -41,7 +42,7 @@ absl::Status CheckName(std::string_view name) {
     before = c;
   }
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(name), "' is no name of a blob"));
+  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(name), "' is not the name of a blob"));
 }
 
 class FilesBlobStore final : public BlobStore, private StagedFileHost {
@@ -82,7 +83,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     ASSIGN_OR_RETURN(auto size, file->Size());
     if (offset < 0 || offset > size) {
       return absl::OutOfRangeError(
-          absl::StrCat("offset ", offset, " lies outside blob ", ToAbsl(name), " of ", size));
+          absl::StrCat("offset ", offset, " is outside of blob ", ToAbsl(name), " of ", size));
     }
     return MakeFileSource(std::move(file), offset, size);
   }
@@ -101,7 +102,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
 
   absl::Status RemoveAll(std::string_view prefix) override {
     if (prefix.empty() || prefix.back() != '/') {
-      return absl::InvalidArgumentError("a prefix ends with '/'");
+      return absl::InvalidArgumentError("a prefix must end with '/'");
     }
     prefix.remove_suffix(1);
     RETURN_IF_ERROR(CheckName(prefix));

@@ -143,7 +143,7 @@ absl::Status StagedFile::RecoverRange(const ChunkRecord& range, bool& holds) {
 absl::Status StagedFile::Usable() const {
   if (!broken_ && data_ != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("staged blob ", id_, " was published, discarded, or failed before: resume it"));
+      absl::StrCat("staged blob ", id_, " is closed: it was published or discarded, or it failed"));
 }
 
 // After this nothing more is written here; a resume finds out what holds.
@@ -218,7 +218,7 @@ absl::Status StagedFile::SyncNow() {
 absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read(int64_t offset) {
   RETURN_IF_ERROR(Usable());
   if (offset < 0 || offset > written_) {
-    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " lies beyond ", written_));
+    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " is beyond ", written_));
   }
   return MakeFileSource(data_, offset, written_);
 }

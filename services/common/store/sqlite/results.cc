@@ -174,7 +174,7 @@ absl::Status CheckCommit(const ResultRecord& result) {
     return absl::InvalidArgumentError("an inline body is larger than kInlineLimit");
   }
   if (result.outcome == Outcome::kPending) {
-    return absl::InvalidArgumentError("a committed result has an outcome");
+    return absl::InvalidArgumentError("a committed result requires an outcome");
   }
   return absl::OkStatus();
 }

@@ -131,7 +131,7 @@ std::optional<absl::StatusOr<CreateRun::Result>> CheckCreation(WriteContext& con
     return CreateRun::Result{.run = *earlier, .existed = true};
   }
   if (FindRun(context.db, command.run.id)) {
-    return absl::AlreadyExistsError(absl::StrCat("run ", command.run.id, " is there"));
+    return absl::AlreadyExistsError(absl::StrCat("run ", command.run.id, " exists"));
   }
   return std::nullopt;
 }
@@ -239,7 +239,7 @@ absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& co
 
 absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& command) {
   if (command.state != RunState::kCancelled && command.state != RunState::kFailed) {
-    return absl::InvalidArgumentError("a run is ended as cancelled or failed");
+    return absl::InvalidArgumentError("a run can only be ended as cancelled or failed");
   }
   const auto head = FindRun(context.db, command.run);
   if (!head) return EndRun::Result{};

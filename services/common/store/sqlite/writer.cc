@@ -316,7 +316,7 @@ absl::Status Writer::Failure() {
   const int code = db_->code();
   absl::Status failure = db_->TakeStatus();
   if ((code & 0xff) == SQLITE_FULL && !std::exchange(full_, true)) {
-    Log(LogLevel::kWarning, "no room for the state store",
+    Log(LogLevel::kWarning, "no space for the state store",
         {{"path", options_.path}, {"error", failure}});
   }
   if (IsFatal(code)) Stop(failure);
