@@ -12,6 +12,7 @@
 #include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/client_stream.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster::client {
 namespace {
@@ -28,18 +29,6 @@ const std::string& InstanceId() {
 std::string BootId() {
   const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
-}
-
-// A Duration, or a Timestamp as what has passed since 1970.
-template <typename SecondsAndNanos>
-void ToMessage(absl::Duration duration, SecondsAndNanos* message) {
-  message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-}
-
-template <typename SecondsAndNanos>
-absl::Duration ToDuration(const SecondsAndNanos& message) {
-  return absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
 }
 
 void ToMessage(const Fault& fault, v1::Fault* message) {
@@ -75,8 +64,8 @@ class BeatReader final : public BeatStream::Handler {
     BeatAnswer answer;
     answer.sequence = response.sequence();
     answer.probe = response.probe();
-    if (response.has_interval()) answer.interval = ToDuration(response.interval());
-    if (response.has_time()) answer.time = absl::UnixEpoch() + ToDuration(response.time());
+    if (response.has_interval()) answer.interval = FromProto(response.interval());
+    if (response.has_time()) answer.time = FromProto(response.time());
     inbox_.Answered(answer);
     stream_->ReadNext();
   }
@@ -108,8 +97,8 @@ class HeartbeatStream final : public BeatConnection {
       request.set_boot_id(BootId());
     }
     request.set_sequence(beat.sequence);
-    ToMessage(beat.uptime, request.mutable_uptime());
-    ToMessage(beat.time - absl::UnixEpoch(), request.mutable_time());
+    ToProto(beat.uptime, request.mutable_uptime());
+    ToProto(beat.time, request.mutable_time());
     if (beat.news) ToMessage(*beat.news, key_, request.add_activities());
     request.set_goodbye(beat.goodbye);
     if (beat.goodbye) {

@@ -24,7 +24,7 @@ class NothingSource : public ByteSource {
   absl::StatusOr<size_t> Read(std::span<char>) override { return 0; }
 };
 
-// What WriteResultsYaml writes, into the file that is open in a tar.
+// Writes the output of WriteResultsYaml into the open file of a tar.
 class TarSink : public ByteSink {
  public:
   explicit TarSink(TarGzWriter& tar) : tar_(tar) {}
@@ -88,7 +88,7 @@ class Builder {
     return Record("meta/run.log", tar_.AddFile("meta/run.log", run_.run_log_size, log));
   }
 
-  // Moves on to the next row. The order of rows is what keeps one from overwriting another.
+  // Advances to the next row. The order of rows prevents one from overwriting another.
   absl::Status NextRow() {
     const std::pair<std::string, std::string> before(row_.plugin, row_.node);
     const bool first = !have_row_;
@@ -120,7 +120,7 @@ class Builder {
   }
 
   absl::Status WriteTree(const std::string& path, const ResultItem& root) {
-    // The size first: the tree is turned into text twice, but never held as text.
+    // The size comes first: the tree is serialised twice, and never held as text.
     ASSIGN_OR_RETURN(const int64_t size, ResultsYamlSize(root));
     RETURN_IF_ERROR(tar_.BeginFile(path, size));
     TarSink sink(tar_);
@@ -149,7 +149,7 @@ class Builder {
   ArchiveReport report_;
 };
 
-// Names are folders in the archive, each its own.
+// Checks the names: each becomes a separate folder in the archive.
 absl::Status CheckPlugins(const std::vector<ArchivePlugin>& sorted) {
   for (size_t i = 0; i < sorted.size(); ++i) {
     RETURN_IF_ERROR(ValidateName("a plugin", sorted[i].name));

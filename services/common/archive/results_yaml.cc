@@ -60,7 +60,7 @@ class CountingSink : public ByteSink {
   int64_t size = 0;
 };
 
-// Quoted, unless it is one of our own words: nothing a plugin says is taken for a number or a date.
+// Quotes every text except the known words, so that no plugin text becomes a number or a date.
 void EmitText(YAML::Emitter& out, const std::string& text) {
   const bool word = text == kPassed || text == kFailed || text == kSkipped || text == kTimeout ||
                     text == kUnknown;
@@ -140,7 +140,7 @@ absl::Status FillItem(Json& from, int depth, ResultItem& item) {
   item.items.reserve(items->size());
   for (Json& child : *items) {
     RETURN_IF_ERROR(FillItem(child, depth + 1, item.items.emplace_back()));
-    child = nullptr;  // not needed twice
+    child = nullptr;  // no longer needed
   }
   return absl::OkStatus();
 }

@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<TarGzWriter>> TarGzWriter::Create(ByteSink& sink,
 }
 
 long TarGzWriter::Emit(const void* data, size_t size) {
-  // libarchive never hears of a failure, for then it would not free all its memory: what comes
-  // after one, or after the end, is dropped.
+  // libarchive is never told about a failure, because it would then leak memory. Bytes after a
+  // failure or after the end are dropped.
   if (!ended_ && sink_status_.ok()) {
     sink_status_ = gzip_.Write({static_cast<const char*>(data), size});
   }

@@ -8,6 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -115,13 +116,11 @@ void CleanActivity(v1::Activity* activity) {
 
 absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now) {
   if (!beat.has_time()) return absl::ZeroDuration();
-  const absl::Time theirs =
-      absl::FromUnixSeconds(beat.time().seconds()) + absl::Nanoseconds(beat.time().nanos());
-  return std::clamp(theirs - now, -kMaxSkew, kMaxSkew);
+  return std::clamp(FromProto(beat.time()) - now, -kMaxSkew, kMaxSkew);
 }
 
 absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat) {
-  return absl::Seconds(beat.uptime().seconds()) + absl::Nanoseconds(beat.uptime().nanos());
+  return FromProto(beat.uptime());
 }
 
 }  // namespace muster

@@ -246,7 +246,8 @@ absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
   auto context = ReadContext(home_.ContextFile());
   if (context.status().code() == absl::StatusCode::kNotFound) {
     changed = true;
-    context = ReadContext(home_.OperatorContextFile(name));  // a crash interrupted the last call between these two writes
+    context = ReadContext(home_.OperatorContextFile(
+        name));  // a crash interrupted the last call between these two writes
   }
   if (context.status().code() == absl::StatusCode::kNotFound) context = NewContext(intermediate);
   if (!context.ok()) return context.status();

@@ -91,7 +91,7 @@ class BootstrapTest : public ::testing::Test {
   BootstrapOptions options_;
 };
 
-TEST_F(BootstrapTest, MakesAFleetOnce) {
+TEST_F(BootstrapTest, FleetIsCreatedOnce) {
   const auto report = Up();
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->operator_name, "ann");
@@ -117,7 +117,7 @@ TEST_F(BootstrapTest, MakesAFleetOnce) {
   EXPECT_EQ(Files(), files);
 }
 
-TEST_F(BootstrapTest, AfterACrashAtAnyPointTheRestIsMadeAndNothingReplaced) {
+TEST_F(BootstrapTest, CrashAtAnyPointIsCompletedWithoutReplacement) {
   ASSERT_TRUE(Up().ok());
   const auto whole = Files();
   for (size_t made = 0; made <= kFiles.size(); ++made) {
@@ -136,7 +136,7 @@ TEST_F(BootstrapTest, AfterACrashAtAnyPointTheRestIsMadeAndNothingReplaced) {
   }
 }
 
-TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
+TEST_F(BootstrapTest, MissingIrreplaceableFilesAreRefused) {
   ASSERT_TRUE(Up().ok());
   const auto whole = Files();
   const std::map<std::string, std::string> refused = {
@@ -168,7 +168,7 @@ TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
   EXPECT_EQ(ReasonOfUp(), "SECRET_FILE_EXPOSED");
 }
 
-TEST_F(BootstrapTest, AServicesLostKeyIsMadeAnew) {
+TEST_F(BootstrapTest, LostServiceKeyIsReplaced) {
   ASSERT_TRUE(Up().ok());
   Remove("status/tls/key.pem");
   const auto report = Up();
@@ -177,7 +177,7 @@ TEST_F(BootstrapTest, AServicesLostKeyIsMadeAnew) {
   ExpectWhole();
 }
 
-TEST_F(BootstrapTest, TheRootMayBeOffline) {
+TEST_F(BootstrapTest, OfflineRootIsAccepted) {
   ASSERT_TRUE(Up().ok());
   const std::string key(ReadFileBounded(home_.RootKey(), 1 << 20).value());
   Remove("root/ca.key");
@@ -192,7 +192,7 @@ TEST_F(BootstrapTest, TheRootMayBeOffline) {
   EXPECT_EQ(ReasonOfUp(), "HOME_INCOMPLETE");
 }
 
-TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
+TEST_F(BootstrapTest, CertificatesAreRenewedAtHalfOfTheirValidity) {
   ASSERT_TRUE(Up().ok());
   auto files = Files();
   absl::Time now = kNow + kServiceValidity / 2;
@@ -226,7 +226,7 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
 }
 
 // Follows docs/security.md: both roots are trusted first, then the new one replaces the old one.
-TEST_F(BootstrapTest, TheRootRollsOver) {
+TEST_F(BootstrapTest, RootIsReplacedInTwoSteps) {
   ASSERT_TRUE(Up().ok());
   const auto old = Files();
   const std::vector<std::string> authorities = {
@@ -252,7 +252,7 @@ TEST_F(BootstrapTest, TheRootRollsOver) {
   EXPECT_EQ(ParseChain(ReadContext(home_.ContextFile())->fleet_ca_pem)->back(), root.certificate());
 }
 
-TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
+TEST_F(BootstrapTest, NewHostsAndAddressesAreStored) {
   ASSERT_TRUE(Up().ok());
   options_.hosts = {"central.example.com", "10.0.0.5", "fe80:0::1"};
   options_.status_targets = {"10.0.0.5:2"};
@@ -274,7 +274,7 @@ TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
   EXPECT_EQ(ReasonOfUp(), "INVALID_HOST");
 }
 
-TEST_F(BootstrapTest, AHomeBelongsToOneFleet) {
+TEST_F(BootstrapTest, AnotherFleetNameIsRefused) {
   EXPECT_EQ(ReasonOf(ReadFleet(home_).status()), "HOME_NOT_SET_UP");
   options_.fleet = "Not One";
   EXPECT_EQ(ReasonOfUp(), "INVALID_FLEET");
@@ -287,7 +287,7 @@ TEST_F(BootstrapTest, AHomeBelongsToOneFleet) {
   EXPECT_EQ(ReasonOfUp(), "HOME_INCOMPLETE");
 }
 
-TEST_F(BootstrapTest, CallsAtTheSameTimeMakeOneFleet) {
+TEST_F(BootstrapTest, ConcurrentCallsCreateOneFleet) {
   std::vector<std::thread> threads;
   std::vector<absl::StatusOr<BootstrapReport>> reports(4, absl::UnknownError(""));
   for (auto& report : reports) threads.emplace_back([&] { report = Up(); });

@@ -137,8 +137,6 @@ std::vector<std::string> Certificate::Hosts() const {
 
 std::string Certificate::IssuerKeyId() const { return Hex(X509_get0_authority_key_id(get())); }
 
-std::string Certificate::SubjectKeyId() const { return Hex(X509_get0_subject_key_id(get())); }
-
 std::string Certificate::Serial() const { return Hex(X509_get0_serialNumber(get())); }
 
 absl::Time Certificate::NotBefore() const { return ToTime(X509_get0_notBefore(get())); }

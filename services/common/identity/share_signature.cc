@@ -22,7 +22,7 @@ constexpr size_t kMaxId = 253;
 constexpr size_t kMaxChainPem = 16 * 1024;
 constexpr size_t kMaxSignature = 1024;
 constexpr int64_t kMaxSize = int64_t{1} << 50;
-// Year 10000: no clock of ours gets near, and absl::FromUnixSeconds stays far from its ends.
+// The year 10000, within the range of absl::FromUnixSeconds.
 constexpr int64_t kMaxSeconds = 253'402'300'800;
 
 bool IsTime(const google::protobuf::Timestamp& time) {

@@ -30,7 +30,7 @@ constexpr size_t kMaxVariableName = 128;
 constexpr size_t kMaxClass = 1024;
 constexpr int64_t kMaxSeconds = 253'402'300'800;  // the year 10000
 
-// "muster-command-v1\n" and the bytes.
+// Returns "muster-command-v1\n" and the bytes.
 std::string SignedText(std::string_view command) {
   return absl::StrCat("muster-command-v1\n", ToAbsl(command));
 }
@@ -128,7 +128,7 @@ absl::Status CheckNow(const v1::Command& command, absl::Time now) {
   return absl::OkStatus();
 }
 
-// The signer, if its certificate is one for commands of this fleet.
+// Returns the signer, if the certificate is one for commands of this fleet.
 absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
                                     const Certificate& command_ca, std::string_view fleet,
                                     absl::Time now) {

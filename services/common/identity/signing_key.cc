@@ -18,7 +18,7 @@ constexpr size_t kSignatureSize = 64;
 
 using DigestPtr = OpenSslPtr<EVP_MD_CTX, EVP_MD_CTX_free>;
 
-// OpenSSL would otherwise ask for a password at the terminal.
+// Prevents OpenSSL from asking for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 const unsigned char* Bytes(std::string_view text) {

@@ -92,11 +92,6 @@ MemberFile IdentityKeeper::member() const {
   return member_;
 }
 
-absl::Status IdentityKeeper::last_failure() const {
-  const MutexLock lock(mutex_);
-  return last_failure_;
-}
-
 void IdentityKeeper::Run() {
   absl::Time due = NextRenewal();
   int failures = 0;
@@ -105,14 +100,13 @@ void IdentityKeeper::Run() {
     {
       const MutexLock lock(mutex_);
       if (stopping_) return;
-      last_failure_ = status;
     }
+    if (options_.attempted) options_.attempted(status);
     if (status.ok()) {
       Log(LogLevel::kInfo, "the certificate was renewed",
           {{"until", absl::FormatTime(files_->certificate().NotAfter(), absl::UTCTimeZone())}});
       failures = 0;
       due = std::max(NextRenewal(), clock_.Now() + kLeastLife);
-      if (options_.renewed) options_.renewed();
       continue;
     }
     due = NextTry(status, ++failures);

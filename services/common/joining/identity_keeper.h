@@ -42,10 +42,9 @@ class IdentityKeeper {
     std::string runtime_folder;
     // Where to renew. Empty: the join_targets of the folder, and what each answer says anew.
     std::vector<std::string> join_targets;
-    // On the keeper's thread, which it must not stop, after each renewal: new connections use the
-    // new key from now on.
-    // Empty: nobody is told.
-    std::function<void()> renewed;
+    // Runs on the keeper's thread after each attempt to renew, with its outcome, if it is set. It
+    // must not stop the keeper.
+    std::function<void(const absl::Status&)> attempted;
     const Clock* clock = &SystemClock();
   };
 
@@ -66,9 +65,6 @@ class IdentityKeeper {
 
   // What the fleet said last of where things are.
   MemberFile member() const;
-
-  // Why the last try to renew failed; OK if it did not.
-  absl::Status last_failure() const;
 
   // Ends the keeping; waits for a request under way, which is cancelled. Idempotent.
   void Stop();
@@ -96,7 +92,6 @@ class IdentityKeeper {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* asking_ ABSL_GUARDED_BY(mutex_) = nullptr;
   MemberFile member_ ABSL_GUARDED_BY(mutex_);
-  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

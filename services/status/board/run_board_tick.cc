@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/status/board/run_board.h"
 
 namespace muster {
@@ -90,8 +91,7 @@ void RunBoard::TickStart(const Moment& now) {
   facts.planned = run_.state() == v1::RUN_STATE_PLANNED;
   facts.came = came_;
   facts.doubt = !around_.doubt().empty();
-  facts.grace =
-      absl::Seconds(run_.start_grace().seconds()) + absl::Nanoseconds(run_.start_grace().nanos());
+  facts.grace = FromProto(run_.start_grace());
   facts.known_since = std::max(known_since_, around_.ready_since());
   if (!StartGraceExpired(facts, now.monotonic) || SomebodyWaits()) return;
   start_grace_expired_ = true;
@@ -140,17 +140,14 @@ std::string RunBoard::StartGraceReason() const {
 }
 
 Outlook RunBoard::OutlookNow() const {
-  const auto duration = [](const google::protobuf::Duration& d) {
-    return absl::Seconds(d.seconds()) + absl::Nanoseconds(d.nanos());
-  };
   Outlook outlook;
   outlook.ended = IsEnded(run_.state());
   if (run_.has_deadline()) outlook.deadline = FromProto(run_.deadline());
-  if (run_.has_lost_after()) outlook.lost_after = duration(run_.lost_after());
+  if (run_.has_lost_after()) outlook.lost_after = FromProto(run_.lost_after());
   outlook.fail_fast = run_.fail_fast();
   if (run_.start_grace().seconds() > 0 && !came_ && run_.state() == v1::RUN_STATE_PLANNED) {
     outlook.start_by =
-        Now().WallOf(std::max(known_since_, around_.ready_since())) + duration(run_.start_grace());
+        Now().WallOf(std::max(known_since_, around_.ready_since())) + FromProto(run_.start_grace());
   }
   return outlook;
 }

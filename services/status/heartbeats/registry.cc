@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/status/heartbeats/registry_entry.h"
 
 namespace muster {
@@ -13,13 +14,6 @@ namespace {
 // 0 stands for "not said".
 uint64_t HashOf(std::string_view text) {
   return text.empty() ? 0 : std::max<uint64_t>(1, std::hash<std::string_view>()(text));
-}
-
-void SetTime(absl::Time time, google::protobuf::Timestamp* to) {
-  const int64_t seconds = absl::ToUnixSeconds(time);
-  to->set_seconds(seconds);
-  to->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
 }
 
 }  // namespace
@@ -352,7 +346,7 @@ void Registry::Turn(Entry& entry, v1::Presence to, absl::Duration now, std::stri
 
 void Registry::Note(const Entry& entry, std::string detail, Effects* effects) const {
   v1::NodeEvent event;
-  SetTime(clock_.Now(), event.mutable_time());
+  ToProto(clock_.Now(), event.mutable_time());
   event.set_presence(entry.presence());
   event.set_detail(std::move(detail));
   effects->events.emplace_back(entry.node(), std::move(event));

@@ -32,7 +32,7 @@ absl::Status CheckId(std::string_view id) {
       absl::StrCat("'", ToAbsl(id), "' is not the id of a staged blob"));
 }
 
-// Parts of letters, digits, '.', '_' and '-' that do not begin with a dot.
+// Checks for parts of letters, digits, '.', '_' and '-' that do not begin with a dot.
 absl::Status CheckName(std::string_view name) {
   bool good = !name.empty() && name.size() <= kMaxNameLength && name.back() != '/';
   char before = '/';
@@ -53,7 +53,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::Status Start() {
     for (const std::string& folder : {options_.root, StagedFolder(), BlobsFolder()}) {
       RETURN_IF_ERROR(MakeFolders(ops_, folder));
-      // One that a process made before it was lost may not be durable yet.
+      // A folder that a crashed process created may not be durable yet.
       RETURN_IF_ERROR(ops_.SyncFolder(ParentFolder(folder)));
     }
     ASSIGN_OR_RETURN(lock_, ops_.Open(options_.root + "/lock", OpenMode::kReadWriteOrCreate));
@@ -137,7 +137,8 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   std::string BlobsFolder() const { return options_.root + "/blobs"; }
   int64_t sync_every() const override { return options_.sync_every; }
 
-  // A folder of 256 for the last part. '=' is in no name: it cannot meet a folder of one.
+  // One of 256 folders for the last part. No name contains '=', so it cannot collide with a folder
+  // of a name.
   std::string PathOf(std::string_view name) const {
     const size_t slash = name.rfind('/') + 1;  // 0 if there is none
     return absl::StrCat(BlobsFolder(), "/", ToAbsl(name.substr(0, slash)), "=",
@@ -158,8 +159,8 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return path;
   }
 
-  // A folder that is there may have been made just before a crash: the parent is synced once in the
-  // life of this process also then.
+  // Syncs the parent of a folder once in the life of this process: an existing folder may have been
+  // created directly before a crash.
   absl::Status MakeDurable(const std::string& folder) {
     if (folder == BlobsFolder()) return absl::OkStatus();
     {
@@ -177,7 +178,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return absl::OkStatus();
   }
 
-  // Logs whose file was published or discarded just before a crash.
+  // Removes logs whose file was published or discarded directly before a crash.
   absl::Status SweepLogs() {
     ASSIGN_OR_RETURN(auto entries, ops_.List(StagedFolder()));
     std::set<std::string> names;

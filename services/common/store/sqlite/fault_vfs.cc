@@ -30,7 +30,7 @@ bool Due(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   return true;
 }
 
-// SQLite's file object, with the real one behind it.
+// SQLite's file object, which wraps the real one.
 struct FaultFile {
   sqlite3_file base;
   sqlite3_file* real;
