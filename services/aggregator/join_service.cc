@@ -16,7 +16,7 @@ void Append(const std::vector<std::string>& from, Targets* to) {
   for (const std::string& target : from) *to->Add() = target;
 }
 
-// A relay is who calls; the machine is behind it.
+// The caller is a relay, which forwards the request of the machine.
 std::string PeerOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
 
 }  // namespace

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kReadAheadBytes = 64 * 1024 * 1024;
 
-// A result up to this is verified on the thread that received it, unless it is signed: hashing it
-// takes about 10 us, less than a change of threads (docs/decisions/0015).
+// A result up to this size is verified on the thread that received it, unless it is signed: hashing
+// takes about 10 us, less than a switch of threads (docs/decisions/0015).
 constexpr size_t kQuicklyHashed = 16 * 1024;
 
 constexpr int kMaxPage = 10'000;
@@ -34,7 +34,7 @@ absl::Status CheckSha256(const std::string& sha256) {
 
 }  // namespace
 
-// What the request says, if its caller may say it: a relay itself only with a node's signature.
+// Returns the described upload if the caller may open it: a relay only with a node's signature.
 absl::StatusOr<UploadRecord> ResultService::Describe(Call& call,
                                                      const v1::ResultDescription& description,
                                                      const v1::SpooledProof* proof) const {
@@ -63,7 +63,7 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
   return upload;
 }
 
-// A small result, verified: what it says of itself is true of its bytes, and its signature holds.
+// Verifies a small result: its digests match its bytes, and its signature is valid.
 absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
                                                      const v1::SubmitResultRequest& request) const {
   ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Only names of the fleet sign; the authority refuses the others among them.
+// Only identities of the fleet may sign; the CA refuses the other roles.
 std::optional<FleetName> SignerName(const Identity& identity) {
   if (const auto* user = std::get_if<UserIdentity>(&identity.name)) return *user;
   if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) return *service;

@@ -48,7 +48,7 @@ absl::Status CheckNodeName(const std::string& node) {
   return ValidateName("node", node);
 }
 
-// What the register calls the holder of a certificate, if it can be in it.
+// Returns the register's name of the holder of a certificate, if it can be registered.
 std::optional<std::string> NameOf(const Identity& identity) {
   if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
   const auto* service = std::get_if<ServiceIdentity>(&identity.name);
@@ -74,7 +74,7 @@ absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinParameters& wish)
   if (!key.Verify(JoinProofText(wish.token_id, wish.name, wish.csr_pem), wish.proof)) {
     return errors::TokenRefused();
   }
-  // A relay says where it is reached, a node does not.
+  // A relay sends its addresses, a node does not.
   const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
   if (as_relay != token->relay) {
     return token->relay ? errors::TokenIsForRelay() : errors::TokenIsForNode();
@@ -144,7 +144,7 @@ absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
   }
   if (now > leaf.NotAfter() + kReturnWithin) return errors::ReturnTooLate();
 
-  // Whoever held the name before it joined last may not come back as it.
+  // A machine that held the name before the last join may not renew.
   ASSIGN_OR_RETURN(auto member, store_.GetNode(*name));
   if (!member || member->uri != *uri) return errors::NodeNotEnrolled(*name);
   ASSIGN_OR_RETURN(const auto issued, store_.FindIssued(leaf.IssuerKeyId(), leaf.Serial()));

@@ -11,9 +11,9 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Seconds(5);
-// How often a run looks whether the uploads that it waits for go on.
+// The interval at which a run checks the progress of uploads that it waits for.
 constexpr absl::Duration kUploadCheck = absl::Seconds(5);
-// Wall clocks jump: no timer is trusted for longer.
+// The longest timer, because wall clocks can jump.
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr absl::Duration kNever = absl::InfiniteDuration();
 
@@ -93,13 +93,13 @@ absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64
   return kNever;
 }
 
-// Who timed out may still arrive within the grace; nobody else is waited for. The grace begins when
-// the last pair had its outcome: at the deadline, or before it if all that was missing is lost.
+// Waits for timed-out pairs within the grace, and for no others. The grace begins with the last
+// outcome: at the deadline, or earlier if all missing pairs are lost.
 absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, int64_t now) {
   if (run.timed_out > 0) {
     const int64_t seal_at = std::min(run.settled_at, run.deadline_at) + run.seal_grace;
     if (now < seal_at) return absl::Microseconds(seal_at - now);
-    // A sender that was called lost and is delivering is not cut off before its time is over.
+    // A lost sender that is delivering has time until the end of the grace after the deadline.
     const bool in_time = now < run.deadline_at + run.seal_grace;
     if (in_time && uploads_.Receives(run.id)) return kUploadCheck;
   }

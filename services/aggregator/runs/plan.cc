@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// What an agent can gather by itself: a name stands for this definition.
+// The definition of a built-in module of the agent.
 struct BuiltIn {
   std::string_view name;
   std::string_view yaml;
