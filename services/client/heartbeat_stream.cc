@@ -17,10 +17,10 @@
 namespace muster::client {
 namespace {
 
-constexpr size_t kMaxText = 1024;  // of a message
+constexpr size_t kMaxText = 1024;  // limit of a message
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
 
-// Of the process: two clients in it are one sender.
+// Identifies the process: all its clients are one sender.
 const std::string& InstanceId() {
   static const auto* const id = new std::string(RandomHex(16));
   return *id;
@@ -50,7 +50,7 @@ void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* messa
 
 using BeatStream = ClientStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>;
 
-// Hands what comes on a stream to an inbox.
+// Passes the messages of a stream to an inbox.
 class BeatReader final : public BeatStream::Handler {
  public:
   explicit BeatReader(BeatInbox& inbox) : inbox_(inbox) {}
@@ -99,7 +99,7 @@ class HeartbeatStream final : public BeatConnection {
     request.set_sequence(beat.sequence);
     ToProto(beat.uptime, request.mutable_uptime());
     ToProto(beat.time, request.mutable_time());
-    if (beat.news) ToMessage(*beat.news, key_, request.add_activities());
+    if (beat.activity) ToMessage(*beat.activity, key_, request.add_activities());
     request.set_goodbye(beat.goodbye);
     if (beat.goodbye) {
       goodbye_ = true;

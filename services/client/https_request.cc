@@ -13,17 +13,17 @@ namespace muster::client {
 namespace {
 
 constexpr long kConnectSeconds = 15;
-// A gateway holds a PUT for a minute while the aggregator is away, and needs time to commit.
+// A gateway holds a PUT for a minute while the aggregator is unavailable, and needs time to commit.
 constexpr absl::Duration kStallLimit = absl::Minutes(5);
-constexpr size_t kMostAnswer = 4096;  // bytes of an answer's text that are kept
+constexpr size_t kMostAnswer = 4096;  // the limit of stored response text
 
-// libcurl's own set-up, once per process; it needs no partner at the end.
+// Initialises libcurl, once per process; it needs no cleanup.
 void SetUpOnce() {
   static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
   (void)done;
 }
 
-// "https://host:port" without whatever follows.
+// Returns "https://host:port" without the rest.
 std::string BaseOf(std::string_view url) {
   const size_t host = url.find("://");
   const size_t path = url.find('/', host == std::string_view::npos ? 0 : host + 3);
@@ -76,7 +76,7 @@ void SetBlob(CURL* curl, CURLoption option, const std::string& pem) {
 }  // namespace
 
 void AddHeader(HeaderList& list, const std::string& line) {
-  // It returns the list's first entry: a new pointer only for the first line.
+  // curl_slist_append returns the first entry of the list: a new pointer only for the first line.
   curl_slist* first = curl_slist_append(list.get(), line.c_str());
   if (!list) list.reset(first);
 }
@@ -87,7 +87,7 @@ Curl NewRequest(const HttpsOptions& options, Exchange& exchange) {
   if (!curl) return curl;
   CURL* c = curl.get();
   curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "https");
-  curl_easy_setopt(c, CURLOPT_PROXY, "");  // what the environment names is not asked
+  curl_easy_setopt(c, CURLOPT_PROXY, "");  // ignores proxies of the environment
   curl_easy_setopt(c, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
   curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
@@ -143,8 +143,8 @@ absl::Status FromHttp(long code, const Exchange& exchange, const std::string& ur
   }
 }
 
-// Faults of the other side's certificate, or of ours, look like lost connections, and may be: the
-// listener of a run opens a moment after the run begins.
+// A fault of a certificate looks like a lost connection, and may be temporary: the listener of a
+// run opens a moment after the run begins.
 absl::Status FromCurl(CURLcode code, const Exchange& exchange, const std::string& url) {
   if (exchange.stop.stop_requested()) return errors::Interrupted();
   if (code == CURLE_ABORTED_BY_CALLBACK) return errors::NoUploadProgress(exchange.moved);
