@@ -31,15 +31,16 @@ namespace muster::client {
 // The outcome of an operation. The values are the exit codes of `muster agent` and `muster submit`.
 enum class Code {
   kOk = 0,
-  kFailed = 1,           // none of the other codes; see the message
-  kBadConfig = 2,        // invalid configuration or argument
-  kErrorDelivered = 10,  // an error result was delivered
-  kRefused = 11,         // not planned, or not permitted for this identity
-  kConflict = 12,        // a different result is already committed
-  kRunEnded = 13,        // the run is sealed, cancelled or deleted
-  kDeadline = 14,        // the result was not committed in time
-  kInterrupted = 15,     // stopped before the result was committed
-  kHandedOver = 16,      // a relay spooled the result and delivers it later
+  kFailed = 1,     // none of the other codes; see the message
+  kBadConfig = 2,  // invalid configuration or argument
+  // The outcomes of a delivery.
+  kErrorDelivered = 10,  // an error result is committed
+  kRefused = 11,         // not planned or not permitted
+  kConflict = 12,        // other content is committed
+  kRunEnded = 13,        // the run has ended
+  kDeadline = 14,        // not committed in time
+  kInterrupted = 15,     // stopped before the commit
+  kHandedOver = 16,      // spooled by a relay, not committed yet
 };
 
 // The details of an outcome. A value.
