@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "cli/argument_text.h"
 #include "cli/commands/agent_commands.h"
 #include "cli/commands/credentials_commands.h"
 #include "cli/commands/dashboard_commands.h"
@@ -178,6 +179,9 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
     return Finish(console, *line, kExitOk);
   } catch (const CLI::ParseError& fault) {
     return ReportUsage(console, *line, fault);
+  }
+  if (const absl::Status status = CheckArgumentText(line->app); !status.ok()) {
+    return Finish(console, *line, status);
   }
   return Finish(console, *line, line->action(console));
 }

@@ -84,7 +84,9 @@ void AddSubmit(CommandLine& line) {
            "muster submit --error \"journal not found\" --config node.json"});
   const auto options = std::make_shared<SubmitOptions>();
   command.add_option("FILE", options->file, "The file, or - for stdin")->type_name("");
-  command.add_option("--error", options->error_text, "An error result instead of a file")
+  command
+      .add_option("--error", options->error_text,
+                  "An error result instead of a file (bytes that are not UTF-8 become U+FFFD)")
       ->type_name("TEXT");
   command
       .add_option("--media-type", options->media_type,

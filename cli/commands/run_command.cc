@@ -23,6 +23,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/utf8.h"
 #include "services/common/errors/cli.h"
 
 namespace muster::cli {
@@ -94,6 +95,10 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
     absl::StatusOr<std::string> definition = ReadDefinition(file);
     if (!definition.ok()) {
       return WithSubject(definition.status(), absl::StrCat("plugin file ", file));
+    }
+    if (!IsUtf8(*definition)) {
+      return UsageError(absl::StrCat("plugin file ", file, " is not UTF-8"),
+                        "Convert it, for example with `iconv -f LATIN1 -t UTF-8`.");
     }
     request.add_plugins(*std::move(definition));
   }

@@ -12,6 +12,7 @@
 #include "cli/output/format.h"
 #include "services/common/errors/cli.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
@@ -107,10 +108,7 @@ const Json& Child(const Json& json, const char* name) {
 void ReadTime(const Json& json, const char* name, auto field) {
   absl::Time parsed;
   if (!absl::ParseTime(absl::RFC3339_full, TextField(json, name), &parsed, nullptr)) return;
-  google::protobuf::Timestamp* const time = field();
-  const int64_t nanos = absl::ToUnixNanos(parsed);
-  time->set_seconds(nanos / 1'000'000'000);
-  time->set_nanos(static_cast<int32_t>(nanos % 1'000'000'000));
+  ToProto(parsed, field());
 }
 
 v1::ResultCounts ReadCounts(const Json& json) {

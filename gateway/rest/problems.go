@@ -40,7 +40,7 @@ func ResultHasNoContent(plugin string, node string, why string) Problem {
 
 // RangeOutside has the reason RANGE_OUTSIDE.
 func RangeOutside(asked string, size int64) Problem {
-	return Problem{Code: "OUT_OF_RANGE", Reason: reasons.RangeOutside, Message: fmt.Sprintf("range \"%v\" is outside of %v bytes", asked, size), NextStep: "Give a range inside."}
+	return Problem{Code: "OUT_OF_RANGE", Reason: reasons.RangeOutside, Message: fmt.Sprintf("range \"%v\" is outside of %v bytes", asked, size), NextStep: "Request a range within the content."}
 }
 
 // OperatorsOnly has the reason ROLE_NOT_ALLOWED.
@@ -55,7 +55,7 @@ func ViewersOnly() Problem {
 
 // IdentityUnknown has the reason IDENTITY_UNKNOWN.
 func IdentityUnknown() Problem {
-	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.IdentityUnknown, Message: "the certificate names no member of this fleet", NextStep: "Use a certificate that muster operator add or muster credentials export made."}
+	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.IdentityUnknown, Message: "the certificate names no member of this fleet", NextStep: "Use a certificate that muster operator add or muster credentials export issued."}
 }
 
 // CertificateMissing has the reason CERTIFICATE_MISSING.
@@ -70,10 +70,10 @@ func RevokedIdentity(uri string) Problem {
 
 // RunNotShown has the reason NOT_YOURS.
 func RunNotShown(asked string, run string) Problem {
-	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.NotYours, Message: fmt.Sprintf("run \"%v\" is not shown to this caller, only run %v", asked, run), NextStep: "Leave out run=, or ask the status listener of the fleet with the credentials of that run, or as an operator."}
+	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.NotYours, Message: fmt.Sprintf("this caller may read run %v and not run \"%v\"", run, asked), NextStep: "Omit run=, or ask the status listener of the fleet with the credentials of that run or of an operator."}
 }
 
 // NoRelay has the reason NO_RELAY.
 func NoRelay() Problem {
-	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoRelay, Message: "the configuration of the gateway names no relay", NextStep: "Name the root relay in it: relay_targets."}
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoRelay, Message: "the configuration of the gateway names no relay", NextStep: "Add the address of the root relay to relay_targets."}
 }

@@ -62,13 +62,14 @@ void SayWait(client::Client& client, const absl::Status& why) {
 
 void LogHeartbeats(const client::Status& status) {
   if (status.ok()) {
-    Log(LogLevel::kInfo, "heartbeats get through again");
+    Log(LogLevel::kInfo, "the status service receives heartbeats again");
   } else if (status.reason == "DUPLICATE_AGENT") {
     Log(LogLevel::kError,
-        "another agent beats with this identity: ours have ended, the work goes on",
+        "another agent sends heartbeats with this identity; this agent stops its own and continues "
+        "the work",
         {{"error", status.message}, {"next_step", status.next_step}});
   } else {
-    Log(LogLevel::kWarning, "heartbeats do not get through; the work goes on",
+    Log(LogLevel::kWarning, "the status service does not receive heartbeats; the work continues",
         {{"error", status.message}});
   }
 }
@@ -84,8 +85,7 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
     if (built_in || !needed) return std::nullopt;
     if (config.client.grpc_targets.empty()) {
       if (config.mode != "exec") return std::nullopt;
-      return errors::ConfigInvalid("configuration", "definition",
-                                   "it is missing: mode exec runs its command");
+      return errors::ConfigInvalid("configuration", "definition", "it is required in mode exec");
     }
     ASSIGN_OR_RETURN(
         auto planned,
@@ -121,7 +121,7 @@ absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
   }
   if (mode == "exec" && assignment.definition.kind != PluginKind::kExec) {
     return errors::ConfigInvalid("configuration", "definition",
-                                 "it has no command to run, or names an image");
+                                 "it has no command or names an image");
   }
   assignment.module = mode == "module" ? module : FindModule(mode);
   return assignment;
@@ -139,7 +139,7 @@ class Agent {
 
   Delivery Run() {
     if (state_->phase() == AgentPhase::kCommitted && !waits()) {
-      Log(LogLevel::kInfo, "the result is committed already", {{"plugin", config_.client.plugin}});
+      Log(LogLevel::kInfo, "the result is already committed", {{"plugin", config_.client.plugin}});
       return {};
     }
     if (state_->phase() == AgentPhase::kNothing || waits()) {
@@ -196,7 +196,7 @@ class Agent {
   Delivery Explain(const absl::Status& why) {
     if (why.code() == absl::StatusCode::kCancelled) return Failed(why);
     const client::DelayedStop late(client::kStopGrace, stop_);
-    Log(LogLevel::kWarning, "there is no result", {{"error", why}});
+    Log(LogLevel::kWarning, "no result was produced", {{"error", why}});
     const std::string next_step = NextStepOf(why);
     Delivery delivery = client_.SubmitError(ReasonOf(why) + (ReasonOf(why).empty() ? "" : ": ") +
                                                 std::string(why.message()) +

@@ -158,7 +158,7 @@ TEST_F(AgentTest, WhatStandsInTheWayIsToldAndTheWorkGoesOn) {
   EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
   peer_.Start();
   EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
-  EXPECT_THAT(child->StderrTail(), HasSubstr("the way to the fleet is not free"));
+  EXPECT_THAT(child->StderrTail(), HasSubstr("the connection check failed"));
 }
 
 TEST_F(AgentTest, ASecondAgentElsewhereEndsItsHeartbeatsButNotItsWork) {
@@ -168,7 +168,7 @@ TEST_F(AgentTest, ASecondAgentElsewhereEndsItsHeartbeatsButNotItsWork) {
   StartStatus();
   config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
   EXPECT_EQ(Run(), Code::kOk) << said_;
-  EXPECT_THAT(said_, HasSubstr("another agent beats with this identity"));
+  EXPECT_THAT(said_, HasSubstr("another agent sends heartbeats with this identity"));
 }
 
 TEST_F(AgentTest, APluginReportsProgressLocally) {

@@ -10,8 +10,8 @@ namespace {
 
 std::string Tail(std::string_view output) {
   const absl::string_view text = absl::StripAsciiWhitespace(ToAbsl(output));
-  if (text.empty()) return "; it printed nothing";
-  return absl::StrCat("; its last output:\n", text);
+  if (text.empty()) return "; no output";
+  return absl::StrCat("; last output:\n", text);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     }
     if (!WorthAnotherTry(run.status())) return run.status();
     if (absl::Now() > identity.not_after()) return client::DeadlineError(run.status());
-    Log(LogLevel::kWarning, "the fleet cannot be asked for the plugin yet",
+    Log(LogLevel::kWarning, "cannot fetch the plugin yet",
         {{"run", config.run}, {"plugin", config.plugin}, {"error", run.status()}});
     on_wait(run.status());
     if (!WaitFor(backoff.Next(RetryAfterOf(run.status())), stop)) {

@@ -65,7 +65,7 @@ absl::StatusOr<client::Progress> ParseProgressJson(std::string_view text) {
   field("appendtotals", &progress.append_totals);
   field("appendcompleted", &progress.append_completed);
   field("appendfailing", &progress.append_failing);
-  if (!fits) return errors::InvalidProgress("a field is of another type than Sonobuoy's");
+  if (!fits) return errors::InvalidProgress("a field has another type than in Sonobuoy");
   return progress;
 }
 

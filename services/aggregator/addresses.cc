@@ -8,9 +8,9 @@
 namespace muster {
 namespace {
 
-// Where the gateway shows the status of runs, unless the configuration says otherwise.
+// The default port of the gateway's status listener.
 constexpr uint16_t kStatusPort = 8002;
-// Where the relay at the centre listens, unless the configuration says otherwise.
+// The default port of the root relay.
 constexpr uint16_t kRelayPort = 7445;
 
 void AddIfEmpty(const AggregatorConfig& config, uint16_t port, std::vector<std::string>& targets) {

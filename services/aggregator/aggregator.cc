@@ -53,9 +53,9 @@ namespace {
 
 constexpr size_t kMaxQueue = 16'384;
 constexpr absl::Duration kTick = absl::Seconds(1);
-// Every so many ticks uploads are swept, and silent streams get a sign of life.
+// After this many ticks uploads are swept, and idle streams get a heartbeat.
 constexpr int kSweepTicks = 5;
-// A reader of a stream that takes nothing for so long is let go.
+// A stream whose client reads no message for this long is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(30);
 constexpr int kCertificateTicks = 30;
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
@@ -68,7 +68,7 @@ double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
   return error ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(space.*what);
 }
 
-// What has to be there before anything else: opened in this order, closed in reverse.
+// The foundation of all other parts: opened in this order, closed in reverse.
 struct Foundation {
   std::unique_ptr<CertificateFiles> tls;
   std::unique_ptr<SqliteStore> store;
@@ -95,9 +95,9 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   ASSIGN_OR_RETURN(auto wrap, KeyWrap::Open(folder + "/store.key"));
   f.authorities =
       std::make_unique<Authorities>(std::move(intermediate), std::move(wrap), *f.store, clock);
-  // Made before this service first ran: without it the first operator could not be listed or
-  // revoked.
-  RETURN_IF_ERROR(f.authorities->TakeOver(folder + "/first-operator.crt"));
+  // Created before this service first ran: without its record the first operator could not be
+  // listed or revoked.
+  RETURN_IF_ERROR(f.authorities->ImportOperator(folder + "/first-operator.crt"));
   ASSIGN_OR_RETURN(auto commands,
                    CommandAuthority::Ensure(folder, f.authorities->fleet(), clock.Now()));
   f.commands = std::make_unique<CommandTrust>(std::move(commands), *f.store, clock);
@@ -245,7 +245,7 @@ void Assembly::Observe(const ChangeRecord& change) {
       live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
       break;
     case ChangeKind::kResult:
-      // What took the place of a time-out may have been the last that the seal waits for.
+      // A result that replaced a time-out may be the last one that the seal waits for.
       if (change.generation > 1) lifecycle_->ReviewSoon(change.run);
       break;
     case ChangeKind::kRunDeleted:
@@ -319,7 +319,7 @@ void Assembly::AddGauges() {
       "When the service's certificate ends, in Unix time.", [this] {
         return static_cast<double>(absl::ToUnixSeconds(f_.tls->certificate().NotAfter()));
       });
-  // Where the disk cannot be asked, not a number: then no alert says that it is full.
+  // If the disk cannot be queried there is no value, so that no alert reports a full disk.
   metrics_.AddSampledGauge("muster_disk_free_bytes", "Free on the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::available); });
   metrics_.AddSampledGauge("muster_disk_size_bytes", "Size of the disk with results and state.",

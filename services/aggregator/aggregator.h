@@ -1,4 +1,4 @@
-// The aggregator, put together: stores below, services above, time in between.
+// The aggregator: stores, services and timers.
 #ifndef MUSTER_SERVICES_AGGREGATOR_AGGREGATOR_H_
 #define MUSTER_SERVICES_AGGREGATOR_AGGREGATOR_H_
 
@@ -13,12 +13,12 @@ namespace muster {
 
 class Aggregator : public RunningService {
  public:
-  // Opens the state folder, recovers what a crash left, and serves. `fail` is called if the disk
-  // fails later: the process then has to end and start anew.
+  // Opens the state folder, recovers from a crash, and serves. `fail` is called if the disk fails
+  // later: the process must then end and restart.
   static absl::StatusOr<std::unique_ptr<Aggregator>> Start(
       const AggregatorConfig& config, std::function<void(const absl::Status&)> fail);
 
-  // Ports that were taken.
+  // The bound ports.
   virtual int port() const = 0;
   virtual int health_port() const = 0;
   virtual int join_port() const = 0;

@@ -1,4 +1,4 @@
-// The aggregator from outside: its API over real mutual TLS, on real files.
+// Tests of the aggregator's API over real mutual TLS, on real files.
 #include "services/aggregator/aggregator.h"
 
 #include <grpcpp/client_context.h>
@@ -78,7 +78,7 @@ class AggregatorTest : public ::testing::Test {
   TestFleet fleet_;
 };
 
-TEST_F(AggregatorTest, ASmallResultIsCommittedAndSealedIntoAnArchive) {
+TEST_F(AggregatorTest, SmallResultIsCommittedAndArchived) {
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1"});
   const TestIdentity node = fleet_.Credential(run.id(), "hostfacts", "n1");
   const auto result = Submit(node, SmallResult(run.id(), "hostfacts", "n1", "{\"a\":1}"));
@@ -94,7 +94,7 @@ TEST_F(AggregatorTest, ASmallResultIsCommittedAndSealedIntoAnArchive) {
   EXPECT_EQ(bytes.substr(0, 2), "\x1f\x8b");
 }
 
-TEST_F(AggregatorTest, TheSameAgainIsASuccessAnotherIsAConflict) {
+TEST_F(AggregatorTest, RepeatedContentSucceedsAndOtherContentConflicts) {
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
   const TestIdentity node = fleet_.Credential(run.id(), "hostfacts", "n1");
   ASSERT_TRUE(Submit(node, SmallResult(run.id(), "hostfacts", "n1", "one")).ok());
@@ -106,7 +106,7 @@ TEST_F(AggregatorTest, TheSameAgainIsASuccessAnotherIsAConflict) {
   EXPECT_FALSE(NextStepOf(other.status()).empty());
 }
 
-TEST_F(AggregatorTest, AGenuineResultReplacesAnError) {
+TEST_F(AggregatorTest, GenuineResultReplacesAnError) {
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
   const TestIdentity node = fleet_.Credential(run.id(), "hostfacts", "n1");
   v1::SubmitResultRequest error = SmallResult(run.id(), "hostfacts", "n1", "it broke");
@@ -123,7 +123,7 @@ TEST_F(AggregatorTest, AGenuineResultReplacesAnError) {
   EXPECT_EQ(second->generation(), 2);
 }
 
-TEST_F(AggregatorTest, ANodeCannotSpeakForAnother) {
+TEST_F(AggregatorTest, NodeCannotDeliverForAnother) {
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
   const TestIdentity node = fleet_.Credential(run.id(), "hostfacts", "n1");
   const auto result = Submit(node, SmallResult(run.id(), "hostfacts", "n2", "x"));
@@ -131,7 +131,7 @@ TEST_F(AggregatorTest, ANodeCannotSpeakForAnother) {
   EXPECT_EQ(ReasonOf(result.status()), "NOT_YOURS");
 }
 
-TEST_F(AggregatorTest, ACredentialForAnyNodeIsMarked) {
+TEST_F(AggregatorTest, ResultOfAnAnyNodeCredentialIsMarked) {
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
   const TestIdentity any = fleet_.Credential(run.id(), "hostfacts", "");
   const auto result = Submit(any, SmallResult(run.id(), "hostfacts", "n2", "x"));
@@ -141,7 +141,7 @@ TEST_F(AggregatorTest, ACredentialForAnyNodeIsMarked) {
   EXPECT_EQ(ReasonOf(unplanned.status()), "PAIR_NOT_PLANNED");
 }
 
-TEST_F(AggregatorTest, ARunsCredentialIsWorthNothingInAnother) {
+TEST_F(AggregatorTest, CredentialOfAnotherRunIsRefused) {
   const v1::Run one = fleet_.CreateRun({"hostfacts"}, {"n1"});
   const v1::Run two = fleet_.CreateRun({"hostfacts"}, {"n1"});
   const TestIdentity node = fleet_.Credential(one.id(), "hostfacts", "n1");
@@ -149,7 +149,7 @@ TEST_F(AggregatorTest, ARunsCredentialIsWorthNothingInAnother) {
   EXPECT_EQ(ReasonOf(result.status()), "NOT_YOURS");
 }
 
-TEST_F(AggregatorTest, ARunMayHaveAHostNameOfItsOwn) {
+TEST_F(AggregatorTest, HostPatternGivesEachRunAHostName) {
   const v1::Run before = fleet_.CreateRun({"hostfacts"}, {"n1"});
   fleet_.Stop();
   fleet_.config.legacy_host = "{run}.collect.example.org";
@@ -173,12 +173,12 @@ TEST_F(AggregatorTest, ARunMayHaveAHostNameOfItsOwn) {
   const v1::SignListenerCertificateResponse named = sign(after.id());
   EXPECT_EQ(named.server_name(), host);
   EXPECT_EQ(Certificate::FromPem(named.certificate_pem())->Hosts(), std::vector<std::string>{host});
-  // A run from before keeps the port that its sidecars were told.
+  // An existing run keeps the port that its sidecars know.
   EXPECT_EQ(sign(before.id()).server_name(), "");
   EXPECT_EQ(sign(before.id()).port(), 1);
 }
 
-TEST_F(AggregatorTest, AHostPatternThatIsNoneIsNamedAtStart) {
+TEST_F(AggregatorTest, InvalidHostPatternFailsTheStart) {
   AggregatorConfig config;
   Config file("muster-aggregator");
   BindAggregatorConfig(&config, &file);
@@ -187,7 +187,7 @@ TEST_F(AggregatorTest, AHostPatternThatIsNoneIsNamedAtStart) {
             "lower case with {run} in it once, such as {run}.collect.example.org; or nothing");
 }
 
-TEST_F(AggregatorTest, ALargeUploadSurvivesARestartInItsMiddle) {
+TEST_F(AggregatorTest, LargeUploadIsResumedAfterARestart) {
   const v1::Run run = fleet_.CreateRun({kOnce}, {});
   const TestIdentity node = fleet_.Credential(run.id(), "once", "global");
   const std::string body = Noise(5'000'000);
@@ -231,7 +231,7 @@ TEST_F(AggregatorTest, ALargeUploadSurvivesARestartInItsMiddle) {
   EXPECT_EQ(fleet_.WaitForEnd(run.id()).state(), v1::RUN_STATE_COMPLETE);
 }
 
-TEST_F(AggregatorTest, AfterTheDeadlineAndTheGraceTheRunIsSealed) {
+TEST_F(AggregatorTest, RunIsSealedAfterDeadlineAndGrace) {
   const v1::Run run = fleet_.CreateRun({kOnce}, {}, /*timeout_seconds=*/1);
   const TestIdentity node = fleet_.Credential(run.id(), "once", "global");
   const v1::Run ended = fleet_.WaitForEnd(run.id());
@@ -241,7 +241,7 @@ TEST_F(AggregatorTest, AfterTheDeadlineAndTheGraceTheRunIsSealed) {
   EXPECT_EQ(ReasonOf(late.status()), "RUN_SEALED");
 }
 
-TEST_F(AggregatorTest, DamagedBytesAreRefusedAndTheUploadGoesOn) {
+TEST_F(AggregatorTest, DamagedChunkIsRefusedAndTheUploadContinues) {
   const v1::Run run = fleet_.CreateRun({kOnce}, {});
   const TestIdentity node = fleet_.Credential(run.id(), "once", "global");
   v1::SubmitResultRequest wrong = SmallResult(run.id(), "once", "global", "abc");
@@ -253,7 +253,7 @@ TEST_F(AggregatorTest, DamagedBytesAreRefusedAndTheUploadGoesOn) {
   EXPECT_TRUE(Submit(node, SmallResult(run.id(), "once", "global", "abc")).ok());
 }
 
-TEST_F(AggregatorTest, ACancelledRunTakesNothingMore) {
+TEST_F(AggregatorTest, CancelledRunRefusesResults) {
   const v1::Run run = fleet_.CreateRun({kOnce}, {});
   const TestIdentity node = fleet_.Credential(run.id(), "once", "global");
   v1::CancelRunRequest cancel;
@@ -275,7 +275,7 @@ TEST_F(AggregatorTest, ACancelledRunTakesNothingMore) {
             "RUN_NOT_FOUND");
 }
 
-TEST_F(AggregatorTest, AnEnrolledNodeSeesAndServesTheRunsThatNameIt) {
+TEST_F(AggregatorTest, EnrolledNodeReadsAndServesItsRuns) {
   const v1::Run mine = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
   const v1::Run other = fleet_.CreateRun({"hostfacts"}, {"n2"});
   const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
@@ -294,8 +294,8 @@ TEST_F(AggregatorTest, AnEnrolledNodeSeesAndServesTheRunsThatNameIt) {
             "NOT_YOURS");
 }
 
-// A chunk that is stored while the next one is being taken must not let a third overtake it.
-TEST_F(AggregatorTest, ChunksStayInOrderHoweverFastTheyCome) {
+// A chunk that is stored while the next one is received must not be overtaken by a third.
+TEST_F(AggregatorTest, ConcurrentChunksStayInOrder) {
   constexpr int kNodes = 4;
   std::vector<std::string> nodes;
   for (int i = 0; i < kNodes; ++i) nodes.push_back(absl::StrCat("n", i));

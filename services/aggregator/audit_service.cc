@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Of a URI or a name, whatever the relay says.
+// The limit of URIs and names from a relay.
 constexpr size_t kMaxText = 1024;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// muster.v1.AuditService: what other services have to write into the audit log.
+// muster.v1.AuditService: audit records of other services.
 #ifndef MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
 

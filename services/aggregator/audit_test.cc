@@ -1,4 +1,4 @@
-// What the relay at the centre asks and says of shared files, over TLS.
+// Queries and reports of the root relay about shared files, over TLS.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -26,7 +26,7 @@ class AuditTest : public JoinFixture {
   const TestIdentity relay_ = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"});
 };
 
-TEST_F(AuditTest, TheLogHasWhoRemovedASharedFile) {
+TEST_F(AuditTest, RemovalOfASharedFileIsAudited) {
   v1::RecordShareRemovalRequest request;
   request.mutable_key()->set_source("n1");
   request.mutable_key()->set_target("n2");
@@ -50,7 +50,7 @@ TEST_F(AuditTest, TheLogHasWhoRemovedASharedFile) {
   EXPECT_EQ(log->items.back().text, "shared file report.csv from n1 for n2 removed at relay far");
 }
 
-TEST_F(AuditTest, ARelayLearnsWhoJoinedAndNoMore) {
+TEST_F(AuditTest, RelayReadsOnlyTheExistenceOfANode) {
   const Machine machine;
   ASSERT_TRUE(Join(Create("n1"), machine).ok());
   const auto ask = [&](const TestIdentity& as, const std::string& node) {

@@ -56,7 +56,7 @@ class CommandTrustTest : public ::testing::Test {
 
   TestIdentity Relay() { return fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"}); }
 
-  // By the gate in front of the handlers, whose refusals have their reason in the message.
+  // The gate before the handlers refuses with the reason in the message.
   static bool IsRefused(const absl::StatusOr<v1::CommandCertificate>& answer) {
     return answer.status().message().find("ROLE_NOT_ALLOWED") != absl::string_view::npos;
   }
@@ -83,7 +83,7 @@ class CommandTrustTest : public ::testing::Test {
   const SigningKey key_ = *SigningKey::Generate();
 };
 
-TEST_F(CommandTrustTest, AnOperatorSignsWithWhatItGets) {
+TEST_F(CommandTrustTest, OperatorSignsWithItsCertificate) {
   const auto issued = Issue(fleet_.admin(), key_);
   ASSERT_TRUE(issued.ok()) << issued.status();
   EXPECT_EQ(issued->uri(), UriOf("user/tester"));
@@ -95,7 +95,7 @@ TEST_F(CommandTrustTest, AnOperatorSignsWithWhatItGets) {
   EXPECT_EQ(*ToUri(verified->signer), UriOf("user/tester"));
 }
 
-TEST_F(CommandTrustTest, TheAuthorityStaysTheSameAndItsKeyIsSecret) {
+TEST_F(CommandTrustTest, AuthorityIsPermanentAndItsKeyPrivate) {
   const auto before = Issue(fleet_.admin(), key_);
   fleet_.Stop();
   struct stat info{};
@@ -107,7 +107,7 @@ TEST_F(CommandTrustTest, TheAuthorityStaysTheSameAndItsKeyIsSecret) {
   EXPECT_EQ(before->command_ca_pem(), after->command_ca_pem());
 }
 
-TEST_F(CommandTrustTest, AGatewayGetsOneForItselfAloneAndNobodyElseDoes) {
+TEST_F(CommandTrustTest, GatewayGetsACertificateOnlyForItself) {
   const TestIdentity gateway = fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "main"});
   const auto own = Issue(gateway, key_);
   ASSERT_TRUE(own.ok()) << own.status();
@@ -117,14 +117,14 @@ TEST_F(CommandTrustTest, AGatewayGetsOneForItselfAloneAndNobodyElseDoes) {
   EXPECT_TRUE(IsRefused(Issue(fleet_.Issue(NodeIdentity{"n1"}), key_)));
 }
 
-TEST_F(CommandTrustTest, AKeyOfAnotherKindIsRefused) {
+TEST_F(CommandTrustTest, KeyOfAnotherKindIsRefused) {
   v1::IssueCommandCertificateRequest request;
   request.set_public_key_pem(*PrivateKey::Generate()->public_key().ToPem());
   EXPECT_EQ(ReasonOf(Call(fleet_.admin(), &Stub::IssueCommandCertificate, request).status()),
             "INVALID_KEY");
 }
 
-TEST_F(CommandTrustTest, TheVersionRisesWithEachRevokedOperator) {
+TEST_F(CommandTrustTest, VersionIncreasesWithEachRevokedOperator) {
   const auto issued = Issue(fleet_.admin(), key_);
   ASSERT_TRUE(issued.ok());
   const Certificate authority = *Certificate::FromPem(issued->command_ca_pem());

@@ -1,4 +1,4 @@
-// Between what the store keeps and what the API says.
+// Conversion between records of the store and messages of the API.
 #ifndef MUSTER_SERVICES_AGGREGATOR_CONVERT_H_
 #define MUSTER_SERVICES_AGGREGATOR_CONVERT_H_
 
@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// Times are microseconds since the epoch; 0 is "not set" and leaves the field absent.
+// Times are microseconds since the epoch; 0 means "not set" and leaves the field absent.
 google::protobuf::Timestamp ToTimestamp(int64_t micros);
 google::protobuf::Duration ToDuration(int64_t micros);
 
@@ -27,20 +27,22 @@ v1::Run ToProto(const RunRecord& run);
 
 ResultKey FromProto(const v1::ResultKey& key);
 
-// OK if the key's names are names: INVALID_ARGUMENT (INVALID_NAME) that says which is not.
+// Checks the names of a key. Fails with INVALID_ARGUMENT (INVALID_NAME); the message contains the
+// invalid name.
 absl::Status CheckKey(const ResultKey& key);
 
-// OK for 16 lower-case hex digits.
+// Checks for 16 lower-case hex digits.
 absl::Status CheckRunId(const std::string& run);
 
-// How `caller` delivers.
+// Returns how `caller` delivers.
 Delivery DeliveryBy(const Caller& caller);
 
-// The upload that a request describes; INVALID_ARGUMENT if it is out of the API's limits.
+// Returns the upload that a request describes. Fails with INVALID_ARGUMENT if it exceeds the limits
+// of the API.
 absl::StatusOr<UploadRecord> FromProto(const v1::ResultDescription& description,
                                        const Caller& caller);
 
-// A pair that the caller may always ask for: its own, as far as its identity names one.
+// Returns a pair that the caller may always access: its own, as far as its identity names one.
 Resource OwnPair(const Caller& caller);
 
 }  // namespace muster

@@ -53,7 +53,7 @@ v1::EnrolledNode ToProto(const NodeRecord& record) {
   return node;
 }
 
-// All of it is for operators; `handler` gets the URI of the one who asks.
+// Only for operators; `handler` gets the caller's URI.
 grpc::ServerUnaryReactor* AnswerOperator(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
     RequestSize request, absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
@@ -85,7 +85,7 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
                          enrollment_.CreateToken(std::move(wanted), request->has_ttl()
                                                                         ? FromProto(request->ttl())
                                                                         : kDefaultTokenLife));
-        ASSIGN_OR_RETURN(const auto above, enrollment_.Above(token));
+        ASSIGN_OR_RETURN(const auto above, enrollment_.TargetsOfParents(token));
         *response->mutable_token() = ToProto(token);
         response->mutable_join_targets()->Assign(above.join_targets.begin(),
                                                  above.join_targets.end());
@@ -135,8 +135,8 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
                         });
 }
 
-// A relay asks whether a file can ever reach its target: what else is known of that is none of its
-// business.
+// A relay asks whether a file can ever reach its target; it gets no other information about the
+// node.
 grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
     grpc::CallbackServerContext* context, const v1::GetEnrolledNodeRequest* request,
     v1::EnrolledNode* response) {

@@ -15,7 +15,8 @@ namespace muster {
 // Thread-safe.
 class EnrollmentService : public v1::EnrollmentService::CallbackService {
  public:
-  // What tokens say: where to join, the fleet's root and its command authority.
+  // The parameters are the content of tokens: join addresses, the fleet's root and its command
+  // authority.
   EnrollmentService(const RpcRuntime& runtime, Enrollment& enrollment,
                     std::vector<std::string> join_targets, std::string fleet_ca_pem,
                     std::string command_ca_pem)

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// One message to a reader: large enough for speed, small enough for many readers.
+// The size of one message: large enough for speed, small enough for many readers.
 constexpr size_t kReadChunk = 256 * 1024;
 
 class ChunkSource : public FileChunkSource {

@@ -1,4 +1,4 @@
-// Stored bytes on their way to a reader, chunk by chunk.
+// Streams stored bytes to a reader, chunk by chunk.
 #ifndef MUSTER_SERVICES_AGGREGATOR_FILE_STREAM_H_
 #define MUSTER_SERVICES_AGGREGATOR_FILE_STREAM_H_
 
@@ -15,11 +15,12 @@
 
 namespace muster {
 
-// The current result of a pair; NOT_FOUND for a run that is not there, PERMISSION_DENIED
+// Returns the current result of a pair. Fails with NOT_FOUND for an unknown run, PERMISSION_DENIED
 // (PAIR_NOT_PLANNED) for a pair that is not planned.
 absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key);
 
-// A result's bytes from `offset`, wherever they rest. OUT_OF_RANGE beyond the end.
+// Returns a result's bytes from `offset`, inline or from a blob. Fails with OUT_OF_RANGE beyond the
+// end.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultRecord result,
                                                        int64_t offset);
 
@@ -28,7 +29,7 @@ using FileChunkSource = StreamSource<v1::FileChunk>;
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
                                                               int64_t offset);
 
-// A blob of `size` bytes from `offset`.
+// Streams a blob of `size` bytes from `offset`.
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
                                                             const std::string& name, int64_t size,
                                                             int64_t offset);

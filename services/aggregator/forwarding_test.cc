@@ -1,4 +1,4 @@
-// What relays bring in the name of nodes, over TLS.
+// Calls of relays on behalf of nodes, over TLS.
 #include "services/common/rpc/forwarding.h"
 
 #include <grpcpp/client_context.h>
@@ -39,7 +39,7 @@ class ForwardingTest : public ::testing::Test {
     return absl::StrCat("spiffe://", fleet_.name(), "/", path);
   }
 
-  // The word of `node` that a relay may speak for it.
+  // Returns the attach statement of `node` for a relay.
   std::string Statement(const TestIdentity& identity, const std::string& node,
                         absl::Duration lasts = absl::Minutes(30)) {
     const auto statement = SignAttachStatement(
@@ -73,7 +73,7 @@ class ForwardingTest : public ::testing::Test {
     return Call<v1::RunService>(as, metadata, &v1::RunService::Stub::GetRun, request).status();
   }
 
-  // The gate's refusals have their reason in the message.
+  // The gate refuses with the reason in the message.
   static bool Is(const absl::Status& status, const std::string& reason) {
     return status.message().find(reason) != absl::string_view::npos;
   }
@@ -85,12 +85,12 @@ class ForwardingTest : public ::testing::Test {
   const std::string statement_ = Statement(n1_, "n1");
 };
 
-TEST_F(ForwardingTest, ARelaySpeaksForANodeWhoseStatementItHolds) {
+TEST_F(ForwardingTest, RelayCallsForANodeWithItsStatement) {
   EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok());
   EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok()) << "also when it is remembered";
 }
 
-TEST_F(ForwardingTest, WithoutTheNodesOwnLiveStatementItIsRefused) {
+TEST_F(ForwardingTest, CallWithoutValidStatementIsRefused) {
   const std::string reason = "IDENTITY_NOT_FORWARDABLE";
   EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok());
   EXPECT_TRUE(Is(GetRun(relay_, {{kForwardedIdentity, UriOf("node/n1")}}), reason));
@@ -107,7 +107,7 @@ TEST_F(ForwardingTest, WithoutTheNodesOwnLiveStatementItIsRefused) {
   EXPECT_TRUE(Is(GetRun(relay_, twice), reason));
 }
 
-TEST_F(ForwardingTest, ARelaySpeaksForNobodyButNodes) {
+TEST_F(ForwardingTest, RelayMayCallOnlyForNodes) {
   Metadata metadata = {{kForwardedIdentity, UriOf("user/tester")}, {kAttachStatement, statement_}};
   EXPECT_TRUE(Is(GetRun(relay_, metadata), "IDENTITY_NOT_FORWARDABLE"));
   EXPECT_TRUE(Is(GetRun(n1_, For("n1", statement_)), "IDENTITY_NOT_FORWARDABLE")) << "by a node";
@@ -115,7 +115,7 @@ TEST_F(ForwardingTest, ARelaySpeaksForNobodyButNodes) {
   EXPECT_TRUE(Is(GetRun(status, For("n1", statement_)), "IDENTITY_NOT_FORWARDABLE"));
 }
 
-TEST_F(ForwardingTest, ANodesCertificateIsNotRenewedThroughARelay) {
+TEST_F(ForwardingTest, RenewalThroughARelayIsRefused) {
   v1::RenewCertificateRequest request;
   request.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
   const auto renewed = Call<v1::IdentityService>(
@@ -123,7 +123,7 @@ TEST_F(ForwardingTest, ANodesCertificateIsNotRenewedThroughARelay) {
   EXPECT_TRUE(Is(renewed.status(), "ROLE_NOT_ALLOWED")) << renewed.status();
 }
 
-TEST_F(ForwardingTest, AResultHasToBeSignedAndSaysHowItCame) {
+TEST_F(ForwardingTest, ForwardedResultMustBeSignedAndNamesTheRelay) {
   const auto submit = [&](const v1::SubmitResultRequest& request) {
     return Call<v1::ResultService>(relay_, For("n1", statement_),
                                    &v1::ResultService::Stub::SubmitResult, request);
@@ -147,8 +147,8 @@ TEST_F(ForwardingTest, AResultHasToBeSignedAndSaysHowItCame) {
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_.id(), "hostfacts", "n2", "x")).status()), "NOT_YOURS");
 }
 
-TEST_F(ForwardingTest, ARevokedNodeIsRefusedBehindARelayAndItsStreamEnds) {
-  // It joins, so that the fleet knows its certificate.
+TEST_F(ForwardingTest, RevokedNodeBehindARelayIsRefusedAndItsStreamEnds) {
+  // The node joins, so that the fleet has recorded its certificate.
   const PrivateKey token_key = *PrivateKey::Generate();
   v1::CreateJoinTokenRequest create;
   create.set_id(std::string(32, 'a'));

@@ -1,5 +1,5 @@
-// The plaintext health port. A process of its own: gRPC's plug-ins are switched on for a whole
-// process, after the health server was built, so only the first server of a process can be tested.
+// Tests the plaintext health port in its own process: gRPC's plug-ins are disabled for the whole
+// process after the health server was built, so only the first server of a process can be tested.
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -27,7 +27,7 @@ grpc::Status CallEmpty(const std::shared_ptr<grpc::Channel>& channel, const std:
   return status;
 }
 
-TEST(HealthPortTest, AnswersHealthChecksAndNothingElse) {
+TEST(HealthPortTest, PortAnswersOnlyHealthChecks) {
   const testing::TestFleet fleet;
   const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", fleet.health_port()),
                                            grpc::InsecureChannelCredentials());

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMaxIssued = 10'000;
 constexpr size_t kMaxReason = 1024;
 
-// What the register of nodes calls it, if it is one that joined.
+// Returns the name in the register of nodes, if the identity joined.
 std::string MemberName(const Identity& identity) {
   if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
   const auto* service = std::get_if<ServiceIdentity>(&identity.name);
@@ -49,7 +49,7 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const Identity& identity = call.caller().identity;
   const std::string member = MemberName(identity);
-  absl::StatusOr<SignedCertificate> issued = absl::InternalError("no such identity");
+  absl::StatusOr<SignedCertificate> issued = absl::InternalError("identity not found");
   if (!member.empty()) {
     issued = RenewMember(member, request.csr_pem(), UriOf(call));
   } else if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {

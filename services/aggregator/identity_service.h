@@ -19,7 +19,7 @@ namespace muster {
 // Thread-safe.
 class IdentityService : public v1::IdentityService::CallbackService {
  public:
-  // `service_hosts`: what the certificates of services name besides their URI.
+  // `service_hosts`: the hosts in the certificates of services.
   IdentityService(const RpcRuntime& runtime, Authorities& authorities, CommandTrust& commands,
                   StateStore& store, const Clock& clock, Addresses addresses,
                   std::vector<std::string> service_hosts)
@@ -60,7 +60,7 @@ class IdentityService : public v1::IdentityService::CallbackService {
   absl::Status IssueForCommands(Call& call, const v1::IssueCommandCertificateRequest& request,
                                 v1::CommandCertificate* response);
   absl::Status Revoke(Call& call, const v1::RevokeOperatorRequest& request, v1::Operator* response);
-  // By name, with whether it is revoked.
+  // Returns the operators by name, with their revocation.
   absl::StatusOr<std::map<std::string, v1::Operator>> Operators() const;
   void Describe(const SignedCertificate& certificate, v1::IssuedCertificate* response) const;
 

@@ -16,7 +16,7 @@ void Append(const std::vector<std::string>& from, Targets* to) {
   for (const std::string& target : from) *to->Add() = target;
 }
 
-// A relay is who calls; the machine is behind it.
+// The caller is a relay, which forwards the request of the machine.
 std::string PeerOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
 
 }  // namespace
@@ -59,12 +59,13 @@ absl::Status JoinHandler::Answer(const std::string& peer,
                                  v1::NodeCertificate* response) {
   if (!member.ok()) {
     refused_.Add();
-    Log(LogLevel::kInfo, "a machine may not join", {{"peer", peer}, {"error", member.status()}});
+    Log(LogLevel::kInfo, "join refused", {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
   ASSIGN_OR_RETURN(const auto above, FindParentTargets(store_, member->parents));
   joined_.Add();
-  Log(LogLevel::kInfo, member->relay ? "a relay has a certificate" : "a node has a certificate",
+  Log(LogLevel::kInfo,
+      member->relay ? "certificate issued to a relay" : "certificate issued to a node",
       {{"node", member->name}, {"peer", peer}});
   response->set_node(member->name);
   response->set_is_relay(member->relay);

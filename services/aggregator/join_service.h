@@ -1,4 +1,4 @@
-// muster.v1.JoinService: for machines without an identity, on a listener of its own, and for those
+// muster.v1.JoinService: for machines without an identity, on a separate listener, and for machines
 // that reach only a relay.
 #ifndef MUSTER_SERVICES_AGGREGATOR_JOIN_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_JOIN_SERVICE_H_
@@ -17,14 +17,14 @@
 
 namespace muster {
 
-// What is answered, whichever way the question came. Thread-safe.
+// Answers the requests of both services. Thread-safe.
 class JoinHandler {
  public:
-  // The authorities in PEM are what the answer names.
+  // Responses contain the CAs in PEM.
   JoinHandler(Joining& joining, StateStore& store, const Clock& clock, Addresses addresses,
               std::string fleet_ca_pem, std::string command_ca_pem, Metrics& metrics);
 
-  // `peer`: who asks, for the log.
+  // `peer`: the caller, for the log.
   absl::Status Join(const std::string& peer, const v1::JoinRequest& request,
                     v1::NodeCertificate* response);
   absl::Status Rejoin(const std::string& peer, const v1::RejoinRequest& request,
@@ -44,8 +44,8 @@ class JoinHandler {
   Counter refused_;
 };
 
-// On the listener that asks for no certificate: nobody authorises its callers, what they prove is
-// all that counts. Thread-safe.
+// On the listener without client certificates: callers are not authorised, only their proofs count.
+// Thread-safe.
 class JoinService : public v1::JoinService::CallbackService {
  public:
   JoinService(Executor& executor, JoinHandler& answers) : executor_(executor), answers_(answers) {}
@@ -66,7 +66,7 @@ class JoinService : public v1::JoinService::CallbackService {
   JoinHandler& answers_;
 };
 
-// Among the services of the fleet: for relays, which forward what machines below them ask.
+// On the listener of the fleet: for relays, which forward requests of machines downstream.
 // Thread-safe.
 class RelayedJoinService : public v1::JoinService::CallbackService {
  public:

@@ -1,4 +1,4 @@
-// Joining over TLS: tokens, proofs, names, and what revocation ends.
+// Joining over TLS: tokens, proofs, names, and revocation.
 #include <grpcpp/client_context.h>
 
 #include <functional>
@@ -25,7 +25,7 @@ using testing::TestIdentity;
 
 class JoinTest : public JoinFixture {};
 
-TEST_F(JoinTest, AMachineBecomesANodeAndIsServedAsOne) {
+TEST_F(JoinTest, JoinedMachineIsServedAsANode) {
   const Token token = Create("n1");
   const Machine machine;
   const auto joined = Join(token, machine);
@@ -35,18 +35,18 @@ TEST_F(JoinTest, AMachineBecomesANodeAndIsServedAsOne) {
   const auto leaf = Certificate::FromPem(joined->certificate_chain_pem());
   EXPECT_EQ(*leaf->Uri(), absl::StrCat("spiffe://", fleet_.name(), "/node/n1"));
   EXPECT_LE(leaf->NotAfter(), absl::Now() + absl::Hours(1));
-  // Its plan names the node: the node's identity serves for the run.
+  // The plan names the node, so its identity is sufficient for the run.
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1"});
   v1::GetRunRequest get;
   get.set_run(run.id());
   const TestIdentity node = IdentityOf(*joined, machine);
   EXPECT_TRUE(Call<v1::RunService>(fleet_.Connect(node), &v1::RunService::Stub::GetRun, get).ok());
-  // It renews itself.
+  // The node renews its certificate.
   const Machine next;
   const auto renewed = Renew(node, next);
   ASSERT_TRUE(renewed.ok()) << renewed.status();
   EXPECT_EQ(renewed->uri(), *leaf->Uri());
-  // And it is in the register, whatever names were in its request.
+  // It is in the register under the token's name, whatever names its request contained.
   v1::GetEnrolledNodeRequest request;
   request.set_node("n1");
   const auto record = Enroll(&v1::EnrollmentService::Stub::GetEnrolledNode, request);
@@ -56,7 +56,7 @@ TEST_F(JoinTest, AMachineBecomesANodeAndIsServedAsOne) {
   EXPECT_FALSE(record->revoked());
 }
 
-TEST_F(JoinTest, ATokenIsForOneKeyWhichMayAskAgain) {
+TEST_F(JoinTest, TokenIsForOneKeyWhichMayRepeatTheRequest) {
   const Token token = Create("n1");
   const Machine machine;
   const auto first = Join(token, machine);
@@ -67,7 +67,7 @@ TEST_F(JoinTest, ATokenIsForOneKeyWhichMayAskAgain) {
   EXPECT_EQ(ReasonOf(Join(token, Machine(), "n2").status()), "TOKEN_OF_OTHER_NODE");
 }
 
-TEST_F(JoinTest, OfTwoAtOnceOneJoins) {
+TEST_F(JoinTest, ConcurrentJoinsEnrolOneMachine) {
   const Token token = Create("n1");
   std::vector<std::future<std::string>> outcomes;
   for (int i = 0; i < 8; ++i) {
@@ -85,7 +85,7 @@ TEST_F(JoinTest, OfTwoAtOnceOneJoins) {
   EXPECT_EQ(joined, 1);
 }
 
-TEST_F(JoinTest, WhatIsNotProvenIsRefused) {
+TEST_F(JoinTest, RequestWithoutProofIsRefused) {
   const Token token = Create("n1");
   const Machine machine;
   const v1::JoinRequest good = JoinRequestOf(token, machine, "");
@@ -112,10 +112,10 @@ TEST_F(JoinTest, WhatIsNotProvenIsRefused) {
   EXPECT_EQ(Join(huge).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(Join(token, machine, "global").status()), "INVALID_TOKEN");
   EXPECT_EQ(ReasonOf(Join(token, machine, "../n1").status()), "INVALID_NAME");
-  EXPECT_TRUE(Join(good).ok());  // none of it used the token up
+  EXPECT_TRUE(Join(good).ok());  // no refused request consumed a use
 }
 
-TEST_F(JoinTest, ATokenForAnyTakesNobodysName) {
+TEST_F(JoinTest, TokenForAnyNodeCannotUseAnEnrolledName) {
   ASSERT_TRUE(Join(Create("n1"), Machine()).ok());
   const Token token = Create("", 2);
   EXPECT_EQ(ReasonOf(Join(token, Machine(), "n1").status()), "NODE_ENROLLED");
@@ -125,7 +125,7 @@ TEST_F(JoinTest, ATokenForAnyTakesNobodysName) {
   EXPECT_EQ(ReasonOf(Join(token, Machine(), "n4").status()), "TOKEN_USED");
 }
 
-TEST_F(JoinTest, OddTokensAreRefused) {
+TEST_F(JoinTest, InvalidTokensAreRefused) {
   const Token token{std::string(32, 'a')};
   const struct {
     std::function<void(v1::CreateJoinTokenRequest*)> change;
@@ -156,7 +156,7 @@ TEST_F(JoinTest, OddTokensAreRefused) {
   }
 }
 
-TEST_F(JoinTest, ARevokedNodeIsCutOffWithinSeconds) {
+TEST_F(JoinTest, StreamsOfARevokedNodeEndWithinSeconds) {
   const Machine machine;
   const auto joined = Join(Create("n1"), machine);
   ASSERT_TRUE(joined.ok());
@@ -176,7 +176,7 @@ TEST_F(JoinTest, ARevokedNodeIsCutOffWithinSeconds) {
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_EQ(Renew(node, Machine()).status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(ReasonOf(Rejoin(node.chain_pem, machine.key, Machine()).status()), "NODE_REVOKED");
-  // The name is nobody's until an operator removes it.
+  // The name is reserved until an operator removes the node.
   v1::CreateJoinTokenRequest request = Request(Token{std::string(32, 'b')}, "n1", 0);
   EXPECT_EQ(ReasonOf(Enroll(&v1::EnrollmentService::Stub::CreateJoinToken, request).status()),
             "NODE_REVOKED");
@@ -187,7 +187,7 @@ TEST_F(JoinTest, ARevokedNodeIsCutOffWithinSeconds) {
   EXPECT_TRUE(Join(Create("n1"), Machine()).ok());
 }
 
-TEST_F(JoinTest, ANodeReturnsWithTheCertificateItHad) {
+TEST_F(JoinTest, ExpiredCertificateIsRenewed) {
   const Machine machine;
   const auto joined = Join(Create("n1"), machine);
   ASSERT_TRUE(joined.ok());
@@ -196,7 +196,8 @@ TEST_F(JoinTest, ANodeReturnsWithTheCertificateItHad) {
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->node(), "n1");
   EXPECT_TRUE(Renew(IdentityOf(*back, next), Machine()).ok());
-  // Not with another's key, a certificate that is none of a node, or of another fleet.
+  // A request with another key, with a certificate that is not a node's, or of another fleet is
+  // refused.
   EXPECT_EQ(ReasonOf(Rejoin(joined->certificate_chain_pem(), next.key, Machine()).status()),
             "RETURN_REFUSED");
   EXPECT_EQ(ReasonOf(Rejoin(fleet_.admin().chain_pem, *PrivateKey::FromPem(fleet_.admin().key_pem),
@@ -210,13 +211,13 @@ TEST_F(JoinTest, ANodeReturnsWithTheCertificateItHad) {
           Rejoin(stranger.chain_pem, *PrivateKey::FromPem(stranger.key_pem), Machine()).status()),
       "RETURN_REFUSED");
   EXPECT_EQ(ReasonOf(Rejoin("nonsense", machine.key, Machine()).status()), "CERTIFICATE_MALFORMED");
-  // Nor once another machine has joined under the name.
+  // The earlier certificate is refused after another machine joined under the name.
   ASSERT_TRUE(Join(Create("n1"), Machine()).ok());
   EXPECT_EQ(ReasonOf(Rejoin(joined->certificate_chain_pem(), machine.key, Machine()).status()),
             "RETURN_REFUSED");
 }
 
-TEST_F(JoinTest, TheJoinListenerServesNothingElse) {
+TEST_F(JoinTest, JoinListenerServesNothingElse) {
   v1::ListRunsRequest request;
   EXPECT_EQ(Call<v1::RunService>(fleet_.ConnectToJoin(), &v1::RunService::Stub::ListRuns, request)
                 .status()

@@ -17,7 +17,8 @@ absl::Status Allowed(Call& call, const std::string& run) {
   return call.Authorize(Resource::Listener(run));
 }
 
-// What a gateway reports of a listener; INVALID_ARGUMENT if it is out of the API's limits.
+// Returns the gateway's report of a listener. Fails with INVALID_ARGUMENT if it exceeds the limits
+// of the API.
 template <typename Request>
 absl::StatusOr<ListenerRecord> Reported(const Request& request) {
   if (request.port() < 0 || request.port() > 65535) return errors::InvalidPort(request.port());

@@ -1,5 +1,5 @@
-// muster.v1.ListenerService: what the gateway needs to open a run's doors: for its old clients, and
-// for those who ask for its status.
+// muster.v1.ListenerService: certificates, keys and reports for the listeners that the gateway
+// opens for runs.
 #ifndef MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_LISTENER_SERVICE_H_
 

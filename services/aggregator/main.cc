@@ -1,4 +1,4 @@
-// muster-aggregator: takes results, keeps runs, builds archives.
+// muster-aggregator: receives results, manages runs, builds archives.
 #include "services/aggregator/aggregator.h"
 #include "services/aggregator/config.h"
 #include "services/common/service/service_main.h"

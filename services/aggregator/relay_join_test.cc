@@ -1,4 +1,4 @@
-// Relays that join, and machines that join below them.
+// Joining of relays, and of machines through relays.
 #include <grpcpp/client_context.h>
 
 #include <functional>
@@ -52,7 +52,7 @@ class RelayJoinTest : public JoinFixture {
     return request;
   }
 
-  // A relay that has joined.
+  // The identity of a joined relay.
   TestIdentity Joined(const std::string& relay, const Machine& machine, const Names& parents = {}) {
     const auto joined = Join(
         RelayJoin(CreateRelay(relay, parents), machine, {absl::StrCat(relay, ".example:7445")}));
@@ -64,7 +64,7 @@ class RelayJoinTest : public JoinFixture {
     return absl::StrCat("spiffe://", fleet_.name(), "/", path);
   }
 
-  // Over the fleet's own listener, as relays forward it.
+  // Calls the fleet's own listener, as relays do.
   template <typename Request>
   absl::StatusOr<v1::NodeCertificate> Relayed(
       const TestIdentity& as,
@@ -79,7 +79,7 @@ class RelayJoinTest : public JoinFixture {
   }
 };
 
-TEST_F(RelayJoinTest, AMachineBecomesARelay) {
+TEST_F(RelayJoinTest, JoinedMachineIsARelay) {
   const Token token = CreateRelay("r1");
   const Machine machine;
   const auto joined = Join(RelayJoin(token, machine));
@@ -107,13 +107,13 @@ TEST_F(RelayJoinTest, AMachineBecomesARelay) {
   EXPECT_EQ(List(record->relay_targets()), (Names{"10.0.0.9:7445", "r1.example:7445"}));
   EXPECT_EQ(List(record->join_targets()), (Names{"10.0.0.9:7446"}));
 
-  // The answer may have been lost; nobody else gets one.
+  // The response may have been lost: only the same key gets it again.
   EXPECT_EQ(Join(RelayJoin(token, machine))->certificate_chain_pem(),
             joined->certificate_chain_pem());
   EXPECT_EQ(ReasonOf(Join(RelayJoin(token, Machine())).status()), "TOKEN_USED");
 }
 
-TEST_F(RelayJoinTest, ATokenIsForItsKindAlone) {
+TEST_F(RelayJoinTest, TokenOfTheOtherKindIsRefused) {
   const Token relay = CreateRelay("r1");
   EXPECT_EQ(ReasonOf(Join(relay, Machine()).status()), "TOKEN_OF_OTHER_KIND");
   const Token node = Create("n1");
@@ -125,12 +125,12 @@ TEST_F(RelayJoinTest, ATokenIsForItsKindAlone) {
   EXPECT_EQ(ReasonOf(Join(other).status()), "TOKEN_OF_OTHER_NODE");
   EXPECT_TRUE(Join(node, Machine()).ok()) << "none of it used a token up";
   EXPECT_TRUE(Join(RelayJoin(relay, Machine())).ok());
-  // A name is one thing.
+  // A name has one kind.
   EXPECT_EQ(ReasonOf(Join(RelayJoin(CreateRelay("n1"), Machine())).status()), "NODE_ENROLLED");
   EXPECT_EQ(ReasonOf(Join(Create("r1"), Machine()).status()), "NODE_ENROLLED");
 }
 
-TEST_F(RelayJoinTest, WhatIsNotProvenOrNoAddressIsRefused) {
+TEST_F(RelayJoinTest, RequestWithoutProofOrAddressIsRefused) {
   const Token token = CreateRelay("r1");
   const Machine machine;
   const struct {
@@ -158,7 +158,7 @@ TEST_F(RelayJoinTest, WhatIsNotProvenOrNoAddressIsRefused) {
   EXPECT_TRUE(Join(RelayJoin(token, machine)).ok());
 }
 
-TEST_F(RelayJoinTest, OddTokensAreRefused) {
+TEST_F(RelayJoinTest, InvalidTokensAreRefused) {
   Joined("r1", Machine());
   Joined("r2", Machine(), {"r1"});
   ASSERT_TRUE(Join(Create("n1"), Machine()).ok());
@@ -178,7 +178,7 @@ TEST_F(RelayJoinTest, OddTokensAreRefused) {
   EXPECT_EQ(ReasonOf(Ask(several).status()), "INVALID_TOKEN");
 }
 
-TEST_F(RelayJoinTest, WhatHangsBelowIsToldWhereItsParentsAre) {
+TEST_F(RelayJoinTest, ResponseContainsTheAddressesOfTheParents) {
   Joined("r1", Machine());
   Joined("r2", Machine());
   v1::CreateJoinTokenRequest request = Request(NewToken(), "n1", 0);
@@ -199,14 +199,14 @@ TEST_F(RelayJoinTest, WhatHangsBelowIsToldWhereItsParentsAre) {
   EXPECT_EQ(joined->relay_targets(1), "r1.example:7445");
   EXPECT_TRUE(joined->relay_targets(2).ends_with(":7445")) << "the one at the centre";
   EXPECT_EQ(joined->join_targets(0), "10.0.0.9:7446");
-  // One that is gone is not named any more.
+  // A revoked relay is no longer named.
   ASSERT_TRUE(Revoke("r2").ok());
   const auto back = Rejoin(joined->certificate_chain_pem(), machine.key, Machine());
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->relay_targets(0), "r1.example:7445");
 }
 
-TEST_F(RelayJoinTest, MachinesJoinAndReturnThroughARelay) {
+TEST_F(RelayJoinTest, MachinesJoinAndRenewThroughARelay) {
   const TestIdentity relay = Joined("r1", Machine());
   const Machine machine;
   const v1::JoinRequest join = JoinRequestOf(Create("n1"), machine, "");
@@ -219,18 +219,18 @@ TEST_F(RelayJoinTest, MachinesJoinAndReturnThroughARelay) {
   request.set_proof(*machine.key.Sign(ReturnProofText(next.csr)));
   const auto back = Relayed(relay, &v1::JoinService::Stub::Rejoin, request);
   ASSERT_TRUE(back.ok()) << back.status();
-  // The relay cannot put a request of its own in.
+  // The relay cannot insert its own request.
   request.set_csr_pem(Machine().csr);
   EXPECT_EQ(ReasonOf(Relayed(relay, &v1::JoinService::Stub::Rejoin, request).status()),
             "RETURN_REFUSED");
-  // On this listener it is for relays.
+  // This listener serves JoinService only to relays.
   for (const TestIdentity& other : {fleet_.admin(), IdentityOf(*back, next)}) {
     EXPECT_EQ(Relayed(other, &v1::JoinService::Stub::Join, join).status().code(),
               absl::StatusCode::kPermissionDenied);
   }
 }
 
-TEST_F(RelayJoinTest, ARelayRenewsItself) {
+TEST_F(RelayJoinTest, RelayRenewsItsCertificate) {
   const Machine machine;
   const TestIdentity relay = Joined("r1", machine);
   const Machine next;
@@ -245,7 +245,7 @@ TEST_F(RelayJoinTest, ARelayRenewsItself) {
   ASSERT_TRUE(renewed.ok()) << renewed.status();
   EXPECT_LE(Certificate::FromPem(renewed->certificate_chain_pem())->NotAfter(),
             absl::Now() + absl::Hours(24));
-  // The one at the centre is a service as the others.
+  // The root relay is a service like the others.
   const TestIdentity root = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"});
   EXPECT_TRUE(Renew(root, Machine()).ok());
   EXPECT_EQ(
@@ -255,7 +255,7 @@ TEST_F(RelayJoinTest, ARelayRenewsItself) {
   EXPECT_EQ(ReasonOf(Renew(stranger, Machine()).status()), "NODE_NOT_ENROLLED");
 }
 
-TEST_F(RelayJoinTest, ARevokedRelayIsRefusedEverywhere) {
+TEST_F(RelayJoinTest, RevokedRelayIsRefusedEverywhere) {
   const Machine machine;
   const TestIdentity relay = Joined("r1", machine);
   grpc::ClientContext context;

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int64_t kReadAheadBytes = 64 * 1024 * 1024;
 
-// A result up to this is verified on the thread that received it, unless it is signed: hashing it
-// takes about 10 us, less than a change of threads (docs/decisions/0015).
+// A result up to this size is verified on the thread that received it, unless it is signed: hashing
+// takes about 10 us, less than a switch of threads (docs/decisions/0015).
 constexpr size_t kQuicklyHashed = 16 * 1024;
 
 constexpr int kMaxPage = 10'000;
@@ -48,7 +48,7 @@ void FillIn(const OpenedUpload& opened, v1::OpenUploadResponse* response) {
 
 }  // namespace
 
-// What the request says, if its caller may say it: a relay itself only with a node's signature.
+// Returns the described upload if the caller may open it: a relay only with a node's signature.
 absl::StatusOr<UploadRecord> ResultService::Describe(Call& call,
                                                      const v1::ResultDescription& description,
                                                      const v1::SpooledProof* proof) const {
@@ -58,7 +58,7 @@ absl::StatusOr<UploadRecord> ResultService::Describe(Call& call,
   RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
   if (RoleOf(call.caller().identity) != Role::kRelay) {
     if (proof == nullptr) return upload;
-    return errors::InvalidSignature("only a relay delivers what others left with it");
+    return errors::InvalidSignature("only relays deliver results for other nodes");
   }
   RETURN_IF_ERROR(proofs_.Check(proof == nullptr ? v1::SpooledProof::default_instance() : *proof,
                                 call.caller(), &*upload));
@@ -77,13 +77,13 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
   return upload;
 }
 
-// A small result, verified: what it says of itself is true of its bytes, and its signature holds.
+// Verifies a small result: its digests match its bytes, and its signature is valid.
 absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
                                                      const v1::SubmitResultRequest& request) const {
   ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),
                                          request.has_spooled() ? &request.spooled() : nullptr));
   if (request.has_spooled() && !upload.is_error) {
-    return errors::InvalidSignature("what a relay holds goes by OpenUpload and Upload");
+    return errors::InvalidSignature("relays deliver spooled results by OpenUpload and Upload");
   }
   const auto size = static_cast<int64_t>(request.body().size());
   if (size > kInlineLimit) return errors::TooLargeForSubmit(size, kInlineLimit);

@@ -1,4 +1,4 @@
-// muster.v1.ResultService: checks and translates; what it does lies in uploads.h and committer.h.
+// muster.v1.ResultService: checks and translates requests; uploads.h and committer.h execute them.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
 

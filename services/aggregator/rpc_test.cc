@@ -1,4 +1,4 @@
-// What every RPC and every listener of the aggregator has to keep, whatever it does.
+// Requirements on every RPC and every listener of the aggregator.
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -34,7 +34,7 @@ using testing::PathOf;
 using testing::TestFleet;
 using testing::TestIdentity;
 
-// Every method of every service that the aggregator's binary describes by reflection.
+// Returns every method of every service that the aggregator's binary describes by reflection.
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
   const google::protobuf::FileDescriptor* const files[] = {
       v1::Run::descriptor()->file(),
@@ -55,23 +55,24 @@ class RpcTest : public ::testing::Test {
   TestFleet fleet_;
 };
 
-TEST_F(RpcTest, EveryMethodHasARowAndIsRefusedToWhoHasNoRole) {
+TEST_F(RpcTest, MethodsHaveARowAndRefuseOtherRoles) {
   std::set<std::string> rows;
   for (const std::string_view row : PolicyMethods()) rows.emplace(row);
-  // A listener's identity serves; there is nothing that it may call.
+  // A listener's identity is a server; it may call no method.
   const TestIdentity nobody = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"});
   const auto channel = fleet_.Connect(nobody);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);
     EXPECT_TRUE(rows.contains(path));
-    if (method->name() == "RenewCertificate") continue;  // every service may renew its own
+    if (method->name() == "RenewCertificate")
+      continue;  // every service may renew its own certificate
     const grpc::Status status = CallEmpty(channel, path);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
   }
 }
 
-TEST_F(RpcTest, NoHandlerForgetsToAsk) {
+TEST_F(RpcTest, HandlersAuthoriseEveryCall) {
   const auto as_operator = fleet_.Connect(fleet_.admin());
   const auto as_gateway =
       fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"}));
@@ -85,7 +86,7 @@ TEST_F(RpcTest, NoHandlerForgetsToAsk) {
   }
 }
 
-TEST_F(RpcTest, TextThatIsNotUtf8IsAnsweredAndTheFeedGoesOn) {
+TEST_F(RpcTest, TextThatIsNotUtf8IsAnsweredAndTheFeedContinues) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
   const auto methods = Methods();
   ExpectBadTextIsAnswered(fleet_.Connect(fleet_.admin()), methods);
@@ -97,13 +98,13 @@ TEST_F(RpcTest, TextThatIsNotUtf8IsAnsweredAndTheFeedGoesOn) {
   fleet_.CreateRun({"hostfacts"}, {"n1"});
 }
 
-TEST_F(RpcTest, AMethodThatDoesNotExistIsRefused) {
+TEST_F(RpcTest, UnknownMethodIsRefused) {
   const grpc::Status status =
       CallEmpty(fleet_.Connect(fleet_.admin()), "/muster.v1.RunService/Explode");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(RpcTest, OnlyTheGatewayMaySpeakForOthers) {
+TEST_F(RpcTest, OnlyTheGatewayForwardsIdentities) {
   grpc::GenericStub stub(fleet_.Connect(fleet_.admin()));
   grpc::ClientContext context;
   context.AddMetadata("muster-forwarded-identity",

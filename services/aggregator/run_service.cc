@@ -37,7 +37,7 @@ absl::Status AllowedOnRun(Call& call, const std::string& run) {
   return call.Authorize(Resource::Run(run));
 }
 
-// As AllowedOnRun; an enrolled node sees the runs whose plan names it.
+// Works as AllowedOnRun; an enrolled node may also read the runs whose plan names it.
 absl::Status AllowedToSee(Call& call, StateStore& store, const std::string& run) {
   RETURN_IF_ERROR(AllowedOnRun(call, run));
   const auto* node = std::get_if<NodeIdentity>(&call.caller().identity.name);
@@ -50,7 +50,7 @@ absl::Status AllowedToSee(Call& call, StateStore& store, const std::string& run)
   return planned.items.empty() ? errors::PairNotPlanned(run, "*", node->name) : absl::OkStatus();
 }
 
-// The run as it is, then after each change, until it has ended.
+// Sends the run now and after each change until it has ended.
 class RunWatch : public StreamSource<v1::Run> {
  public:
   RunWatch(StateStore& store, std::string run, ChangeDispatcher::Handle watch)
@@ -200,7 +200,7 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
           return finish(errors::PairNotPlanned(request->run(), request->plugin(),
                                                request->any_node() ? "*" : request->node()));
         }
-        listener_waits_.Wait(request->run(), Door::kLegacy,
+        listener_waits_.Wait(request->run(), ListenerKind::kLegacy,
                              [this, request, response, call,
                               finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
                                finish(run.ok()
@@ -243,7 +243,7 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
           return finish(allowed);
         }
         listener_waits_.Wait(
-            request->run(), Door::kStatus,
+            request->run(), ListenerKind::kStatus,
             [this, request, response, call,
              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
               finish(run.ok() ? SignViewer(*request, *run, UriOf(*call), response) : run.status());

@@ -1,4 +1,4 @@
-// muster.v1.RunService: checks and translates; what it does lies in runs.h and authorities.h.
+// muster.v1.RunService: checks and translates requests; runs.h and authorities.h execute them.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUN_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUN_SERVICE_H_
 

@@ -1,5 +1,5 @@
-// What the aggregator does about silence, from outside: a status service tells verdicts over mutual
-// TLS, and the runs are looked at through the API.
+// Tests how the aggregator follows verdicts: a status service sends them over mutual TLS, and the
+// test reads the runs through the API.
 #include <grpcpp/client_context.h>
 
 #include <functional>
@@ -26,7 +26,7 @@ using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestVerdicts;
 
-// Until it is so, or 30 s have passed.
+// Waits up to 30 s until the condition holds.
 bool Eventually(const std::function<bool()>& is_so) {
   const absl::Time until = absl::Now() + absl::Seconds(30);
   while (!is_so()) {
@@ -44,7 +44,7 @@ class VerdictTest : public ::testing::Test {
     return fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "main"});
   }
 
-  // Starts the aggregator again, as a follower of `targets`.
+  // Restarts the aggregator as a follower of `targets`.
   void Follow(const std::string& targets) {
     fleet_.Stop();
     fleet_.config.status_targets = {targets};
@@ -104,10 +104,10 @@ class VerdictTest : public ::testing::Test {
   std::optional<TestVerdicts> status_;
 };
 
-TEST_F(VerdictTest, ALostPairIsTimedOutUntilItsResultComes) {
+TEST_F(VerdictTest, LostPairIsTimedOutUntilItsResultArrives) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
   const TestIdentity node = fleet_.Credential(run, "hostfacts", "n1");
-  status_->Tell(Lost(run, "hostfacts", "n1"));
+  status_->Send(Lost(run, "hostfacts", "n1"));
   ASSERT_TRUE(TimesOut(run, "n1"));
   EXPECT_EQ(GetResult(run, "n1").error(),
             "lost: CRASHED: the connection was closed without a goodbye; silent since "
@@ -119,26 +119,26 @@ TEST_F(VerdictTest, ALostPairIsTimedOutUntilItsResultComes) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->outcome(), v1::OUTCOME_GENUINE);
   EXPECT_EQ(result->generation(), 2);
-  // Told again, it is without effect; what is told after it shows that it was heard.
-  status_->Tell(Lost(run, "hostfacts", "n1"));
-  status_->Tell(Lost(run, "hostfacts", "n2"));
+  // A repeated verdict has no effect; the effect of a later one shows that it was received.
+  status_->Send(Lost(run, "hostfacts", "n1"));
+  status_->Send(Lost(run, "hostfacts", "n2"));
   ASSERT_TRUE(TimesOut(run, "n2"));
   EXPECT_EQ(GetResult(run, "n1").outcome(), v1::OUTCOME_GENUINE);
   EXPECT_EQ(GetRun(run).state(), v1::RUN_STATE_RUNNING);
 }
 
-TEST_F(VerdictTest, ARunWhoseLastPairIsLostIsSealedLongBeforeItsDeadline) {
+TEST_F(VerdictTest, RunIsSealedBeforeItsDeadlineAfterItsLastPairIsLost) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
-  status_->Tell(Lost(run, "hostfacts", "n1"));
+  status_->Send(Lost(run, "hostfacts", "n1"));
   const v1::Run ended = fleet_.WaitForEnd(run);
   EXPECT_EQ(ended.state(), v1::RUN_STATE_COMPLETE) << ended.state_reason();
   EXPECT_EQ(ended.counts().timed_out(), 1);
 }
 
-TEST_F(VerdictTest, WhenTheLastLostSenderComesBackTheRunIsSealedAtOnce) {
+TEST_F(VerdictTest, LateResultOfTheLastLostSenderSealsTheRun) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}, 3600, 3600).id();
   const TestIdentity node = fleet_.Credential(run, "hostfacts", "n1");
-  status_->Tell(Lost(run, "hostfacts", "n1"));
+  status_->Send(Lost(run, "hostfacts", "n1"));
   ASSERT_TRUE(TimesOut(run, "n1"));
   EXPECT_EQ(GetRun(run).state(), v1::RUN_STATE_POST_PROCESSING);
   ASSERT_TRUE(Submit(node, run, "n1").ok());
@@ -147,13 +147,13 @@ TEST_F(VerdictTest, WhenTheLastLostSenderComesBackTheRunIsSealedAtOnce) {
   EXPECT_EQ(ended.counts().genuine(), 1);
 }
 
-TEST_F(VerdictTest, ARunThatNobodyCameToFailsWithTheFaultsOfItsNodes) {
+TEST_F(VerdictTest, RunWithoutAgentsFailsWithTheFaultsOfItsNodes) {
   const std::string delivers = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   ASSERT_TRUE(Submit(fleet_.Credential(delivers, "hostfacts", "n1"), delivers, "n1").ok());
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   const TestIdentity late = fleet_.Credential(run, "hostfacts", "n1");
-  status_->Tell(StartGraceExpired(delivers, "n1: never heard of"));
-  status_->Tell(StartGraceExpired(run, "n1: CONNECTION: refused; n2: never heard of"));
+  status_->Send(StartGraceExpired(delivers, "n1: never heard of"));
+  status_->Send(StartGraceExpired(run, "n1: CONNECTION: refused; n2: never heard of"));
   const v1::Run ended = fleet_.WaitForEnd(run);
   EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
   EXPECT_EQ(ended.state_reason(),
@@ -162,13 +162,13 @@ TEST_F(VerdictTest, ARunThatNobodyCameToFailsWithTheFaultsOfItsNodes) {
   EXPECT_EQ(ReasonOf(Submit(late, run, "n1").status()), "RUN_CANCELLED");
 }
 
-TEST_F(VerdictTest, ARunThatFailsFastEndsWithTheFirstLostPair) {
+TEST_F(VerdictTest, FailFastRunFailsWithTheFirstLostPair) {
   v1::CreateRunRequest request;
   request.add_nodes("n1");
   request.add_nodes("n2");
   request.set_fail_fast(true);
   const std::string run = CreateRun(request).id();
-  status_->Tell(Lost(run, "hostfacts", "n2", "NETWORK_LOST: no acknowledgement"));
+  status_->Send(Lost(run, "hostfacts", "n2", "NETWORK_LOST: no acknowledgement"));
   const v1::Run ended = fleet_.WaitForEnd(run);
   EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
   EXPECT_TRUE(absl::StartsWith(ended.state_reason(),
@@ -177,21 +177,21 @@ TEST_F(VerdictTest, ARunThatFailsFastEndsWithTheFirstLostPair) {
   EXPECT_EQ(ended.counts().pending(), 1);
 }
 
-TEST_F(VerdictTest, WhatIsToldAgainAfterARestartChangesNothing) {
+TEST_F(VerdictTest, RepeatedVerdictAfterARestartHasNoEffect) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
   const TestIdentity node = fleet_.Credential(run, "hostfacts", "n1");
-  status_->Tell(Lost(run, "hostfacts", "n1"));
-  status_->Tell(Lost("ffffffffffffffff", "hostfacts", "n1"));
-  status_->Tell(Lost(run, "hostfacts", "unplanned"));
-  status_->Tell(StartGraceExpired("ffffffffffffffff", ""));
-  status_->Tell(Lost(run, "hostfacts", "n2"));
+  status_->Send(Lost(run, "hostfacts", "n1"));
+  status_->Send(Lost("ffffffffffffffff", "hostfacts", "n1"));
+  status_->Send(Lost(run, "hostfacts", "unplanned"));
+  status_->Send(StartGraceExpired("ffffffffffffffff", ""));
+  status_->Send(Lost(run, "hostfacts", "n2"));
   ASSERT_TRUE(TimesOut(run, "n2"));
   ASSERT_TRUE(Submit(node, run, "n1").ok());
   fleet_.Stop();
   fleet_.Start();
-  status_->Tell(StartGraceExpired(run, "n3: never heard of"));
+  status_->Send(StartGraceExpired(run, "n3: never heard of"));
   const std::string barrier = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
-  status_->Tell(Lost(barrier, "hostfacts", "n1"));
+  status_->Send(Lost(barrier, "hostfacts", "n1"));
   ASSERT_TRUE(TimesOut(barrier, "n1"));
   EXPECT_GE(status_->calls(), 2);
   EXPECT_EQ(GetResult(run, "n1").outcome(), v1::OUTCOME_GENUINE);
@@ -199,23 +199,23 @@ TEST_F(VerdictTest, WhatIsToldAgainAfterARestartChangesNothing) {
   EXPECT_EQ(GetRun(run).state(), v1::RUN_STATE_RUNNING);
 }
 
-TEST_F(VerdictTest, WhileTheStatusServiceIsAwayTheAggregatorWorksOn) {
+TEST_F(VerdictTest, AggregatorWorksWithoutTheStatusService) {
   const int port = status_->port();
   status_.reset();
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
   ASSERT_TRUE(Submit(fleet_.Credential(run, "hostfacts", "n1"), run, "n1").ok());
   EXPECT_EQ(GetRun(run).counts().timed_out(), 0);
   status_.emplace(fleet_, StatusIdentity(), port);
-  status_->Tell(Lost(run, "hostfacts", "n2"));
+  status_->Send(Lost(run, "hostfacts", "n2"));
   EXPECT_TRUE(TimesOut(run, "n2"));
 }
 
-TEST_F(VerdictTest, NobodyButAStatusServiceIsHeard) {
+TEST_F(VerdictTest, VerdictsOfOtherRolesAreIgnored) {
   TestVerdicts impostor(fleet_, fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "main"}));
   Follow(impostor.target() + "," + status_->target());
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
-  impostor.Tell(Lost(run, "hostfacts", "n1"));
-  status_->Tell(Lost(run, "hostfacts", "n2"));
+  impostor.Send(Lost(run, "hostfacts", "n1"));
+  status_->Send(Lost(run, "hostfacts", "n2"));
   ASSERT_TRUE(TimesOut(run, "n2"));
   EXPECT_EQ(impostor.calls(), 0);
   EXPECT_EQ(GetResult(run, "n1").outcome(), v1::OUTCOME_PENDING);

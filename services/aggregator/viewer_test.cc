@@ -1,4 +1,4 @@
-// Who may see a run's status and where, and what a run allows of silence: the API over mutual TLS.
+// Viewers and status listeners of runs, and the grace periods of a run: the API over mutual TLS.
 #include <grpcpp/client_context.h>
 
 #include <algorithm>
@@ -56,9 +56,9 @@ class ViewerTest : public ::testing::Test {
                                 request);
   }
 
-  // A request that brings all that may be brought.
-  v1::SetStatusListenerRequest Brought(const std::string& run,
-                                       const std::vector<std::string>& hosts = {"localhost"}) {
+  // Returns a request with all optional certificates.
+  v1::SetStatusListenerRequest FullRequest(const std::string& run,
+                                           const std::vector<std::string>& hosts = {"localhost"}) {
     v1::SetStatusListenerRequest request;
     request.set_run(run);
     request.set_client_ca_pem(ca_.certificate().ToPem());
@@ -107,7 +107,7 @@ class ViewerTest : public ::testing::Test {
   const FleetRoot ca_ = *FleetRoot::Create("elsewhere", *PrivateKey::Generate(), absl::Now());
 };
 
-TEST_F(ViewerTest, WhatARunAllowsOfSilenceFollowsFromItsPlugins) {
+TEST_F(ViewerTest, StartGraceFollowsFromThePlugins) {
   v1::CreateRunRequest request;
   request.add_nodes("n1");
   request.add_plugins("hostfacts");
@@ -117,7 +117,7 @@ TEST_F(ViewerTest, WhatARunAllowsOfSilenceFollowsFromItsPlugins) {
   EXPECT_EQ(agents->lost_after().seconds(), 180);
   EXPECT_FALSE(agents->fail_fast());
   EXPECT_FALSE(agents->has_status_listener());
-  request.add_plugins(kSidecar);  // silent until it delivers
+  request.add_plugins(kSidecar);  // sends no heartbeats
   EXPECT_EQ(Create(request)->start_grace().seconds(), 0);
 
   request.mutable_start_grace()->set_seconds(7);
@@ -135,7 +135,7 @@ TEST_F(ViewerTest, WhatARunAllowsOfSilenceFollowsFromItsPlugins) {
   EXPECT_TRUE(kept->fail_fast());
 }
 
-TEST_F(ViewerTest, WhatARunAllowsOfSilenceHasLimits) {
+TEST_F(ViewerTest, GracePeriodsAreLimited) {
   const auto reason = [&](int64_t start_grace, int64_t lost_after) {
     v1::CreateRunRequest request;
     request.add_nodes("n1");
@@ -152,7 +152,7 @@ TEST_F(ViewerTest, WhatARunAllowsOfSilenceHasLimits) {
   EXPECT_EQ(reason(0, 86'401), "INVALID_TIMEOUT");
 }
 
-TEST_F(ViewerTest, AViewerSeesTheStatusOfItsRunAndNothingElse) {
+TEST_F(ViewerTest, ViewerReadsOnlyTheStatusOfItsRun) {
   const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1"}, 600);
   const auto viewer = Viewer(run.id());
   ASSERT_TRUE(viewer.ok()) << viewer.status();
@@ -175,7 +175,7 @@ TEST_F(ViewerTest, AViewerSeesTheStatusOfItsRunAndNothingElse) {
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(ViewerTest, WhatIsNoLiveRunOrNoRequestGetsNoViewer) {
+TEST_F(ViewerTest, ViewerForAnEndedRunOrInvalidRequestFails) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
   EXPECT_EQ(ReasonOf(Viewer("ffffffffffffffff").status()), "RUN_NOT_FOUND");
   EXPECT_EQ(ReasonOf(Viewer(run, "no request").status()), "INVALID_CSR");
@@ -183,7 +183,7 @@ TEST_F(ViewerTest, WhatIsNoLiveRunOrNoRequestGetsNoViewer) {
   EXPECT_EQ(ReasonOf(Viewer(run).status()), "RUN_ENDED");
 }
 
-TEST_F(ViewerTest, TheAddressIsAsConfiguredAndEndsInOneSlash) {
+TEST_F(ViewerTest, AddressIsConfiguredAndEndsInOneSlash) {
   fleet_.Stop();
   fleet_.config.status_urls = {"https://muster.example:9000//"};
   fleet_.Start();
@@ -196,9 +196,9 @@ TEST_F(ViewerTest, TheAddressIsAsConfiguredAndEndsInOneSlash) {
             "https://muster.example/fleet/");
 }
 
-TEST_F(ViewerTest, ARunServesItsStatusWithWhatWasBroughtForIt) {
+TEST_F(ViewerTest, RunServesItsStatusWithTheProvidedCertificate) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
-  const v1::SetStatusListenerRequest brought = Brought(run);
+  const v1::SetStatusListenerRequest brought = FullRequest(run);
   const auto set = Set(brought);
   ASSERT_TRUE(set.ok()) << set.status();
   ASSERT_TRUE(set->has_status_listener());
@@ -213,14 +213,14 @@ TEST_F(ViewerTest, ARunServesItsStatusWithWhatWasBroughtForIt) {
   EXPECT_EQ(served->key_pem(), brought.key_pem());
   EXPECT_EQ(served->port(), 0);
 
-  // The credential says where the listener is: it waits until somebody knows.
+  // The credential contains the address of the listener: the call waits until the address is known.
   auto viewer = std::async(std::launch::async, [&] { return Viewer(run); });
   const auto open = Report(run, 8010, true);
   ASSERT_TRUE(open.ok()) << open.status();
   EXPECT_TRUE(open->status_listener().open());
   const auto credential = viewer.get();
   ASSERT_TRUE(credential.ok()) << credential.status();
-  // Of the advertised hosts, 127.0.0.1 and localhost, the certificate names the second.
+  // The certificate names the second of the advertised hosts, 127.0.0.1 and localhost.
   EXPECT_EQ(credential->host_address(), "https://localhost:8010/");
   EXPECT_EQ(credential->server_ca_pem(), brought.certificate_pem());
   EXPECT_EQ(open->status_listener().urls(1), "https://127.0.0.1:8010");
@@ -231,9 +231,9 @@ TEST_F(ViewerTest, ARunServesItsStatusWithWhatWasBroughtForIt) {
   EXPECT_EQ(ReasonOf(Report(run, 8011, true).status()), "PORT_IS_FIXED");
 }
 
-TEST_F(ViewerTest, TheKeyIsShownToTheGatewayAloneAndRestsEncrypted) {
+TEST_F(ViewerTest, KeyIsSentOnlyToTheGatewayAndStoredEncrypted) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
-  const v1::SetStatusListenerRequest brought = Brought(run);
+  const v1::SetStatusListenerRequest brought = FullRequest(run);
   const auto set = Set(brought);
   ASSERT_TRUE(set.ok()) << set.status();
   const std::string secret = brought.key_pem().substr(30, 40);
@@ -251,13 +251,13 @@ TEST_F(ViewerTest, TheKeyIsShownToTheGatewayAloneAndRestsEncrypted) {
     databases += bytes->find(ca_.certificate().ToPem().substr(30, 40)) != std::string::npos ? 1 : 0;
     EXPECT_EQ(bytes->find(secret), std::string::npos) << entry.path();
   }
-  EXPECT_GE(databases, 1);  // what is not secret is found as it came
+  EXPECT_GE(databases, 1);  // values that are not secret are found in plain text
   fleet_.Start();
 }
 
-TEST_F(ViewerTest, HalfOfItMayBeBrought) {
+TEST_F(ViewerTest, CertificateAndClientCaAreOptional) {
   const std::string one = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
-  v1::SetStatusListenerRequest clients = Brought(one);
+  v1::SetStatusListenerRequest clients = FullRequest(one);
   clients.clear_certificate_pem();
   clients.clear_key_pem();
   ASSERT_TRUE(Set(clients).ok());
@@ -267,16 +267,16 @@ TEST_F(ViewerTest, HalfOfItMayBeBrought) {
   EXPECT_EQ(Viewer(one)->host_address(), "https://127.0.0.1:8010/");
 
   const std::string two = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
-  v1::SetStatusListenerRequest server = Brought(two);
+  v1::SetStatusListenerRequest server = FullRequest(two);
   server.clear_client_ca_pem();
   ASSERT_TRUE(Set(server).ok());
   EXPECT_EQ(Get(gateway_, two)->client_ca_pem(), "");
 }
 
-TEST_F(ViewerTest, WhatIsBroughtIsChecked) {
+TEST_F(ViewerTest, ProvidedCertificatesAreChecked) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
   const auto reason = [&](auto change) {
-    v1::SetStatusListenerRequest request = Brought(run);
+    v1::SetStatusListenerRequest request = FullRequest(run);
     change(request);
     return ReasonOf(Set(request).status());
   };

@@ -25,10 +25,10 @@ namespace {
 constexpr size_t kMaxStateFile = 4096;
 constexpr size_t kStateNameSize = 32;
 
-// No run is older: 30 days are the longest time-out, and late results come within an hour.
+// No run is older: the longest timeout is 30 days, and late results arrive within an hour.
 constexpr std::chrono::hours kOldest{24 * 40};
 
-// Removes what runs of long ago have left: nothing else ends the growth of the folder.
+// Removes files of old runs, so that the folder does not grow without limit.
 void Prune(const std::string& folder) {
   namespace fs = std::filesystem;
   const auto oldest = fs::file_time_type::clock::now() - kOldest;
@@ -89,7 +89,8 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
     return text.status();
   }
   const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  // Written atomically by this program: anything else is not ours. Starting anew loses nothing.
+  // This program writes the file atomically; other content is foreign. Starting again loses
+  // nothing.
   if (json.is_object() && json.contains("attempt") && json["attempt"].is_number_integer() &&
       json.contains("fingerprint") && json["fingerprint"].is_string()) {
     state->attempt_ = json["attempt"].get<int64_t>();

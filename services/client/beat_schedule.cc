@@ -5,11 +5,11 @@
 namespace muster::client {
 namespace {
 
-// Whatever a server says.
+// The lower limit of the server's interval.
 constexpr absl::Duration kShortest = absl::Milliseconds(250);
 constexpr absl::Duration kLongest = absl::Hours(1);
 
-constexpr absl::Duration kNewsGap = absl::Milliseconds(250);
+constexpr absl::Duration kChangeGap = absl::Milliseconds(250);
 constexpr double kSpread = 0.2;
 
 constexpr absl::Duration kAnswerLimit = absl::Seconds(30);
@@ -24,13 +24,13 @@ constexpr absl::Duration kLongestAsked = absl::Minutes(10);
 
 void BeatSchedule::Opened(absl::Duration now) {
   sent_ = -absl::InfiniteDuration();
-  unanswered_since_ = now;  // a connection that never comes about is given up as well
+  unanswered_since_ = now;  // also gives up a connection that is never established
   probed_ = false;
 }
 
-void BeatSchedule::Sent(absl::Duration now, bool news) {
+void BeatSchedule::Sent(absl::Duration now, bool changed) {
   sent_ = now;
-  if (news) news_sent_ = now;
+  if (changed) change_sent_ = now;
   unanswered_since_ = std::min(unanswered_since_, now);
   spread_ = std::uniform_real_distribution<double>(1 - kSpread, 1 + kSpread)(random_);
   probed_ = false;
@@ -41,10 +41,10 @@ void BeatSchedule::Answered(std::optional<absl::Duration> interval) {
   unanswered_since_ = absl::InfiniteDuration();
 }
 
-absl::Duration BeatSchedule::Due(bool news) const {
+absl::Duration BeatSchedule::Due(bool changed) const {
   if (probed_) return -absl::InfiniteDuration();
   const absl::Duration regular = sent_ + interval_ * spread_;
-  return news ? std::min(regular, news_sent_ + kNewsGap) : regular;
+  return changed ? std::min(regular, change_sent_ + kChangeGap) : regular;
 }
 
 absl::Duration BeatSchedule::GiveUp() const {

@@ -8,7 +8,7 @@ namespace muster::client {
 namespace {
 
 constexpr int kMostSkipped = 16;
-constexpr size_t kSmallest = 256;  // below this a frame is not worth its header
+constexpr size_t kSmallest = 256;  // a frame of fewer bytes does not save space
 
 }  // namespace
 

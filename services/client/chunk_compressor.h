@@ -1,4 +1,4 @@
-// Compresses chunks where that pays.
+// Compresses chunks if that saves space.
 #ifndef MUSTER_SERVICES_CLIENT_CHUNK_COMPRESSOR_H_
 #define MUSTER_SERVICES_CLIENT_CHUNK_COMPRESSOR_H_
 
@@ -7,15 +7,16 @@
 
 namespace muster::client {
 
-// Each chunk a zstd frame of its own. After a chunk that did not shrink by a tenth it leaves
-// out some chunks (1, then 2, 4, 8, 16), so that incompressible files cost little. Not thread-safe.
+// Compresses each chunk as a separate zstd frame. After a chunk that did not shrink by a tenth it
+// skips some chunks (1, then 2, 4, 8, 16), so that incompressible files cost little. Not
+// thread-safe.
 class ChunkCompressor {
  public:
-  // True, and the frame in `*frame`, if it is worth sending instead of `raw`.
+  // Returns true and sets `*frame` if the frame is smaller than `raw` by enough.
   bool Compress(std::string_view raw, std::string* frame);
 
  private:
-  int skip_ = 0;       // chunks to leave out now
+  int skip_ = 0;       // chunks to skip
   int next_skip_ = 1;  // after the next failure
 };
 

@@ -44,7 +44,7 @@ namespace muster::client {
 namespace {
 
 constexpr size_t kMaxErrorText = size_t{64} << 10;
-// For how long after a run's deadline the fleet takes late results.
+// The time after a run's deadline in which late results are accepted.
 constexpr absl::Duration kSealGrace = absl::Seconds(120);
 
 absl::StatusOr<std::unique_ptr<SourceFile>> ErrorText(const std::string& text) {
@@ -84,13 +84,13 @@ class Client::Impl {
     info.file_name = options.file_name.empty()
                          ? std::filesystem::path((*file)->path()).filename().string()
                          : options.file_name;
-    info.file_name = CleanUtf8(info.file_name);  // a file may be named by any bytes
+    info.file_name = CleanUtf8(info.file_name);  // a file name may contain any bytes
     info.media_type = options.media_type.empty() ? std::string(MediaTypeOf(info.file_name))
                                                  : CleanUtf8(options.media_type);
     return Send(std::move(info), *std::move(file), stop);
   }
 
-  // Tells the fleet `why` there is no result.
+  // Delivers an error result with `why`.
   Delivery DeliverError(const absl::Status& why, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     const std::string next_step = NextStepOf(why);
@@ -128,7 +128,7 @@ class Client::Impl {
     return delivery;
   }
 
-  // A genuine result, or else why there is none, if the fault lies with the result itself.
+  // Delivers a genuine result, or an error result if the source is faulty.
   Delivery SubmitOrExplain(absl::StatusOr<std::unique_ptr<SourceFile>> file,
                            const SubmitOptions& options, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
@@ -169,7 +169,8 @@ class Client::Impl {
   }
 
   void StopHeartbeats() {
-    std::unique_ptr<Heartbeats> ending;  // without the lock: its watcher may ask how things stand
+    std::unique_ptr<Heartbeats>
+        ending;  // destroyed without the lock: its watcher may ask for the status
     MutexLock lock(heartbeats_mutex_);
     ending = std::move(heartbeats_);
   }
@@ -230,7 +231,7 @@ class Client::Impl {
       return errors::ConfigInvalid("configuration", "client_key", ToStd(key.status().message()));
     if (!certificate->Matches(*key)) {
       return errors::ConfigInvalid("configuration", "client_key",
-                                   "it is not the key of client_cert");
+                                   "it does not belong to client_cert");
     }
     certificate_ends_ = certificate->NotAfter();
     if (certificate_ends_ <= absl::Now()) return errors::CertificateEnded(certificate_ends_);
@@ -283,7 +284,7 @@ class Client::Impl {
         [this](const absl::Status& wait) { SayWait(wait); }, config_.leave_when_spooled);
   }
 
-  // Tells with the heartbeats for what a delivery waits.
+  // Reports in heartbeats what a delivery waits for.
   void SayWait(const absl::Status& wait) {
     const bool told_to_wait =
         wait.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(wait).has_value();
@@ -302,7 +303,8 @@ class Client::Impl {
   std::unique_ptr<AttemptState> attempts_ ABSL_GUARDED_BY(one_at_a_time_);
   absl::Time deadline_ ABSL_GUARDED_BY(one_at_a_time_) = absl::InfiniteFuture();
   mutable Mutex heartbeats_mutex_;
-  std::unique_ptr<Heartbeats> heartbeats_ ABSL_GUARDED_BY(heartbeats_mutex_);  // uses what is above
+  std::unique_ptr<Heartbeats> heartbeats_
+      ABSL_GUARDED_BY(heartbeats_mutex_);  // declared last: it uses the members above
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,4 +1,4 @@
-// Delivers results to a Muster fleet: for authors of plugins, sidecars and agents.
+// Delivers results to a Muster fleet, for authors of plugins, sidecars and agents.
 //
 //   muster::client::Status status;
 //   auto client = muster::client::Client::Create(
@@ -6,13 +6,13 @@
 //   auto delivery = client->SubmitFile("/tmp/results/facts.json", {});
 //   return static_cast<int>(delivery.status.code);
 //
-// The promise: a delivery that succeeds is committed; it survives the loss of any process and of
-// power. Until then the client tries again: over lost connections, restarts of the service and,
-// with `Config::state_dir`, restarts of this process, from the byte that was reached. Keep your
-// file until then. No file is ever held in memory.
+// A delivery that succeeds is committed: it survives the loss of any process and of power. Until
+// then the client retries, over lost connections, restarts of the service and, with
+// `Config::state_dir`, restarts of this process, and resumes at the last acknowledged byte. Keep
+// the file until then. Files are never read into memory as a whole.
 //
-// The library changes nothing that belongs to the process: no environment, no signal handlers, no
-// global settings. It logs nothing; what happened is in the Status.
+// The library changes no global state of the process: no environment, no signal handlers, no
+// settings. It does not log; each outcome is in a Status.
 #ifndef MUSTER_SERVICES_CLIENT_CLIENT_H_
 #define MUSTER_SERVICES_CLIENT_CLIENT_H_
 
@@ -28,84 +28,85 @@
 
 namespace muster::client {
 
-// How an operation ended. The values are the exit codes of `muster agent` and `muster submit`.
+// The outcome of an operation. The values are the exit codes of `muster agent` and `muster submit`.
 enum class Code {
   kOk = 0,
-  kFailed = 1,           // none of the others; the message says what
-  kBadConfig = 2,        // the configuration or an argument is wrong: nothing was tried
-  kErrorDelivered = 10,  // there is no genuine result, and the fleet was told why
-  kRefused = 11,         // this identity may not deliver this result, or nobody planned it
-  kConflict = 12,        // another content is committed already; it stays
-  kRunEnded = 13,        // the run is sealed, cancelled or gone
-  kDeadline = 14,        // the time was over before the result was committed
-  kInterrupted = 15,     // asked to stop before the result was committed
-  kHandedOver = 16,  // a relay holds the result, and delivers it when it has a way to the centre
+  kFailed = 1,     // none of the other codes; see the message
+  kBadConfig = 2,  // invalid configuration or argument
+  // The outcomes of a delivery.
+  kErrorDelivered = 10,  // an error result is committed
+  kRefused = 11,         // not planned or not permitted
+  kConflict = 12,        // other content is committed
+  kRunEnded = 13,        // the run has ended
+  kDeadline = 14,        // not committed in time
+  kInterrupted = 15,     // stopped before the commit
+  kHandedOver = 16,      // spooled by a relay, not committed yet
 };
 
-// What happened. A value.
+// The details of an outcome. A value.
 struct Status {
   Code code = Code::kOk;
-  // For programs: UPPER_SNAKE_CASE, listed in docs/errors.md. Empty when all is well.
+  // For programs: UPPER_SNAKE_CASE, listed in docs/errors.md. Empty for OK.
   std::string reason;
-  // What happened, and to what.
+  // The failure, and the object that it concerns.
   std::string message;
-  // What to do now; may be empty.
+  // The next step; may be empty.
   std::string next_step;
 
   bool ok() const { return code == Code::kOk; }
 };
 
-// Where to deliver, as whom, and how long to try. The same fields, under the same names, as in the
-// JSON file that `muster credentials export` writes (docs/agent.md lists them).
+// Where to deliver, with which identity, and for how long. The fields have the names of those in
+// the JSON file that `muster credentials export` writes (docs/agent.md describes them).
 struct Config {
   // "host:port" of Muster's API; tried in turn.
   std::vector<std::string> grpc_targets;
-  // The same for progress.
+  // "host:port" of the status service; tried in turn.
   std::vector<std::string> status_targets;
-  // "https://host:port" of the run's listener for old clients; used if `grpc_targets` is empty.
+  // "https://host:port" of the run's listener for legacy clients; used if `grpc_targets` is empty.
   std::string aggregator_url;
   std::string run;
   std::string plugin;
   // "global" for a plugin that runs once.
   std::string node;
-  // PEM: the fleet's root, for grpc_targets; the run's authority, for aggregator_url.
+  // PEM: the fleet's root for grpc_targets, the run CA for aggregator_url.
   std::string fleet_ca_cert;
   std::string ca_cert;
-  // PEM: the certificate, then what leads to the fleet's root.
+  // PEM: the certificate, then its issuers up to the fleet's root.
   std::string client_cert;
   // PEM, or the path of a file with it.
   std::string client_key;
   std::string client_key_file;
-  // Instead of these and fleet_ca_cert, for grpc_targets: a folder with key.pem, cert.pem and
-  // ca.pem, which somebody renews while this works, all three at once (a renamed symbolic link).
-  // Not in the file nor the environment.
+  // Replaces these fields and fleet_ca_cert for grpc_targets: a folder with key.pem, cert.pem and
+  // ca.pem, which another program renews atomically (a renamed symbolic link). Can be set neither
+  // in the file nor in the environment.
   std::string identity_folder;
-  // Where the done file appears (WaitForDoneFileAndDeliver).
+  // The folder of the done file (WaitForDoneFileAndDeliver).
   std::string results_dir = "/tmp/sonobuoy/results";
-  // How long a done file has to stay before it is believed.
+  // The time for which a done file must exist before it is read.
   std::chrono::milliseconds done_file_delay{5000};
-  // A folder for what must survive this process; empty: a restart sends everything again.
+  // A folder for state that survives this process; empty: a restart sends everything again.
   std::string state_dir;
-  // When to give up, if the certificate does not end earlier.
+  // The time to give up, if the certificate does not expire earlier.
   std::optional<std::chrono::system_clock::time_point> deadline;
-  // Be content (kHandedOver) when a relay without a way to the centre has taken the result: it then
-  // delivers by itself. Keep your file all the same. Otherwise the delivery waits until it is
-  // committed.
+  // If true, a delivery ends with kHandedOver when a relay without a route to the aggregator has
+  // spooled the result. The relay delivers it later; keep the file until then. If false, the
+  // delivery waits until the result is committed.
   bool leave_when_spooled = false;
-  // The largest result, in bytes; above it an error result goes in its place.
+  // The limit of a result in bytes; a larger one is replaced by an error result.
   int64_t max_result_bytes = int64_t{1} << 40;
 
-  // From a JSON file; variables of the environment win over it (docs/agent.md, "Environment").
-  // Without a path from the environment alone. Nothing, and the reason in `*status`, if that is not
-  // a configuration: an unknown field is an error that names the nearest known one.
+  // Reads a JSON file; environment variables take precedence (docs/agent.md, "Environment"). With
+  // an empty path reads only the environment. Returns nothing and sets `*status` if the
+  // configuration is invalid; the message for an unknown field suggests the nearest known one.
   static std::optional<Config> Load(const std::string& path, Status* status);
   static std::optional<Config> FromEnvironment(Status* status);
 };
 
-// What is committed. A value.
+// The committed result. A value.
 struct Receipt {
-  // 1 for the first outcome of the (plugin, node); each replacement adds 1. 0 if the service did
-  // not say (old listeners).
+  // 1 for the first outcome of the pair; each replacement increments it. 0 if the service did not
+  // report it (legacy listeners).
   int64_t generation = 0;
   int64_t size = 0;
   std::string sha256;  // lower-case hex
@@ -113,41 +114,41 @@ struct Receipt {
 
 struct Delivery {
   Status status;
-  Receipt receipt;  // of an OK status, and of kErrorDelivered
+  Receipt receipt;  // for OK and kErrorDelivered
 };
 
-// What to say of a result besides its bytes.
+// Optional properties of a result.
 struct SubmitOptions {
-  // Empty: by the ending of the file name.
+  // Empty: derived from the extension of the file name.
   std::string media_type;
-  // Empty: the file's own.
+  // Empty: the name of the file.
   std::string file_name;
 };
 
-// What a plugin says of its own progress (Sonobuoy's fields).
+// The progress that a plugin reports (Sonobuoy's fields).
 struct Progress {
   std::string message;
   int64_t total = 0;
   int64_t completed = 0;
   std::vector<std::string> failures;
   std::vector<std::string> errors;
-  // The append form: adds to what was reported before.
+  // True: the report adds to earlier ones.
   bool append_totals = false;
   int64_t append_completed = 0;
   std::vector<std::string> append_failing;
 };
 
-// What a sender is at, as its heartbeats tell it.
+// The current activity of a sender, as its heartbeats report it.
 enum class Phase {
   kChecking = 1,       // checks before the work
-  kWorking = 2,        // the usual one
+  kWorking = 2,        // the default
   kWaiting = 3,        // for the plugin's done file
-  kDelivering = 4,     // told by itself
-  kBlocked = 5,        // waits for something that is not the plugin's own
-  kBackpressured = 6,  // the fleet told it to wait; told by itself
+  kDelivering = 4,     // set by the library
+  kBlocked = 5,        // waits for something outside of the plugin
+  kBackpressured = 6,  // the fleet asked it to wait; set by the library
 };
 
-// What was found to stand in the way of the work.
+// A detected obstacle to the work.
 struct Fault {
   enum class Check {
     kNameResolution = 1,
@@ -158,80 +159,81 @@ struct Fault {
   };
   Check check = Check::kConnection;
   std::string address;  // "host:port"
-  // What went wrong, and what to do; at most 1024 characters each count.
+  // The fault and the next step; longer texts are cut to 1024 characters.
   std::string message;
   std::string next_step;
 };
 
-// Hears how heartbeats fare: an error when they do not get through any more (each such time once),
-// OK when they do again, DUPLICATE_AGENT when they have ended for good. Called from a thread of the
-// library; must not block, nor call StartHeartbeats or StopHeartbeats.
+// Called when heartbeats begin to fail (with the error), when they succeed again (with OK), and
+// when they have ended permanently (DUPLICATE_AGENT). Runs on a thread of the library. It must not
+// block and must not call StartHeartbeats or StopHeartbeats.
 using HeartbeatWatcher = std::function<void(const Status& status)>;
 
-// Fills `buffer` with up to `size` bytes; returns how many, 0 at the end, less than 0 on an error.
+// Fills `buffer` with up to `size` bytes. Returns their number, 0 at the end, or a negative value
+// for an error.
 using Reader = std::function<std::ptrdiff_t(char* buffer, size_t size)>;
 
-// Delivers the result of one (run, plugin, node). Thread-safe; one delivery at a time, others wait.
-// Every call blocks until its outcome is known, the deadline, or `stop`.
+// Delivers the result of one (run, plugin, node). Thread-safe; concurrent deliveries are
+// serialised. Every call blocks until its outcome, the deadline, or `stop`.
 class Client {
  public:
-  // Nothing, and the reason in `*status`, if the configuration cannot work: a field is missing, key
-  // and certificate do not match, the certificate is past. Opens no connection yet.
+  // Returns nothing and sets `*status` if the configuration is unusable: a field is missing, the
+  // key does not belong to the certificate, or the certificate has expired. Opens no connection.
   static std::unique_ptr<Client> Create(const Config& config, Status* status);
   ~Client();
 
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Delivers a regular file. If it changes while it is read, an error result goes in its place
-  // (kErrorDelivered), never a mixture.
+  // Delivers a regular file. If it changes while it is read, an error result is delivered instead
+  // (kErrorDelivered), never mixed content.
   Delivery SubmitFile(const std::string& path, const SubmitOptions& options,
                       const std::stop_token& stop = {});
 
-  // Delivers what `reader` gives. It is written to a nameless temporary file first (in state_dir,
-  // else $TMPDIR, else /var/tmp), so that every loss can be survived. An error of the reader is
-  // delivered as an error result.
+  // Delivers the bytes of `reader`. They are first written to an unnamed temporary file (in
+  // state_dir, else $TMPDIR, else /var/tmp), so that the delivery can be retried. A failure of the
+  // reader is delivered as an error result.
   Delivery SubmitStream(const Reader& reader, const SubmitOptions& options,
                         const std::stop_token& stop = {});
 
-  // Says that there is no result, and why (kErrorDelivered if that arrived). A genuine result may
-  // still follow until the run is sealed. At most 64 KiB count; the rest is cut.
+  // Delivers an error result (kErrorDelivered on success). A genuine result may replace it until
+  // the run is sealed. The text is cut to 64 KiB.
   Delivery SubmitError(const std::string& text, const std::stop_token& stop = {});
 
-  // One try, at most 10 s: progress is advice, and the next report replaces this one. One that did
-  // not get through goes with the next heartbeat, if it is not of the append form.
+  // Makes one attempt of at most 10 s, because the next report replaces this one. A report that
+  // failed is sent with the next heartbeat, unless append_totals is set.
   Status ReportProgress(const Progress& progress);
 
-  // Tells the fleet from now on that somebody is at work, until StopHeartbeats or the end of this
-  // client: then a sender that ends without a word is missed within minutes, with the reason.
-  // Returns at once; it runs in a thread of its own, at the pace that the fleet asks for, and never
-  // fails or delays a delivery. It does nothing without status_targets, or aggregator_url, to tell.
-  // Over aggregator_url it is a bare sign of life.
+  // Sends heartbeats from now on, until StopHeartbeats or the end of this client. If heartbeats end
+  // without a goodbye, the fleet detects the loss within minutes. Returns immediately. A separate
+  // thread sends at the interval that the fleet requests; it never fails or delays a delivery. Does
+  // nothing without status_targets and aggregator_url. Heartbeats over aggregator_url contain no
+  // activity.
   //
-  // If another process beats with the same identity, for the same node, the older one's heartbeats
-  // end for good with DUPLICATE_AGENT; its deliveries go on.
+  // If another process sends heartbeats with the same identity for the same node, the heartbeats of
+  // the older one end permanently with DUPLICATE_AGENT; its deliveries continue.
   void StartHeartbeats(HeartbeatWatcher watcher = {});
-  // Says goodbye, so that nobody is missed; takes at most 2 s.
+  // Sends a goodbye, so that the sender is not reported as lost; takes at most 2 s.
   void StopHeartbeats();
-  // OK while heartbeats get through (or none was tried yet); else why not.
+  // Returns OK while heartbeats are answered (or none was sent yet), otherwise the error.
   Status HeartbeatStatus() const;
 
-  // What the next heartbeats say; sent soon if it is news, at most 4 times a second. `message`:
-  // what is waited for; at most 1024 characters count.
+  // Sets the phase for the next heartbeats. A change is sent soon, at most 4 times a second.
+  // `message`: what the sender waits for, cut to 1024 characters.
   void SetPhase(Phase phase, const std::string& message = "");
-  // Nothing: nothing stands in the way.
+  // Sets or clears the fault for the next heartbeats.
   void SetFault(const std::optional<Fault>& fault);
-  // The fleet's wall clock minus ours, by the newest answer to a heartbeat; nothing before the
-  // first.
+  // Returns the fleet's wall clock minus the local one, from the newest answer to a heartbeat;
+  // nothing before the first.
   std::optional<std::chrono::milliseconds> ClockOffset() const;
 
-  // Replaces Config::deadline, for deliveries that begin after it.
+  // Replaces Config::deadline for deliveries that begin later.
   void SetDeadline(std::chrono::system_clock::time_point deadline);
 
-  // The whole life of a sidecar: waits for `results_dir`/done, delivers the file it names, a folder
-  // as results.tar.gz. A done file that names nothing usable gives an error result with the reason.
-  // After `stop` it goes on waiting for 60 s, as old sidecars do, then gives kInterrupted; a
-  // delivery that has begun goes on for as long.
+  // Works as a sidecar: waits for `results_dir`/done and delivers the file that it names; packs a
+  // folder as results.tar.gz. An unusable done file leads to an error result with the reason. After
+  // `stop` it waits for 60 s more, as legacy sidecars do, then returns kInterrupted; a delivery
+  // that has begun gets the same time.
   Delivery WaitForDoneFileAndDeliver(const std::stop_token& stop = {});
 
  private:

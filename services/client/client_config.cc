@@ -50,9 +50,8 @@ absl::Status CheckNames(const Config& config) {
     return errors::ConfigInvalid("configuration", "node", ToStd(status.message()));
   }
   if (config.grpc_targets.empty() && config.aggregator_url.empty()) {
-    return errors::ConfigInvalid(
-        "configuration", "grpc_targets",
-        "it is missing, and so is aggregator_url: where to deliver is not known");
+    return errors::ConfigInvalid("configuration", "grpc_targets",
+                                 "either it or aggregator_url is required");
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// What a client's configuration has to have.
+// Validation of a client's configuration.
 #ifndef MUSTER_SERVICES_CLIENT_CLIENT_CONFIG_H_
 #define MUSTER_SERVICES_CLIENT_CLIENT_CONFIG_H_
 
@@ -7,7 +7,8 @@
 
 namespace muster::client {
 
-// Whether it names a pair and a place to deliver to: INVALID_ARGUMENT (CONFIG_INVALID).
+// Checks that the configuration names a pair and a service. Fails with INVALID_ARGUMENT
+// (CONFIG_INVALID).
 absl::Status CheckNames(const Config& config);
 
 }  // namespace muster::client

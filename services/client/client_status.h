@@ -1,4 +1,4 @@
-// From the errors of the inside to what callers of the library see.
+// Converts internal errors to the library's Status.
 #ifndef MUSTER_SERVICES_CLIENT_CLIENT_STATUS_H_
 #define MUSTER_SERVICES_CLIENT_CLIENT_STATUS_H_
 
@@ -9,7 +9,8 @@ namespace muster::client {
 
 Status ToClientStatus(const absl::Status& status);
 
-// The result itself cannot be used (changed, unreadable, too large): the fleet should be told.
+// Returns true if the source is unusable (changed, unreadable, too large), so that an error result
+// must be delivered.
 bool IsFaultOfSource(const absl::Status& status);
 
 }  // namespace muster::client

@@ -51,7 +51,7 @@ class ClientTest : public ::testing::Test {
   Config config_ = fleet_.ConfigOf("n1");
 };
 
-TEST_F(ClientTest, DeliversAFileWithItsNameAndType) {
+TEST_F(ClientTest, FileIsDeliveredWithNameAndType) {
   const Delivery delivery = Make()->SubmitFile(Write("facts.json", "{}"), {});
   ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;
   EXPECT_EQ(delivery.receipt.size, 2);
@@ -61,7 +61,7 @@ TEST_F(ClientTest, DeliversAFileWithItsNameAndType) {
   EXPECT_EQ(peer_.committed()->description.media_type(), "application/json");
 }
 
-TEST_F(ClientTest, DeliversAStream) {
+TEST_F(ClientTest, StreamIsDelivered) {
   std::string left(300'000, 'x');
   const Reader reader = [&](char* buffer, size_t size) -> std::ptrdiff_t {
     const size_t count = std::min({size, left.size(), size_t{1000}});
@@ -75,14 +75,14 @@ TEST_F(ClientTest, DeliversAStream) {
   EXPECT_EQ(peer_.committed()->description.file_name(), "out.txt");
 }
 
-TEST_F(ClientTest, AStreamThatFailsIsAnErrorResult) {
+TEST_F(ClientTest, FailedStreamIsAnErrorResult) {
   const Reader reader = [](char*, size_t) -> std::ptrdiff_t { return -1; };
   const Delivery delivery = Make()->SubmitStream(reader, {});
   EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
   EXPECT_TRUE(peer_.committed()->description.is_error());
 }
 
-TEST_F(ClientTest, AnErrorThenAGenuineResultReplacesIt) {
+TEST_F(ClientTest, GenuineResultReplacesAnError) {
   const auto client = Make();
   EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kErrorDelivered);
   EXPECT_EQ(peer_.committed()->body, "no disk");
@@ -101,7 +101,7 @@ TEST_F(ClientTest, TextThatIsNotUtf8IsCleaned) {
   EXPECT_EQ(peer_.committed()->description.media_type(), "application/json");
 }
 
-TEST_F(ClientTest, ATooLargeFileIsAnErrorResult) {
+TEST_F(ClientTest, TooLargeFileIsAnErrorResult) {
   config_.max_result_bytes = 10;
   const Delivery delivery = Make()->SubmitFile(Write("r", "more than ten bytes"), {});
   EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
@@ -109,11 +109,11 @@ TEST_F(ClientTest, ATooLargeFileIsAnErrorResult) {
   EXPECT_THAT(peer_.committed()->body, HasSubstr("RESULT_TOO_LARGE"));
 }
 
-TEST_F(ClientTest, AMissingFileIsTheCallersMistake) {
+TEST_F(ClientTest, MissingFileIsABadConfiguration) {
   EXPECT_EQ(Make()->SubmitFile(folder_ + "/nothing", {}).status.code, Code::kBadConfig);
 }
 
-TEST_F(ClientTest, WaitsForTheDoneFileAndDelivers) {
+TEST_F(ClientTest, ResultOfTheDoneFileIsDelivered) {
   Write("out.txt", "found");
   Write("done", " " + folder_ + "/out.txt\n");
   const Delivery delivery = Make()->WaitForDoneFileAndDeliver();
@@ -121,14 +121,14 @@ TEST_F(ClientTest, WaitsForTheDoneFileAndDelivers) {
   EXPECT_EQ(peer_.committed()->body, "found");
 }
 
-TEST_F(ClientTest, ADoneFileThatNamesNothingIsAnErrorResult) {
+TEST_F(ClientTest, InvalidDoneFileIsAnErrorResult) {
   Write("done", folder_ + "/nothing");
   const Delivery delivery = Make()->WaitForDoneFileAndDeliver();
   EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
   EXPECT_THAT(peer_.committed()->body, HasSubstr("nothing"));
 }
 
-TEST_F(ClientTest, WithoutATargetItDeliversAsAnOldSidecarDoes) {
+TEST_F(ClientTest, ClientWithoutTargetsDeliversByHttps) {
   TestListener listener(fleet_);
   config_.grpc_targets.clear();
   config_.fleet_ca_cert.clear();
@@ -148,7 +148,7 @@ TEST_F(ClientTest, WithoutATargetItDeliversAsAnOldSidecarDoes) {
   EXPECT_EQ(seen[2].body, "there");
 }
 
-TEST_F(ClientTest, OldStateGoesAndYoungStateStays) {
+TEST_F(ClientTest, OldStateIsRemovedAndRecentStateKept) {
   config_.state_dir = folder_ + "/state";
   ASSERT_TRUE(Make()->SubmitFile(Write("r", "x"), {}).status.ok());
   const std::string old = config_.state_dir + "/0123456789abcdef0123456789abcdef";
@@ -164,7 +164,7 @@ TEST_F(ClientTest, OldStateGoesAndYoungStateStays) {
   EXPECT_TRUE(std::filesystem::exists(foreign)) << "that was not ours";
 }
 
-TEST_F(ClientTest, NamesWhatIsWrongWithAConfiguration) {
+TEST_F(ClientTest, InvalidConfigurationFailsWithTheFault) {
   const Config good = config_;
   config_.plugin = "";
   EXPECT_THAT(Fault().message, HasSubstr("plugin"));

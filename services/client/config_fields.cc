@@ -31,7 +31,7 @@ struct Overloaded : Cases... {
   using Cases::operator()...;
 };
 
-// From text, as a variable of the environment has it. False if it is not a value of that type.
+// Parses the text of an environment variable. Returns false if it is not a value of that type.
 bool Assign(const ConfigField& field, const std::string& text) {
   return std::visit(
       Overloaded{[&](std::string* to) {
@@ -119,7 +119,7 @@ absl::Status UnknownField(std::string_view where, std::string_view name,
                           std::span<const std::string_view> others) {
   std::vector<std::string> known(others.begin(), others.end());
   for (const ConfigField& field : fields) known.push_back(field.name);
-  return errors::ConfigInvalid(where, name, "there is no such field" + Suggestion(name, known));
+  return errors::ConfigInvalid(where, name, "the field is unknown" + Suggestion(name, known));
 }
 
 }  // namespace
@@ -260,14 +260,15 @@ absl::Status CompleteConfig(Config& config, const std::set<std::string>& set) {
     }
     config.client_key = *std::move(key);
   }
-  // Certificates that are not of Muster's making (a real old aggregator's) name nobody: no matter.
+  // A certificate of another product (a Sonobuoy aggregator) contains no identity, which is
+  // accepted.
   const auto certificate = Certificate::FromPem(config.client_cert);
   const auto uri = certificate.ok() ? certificate->Uri() : certificate.status();
   const auto identity = uri.ok() ? ParseOwnIdentity(*uri) : uri.status();
   if (identity.ok()) {
     if (const auto run = RunOf(*identity); run && config.run.empty()) config.run = *run;
     const auto* pair = std::get_if<RunNodeIdentity>(&identity->name);
-    // An old sidecar's environment names the machine even if its plugin runs once.
+    // A legacy sidecar's environment names the machine even if its plugin runs once.
     if (pair && (config.node.empty() || (pair->node == "global" && set.contains("node")))) {
       config.node = pair->node;
     }

@@ -35,7 +35,7 @@ absl::Status ReadEnvironment(Config& config, const std::map<std::string, std::st
   return status.ok() ? CompleteConfig(config, set) : status;
 }
 
-TEST(ConfigFieldsTest, ReadsEveryKindOfValue) {
+TEST(ConfigFieldsTest, EveryKindOfValueIsParsed) {
   Config config;
   ASSERT_TRUE(ReadJson(config, R"({"grpc_targets": ["a:1", "b:2"], "plugin": "p",
       "done_file_delay": "1m30s", "deadline": "2026-11-21T14:00:00Z", "max_result_bytes": 7,
@@ -47,7 +47,7 @@ TEST(ConfigFieldsTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(config.max_result_bytes, 7);
 }
 
-TEST(ConfigFieldsTest, NamesFileFieldAndFault) {
+TEST(ConfigFieldsTest, ErrorNamesFileFieldAndFault) {
   Config config;
   EXPECT_THAT(Message(ReadJson(config, R"({"plugni": "p"})")),
               testing::AllOf(HasSubstr("node.json"), HasSubstr("plugni"), HasSubstr("plugin")));
@@ -60,7 +60,7 @@ TEST(ConfigFieldsTest, NamesFileFieldAndFault) {
   EXPECT_EQ(ReasonOf(ReadJson(config, "{")), "CONFIG_INVALID");
 }
 
-TEST(ConfigFieldsTest, TheEnvironmentOfAnOldSidecarBeatsTheFile) {
+TEST(ConfigFieldsTest, EnvironmentPrecedesTheFile) {
   Config config;
   ASSERT_TRUE(ReadJson(config, R"({"plugin": "file", "results_dir": "/file"})").ok());
   ASSERT_TRUE(ReadEnvironment(config, {{"RESULT_TYPE", "environment"},
@@ -84,7 +84,7 @@ TEST(ConfigFieldsTest, TheEnvironmentOfAnOldSidecarBeatsTheFile) {
               HasSubstr("SONOBUOY_DONE_FILE_DELAY"));
 }
 
-TEST(ConfigFieldsTest, TheCertificateSaysWhatNobodyElseDoes) {
+TEST(ConfigFieldsTest, MissingNamesComeFromTheCertificate) {
   const TestFleet fleet = TestFleet::Make();
   Config config;
   config.client_cert = fleet.RunCredential("n1").first;
@@ -92,14 +92,14 @@ TEST(ConfigFieldsTest, TheCertificateSaysWhatNobodyElseDoes) {
   EXPECT_EQ(config.run, fleet.run);
   EXPECT_EQ(config.node, "n1");
 
-  // A sidecar of a plugin that runs once is told its machine's name all the same.
+  // The environment of a sidecar names the machine even if its plugin runs once.
   Config once;
   once.client_cert = fleet.RunCredential("global").first;
   ASSERT_TRUE(ReadEnvironment(once, {{"NODE_NAME", "machine-3"}}).ok());
   EXPECT_EQ(once.node, "global");
 }
 
-TEST(ConfigFieldsTest, AKeyFileThatOthersCanReadIsRefused) {
+TEST(ConfigFieldsTest, KeyFileReadableByOthersIsRefused) {
   const std::string path = ::testing::TempDir() + "/exposed.key";
   ASSERT_TRUE(WriteFileAtomically(path, "key", 0644).ok());
   Config config;

@@ -1,4 +1,4 @@
-// Stopping like an old sidecar: not at once.
+// Delays a stop as legacy sidecars do.
 #ifndef MUSTER_SERVICES_CLIENT_DELAYED_STOP_H_
 #define MUSTER_SERVICES_CLIENT_DELAYED_STOP_H_
 
@@ -10,11 +10,11 @@
 
 namespace muster::client {
 
-// How long a sidecar goes on after it was asked to stop: its plugin was asked at the same moment,
-// and may write its result just now.
+// The time for which a sidecar continues after a stop: its plugin was stopped at the same time and
+// may still write its result.
 inline constexpr absl::Duration kStopGrace = absl::Seconds(60);
 
-// A stop token that fires a while after another one. Thread-safe.
+// A stop token that is triggered some time after another one. Thread-safe.
 class DelayedStop {
  public:
   DelayedStop(absl::Duration delay, const std::stop_token& outer)

@@ -13,11 +13,11 @@
 namespace muster::client {
 namespace {
 
-// A file that the service finds damaged again and again, or an attempt that somebody else overtakes
-// again and again, does not get better.
+// The limit of new attempts: a file that arrives damaged repeatedly, or an attempt that is
+// overtaken repeatedly, does not recover.
 constexpr int kMostNewAttempts = 4;
 
-// A stop token that also fires at a time, so that a try that waits ends then, too.
+// A stop token that is also triggered at a time, so that a waiting attempt ends then.
 class TimeLimit {
  public:
   TimeLimit(absl::Time end, const std::stop_token& outer)
@@ -43,11 +43,11 @@ NextMove Judge(const TryOutcome& outcome) {
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kDeadlineExceeded:  // UPLOAD_STALLED
     case absl::StatusCode::kOutOfRange:        // OFFSET_TOO_HIGH
-    case absl::StatusCode::kInternal:          // a fault of the service: it may be mended
+    case absl::StatusCode::kInternal:          // a fault of the service, which may be temporary
       return NextMove::kRetry;
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kCancelled:
-      // Without a reason it was made by the transport: a reset stream, a proxy that went away.
+      // An error without a reason comes from the transport: a reset stream, or a lost proxy.
       return ReasonOf(status).empty() ? NextMove::kRetry : NextMove::kGiveUp;
     case absl::StatusCode::kNotFound:
       return ReasonOf(status) == "UPLOAD_NOT_FOUND" ? NextMove::kRetry : NextMove::kGiveUp;
@@ -55,7 +55,8 @@ NextMove Judge(const TryOutcome& outcome) {
       return NextMove::kNewAttempt;
     case absl::StatusCode::kAborted:
       if (ReasonOf(status) != "TAKEN_OVER") return NextMove::kGiveUp;
-      // Refused at the door: our number is old, for example after the state folder was lost.
+      // Refused at the open: the number is outdated, for example after the loss of the state
+      // folder.
       return outcome.opened ? NextMove::kRetry : NextMove::kNewAttempt;
     default:
       return NextMove::kGiveUp;

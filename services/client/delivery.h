@@ -1,4 +1,4 @@
-// Tries until a result is committed, or it is clear that it cannot be.
+// Retries a delivery until the result is committed, or until a retry is useless.
 #ifndef MUSTER_SERVICES_CLIENT_DELIVERY_H_
 #define MUSTER_SERVICES_CLIENT_DELIVERY_H_
 
@@ -12,21 +12,23 @@
 
 namespace muster::client {
 
-// Hears why a delivery waits before its next try, and OK when that begins.
+// Called with the reason when a delivery waits before its next attempt, and with OK when the
+// attempt begins.
 using WaitObserver = std::function<void(const absl::Status& why)>;
 
-// Delivers `result`: each try goes on from what the service has; between tries a random wait that
-// grows to 30 s, or what the service asked for. What one sender cannot cure ends it at once
-// (refused, conflict, run ended, source changed). DEADLINE_EXCEEDED (NOT_COMMITTED_IN_TIME) with
-// the last error at `give_up`; CANCELLED (INTERRUPTED) soon after `stop`. What a relay holds is
-// waited for; with `leave_when_spooled` that ends it: UNAVAILABLE (RESULT_SPOOLED).
+// Delivers `result`. Each attempt resumes at the service's offset. Between attempts it waits for
+// the time that the service requests, or for a random time that grows to 30 s. An error that a
+// retry cannot repair ends it immediately (refused, conflict, run ended, source changed). Fails
+// with DEADLINE_EXCEEDED (NOT_COMMITTED_IN_TIME) and the last error at `give_up`, and with
+// CANCELLED (INTERRUPTED) soon after `stop`. While a relay spools the result it waits; with
+// `leave_when_spooled` it ends with UNAVAILABLE (RESULT_SPOOLED).
 absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
                                                     OutgoingResult& result, AttemptState& attempts,
                                                     absl::Time give_up, const std::stop_token& stop,
                                                     const WaitObserver& on_wait = {},
                                                     bool leave_when_spooled = false);
 
-// What an error of one try means for the next.
+// The consequence of a failed attempt.
 enum class NextMove { kRetry, kNewAttempt, kGiveUp };
 NextMove Judge(const TryOutcome& outcome);
 

@@ -98,7 +98,7 @@ absl::Status AddEntry(const fs::path& path, const std::string& name, archive* to
 absl::Status WriteArchive(const std::string& folder, const std::vector<fs::path>& paths,
                           const std::string& archive, const std::string& partial) {
   const Archive to(archive_write_new());
-  // The time in gzip's header would make two archives of the same files differ.
+  // A time in the gzip header would make two archives of equal files differ.
   if (archive_write_add_filter_gzip(to.get()) != ARCHIVE_OK ||
       archive_write_set_filter_option(to.get(), "gzip", "timestamp", nullptr) != ARCHIVE_OK ||
       archive_write_set_format_pax_restricted(to.get()) != ARCHIVE_OK ||

@@ -1,4 +1,4 @@
-// A folder as one file.
+// Packs a folder into one file.
 #ifndef MUSTER_SERVICES_CLIENT_DIRECTORY_ARCHIVE_H_
 #define MUSTER_SERVICES_CLIENT_DIRECTORY_ARCHIVE_H_
 
@@ -9,13 +9,13 @@
 
 namespace muster::client {
 
-// What old sidecars call the archive that they put into the folder.
+// The name that legacy sidecars give to the archive in the folder.
 inline constexpr std::string_view kDirectoryArchiveName = "results.tar.gz";
 
-// Writes everything in `folder` as a gzip compressed tar to `archive`, names relative to the folder
-// and in order, without owners; replaces `archive` when complete. An archive that lies in the
-// folder itself is left out. Sockets, pipes and devices are skipped. INTERNAL (ARCHIVE_FAILED) if a
-// file cannot be read or the archive not be written.
+// Writes all files of `folder` as a gzip-compressed tar to `archive`, with relative names in order
+// and without owners; replaces `archive` when complete. Omits an archive in the folder itself,
+// sockets, pipes and devices. Fails with INTERNAL (ARCHIVE_FAILED) if a file cannot be read or the
+// archive cannot be written.
 absl::Status ArchiveDirectory(const std::string& folder, const std::string& archive);
 
 }  // namespace muster::client

@@ -29,18 +29,18 @@ bool Exists(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0;
 }
 
-// The path that the done file names, made absolute.
+// Returns the path in the done file, made absolute.
 absl::StatusOr<std::string> ReadDoneFile(const std::string& done, const std::string& results_dir) {
   const auto content = ReadFileBounded(done, kMaxDoneFile);
   if (!content.ok()) return errors::DoneFileInvalid(done, ToStd(content.status().message()));
   const std::string path(absl::StripAsciiWhitespace(*content));
   if (path.empty()) return errors::DoneFileInvalid(done, "it is empty");
   if (path.find('\0') != std::string::npos)
-    return errors::DoneFileInvalid(done, "it holds a zero byte");
+    return errors::DoneFileInvalid(done, "it contains a zero byte");
   return (fs::path(results_dir) / path).string();  // an absolute path replaces the folder
 }
 
-// Where `path` really leads, which has to be below the results folder.
+// Resolves links in `path`. The target must be in the results folder.
 absl::StatusOr<std::string> ResolveInside(const std::string& path, const std::string& results_dir) {
   std::error_code error;
   const fs::path folder = fs::canonical(results_dir, error);
@@ -53,8 +53,8 @@ absl::StatusOr<std::string> ResolveInside(const std::string& path, const std::st
   return real.string();
 }
 
-// The archive that was made of the folder after the done file was written, if a process before this
-// one came that far: the same bytes, so that its upload goes on.
+// Returns true if an earlier process packed the folder after the done file was written: the same
+// bytes let its upload be resumed.
 bool ArchivedAlready(const std::string& archive, const std::string& done) {
   std::error_code error;
   const auto archive_time = fs::last_write_time(archive, error);

@@ -1,5 +1,5 @@
 // The contract between a plugin and its sidecar, as Sonobuoy defined it: a file called "done" in
-// the results folder whose content is the path of the result.
+// the results folder contains the path of the result.
 #ifndef MUSTER_SERVICES_CLIENT_DONE_FILE_H_
 #define MUSTER_SERVICES_CLIENT_DONE_FILE_H_
 
@@ -16,25 +16,25 @@ namespace muster::client {
 
 struct DoneFileOptions {
   std::string results_dir;
-  // How long the done file has to stay: another sidecar may take it away to add to the results.
+  // The time for which the done file must exist: another sidecar may remove it to add results.
   std::chrono::milliseconds delay{5000};
   std::chrono::milliseconds poll{1000};
-  // How it waits for one of these times; false if the stop came first.
+  // Waits for one of these times; returns false if it was stopped. Replaced in tests.
   std::function<bool(absl::Duration, const std::stop_token&)> wait = WaitFor;
 };
 
-// Waits for the done file; returns the path of the result it names: a regular file in the results
-// folder (a relative path is below it), or for a folder the archive of it. Errors mean that the
-// plugin is done and its result cannot be used: DONE_FILE_INVALID, DONE_FILE_OUTSIDE, NOT_A_FILE,
-// FILE_NOT_FOUND, FILE_NOT_ACCESSIBLE, ARCHIVE_FAILED. CANCELLED (INTERRUPTED) on `stop`.
+// Waits for the done file and returns the path of the result: a regular file in the results folder
+// (relative paths begin there), or the archive of a folder. Errors mean that the plugin is done and
+// its result is unusable: DONE_FILE_INVALID, DONE_FILE_OUTSIDE, NOT_A_FILE, FILE_NOT_FOUND,
+// FILE_NOT_ACCESSIBLE, ARCHIVE_FAILED. Fails with CANCELLED (INTERRUPTED) on `stop`.
 absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
                                             const std::stop_token& stop);
 
-// The same without waiting: the result that the done file in `results_dir` names now. NOT_FOUND
-// (FILE_NOT_FOUND) may mean the done file as well as the result.
+// Returns the result that the done file in `results_dir` names now, without waiting. NOT_FOUND
+// (FILE_NOT_FOUND) may refer to the done file or to the result.
 absl::StatusOr<std::string> ResultOfDoneFile(const std::string& results_dir);
 
-// Whether there is a done file.
+// Returns true if the done file exists.
 bool HasDoneFile(const std::string& results_dir);
 
 }  // namespace muster::client

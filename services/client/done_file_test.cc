@@ -43,25 +43,25 @@ class DoneFileTest : public ::testing::Test {
   const std::string folder_;
 };
 
-TEST_F(DoneFileTest, WhiteSpaceAroundThePathDoesNotMatter) {
+TEST_F(DoneFileTest, WhiteSpaceAroundThePathIsIgnored) {
   Write(folder_ + "/out put.txt", "x");
   Done("\n\t " + folder_ + "/out put.txt \r\n");
   EXPECT_EQ(Wait().value(), fs::canonical(folder_ + "/out put.txt"));
 }
 
-TEST_F(DoneFileTest, ARelativePathIsBelowTheResults) {
+TEST_F(DoneFileTest, RelativePathBeginsInTheResultsFolder) {
   Write(folder_ + "/out", "x");
   Done("out");
   EXPECT_EQ(Wait().value(), fs::canonical(folder_ + "/out"));
 }
 
-TEST_F(DoneFileTest, ADoneFileThatGoesAwayDuringItsDelayDoesNotCount) {
+TEST_F(DoneFileTest, DoneFileRemovedDuringItsDelayIsIgnored) {
   Write(folder_ + "/first", "x");
   Write(folder_ + "/second", "x");
   Done("first");
   constexpr std::chrono::milliseconds kDelay{400};
   int waits = 0;
-  // Instead of time something passes: it looks, sees, waits for the delay, looks, looks.
+  // Replaces time: checks, finds the file, waits for the delay, checks, checks.
   const auto wait = [&](absl::Duration time, const std::stop_token&) {
     ++waits;
     if (waits == 2) {
@@ -76,7 +76,7 @@ TEST_F(DoneFileTest, ADoneFileThatGoesAwayDuringItsDelayDoesNotCount) {
   EXPECT_EQ(waits, 5);
 }
 
-TEST_F(DoneFileTest, EachUnusableDoneFileHasItsReason) {
+TEST_F(DoneFileTest, UnusableDoneFileFailsWithItsReason) {
   Done("nothing-there");
   EXPECT_EQ(Reason(), "FILE_NOT_FOUND");
   Done("   \n");
@@ -99,14 +99,14 @@ TEST_F(DoneFileTest, EachUnusableDoneFileHasItsReason) {
   EXPECT_EQ(Reason(), "DONE_FILE_INVALID");
 }
 
-// For root, too, a file's mode counts after this.
+// Makes the mode of a file apply to root, too.
 void GiveUpCapabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2] = {};
   ASSERT_EQ(::syscall(SYS_capset, &header, none), 0);
 }
 
-TEST_F(DoneFileTest, AnUnreadableResultHasItsReason) {
+TEST_F(DoneFileTest, UnreadableResultFailsWithItsReason) {
   Write(folder_ + "/closed", "x");
   ::chmod((folder_ + "/closed").c_str(), 0);
   Done("closed");
@@ -119,7 +119,7 @@ TEST_F(DoneFileTest, AnUnreadableResultHasItsReason) {
   EXPECT_EXIT(weakened(), ::testing::ExitedWithCode(0), "FILE_NOT_ACCESSIBLE");
 }
 
-TEST_F(DoneFileTest, AFolderIsPackedWithoutTheArchiveItself) {
+TEST_F(DoneFileTest, FolderIsPackedWithoutTheArchiveItself) {
   fs::create_directories(folder_ + "/set/inner");
   Write(folder_ + "/set/a.txt", "A");
   Write(folder_ + "/set/inner/b.txt", "B");
@@ -140,7 +140,7 @@ TEST_F(DoneFileTest, AFolderIsPackedWithoutTheArchiveItself) {
   EXPECT_EQ((*child)->StdoutTail(), "a.txt\ninner/\ninner/b.txt\n");
 }
 
-TEST_F(DoneFileTest, AnotherProcessFindsTheArchiveOfTheFirst) {
+TEST_F(DoneFileTest, ArchiveOfAnEarlierProcessIsUsed) {
   fs::create_directories(folder_ + "/set");
   Write(folder_ + "/set/a.txt", "A");
   Done(folder_ + "/set");
@@ -152,7 +152,7 @@ TEST_F(DoneFileTest, AnotherProcessFindsTheArchiveOfTheFirst) {
   EXPECT_EQ(fs::last_write_time(archive), made) << "it was packed again";
 }
 
-TEST_F(DoneFileTest, AfterAStopItWaitsForALateResult) {
+TEST_F(DoneFileTest, WaitContinuesForALateResultAfterAStop) {
   std::stop_source stop;
   stop.request_stop();
   const DelayedStop late(absl::Minutes(1), stop.get_token());
@@ -168,7 +168,7 @@ TEST_F(DoneFileTest, AfterAStopItWaitsForALateResult) {
       WaitForDoneFile({.results_dir = folder_, .delay = {}, .wait = wait}, late.token()).ok());
 }
 
-TEST_F(DoneFileTest, AfterTheGraceItEnds) {
+TEST_F(DoneFileTest, WaitEndsAfterTheGrace) {
   std::stop_source stop;
   const DelayedStop late(absl::Milliseconds(50), stop.get_token());
   stop.request_stop();

@@ -1,4 +1,4 @@
-// Errors of the sender that repeat another error.
+// Errors of the sender that include another error.
 #ifndef MUSTER_SERVICES_CLIENT_ERRORS_H_
 #define MUSTER_SERVICES_CLIENT_ERRORS_H_
 

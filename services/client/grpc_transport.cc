@@ -36,13 +36,13 @@ CommitReceipt ReceiptOf(const v1::Result& result) {
   return {result.generation(), result.size(), result.sha256()};
 }
 
-// An unary call that ran out of its own time says nothing about the result: another try may do.
+// The time-out of a unary call says nothing about the result, so the delivery may retry.
 absl::Status FromUnary(const grpc::Status& status, const std::stop_token& stop) {
   if (stop.stop_requested() && status.error_code() == grpc::StatusCode::CANCELLED) {
     return errors::Interrupted();
   }
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return errors::StreamBroken("no answer within a minute");
+    return errors::StreamBroken("no response within a minute");
   }
   return FromGrpc(status);
 }
@@ -61,7 +61,7 @@ class GrpcTransport final : public ResultTransport {
     TryOutcome outcome;
     outcome.receipt =
         result.file->size() <= kSubmitMax ? Submit(result, stop) : Upload(result, stop, &outcome);
-    // A relay that has no way up takes uploads alone.
+    // A relay without an upstream connection accepts only uploads.
     if (ReasonOf(outcome.receipt.status()) == "RELAY_CUT_OFF" && !outcome.opened) {
       outcome.receipt = Upload(result, stop, &outcome);
     }
@@ -121,7 +121,8 @@ class GrpcTransport final : public ResultTransport {
       return errors::InvalidOffset(opened.offset());
     }
     outcome->opened = true;
-    // Before the stream: it must not stand still while a large file is digested.
+    // Digests before the stream begins, because the stream must not stall while a large file is
+    // digested.
     RETURN_IF_ERROR(DigestUpTo(result, opened.offset(), stop));
     UploadStream stream(stub(), opened.offset(), stop);
     const auto end = Send(result, opened, stream);
@@ -155,7 +156,7 @@ class GrpcTransport final : public ResultTransport {
                           UploadStream& stream) {
     const int64_t size = result.file->size();
     const int64_t chunk_max = std::min(opened.chunk_max(), kChunkMost);
-    // A window below one chunk would never open.
+    // A window below one chunk would block the upload.
     const int64_t window = std::max(opened.window(), chunk_max);
     ChunkCompressor compressor;
     std::string raw;
@@ -182,7 +183,7 @@ class GrpcTransport final : public ResultTransport {
     return absl::OkStatus();
   }
 
-  // Digests what another process of this sender, or this one before, has sent already.
+  // Digests the bytes before the offset, which an earlier attempt or process has sent.
   absl::Status DigestUpTo(OutgoingResult& result, int64_t offset, const std::stop_token& stop) {
     std::string raw;
     while (result.digest.position() < offset) {
@@ -195,7 +196,7 @@ class GrpcTransport final : public ResultTransport {
     return result.file->CheckUnchanged();
   }
 
-  // The service has a result already: is it this one?
+  // Checks whether the result that the service already has is the same.
   absl::StatusOr<CommitReceipt> CheckCommitted(OutgoingResult& result, const v1::Result& committed,
                                                const std::stop_token& stop) {
     RETURN_IF_ERROR(DigestUpTo(result, result.file->size(), stop));

@@ -11,9 +11,9 @@
 
 namespace muster::client {
 
-// Small results by SubmitResult, others by OpenUpload and Upload. `targets` ("host:port", at least
-// one) are tried in turn: after an error that another one may not have. They must be an aggregator
-// or a relay of the sender's fleet.
+// Sends small results by SubmitResult, others by OpenUpload and Upload. Tries the `targets`
+// ("host:port", at least one) in turn, after errors that may not occur at another. They must be an
+// aggregator or a relay of the sender's fleet.
 std::unique_ptr<ResultTransport> MakeGrpcTransport(const std::vector<std::string>& targets,
                                                    std::shared_ptr<const Sender> sender);
 

@@ -82,7 +82,7 @@ class GrpcTransportTest : public ::testing::Test {
   std::unique_ptr<ResultTransport> transport_;
 };
 
-TEST_F(GrpcTransportTest, ASmallResultTakesOneCall) {
+TEST_F(GrpcTransportTest, SmallResultIsSentInOneCall) {
   const auto receipt = Deliver(Write("hello"));
   ASSERT_TRUE(receipt.ok()) << receipt.status();
   EXPECT_EQ(receipt->generation, 1);
@@ -91,13 +91,13 @@ TEST_F(GrpcTransportTest, ASmallResultTakesOneCall) {
   EXPECT_FALSE(peer_.committed()->signature.empty());
 }
 
-TEST_F(GrpcTransportTest, AnEmptyResultIsAResult) {
+TEST_F(GrpcTransportTest, EmptyResultIsDelivered) {
   const auto receipt = Deliver(Write(""));
   ASSERT_TRUE(receipt.ok()) << receipt.status();
   EXPECT_EQ(peer_.committed()->body, "");
 }
 
-TEST_F(GrpcTransportTest, ALargeResultGoesInChunksWithinTheWindow) {
+TEST_F(GrpcTransportTest, LargeResultIsSentInChunksWithinTheWindow) {
   const std::string body = RandomBytes(9 * kMiB + 17);
   peer_.window = kMiB;
   peer_.probe_window = true;
@@ -109,7 +109,7 @@ TEST_F(GrpcTransportTest, ALargeResultGoesInChunksWithinTheWindow) {
   EXPECT_FALSE(peer_.overrun);
 }
 
-TEST_F(GrpcTransportTest, TextTravelsCompressedOnlyIfTheServerTakesIt) {
+TEST_F(GrpcTransportTest, TextIsCompressedOnlyIfTheServerSupportsIt) {
   const std::string body = TextBytes(2 * kMiB);
   ASSERT_TRUE(Deliver(Write(body)).ok());
   EXPECT_TRUE(peer_.committed()->body == body);
@@ -124,7 +124,7 @@ TEST_F(GrpcTransportTest, TextTravelsCompressedOnlyIfTheServerTakesIt) {
   EXPECT_FALSE(plain.committed()->zstd);
 }
 
-TEST_F(GrpcTransportTest, GoesOnFromWhereACutStreamEnded) {
+TEST_F(GrpcTransportTest, BrokenStreamIsResumed) {
   const std::string body = RandomBytes(3 * kMiB);
   peer_.cut_after = kMiB;
   const auto receipt = Deliver(Write(body));
@@ -134,7 +134,7 @@ TEST_F(GrpcTransportTest, GoesOnFromWhereACutStreamEnded) {
   EXPECT_EQ(peer_.chunk_bytes, static_cast<int64_t>(body.size())) << "bytes were sent again";
 }
 
-TEST_F(GrpcTransportTest, SurvivesARestartOfTheServerInTheMiddle) {
+TEST_F(GrpcTransportTest, UploadSurvivesARestartOfTheServer) {
   const std::string body = RandomBytes(4 * kMiB);
   std::jthread restarter;
   std::atomic<bool> down{false};
@@ -151,7 +151,7 @@ TEST_F(GrpcTransportTest, SurvivesARestartOfTheServerInTheMiddle) {
   EXPECT_TRUE(peer_.committed()->body == body);
 }
 
-TEST_F(GrpcTransportTest, AnotherProcessGoesOnWithTheSameUpload) {
+TEST_F(GrpcTransportTest, AnotherProcessResumesTheUpload) {
   const std::string body = RandomBytes(3 * kMiB);
   const std::string path = Write(body);
   std::stop_source stop;
@@ -162,7 +162,7 @@ TEST_F(GrpcTransportTest, AnotherProcessGoesOnWithTheSameUpload) {
   ASSERT_FALSE(first.ok());
   EXPECT_EQ(ReasonOf(first.status()), "INTERRUPTED");
   peer_.on_chunk = nullptr;
-  UseCredential(fleet_, fleet_.RunCredential("n1"));  // all that a new process has is the folder
+  UseCredential(fleet_, fleet_.RunCredential("n1"));  // a new process has only the folder
   const auto second = Deliver(path);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(peer_.committed()->body == body);
@@ -170,7 +170,7 @@ TEST_F(GrpcTransportTest, AnotherProcessGoesOnWithTheSameUpload) {
   EXPECT_EQ(peer_.chunk_bytes, static_cast<int64_t>(body.size())) << "bytes were sent again";
 }
 
-TEST_F(GrpcTransportTest, AnotherContentIsAnotherAttempt) {
+TEST_F(GrpcTransportTest, OtherContentIsANewAttempt) {
   std::stop_source stop;
   peer_.on_chunk = [&](int64_t) { stop.request_stop(); };
   ASSERT_FALSE(Deliver(Write(RandomBytes(2 * kMiB)), stop.get_token()).ok());
@@ -181,7 +181,7 @@ TEST_F(GrpcTransportTest, AnotherContentIsAnotherAttempt) {
   EXPECT_EQ(peer_.committed()->description.attempt(), 2);
 }
 
-TEST_F(GrpcTransportTest, ADamagedCopyIsSentAgainFromNothing) {
+TEST_F(GrpcTransportTest, DamagedUploadIsSentAgainFromTheBeginning) {
   peer_.damage_digest = 1;
   const std::string body = RandomBytes(kMiB);
   ASSERT_TRUE(Deliver(Write(body)).ok());
@@ -189,24 +189,24 @@ TEST_F(GrpcTransportTest, ADamagedCopyIsSentAgainFromNothing) {
   EXPECT_EQ(peer_.committed()->description.attempt(), 2);
 }
 
-TEST_F(GrpcTransportTest, WaitsWhenTheServerIsFull) {
+TEST_F(GrpcTransportTest, FullServerDelaysTheDelivery) {
   peer_.refuse_opens = 3;
   ASSERT_TRUE(Deliver(Write(RandomBytes(kMiB))).ok());
   EXPECT_EQ(peer_.opens, 4);
 }
 
-TEST_F(GrpcTransportTest, TheSameAgainSucceedsAndAnotherContentIsAConflict) {
+TEST_F(GrpcTransportTest, SameContentSucceedsAndOtherContentConflicts) {
   const std::string body = RandomBytes(kMiB);
   const std::string path = Write(body);
   ASSERT_TRUE(Deliver(path).ok());
   EXPECT_TRUE(Deliver(path).ok());
   EXPECT_EQ(peer_.chunk_bytes, static_cast<int64_t>(body.size()));
-  const auto other = Deliver(Write(TextBytes(kMiB)));  // as long, but different
+  const auto other = Deliver(Write(TextBytes(kMiB)));  // of the same length, but different
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(ReasonOf(other.status()), "RESULT_CONFLICT");
 }
 
-TEST_F(GrpcTransportTest, AFileThatChangesIsNotDelivered) {
+TEST_F(GrpcTransportTest, ChangedFileIsNotDelivered) {
   const std::string path = Write(RandomBytes(3 * kMiB));
   peer_.on_chunk = [&](int64_t offset) {
     if (offset == static_cast<int64_t>(kMiB)) {
@@ -220,7 +220,7 @@ TEST_F(GrpcTransportTest, AFileThatChangesIsNotDelivered) {
   EXPECT_FALSE(peer_.committed().has_value());
 }
 
-TEST_F(GrpcTransportTest, WhatCannotGetBetterEndsAtOnce) {
+TEST_F(GrpcTransportTest, PermanentErrorEndsTheDelivery) {
   int asked = 0;
   peer_.judge = [&] {
     ++asked;
@@ -232,7 +232,7 @@ TEST_F(GrpcTransportTest, WhatCannotGetBetterEndsAtOnce) {
   EXPECT_EQ(asked, 1);
 }
 
-TEST_F(GrpcTransportTest, GivesUpAtTheDeadlineWithTheLastReason) {
+TEST_F(GrpcTransportTest, DeadlineEndsTheDeliveryWithTheLastError) {
   peer_.Stop();
   const auto receipt = Deliver(Write("nobody"), {}, absl::Seconds(2));
   ASSERT_FALSE(receipt.ok());
@@ -248,7 +248,7 @@ TEST_F(GrpcTransportTest, AnotherFleetIsRefusedInTheHandshake) {
   EXPECT_FALSE(peer_.committed().has_value());
 }
 
-TEST_F(GrpcTransportTest, OnlyOneProcessDeliversAResult) {
+TEST_F(GrpcTransportTest, SecondProcessForAResultIsRefused) {
   auto first = AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1");
   ASSERT_TRUE(first.ok());
   const auto second = AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1");

@@ -1,4 +1,4 @@
-// What heartbeats are made of, without a server.
+// Tests the parts of heartbeats without a server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::Duration kStart = absl::Seconds(1000);
 
-TEST(BeatScheduleTest, BeatsAtOnceThenAtTheIntervalGiveOrTakeAFifth) {
+TEST(BeatScheduleTest, FirstIsDueImmediatelyAndLaterOnesAtTheRandomisedInterval) {
   BeatSchedule schedule(1);
   schedule.Opened(kStart);
   EXPECT_LE(schedule.Due(false), kStart);
@@ -31,17 +31,17 @@ TEST(BeatScheduleTest, BeatsAtOnceThenAtTheIntervalGiveOrTakeAFifth) {
   EXPECT_GT(longest, absl::Seconds(115));
 }
 
-TEST(BeatScheduleTest, NewsGoSoonButAtMostFourTimesASecond) {
+TEST(BeatScheduleTest, ChangesAreDueAtMostFourTimesASecond) {
   BeatSchedule schedule(1);
   schedule.Opened(kStart);
   schedule.Sent(kStart, true);
   EXPECT_EQ(schedule.Due(true), kStart + absl::Milliseconds(250));
   const absl::Duration later = kStart + absl::Seconds(5);
   schedule.Sent(later, false);
-  EXPECT_LE(schedule.Due(true), later) << "the last news is long ago";
+  EXPECT_LE(schedule.Due(true), later) << "the last change is long ago";
 }
 
-TEST(BeatScheduleTest, AProbeIsAnsweredAtOnceAndOnce) {
+TEST(BeatScheduleTest, ProbeIsAnsweredOnceAndImmediately) {
   BeatSchedule schedule(1);
   schedule.Opened(kStart);
   schedule.Sent(kStart, true);
@@ -51,7 +51,7 @@ TEST(BeatScheduleTest, AProbeIsAnsweredAtOnceAndOnce) {
   EXPECT_GT(schedule.Due(false), kStart);
 }
 
-TEST(BeatScheduleTest, AnAbsurdIntervalIsBounded) {
+TEST(BeatScheduleTest, IntervalIsLimited) {
   BeatSchedule schedule(1);
   schedule.Opened(kStart);
   for (const absl::Duration said :
@@ -63,7 +63,7 @@ TEST(BeatScheduleTest, AnAbsurdIntervalIsBounded) {
   }
 }
 
-TEST(BeatScheduleTest, SilenceIsTakenForALoss) {
+TEST(BeatScheduleTest, UnansweredConnectionIsGivenUp) {
   BeatSchedule schedule(1);
   schedule.Opened(kStart);
   EXPECT_EQ(schedule.GiveUp(), kStart + absl::Seconds(30));
@@ -75,7 +75,7 @@ TEST(BeatScheduleTest, SilenceIsTakenForALoss) {
   EXPECT_EQ(schedule.GiveUp(), kStart + absl::Minutes(4));
 }
 
-TEST(ReconnectWaitTest, IsSpreadFromOneSecondToFortyFive) {
+TEST(ReconnectWaitTest, DelayIsBetweenOneAndFortyFiveSeconds) {
   ReconnectWait wait(1);
   absl::Duration longest;
   for (int i = 0; i < 2000; ++i) {
@@ -98,7 +98,7 @@ TEST(ReconnectWaitTest, IsSpreadFromOneSecondToFortyFive) {
   EXPECT_GE(wait.NextUnserved(), absl::Minutes(5));
 }
 
-TEST(CleanTextTest, KeepsTextAndReplacesTheRest) {
+TEST(CleanTextTest, Utf8IsKeptAndOtherBytesAreReplaced) {
   EXPECT_EQ(CleanText("disk 3\n\xC3\xA4", 100), "disk 3\n\xC3\xA4");
   EXPECT_EQ(CleanText("a\xFF\xC3", 100), "a\xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(CleanText("ab\xC3\xA4", 3), "ab") << "not within a character";
@@ -106,7 +106,7 @@ TEST(CleanTextTest, KeepsTextAndReplacesTheRest) {
   EXPECT_EQ(CleanText("", 10), "");
 }
 
-TEST(SenderActivityTest, KeepsTheNewestReportUntilItWasTold) {
+TEST(SenderActivityTest, NewestReportIsKeptUntilItIsSent) {
   SenderActivity activity;
   Progress progress;
   progress.completed = 1;
@@ -121,7 +121,7 @@ TEST(SenderActivityTest, KeepsTheNewestReportUntilItWasTold) {
   EXPECT_FALSE(activity.Get().progress);
 }
 
-TEST(SenderActivityTest, KeepsNoReportThatWouldBeCountedTwiceOrRefused) {
+TEST(SenderActivityTest, AppendAndInvalidReportsAreNotKept) {
   SenderActivity activity;
   Progress append;
   append.append_completed = 1;
@@ -135,7 +135,7 @@ TEST(SenderActivityTest, KeepsNoReportThatWouldBeCountedTwiceOrRefused) {
   EXPECT_FALSE(activity.Get().progress);
 }
 
-TEST(SenderActivityTest, AScopeBringsBackThePhaseOfBefore) {
+TEST(SenderActivityTest, ScopeRestoresThePreviousPhase) {
   SenderActivity activity;
   activity.SetPhase(Phase::kChecking, "names");
   {

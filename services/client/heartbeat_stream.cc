@@ -12,14 +12,15 @@
 #include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/client_stream.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster::client {
 namespace {
 
-constexpr size_t kMaxText = 1024;  // of a message
+constexpr size_t kMaxText = 1024;  // limit of a message
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
 
-// Of the process: two clients in it are one sender.
+// Identifies the process: all its clients are one sender.
 const std::string& InstanceId() {
   static const auto* const id = new std::string(RandomHex(16));
   return *id;
@@ -28,18 +29,6 @@ const std::string& InstanceId() {
 std::string BootId() {
   const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
-}
-
-// A Duration, or a Timestamp as what has passed since 1970.
-template <typename SecondsAndNanos>
-void ToMessage(absl::Duration duration, SecondsAndNanos* message) {
-  message->set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  message->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-}
-
-template <typename SecondsAndNanos>
-absl::Duration ToDuration(const SecondsAndNanos& message) {
-  return absl::Seconds(message.seconds()) + absl::Nanoseconds(message.nanos());
 }
 
 void ToMessage(const Fault& fault, v1::Fault* message) {
@@ -61,7 +50,7 @@ void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* messa
 
 using BeatStream = ClientStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>;
 
-// Hands what comes on a stream to an inbox.
+// Passes the messages of a stream to an inbox.
 class BeatReader final : public BeatStream::Handler {
  public:
   explicit BeatReader(BeatInbox& inbox) : inbox_(inbox) {}
@@ -75,8 +64,8 @@ class BeatReader final : public BeatStream::Handler {
     BeatAnswer answer;
     answer.sequence = response.sequence();
     answer.probe = response.probe();
-    if (response.has_interval()) answer.interval = ToDuration(response.interval());
-    if (response.has_time()) answer.time = absl::UnixEpoch() + ToDuration(response.time());
+    if (response.has_interval()) answer.interval = FromProto(response.interval());
+    if (response.has_time()) answer.time = FromProto(response.time());
     inbox_.Answered(answer);
     stream_->ReadNext();
   }
@@ -108,9 +97,9 @@ class HeartbeatStream final : public BeatConnection {
       request.set_boot_id(BootId());
     }
     request.set_sequence(beat.sequence);
-    ToMessage(beat.uptime, request.mutable_uptime());
-    ToMessage(beat.time - absl::UnixEpoch(), request.mutable_time());
-    if (beat.news) ToMessage(*beat.news, key_, request.add_activities());
+    ToProto(beat.uptime, request.mutable_uptime());
+    ToProto(beat.time, request.mutable_time());
+    if (beat.activity) ToMessage(*beat.activity, key_, request.add_activities());
     request.set_goodbye(beat.goodbye);
     if (beat.goodbye) {
       goodbye_ = true;

@@ -11,14 +11,14 @@ namespace muster::client {
 
 struct StatusChannels;
 
-// For whom beats are sent.
+// The pair and node of heartbeats.
 struct BeatKey {
   std::string run;
   std::string plugin;
   std::string node;
 };
 
-// One stream for each connection, to the targets in turn.
+// Opens one stream for each connection, to the targets in turn.
 BeatDialler MakeStreamDialler(std::shared_ptr<const StatusChannels> channels, BeatKey key);
 
 }  // namespace muster::client

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kDuplicateAgent = "DUPLICATE_AGENT";
 
-// Of the process: two clients in it are one sender.
+// Counts for the process: all its clients are one sender.
 int64_t NextSequence() {
   static std::atomic<int64_t> sequence{0};
   return ++sequence;
@@ -68,7 +68,7 @@ void Heartbeats::Answered(const BeatAnswer& answer) {
   }
   schedule_.Answered(answer.interval);
   answered_ = true;
-  if (answer.sequence >= told_sequence_) activity_.Told(told_version_);
+  if (answer.sequence >= sent_sequence_) activity_.Told(sent_version_);
 }
 
 void Heartbeats::Writable() {
@@ -103,7 +103,7 @@ void Heartbeats::Run(const std::stop_token& stop) {
 }
 
 bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) {
-  // A server that is older than heartbeats is no fault that anybody has to hear of.
+  // A server without support for heartbeats is not an error.
   if (why.code() == absl::StatusCode::kUnimplemented) {
     {
       MutexLock lock(mutex_);
@@ -123,7 +123,7 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
     MutexLock lock(mutex_);
     schedule_.Opened(SystemClock().MonotonicNow());
     ended_.reset();
-    writable_ = all_is_news_ = true;
+    writable_ = send_all_ = true;
     answered_ = false;
   }
   const std::unique_ptr<BeatConnection> connection = dial_(*this, stop);
@@ -136,19 +136,19 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
       lock.Lock();
     }
     if (ended_) return ended_->ok() ? errors::HeartbeatsEnded() : *ended_;
-    const bool news = all_is_news_ || activity_.Get().version != told_version_;
+    const bool changed = send_all_ || activity_.Get().version != sent_version_;
     const absl::Duration now = SystemClock().MonotonicNow();
     if (now >= schedule_.GiveUp()) return errors::HeartbeatsUnanswered();
-    if (writable_ && (stop.stop_requested() || now >= schedule_.Due(news))) {
+    if (writable_ && (stop.stop_requested() || now >= schedule_.Due(changed))) {
       const bool goodbye = stop.stop_requested();
       SendBeat(*connection, goodbye);
       if (goodbye) return absl::OkStatus();
       continue;
     }
-    // A connection that does not even take a goodbye is left.
+    // A connection that does not accept the goodbye is abandoned.
     if (stop.stop_requested()) return absl::OkStatus();
     const absl::Duration wake =
-        writable_ ? std::min(schedule_.GiveUp(), schedule_.Due(news)) : schedule_.GiveUp();
+        writable_ ? std::min(schedule_.GiveUp(), schedule_.Due(changed)) : schedule_.GiveUp();
     changed_.WaitFor(mutex_, stop, std::min(wake - now, absl::Hours(1)),
                      [this, seen = events_]()
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
@@ -162,14 +162,14 @@ void Heartbeats::SendBeat(BeatConnection& connection, bool goodbye) {
   beat.time = SystemClock().Now();
   beat.goodbye = goodbye;
   const Activity activity = activity_.Get();
-  const bool news = all_is_news_ || activity.version != told_version_;
-  if (news) {
-    beat.news = activity;
-    told_version_ = activity.version;
-    told_sequence_ = beat.sequence;
+  const bool changed = send_all_ || activity.version != sent_version_;
+  if (changed) {
+    beat.activity = activity;
+    sent_version_ = activity.version;
+    sent_sequence_ = beat.sequence;
   }
-  all_is_news_ = writable_ = false;
-  schedule_.Sent(SystemClock().MonotonicNow(), news);
+  send_all_ = writable_ = false;
+  schedule_.Sent(SystemClock().MonotonicNow(), changed);
   mutex_.Unlock();
   connection.Send(beat);
   mutex_.Lock();

@@ -1,5 +1,5 @@
-// A sender's heartbeats: what is said, when, and what becomes of lost connections. How they travel
-// is another's business (heartbeat_stream.h, https_heartbeats.h).
+// A sender's heartbeats: their content and times, and reconnection. The transports are
+// heartbeat_stream.h and https_heartbeats.h.
 #ifndef MUSTER_SERVICES_CLIENT_HEARTBEATS_H_
 #define MUSTER_SERVICES_CLIENT_HEARTBEATS_H_
 
@@ -23,48 +23,49 @@ struct Beat {
   int64_t sequence = 0;
   absl::Duration uptime;
   absl::Time time;
-  // Absent: as before.
-  std::optional<Activity> news;
+  // Absent: unchanged.
+  std::optional<Activity> activity;
   bool goodbye = false;
 };
 
 struct BeatAnswer {
   int64_t sequence = 0;
   std::optional<absl::Duration> interval;
-  std::optional<absl::Time> time;  // the server's
-  bool probe = false;              // no answer, but a question: a beat is wanted now
+  std::optional<absl::Time> time;  // the server's time
+  bool probe = false;              // not an answer but a request for a heartbeat now
 };
 
-// What a connection tells, from any thread.
+// Receives the events of a connection, from any thread.
 class BeatInbox {
  public:
   virtual ~BeatInbox() = default;
   virtual void Answered(const BeatAnswer& answer) = 0;
-  // The beat before is on its way: another may be sent.
+  // The previous heartbeat was sent: another one may follow.
   virtual void Writable() = 0;
-  // The connection has ended, even if with OK. UNIMPLEMENTED: the server knows no heartbeats.
+  // The connection has ended, possibly with OK. UNIMPLEMENTED: the server does not support
+  // heartbeats.
   virtual void Ended(const absl::Status& status) = 0;
 };
 
-// One connection to a server. Its destructor ends it, after a goodbye within 2 s of it, and returns
-// when the inbox is not called any more. Used by one thread.
+// One connection to a server. Its destructor ends it, after a goodbye of at most 2 s, and returns
+// when the inbox is no longer called. Used by one thread.
 class BeatConnection {
  public:
   virtual ~BeatConnection() = default;
 
-  // Not before the inbox was told that it is writable; the first at once.
+  // May be called after the inbox received Writable; the first time immediately.
   virtual void Send(const Beat& beat) = 0;
 };
 
-// `stop` ends what a connection waits for.
+// `stop` ends the waits of the connection.
 using BeatDialler =
     std::function<std::unique_ptr<BeatConnection>(BeatInbox& inbox, const std::stop_token& stop)>;
 
-// Beats from its construction to its destruction, which says goodbye. Thread-safe.
+// Sends heartbeats from its construction to its destruction, which sends a goodbye. Thread-safe.
 class Heartbeats final : private BeatInbox {
  public:
-  // `watch` is called from the thread of this object as HeartbeatWatcher says. `activity` outlives
-  // this object.
+  // Calls `watch` on the thread of this object, as HeartbeatWatcher describes. `activity` must
+  // outlive this object.
   Heartbeats(SenderActivity& activity, BeatDialler dial,
              std::function<void(const absl::Status&)> watch);
   ~Heartbeats() override;
@@ -78,34 +79,34 @@ class Heartbeats final : private BeatInbox {
   void Ended(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) override;
 
   void Run(const std::stop_token& stop);
-  // One connection, to its end.
+  // Runs one connection to its end.
   absl::Status Live(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether to connect again, after a wait.
+  // Returns true if a new connection is needed, after a wait.
   bool AfterEnd(const absl::Status& why, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends the beat that is due.
+  // Sends the due heartbeat.
   void SendBeat(BeatConnection& connection, bool goodbye) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes how it goes, and tells the watcher of a change.
+  // Records the state, and reports a change to the watcher.
   void Note(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   SenderActivity& activity_;
   const BeatDialler dial_;
   const std::function<void(const absl::Status&)> watch_;
-  ReconnectWait reconnect_;  // of the thread
+  ReconnectWait reconnect_;  // used by the thread
 
   mutable Mutex mutex_;
   StoppableCondVar changed_;
   BeatSchedule schedule_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
   bool writable_ ABSL_GUARDED_BY(mutex_) = true;
-  bool answered_ ABSL_GUARDED_BY(mutex_) = false;  // since it was last looked at
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;  // since the last check
   uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool all_is_news_ ABSL_GUARDED_BY(mutex_) = true;    // a new connection
-  uint64_t told_version_ ABSL_GUARDED_BY(mutex_) = 0;  // the newest that was sent
-  int64_t told_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // with which beat
+  bool send_all_ ABSL_GUARDED_BY(mutex_) = true;       // a new connection
+  uint64_t sent_version_ ABSL_GUARDED_BY(mutex_) = 0;  // the newest version that was sent
+  int64_t sent_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // the heartbeat that contained it
   std::optional<absl::Duration> clock_offset_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  bool lost_ ABSL_GUARDED_BY(mutex_) = false;  // as the watcher was told last
-  std::jthread thread_;                        // the last: it uses the others
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;  // the last report to the watcher
+  std::jthread thread_;                        // declared last: it uses the other members
 };
 
 }  // namespace muster::client

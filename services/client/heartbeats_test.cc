@@ -1,4 +1,4 @@
-// Heartbeats as a status service and a run's listener see them.
+// Heartbeats as a status service and a run's listener receive them.
 #include "services/common/errors/heartbeats.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@
 namespace muster::client {
 namespace {
 
-// Polls until `ready` says so.
+// Polls until `ready` returns true.
 template <typename Ready>
 bool Until(Ready ready) {
   for (const absl::Time end = absl::Now() + absl::Minutes(1); absl::Now() < end;) {
@@ -47,7 +47,7 @@ class HeartbeatsTest : public ::testing::Test {
     return client;
   }
 
-  // What the watcher was told.
+  // Records the calls of the watcher.
   HeartbeatWatcher Watcher() {
     return [this](const Status& status) {
       MutexLock lock(mutex_);
@@ -67,11 +67,11 @@ class HeartbeatsTest : public ::testing::Test {
   std::vector<std::string> told_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST_F(HeartbeatsTest, TheFirstSaysWhoAndWhatTheLastSaysGoodbye) {
+TEST_F(HeartbeatsTest, FirstNamesTheSenderAndLastIsAGoodbye) {
   auto client = Make();
   client->SetPhase(Phase::kBlocked, "for \xFF");
   client->StartHeartbeats();
-  client->StartHeartbeats();  // a second time changes nothing
+  client->StartHeartbeats();  // a second call has no effect
   ASSERT_TRUE(Until([&] { return !status_.beats().empty(); }));
   const v1::StreamHeartbeatsRequest first = status_.beats().front();
   EXPECT_EQ(first.node(), "n1");
@@ -93,7 +93,7 @@ TEST_F(HeartbeatsTest, TheFirstSaysWhoAndWhatTheLastSaysGoodbye) {
   EXPECT_EQ(status_.streams, 1);
 }
 
-TEST_F(HeartbeatsTest, ComeAtTheServersPaceAndOnlyTellWhatChanged) {
+TEST_F(HeartbeatsTest, HeartbeatsFollowTheServersIntervalAndContainOnlyChanges) {
   status_.interval_ms = 250;
   const auto client = Make();
   client->StartHeartbeats();
@@ -106,7 +106,7 @@ TEST_F(HeartbeatsTest, ComeAtTheServersPaceAndOnlyTellWhatChanged) {
   }
 }
 
-TEST_F(HeartbeatsTest, AProbeIsAnswered) {
+TEST_F(HeartbeatsTest, ProbeIsAnswered) {
   const auto client = Make();
   client->StartHeartbeats();
   ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
@@ -114,7 +114,7 @@ TEST_F(HeartbeatsTest, AProbeIsAnswered) {
   EXPECT_TRUE(Until([&] { return status_.beats().size() == 2; }));
 }
 
-TEST_F(HeartbeatsTest, NewsGoSoonTheNewestAlone) {
+TEST_F(HeartbeatsTest, OnlyTheNewestChangeIsSentSoon) {
   const auto client = Make();
   client->StartHeartbeats();
   ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
@@ -132,7 +132,7 @@ TEST_F(HeartbeatsTest, NewsGoSoonTheNewestAlone) {
   EXPECT_EQ(fault.next_step(), "Ask.");
 }
 
-TEST_F(HeartbeatsTest, AfterALostStreamTheSameInstanceSaysEverythingAgain) {
+TEST_F(HeartbeatsTest, NewStreamRepeatsTheWholeActivity) {
   const auto client = Make();
   client->StartHeartbeats(Watcher());
   ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
@@ -147,7 +147,7 @@ TEST_F(HeartbeatsTest, AfterALostStreamTheSameInstanceSaysEverythingAgain) {
   EXPECT_TRUE(client->HeartbeatStatus().ok());
 }
 
-TEST_F(HeartbeatsTest, ASecondAgentEndsThemForGoodButNoDelivery) {
+TEST_F(HeartbeatsTest, SecondAgentEndsHeartbeatsButNotTheDelivery) {
   status_.Stop();
   status_.judge_beat = [] {
     return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
@@ -163,7 +163,7 @@ TEST_F(HeartbeatsTest, ASecondAgentEndsThemForGoodButNoDelivery) {
   EXPECT_EQ(status_.streams, 1);
 }
 
-TEST_F(HeartbeatsTest, AServiceThatKnowsNoneIsLeftInPeace) {
+TEST_F(HeartbeatsTest, ServiceWithoutHeartbeatsIsRetriedRarely) {
   status_.Stop();
   status_.serve_heartbeats = false;
   status_.Start();
@@ -176,7 +176,7 @@ TEST_F(HeartbeatsTest, AServiceThatKnowsNoneIsLeftInPeace) {
   EXPECT_TRUE(told().empty());
 }
 
-TEST_F(HeartbeatsTest, AReportThatDidNotGetThroughGoesWithTheNextBeat) {
+TEST_F(HeartbeatsTest, FailedReportIsSentWithTheNextHeartbeat) {
   status_.Stop();
   status_.judge_progress = [] { return errors::StatusNotReady(); };
   status_.Start();
@@ -198,7 +198,7 @@ TEST_F(HeartbeatsTest, AReportThatDidNotGetThroughGoesWithTheNextBeat) {
   EXPECT_FALSE(status_.beats().back().activities(0).has_progress()) << "it was told already";
 }
 
-TEST_F(HeartbeatsTest, AReportOfAnythingArrivesAsText) {
+TEST_F(HeartbeatsTest, ReportWithAnyBytesArrivesAsText) {
   Progress progress;
   progress.message = std::string(1 << 20, 'm') + "\xFF";
   progress.failures.assign(1000, "\xC3");
@@ -209,7 +209,7 @@ TEST_F(HeartbeatsTest, AReportOfAnythingArrivesAsText) {
   EXPECT_EQ(report.failures(0), "\xEF\xBF\xBD");
 }
 
-TEST_F(HeartbeatsTest, TellThatTheFleetMakesADeliveryWait) {
+TEST_F(HeartbeatsTest, DelayedDeliveryIsReported) {
   std::atomic<bool> busy{true};
   peer_.judge = [&] {
     return busy ? WithRetryAfter(errors::TooManyUploads(1), absl::Seconds(1)) : absl::OkStatus();
@@ -225,7 +225,7 @@ TEST_F(HeartbeatsTest, TellThatTheFleetMakesADeliveryWait) {
   EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
 }
 
-TEST_F(HeartbeatsTest, AStatusServiceThatIsAwayDelaysNothing) {
+TEST_F(HeartbeatsTest, UnreachableStatusServiceDelaysNoDelivery) {
   status_.Stop();
   auto client = Make();
   client->StartHeartbeats(Watcher());
@@ -236,7 +236,7 @@ TEST_F(HeartbeatsTest, AStatusServiceThatIsAwayDelaysNothing) {
   EXPECT_EQ(told().size(), 1U) << "each loss is told once";
 }
 
-TEST_F(HeartbeatsTest, KnowTheFleetsClock) {
+TEST_F(HeartbeatsTest, ClockOffsetFollowsTheAnswers) {
   status_.clock_ahead_ms = 3'600'000;
   const auto client = Make();
   client->StartHeartbeats();
@@ -256,7 +256,7 @@ class HttpsHeartbeatsTest : public HeartbeatsTest {
   TestListener listener_{fleet_};
 };
 
-TEST_F(HttpsHeartbeatsTest, AreAGetAtThePaceOfTheAnswer) {
+TEST_F(HttpsHeartbeatsTest, HeartbeatIsAGetAtTheIntervalOfTheAnswer) {
   const auto client = Make();
   client->StartHeartbeats(Watcher());
   ASSERT_TRUE(Until([&] { return listener_.seen().size() >= 3; }));
@@ -266,7 +266,7 @@ TEST_F(HttpsHeartbeatsTest, AreAGetAtThePaceOfTheAnswer) {
   EXPECT_TRUE(told().empty());
 }
 
-TEST_F(HttpsHeartbeatsTest, OfAPluginThatRunsOnceAreGlobal) {
+TEST_F(HttpsHeartbeatsTest, PluginThatRunsOnceUsesTheGlobalPath) {
   config_.node = "global";
   const auto client = Make();
   client->StartHeartbeats();
@@ -274,7 +274,7 @@ TEST_F(HttpsHeartbeatsTest, OfAPluginThatRunsOnceAreGlobal) {
   EXPECT_EQ(listener_.seen().back().path, "/api/v1/health/global/facts");
 }
 
-TEST_F(HttpsHeartbeatsTest, AnOlderListenerIsLeftInPeaceARefusalIsTold) {
+TEST_F(HttpsHeartbeatsTest, OlderListenerIsIgnoredAndRefusalIsReported) {
   listener_.answers = {404};
   {
     const auto client = Make();
@@ -289,7 +289,7 @@ TEST_F(HttpsHeartbeatsTest, AnOlderListenerIsLeftInPeaceARefusalIsTold) {
   EXPECT_EQ(told(), std::vector<std::string>{"NOT_YOURS"});
 }
 
-TEST_F(HttpsHeartbeatsTest, NonsenseInAnAnswerIsNoMatter) {
+TEST_F(HttpsHeartbeatsTest, InvalidAnswerIsIgnored) {
   for (const char* nonsense : {"", "[]", R"({"interval_seconds":"x"})",
                                R"({"interval_seconds":-1})", R"({"interval_seconds":1e300})"}) {
     listener_.health = nonsense;

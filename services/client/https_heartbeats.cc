@@ -33,7 +33,7 @@ class HttpsHeartbeats final : public BeatConnection {
   }
 
   void Send(const Beat& beat) override {
-    if (beat.goodbye) return;  // there is no word for it here
+    if (beat.goodbye) return;  // this protocol has no goodbye
     if (!curl_) return inbox_.Ended(absl::ResourceExhaustedError("no memory for a request"));
     exchange_.answer.clear();
     exchange_.retry_after.reset();
@@ -41,7 +41,8 @@ class HttpsHeartbeats final : public BeatConnection {
     const auto code = Perform(curl_.get(), exchange_, url_);
     if (!code.ok()) return inbox_.Ended(code.status());
     if (*code == 404 || *code == 405) {
-      return inbox_.Ended(absl::UnimplementedError(url_ + ": the listener knows no heartbeats"));
+      return inbox_.Ended(
+          absl::UnimplementedError(url_ + ": the listener does not accept heartbeats"));
     }
     if (*code != 200) return inbox_.Ended(FromHttp(*code, exchange_, url_));
     BeatAnswer answer;
@@ -57,7 +58,7 @@ class HttpsHeartbeats final : public BeatConnection {
   BeatInbox& inbox_;
   Exchange exchange_;
   std::string url_;
-  Curl curl_;  // it uses the others
+  Curl curl_;  // it uses the other members
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Heartbeats to a run's listener for old clients: GET /api/v1/health/..., a bare sign of life.
+// Heartbeats without activity to a run's listener for legacy clients: GET /api/v1/health/....
 #ifndef MUSTER_SERVICES_CLIENT_HTTPS_HEARTBEATS_H_
 #define MUSTER_SERVICES_CLIENT_HTTPS_HEARTBEATS_H_
 
@@ -9,8 +9,8 @@
 
 namespace muster::client {
 
-// Each beat is a request of at most 10 s over a connection that is kept. A listener without that
-// path (404, 405) is one without heartbeats: UNIMPLEMENTED.
+// Sends each heartbeat as a request of at most 10 s over a kept connection. A listener without this
+// path (404, 405) does not support heartbeats: UNIMPLEMENTED.
 BeatDialler MakeHttpsDialler(HttpsOptions options, std::string plugin, std::string node);
 
 }  // namespace muster::client

@@ -13,9 +13,9 @@ namespace muster::client {
 namespace {
 
 constexpr long kConnectSeconds = 15;
-// A gateway holds a PUT for a minute while the aggregator is away, and needs time to commit.
+// A gateway holds a PUT for a minute while the aggregator is unavailable, and needs time to commit.
 constexpr absl::Duration kStallLimit = absl::Minutes(5);
-constexpr size_t kMostAnswer = 4096;  // bytes of an answer's text that are kept
+constexpr size_t kMostAnswer = 4096;  // the limit of stored response text
 
 // "https://host:port" without whatever follows.
 std::string BaseOf(std::string_view url) {
@@ -118,8 +118,8 @@ absl::Status FromHttp(long code, const Exchange& exchange, const std::string& ur
   }
 }
 
-// Faults of the other side's certificate, or of ours, look like lost connections, and may be: the
-// listener of a run opens a moment after the run begins.
+// A fault of a certificate looks like a lost connection, and may be temporary: the listener of a
+// run opens a moment after the run begins.
 absl::Status FromCurl(CURLcode code, const Exchange& exchange, const std::string& url) {
   if (exchange.stop.stop_requested()) return errors::Interrupted();
   if (code == CURLE_ABORTED_BY_CALLBACK) return errors::NoUploadProgress(exchange.moved);

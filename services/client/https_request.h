@@ -1,4 +1,4 @@
-// Requests to a run's listener for old clients, by libcurl.
+// Requests to a run's listener for legacy clients, by libcurl.
 #ifndef MUSTER_SERVICES_CLIENT_HTTPS_REQUEST_H_
 #define MUSTER_SERVICES_CLIENT_HTTPS_REQUEST_H_
 
@@ -20,13 +20,13 @@ namespace muster::client {
 struct HttpsOptions {
   std::string url;  // "https://host:port"; a path is ignored
   std::string ca_pem;
-  std::string certificate_pem;  // the first certificate is sent: the run's authority signed it
+  std::string certificate_pem;  // only the first certificate is sent: the run CA signed it
   std::string key_pem;
 };
 
 // What came back of one request under way.
 struct Exchange {
-  std::string answer;  // its first 4 KiB
+  std::string answer;  // the first 4 KiB of the body
   std::optional<absl::Duration> retry_after;
   std::optional<absl::Time> date;
   std::stop_token stop;
@@ -34,22 +34,22 @@ struct Exchange {
   absl::Time moved_at = absl::Now();
 };
 
-// A request with mutual TLS that ends on `exchange.stop`, and when nothing moves for 5 minutes.
-// Null if there is no memory. `exchange` outlives it.
+// Returns a request with mutual TLS that ends on `exchange.stop`, and after 5 minutes without
+// progress. Null if memory is exhausted. `exchange` must outlive it.
 Curl NewRequest(const HttpsOptions& options, Exchange& exchange);
 
-// "https://host:port/api/v1/KIND/by-node/NODE/PLUGIN", or ".../global/PLUGIN".
+// Returns "https://host:port/api/v1/KIND/by-node/NODE/PLUGIN", or ".../global/PLUGIN".
 std::string UrlOf(CURL* curl, const HttpsOptions& options, std::string_view kind,
                   std::string_view plugin, std::string_view node);
 
-// Runs it to the answer's end; the answer's code. UNAVAILABLE (CONNECTION_FAILED, NO_PROGRESS),
-// CANCELLED (INTERRUPTED).
+// Executes the request and returns the status code. Fails with UNAVAILABLE (CONNECTION_FAILED,
+// NO_PROGRESS) or CANCELLED (INTERRUPTED).
 absl::StatusOr<long> Perform(CURL* curl, const Exchange& exchange, const std::string& url);
 
-// Why there is none, as Perform says it.
+// Returns the error of a request without response, as Perform does.
 absl::Status FromCurl(CURLcode code, const Exchange& exchange, const std::string& url);
 
-// What a code that is not 200 means, in the words of the API.
+// Converts a code other than 200 to an error of the API.
 absl::Status FromHttp(long code, const Exchange& exchange, const std::string& url);
 
 }  // namespace muster::client

@@ -15,11 +15,11 @@ namespace {
 constexpr long kProgressSeconds = 10;
 constexpr long kSendBuffer = 512 * 1024;
 
-// Where the body of a request under way comes from.
+// The source of a request's body.
 struct Sending {
   OutgoingResult* result = nullptr;
   int64_t offset = 0;
-  absl::Status source;  // why it could not be read
+  absl::Status source;  // the error of the source
 };
 
 size_t GiveBody(char* buffer, size_t size, size_t count, void* user) {
@@ -29,7 +29,7 @@ size_t GiveBody(char* buffer, size_t size, size_t count, void* user) {
   const auto wanted =
       static_cast<size_t>(std::min<int64_t>(left, static_cast<int64_t>(size * count)));
   if (wanted > 0) sending.source = result.file->ReadAt(sending.offset, std::span(buffer, wanted));
-  // Before the last piece goes: what is cut here the listener does not take for complete.
+  // Checked before the last bytes are sent: the listener does not accept an incomplete body.
   if (sending.source.ok()) sending.source = result.file->CheckUnchanged();
   if (!sending.source.ok()) return CURL_READFUNC_ABORT;
   result.digest.Add(sending.offset, {buffer, wanted});
@@ -64,7 +64,7 @@ class HttpsTransport final : public ResultTransport {
     const CURLcode code = curl_easy_perform(curl.get());
     long answer = 0;
     curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer);
-    // An early refusal may cut the sending short: the answer counts, not the broken pipe.
+    // An early refusal may interrupt the body: the response counts, not the broken pipe.
     const bool answered = code == CURLE_OK || (answer >= 400 && sending.source.ok());
     absl::Status status =
         answered ? FromHttp(answer, exchange, url) : FromCurl(code, exchange, url);
@@ -78,7 +78,7 @@ class HttpsTransport final : public ResultTransport {
   }
 
  private:
-  // Names are data, but not in the middle of a header.
+  // Names may contain any characters, but not within a header.
   static bool FitsHeader(const std::string& text) {
     return !text.empty() &&
            std::ranges::none_of(text, [](char c) { return absl::ascii_iscntrl(c); });
@@ -86,7 +86,7 @@ class HttpsTransport final : public ResultTransport {
 
   static HeaderList Headers(const ResultInfo& info) {
     HeaderList headers;
-    // Of unknown length, as old sidecars send: and no waiting for "100 Continue".
+    // Has no length, as legacy sidecars send it, without waiting for "100 Continue".
     AddHeader(headers, "Transfer-Encoding: chunked");
     AddHeader(headers, "Expect:");
     AddHeader(headers, FitsHeader(info.media_type) ? "Content-Type: " + info.media_type

@@ -1,4 +1,4 @@
-// Delivery as old sidecars do it: HTTPS PUT to the run's listener.
+// Delivers as legacy sidecars do: by HTTPS PUT to the run's listener.
 #ifndef MUSTER_SERVICES_CLIENT_HTTPS_TRANSPORT_H_
 #define MUSTER_SERVICES_CLIENT_HTTPS_TRANSPORT_H_
 
@@ -12,19 +12,19 @@
 
 namespace muster::client {
 
-// The whole file goes in each try (the listener keeps what it got, but cannot say how much). An
-// error result goes as the JSON object {"error": "..."}, as old sidecars send it.
+// Sends the whole file in each attempt (the listener keeps received bytes but cannot report their
+// number). Sends an error result as the JSON object {"error": "..."}, as legacy sidecars do.
 std::unique_ptr<ResultTransport> MakeHttpsTransport(HttpsOptions options);
 
-// What a listener answered.
+// The response of a listener.
 struct RelayedAnswer {
   int code = 0;
-  std::string body;  // its first 4 KiB
-  // The same in the words of the API; OK for 200.
+  std::string body;  // the first 4 KiB
+  // The response as an error of the API; OK for 200.
   absl::Status status;
 };
 
-// POSTs a progress report (a JSON object), as it is; one try of at most 10 s.
+// POSTs a progress report (a JSON object) unchanged, in one attempt of at most 10 s.
 absl::StatusOr<RelayedAnswer> RelayProgress(const HttpsOptions& options, std::string_view plugin,
                                             std::string_view node, const std::string& body);
 

@@ -45,7 +45,7 @@ class HttpsTransportTest : public ::testing::Test {
   HttpsOptions options_;
 };
 
-TEST_F(HttpsTransportTest, LooksLikeAnOldSidecarOnTheWire) {
+TEST_F(HttpsTransportTest, RequestMatchesThatOfALegacySidecar) {
   const std::string body(3'000'000, 'x');
   const auto receipt = Deliver(body, Info());
   ASSERT_TRUE(receipt.ok()) << receipt.status();
@@ -65,7 +65,7 @@ TEST_F(HttpsTransportTest, LooksLikeAnOldSidecarOnTheWire) {
   EXPECT_EQ(header("Content-Disposition"), "attachment;filename=facts.json");
 }
 
-TEST_F(HttpsTransportTest, APluginThatRunsOnceHasItsOwnPath) {
+TEST_F(HttpsTransportTest, PluginThatRunsOnceUsesTheGlobalPath) {
   ResultInfo info = Info();
   info.node = "global";
   info.media_type = "";
@@ -77,14 +77,14 @@ TEST_F(HttpsTransportTest, APluginThatRunsOnceHasItsOwnPath) {
   EXPECT_FALSE(seen.headers.contains("Content-Type"));
 }
 
-TEST_F(HttpsTransportTest, TriesAgainAfterFaultsOfTheServer) {
+TEST_F(HttpsTransportTest, ServerErrorIsRetried) {
   listener_.answers = {500, 503};
   ASSERT_TRUE(Deliver("whole", Info()).ok());
   ASSERT_EQ(listener_.seen().size(), 3U);
   EXPECT_EQ(listener_.seen()[2].body, "whole");
 }
 
-TEST_F(HttpsTransportTest, KnowsTheVerdicts) {
+TEST_F(HttpsTransportTest, StatusCodesMapToErrors) {
   const std::pair<int, std::string> verdicts[] = {{409, "RESULT_CONFLICT"}, {410, "RUN_SEALED"},
                                                   {403, "NOT_YOURS"},       {404, "HTTP_REFUSED"},
                                                   {301, "HTTP_REFUSED"},    {204, "HTTP_REFUSED"}};
@@ -96,7 +96,7 @@ TEST_F(HttpsTransportTest, KnowsTheVerdicts) {
   EXPECT_EQ(listener_.seen().size(), std::size(verdicts)) << "one try each";
 }
 
-TEST_F(HttpsTransportTest, AnotherRunsListenerIsNotTrusted) {
+TEST_F(HttpsTransportTest, ListenerOfAnotherRunIsNotTrusted) {
   options_.ca_pem = TestFleet::Make().run_ca_pem;
   ResultInfo info = Info();
   std::ofstream(path_) << "x";
@@ -106,7 +106,7 @@ TEST_F(HttpsTransportTest, AnotherRunsListenerIsNotTrusted) {
   EXPECT_TRUE(listener_.seen().empty());
 }
 
-TEST_F(HttpsTransportTest, PostsProgress) {
+TEST_F(HttpsTransportTest, ProgressIsPosted) {
   const auto taken = RelayProgress(options_, "facts", "n1", R"({"msg":"half"})");
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_EQ(taken->code, 200);

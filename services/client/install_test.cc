@@ -1,4 +1,4 @@
-// Installs the library to a prefix, builds the example outside the tree, and runs it.
+// Installs the library to a prefix, builds the example outside of the tree, and runs it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Runs a program to its end; what it printed if it failed.
+// Runs a program to its end; returns its output if it failed.
 std::string RunProgram(std::vector<std::string> argv, std::vector<std::string> environment) {
   SubprocessOptions options;
   options.argv = std::move(argv);
@@ -28,7 +28,7 @@ std::string RunProgram(std::vector<std::string> argv, std::vector<std::string> e
   return (exit ? exit->Describe() : "it did not end") + "\n" + (*child)->StdoutTail();
 }
 
-TEST(InstallTest, TheExampleIsBuiltOutsideTheTreeAndDelivers) {
+TEST(InstallTest, ExampleIsBuiltOutsideTheTreeAndDelivers) {
   const std::string folder = ::testing::TempDir() + "/install_test";
   fs::remove_all(folder);
   fs::create_directories(folder);

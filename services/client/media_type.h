@@ -1,4 +1,4 @@
-// What a file is, by its name.
+// Derives media types from file names.
 #ifndef MUSTER_SERVICES_CLIENT_MEDIA_TYPE_H_
 #define MUSTER_SERVICES_CLIENT_MEDIA_TYPE_H_
 
@@ -6,8 +6,8 @@
 
 namespace muster::client {
 
-// As old sidecars guess it from the ending; empty for an unknown one. ".gz" is application/gzip,
-// which the fleet unpacks if it is a tar.
+// Returns the media type that legacy sidecars derive from the extension; empty for an unknown one.
+// ".gz" is application/gzip, which the fleet unpacks if it is a tar.
 std::string_view MediaTypeOf(std::string_view file_name);
 
 }  // namespace muster::client

@@ -9,12 +9,12 @@
 namespace muster::client {
 namespace {
 
-// As the status service has them.
+// The limits of the status service.
 constexpr size_t kMaxMessage = 4096;
 constexpr size_t kMaxName = 1024;
 constexpr size_t kMaxNames = 100;
 
-// The newest of them.
+// Adds the newest names.
 void AddNames(const std::vector<std::string>& names,
               google::protobuf::RepeatedPtrField<std::string>* to) {
   for (size_t i = names.size() - std::min(names.size(), kMaxNames); i < names.size(); ++i) {
@@ -32,7 +32,7 @@ void ToMessage(const Progress& progress, v1::ReportProgressRequest* request) {
   AddNames(progress.errors, request->mutable_errors());
   request->set_append_totals(progress.append_totals);
   request->set_append_completed(progress.append_completed);
-  // All of them: they are counted.
+  // Adds all names, because they are counted.
   for (const auto& name : progress.append_failing) {
     request->add_append_failing(CleanText(name, kMaxName));
   }

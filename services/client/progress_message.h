@@ -1,4 +1,4 @@
-// A progress report as the API has it.
+// Converts a progress report to a message of the API.
 #ifndef MUSTER_SERVICES_CLIENT_PROGRESS_MESSAGE_H_
 #define MUSTER_SERVICES_CLIENT_PROGRESS_MESSAGE_H_
 
@@ -7,8 +7,8 @@
 
 namespace muster::client {
 
-// Everything but the key. What a server would cut is cut here already, and what is not UTF-8 is
-// replaced: a plugin's output may hold anything, and as much of it as it likes.
+// Sets all fields except the key. Cuts texts to the limits of the server and replaces bytes that
+// are not UTF-8, because a plugin's output may contain anything.
 void ToMessage(const Progress& progress, v1::ReportProgressRequest* request);
 
 }  // namespace muster::client

@@ -1,4 +1,4 @@
-// Progress over StatusService.
+// Reports progress by StatusService.
 #ifndef MUSTER_SERVICES_CLIENT_PROGRESS_REPORTER_H_
 #define MUSTER_SERVICES_CLIENT_PROGRESS_REPORTER_H_
 
@@ -18,7 +18,7 @@ class ProgressReporter {
   explicit ProgressReporter(const StatusChannels& channels);
   ~ProgressReporter();
 
-  // One try at each target in turn until one takes it; at most 10 s each.
+  // Tries each target once, in turn, until one accepts the report; at most 10 s each.
   absl::Status Report(const Config& config, const Progress& progress);
 
  private:
@@ -26,7 +26,7 @@ class ProgressReporter {
   std::unique_ptr<Stubs> stubs_;
 };
 
-// The report as old listeners take it: a JSON object.
+// Returns the report as legacy listeners accept it: a JSON object.
 std::string ProgressJson(const Progress& progress);
 
 }  // namespace muster::client

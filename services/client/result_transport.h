@@ -1,4 +1,4 @@
-// One way to deliver a result, one try at a time.
+// A transport for results, which makes one attempt at a time.
 #ifndef MUSTER_SERVICES_CLIENT_RESULT_TRANSPORT_H_
 #define MUSTER_SERVICES_CLIENT_RESULT_TRANSPORT_H_
 
@@ -14,7 +14,7 @@
 
 namespace muster::client {
 
-// What a delivery says of itself.
+// The properties of a delivery.
 struct ResultInfo {
   std::string run;
   std::string plugin;
@@ -25,7 +25,7 @@ struct ResultInfo {
   std::string file_name;
 };
 
-// One result on its way. What was digested stays so over all tries. Not thread-safe.
+// A result that is being delivered. Its digest is kept over all attempts. Not thread-safe.
 struct OutgoingResult {
   OutgoingResult(ResultInfo info, std::unique_ptr<SourceFile> file)
       : info(std::move(info)), file(std::move(file)) {}
@@ -35,32 +35,32 @@ struct OutgoingResult {
   ContentDigest digest;
 };
 
-// What the service committed.
+// The committed result.
 struct CommitReceipt {
-  int64_t generation = 0;  // 0: not said
+  int64_t generation = 0;  // 0: not reported
   int64_t size = 0;
   std::string sha256;  // 32 bytes
 };
 
-// How one try went.
+// The outcome of one attempt.
 struct TryOutcome {
   absl::StatusOr<CommitReceipt> receipt = absl::UnknownError("not tried");
-  // The service took the attempt for a current one.
+  // The service accepted the number of the attempt.
   bool opened = false;
-  // The service has more than before: the connection was good.
+  // The service has more bytes than before, so the connection worked.
   bool progressed = false;
-  // A relay holds all of it, and delivers it when it can: another try tells whether it has.
+  // A relay has spooled the whole result; another attempt shows whether it was delivered.
   bool spooled = false;
 };
 
-// Not thread-safe: one try at a time.
+// Not thread-safe: one attempt at a time.
 class ResultTransport {
  public:
   virtual ~ResultTransport() = default;
 
-  // Tries once, from wherever the service stands. Blocks; ends soon after `stop` with CANCELLED
-  // (INTERRUPTED). Errors are those of ResultService, whatever the transport; while a relay holds
-  // the result, UNAVAILABLE (RESULT_SPOOLED).
+  // Makes one attempt from the service's offset. Blocks; ends soon after `stop` with CANCELLED
+  // (INTERRUPTED). Errors are those of ResultService for any transport; while a relay spools the
+  // result, UNAVAILABLE (RESULT_SPOOLED).
   virtual TryOutcome Try(OutgoingResult& result, const std::stop_token& stop) = 0;
 };
 

@@ -41,7 +41,7 @@ absl::StatusOr<SenderIdentity> Sender::Identity() const {
   const absl::Time now = absl::Now();
   MutexLock lock(mutex_);
   if (!folder_.empty()) {
-    // A folder may be replaced between two reads: then key and certificate do not match.
+    // A folder may be replaced between two reads: key and certificate then do not match.
     auto newest = LoadFolder(folder_, now);
     if (newest.ok()) identity_ = *std::move(newest);
   }

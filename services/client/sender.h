@@ -1,4 +1,4 @@
-// The identity that a client works with: fixed, or renewed by somebody while it works.
+// The identity of a client: fixed, or renewed by another program.
 #ifndef MUSTER_SERVICES_CLIENT_SENDER_H_
 #define MUSTER_SERVICES_CLIENT_SENDER_H_
 
@@ -19,18 +19,20 @@ namespace muster::client {
 // Thread-safe.
 class Sender {
  public:
-  // From client_cert, client_key and fleet_ca_cert, or else from identity_folder. As
-  // SenderIdentity::Load; INVALID_ARGUMENT (CONFIG_INVALID) also if the fleet's root is malformed.
+  // Loads client_cert, client_key and fleet_ca_cert, or else identity_folder. Fails as
+  // SenderIdentity::Load does, and with INVALID_ARGUMENT (CONFIG_INVALID) if the fleet's root is
+  // malformed.
   static absl::StatusOr<std::shared_ptr<const Sender>> Make(const Config& config, absl::Time now);
 
-  // The newest; of a folder that is just being replaced the last that was whole. May block on the
-  // disk. An error only if the newest is past.
+  // Returns the newest identity; while a folder is being replaced, the last complete one. May block
+  // on the disk. Fails only if the newest has expired.
   absl::StatusOr<SenderIdentity> Identity() const;
 
-  // For connections to services of one of `roles` of the fleet: each uses what is newest.
+  // Returns credentials for connections to services of one of `roles` of the fleet; each connection
+  // uses the newest identity.
   std::shared_ptr<grpc::ChannelCredentials> Credentials(std::vector<ServiceRole> roles) const;
 
-  // When the identity ends: never for one that is renewed.
+  // Returns the expiry of the identity: infinite for one that is renewed.
   absl::Time not_after() const;
 
  private:
@@ -41,7 +43,7 @@ class Sender {
         identity_(std::move(identity)) {}
 
   const std::string folder_;
-  const std::string fleet_ca_pem_;  // these two without a folder
+  const std::string fleet_ca_pem_;  // these two only without a folder
   const std::string key_pem_;
   mutable Mutex mutex_;
   mutable SenderIdentity identity_ ABSL_GUARDED_BY(mutex_);

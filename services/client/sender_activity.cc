@@ -5,7 +5,7 @@
 namespace muster::client {
 namespace {
 
-constexpr int64_t kMaxCount = 1'000'000'000'000;  // as the status service has it
+constexpr int64_t kMaxCount = 1'000'000'000'000;  // the limit of the status service
 
 bool IsAppend(const Progress& progress) {
   return progress.append_totals || progress.append_completed != 0 ||

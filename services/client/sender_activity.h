@@ -1,4 +1,4 @@
-// What a sender is at: what its heartbeats have to say.
+// The current activity of a sender: the content of its heartbeats.
 #ifndef MUSTER_SERVICES_CLIENT_SENDER_ACTIVITY_H_
 #define MUSTER_SERVICES_CLIENT_SENDER_ACTIVITY_H_
 
@@ -16,9 +16,9 @@ struct Activity {
   Phase phase = Phase::kWorking;
   std::string message;
   std::optional<Fault> fault;
-  // A report that did not get through by itself.
+  // A report whose own call failed.
   std::optional<Progress> progress;
-  // Higher with each change.
+  // Increases with each change.
   uint64_t version = 0;
 };
 
@@ -28,18 +28,18 @@ class SenderActivity {
   void SetPhase(Phase phase, std::string message);
   void SetFault(std::optional<Fault> fault);
 
-  // Keeps a report for the next heartbeat, in place of one that is kept already. One of the append
-  // form is not kept, since it might be counted twice; nor one that no service would take.
+  // Keeps a report for the next heartbeat and replaces an earlier one. Does not keep an append
+  // report, which might be counted twice, or a report that no service accepts.
   void KeepProgress(const Progress& progress);
-  // A newer report got through.
+  // A newer report was delivered.
   void DropProgress();
 
   Activity Get() const;
-  // The fleet knows what was said as of `version`: a report of then is not kept any longer.
+  // The fleet has received the activity of `version`: a report of that version is no longer kept.
   void Told(uint64_t version);
 
-  // Called after each change, by the thread that made it; one listener, empty for none. When this
-  // returns, the one before is not called any more.
+  // Sets the listener, which runs after each change on the thread that made it; empty for none. The
+  // previous listener is not called after this returns.
   void Listen(std::function<void()> on_change);
 
  private:
@@ -47,12 +47,13 @@ class SenderActivity {
 
   mutable Mutex mutex_;
   Activity activity_ ABSL_GUARDED_BY(mutex_);
-  uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) = 0;  // when activity_.progress was kept
+  uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) =
+      0;  // the version that added activity_.progress
   Mutex listener_mutex_;
   std::function<void()> listener_ ABSL_GUARDED_BY(listener_mutex_);
 };
 
-// Sets a phase, and brings back the one before at its end.
+// Sets a phase, and restores the previous one at its end.
 class PhaseScope {
  public:
   PhaseScope(SenderActivity& activity, Phase phase) : activity_(activity), before_(activity.Get()) {

@@ -24,7 +24,7 @@ absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
   const Certificate& leaf = chain->front();
   if (!leaf.Matches(*key)) {
     return errors::ConfigInvalid("client_key", "",
-                                 "it is not the key of the first certificate of client_cert");
+                                 "it does not belong to the first certificate of client_cert");
   }
   if (leaf.NotAfter() <= now) return errors::CertificateEnded(leaf.NotAfter());
   auto uri = leaf.Uri();

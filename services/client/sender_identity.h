@@ -1,4 +1,4 @@
-// Who sends: a certificate chain and its key.
+// The identity of a sender: a certificate chain and its key.
 #ifndef MUSTER_SERVICES_CLIENT_SENDER_IDENTITY_H_
 #define MUSTER_SERVICES_CLIENT_SENDER_IDENTITY_H_
 
@@ -13,19 +13,19 @@
 
 namespace muster::client {
 
-// A sender's certificate and key, checked against each other. Immutable; thread-safe.
+// A sender's certificate and key, which belong together. Immutable; thread-safe.
 class SenderIdentity {
  public:
-  // INVALID_ARGUMENT if the PEM texts are malformed, do not belong together, name nobody, or the
-  // certificate is past at `now`.
+  // Fails with INVALID_ARGUMENT if the PEM texts are malformed or do not belong together, if the
+  // certificate contains no identity, or if it has expired at `now`.
   static absl::StatusOr<SenderIdentity> Load(std::string_view chain_pem, std::string_view key_pem,
                                              absl::Time now);
 
-  // The signature of message Signature in results.proto: ECDSA with SHA-256, ASN.1 DER.
+  // Returns the signature of message Signature in results.proto: ECDSA with SHA-256, ASN.1 DER.
   absl::StatusOr<std::string> Sign(const ResultInfo& info, int64_t size,
                                    std::string_view sha256) const;
 
-  // The name in the certificate.
+  // The identity in the certificate.
   const Identity& identity() const { return identity_; }
   const std::string& chain_pem() const { return chain_pem_; }
   absl::Time not_after() const { return not_after_; }

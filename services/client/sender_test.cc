@@ -36,21 +36,21 @@ class SenderTest : public ::testing::Test {
   const TestFleet fleet_ = TestFleet::Make();
 };
 
-TEST_F(SenderTest, SignsWithWhatIsInTheFolderNow) {
+TEST_F(SenderTest, SignatureUsesTheRenewedKey) {
   const auto first = fleet_.RunCredential("n1");
   const auto second = fleet_.RunCredential("n1");
   Write(first);
   const auto sender = Sender::Make(config_, absl::Now());
   ASSERT_TRUE(sender.ok()) << sender.status();
   EXPECT_EQ((*sender)->Identity()->chain_pem(), first.first);
-  Write("cert.pem", second.first);  // half way: the key is another's
+  Write("cert.pem", second.first);  // half replaced: the key is that of another certificate
   EXPECT_EQ((*sender)->Identity()->chain_pem(), first.first);
   Write("key.pem", second.second);
   EXPECT_EQ((*sender)->Identity()->chain_pem(), second.first);
   EXPECT_EQ((*sender)->not_after(), absl::InfiniteFuture());
 }
 
-TEST_F(SenderTest, AFixedOneEnds) {
+TEST_F(SenderTest, FixedIdentityExpires) {
   const Config config = fleet_.ConfigOf("n1");
   const auto sender = Sender::Make(config, absl::Now());
   ASSERT_TRUE(sender.ok()) << sender.status();
@@ -58,7 +58,7 @@ TEST_F(SenderTest, AFixedOneEnds) {
   EXPECT_EQ((*sender)->Identity()->chain_pem(), config.client_cert);
 }
 
-TEST_F(SenderTest, AFolderWithoutAnIdentityIsRefused) {
+TEST_F(SenderTest, FolderWithoutAnIdentityIsRefused) {
   EXPECT_EQ(ReasonOf(Sender::Make(config_, absl::Now()).status()), "CONFIG_INVALID");
 }
 

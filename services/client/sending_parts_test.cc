@@ -1,4 +1,4 @@
-// The small parts of a sender: digest, compression, back-off, types, verdicts.
+// Tests the small parts of a sender: digest, compression, back-off, types, verdicts.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +15,7 @@
 namespace muster::client {
 namespace {
 
-TEST(ContentDigestTest, BytesThatAreReadAgainCountOnce) {
+TEST(ContentDigestTest, RepeatedBytesAreDigestedOnce) {
   ContentDigest in_order;
   in_order.Add(0, "123456789");
   EXPECT_EQ(in_order.crc32c(), 0xE3069283U);
@@ -30,7 +30,7 @@ TEST(ContentDigestTest, BytesThatAreReadAgainCountOnce) {
   EXPECT_NE(again.Sha256(), halfway);
 }
 
-TEST(ChunkCompressorTest, CompressesTextAndSoonLeavesNoiseAlone) {
+TEST(ChunkCompressorTest, TextIsCompressedAndNoiseIsSkipped) {
   ChunkCompressor compressor;
   std::string frame;
   const std::string text(100'000, 'a');
@@ -47,7 +47,7 @@ TEST(ChunkCompressorTest, CompressesTextAndSoonLeavesNoiseAlone) {
   EXPECT_TRUE(compressor.Compress(text, &frame)) << "and then it tries again";
 }
 
-TEST(BackoffTest, GrowsWithFullJitterToThirtySeconds) {
+TEST(BackoffTest, DelayGrowsWithFullJitterToThirtySeconds) {
   Backoff backoff(1);
   absl::Duration longest;
   for (int i = 0; i < 200; ++i) {
@@ -61,7 +61,7 @@ TEST(BackoffTest, GrowsWithFullJitterToThirtySeconds) {
   EXPECT_LE(backoff.Next({}), absl::Milliseconds(500));
 }
 
-TEST(BackoffTest, NeverComesBeforeTheServerSaid) {
+TEST(BackoffTest, DelayIsAtLeastTheServersDelay) {
   Backoff backoff(2);
   for (int i = 0; i < 50; ++i) {
     const absl::Duration wait = backoff.Next(absl::Seconds(5));
@@ -70,7 +70,7 @@ TEST(BackoffTest, NeverComesBeforeTheServerSaid) {
   }
 }
 
-TEST(MediaTypeTest, FollowsTheEnding) {
+TEST(MediaTypeTest, TypeFollowsFromTheExtension) {
   EXPECT_EQ(MediaTypeOf("results.tar.gz"), "application/gzip");
   EXPECT_EQ(MediaTypeOf("facts.json"), "application/json");
   EXPECT_EQ(MediaTypeOf("noending"), "");
@@ -84,7 +84,7 @@ NextMove After(absl::Status status, bool opened = true) {
   return Judge(outcome);
 }
 
-TEST(JudgeTest, KnowsWhatGetsBetter) {
+TEST(JudgeTest, ErrorsMapToTheirNextMove) {
   EXPECT_EQ(After(absl::UnavailableError("")), NextMove::kRetry);
   EXPECT_EQ(After(errors::TooManyUploads(1)), NextMove::kRetry);
   EXPECT_EQ(After(errors::UploadStalled()), NextMove::kRetry);

@@ -18,12 +18,12 @@
 namespace muster::client {
 namespace {
 
-// File times move in steps of a kernel tick (at most 10 ms): a write within the step in which the
-// file was last written cannot be seen.
+// File times advance in steps of a kernel tick (at most 10 ms): a second write within the same step
+// cannot be detected.
 constexpr std::chrono::milliseconds kTimeStep{50};
 
 std::string FingerprintOf(const struct stat& st) {
-  // Not the change time: a chmod or a link leaves the content alone.
+  // Not the change time: a chmod or a link does not change the content.
   return absl::StrCat(st.st_dev, ":", st.st_ino, ":", st.st_size, ":", st.st_mtim.tv_sec, ".",
                       st.st_mtim.tv_nsec);
 }

@@ -12,7 +12,7 @@
 
 namespace muster::client {
 
-// One for each target, in their order; made when they are needed.
+// One for each target, in their order; created when needed.
 struct StatusChannels {
   std::vector<std::shared_ptr<grpc::Channel>> all;
 };

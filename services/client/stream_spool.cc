@@ -24,7 +24,7 @@ absl::StatusOr<UniqueFd> NamelessFile(std::string folder) {
   }
   UniqueFd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (fd.valid()) return fd;
-  // Some file systems have no nameless files.
+  // Some file systems do not support unnamed files.
   std::string name = folder + "/muster-XXXXXX";
   fd.reset(::mkostemp(name.data(), O_CLOEXEC));
   if (!fd.valid()) return ErrnoError(errno, "make a temporary file in", folder);

@@ -1,4 +1,4 @@
-// A stream that can be read once, made into a file that can be read again.
+// Stores a stream in a file, so that it can be read again.
 #ifndef MUSTER_SERVICES_CLIENT_STREAM_SPOOL_H_
 #define MUSTER_SERVICES_CLIENT_STREAM_SPOOL_H_
 
@@ -12,8 +12,9 @@
 
 namespace muster::client {
 
-// Reads to the end into a nameless file in `folder`, else $TMPDIR, else /var/tmp. OUT_OF_RANGE
-// (RESULT_TOO_LARGE) beyond `limit` bytes, ABORTED (STREAM_FAILED) if the reader fails.
+// Reads to the end into an unnamed file in `folder`, else $TMPDIR, else /var/tmp. Fails with
+// OUT_OF_RANGE (RESULT_TOO_LARGE) beyond `limit` bytes, ABORTED (STREAM_FAILED) if the reader
+// fails.
 absl::StatusOr<std::unique_ptr<SourceFile>> SpoolStream(const Reader& reader, std::string folder,
                                                         int64_t limit);
 

@@ -1,4 +1,5 @@
-// The listener of a run for old clients, for tests of this folder: real TLS, answers as told.
+// The listener of a run for legacy clients, for tests of this folder: real TLS, answers from the
+// test.
 #ifndef MUSTER_SERVICES_CLIENT_TEST_LISTENER_H_
 #define MUSTER_SERVICES_CLIENT_TEST_LISTENER_H_
 
@@ -19,14 +20,14 @@
 
 namespace muster::client {
 
-// What a run's listener saw of one request.
+// A request as the listener received it.
 struct SeenRequest {
   std::string path;
   std::string body;
   httplib::Headers headers;
 };
 
-// A listener of a run with mutual TLS that answers as told. Thread-safe, but for `answers`.
+// A listener of a run with mutual TLS and answers from the test. Thread-safe, except `answers`.
 class TestListener {
  public:
   explicit TestListener(const TestFleet& fleet)

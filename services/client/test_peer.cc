@@ -219,10 +219,10 @@ grpc::Status TestPeer::Upload(
       const int64_t end = request.chunk().offset() + request.chunk().raw_size();
       if (on_chunk) on_chunk(end);
       if (cut_after >= 0 && got >= cut_after) return {grpc::StatusCode::UNAVAILABLE, "cut"};
-      // As late as the window allows: a sender that waits for more would stand still.
+      // Acknowledges as late as the window permits: a sender that waits for more would stall.
       if (unacknowledged + kChunkMax > window) {
         if (probe_window.exchange(false)) {
-          // A chunk that comes before the acknowledgement does not keep to the window.
+          // A chunk before the acknowledgement exceeds the window.
           ahead = std::async(std::launch::async, [&] { return stream->Read(&request); });
           overrun = ahead.wait_for(std::chrono::milliseconds(500)) == std::future_status::ready;
         }

@@ -1,4 +1,4 @@
-// A result service for tests of this folder: real TLS, in memory, and as unfriendly as told.
+// A result service for tests of this folder: real TLS, in memory, with faults from the test.
 #ifndef MUSTER_SERVICES_CLIENT_TEST_PEER_H_
 #define MUSTER_SERVICES_CLIENT_TEST_PEER_H_
 
@@ -20,14 +20,14 @@
 
 namespace muster::client {
 
-// A fleet with one run, made anew for each test.
+// A fleet with one run, created for each test.
 struct TestFleet {
   static TestFleet Make();
 
-  // A credential of the run for plugin "facts" on `node`: chain and key.
+  // Returns a credential of the run for plugin "facts" on `node`: chain and key.
   std::pair<std::string, std::string> RunCredential(const std::string& node) const;
 
-  // The configuration of that credential's holder; where to dial is left to the caller.
+  // Returns the configuration for that credential, without targets.
   Config ConfigOf(const std::string& node) const;
 
   std::string fleet = "fleet-0badcafe.muster";
@@ -43,16 +43,16 @@ struct TestFleet {
   std::function<std::pair<std::string, std::string>(const std::string&)> issue;
 };
 
-// Follows results.proto closely enough for a sender: offsets, epochs, attempts, CRCs, digests,
+// Implements results.proto as far as a sender needs it: offsets, epochs, attempts, CRCs, digests,
 // signatures by length. Thread-safe.
 class TestPeer final : public v1::ResultService::Service {
  public:
   explicit TestPeer(const TestFleet& fleet);
   ~TestPeer() override;
 
-  // Opens the door, on the port of before if there was one.
+  // Starts listening, on the previous port if there was one.
   void Start();
-  // Cuts every connection and closes the door.
+  // Cancels every connection and stops listening.
   void Stop();
   std::string target() const;
 
@@ -65,26 +65,26 @@ class TestPeer final : public v1::ResultService::Service {
   };
   std::optional<Committed> committed() const;
 
-  // What GetRun says of plugin "facts".
+  // The definition of plugin "facts" in GetRun.
   std::string definition_yaml;
 
-  // What the next streams suffer.
+  // Faults of the next streams.
   std::atomic<int64_t> cut_after{-1};        // bytes of one stream, then UNAVAILABLE; -1: never
-  std::atomic<int> damage_digest{0};         // so many finishes are answered DIGEST_MISMATCH
-  std::atomic<int> refuse_opens{0};          // so many opens are answered RESOURCE_EXHAUSTED
-  std::function<absl::Status()> judge;       // first word on every open and submit
-  std::function<void(int64_t)> on_chunk;     // the offset reached
-  std::function<absl::Status()> judge_read;  // on every question for the result
+  std::atomic<int> damage_digest{0};         // the number of finishes that get DIGEST_MISMATCH
+  std::atomic<int> refuse_opens{0};          // the number of opens that get RESOURCE_EXHAUSTED
+  std::function<absl::Status()> judge;       // decides first on every open and submit
+  std::function<void(int64_t)> on_chunk;     // receives the offset
+  std::function<absl::Status()> judge_read;  // decides on every read of the result
   std::atomic<int64_t> window{4 * 1024 * 1024};
   std::atomic<bool> zstd{true};
-  std::atomic<bool> probe_window{false};  // look once for bytes beyond it
+  std::atomic<bool> probe_window{false};  // look once for bytes beyond the window
 
   std::atomic<int> opens{0};
-  std::atomic<int64_t> chunk_bytes{0};  // raw, of all streams
+  std::atomic<int64_t> chunk_bytes{0};  // raw bytes of all streams
   std::atomic<bool> overrun{false};     // found by probe_window
 
  private:
-  // Knows one run with one plugin.
+  // Serves one run with one plugin.
   class Runs final : public v1::RunService::Service {
    public:
     explicit Runs(const TestPeer& peer) : peer_(peer) {}

@@ -20,36 +20,36 @@
 
 namespace muster::client {
 
-// Takes beats and progress, and remembers them. Thread-safe.
+// Accepts heartbeats and progress, and records them. Thread-safe.
 class TestStatusPeer {
  public:
   explicit TestStatusPeer(const TestFleet& fleet) : fleet_(fleet) {}
   ~TestStatusPeer() { Stop(); }
 
-  // Opens the door, on the port of before if there was one.
+  // Starts listening, on the previous port if there was one.
   void Start();
-  // Cuts every connection and closes the door.
+  // Cancels every connection and stops listening.
   void Stop();
   std::string target() const;
 
-  // Asks every stream for a beat.
+  // Requests a heartbeat on every stream.
   void Probe();
-  // Ends every stream, as a restart would.
+  // Ends every stream, as a restart does.
   void Cut();
 
   std::vector<v1::StreamHeartbeatsRequest> beats() const;
   std::vector<v1::ReportProgressRequest> reports() const;
-  // Whether a beat said this.
+  // Returns true if a heartbeat matched.
   bool Heard(const std::function<bool(const v1::Activity&)>& what) const;
   bool HeardPhase(v1::Phase phase) const;
   bool SaidGoodbye() const;
 
-  bool serve_heartbeats = true;                  // false: as an older service; set before Start
+  bool serve_heartbeats = true;                  // false: as an earlier version; set before Start
   std::function<absl::Status()> judge_beat;      // set before Start
   std::function<absl::Status()> judge_progress;  // set before Start
   std::atomic<int64_t> interval_ms{3'600'000};
   std::atomic<int64_t> clock_ahead_ms{0};
-  std::atomic<int> streams{0};  // so many were opened
+  std::atomic<int> streams{0};  // the number of opened streams
 
  private:
   using Stream =

@@ -49,8 +49,8 @@ void HeartbeatHandler::OnMessage(v1::StreamHeartbeatsRequest request) {
 
 void HeartbeatHandler::OnHalfClose() {
   half_closed_ = true;
-  stream_->End(errors::InvalidHeartbeat(
-      "the stream ended without a goodbye, or with a message that cannot be read"));
+  stream_->End(
+      errors::InvalidHeartbeat("the stream ended without a goodbye, or with an invalid message"));
 }
 
 void HeartbeatHandler::OnWritable() {

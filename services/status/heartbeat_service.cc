@@ -3,6 +3,7 @@
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/heartbeat/beat_check.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 
@@ -52,9 +53,7 @@ absl::Status HeartbeatService::TakeOnce(Call& call, const v1::SendHeartbeatReque
   }
   parts_.contact(key, *seat.sender());
   const absl::Duration interval = parts_.registry.SendHeartbeat(seat).interval;
-  response->mutable_interval()->set_seconds(absl::ToInt64Seconds(interval));
-  response->mutable_interval()->set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(interval % absl::Seconds(1))));
+  ToProto(interval, response->mutable_interval());
   return absl::OkStatus();
 }
 

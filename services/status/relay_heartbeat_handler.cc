@@ -111,7 +111,7 @@ absl::Status RelayHeartbeatHandler::Take(v1::RelayHeartbeatsRequest& request) {
   }
   for (const int32_t id : gone) Drop(id);
   if (request.senders_size() > kMaxSendersInMessage || request.heard_ids_size() > kMaxHeard) {
-    return errors::InvalidHeartbeat("more senders than a message may have");
+    return errors::InvalidHeartbeat("too many senders in one message");
   }
   if (relay_ == nullptr) {
     RETURN_IF_ERROR(OpenRelay(request.relay()));

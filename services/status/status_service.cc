@@ -128,7 +128,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
       [this, request, response](Call& call) -> absl::Status {
         v1::ReportProgressRequest report;
         if (!Parse(*request, &report)) {
-          return errors::InvalidProgress("it cannot be read");
+          return errors::InvalidProgress("it cannot be parsed");
         }
         const v1::ResultKey& key = report.key();
         RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));

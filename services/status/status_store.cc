@@ -255,7 +255,7 @@ void StatusStore::Write(const Batch& batch) {
   if (db.in_transaction()) db.Execute("ROLLBACK");
   db.TakeStatus().IgnoreError();
   failed_.Add();
-  Log(LogLevel::kError, "cannot keep what is known of senders and nodes", {{"error", failure}});
+  Log(LogLevel::kError, "cannot store senders and nodes", {{"error", failure}});
 }
 
 void StatusStore::WriteEvents(const Batch& batch) {
@@ -307,7 +307,7 @@ void StatusStore::RemoveOld() {
   const absl::Status status = writer_->TakeStatus();
   if (status.ok()) return;
   failed_.Add();
-  Log(LogLevel::kError, "cannot remove what is too old to show", {{"error", status}});
+  Log(LogLevel::kError, "cannot remove old runs and nodes", {{"error", status}});
 }
 
 }  // namespace muster

@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -61,4 +63,28 @@ func TestTextThatIsNotUTF8IsDeliveredCleaned(t *testing.T) {
 	must(f.Muster("down"))(t)
 	check(t, f.Up())
 	goesOn()
+}
+
+// The command line names the option whose value is not UTF-8, and sends nothing.
+func TestArgumentsThatAreNotUTF8AreRefused(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	definition := filepath.Join(t.TempDir(), "plugin.yaml")
+	check(t, os.WriteFile(definition, []byte("description: "+latin1+"\n"), 0o600))
+	for name, arguments := range map[string][]string{
+		"--title":  {"run", "--plugin", "hostfacts", "--node", "n1", "--title", latin1},
+		"--reason": {"cancel", "--reason", latin1, "0123456789abcdef"},
+		"NODE":     {"node", "show", latin1},
+		"COMMAND":  {"exec", "--node", "n1", "--", "/usr/bin/echo", latin1},
+		definition: {"run", "-f", definition, "--node", "n1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.Muster(arguments...)
+			wantExit(t, err, 2, name+" is not UTF-8")
+		})
+	}
+	out := must(f.Muster("runs", "--json"))(t)
+	if strings.Contains(out, `"id"`) {
+		t.Errorf("runs were created: %s", out)
+	}
 }

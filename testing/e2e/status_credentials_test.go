@@ -205,7 +205,7 @@ func TestCredentialsArePrintedAndNotWritten(t *testing.T) {
 	_ = os.Remove(filepath.Join(f.Home, "credentials"))
 	check(t, os.Symlink(elsewhere, filepath.Join(f.Home, "credentials")))
 	_, err := f.Muster("run", "-f", plan, "--node", "n1")
-	wantExit(t, err, 1, "planted link")
+	wantExit(t, err, 1, "is not a folder of this user")
 	if left := must(os.ReadDir(elsewhere))(t); len(left) != 0 {
 		t.Errorf("a file was written through the link: %v", left)
 	}

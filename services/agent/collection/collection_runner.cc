@@ -63,7 +63,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
       continue;
     }
     if (waiting_.size() >= options_.max_waiting) {
-      Log(LogLevel::kWarning, "more is to be collected than may wait here",
+      Log(LogLevel::kWarning, "the queue of collections is full",
           {{"run", key.run}, {"plugin", key.plugin}});
       continue;
     }

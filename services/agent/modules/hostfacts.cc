@@ -62,7 +62,7 @@ class HostfactsModule final : public Module {
     if (!exit->ok()) return PluginFailedError(kWhat, exit->Describe(), tail);
     if (!printed.ok()) return printed.status();
     const auto facts = FactsOf(*printed);
-    if (!facts) return PluginFailedError(kWhat, "output that holds no facts", tail);
+    if (!facts) return PluginFailedError(kWhat, "output without facts", tail);
     return Write(context.results_dir + "/facts.json", *facts);
   }
 

@@ -50,7 +50,7 @@ absl::Status AskListener(const client::Config& config, const std::stop_token& st
   const std::string url = client::UrlOf(curl.get(), listener, "health", config.plugin, config.node);
   ASSIGN_OR_RETURN(const auto code, client::Perform(curl.get(), exchange, url));
   if (code == 404 || code == 405) return absl::OkStatus();
-  if (code >= 500) return absl::UnavailableError("the listener cannot say it now");
+  if (code >= 500) return absl::UnavailableError("the listener is unavailable");
   return client::FromHttp(code, exchange, url);
 }
 

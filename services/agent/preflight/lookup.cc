@@ -48,7 +48,7 @@ absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::D
   while ((state = ::gai_error(&question->request)) == EAI_INPROGRESS) {
     if (stop.stop_requested() || absl::Now() >= end) {
       Abandon(std::move(question));
-      if (stop.stop_requested()) return absl::CancelledError("asked to stop");
+      if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
       return absl::DeadlineExceededError(
           absl::StrCat("no name server answered within ", absl::FormatDuration(limit)));
     }

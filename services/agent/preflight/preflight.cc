@@ -176,13 +176,13 @@ void Preflight::Found(const std::optional<Fault>& fault) {
   if (!Same(fault, last_)) {
     client_.SetFault(fault);
     if (fault) {
-      Log(LogLevel::kWarning, "the way to the fleet is not free",
+      Log(LogLevel::kWarning, "the connection check failed",
           {{"check", NameOf(fault->check)},
            {"address", fault->address},
            {"error", fault->message},
            {"next_step", fault->next_step}});
     } else {
-      Log(LogLevel::kInfo, "the way to the fleet is free now", {});
+      Log(LogLevel::kInfo, "the connection check passed", {});
     }
     last_ = fault;
   }

@@ -90,7 +90,7 @@ TEST_F(PreflightTest, AServerThatDoesNotTrustUs) {
   const auto [chain, key] = client::TestFleet::Make().RunCredential("n1");
   config_.client_cert = chain;
   config_.client_key = key;
-  EXPECT_THAT(Find(Check::kTls).message, HasSubstr("refuses our certificate"));
+  EXPECT_THAT(Find(Check::kTls).message, HasSubstr("rejects the client certificate"));
 }
 
 TEST_F(PreflightTest, AClockThatIsWrong) {

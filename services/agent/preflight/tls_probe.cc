@@ -45,8 +45,8 @@ using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
 // Waits until the socket is ready. DEADLINE_EXCEEDED, CANCELLED.
 absl::Status Await(int fd, short events, absl::Time end, const std::stop_token& stop) {
   while (true) {
-    if (stop.stop_requested()) return absl::CancelledError("asked to stop");
-    if (absl::Now() >= end) return absl::DeadlineExceededError("it does not answer");
+    if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
+    if (absl::Now() >= end) return absl::DeadlineExceededError("no response");
     pollfd waited{fd, events, 0};
     const int slice = static_cast<int>(absl::ToInt64Milliseconds(kSlice));
     if (::poll(&waited, 1, slice) > 0) return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::StatusOr<UniqueFd> ConnectOne(const addrinfo& address, const std::stop_tok
 
 // To the first address that answers; the last one's fault.
 absl::StatusOr<UniqueFd> Connect(const addrinfo* list, const std::stop_token& stop) {
-  absl::StatusOr<UniqueFd> connection = absl::UnavailableError("the name has no address");
+  absl::StatusOr<UniqueFd> connection = absl::UnavailableError("the name resolves to no address");
   for (; list != nullptr && !connection.ok() && !stop.stop_requested(); list = list->ai_next) {
     connection = ConnectOne(*list, stop);
   }
@@ -198,7 +198,7 @@ std::optional<client::Fault> ShakeHands(const TlsProbe& probe, const std::string
   status = Drive(ssl, [&] { return SSL_peek(ssl, &first, 1); }, end, stop);
   if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
   return Failed(probe, Check::kTls,
-                absl::StrCat("the server refuses our certificate: ", status.message()),
+                absl::StrCat("the server rejects the client certificate: ", status.message()),
                 "Export the credential again; check this machine's clock and the server's.");
 }
 
@@ -207,15 +207,15 @@ std::optional<client::Fault> ShakeHands(const TlsProbe& probe, const std::string
 std::optional<client::Fault> ProbeTls(const TlsProbe& probe, const std::stop_token& stop) {
   const auto place = ParseHostPort(probe.address);
   if (!place || place->port == 0) {
-    return Failed(probe, Check::kNameResolution, "this is no address", "Write it as host:port.");
+    return Failed(probe, Check::kNameResolution, "invalid address", "Write it as host:port.");
   }
   const auto addresses = LookUp(place->host, place->port, kLimit, stop);
   if (stop.stop_requested()) return std::nullopt;
   if (!addresses.ok()) {
-    return Failed(
-        probe, Check::kNameResolution,
-        absl::StrCat("the name ", place->host, " is not known: ", addresses.status().message()),
-        "Correct the address, or this machine's name servers (/etc/resolv.conf).");
+    return Failed(probe, Check::kNameResolution,
+                  absl::StrCat("the name ", place->host,
+                               " cannot be resolved: ", addresses.status().message()),
+                  "Correct the address, or this machine's name servers (/etc/resolv.conf).");
   }
   const auto connection = Connect(addresses->get(), stop);
   if (stop.stop_requested()) return std::nullopt;

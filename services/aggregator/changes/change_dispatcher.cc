@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kBatch = 1000;
 
-// Followers hear of what happens this often at most.
+// The shortest time between two batches for followers.
 constexpr absl::Duration kPace = absl::Milliseconds(20);
 
 }  // namespace

@@ -1,5 +1,4 @@
-// Tells the parts of the aggregator what has changed, in order, from the feed that everybody else
-// follows too.
+// Passes the changes of the feed to the parts of the aggregator, in order.
 #ifndef MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_DISPATCHER_H_
 #define MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_DISPATCHER_H_
 
@@ -23,26 +22,26 @@ class ChangeDispatcher {
   using Observer = std::function<void(const ChangeRecord& change)>;
   using Waker = std::function<void()>;
 
-  // Reads on `executor`. Changes before Start are not told. With `timers`, which must stop before
-  // this is gone, what comes soon after a batch is told together with what follows it: reading the
-  // feed after each commit would cost more than the commits.
+  // Reads on `executor`, and only changes after Start. With `timers`, which must stop before the
+  // dispatcher is destroyed, changes soon after a batch are collected: reading the feed after each
+  // commit would cost more than the commits.
   ChangeDispatcher(ChangeFeed& feed, Executor& executor, TimerService* timers = nullptr);
   ~ChangeDispatcher();
 
-  // Called for each change, one at a time, on the executor. Before Start.
+  // Runs for each change, one at a time, on the executor. Must be called before Start.
   void AddObserver(Observer observer);
 
   absl::Status Start();
 
-  // Tells no more; waits for what is being told.
+  // Stops the calls; waits for a running one.
   void Stop();
 
   // Calls `waker` after each batch of changes, and every few seconds (WakeAll), until the returned
-  // handle is gone. It must not block.
+  // handle is destroyed. `waker` must not block.
   using Handle = std::shared_ptr<void>;
   Handle Watch(Waker waker);
 
-  // Wakes every watcher, so that those that owe a sign of life can give one.
+  // Wakes every watcher, so that idle streams can send a heartbeat.
   void WakeAll();
 
  private:
@@ -58,7 +57,7 @@ class ChangeDispatcher {
   Mutex read_mutex_;  // one reader at a time, in order
   int64_t cursor_ ABSL_GUARDED_BY(read_mutex_) = 0;
   Mutex mutex_;
-  bool pending_ ABSL_GUARDED_BY(mutex_) = false;  // a Read is queued that has not begun
+  bool pending_ ABSL_GUARDED_BY(mutex_) = false;  // a Read is queued and has not begun
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration read_at_ ABSL_GUARDED_BY(mutex_);  // monotonic, of the last Read
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -25,7 +25,8 @@ class ChangeDispatcherTest : public ::testing::Test {
     const std::string run = std::string(15, '0') + "0123456789abcdef"[n];
     CreateRun command = MakeRun(run, {{"facts", "n1"}});
     ASSERT_TRUE(harness_.state().ApplyAndWait(std::move(command)).ok());
-    // The store tells its subscribers after it has answered: another answer comes after that.
+    // The store calls its subscribers after the callback: the callback of another command runs
+    // later.
     ASSERT_TRUE(harness_.state().ApplyAndWait(AbandonUpload{}).ok());
   }
 
@@ -36,7 +37,7 @@ class ChangeDispatcherTest : public ::testing::Test {
     ASSERT_TRUE(dispatcher_->Start().ok());
   }
 
-  // Waits for what the executor was given so far.
+  // Waits for the queued work of the executor.
   void Settle() {
     std::promise<void> done;
     ASSERT_TRUE(executor_.Post([&] { done.set_value(); }));
@@ -45,18 +46,18 @@ class ChangeDispatcherTest : public ::testing::Test {
 
   SqliteHarness harness_;
   Executor executor_{{"work", 1, 2}};
-  std::string seen_;  // by the executor; read when it is settled
+  std::string seen_;  // written by the executor; read after Settle
   std::optional<ChangeDispatcher> dispatcher_;
 };
 
-TEST_F(ChangeDispatcherTest, TellsWhatChangesAfterTheStartInOrder) {
+TEST_F(ChangeDispatcherTest, ChangesAfterTheStartAreDispatchedInOrder) {
   Start();
   for (const int n : {0xb, 0xc, 0xd}) Plan(n);
   Settle();
   EXPECT_EQ(seen_, "bcd");
 }
 
-TEST_F(ChangeDispatcherTest, WakesWhoWatchesAsLongAsHeWatches) {
+TEST_F(ChangeDispatcherTest, WakersAreCalledUntilTheirHandleIsDestroyed) {
   Start();
   Settle();
   std::atomic<int> first = 0;
@@ -77,7 +78,7 @@ TEST_F(ChangeDispatcherTest, WakesWhoWatchesAsLongAsHeWatches) {
   EXPECT_GE(second, stayed + 2);
 }
 
-TEST_F(ChangeDispatcherTest, AfterStopNothingIsTold) {
+TEST_F(ChangeDispatcherTest, NoChangeIsDispatchedAfterStop) {
   Start();
   dispatcher_->Stop();
   Plan(0xb);
@@ -85,7 +86,7 @@ TEST_F(ChangeDispatcherTest, AfterStopNothingIsTold) {
   EXPECT_EQ(seen_, "");
 }
 
-TEST_F(ChangeDispatcherTest, WhatNoThreadHadRoomForIsToldWithTheNextChange) {
+TEST_F(ChangeDispatcherTest, ChangeOfAFullExecutorIsDispatchedWithTheNext) {
   Start();
   Settle();
   std::promise<void> go_on;

@@ -13,12 +13,12 @@ constexpr int kRunsPage = 100;
 constexpr int kPairsPage = 2000;
 constexpr int kChangesPage = 500;
 
-// Pairs that go in one message: for what a message costs, one pair could as well be hundreds. With
-// their texts (an error may have 4 KiB) they stay far below the largest message.
+// The pairs of one message: one message costs about as much as hundreds of pairs. With their texts
+// (an error may have 4 KiB) they stay far below the limit of a message.
 constexpr int kPairsOfEvent = 500;
 constexpr size_t kTextsOfEvent = 256 * 1024;
 
-// A stream that is silent for this long says that it lives.
+// An idle stream sends a heartbeat after this time.
 constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
 }  // namespace
@@ -90,7 +90,7 @@ absl::Status ChangeSource::ContinueSnapshot() {
   return absl::OkStatus();
 }
 
-// One page of the pairs of the first run in line.
+// Reads one page of the pairs of the first queued run.
 absl::Status ChangeSource::ReadPairs() {
   ResultFilter filter;
   filter.run = runs_with_pairs_.front();
@@ -111,13 +111,13 @@ absl::Status ChangeSource::ReadChanges() {
   const auto changes = feed_.Read(*cursor_, kChangesPage);
   if (!changes.ok()) {
     if (ReasonOf(changes.status()) != "CURSOR_COMPACTED") return changes.status();
-    cursor_.reset();  // the feed no longer goes back that far
+    cursor_.reset();  // the feed no longer contains this cursor
     return absl::OkStatus();
   }
   for (const ChangeRecord& change : *changes) {
     cursor_ = change.sequence;
     RETURN_IF_ERROR(AddChange(change));
-    // The pairs of a new run come before what happened to them.
+    // The pairs of a new run precede their changes.
     if (!runs_with_pairs_.empty()) break;
   }
   return absl::OkStatus();
@@ -128,7 +128,7 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
     case ChangeKind::kRun:
     case ChangeKind::kRunCreated: {
       ASSIGN_OR_RETURN(const auto view, store_.GetRun(change.run));
-      if (!view) return absl::OkStatus();  // deleted since: that change follows
+      if (!view) return absl::OkStatus();  // deleted since then: that change follows
       AddRun(view->run);
       if (change.kind == ChangeKind::kRunCreated && pairs_ != FollowedPairs::kNone) {
         runs_with_pairs_.push_back(change.run);
@@ -162,7 +162,7 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
   return absl::OkStatus();
 }
 
-// The follower has dealt with `change` once it has the last event of it.
+// Sets the cursor of the last event of `change`: after it the follower has processed the change.
 void ChangeSource::StampLast(const ChangeRecord& change) {
   if (ready_.empty()) return;
   ready_.back().set_cursor(change.sequence);
@@ -173,8 +173,8 @@ void ChangeSource::AddRun(const RunRecord& run) {
   *ready_.emplace_back().mutable_run() = ToProto(run);
 }
 
-// A place for one more pair: in the event that ends what is ready if it takes more, or in a
-// new one.
+// Returns a new entry for a pair: in the last ready event if it has space, otherwise in a new
+// event.
 v1::FollowChangesResponse::PairChanged* ChangeSource::NewPair() {
   if (pairs_ == FollowedPairs::kSingly) return ready_.emplace_back().mutable_pair();
   const bool fits = !ready_.empty() && ready_.back().has_pairs() &&

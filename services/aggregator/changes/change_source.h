@@ -1,4 +1,4 @@
-// The change feed as one follower sees it: a snapshot if it needs one, then what happens.
+// The stream of one follower of the change feed: a snapshot if it needs one, then the changes.
 #ifndef MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_SOURCE_H_
 #define MUSTER_SERVICES_AGGREGATOR_CHANGES_CHANGE_SOURCE_H_
 
@@ -17,13 +17,13 @@
 
 namespace muster {
 
-// What a follower hears of pairs: nothing, each in a message of its own, or many in one.
+// How a follower receives pairs: not at all, each in its own message, or many in one.
 enum class FollowedPairs { kNone, kSingly, kTogether };
 
-// Not thread-safe (a stream asks one thing at a time). Holds one page of rows and of changes.
+// Not thread-safe (a stream makes one call at a time). Holds one page of rows and of changes.
 class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
  public:
-  // `cursor`: go on after it; nullopt: begin with a snapshot.
+  // `cursor`: continue after it; nullopt: begin with a snapshot.
   ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
                std::optional<int64_t> cursor, FollowedPairs pairs, ChangeDispatcher::Handle watch);
 
@@ -48,14 +48,14 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   const FollowedPairs pairs_;
   const ChangeDispatcher::Handle watch_;
 
-  std::deque<Event> ready_;        // to be sent before anything is read
-  size_t pairs_bytes_ = 0;         // of the texts in the last one, if it is one of pairs
+  std::deque<Event> ready_;        // sent before anything is read
+  size_t pairs_bytes_ = 0;         // size of the texts in the last event, if it contains pairs
   std::optional<int64_t> cursor_;  // nullopt: a snapshot is needed
-  int64_t snapshot_cursor_ = 0;    // where the snapshot's deltas begin
+  int64_t snapshot_cursor_ = 0;    // the cursor of the snapshot
   bool in_snapshot_ = false;
   bool runs_done_ = false;
   std::string runs_page_;
-  std::deque<std::string> runs_with_pairs_;  // whose pairs are still to be sent
+  std::deque<std::string> runs_with_pairs_;  // runs whose pairs are not sent yet
   std::string pairs_page_;
   std::optional<ChangeRecord> pending_created_;  // the change whose pairs are being sent
   absl::Duration sent_at_;                       // monotonic

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kOther[] = "bbbbbbbbbbbbbbbb";
 
-// An event in a word, and "@" before the cursor that it carries.
+// Formats an event as a word, with "@" before its cursor.
 std::string Word(const v1::FollowChangesResponse& event) {
   std::string word;
   switch (event.event_case()) {
@@ -83,8 +83,8 @@ class ChangeSourceTest : public ::testing::Test {
     return {harness_->state(), harness_->feed(), clock_, cursor, pairs, nullptr};
   }
 
-  // Everything there is now.
-  std::string Take(ChangeSource& source) {
+  // Returns all events that are ready now.
+  std::string ReadAll(ChangeSource& source) {
     std::vector<std::string> words;
     for (;;) {
       v1::FollowChangesResponse event;
@@ -102,28 +102,28 @@ class ChangeSourceTest : public ::testing::Test {
   FakeClock clock_;
 };
 
-TEST_F(ChangeSourceTest, WithoutACursorASnapshotComesFirstThenWhatHappens) {
+TEST_F(ChangeSourceTest, StreamWithoutCursorBeginsWithASnapshot) {
   Plan(kRun, {"n1", "n2"});
   Apply(Genuine(KeyOf("n1"), "{}"));
   Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
   ChangeSource source = Follow(std::nullopt);
   const int64_t before = Last();
-  EXPECT_EQ(Take(source),
+  EXPECT_EQ(ReadAll(source),
             absl::StrCat("begin run:00 n1=2 n2=1 revoked:spiffe://f/user/eve end@", before));
   Apply(Failed(KeyOf("n2"), "broken"));
-  // The result, and the run that moved on with it.
-  EXPECT_EQ(Take(source), absl::StrCat("n2=3@", before + 1, " run:00@", before + 2));
+  // The result, and the run whose state changed with it.
+  EXPECT_EQ(ReadAll(source), absl::StrCat("n2=3@", before + 1, " run:00@", before + 2));
 }
 
-TEST_F(ChangeSourceTest, ACursorGoesOnWithoutASnapshot) {
+TEST_F(ChangeSourceTest, StreamWithCursorContinuesWithoutSnapshot) {
   Plan(kRun, {"n1", "n2"});
   const int64_t cursor = Last();
   Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
   ChangeSource source = Follow(cursor);
-  EXPECT_EQ(Take(source), absl::StrCat("revoked:spiffe://f/user/eve@", cursor + 1));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("revoked:spiffe://f/user/eve@", cursor + 1));
 }
 
-TEST_F(ChangeSourceTest, WhatHappensToManyPairsComesInFewMessages) {
+TEST_F(ChangeSourceTest, ChangesOfManyPairsShareMessages) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 1200; ++i) nodes.push_back(absl::StrCat("n", i));
   Plan(kRun, nodes);
@@ -146,18 +146,18 @@ TEST_F(ChangeSourceTest, WhatHappensToManyPairsComesInFewMessages) {
   EXPECT_EQ(cursor, Last());
 }
 
-// A follower of an older release knows nothing of several pairs in one message.
-TEST_F(ChangeSourceTest, WhoDoesNotAskForPairsTogetherGetsEachAlone) {
+// Followers of an earlier version do not support several pairs in one message.
+TEST_F(ChangeSourceTest, FollowerOfSinglePairsGetsOneMessageEach) {
   Plan(kRun, {"n1", "n2"});
   ChangeSource source = Follow(std::nullopt, FollowedPairs::kSingly);
   const int64_t before = Last();
-  EXPECT_EQ(Take(source), absl::StrCat("begin run:00 one:n1=1 one:n2=1 end@", before));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("begin run:00 one:n1=1 one:n2=1 end@", before));
   Apply(Failed(KeyOf("n2"), "broken"));
-  EXPECT_EQ(Take(source), absl::StrCat("one:n2=3@", before + 1, " run:00@", before + 2));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("one:n2=3@", before + 1, " run:00@", before + 2));
 }
 
-// A message has a limit, whatever the errors say.
-TEST_F(ChangeSourceTest, LongErrorsMakeMoreMessages) {
+// A message has a limit for the texts of errors.
+TEST_F(ChangeSourceTest, LongErrorsAreSplitOverMessages) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 400; ++i) nodes.push_back(absl::StrCat("n", i));
   Plan(kRun, nodes);
@@ -176,51 +176,51 @@ TEST_F(ChangeSourceTest, LongErrorsMakeMoreMessages) {
   EXPECT_GT(messages, 5);
 }
 
-// Who breaks off in the middle of a new run's pairs has to begin with the run again.
-TEST_F(ChangeSourceTest, ANewRunComesWithItsPairsAndTheCursorOnTheLast) {
+// A follower that disconnects within a new run's pairs must begin with the run again.
+TEST_F(ChangeSourceTest, CursorOfANewRunIsOnItsLastPair) {
   ChangeSource source = Follow(0);
   Plan(kRun, {"n1", "n2"});
   Apply(Genuine(KeyOf("n2"), "{}"));
-  const std::string words = Take(source);
+  const std::string words = ReadAll(source);
   EXPECT_TRUE(words.starts_with("run:00 n1=1 n2=2@1 ")) << words;
   EXPECT_TRUE(words.find(" n2=2@2") != std::string::npos) << words;
 }
 
-TEST_F(ChangeSourceTest, WhoAsksForRunsAloneHearsOfNoPairs) {
+TEST_F(ChangeSourceTest, FollowerOfRunsGetsNoPairs) {
   Plan(kRun, {"n1", "n2"});
   ChangeSource source = Follow(std::nullopt, FollowedPairs::kNone);
-  EXPECT_EQ(Take(source), absl::StrCat("begin run:00 end@", Last()));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("begin run:00 end@", Last()));
   Plan(kOther, {"n1"});
-  EXPECT_EQ(Take(source), absl::StrCat("run:bb@", Last()));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("run:bb@", Last()));
   Apply(Genuine(KeyOf("n1"), "{}"));
-  EXPECT_EQ(Take(source), absl::StrCat("run:00@", Last()));  // it is running now
+  EXPECT_EQ(ReadAll(source), absl::StrCat("run:00@", Last()));  // it is running now
 }
 
-TEST_F(ChangeSourceTest, ARunThatWasDeletedMeanwhileIsOnlyDeleted) {
+TEST_F(ChangeSourceTest, RunDeletedMeanwhileIsOnlyReportedAsDeleted) {
   ChangeSource source = Follow(0);
   Plan(kRun, {"n1"});
   Apply(EndRun{.run = kRun, .at = 1});
   Apply(DeleteRun{.run = kRun, .at = 2});
-  EXPECT_EQ(Take(source), absl::StrCat("deleted:00@", Last()));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("deleted:00@", Last()));
 }
 
-TEST_F(ChangeSourceTest, SilenceIsBrokenByASignOfLife) {
+TEST_F(ChangeSourceTest, IdleStreamSendsAHeartbeat) {
   ChangeSource source = Follow(0);
-  EXPECT_EQ(Take(source), "");
+  EXPECT_EQ(ReadAll(source), "");
   clock_.Advance(absl::Seconds(5));
-  EXPECT_EQ(Take(source), "heartbeat");
+  EXPECT_EQ(ReadAll(source), "heartbeat");
   clock_.Advance(absl::Seconds(4));
-  EXPECT_EQ(Take(source), "");
+  EXPECT_EQ(ReadAll(source), "");
 }
 
-TEST_F(ChangeSourceTest, ACursorThatTheFeedHasForgottenGetsASnapshot) {
+TEST_F(ChangeSourceTest, CompactedCursorGetsASnapshot) {
   Open({.retained_changes = 5});
   Plan(kRun, {"n1"});
   for (int i = 0; i < 30; ++i) Apply(Revoke{{.subject = absl::StrCat("spiffe://f/user/u", i)}});
   const absl::Time end = absl::Now() + absl::Seconds(30);
   while (harness_->feed().Read(1, 1).ok() && absl::Now() < end) std::this_thread::yield();
   ChangeSource source = Follow(1);
-  const std::string words = Take(source);
+  const std::string words = ReadAll(source);
   EXPECT_TRUE(words.starts_with("begin run:00 n1=1 revoked:")) << words;
   EXPECT_TRUE(words.ends_with(absl::StrCat(" end@", Last()))) << words;
 }

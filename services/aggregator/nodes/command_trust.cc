@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Only names of the fleet sign; the authority refuses the others among them.
+// Only identities of the fleet may sign; the CA refuses the other roles.
 std::optional<FleetName> SignerName(const Identity& identity) {
   if (const auto* user = std::get_if<UserIdentity>(&identity.name)) return *user;
   if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) return *service;
@@ -29,7 +29,7 @@ absl::StatusOr<Certificate> CommandTrust::Issue(const Identity& signer,
                                                 const std::string& public_key_pem) {
   ASSIGN_OR_RETURN(const auto key, SigningPublicKey::FromPem(public_key_pem));
   const auto name = SignerName(signer);
-  if (!name) return absl::InternalError("the policy admits operators and gateways alone");
+  if (!name) return absl::InternalError("the policy admits only operators and gateways");
   const absl::Time now = clock_.Now();
   auto issued = authority_.Issue(*name, key, now);
   if (!issued.ok()) return issued;

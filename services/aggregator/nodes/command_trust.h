@@ -1,4 +1,4 @@
-// Who may sign commands for nodes, and who may no more.
+// Issues and revokes the certificates that sign commands.
 #ifndef MUSTER_SERVICES_AGGREGATOR_NODES_COMMAND_TRUST_H_
 #define MUSTER_SERVICES_AGGREGATOR_NODES_COMMAND_TRUST_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Thread-safe. Its methods may wait for the disk; their errors are those of IdentityService.
+// Thread-safe. Methods may wait for the disk and fail as IdentityService does.
 class CommandTrust {
  public:
   CommandTrust(CommandAuthority authority, StateStore& store, const Clock& clock)
@@ -21,11 +21,11 @@ class CommandTrust {
 
   std::string CaPem() const { return authority_.certificate().ToPem(); }
 
-  // A signing certificate for an operator or a gateway; the audit log has it.
+  // Issues a signing certificate for an operator or a gateway, and records it in the audit log.
   absl::StatusOr<Certificate> Issue(const Identity& signer, const std::string& public_key_pem);
 
-  // Every revoked operator and gateway, signed. The version counts them, from 1: what is revoked
-  // stays so.
+  // Returns the signed list of all revoked operators and gateways. The version is their number plus
+  // one: revocations are permanent.
   absl::StatusOr<v1::CommandRevocations> Revocations();
 
  private:

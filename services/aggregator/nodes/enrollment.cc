@@ -31,8 +31,9 @@ bool IsLabelText(std::string_view text) {
 absl::Status CheckRelay(const JoinTokenRecord& wanted) {
   if (wanted.parents.size() > kMaxParents) return errors::InvalidToken("it has too many parents");
   if (!wanted.relay) return absl::OkStatus();
-  if (wanted.node.empty()) return errors::InvalidToken("a relay is named");
-  if (wanted.node == kRootRelay) return errors::InvalidToken("\"root\" is the relay at the centre");
+  if (wanted.node.empty()) return errors::InvalidToken("a token for a relay requires a name");
+  if (wanted.node == kRootRelay)
+    return errors::InvalidToken("\"root\" is the name of the root relay");
   return absl::OkStatus();
 }
 
@@ -42,15 +43,16 @@ absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
     return errors::InvalidToken(
         absl::StrCat("it is for one named node, or for 1 to ", kMaxTokenUses, " nodes"));
   }
-  if (wanted.count > 1) return errors::InvalidToken("a named node is one node");
-  if (wanted.node == kGlobalNode) return errors::InvalidToken("\"global\" is no node's name");
+  if (wanted.count > 1) return errors::InvalidToken("a token for a named node has count 1");
+  if (wanted.node == kGlobalNode)
+    return errors::InvalidToken("\"global\" cannot be the name of a node");
   return ValidateName("node", wanted.node);
 }
 
 }  // namespace
 
 absl::Status CheckLabels(const Labels& labels) {
-  if (labels.size() > kMaxLabels) return errors::InvalidLabel("there are too many");
+  if (labels.size() > kMaxLabels) return errors::InvalidLabel("the request has too many labels");
   for (const auto& [key, value] : labels) {
     if (key.empty() || !IsLabelText(key)) return errors::InvalidLabel("a key is not allowed");
     if (!IsLabelText(value)) {
@@ -92,7 +94,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
     case CreateJoinToken::Verdict::kNoRelay:
       return errors::RelayNotFound(created.relay);
   }
-  return absl::InternalError("no such verdict");
+  return absl::InternalError("unknown verdict");
 }
 
 absl::StatusOr<std::vector<JoinTokenRecord>> Enrollment::Tokens() {
@@ -132,7 +134,7 @@ absl::StatusOr<NodeRecord> Enrollment::Label(const std::string& name, Labels set
                    store_.ApplyAndWait(LabelNode{name, std::move(set), std::move(remove),
                                                  kMaxLabels, actor, Now()}));
   if (!labelled.found) return errors::NodeNotEnrolled(name);
-  if (labelled.too_many) return errors::InvalidLabel("the node would have too many");
+  if (labelled.too_many) return errors::InvalidLabel("the node would have too many labels");
   return Node(name);
 }
 

@@ -1,4 +1,4 @@
-// The register of nodes, and the tokens with which they join, as operators administer them.
+// The register of nodes and the join tokens, as operators administer them.
 #ifndef MUSTER_SERVICES_AGGREGATOR_NODES_ENROLLMENT_H_
 #define MUSTER_SERVICES_AGGREGATOR_NODES_ENROLLMENT_H_
 
@@ -19,19 +19,19 @@ inline constexpr size_t kMaxLabels = 64;
 inline constexpr int kMaxTokenUses = 10'000;  // of one token
 inline constexpr absl::Duration kDefaultTokenLife = absl::Minutes(15);
 
-// OK for labels that a node may have: INVALID_LABEL.
+// Checks the labels of a node. Fails with INVALID_LABEL.
 absl::Status CheckLabels(const Labels& labels);
 
-// Thread-safe. Its methods may wait for the disk; their errors are those of EnrollmentService.
+// Thread-safe. Methods may wait for the disk and fail as EnrollmentService does.
 class Enrollment {
  public:
   Enrollment(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // `wanted`: id, public key, node or count, labels, kind, parents, and who asks; the rest is
-  // filled in.
+  // `wanted`: id, public key, node or count, labels, kind, parents, and caller; the other fields
+  // are set here.
   absl::StatusOr<JoinTokenRecord> CreateToken(JoinTokenRecord wanted, absl::Duration ttl);
-  // Where the parents of a token are reached, before the centre.
-  absl::StatusOr<ParentTargets> Above(const JoinTokenRecord& token) {
+  // Returns the addresses of a token's parents, which precede the root relay.
+  absl::StatusOr<ParentTargets> TargetsOfParents(const JoinTokenRecord& token) {
     return FindParentTargets(store_, token.parents);
   }
   absl::StatusOr<std::vector<JoinTokenRecord>> Tokens();

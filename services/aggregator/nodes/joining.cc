@@ -40,15 +40,15 @@ absl::Status Refusal(JoinNode::Verdict verdict, const std::string& node) {
     case JoinNode::Verdict::kRevoked:
       return errors::NodeRevoked(node);
   }
-  return absl::InternalError("no such verdict");
+  return absl::InternalError("unknown verdict");
 }
 
 absl::Status CheckNodeName(const std::string& node) {
-  if (node == kGlobalNode) return errors::InvalidToken("\"global\" is no node's name");
+  if (node == kGlobalNode) return errors::InvalidToken("\"global\" cannot be the name of a node");
   return ValidateName("node", node);
 }
 
-// What the register calls the holder of a certificate, if it can be in it.
+// Returns the register's name of the holder of a certificate, if it can be registered.
 std::optional<std::string> NameOf(const Identity& identity) {
   if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
   const auto* service = std::get_if<ServiceIdentity>(&identity.name);
@@ -74,13 +74,13 @@ absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinParameters& wish)
   if (!key.Verify(JoinProofText(wish.token_id, wish.name, wish.csr_pem), wish.proof)) {
     return errors::TokenRefused();
   }
-  // A relay says where it is reached, a node does not.
+  // A relay sends its addresses, a node does not.
   const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
   if (as_relay != token->relay) {
     return token->relay ? errors::TokenIsForRelay() : errors::TokenIsForNode();
   }
   if (as_relay && wish.relay_targets.empty()) {
-    return errors::InvalidTarget("none is named for what hangs below it");
+    return errors::InvalidTarget("a relay requires an address for its children");
   }
   for (const auto* targets : {&wish.relay_targets, &wish.join_targets}) {
     RETURN_IF_ERROR(CheckTargets(*targets));
@@ -132,7 +132,7 @@ absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
   const auto identity = ParseIdentity(*uri, authorities_.fleet());
   if (!identity.ok()) return errors::ReturnRefused(ToStd(identity.status().message()));
   const std::optional<std::string> name = NameOf(*identity);
-  if (!name) return errors::ReturnRefused("it is neither a node's nor that of a relay that joined");
+  if (!name) return errors::ReturnRefused("it belongs neither to a node nor to a joined relay");
   const absl::Time now = clock_.Now();
   const Certificate roots[] = {authorities_.root()};
   const absl::Status trusted = VerifyChain(leaf, std::span(chain).subspan(1), roots, Usage::kClient,
@@ -144,7 +144,7 @@ absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
   }
   if (now > leaf.NotAfter() + kReturnWithin) return errors::ReturnTooLate();
 
-  // Whoever held the name before it joined last may not come back as it.
+  // A machine that held the name before the last join may not renew.
   ASSIGN_OR_RETURN(auto member, store_.GetNode(*name));
   if (!member || member->uri != *uri) return errors::NodeNotEnrolled(*name);
   ASSIGN_OR_RETURN(const auto issued, store_.FindIssued(leaf.IssuerKeyId(), leaf.Serial()));

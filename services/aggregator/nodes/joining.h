@@ -1,4 +1,4 @@
-// How a machine without an identity, or with one that has ended, becomes a node or a relay.
+// Joining of machines without an identity, and renewal of expired identities.
 #ifndef MUSTER_SERVICES_AGGREGATOR_NODES_JOINING_H_
 #define MUSTER_SERVICES_AGGREGATOR_NODES_JOINING_H_
 
@@ -13,10 +13,11 @@
 
 namespace muster {
 
-// One that was away for longer has to join again: its certificate is not remembered any more.
+// A machine that was offline for longer must join again, because its certificate is no longer
+// recorded.
 inline constexpr absl::Duration kReturnWithin = absl::Microseconds(kIssuedKept);
 
-// What a machine asks for with a token; as in JoinRequest.
+// A join request with a token, as in JoinRequest.
 struct JoinParameters {
   std::string token_id;
   std::string name;
@@ -34,7 +35,7 @@ struct JoinedMember {
   std::vector<std::string> parents;
 };
 
-// Thread-safe. Its methods may wait for the disk; their errors are those of JoinService.
+// Thread-safe. Methods may wait for the disk and fail as JoinService does.
 class Joining {
  public:
   Joining(StateStore& store, Authorities& authorities, const Clock& clock)
@@ -46,10 +47,10 @@ class Joining {
                                       const std::string& proof);
 
  private:
-  // The token of a wish that is proven to be by its key, for a machine of its kind.
+  // Returns the token whose key signed the request, if it is for a machine of this kind.
   absl::StatusOr<JoinTokenRecord> ProvenToken(const JoinParameters& wish);
 
-  // The member whose certificate this was, if it may come back.
+  // Returns the member of this certificate, if it may be renewed.
   absl::StatusOr<NodeRecord> Rejoining(const std::string& chain_pem, const std::string& csr_pem,
                                        const std::string& proof);
 

@@ -1,4 +1,4 @@
-// Requests to join that come too late, or ask for more than they get.
+// Join requests that are late, or ask for names of others.
 #include "services/aggregator/nodes/joining.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ class JoiningTest : public ::testing::Test {
   }
 
   TestState state_;
-  FakeClock clock_{absl::Now()};  // certificates are of today
+  FakeClock clock_{absl::Now()};  // certificates are issued at the present time
   Authorities authorities_{NewIntermediate(), *KeyWrap::OpenOrCreate(state_ / "store.key"),
                            state_.store(), clock_};
   Joining joining_{state_.store(), authorities_, clock_};
@@ -69,7 +69,7 @@ using RequestPtr = std::unique_ptr<X509_REQ, Deleter<X509_REQ, X509_REQ_free>>;
 using CertificatePtr = std::unique_ptr<X509, Deleter<X509, X509_free>>;
 using BioPtr = std::unique_ptr<BIO, Deleter<BIO, BIO_free_all>>;
 
-// A request whose subject and alternative names are these, for an authority.
+// Returns a request with these subject and alternative names, for a CA.
 std::string RequestFor(const PrivateKey& key, const std::string& subject,
                        const std::string& alternative_names) {
   const RequestPtr request(X509_REQ_new());
@@ -92,7 +92,7 @@ std::string RequestFor(const PrivateKey& key, const std::string& subject,
   return {pem, size};
 }
 
-TEST_F(JoiningTest, ATokenThatIsLateIsRefusedAlsoToWhoJoinedWithIt) {
+TEST_F(JoiningTest, ExpiredTokenIsRefusedAlsoForAJoinedKey) {
   const std::string request = *CreateSigningRequest(*PrivateKey::Generate());
   clock_.Advance(absl::Minutes(14));
   ASSERT_TRUE(Join(request).ok());
@@ -102,8 +102,8 @@ TEST_F(JoiningTest, ATokenThatIsLateIsRefusedAlsoToWhoJoinedWithIt) {
             "TOKEN_EXPIRED");
 }
 
-// The certificate's name comes from the token: what the request asks for counts for nothing.
-TEST_F(JoiningTest, ARequestWithTheNamesOfOthersGetsTheTokensNameAlone) {
+// The certificate's name comes from the token; the names in the request are ignored.
+TEST_F(JoiningTest, CertificateHasOnlyTheNameOfTheToken) {
   const PrivateKey key = *PrivateKey::Generate();
   const auto joined =
       Join(RequestFor(key, "n2",

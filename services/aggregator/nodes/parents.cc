@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Relays that are looked through; the tree itself refuses a loop that is longer.
+// The limit of visited relays; the relays themselves refuse a longer loop.
 constexpr size_t kMaxSeen = 1'000;
 
 void Append(const std::vector<std::string>& from, std::vector<std::string>* to) {

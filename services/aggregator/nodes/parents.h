@@ -1,4 +1,4 @@
-// The relays that somebody is told to hang below.
+// The parents of nodes and relays.
 #ifndef MUSTER_SERVICES_AGGREGATOR_NODES_PARENTS_H_
 #define MUSTER_SERVICES_AGGREGATOR_NODES_PARENTS_H_
 
@@ -13,8 +13,8 @@ namespace muster {
 
 inline constexpr size_t kMaxParents = 8;
 
-// Where the relays of these names are reached, in their order: "host:port". Those that are gone or
-// revoked meanwhile are left out: the relay at the centre, which comes after them, is always there.
+// The addresses of relays, in the order of their names: "host:port". Removed and revoked relays are
+// omitted; the root relay, which follows them, always exists.
 struct ParentTargets {
   std::vector<std::string> relay_targets;
   std::vector<std::string> join_targets;
@@ -22,8 +22,8 @@ struct ParentTargets {
 absl::StatusOr<ParentTargets> FindParentTargets(StateStore& store,
                                                 const std::vector<std::string>& parents);
 
-// FAILED_PRECONDITION (RELAY_LOOP) if one of the parents, or one above it, is `relay`, as far as
-// the register tells.
+// Fails with FAILED_PRECONDITION (RELAY_LOOP) if `relay` is one of the parents or one of their
+// ancestors in the register.
 absl::Status CheckNoLoop(StateStore& store, const std::string& relay,
                          const std::vector<std::string>& parents);
 

@@ -1,4 +1,4 @@
-// A run's results as the archive wants them: one at a time, in order, from the store.
+// Reads a run's results for the archive, in order, one at a time.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_
 

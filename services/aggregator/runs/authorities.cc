@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-// Certificates of one name that are looked through.
+// The limit of compared certificates of one name.
 constexpr int kMaxKnown = 1000;
 
 absl::Time EndOf(const RunName& name, const RunRecord& run) {
@@ -78,7 +78,7 @@ absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name, c
   ASSIGN_OR_RETURN(const auto leaf,
                    authority.Issue(name, key, hosts, clock_.Now(), EndOf(name, run)));
   ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
-  RETURN_IF_ERROR(Remember(RecordOf(uri, leaf, asked_by)));
+  RETURN_IF_ERROR(Record(RecordOf(uri, leaf, asked_by)));
   return SignedCertificate{
       uri, leaf.ToPem(),
       absl::StrCat(authority.fleet_signed().ToPem(), intermediate_.certificate().ToPem()),
@@ -102,7 +102,7 @@ absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& nam
                                                             absl::Duration validity,
                                                             const std::string& asked_by) {
   ASSIGN_OR_RETURN(auto made, SignUnrecorded(name, csr_pem, hosts, validity, asked_by));
-  RETURN_IF_ERROR(Remember(std::move(made.record)));
+  RETURN_IF_ERROR(Record(std::move(made.record)));
   return std::move(made.certificate);
 }
 
@@ -129,10 +129,10 @@ absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& m
     case RecordIssued::Verdict::kRevoked:
       return errors::NodeRevoked(member.name);
   }
-  return absl::InternalError("no such verdict");
+  return absl::InternalError("unknown verdict");
 }
 
-absl::Status Authorities::TakeOver(const std::string& certificate_file) {
+absl::Status Authorities::ImportOperator(const std::string& certificate_file) {
   const auto pem = ReadFileBounded(certificate_file, kMaxSecretFile);
   if (absl::IsNotFound(pem.status())) return absl::OkStatus();
   if (!pem.ok()) return pem.status();
@@ -146,7 +146,7 @@ absl::Status Authorities::TakeOver(const std::string& certificate_file) {
       return absl::OkStatus();
     }
   }
-  return Remember(RecordOf(*uri, *certificate, *uri));
+  return Record(RecordOf(*uri, *certificate, *uri));
 }
 
 IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& certificate,
@@ -161,8 +161,8 @@ IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& ce
   return issued;
 }
 
-// Before it is handed out: what is not remembered could not be revoked.
-absl::Status Authorities::Remember(IssuedRecord record) {
+// Records a certificate before it is handed out: an unrecorded one could not be revoked.
+absl::Status Authorities::Record(IssuedRecord record) {
   return store_.ApplyAndWait(RecordIssued{std::move(record), ""}).status();
 }
 

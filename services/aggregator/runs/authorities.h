@@ -1,4 +1,4 @@
-// Issuing: the aggregator alone signs certificates, and remembers each one.
+// Issues and records certificates. Only the aggregator signs certificates.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_AUTHORITIES_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_AUTHORITIES_H_
 
@@ -16,18 +16,19 @@
 
 namespace muster {
 
-// How long an enrolled node's certificate is valid; it renews itself at half of it.
+// The validity of an enrolled node's certificate, which is renewed at half of it.
 inline constexpr absl::Duration kNodeValidity = absl::Hours(1);
-// And a relay's that joined: one out of contact is dropped within a day.
+// The validity of a joined relay's certificate: a relay out of contact loses its identity within a
+// day.
 inline constexpr absl::Duration kRelayValidity = absl::Hours(24);
 
-// The relay at the centre. It is no member of the register: the fleet's home made it.
+// The root relay. It is not in the register, because the fleet's home created it.
 inline constexpr std::string_view kRootRelay = "root";
 
 struct SignedCertificate {
   std::string uri;
   std::string leaf_pem;
-  std::string chain_pem;  // what goes after the leaf to reach the fleet's root
+  std::string chain_pem;  // the certificates between the leaf and the fleet's root
   absl::Time expires;
 };
 
@@ -44,30 +45,30 @@ class Authorities {
   std::string FleetCaPem() const { return intermediate_.root().ToPem(); }
   const Certificate& root() const { return intermediate_.root(); }
 
-  // A new authority for a new run, ready to be stored.
+  // Creates a CA for a new run.
   absl::StatusOr<RunAuthorityRecord> NewRunAuthority(const std::string& run, absl::Time deadline,
                                                      absl::Duration seal_grace) const;
 
-  // A certificate for `name` by the authority of its run, as long as such a name is good for.
-  // `hosts` for the listener alone. RUN_ENDED if that authority is gone.
+  // Issues a certificate for `name` by the CA of its run, with the validity for such names. `hosts`
+  // only for the listener. Fails with RUN_ENDED if the CA was deleted.
   absl::StatusOr<SignedCertificate> SignForRun(const RunName& name, const RunRecord& run,
                                                const std::string& csr_pem,
                                                const std::vector<std::string>& hosts,
                                                const std::string& asked_by);
 
-  // A certificate for a service, an operator or a node of the fleet.
+  // Issues a certificate for a service, an operator or a node of the fleet.
   absl::StatusOr<SignedCertificate> SignForFleet(const FleetName& name, const std::string& csr_pem,
                                                  const std::vector<std::string>& hosts,
                                                  absl::Duration validity,
                                                  const std::string& asked_by);
 
-  // A certificate for an enrolled node, or a relay that joined, which names the hosts of its
-  // addresses. NODE_NOT_ENROLLED, NODE_REVOKED.
+  // Issues a certificate for an enrolled node or a joined relay, which names the hosts of its
+  // addresses. Fails with NODE_NOT_ENROLLED or NODE_REVOKED.
   absl::StatusOr<SignedCertificate> SignForMember(const NodeRecord& member,
                                                   const std::string& csr_pem,
                                                   const std::string& asked_by);
 
-  // One that nobody remembers yet: it must not be handed out before `record` is in the store.
+  // A certificate that must not be handed out before `record` is in the store.
   struct Unrecorded {
     SignedCertificate certificate;
     IssuedRecord record;
@@ -76,12 +77,12 @@ class Authorities {
                                             const std::vector<std::string>& hosts,
                                             absl::Duration validity,
                                             const std::string& asked_by) const;
-  // Of `member` counts what it is called, whether it is a relay, and its addresses.
+  // Uses only the name, the kind and the addresses of `member`.
   absl::StatusOr<Unrecorded> SignMemberUnrecorded(const NodeRecord& member,
                                                   const std::string& csr_pem,
                                                   const std::string& asked_by) const;
 
-  // The key of the run's own status listener as it rests in the store, and back.
+  // Encrypt and decrypt the key of a run's separate status listener.
   absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const {
     return key_wrap_.WrapStatusKey(pem, run);
   }
@@ -89,15 +90,15 @@ class Authorities {
     return key_wrap_.UnwrapStatusKey(wrapped, run);
   }
 
-  // Remembers a certificate that was signed with the fleet's intermediate before the aggregator
-  // ran, unless it is known already: the first operator's. OK if there is no such file.
-  absl::Status TakeOver(const std::string& certificate_file);
+  // Records the first operator's certificate, which was signed before the aggregator ran, unless it
+  // is already recorded. Succeeds if the file does not exist.
+  absl::Status ImportOperator(const std::string& certificate_file);
 
  private:
   absl::StatusOr<RunAuthority> LoadRunAuthority(const std::string& run) const;
   IssuedRecord RecordOf(const std::string& uri, const Certificate& certificate,
                         const std::string& asked_by) const;
-  absl::Status Remember(IssuedRecord record);
+  absl::Status Record(IssuedRecord record);
 
   const Intermediate intermediate_;
   const KeyWrap key_wrap_;

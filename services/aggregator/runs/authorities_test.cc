@@ -27,7 +27,7 @@ class AuthoritiesTest : public ::testing::Test {
                                state_.root().certificate());
   }
 
-  // A run with an authority of its own.
+  // Creates a run with its own CA.
   void Plan(const std::string& run) {
     CreateRun command = MakeRun(run, {{"facts", "n1"}});
     const auto authority =
@@ -42,7 +42,7 @@ class AuthoritiesTest : public ::testing::Test {
   }
 
   TestState state_;
-  FakeClock clock_{absl::Now()};  // certificates are of today
+  FakeClock clock_{absl::Now()};  // certificates are issued at the present time
   const Intermediate intermediate_ = NewIntermediate();
   Authorities authorities_{intermediate_, *KeyWrap::OpenOrCreate(state_ / "store.key"),
                            state_.store(), clock_};
@@ -53,7 +53,7 @@ class AuthoritiesTest : public ::testing::Test {
                  .seal_grace = absl::ToInt64Microseconds(absl::Minutes(2))};
 };
 
-TEST_F(AuthoritiesTest, SignsForARunWithItsOwnAuthorityAndRemembersIt) {
+TEST_F(AuthoritiesTest, CertificateOfARunIsSignedByItsCaAndRecorded) {
   Plan(kRun);
   const auto made =
       authorities_.SignForRun(RunNodeIdentity{kRun, "facts", "n1"}, run_, request_, {}, kAnn);
@@ -78,7 +78,7 @@ TEST_F(AuthoritiesTest, SignsForARunWithItsOwnAuthorityAndRemembersIt) {
   EXPECT_EQ(issued[0].expires_at, absl::ToUnixMicros(made->expires));
 }
 
-TEST_F(AuthoritiesTest, DeliverersAndViewersLastAsLongAsEachIsGoodFor) {
+TEST_F(AuthoritiesTest, CredentialsAndViewersHaveTheirValidity) {
   Plan(kRun);
   const absl::Time deadline = absl::FromUnixMicros(run_.deadline_at);
   const auto expires = [&](const RunName& name) {
@@ -94,7 +94,7 @@ TEST_F(AuthoritiesTest, DeliverersAndViewersLastAsLongAsEachIsGoodFor) {
   EXPECT_EQ(expires(RunViewerIdentity{kRun}), whole_seconds(deadline + absl::Hours(24)));
 }
 
-TEST_F(AuthoritiesTest, EachRunHasAnAuthorityOfItsOwn) {
+TEST_F(AuthoritiesTest, EachRunHasItsOwnCa) {
   Plan(kRun);
   Plan("bbbbbbbbbbbbbbbb");
   const auto made =
@@ -107,7 +107,7 @@ TEST_F(AuthoritiesTest, EachRunHasAnAuthorityOfItsOwn) {
             "CERTIFICATE_UNTRUSTED");
 }
 
-TEST_F(AuthoritiesTest, AnAuthorityThatIsGoneOrNeverWasSignsNothing) {
+TEST_F(AuthoritiesTest, SignForRunWithoutCaFails) {
   const RunNodeIdentity name{kRun, "facts", "n1"};
   EXPECT_EQ(ReasonOf(authorities_.SignForRun(name, run_, request_, {}, kAnn).status()),
             "RUN_NOT_FOUND");
@@ -119,7 +119,7 @@ TEST_F(AuthoritiesTest, AnAuthorityThatIsGoneOrNeverWasSignsNothing) {
   EXPECT_TRUE(Issued("spiffe://").empty());
 }
 
-TEST_F(AuthoritiesTest, ARequestThatItsKeyDidNotSignIsRefused) {
+TEST_F(AuthoritiesTest, RequestSignedByAnotherKeyIsRefused) {
   Plan(kRun);
   std::string damaged = request_;
   damaged[damaged.size() / 2] = damaged[damaged.size() / 2] == 'A' ? 'B' : 'A';
@@ -131,7 +131,7 @@ TEST_F(AuthoritiesTest, ARequestThatItsKeyDidNotSignIsRefused) {
   EXPECT_TRUE(Issued("spiffe://").empty());
 }
 
-TEST_F(AuthoritiesTest, SignsForTheFleetForAsLongAsIsAsked) {
+TEST_F(AuthoritiesTest, CertificateOfTheFleetHasTheRequestedValidity) {
   const auto made =
       authorities_.SignForFleet(NodeIdentity{"n1"}, request_, {}, kNodeValidity, kAnn);
   ASSERT_TRUE(made.ok()) << made.status();
@@ -141,21 +141,21 @@ TEST_F(AuthoritiesTest, SignsForTheFleetForAsLongAsIsAsked) {
   EXPECT_EQ(Issued(made->uri).size(), 1U);
 }
 
-TEST_F(AuthoritiesTest, TheFirstOperatorIsTakenOverOnce) {
+TEST_F(AuthoritiesTest, FirstOperatorIsRecordedOnce) {
   const std::string file = state_ / "operator.pem";
-  EXPECT_TRUE(authorities_.TakeOver(file).ok());  // there is none
+  EXPECT_TRUE(authorities_.ImportOperator(file).ok());  // the file does not exist
   const auto leaf = intermediate_.Issue(UserIdentity{"admin"}, key_.public_key(), {}, clock_.Now(),
                                         clock_.Now() + absl::Hours(1));
   ASSERT_TRUE(leaf.ok()) << leaf.status();
   ASSERT_TRUE(WriteFileAtomically(file, leaf->ToPem()).ok());
-  EXPECT_TRUE(authorities_.TakeOver(file).ok());
-  EXPECT_TRUE(authorities_.TakeOver(file).ok());  // at the next start
+  EXPECT_TRUE(authorities_.ImportOperator(file).ok());
+  EXPECT_TRUE(authorities_.ImportOperator(file).ok());  // at the next start
   const auto issued = Issued("spiffe://f.muster/user/admin");
   ASSERT_EQ(issued.size(), 1U);
   EXPECT_EQ(issued[0].serial, leaf->Serial());
 
   ASSERT_TRUE(WriteFileAtomically(file, "no certificate").ok());
-  const absl::Status damaged = authorities_.TakeOver(file);
+  const absl::Status damaged = authorities_.ImportOperator(file);
   EXPECT_NE(damaged.message().find(file), absl::string_view::npos) << damaged;
 }
 

@@ -11,9 +11,9 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Seconds(5);
-// How often a run looks whether the uploads that it waits for go on.
+// The interval at which a run checks the progress of uploads that it waits for.
 constexpr absl::Duration kUploadCheck = absl::Seconds(5);
-// Wall clocks jump: no timer is trusted for longer.
+// The longest timer, because wall clocks can jump.
 constexpr absl::Duration kLongestWait = absl::Minutes(1);
 constexpr absl::Duration kNever = absl::InfiniteDuration();
 
@@ -58,8 +58,7 @@ void Lifecycle::Review(const std::string& run) {
     next = DoWhatIsDue(**view, absl::ToUnixMicros(clock_.Now()));
   }
   if (!next.ok()) {
-    Log(LogLevel::kError, "cannot do what is due for a run",
-        {{"run", run}, {"error", next.status()}});
+    Log(LogLevel::kError, "cannot advance a run", {{"run", run}, {"error", next.status()}});
     next = kRetry;
   }
   if (*next != kNever) ReviewAfter(run, *next);
@@ -87,13 +86,13 @@ absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64
   return kNever;
 }
 
-// Who timed out may still arrive within the grace; nobody else is waited for. The grace begins when
-// the last pair had its outcome: at the deadline, or before it if all that was missing is lost.
+// Waits for timed-out pairs within the grace, and for no others. The grace begins with the last
+// outcome: at the deadline, or earlier if all missing pairs are lost.
 absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, int64_t now) {
   if (run.timed_out > 0) {
     const int64_t seal_at = std::min(run.settled_at, run.deadline_at) + run.seal_grace;
     if (now < seal_at) return absl::Microseconds(seal_at - now);
-    // A sender that was called lost and is delivering is not cut off before its time is over.
+    // A lost sender that is delivering has time until the end of the grace after the deadline.
     const bool in_time = now < run.deadline_at + run.seal_grace;
     if (in_time && uploads_.Receives(run.id)) return kUploadCheck;
   }
@@ -108,7 +107,7 @@ absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int6
   if (now < wipe_at) return absl::Microseconds(wipe_at - now);
   ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(WipeAuthority{run.id, now}));
   if (outcome.changed) {
-    Log(LogLevel::kInfo, "the run's authority is gone, with its credentials and its listener",
+    Log(LogLevel::kInfo, "the run CA was deleted, with its credentials and its listener",
         {{"run", run.id}});
   }
   return kNever;

@@ -1,4 +1,4 @@
-// What happens to a run by itself: its deadline, its grace, its archive, the end of its authority.
+// Advances runs in time: deadline, grace, archive, end of the run CA.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_LIFECYCLE_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_LIFECYCLE_H_
 
@@ -20,15 +20,15 @@
 
 namespace muster {
 
-// How long a run's credentials and its listener stay after its end, so that late clients get their
-// answer.
+// The time for which a run's credentials and listener remain after its end, so that late clients
+// get an answer.
 inline constexpr absl::Duration kAuthorityAfterEnd = absl::Hours(1);
 
-// Reviews a run whenever it changed and whenever something of it falls due. What is due follows
-// from the store alone, so a restart loses nothing. Thread-safe.
+// Reviews a run after each change and whenever one of its timers expires. The due steps follow from
+// the store alone, so a restart loses nothing. Thread-safe.
 class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
  public:
-  // `actor`: the URI that the audit log names for what a run does by itself.
+  // `actor`: the URI in the audit log for automatic changes.
   Lifecycle(StateStore& store, Uploads& uploads, TimerService& timers, Executor& executor,
             const Clock& clock, std::string actor)
       : store_(store),
@@ -38,16 +38,16 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
         clock_(clock),
         actor_(std::move(actor)) {}
 
-  // `seal` queues the building of an archive. Reviews every live run.
+  // Reviews every live run. `seal` queues the building of an archive.
   absl::Status Start(std::function<void(const std::string& run)> seal);
 
-  // Looks at a run on the executor soon.
+  // Reviews a run on the executor soon.
   void ReviewSoon(const std::string& run) { ReviewAfter(run, absl::ZeroDuration()); }
 
-  // Looks at it again after a while: something that was due could not be done.
+  // Reviews it after a delay, because a due step failed.
   void ReviewAfter(const std::string& run, absl::Duration delay);
 
-  // Reviews nothing more.
+  // Ends all reviews.
   void Stop();
 
  private:

@@ -25,7 +25,7 @@ class LifecycleTest : public ::testing::Test {
     if (lifecycle_) lifecycle_->Stop();
   }
 
-  // As at the start of the service, also after a crash.
+  // Starts as the service does, also after a crash.
   void Start() {
     if (lifecycle_) lifecycle_->Stop();
     lifecycle_ = std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
@@ -34,10 +34,10 @@ class LifecycleTest : public ::testing::Test {
     PassTime(absl::ZeroDuration());
   }
 
-  // Moves the clock and lets everything happen that is due then.
+  // Moves the clock and runs everything that is due.
   void PassTime(absl::Duration time) {
     state_.clock.Advance(time);
-    for (int i = 0; i < 3; ++i) {  // a review may ask for another one at once
+    for (int i = 0; i < 3; ++i) {  // a review may request another one
       state_.Settle();
       state_.clock.Advance(absl::ZeroDuration());
     }
@@ -54,11 +54,11 @@ class LifecycleTest : public ::testing::Test {
   bool HasAuthority() { return state_.store().GetAuthority(kRun)->has_value(); }
 
   TestState state_;
-  std::vector<std::string> sealed_;  // by the executor; read when it is settled
+  std::vector<std::string> sealed_;  // written by the executor; read after Settle
   std::shared_ptr<Lifecycle> lifecycle_;
 };
 
-TEST_F(LifecycleTest, TheDeadlineGivesWhatIsMissingAnOutcomeAndTheGraceIsWaitedFor) {
+TEST_F(LifecycleTest, DeadlineTimesOutMissingPairsAndStartsTheGrace) {
   state_.Plan({"n1", "n2"});
   state_.Apply(Genuine(KeyOf("n1"), "{}"));
   Start();
@@ -74,7 +74,7 @@ TEST_F(LifecycleTest, TheDeadlineGivesWhatIsMissingAnOutcomeAndTheGraceIsWaitedF
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
-TEST_F(LifecycleTest, WhoIsCompleteIsSealedAtOnce) {
+TEST_F(LifecycleTest, CompleteRunIsSealedImmediately) {
   state_.Plan({"n1"});
   Start();
   state_.Apply(Genuine(KeyOf("n1"), "{}"));
@@ -84,7 +84,7 @@ TEST_F(LifecycleTest, WhoIsCompleteIsSealedAtOnce) {
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
-TEST_F(LifecycleTest, WhenAllThatWasMissingIsLostTheGraceBeginsThen) {
+TEST_F(LifecycleTest, GraceBeginsWhenAllMissingPairsAreLost) {
   state_.Plan({"n1", "n2"});
   Start();
   state_.Apply(Genuine(KeyOf("n1"), "{}"));
@@ -97,7 +97,7 @@ TEST_F(LifecycleTest, WhenAllThatWasMissingIsLostTheGraceBeginsThen) {
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
-TEST_F(LifecycleTest, WhoComesBackWithinTheGraceIsTheLastToBeWaitedFor) {
+TEST_F(LifecycleTest, LastLateResultEndsTheGrace) {
   state_.Plan({"n1"});
   Start();
   Lose("n1");
@@ -108,7 +108,7 @@ TEST_F(LifecycleTest, WhoComesBackWithinTheGraceIsTheLastToBeWaitedFor) {
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
-TEST_F(LifecycleTest, ALostSenderThatIsDeliveringHoldsTheSealUntilItsTimeIsOver) {
+TEST_F(LifecycleTest, DeliveringLostSenderDelaysTheSealUntilTheEndOfItsTime) {
   state_.Plan({"n1"});
   Start();
   const auto opened = state_.OpenUploadAndWait(Opening(KeyOf("n1"), "").upload);
@@ -126,8 +126,8 @@ TEST_F(LifecycleTest, ALostSenderThatIsDeliveringHoldsTheSealUntilItsTimeIsOver)
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
-TEST_F(LifecycleTest, TheGraceAfterTheDeadlineIsNoLongerThanIt) {
-  // The last pair had its outcome when the service was away at the deadline.
+TEST_F(LifecycleTest, GraceAfterTheDeadlineIsNotExtended) {
+  // The last pair had its outcome while the service was down at the deadline.
   state_.Plan({"n1"});
   state_.clock.Advance(kToDeadline + absl::Seconds(15));
   Start();
@@ -136,7 +136,7 @@ TEST_F(LifecycleTest, TheGraceAfterTheDeadlineIsNoLongerThanIt) {
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
-TEST_F(LifecycleTest, ARunThatFailsFastHasFailedAtItsDeadline) {
+TEST_F(LifecycleTest, FailFastRunFailsAtItsDeadline) {
   CreateRun command = MakeRun(kRun, {{"facts", "n1"}});
   command.run.fail_fast = true;
   state_.Apply(std::move(command));
@@ -148,18 +148,18 @@ TEST_F(LifecycleTest, ARunThatFailsFastHasFailedAtItsDeadline) {
   EXPECT_TRUE(sealed_.empty());
 }
 
-TEST_F(LifecycleTest, WhatFellDueWhileNothingRanIsDoneAtTheStart) {
+TEST_F(LifecycleTest, StepsThatBecameDueWhileDownRunAtTheStart) {
   state_.Plan({"n1"});
   state_.clock.Advance(kToSeal + absl::Hours(1));
   Start();
   EXPECT_EQ(state_.Run().timed_out, 1);
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
-  // A crash before the archive was there: it is asked for again.
+  // A crash before the archive was built: the start requests it again.
   Start();
   EXPECT_EQ(sealed_.size(), 2U);
 }
 
-TEST_F(LifecycleTest, AWallClockThatJumpsIsNoticedWithinAMinute) {
+TEST_F(LifecycleTest, JumpOfTheWallClockIsNoticedWithinAMinute) {
   state_.Plan({"n1"});
   Start();
   state_.clock.JumpWall(absl::FromUnixMicros(kDeadline) + absl::Hours(1));
@@ -169,7 +169,7 @@ TEST_F(LifecycleTest, AWallClockThatJumpsIsNoticedWithinAMinute) {
   EXPECT_EQ(state_.Run().timed_out, 1);
 }
 
-TEST_F(LifecycleTest, TheAuthorityOfARunThatEndedStaysForAnHour) {
+TEST_F(LifecycleTest, CaOfAnEndedRunIsDeletedAfterAnHour) {
   state_.Plan({"n1"});
   state_.Apply(EndRun{.run = kRun, .at = kCreated});
   Start();
@@ -181,7 +181,7 @@ TEST_F(LifecycleTest, TheAuthorityOfARunThatEndedStaysForAnHour) {
   EXPECT_TRUE(sealed_.empty());
 }
 
-TEST_F(LifecycleTest, UploadsOfARunThatWasCancelledEndWithTheReason) {
+TEST_F(LifecycleTest, UploadsOfACancelledRunEndWithTheReason) {
   state_.Plan({"n1"});
   UploadRecord upload = Opening(KeyOf("n1"), "").upload;
   const auto opened = state_.OpenUploadAndWait(upload);
@@ -194,7 +194,7 @@ TEST_F(LifecycleTest, UploadsOfARunThatWasCancelledEndWithTheReason) {
   EXPECT_EQ(ReasonOf(state_.uploads().Find(opened->id).status()), "UPLOAD_NOT_FOUND");
 }
 
-TEST_F(LifecycleTest, AfterStopNothingHappens) {
+TEST_F(LifecycleTest, NothingRunsAfterStop) {
   state_.Plan({"n1"});
   Start();
   lifecycle_->Stop();

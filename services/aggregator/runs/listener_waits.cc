@@ -8,16 +8,16 @@ namespace muster {
 
 namespace {
 
-// Null: there is none to wait for.
-const ListenerRecord* ListenerOf(const RunRecord& run, Door door) {
-  if (door == Door::kLegacy) return &run.listener;
+// Returns null if there is no listener to wait for.
+const ListenerRecord* ListenerOf(const RunRecord& run, ListenerKind kind) {
+  if (kind == ListenerKind::kLegacy) return &run.listener;
   return run.status_listener ? &*run.status_listener : nullptr;
 }
 
 }  // namespace
 
-void ListenerWaits::Wait(const std::string& run, Door door, Done done) {
-  Waiting waiting{run, door, clock_.MonotonicNow() + kListenerWait, std::move(done)};
+void ListenerWaits::Wait(const std::string& run, ListenerKind kind, Done done) {
+  Waiting waiting{run, kind, clock_.MonotonicNow() + kListenerWait, std::move(done)};
   if (TryFinish(waiting)) return;
   MutexLock lock(mutex_);
   waiting_.push_back(std::move(waiting));
@@ -41,7 +41,7 @@ bool ListenerWaits::TryFinish(Waiting& waiting) {
     return true;
   }
   RunRecord& run = (*view)->run;
-  const ListenerRecord* const listener = ListenerOf(run, waiting.door);
+  const ListenerRecord* const listener = ListenerOf(run, waiting.kind);
   if (IsFinal(run.state)) {
     waiting.done(errors::RunEnded(waiting.run));
   } else if (listener == nullptr || listener->open) {

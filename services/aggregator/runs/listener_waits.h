@@ -1,4 +1,4 @@
-// Callers that wait for the gateway to open a run's listeners.
+// Calls that wait until the gateway opens a run's listener.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_LISTENER_WAITS_H_
 
@@ -16,9 +16,9 @@ namespace muster {
 
 inline constexpr absl::Duration kListenerWait = absl::Seconds(30);
 
-enum class Door {
-  kLegacy,  // for old clients
-  kStatus,  // the run's own status listener; nothing to wait for if it shares the fleet's
+enum class ListenerKind {
+  kLegacy,  // for legacy clients
+  kStatus,  // the run's separate status listener; no wait if it uses the fleet's
 };
 
 // Thread-safe.
@@ -28,18 +28,18 @@ class ListenerWaits {
 
   ListenerWaits(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Calls `done` with the run once its door is open: at once, or from Check; with
-  // LISTENER_NOT_READY after kListenerWait, RUN_ENDED if its authority is gone.
-  void Wait(const std::string& run, Door door, Done done);
+  // Calls `done` with the run once its listener is open: immediately, or from Check. Calls it with
+  // LISTENER_NOT_READY after kListenerWait, or with RUN_ENDED if the run CA was deleted.
+  void Wait(const std::string& run, ListenerKind kind, Done done);
 
-  // Looks again at what is waited for. To be called when a run changed and every second or so; on
-  // an executor.
+  // Checks all waiting calls. Must be called after a change of a run and about once a second, on an
+  // executor.
   void Check();
 
  private:
   struct Waiting {
     std::string run;
-    Door door;
+    ListenerKind kind;
     absl::Duration until;  // monotonic
     Done done;
   };

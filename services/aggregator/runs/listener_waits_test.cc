@@ -27,8 +27,8 @@ class ListenerWaitsTest : public ::testing::Test {
     ASSERT_TRUE(store().ApplyAndWait(ReportListener{kRun, listener, 2'000'000}).ok());
   }
 
-  void Wait(const std::string& run = kRun, Door door = Door::kLegacy) {
-    waits_->Wait(run, door,
+  void Wait(const std::string& run = kRun, ListenerKind kind = ListenerKind::kLegacy) {
+    waits_->Wait(run, kind,
                  [this](absl::StatusOr<RunRecord> answer) { answers_.push_back(answer); });
   }
 
@@ -38,14 +38,14 @@ class ListenerWaitsTest : public ::testing::Test {
   std::vector<absl::StatusOr<RunRecord>> answers_;
 };
 
-TEST_F(ListenerWaitsTest, AnOpenListenerIsAnsweredAtOnce) {
+TEST_F(ListenerWaitsTest, OpenListenerIsAnsweredImmediately) {
   Report({.port = 7450, .open = true});
   Wait();
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_EQ(answers_[0].value().listener.port, 7450);
 }
 
-TEST_F(ListenerWaitsTest, AnswersAllWhoWaitWhenItOpensAndOnceEach) {
+TEST_F(ListenerWaitsTest, WaitingCallsAreAnsweredOnceWhenTheListenerOpens) {
   Wait();
   Wait();
   waits_->Check();
@@ -57,16 +57,16 @@ TEST_F(ListenerWaitsTest, AnswersAllWhoWaitWhenItOpensAndOnceEach) {
   EXPECT_EQ(answers_[1].value().listener.port, 7450);
 }
 
-TEST_F(ListenerWaitsTest, ARunThatSharesTheFleetsStatusListenerIsAnsweredAtOnce) {
-  Wait(kRun, Door::kStatus);
+TEST_F(ListenerWaitsTest, RunWithTheFleetsStatusListenerIsAnsweredImmediately) {
+  Wait(kRun, ListenerKind::kStatus);
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_TRUE(answers_[0].ok());
 }
 
-TEST_F(ListenerWaitsTest, ItsOwnStatusListenerIsWaitedForAndNoOther) {
+TEST_F(ListenerWaitsTest, OnlyTheSeparateStatusListenerIsWaitedFor) {
   ASSERT_TRUE(store().ApplyAndWait(SetStatusListener{.run = kRun}).ok());
   Report({.port = 7450, .open = true});
-  Wait(kRun, Door::kStatus);
+  Wait(kRun, ListenerKind::kStatus);
   EXPECT_TRUE(answers_.empty());
   const ListenerRecord open = {.port = 8010, .open = true};
   ASSERT_TRUE(store().ApplyAndWait(ReportStatusListener{kRun, open, 3'000'000}).ok());
@@ -75,13 +75,13 @@ TEST_F(ListenerWaitsTest, ItsOwnStatusListenerIsWaitedForAndNoOther) {
   EXPECT_EQ(answers_[0].value().status_listener->port, 8010);
 }
 
-TEST_F(ListenerWaitsTest, GivesUpAndSaysWhatTheGatewaySaid) {
+TEST_F(ListenerWaitsTest, WaitThatExpiresReturnsTheFaultOfTheGateway) {
   Wait();
   Report({.fault = "no port of the range is free"});
   clock_.Advance(kListenerWait - absl::Seconds(1));
   waits_->Check();
   EXPECT_TRUE(answers_.empty());
-  Wait();  // has its own time
+  Wait();  // with its own time limit
   clock_.Advance(absl::Seconds(1));
   waits_->Check();
   ASSERT_EQ(answers_.size(), 1U);
@@ -90,7 +90,7 @@ TEST_F(ListenerWaitsTest, GivesUpAndSaysWhatTheGatewaySaid) {
             absl::string_view::npos);
 }
 
-TEST_F(ListenerWaitsTest, ARunThatEndsIsNotWaitedForAnyMore) {
+TEST_F(ListenerWaitsTest, WaitEndsWithTheRun) {
   Wait();
   ASSERT_TRUE(store().ApplyAndWait(EndRun{.run = kRun, .at = 3'000'000}).ok());
   waits_->Check();
@@ -98,7 +98,7 @@ TEST_F(ListenerWaitsTest, ARunThatEndsIsNotWaitedForAnyMore) {
   EXPECT_EQ(ReasonOf(answers_[0].status()), "RUN_ENDED");
 }
 
-TEST_F(ListenerWaitsTest, AnUnknownRunIsAnsweredAtOnce) {
+TEST_F(ListenerWaitsTest, UnknownRunIsAnsweredImmediately) {
   Wait("bbbbbbbbbbbbbbbb");
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_EQ(ReasonOf(answers_[0].status()), "RUN_NOT_FOUND");

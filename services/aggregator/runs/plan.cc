@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// What an agent can gather by itself: a name stands for this definition.
+// The definition of a built-in module of the agent.
 struct BuiltIn {
   std::string_view name;
   std::string_view yaml;
@@ -39,9 +39,8 @@ absl::StatusOr<std::string> DefinitionOf(const std::string& plugin) {
   for (const BuiltIn& built_in : kBuiltIns) {
     if (built_in.name == plugin) return std::string(built_in.yaml);
   }
-  return errors::InvalidPlugin(
-      absl::StrCat("\"", plugin.substr(0, kMaxName), "\""),
-      "no plugin of this name is built in: there are hostfacts and systemd-logs");
+  return errors::InvalidPlugin(absl::StrCat("\"", plugin.substr(0, kMaxName), "\""),
+                               "the built-in plugins are hostfacts and systemd-logs");
 }
 
 absl::StatusOr<PluginRecord> ToRecord(const std::string& plugin, size_t index) {
@@ -90,7 +89,7 @@ absl::StatusOr<Plan> MakePlan(const std::vector<std::string>& plugins,
   std::ranges::sort(plan.plugins, {}, &PluginRecord::name);
   const auto twice = std::ranges::adjacent_find(plan.plugins, {}, &PluginRecord::name);
   if (twice != plan.plugins.end()) {
-    return errors::InvalidPlugin(twice->name, "it is there twice");
+    return errors::InvalidPlugin(twice->name, "the plan names it twice");
   }
   for (const PluginRecord& plugin : plan.plugins) {
     if (plugin.once) {

@@ -1,4 +1,4 @@
-// From what an operator asks for to the plan of a run.
+// Computes the plan of a run from an operator's request.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_PLAN_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_PLAN_H_
 
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Limits of a plan (the API states them).
+// Limits of a plan, as in the API.
 inline constexpr size_t kMaxPlugins = 100;
 inline constexpr size_t kMaxNodes = 100'000;
 inline constexpr size_t kMaxPairs = 2'000'000;
@@ -20,10 +20,10 @@ struct Plan {
   std::vector<PlannedPair> pairs;
 };
 
-// `plugins`: definitions in YAML, or names of the agent's modules ("hostfacts", "systemd-logs").
-// Every plugin that runs once is planned for the node "global", every other for each of `nodes`.
-// INVALID_ARGUMENT: INVALID_PLUGIN, INVALID_NAME, EMPTY_PLAN, PLAN_TOO_LARGE; a name that is there
-// twice is refused.
+// `plugins`: definitions in YAML, or names of the agent's modules ("hostfacts", "systemd-logs"). A
+// plugin that runs once is planned for the node "global", any other for each of `nodes`. Fails with
+// INVALID_ARGUMENT: INVALID_PLUGIN, INVALID_NAME (also for a repeated name), EMPTY_PLAN or
+// PLAN_TOO_LARGE.
 absl::StatusOr<Plan> MakePlan(const std::vector<std::string>& plugins,
                               const std::vector<std::string>& nodes);
 

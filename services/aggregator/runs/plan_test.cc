@@ -13,7 +13,7 @@ std::string Definition(const std::string& name, const std::string& driver) {
          "\nspec:\n  name: plugin\n  image: example/image:1\n";
 }
 
-TEST(PlanTest, OnceForGlobalAndElseForEachNode) {
+TEST(PlanTest, PluginsArePlannedForGlobalOrEachNode) {
   const auto plan = MakePlan({"hostfacts", Definition("e2e", "Job")}, {"n1", "n2"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->plugins.size(), 2u);
@@ -25,7 +25,7 @@ TEST(PlanTest, OnceForGlobalAndElseForEachNode) {
   EXPECT_EQ(plan->pairs[2].node, "n2");
 }
 
-TEST(PlanTest, WhatCannotBePlannedIsRefusedWithTheReason) {
+TEST(PlanTest, InvalidPlanIsRefusedWithTheReason) {
   const auto reason = [](const std::vector<std::string>& plugins,
                          const std::vector<std::string>& nodes) {
     return ReasonOf(MakePlan(plugins, nodes).status());

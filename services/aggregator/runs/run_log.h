@@ -1,4 +1,4 @@
-// What happened in a run, for the people who open its archive: meta/run.log.
+// Writes meta/run.log, the events of a run for readers of its archive.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_RUN_LOG_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_RUN_LOG_H_
 
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// The run's audit records so far, oldest first, a JSON object a line: time, level, msg, by, and as
-// far as they apply plugin, node and text. At most `max_bytes`; a last line then says that more was
-// left out.
+// Returns the run's audit records, oldest first, one JSON object per line: time, level, msg, by,
+// and, if they apply, plugin, node and text. Returns at most `max_bytes`; a last line reports
+// omitted records.
 absl::StatusOr<std::string> RunLog(StateStore& store, const std::string& run,
                                    size_t max_bytes = size_t{4} << 20);
 

@@ -36,7 +36,7 @@ class RunLogTest : public ::testing::Test {
   SqliteHarness harness_;
 };
 
-TEST_F(RunLogTest, SaysWhoDidWhatWhenInOrder) {
+TEST_F(RunLogTest, LogContainsTheRecordsInOrder) {
   Note(AuditKind::kRun, "", "created");
   Note(AuditKind::kConflict, "n1", "");
   const auto lines = Lines();
@@ -51,14 +51,14 @@ TEST_F(RunLogTest, SaysWhoDidWhatWhenInOrder) {
   EXPECT_EQ(lines[1]["node"], "n1");
 }
 
-TEST_F(RunLogTest, WhatIsNoTextIsMadeOneAndLinesStayLines) {
+TEST_F(RunLogTest, TextsAreCleanedAndStayOnOneLine) {
   Note(AuditKind::kRefused, "n1", "a line\nanother \xff");
   const auto lines = Lines();
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_EQ(lines[0]["text"], "a line\nanother \uFFFD");
 }
 
-TEST_F(RunLogTest, WhatIsTooMuchIsSaidToBeLeftOut) {
+TEST_F(RunLogTest, OmittedRecordsAreReported) {
   for (int i = 0; i < 5; ++i) Note(AuditKind::kRefused, "n1", "x");
   const size_t whole = RunLog(harness_.state(), kRun).value().size();
   EXPECT_EQ(Lines(whole).size(), 5U);

@@ -41,8 +41,7 @@ absl::Status CheckLimits(const NewRun& wanted) {
   return absl::OkStatus();
 }
 
-// Old sidecars say nothing before they deliver: with one of them in the plan, silence at the start
-// means nothing.
+// Legacy sidecars send nothing before they deliver, so a plan with one of them has no start grace.
 absl::Duration StartGrace(const NewRun& wanted, const std::vector<PluginRecord>& plugins) {
   if (wanted.start_grace) return *wanted.start_grace;
   const bool sidecars = std::ranges::any_of(plugins, &PluginRecord::has_image);

@@ -1,4 +1,4 @@
-// Runs: making, ending and removing them.
+// Creates, ends and deletes runs.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
 
@@ -16,7 +16,7 @@
 
 namespace muster {
 
-// What an operator asks for.
+// An operator's request.
 struct NewRun {
   std::string request_id;
   std::string title;
@@ -25,7 +25,7 @@ struct NewRun {
   std::vector<std::string> nodes;
   absl::Duration timeout = absl::Hours(6);
   absl::Duration seal_grace = absl::Seconds(120);
-  std::optional<absl::Duration> start_grace;  // nullopt: by what the plugins are
+  std::optional<absl::Duration> start_grace;  // nullopt: derived from the plugins
   absl::Duration lost_after = absl::Minutes(3);
   bool fail_fast = false;
 };
@@ -33,8 +33,8 @@ struct NewRun {
 // Thread-safe. Its methods may wait for the disk.
 class Runs {
  public:
-  // `hosts`: what the certificates and addresses of the runs' listeners name; if `host_pattern`
-  // (run_host.h) is not empty, each run has a host name of its own instead.
+  // `hosts`: the hosts in the certificates and addresses of the runs' listeners. If `host_pattern`
+  // (run_host.h) is not empty, each run has its own host name instead.
   Runs(StateStore& store, BlobStore& blobs, Uploads& uploads, Authorities& authorities,
        const Clock& clock, std::vector<std::string> hosts, std::string host_pattern)
       : store_(store),
@@ -45,16 +45,16 @@ class Runs {
         hosts_(std::move(hosts)),
         host_pattern_(std::move(host_pattern)) {}
 
-  // The errors of RunService.CreateRun.
+  // Fails as RunService.CreateRun does.
   absl::StatusOr<RunRecord> Create(const NewRun& wanted);
 
   absl::StatusOr<RunRecord> Get(const std::string& run);
 
-  // Ends a run; one that has ended stays as it is.
+  // Ends a run; a run that has ended remains unchanged.
   absl::StatusOr<RunRecord> Cancel(const std::string& run, const std::string& reason,
                                    const std::string& actor);
 
-  // Removes a run that has ended, with all its blobs.
+  // Deletes a run that has ended, with all its blobs.
   absl::Status Delete(const std::string& run, const std::string& actor);
 
  private:

@@ -21,12 +21,12 @@
 namespace muster {
 namespace {
 
-// Runs that may wait for their archive; more are tried again later.
+// The limit of queued runs; more are tried again later.
 constexpr size_t kMaxWaiting = 1024;
 
 constexpr size_t kPiece = 1024 * 1024;
 
-// Lets the archive grow into a staged blob in pieces of a good size.
+// Writes the archive into a staged blob in pieces of a suitable size.
 class StagedSink : public ByteSink {
  public:
   explicit StagedSink(StagedBlob& staged) : staged_(staged) { buffer_.reserve(kPiece); }
@@ -140,7 +140,7 @@ absl::Status Sealer::Build(const std::string& run) {
     Log(LogLevel::kInfo, "run sealed", {{"run", run}, {"bytes", archive.size}});
     return absl::OkStatus();
   }
-  // A result came meanwhile, or the run was ended: what was built says less than is true.
+  // A result was committed meanwhile, or the run ended: the archive is outdated.
   blobs_.Remove(archive.blob).IgnoreError();
   return absl::AbortedError("the run changed while its archive was built");
 }

@@ -1,4 +1,4 @@
-// The end of a run: from its results to an archive that never changes.
+// Builds the archive of a run and seals the run.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
 
@@ -17,17 +17,18 @@
 
 namespace muster {
 
-// Builds one archive at a time on a thread of its own: it reads every byte of a run and compresses
-// it, which must not take the threads that answer. Thread-safe.
+// Builds one archive at a time on its own thread, because it reads and compresses every byte of a
+// run. Thread-safe.
 class Sealer {
  public:
-  // `spool_folder` takes a file without a name for each build. `on_failure` is told of a build that
-  // failed, so that it is tried again later.
+  // `spool_folder` is for a temporary file of each build. `on_failure` is called after a failed
+  // build, so that the caller can try again later.
   Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
          std::string spool_folder, const Clock& clock,
          std::function<void(const std::string& run)> on_failure);
 
-  // Queues the run; once at a time. It must be in kPostProcessing, with nothing to wait for.
+  // Queues the run, unless it is already queued. It must be in kPostProcessing, with nothing to
+  // wait for.
   void Seal(const std::string& run);
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 using testing::TestState;
 
-// A blob store to which something happens when an archive is begun.
+// A blob store that runs a function when an archive is begun.
 class InterruptedBlobs : public BlobStore {
  public:
   explicit InterruptedBlobs(BlobStore& blobs) : blobs_(blobs) {}
@@ -58,7 +58,7 @@ class InterruptedBlobs : public BlobStore {
 
 class SealerTest : public ::testing::Test {
  protected:
-  // Returns when the archive was built, or not.
+  // Returns after the build succeeded or failed.
   void Seal() {
     Sealer sealer(state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "",
                   state_.clock, [this](const std::string& run) { failed_.push_back(run); });
@@ -84,7 +84,7 @@ class SealerTest : public ::testing::Test {
   std::vector<std::string> failed_;
 };
 
-TEST_F(SealerTest, ARunWithAllItsOutcomesGetsItsArchive) {
+TEST_F(SealerTest, RunWithAllOutcomesGetsItsArchive) {
   state_.Plan({"n1", "n2"});
   state_.Apply(Genuine(KeyOf("n1"), "{\"a\":1}"));
   state_.Apply(Failed(KeyOf("n2"), "no disk"));
@@ -102,7 +102,7 @@ TEST_F(SealerTest, ARunWithAllItsOutcomesGetsItsArchive) {
   EXPECT_TRUE(blobs_.ListStaged()->empty());
 }
 
-TEST_F(SealerTest, AResultThatComesMeanwhileIsInTheArchive) {
+TEST_F(SealerTest, ResultCommittedDuringTheBuildIsInTheArchive) {
   state_.Plan({"n1"});
   state_.Apply(TimeOutRun{kRun, "too late", kDeadline});
   blobs_.on_stage = [this] {
@@ -111,8 +111,8 @@ TEST_F(SealerTest, AResultThatComesMeanwhileIsInTheArchive) {
   };
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
-  EXPECT_EQ(failed_, std::vector<std::string>{kRun});  // to be tried again
-  ASSERT_EQ(blobs_.removed.size(), 1U);                // what says less than is true
+  EXPECT_EQ(failed_, std::vector<std::string>{kRun});  // the caller tries again
+  ASSERT_EQ(blobs_.removed.size(), 1U);                // the outdated archive
   EXPECT_FALSE(blobs_.Size(blobs_.removed[0]).ok());
   blobs_.on_stage = [] { return absl::OkStatus(); };
   Seal();
@@ -120,7 +120,7 @@ TEST_F(SealerTest, AResultThatComesMeanwhileIsInTheArchive) {
   EXPECT_EQ(ReadTarGz(Archive()).at("plugins/facts/results/n1/facts.json"), "{\"late\":1}");
 }
 
-TEST_F(SealerTest, AFullDiskLeavesTheRunAsItWas) {
+TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   state_.Plan({"n1"});
   state_.Apply(Genuine(KeyOf("n1"), "{}"));
   blobs_.on_stage = [] {
@@ -134,7 +134,7 @@ TEST_F(SealerTest, AFullDiskLeavesTheRunAsItWas) {
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
 }
 
-TEST_F(SealerTest, WhatIsNotDueIsLeftAlone) {
+TEST_F(SealerTest, RunThatIsNotDueIsNotSealed) {
   state_.Plan({"n1"});
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kPlanned);
@@ -144,7 +144,7 @@ TEST_F(SealerTest, WhatIsNotDueIsLeftAlone) {
   EXPECT_TRUE(failed_.empty());
 }
 
-TEST_F(SealerTest, UploadsOfATimeOutEnd) {
+TEST_F(SealerTest, UploadsOfATimedOutPairEnd) {
   state_.Plan({"n1"});
   const auto opened = state_.OpenUploadAndWait(Opening(KeyOf("n1"), "").upload);
   ASSERT_TRUE(opened.ok()) << opened.status();

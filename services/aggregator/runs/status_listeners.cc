@@ -34,7 +34,7 @@ absl::Status StatusListeners::Set(const std::string& run, std::string_view clien
   ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(std::move(command)));
   switch (outcome.verdict) {
     case SetStatusListener::Verdict::kSet:
-      Log(LogLevel::kInfo, "the run has a status listener of its own", {{"run", run}});
+      Log(LogLevel::kInfo, "separate status listener of the run stored", {{"run", run}});
       return absl::OkStatus();
     case SetStatusListener::Verdict::kRunNotFound:
       return errors::RunNotFound(run);

@@ -1,4 +1,4 @@
-// The status listeners that runs have of their own: what is brought for them, checked and kept.
+// The separate status listeners of runs: validates and stores the provided certificates.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_STATUS_LISTENERS_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_STATUS_LISTENERS_H_
 
@@ -16,34 +16,35 @@
 
 namespace muster {
 
-// What the gateway needs to serve one.
+// The parameters with which the gateway serves one.
 struct ServedStatusListener {
   std::string client_ca_pem;
-  std::string certificate_pem;  // empty, with the key: the fleet's own
+  std::string certificate_pem;  // empty, like the key: the fleet's certificate
   Secret key_pem;
 };
 
 // Thread-safe. Its methods may wait for the disk.
 class StatusListeners {
  public:
-  // `hosts`: the advertised ones.
+  // `hosts`: the advertised hosts.
   StatusListeners(StateStore& store, Authorities& authorities, const Clock& clock,
                   std::vector<std::string> hosts)
       : store_(store), authorities_(authorities), clock_(clock), hosts_(std::move(hosts)) {}
 
-  // The errors of RunService.SetStatusListener. The key is stored encrypted, and only so. The
-  // addresses begin with the advertised hosts that the certificate names, if it names one.
+  // Fails as RunService.SetStatusListener does. The key is stored only in encrypted form. Addresses
+  // use the advertised host that the certificate names, if there is one.
   absl::Status Set(const std::string& run, std::string_view client_ca_pem,
                    std::string_view certificate_pem, std::string_view key_pem,
                    const std::string& actor);
 
-  // The errors of ListenerService.GetStatusListener.
+  // Fails as ListenerService.GetStatusListener does.
   absl::StatusOr<ServedStatusListener> Get(const std::string& run);
 
-  // What a client of the run's own status listener has to trust; empty if that is the fleet's root.
+  // Returns the CA that a client of the run's separate status listener must trust; empty for the
+  // fleet's root.
   absl::StatusOr<std::string> ServerCaPem(const std::string& run);
 
-  // The errors of ListenerService.ReportStatusListener.
+  // Fails as ListenerService.ReportStatusListener does.
   absl::Status Report(const std::string& run, const ListenerRecord& listener);
 
  private:

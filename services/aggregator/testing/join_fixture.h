@@ -20,7 +20,7 @@
 
 namespace muster::testing {
 
-// A machine that wants to join: its key, and its request.
+// A machine with its key and its join request.
 struct Machine {
   PrivateKey key = *PrivateKey::Generate();
   std::string csr = *CreateSigningRequest(key);

@@ -1,5 +1,5 @@
-// What the aggregator's classes stand on, without its servers: a real store and real files in a
-// folder of their own, and a clock that stands still until a test moves it.
+// The foundation of the aggregator's classes without servers: a real store and real files in a
+// temporary folder, and a clock that only the test moves.
 #ifndef MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATE_H_
 #define MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_STATE_H_
 
@@ -30,7 +30,7 @@ inline constexpr char kDefinition[] =
     "sonobuoy-config: {driver: DaemonSet, plugin-name: facts, result-format: raw}\n"
     "spec: {name: plugin, image: example/plugin:v1}\n";
 
-// Not thread-safe, but what it holds is. The runs of store_harness.h fit its clock.
+// Not thread-safe, but its parts are. The runs of store_harness.h fit its clock.
 class TestState {
  public:
   TestState() {
@@ -51,7 +51,7 @@ class TestState {
   RevocationList& revocations() { return revocations_; }
   std::string operator/(std::string_view name) const { return folder_ / name; }
 
-  // Opens the store anew with other options; what stood on it before must be gone.
+  // Opens the store again with other options; objects that use it must be destroyed before.
   SqliteStoreOptions& store_options() { return harness_.options(); }
   void ReopenStore() { EXPECT_TRUE(harness_.Open().ok()); }
 
@@ -62,7 +62,7 @@ class TestState {
     return result.ok() ? *std::move(result) : typename C::Result{};
   }
 
-  // A run that expects plugin "facts" from these nodes, by kDeadline, with kGrace after it.
+  // Creates a run that expects plugin "facts" from these nodes, by kDeadline, with kGrace after it.
   void Plan(const std::vector<std::string>& nodes, std::string_view run = kRun) {
     std::vector<PlannedPair> pairs;
     for (const std::string& node : nodes) pairs.push_back({"facts", node});

@@ -26,7 +26,7 @@ class TestVerdicts::Service : public v1::VerdictService::Service {
     caller_ = uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
     for (size_t told = 0; !stopped_ && !context->IsCancelled();) {
       if (told == verdicts_.size()) {
-        // Only to look whether the call was cancelled, which wakes nobody.
+        // Only to check for cancellation, which does not wake this thread.
         changed_.WaitFor(mutex_, absl::Milliseconds(50));
         continue;
       }
@@ -38,7 +38,7 @@ class TestVerdicts::Service : public v1::VerdictService::Service {
     return grpc::Status::OK;
   }
 
-  void Tell(const v1::Verdict& verdict) {
+  void Send(const v1::Verdict& verdict) {
     MutexLock lock(mutex_);
     verdicts_.push_back(verdict);
     changed_.NotifyAll();
@@ -95,7 +95,7 @@ TestVerdicts::~TestVerdicts() {
 
 std::string TestVerdicts::target() const { return absl::StrCat("127.0.0.1:", port_); }
 
-void TestVerdicts::Tell(const v1::Verdict& verdict) { running_->service.Tell(verdict); }
+void TestVerdicts::Send(const v1::Verdict& verdict) { running_->service.Send(verdict); }
 
 int TestVerdicts::calls() const { return running_->service.calls(); }
 

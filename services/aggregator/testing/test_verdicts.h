@@ -1,5 +1,5 @@
-// A status service that says what a test wants it to conclude: a real server with a real
-// certificate, on a free port.
+// A status service with verdicts from the test: a real server with a real certificate, on a free
+// port.
 #ifndef MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_VERDICTS_H_
 #define MUSTER_SERVICES_AGGREGATOR_TESTING_TEST_VERDICTS_H_
 
@@ -15,17 +15,17 @@ namespace muster::testing {
 // Thread-safe.
 class TestVerdicts {
  public:
-  // Serves as `identity`; `port` 0 takes a free one.
+  // Serves as `identity`; `port` 0 selects a free port.
   TestVerdicts(const TestFleet& fleet, const TestIdentity& identity, int port = 0);
   ~TestVerdicts();
 
   int port() const { return port_; }
   std::string target() const;
 
-  // A verdict that stands from now on: told to whoever follows, and to whoever comes later.
-  void Tell(const v1::Verdict& verdict);
+  // Adds a verdict, which is sent to all current and later followers.
+  void Send(const v1::Verdict& verdict);
 
-  // How often somebody began to follow, and as whom the last one did.
+  // The number of calls, and the identity of the last caller.
   int calls() const;
   std::string caller() const;
 

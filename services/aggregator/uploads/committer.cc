@@ -107,11 +107,10 @@ void Committer::RemoveLater(const std::string& blob) {
   if (blob.empty()) return;
   const bool queued = executor_.Post([this, blob] {
     if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {
-      Log(LogLevel::kWarning, "cannot remove a blob that is not needed",
-          {{"blob", blob}, {"error", status}});
+      Log(LogLevel::kWarning, "cannot remove an unused blob", {{"blob", blob}, {"error", status}});
     }
   });
-  if (!queued) Log(LogLevel::kWarning, "a blob that is not needed stays", {{"blob", blob}});
+  if (!queued) Log(LogLevel::kWarning, "an unused blob is kept", {{"blob", blob}});
 }
 
 }  // namespace muster

@@ -34,7 +34,7 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
   node.issuer = leaf.IssuerKeyId();
   node.serial = leaf.Serial();
   if (RoleOf(node.identity) != Role::kNode) {
-    return errors::InvalidSignature("only enrolled nodes leave results with relays");
+    return errors::InvalidSignature("only enrolled nodes deliver through relays");
   }
   if (is_revoked_(node)) {
     return errors::SignerRevoked();

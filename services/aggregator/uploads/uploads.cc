@@ -180,7 +180,8 @@ void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
   const std::shared_ptr<UploadSession> session = Session(abandoned);
   const bool queued =
       session->strand().Post([session, id] { session->Discard(errors::TakenOver(id)); });
-  if (!queued) Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", id}});
+  if (!queued)
+    Log(LogLevel::kWarning, "staged bytes are kept until the next start", {{"upload", id}});
   Forget(id);
 }
 
@@ -277,8 +278,7 @@ void Uploads::Sweep() {
   const auto expired = store_.ExpiredUploads(absl::ToUnixMicros(clock_.Now()),
                                              static_cast<int>(limits_.max_streams) + kSweepStep);
   if (!expired.ok()) {
-    return Log(LogLevel::kError, "cannot look for uploads that have expired",
-               {{"error", expired.status()}});
+    return Log(LogLevel::kError, "cannot list expired uploads", {{"error", expired.status()}});
   }
   for (const UploadRecord& upload : *expired) {
     const std::shared_ptr<UploadSession> session = Session(upload);

@@ -29,7 +29,7 @@ void Verdicts::Lose(const ResultKey& key, std::string_view why, absl::Time since
                                        absl::StatusOr<TimeOutPair::Result> outcome) mutable {
     if (outcome.ok() && outcome->changed) {
       ++lost_;
-      Log(LogLevel::kInfo, outcome->failed ? "a pair is lost, its run failed" : "a pair is lost",
+      Log(LogLevel::kInfo, outcome->failed ? "a pair is lost; its run failed" : "a pair is lost",
           {{"run", key.run}, {"plugin", key.plugin}, {"node", key.node}, {"why", error}});
     }
     done(outcome.status());
@@ -49,7 +49,7 @@ void Verdicts::StartGraceExpired(const std::string& run, std::string_view why, D
                [this, run, done = std::move(done)](absl::StatusOr<EndRun::Result> outcome) mutable {
                  if (outcome.ok() && outcome->changed) {
                    ++start_grace_expired_;
-                   Log(LogLevel::kWarning, "nobody came, the run failed", {{"run", run}});
+                   Log(LogLevel::kWarning, "no agent reported; the run failed", {{"run", run}});
                  }
                  done(outcome.status());
                });

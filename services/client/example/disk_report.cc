@@ -1,4 +1,4 @@
-// A plugin of its own: reports how full this machine's disks are.
+// An example of a plugin: reports how full this machine's disks are.
 //
 //   g++ disk_report.cc -o disk_report $(pkg-config --cflags --libs muster-client)
 //   muster credentials export RUN --plugin disks --node n1 --format json > node.json

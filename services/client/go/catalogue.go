@@ -8,7 +8,7 @@ import (
 
 // errStatusNotConfigured has the reason STATUS_NOT_CONFIGURED.
 func errStatusNotConfigured() *Error {
-	return &Error{Code: "UNAVAILABLE", Reason: reasons.StatusNotConfigured, Message: "no status service is configured", NextStep: "Give the addresses of the status service."}
+	return &Error{Code: "UNAVAILABLE", Reason: reasons.StatusNotConfigured, Message: "no status service is configured", NextStep: "Configure the addresses of the status service."}
 }
 
 // errHeartbeatsUnanswered has the reason HEARTBEATS_LOST.

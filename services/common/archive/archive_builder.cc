@@ -24,7 +24,7 @@ class NothingSource : public ByteSource {
   absl::StatusOr<size_t> Read(std::span<char>) override { return 0; }
 };
 
-// What WriteResultsYaml writes, into the file that is open in a tar.
+// Writes the output of WriteResultsYaml into the open file of a tar.
 class TarSink : public ByteSink {
  public:
   explicit TarSink(TarGzWriter& tar) : tar_(tar) {}
@@ -54,8 +54,9 @@ class Builder {
       RETURN_IF_ERROR(WritePlugin(plugin));
     }
     if (have_row_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "result ", row_.plugin, "/", row_.node, " is out of order, or of no plugin of this run"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("result ", row_.plugin, "/", row_.node,
+                       " is out of order, or its plugin is not in this run"));
     }
     RETURN_IF_ERROR(WriteManifest());
     ASSIGN_OR_RETURN(report_.archive, tar_.Finish());
@@ -87,7 +88,7 @@ class Builder {
     return Record("meta/run.log", tar_.AddFile("meta/run.log", run_.run_log_size, log));
   }
 
-  // Moves on to the next row. The order of rows is what keeps one from overwriting another.
+  // Advances to the next row. The order of rows prevents one from overwriting another.
   absl::Status NextRow() {
     const std::pair<std::string, std::string> before(row_.plugin, row_.node);
     const bool first = !have_row_;
@@ -119,7 +120,7 @@ class Builder {
   }
 
   absl::Status WriteTree(const std::string& path, const ResultItem& root) {
-    // The size first: the tree is turned into text twice, but never held as text.
+    // The size comes first: the tree is serialised twice, and never held as text.
     ASSIGN_OR_RETURN(const int64_t size, ResultsYamlSize(root));
     RETURN_IF_ERROR(tar_.BeginFile(path, size));
     TarSink sink(tar_);
@@ -148,12 +149,12 @@ class Builder {
   ArchiveReport report_;
 };
 
-// Names are folders in the archive, each its own.
+// Checks the names: each becomes a separate folder in the archive.
 absl::Status CheckPlugins(const std::vector<ArchivePlugin>& sorted) {
   for (size_t i = 0; i < sorted.size(); ++i) {
     RETURN_IF_ERROR(ValidateName("a plugin", sorted[i].name));
     if (i > 0 && sorted[i].name == sorted[i - 1].name) {
-      return absl::InvalidArgumentError(absl::StrCat("plugin ", sorted[i].name, " is there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("plugin ", sorted[i].name, " is repeated"));
     }
   }
   return absl::OkStatus();

@@ -1,15 +1,15 @@
-// The archive of a run, in Sonobuoy's layout, as one stream.
+// Builds the archive of a run in Sonobuoy's layout, as one stream.
 //
 //   meta/config.json, info.json, clusterhealth.json, query-time.json, run.log    the run
-//   plugins/<plugin>/definition.json                      as run
-//   plugins/<plugin>/results/<node or global>/...         the file, or what was in the gzip tar
-//   plugins/<plugin>/errors/<node or global>/error.json   why there is no result
-//   plugins/<plugin>/errors/<node or global>/partial/...  what had arrived until then
-//   plugins/<plugin>/sonobuoy_results.yaml                the tree (result_item.h)
-//   meta/manifest.json                                    every entry and where it came from
+//   plugins/<plugin>/definition.json                      the definition as it ran
+//   plugins/<plugin>/results/<node or global>/...         the file, or the content of the gzip tar
+//   plugins/<plugin>/errors/<node or global>/error.json   the error result
+//   plugins/<plugin>/errors/<node or global>/partial/...  the bytes that arrived before it
+//   plugins/<plugin>/sonobuoy_results.yaml                the tree of outcomes (result_item.h)
+//   meta/manifest.json                                    every entry and its origin
 //
-// The manifest (manifest.h) is the last entry. tar wants a file's size before its bytes, so the
-// manifest, which grows with the results, is spooled to a file of the caller's meanwhile.
+// The manifest (manifest.h) is the last entry. tar requires a file's size before its bytes, so the
+// growing manifest is written to a file of the caller first.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_ARCHIVE_BUILDER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_ARCHIVE_BUILDER_H_
 
@@ -37,7 +37,7 @@ struct ArchivePlugin {
   bool once = false;          // a Job: one result, for the node "global"
   std::string result_format;  // as in the definition: junit, e2e, gojson, manual, raw
   std::vector<std::string> result_files;
-  std::string definition_yaml;  // verbatim
+  std::string definition_yaml;  // unchanged
 };
 
 struct ArchiveRun {
@@ -48,34 +48,35 @@ struct ArchiveRun {
   absl::Duration timeout;
   std::vector<std::string> advertised_hosts;
   std::vector<ArchivePlugin> plugins;
-  ByteSource* run_log = nullptr;  // JSON, an object a line; nullptr: an empty log
+  ByteSource* run_log = nullptr;  // one JSON object per line; nullptr: an empty log
   int64_t run_log_size = 0;
 };
 
 struct ArchiveOptions {
   int gzip_level = 1;
   UnpackLimits unpack;
-  int64_t tree_bytes = ItemBudget::kDefaultBytes;  // of one plugin's tree in memory
+  int64_t tree_bytes = ItemBudget::kDefaultBytes;  // the limit of one plugin's tree in memory
 };
 
-// What came out.
+// The outcome of a build.
 struct ArchiveReport {
   ContentInfo archive;
   int64_t results = 0;
-  int64_t entries = 0;       // files in the archive
-  int64_t stored_as_is = 0;  // claimed to be a gzip tar, but could not be unpacked
-  int64_t damaged = 0;       // stored bytes that were not what had been committed
-  std::map<std::string, ResultSummary> plugins;  // by name; at most 100 failed names each
+  int64_t entries = 0;                           // files in the archive
+  int64_t stored_as_is = 0;                      // declared as a gzip tar that cannot be unpacked
+  int64_t damaged = 0;                           // stored bytes that differ from the committed ones
+  std::map<std::string, ResultSummary> plugins;  // by name, with at most 100 failed names each
 };
 
-// Writes the whole archive into `sink`. `spool` is an empty file open for reading and writing, best
-// one without a name (FileOps::CreateUnnamed). The same input gives the same bytes. Memory: one
-// row, one buffer, one plugin's tree; see ResultCursor for the order of rows.
+// Writes the whole archive into `sink`. `spool` is an empty file open for reading and writing,
+// preferably without a name (FileOps::CreateUnnamed). Equal input gives equal bytes. Needs memory
+// for one row, one buffer and one plugin's tree; ResultCursor defines the order of rows.
 //
-// An error of the cursor, a source or the sink ends the build (nothing of it is to be kept; try
-// again), except DATA_LOSS and NOT_FOUND of a result's bytes: those are gone for good, so the
-// archive says so, in the tree and in the manifest, and holds what there is. INVALID_ARGUMENT for
-// rows out of order or of an unknown plugin. Blocks on disks: never on a thread that serves gRPC.
+// An error of the cursor, a source or the sink ends the build; discard the output and try again.
+// DATA_LOSS and NOT_FOUND for the bytes of a result are exceptions: such bytes are lost, so the
+// archive contains the remaining bytes, and both the tree and the manifest report the loss. Fails
+// with INVALID_ARGUMENT for rows out of order or of an unknown plugin. Blocks on disks: call it on
+// no gRPC thread.
 absl::StatusOr<ArchiveReport> BuildArchive(const ArchiveRun& run, ResultCursor& results,
                                            std::unique_ptr<File> spool, ByteSink& sink,
                                            const ArchiveOptions& options = {});

@@ -47,7 +47,7 @@ class ArchiveBuilderTest : public ::testing::Test {
     return BuildArchive(run_, cursor_, std::move(spool), sink, options_);
   }
 
-  // Builds, and reads all of it back.
+  // Builds an archive and reads all of it.
   Files BuildFiles() {
     StringSink sink;
     const auto report = Build(sink);
@@ -73,7 +73,7 @@ class ArchiveBuilderTest : public ::testing::Test {
   Json manifest_;
 };
 
-TEST_F(ArchiveBuilderTest, HasTheLayoutThatOldToolsLookFor) {
+TEST_F(ArchiveBuilderTest, LayoutMatchesSonobuoy) {
   AddPlugin("facts", false, "raw");
   AddPlugin("e2e", true, "junit");
   cursor_.Add("e2e", "global", "junit.xml",
@@ -113,8 +113,8 @@ TEST_F(ArchiveBuilderTest, HasTheLayoutThatOldToolsLookFor) {
   EXPECT_EQ(report_.archive.size, static_cast<int64_t>(bytes_.size()));
 }
 
-// Every entry of the manifest is what stands in the archive, and nothing else does.
-TEST_F(ArchiveBuilderTest, ListsEveryEntryInTheManifest) {
+// The manifest lists exactly the entries of the archive.
+TEST_F(ArchiveBuilderTest, ManifestListsEveryEntry) {
   AddPlugin("p", false, "raw");
   auto& first = cursor_.Add("p", "n1", "a.txt", "hello", "text/plain");
   first.result.generation = 2;
@@ -158,7 +158,7 @@ TEST_F(ArchiveBuilderTest, ListsEveryEntryInTheManifest) {
   EXPECT_EQ(verified->entries + 1, report_.entries);  // the manifest itself
 }
 
-TEST_F(ArchiveBuilderTest, UnpacksAGzipTarAndReadsWhatIsInIt) {
+TEST_F(ArchiveBuilderTest, GzipTarIsUnpackedAndParsed) {
   AddPlugin("e2e", true, "e2e");
   const std::string xml =
       "<testsuite name='s'><testcase name='[It] c'><failure/></testcase>"
@@ -185,7 +185,7 @@ TEST_F(ArchiveBuilderTest, UnpacksAGzipTarAndReadsWhatIsInIt) {
   EXPECT_EQ(report_.stored_as_is, 0);
 }
 
-TEST_F(ArchiveBuilderTest, StoresWhatCannotBeUnpackedAsItCame) {
+TEST_F(ArchiveBuilderTest, InvalidGzipTarIsStoredUnchanged) {
   AddPlugin("p", false, "raw");
   const std::string link = Gzip(MakeTar({{.name = "a", .type = '2', .link = "/etc"}}));
   const std::string climb = Gzip(MakeTar({{.name = "ok", .content = "1"}, {.name = "../up"}}));
@@ -213,12 +213,12 @@ TEST_F(ArchiveBuilderTest, StoresWhatCannotBeUnpackedAsItCame) {
                 HasSubstr("stored as it came, not unpacked: "));
     EXPECT_EQ(manifest_["results"][i]["stored"], "file");
   }
-  // What nobody called a gzip tar needs no excuse.
+  // A file that was not declared as a gzip tar needs no note.
   EXPECT_FALSE(manifest_["results"][6].contains("notes"));
   EXPECT_EQ(Tree(files, "p").status, kPassed);
 }
 
-TEST_F(ArchiveBuilderTest, StoresOddFileNamesSafely) {
+TEST_F(ArchiveBuilderTest, OddFileNamesAreStoredSafely) {
   AddPlugin("p", false, "raw");
   const std::vector<std::pair<std::string, std::string>> names = {
       {"", "result"},
@@ -252,7 +252,7 @@ TEST_F(ArchiveBuilderTest, StoresOddFileNamesSafely) {
   EXPECT_THAT(ListWithTar(bytes_), Contains("plugins/p/results/n4/größe.txt"));
 }
 
-TEST_F(ArchiveBuilderTest, TellsErrorsAndTimeOutsAndKeepsPartialData) {
+TEST_F(ArchiveBuilderTest, ErrorsAndTimeOutsKeepPartialData) {
   AddPlugin("p", false, "junit");
   auto& failed = cursor_.AddError("p", "n1", ArchivedOutcome::kError, "exit status 3");
   failed.result.has_file = true;
@@ -282,7 +282,7 @@ TEST_F(ArchiveBuilderTest, TellsErrorsAndTimeOutsAndKeepsPartialData) {
   EXPECT_EQ(tree.items[0].items[0].meta.at("file"), "errors/n1/error.json");
 }
 
-TEST_F(ArchiveBuilderTest, MarksWhatIsNoLongerWhatWasCommitted) {
+TEST_F(ArchiveBuilderTest, DamagedBytesAreMarked) {
   AddPlugin("p", false, "raw");
   cursor_.Add("p", "n1", "a", "12345").bytes = "12x45";
   auto& cut = cursor_.Add("p", "n2", "b", std::string(3000, 'b'));
@@ -307,13 +307,13 @@ TEST_F(ArchiveBuilderTest, MarksWhatIsNoLongerWhatWasCommitted) {
   EXPECT_EQ(VerifyArchive(archive)->mistakes, 0);
 }
 
-TEST_F(ArchiveBuilderTest, EndsWithAnErrorThatMayPass) {
+TEST_F(ArchiveBuilderTest, TemporaryErrorEndsTheBuild) {
   AddPlugin("p", false, "raw");
   cursor_.Add("p", "n1", "a", "12345").end = absl::UnavailableError("disk away");
   cursor_.Add("p", "n2", "a", "12345");
   StringSink sink;
   const auto report = Build(sink);
-  EXPECT_TRUE(report.ok());  // the end was reached before the error was seen
+  EXPECT_TRUE(report.ok());  // the error comes after the end
   FakeCursor broken;
   auto& row = broken.Add("p", "n1", "a", std::string(5000, 'x'));
   row.bytes.resize(100);
@@ -322,7 +322,7 @@ TEST_F(ArchiveBuilderTest, EndsWithAnErrorThatMayPass) {
   EXPECT_EQ(Build(sink).status(), absl::UnavailableError("archive p/n1: disk away"));
 }
 
-TEST_F(ArchiveBuilderTest, EndsWhenTheSinkIsFull) {
+TEST_F(ArchiveBuilderTest, FullSinkEndsTheBuild) {
   AddPlugin("p", false, "raw");
   std::string noise(1 << 20, '\0');
   unsigned x = 1;
@@ -333,7 +333,7 @@ TEST_F(ArchiveBuilderTest, EndsWhenTheSinkIsFull) {
   EXPECT_TRUE(absl::IsResourceExhausted(Build(sink).status()));
 }
 
-TEST_F(ArchiveBuilderTest, RefusesRowsThatCouldOverwriteOneAnother) {
+TEST_F(ArchiveBuilderTest, RowsOutOfOrderAreRefused) {
   AddPlugin("p", false, "raw");
   AddPlugin("q", false, "raw");
   const auto build = [this](std::vector<std::pair<std::string, std::string>> keys) {
@@ -355,7 +355,7 @@ TEST_F(ArchiveBuilderTest, RefusesRowsThatCouldOverwriteOneAnother) {
   EXPECT_TRUE(absl::IsInvalidArgument(build({{"p", "a"}})));
 }
 
-TEST_F(ArchiveBuilderTest, GivesTheSameBytesForTheSameRun) {
+TEST_F(ArchiveBuilderTest, EqualRunsGiveEqualBytes) {
   AddPlugin("p", false, "raw");
   const auto build = [this] {
     cursor_ = FakeCursor();
@@ -366,7 +366,7 @@ TEST_F(ArchiveBuilderTest, GivesTheSameBytesForTheSameRun) {
   EXPECT_EQ(build(), build());
 }
 
-TEST_F(ArchiveBuilderTest, HasATreeForAPluginWithoutResults) {
+TEST_F(ArchiveBuilderTest, PluginWithoutResultsHasATree) {
   AddPlugin("p", true, "raw");
   EXPECT_EQ(Tree(BuildFiles(), "p").status, kUnknown);
   EXPECT_EQ(report_.plugins.at("p").status, kUnknown);

@@ -1,4 +1,4 @@
-// What an archive costs in memory when its results are large or many.
+// Tests the memory of a build with large or many results.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -10,14 +10,14 @@
 namespace muster {
 namespace {
 
-// The peak of this process so far, in KiB.
+// Returns the peak memory of this process in KiB.
 int64_t PeakKib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss;
 }
 
-// `count` results of `size` bytes each, made as they are read.
+// Generates `count` results of `size` bytes each.
 class SyntheticCursor : public ResultCursor {
  public:
   SyntheticCursor(int count, int64_t size) : count_(count), size_(size) {}
@@ -54,7 +54,7 @@ absl::StatusOr<ArchiveReport> Build(int count, int64_t size, std::string_view fo
   return BuildArchive(run, cursor, std::move(spool), sink, {.tree_bytes = tree_bytes});
 }
 
-TEST(ArchiveMemoryTest, DoesNotGrowWithAResult) {
+TEST(ArchiveMemoryTest, MemoryDoesNotGrowWithTheSizeOfAResult) {
   ASSERT_TRUE(Build(1, 1 << 20, "raw", 1 << 20).ok());
   const int64_t before = PeakKib();
   const auto report = Build(1, int64_t{2} << 30, "raw", 1 << 20);
@@ -62,7 +62,7 @@ TEST(ArchiveMemoryTest, DoesNotGrowWithAResult) {
   EXPECT_LT(PeakKib() - before, 8 * 1024);
 }
 
-TEST(ArchiveMemoryTest, DoesNotGrowWithTheNumberOfResults) {
+TEST(ArchiveMemoryTest, MemoryDoesNotGrowWithTheNumberOfResults) {
   ASSERT_TRUE(Build(1000, 10, "raw", 1 << 20).ok());
   const int64_t before = PeakKib();
   const auto report = Build(30'000, 10, "raw", 1 << 20);

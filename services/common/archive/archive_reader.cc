@@ -47,7 +47,7 @@ absl::Status CopyContent(TarGzReader& content,
   }
 }
 
-// The plugin whose tree is at `path`; empty if `path` is no tree.
+// Returns the plugin of the tree at `path`; empty if `path` is not a tree.
 std::string_view PluginOfTree(std::string_view path) {
   if (!path.starts_with(kPlugins) || !path.ends_with(kTree)) return "";
   path.remove_prefix(kPlugins.size());

@@ -36,7 +36,7 @@ std::string TwoPlugins() {
   return sink.text;
 }
 
-TEST(ArchiveReaderTest, ReadsOneFile) {
+TEST(ArchiveReaderTest, ReadArchiveFileCopiesOneFile) {
   const std::string archive = TwoPlugins();
   PieceSource source(archive);
   StringSink sink;
@@ -47,7 +47,7 @@ TEST(ArchiveReaderTest, ReadsOneFile) {
             "FILE_NOT_IN_ARCHIVE");
 }
 
-TEST(ArchiveReaderTest, ReadsTheTrees) {
+TEST(ArchiveReaderTest, ReadResultTreesReturnsTheTrees) {
   const std::string archive = TwoPlugins();
   const auto read = [&archive](std::string_view plugin) {
     PieceSource source(archive);
@@ -65,7 +65,7 @@ TEST(ArchiveReaderTest, ReadsTheTrees) {
   EXPECT_THAT(read("q"), ElementsAre(Pair("error", "PLUGIN_NOT_IN_ARCHIVE")));
 }
 
-TEST(ArchiveReaderTest, ExtractsOnePlugin) {
+TEST(ArchiveReaderTest, ExtractPluginWritesOnePlugin) {
   const std::string archive = TwoPlugins();
   PieceSource source(archive);
   StringSink sink;
@@ -83,7 +83,7 @@ TEST(ArchiveReaderTest, ExtractsOnePlugin) {
   EXPECT_THAT(nothing.text, IsEmpty());
 }
 
-TEST(ArchiveReaderTest, SaysThatAStreamIsNoArchive) {
+TEST(ArchiveReaderTest, StreamThatIsNotAnArchiveFails) {
   const std::string archive = TwoPlugins();
   for (const std::string& bad : {std::string("text"), archive.substr(0, archive.size() / 2)}) {
     PieceSource source(bad);
@@ -94,7 +94,7 @@ TEST(ArchiveReaderTest, SaysThatAStreamIsNoArchive) {
   }
 }
 
-// The archive of TwoPlugins written anew with one change.
+// Returns the archive of TwoPlugins with one change.
 std::string Changed(const std::function<void(std::map<std::string, std::string>&)>& change,
                     std::string_view twice = "") {
   std::map<std::string, std::string> files = ReadTarGz(TwoPlugins());
@@ -123,14 +123,14 @@ VerifyReport Verify(const std::string& archive) {
   return report.value_or(VerifyReport{.mistakes = -1});
 }
 
-TEST(VerifyArchiveTest, FindsNothingWrongWithAGoodOne) {
+TEST(VerifyArchiveTest, ValidArchiveHasNoMistakes) {
   const VerifyReport report = Verify(Changed([](auto&) {}));
   EXPECT_EQ(report.mistakes, 0);
   EXPECT_EQ(report.entries, 12);
   EXPECT_GT(report.bytes, 8 << 20);
 }
 
-TEST(VerifyArchiveTest, FindsEachKindOfMistake) {
+TEST(VerifyArchiveTest, EachKindOfMistakeIsFound) {
   using Files = std::map<std::string, std::string>;
   const std::string path = "plugins/p/results/n1/d/x";
   const auto message = [](const std::string& archive) {
@@ -149,7 +149,7 @@ TEST(VerifyArchiveTest, FindsEachKindOfMistake) {
             "meta/manifest.json is missing");
 }
 
-TEST(VerifyArchiveTest, SurvivesABrokenManifest) {
+TEST(VerifyArchiveTest, BrokenManifestIsReported) {
   for (const std::string& text :
        {std::string(), std::string("\"text\""), std::string("{\"entries\":[{\"path\":"),
         std::string(1000, '['), std::string("5"), std::string("{\"files\":[{\"size\":-1}]}")}) {

@@ -1,4 +1,4 @@
-// VerifyArchive: the manifest is the last entry, so that when it comes all others are known.
+// VerifyArchive: the manifest is the last entry, so all others are known when it is read.
 #include <array>
 #include <istream>
 #include <map>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kMaxMessages = 100;
 
-// The entry that TarGzReader stands at, as an istream for the JSON library.
+// The current entry of a TarGzReader as an istream for the JSON library.
 class EntryBuffer : public std::streambuf {
  public:
   explicit EntryBuffer(TarGzReader& content) : content_(content), buffer_(64 * 1024) {}
@@ -44,7 +44,7 @@ class EntryBuffer : public std::streambuf {
   absl::Status status_;
 };
 
-// Entries by a hash of their path, 16 bytes each.
+// Stores a hash of 16 bytes for the path of each entry.
 class KnownEntries {
  public:
   explicit KnownEntries(VerifyReport& report) : report_(report) {}
@@ -104,8 +104,8 @@ class KnownEntries {
   absl::flat_hash_map<Key, Seen> entries_;
 };
 
-// Picks the entries out of a manifest that is read piece by piece: the objects in lists called
-// "entries" or "files".
+// Finds the entries of a manifest that is parsed in pieces: the objects in lists called "entries"
+// or "files".
 class ManifestHandler : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit ManifestHandler(KnownEntries& known) : known_(known) {}
@@ -128,7 +128,7 @@ class ManifestHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool string(std::string& value) override {
-    if (levels_.empty()) return true;  // a manifest that is but a text
+    if (levels_.empty()) return true;  // the whole manifest is one text
     Level& level = levels_.back();
     if (level.key == "path") level.path = value;
     if (level.key == "sha256") level.content.sha256 = value;
@@ -153,8 +153,8 @@ class ManifestHandler : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   struct Level {
-    std::string name;  // the key under which it stands
-    std::string key;   // read last
+    std::string name;  // the key of the list or object
+    std::string key;   // the last key
     std::string path;
     ContentInfo content;
   };

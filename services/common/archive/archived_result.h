@@ -1,4 +1,4 @@
-// What the archive needs to know of a result, and how it gets at them.
+// A result as the archive needs it, and access to its bytes.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_ARCHIVED_RESULT_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_ARCHIVED_RESULT_H_
 
@@ -31,24 +31,24 @@ struct ArchivedResult {
   std::string plugin;
   std::string node;  // "global" for a plugin that runs once
   ArchivedOutcome outcome = ArchivedOutcome::kGenuine;
-  std::string error;  // why there is no result; empty for a genuine one
+  std::string error;  // the reason for the missing result; empty for a genuine one
   int64_t generation = 1;
   absl::Time committed_at;
 
-  // The file. An error may have one too: what its sender had to say.
+  // True if there is a file. An error result may have one too: additional output of its sender.
   bool has_file = false;
-  std::string media_type;  // as claimed
-  std::string file_name;   // as the sender called it: may be anything, or empty
+  std::string media_type;  // as the sender declared it
+  std::string file_name;   // from the sender: any text, or empty
   int64_t size = 0;
-  std::string sha256;  // 64 hex digits of what was committed; empty: not checked
+  std::string sha256;  // 64 hex digits of the committed bytes; empty: not checked
 
-  // What had arrived of a result that timed out.
+  // True if a part of a timed-out result arrived.
   bool has_partial = false;
   int64_t partial_size = 0;
 
-  std::string delivered_by;    // verified URI of the deliverer
-  bool node_unproven = false;  // by a credential that is good for any node
-  std::string vouched_by;      // URI of the gateway that took a legacy PUT; empty otherwise
+  std::string delivered_by;    // verified URI of the sender
+  bool node_unproven = false;  // with a credential for any node
+  std::string vouched_by;      // URI of the gateway that forwarded a legacy PUT; otherwise empty
   std::vector<ReplacedResult> history;  // oldest first
 };
 
@@ -57,14 +57,14 @@ class ResultCursor {
  public:
   virtual ~ResultCursor() = default;
 
-  // The next result, ordered by plugin and then by node, bytewise, each pair once; false at the
-  // end. The calls below are about this one.
+  // Advances to the next result and returns it. Results are ordered by plugin and then by node,
+  // bytewise, each pair once. Returns false at the end. The other functions refer to this result.
   virtual absl::StatusOr<bool> Next(ArchivedResult& result) = 0;
 
-  // The file's bytes from their beginning. Called only with has_file, up to twice.
+  // Opens the file from its beginning. Called only if has_file is set, at most twice.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open() = 0;
 
-  // The partial data. Called only with has_partial.
+  // Opens the partial bytes. Called only if has_partial is set.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> OpenPartial() = 0;
 };
 

@@ -1,4 +1,4 @@
-// A file as a place to put bytes aside and read them again.
+// A temporary file for bytes that are written once and read again.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_FILE_SPOOL_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_FILE_SPOOL_H_
 
@@ -15,17 +15,18 @@
 
 namespace muster {
 
-// Write first, then read; never synced, for it need not survive anything. Not thread-safe.
+// A file that is written first and then read. It is never synced, because it need not survive a
+// crash. Not thread-safe.
 class FileSpool : public ByteSink, public ByteSource {
  public:
   // `file` is empty and open for reading and writing.
   explicit FileSpool(std::unique_ptr<File> file) : file_(std::move(file)) {}
 
   absl::Status Write(std::string_view data) override;
-  // Bytes written, those that wait in memory included.
+  // The number of written bytes, including buffered ones.
   int64_t size() const { return written_ + static_cast<int64_t>(pending_.size()); }
 
-  // From the first byte on; call Flush before.
+  // Reads from the first byte on; call Flush first.
   absl::StatusOr<size_t> Read(std::span<char> buffer) override;
   absl::Status Flush();
 

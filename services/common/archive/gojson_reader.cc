@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxEvent = size_t{16} << 20;
 
-// Go reads keys without regard to case.
+// Go matches keys without regard to case.
 struct Fields {
   std::string action;
   std::string test;
@@ -53,10 +53,10 @@ GoJsonReader::GoJsonReader(std::string_view file, ItemBudget& budget)
     : file_(file), items_(budget) {}
 
 void GoJsonReader::Write(std::string_view data) {
-  for (size_t i = 0; i < data.size() && error_.empty(); ++i) Take(data[i]);
+  for (size_t i = 0; i < data.size() && error_.empty(); ++i) Parse(data[i]);
 }
 
-void GoJsonReader::Take(char c) {
+void GoJsonReader::Parse(char c) {
   if (depth_ == 0) {
     if (absl::ascii_isspace(static_cast<unsigned char>(c))) return;
     if (c != '{') {
@@ -109,7 +109,7 @@ ResultItem GoJsonReader::Finish() {
   }
   if (items_.empty()) return UnknownFileItem(file_, "no test of go test -json came to its end");
   ResultItem item = FileItem(file_, kPassed);
-  item.items = items_.Take();
+  item.items = items_.Finish();
   return item;
 }
 

@@ -1,4 +1,4 @@
-// The events of `go test -json`.
+// Reads the events of `go test -json`.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_GOJSON_READER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_GOJSON_READER_H_
 
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// JSON objects one after another, on lines of their own or not. Each event that ends a named test
-// ("pass", "skip", "fail") is a leaf; starts and output are dropped, and an action that is not
-// known gives a leaf of status "unknown". An event may be 16 MiB long.
+// Reads JSON objects with or without line breaks between them. Each event that ends a named test
+// ("pass", "skip", "fail") becomes a leaf. Starts and output are ignored, and an unknown action
+// becomes a leaf with status "unknown". An event may be 16 MiB long.
 class GoJsonReader : public ResultReader {
  public:
   GoJsonReader(std::string_view file, ItemBudget& budget);
@@ -21,14 +21,15 @@ class GoJsonReader : public ResultReader {
   ResultItem Finish() override;
 
  private:
-  void Take(char c);
+  void Parse(char c);
   void Event();
 
   const std::string file_;
   BoundedItems items_;
   std::string error_;
   int64_t events_ = 0;
-  // Where the object under way ends: how deep we are, and whether within a string.
+  // The current object, with the state that finds its end: nesting depth, and whether a string is
+  // open.
   std::string event_;
   int depth_ = 0;
   bool in_string_ = false;

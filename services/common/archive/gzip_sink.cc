@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kBlock = 64 * 1024;
-constexpr int kGzipWindow = 15 + 16;  // the largest window, and gzip's header instead of zlib's
+constexpr int kGzipWindow = 15 + 16;  // the largest window, with gzip's header instead of zlib's
 constexpr int kMemory = 8;            // zlib's default
 
 }  // namespace

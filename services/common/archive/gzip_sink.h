@@ -15,7 +15,7 @@ struct z_stream_s;
 
 namespace muster {
 
-// Compresses into another sink; its header carries no time and no name. Not thread-safe.
+// Compresses into another sink; the header contains neither time nor name. Not thread-safe.
 class GzipSink : public ByteSink {
  public:
   // `level` is 1 (fast) to 9; `out` must outlive this.
@@ -24,10 +24,10 @@ class GzipSink : public ByteSink {
 
   absl::Status Write(std::string_view data) override;
 
-  // Ends the stream: what is still in memory goes out.
+  // Writes the remaining bytes and ends the stream.
   absl::Status Finish();
 
-  // Compressed bytes that went out, and their digest, after Finish.
+  // Number and digest of the compressed bytes, valid after Finish.
   int64_t size() const { return size_; }
   Sha256Digest digest() { return digest_.Finish(); }
 
@@ -39,7 +39,7 @@ class GzipSink : public ByteSink {
   };
 
   ByteSink& out_;
-  std::unique_ptr<z_stream_s, Free> stream_;  // none without memory for it
+  std::unique_ptr<z_stream_s, Free> stream_;  // null if memory was exhausted
   std::string buffer_;
   int64_t size_ = 0;
   Sha256 digest_;

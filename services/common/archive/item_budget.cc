@@ -27,14 +27,14 @@ int64_t FootprintOf(const ResultItem& item) {
   return static_cast<int64_t>(bytes) + (item.details.is_null() ? 0 : FootprintOf(item.details));
 }
 
-bool ItemBudget::Take(int64_t bytes) {
+bool ItemBudget::Reserve(int64_t bytes) {
   if (bytes > left_) return false;
   left_ -= bytes;
   return true;
 }
 
 void BoundedItems::Add(ResultItem item) {
-  if (budget_.Take(FootprintOf(item))) {
+  if (budget_.Reserve(FootprintOf(item))) {
     items_.push_back(std::move(item));
   } else {
     Omit(CountLeaves(item));
@@ -43,14 +43,14 @@ void BoundedItems::Add(ResultItem item) {
 
 void BoundedItems::Omit(const StatusCounts& counts) {
   for (const auto& [status, number] : counts) {
-    // A plugin may invent a status for each of its leaves: those share one count.
+    // A plugin may give each leaf another status: beyond this number they share one count.
     constexpr size_t kMaxStatuses = 100;
     const bool known = omitted_.size() < kMaxStatuses || omitted_.contains(status);
     omitted_[known ? status : std::string(kUnknown)] += number;
   }
 }
 
-std::vector<ResultItem> BoundedItems::Take() {
+std::vector<ResultItem> BoundedItems::Finish() {
   std::vector<ResultItem> items = std::move(items_);
   items_.clear();
   if (omitted_.empty()) return items;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMaxText = 64 * 1024;
 constexpr int kMaxDepth = 100;
-constexpr size_t kMaxPiece = size_t{64} << 10;   // what expat is given at once
-constexpr int64_t kMaxToken = int64_t{8} << 20;  // a tag or comment, which expat holds as a whole
+constexpr size_t kMaxPiece = size_t{64} << 10;   // the largest piece for one call of expat
+constexpr int64_t kMaxToken = int64_t{8} << 20;  // a tag or comment, which expat buffers
 
 std::string Attribute(const char** attributes, std::string_view name) {
   for (const char** a = attributes; *a != nullptr; a += 2) {
@@ -25,7 +25,7 @@ std::string Attribute(const char** attributes, std::string_view name) {
   return "";
 }
 
-// A prefix ("x:testcase") says nothing here.
+// Ignores a prefix ("x:testcase").
 std::string_view LocalName(const char* name) {
   const std::string_view whole(name);
   return whole.substr(whole.rfind(':') + 1);
@@ -86,7 +86,7 @@ ResultItem JunitReader::Finish() {
   }
   if (cases_seen_ == 0) return UnknownFileItem(file_, "JUnit XML without a test case");
   ResultItem item = FileItem(file_, kPassed);
-  item.items = suites_.Take();
+  item.items = suites_.Finish();
   return item;
 }
 
@@ -149,8 +149,9 @@ void JunitReader::StartSuite(const char** attributes) {
 void JunitReader::EndSuite() {
   Suite suite = std::move(open_suites_.back());
   open_suites_.pop_back();
-  suite.item.items = suite.cases.Take();
-  suite.item.status = std::string(kPassed);  // without cases it stays so; else RollUp decides
+  suite.item.items = suite.cases.Finish();
+  suite.item.status =
+      std::string(kPassed);  // remains for a suite without cases; otherwise RollUp replaces it
   suites_.Add(std::move(suite.item));
 }
 

@@ -1,4 +1,4 @@
-// JUnit XML as written by Ginkgo, pytest, Maven and many others.
+// Reads JUnit XML as Ginkgo, pytest, Maven and others write it.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_JUNIT_READER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_JUNIT_READER_H_
 
@@ -14,10 +14,10 @@ struct XML_ParserStruct;
 
 namespace muster {
 
-// One <testsuite>, or <testsuites> with any number of them; suites within suites stand beside one
-// another. A case is skipped if it has a <skipped>, else failed with <failure> or <error>, else
-// passed; its details keep those texts (the attribute "message" before the content), system-out and
-// system-err, each up to 64 KiB. Entities are expanded within expat's own bounds.
+// Reads one <testsuite>, or <testsuites> with any number of them; nested suites become siblings. A
+// case is skipped if it has a <skipped>, otherwise failed if it has a <failure> or <error>,
+// otherwise passed. Its details contain these texts (the attribute "message" before the content),
+// system-out and system-err, each up to 64 KiB. Entities are expanded within expat's limits.
 class JunitReader : public ResultReader {
  public:
   JunitReader(std::string_view file, ItemBudget& budget);
@@ -48,10 +48,10 @@ class JunitReader : public ResultReader {
   const std::string file_;
   ItemBudget& budget_;
   std::unique_ptr<XML_ParserStruct, Free> parser_;
-  std::string error_;        // set once the file cannot be read on
-  int64_t fed_ = 0;          // bytes given to expat
+  std::string error_;        // set when the rest of the file cannot be read
+  int64_t fed_ = 0;          // bytes passed to expat
   int depth_ = 0;            // of open elements
-  int64_t suites_seen_ = 0;  // names the nameless
+  int64_t suites_seen_ = 0;  // numbers the suites without a name
   int64_t cases_seen_ = 0;
   std::vector<Suite> open_suites_;
   BoundedItems suites_;
@@ -59,7 +59,7 @@ class JunitReader : public ResultReader {
   bool case_skipped_ = false;
   bool case_failed_ = false;
   ResultItem case_;
-  std::string text_of_;      // the detail that character data belongs to, or empty
+  std::string text_of_;      // the detail for character data, or empty
   std::string text_;         // its text so far
   size_t text_dropped_ = 0;  // bytes beyond the limit
 };

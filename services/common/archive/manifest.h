@@ -1,21 +1,21 @@
-// meta/manifest.json: every entry of an archive, what it is and where it came from.
+// meta/manifest.json: every entry of an archive and its origin.
 //
 //   {"version": 1, "run": "...", "created": "<RFC 3339>",
 //    "results": [
 //     {"plugin", "node", "outcome": "genuine|error|timed_out", "generation", "committed_at",
-//      "error",                                        why there is no genuine result
+//      "error",                                        the reason for the missing result
 //      "media_type", "file_name", "size", "sha256",    of the file as it was delivered
 //      "stored": "file|unpacked",                      unpacked: its entries were in a gzip tar
-//      "delivered_by", "node_unproven", "vouched_by",  who brought it, and how far that is proven
-//      "history": [{"generation", "outcome", "error", "committed_at"}],   what it replaced
+//      "delivered_by", "node_unproven", "vouched_by",  the sender, and the proof of its identity
+//      "history": [{"generation", "outcome", "error", "committed_at"}],   replaced outcomes
 //      "entries": [{"path", "size", "sha256", "original_name", "partial", "damaged"}],
-//      "notes": ["..."]},                              what a reader should know
+//      "notes": ["..."]},                              information for readers
 //     ...],
 //    "files": [{"path", "size", "sha256"}, ...]}       entries that belong to no result
 //
-// A key without meaning for a result is left out. Each result stands on a line of its own, so that
-// line tools work; nothing needs the whole file in memory, neither writing nor reading. The
-// manifest has no entry of its own: the archive's checksum covers it.
+// A key that does not apply to a result is omitted. Each result is one line, so line-based tools
+// work. Neither writing nor reading needs the whole file in memory. The manifest has no entry for
+// itself: the archive's checksum covers it.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_MANIFEST_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_MANIFEST_H_
 
@@ -34,17 +34,17 @@ namespace muster {
 
 inline constexpr char kManifestPath[] = "meta/manifest.json";
 
-// An entry of the archive, without folders.
+// An entry of the archive that is not a folder.
 struct ManifestEntry {
   std::string path;
   ContentInfo content;
-  std::string original_name;  // if the path does not end in it
-  bool partial = false;       // what had arrived of a result that timed out
-  bool damaged = false;       // not what had been committed: see the notes
+  std::string original_name;  // if the path does not end with it
+  bool partial = false;       // a part of a timed-out result
+  bool damaged = false;       // differs from the committed bytes: see the notes
 };
 
-// Writes a manifest piece by piece. Entries that belong to no result are kept in memory until the
-// end (a handful for each plugin). Not thread-safe.
+// Writes a manifest in pieces. Keeps entries without a result in memory until the end (a few for
+// each plugin). Not thread-safe.
 class ManifestWriter {
  public:
   explicit ManifestWriter(ByteSink& sink) : sink_(sink) {}

@@ -10,14 +10,14 @@ namespace {
 
 constexpr size_t kMaxFile = size_t{16} << 20;
 
-// The same items, as far as the budget goes.
+// Returns the items that the budget permits.
 std::vector<ResultItem> Bounded(std::vector<ResultItem> items, ItemBudget& budget) {
   BoundedItems bounded(budget);
   for (ResultItem& item : items) {
     item.items = Bounded(std::move(item.items), budget);
     bounded.Add(std::move(item));
   }
-  return bounded.Take();
+  return bounded.Finish();
 }
 
 }  // namespace

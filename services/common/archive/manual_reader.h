@@ -1,4 +1,4 @@
-// Results that a plugin summed up by itself, in the form of our own tree.
+// Reads results that a plugin summarised itself, as a tree of result items.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_MANUAL_READER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_MANUAL_READER_H_
 
@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// Status, details and items are taken as given. A file may be 16 MiB long.
+// Copies status, details and items unchanged. A file may be 16 MiB long.
 class ManualReader : public ResultReader {
  public:
   ManualReader(std::string_view file, ItemBudget& budget);

@@ -11,7 +11,7 @@ namespace muster {
 namespace {
 
 absl::Status Refuse(std::string_view why, std::string_view path) {
-  // A path may be any bytes of any length; in a note its beginning is enough.
+  // A path may contain any bytes; a note shows only its beginning.
   return absl::InvalidArgumentError(
       absl::StrCat(ToAbsl(why), ": ", ToAbsl(SafeFileName(path.substr(0, 200)))));
 }
@@ -27,15 +27,15 @@ absl::StatusOr<std::string> MemberPaths::Resolve(std::string_view raw) const {
   size_t depth = 0;
   for (const absl::string_view part : absl::StrSplit(ToAbsl(raw), '/')) {
     if (part.empty() || part == ".") continue;
-    if (part == "..") return Refuse("a name that climbs out of its folder", raw);
+    if (part == "..") return Refuse("a name that leaves its folder", raw);
     if (part.size() > limits_.max_name) return Refuse("too long a name", raw);
-    if (++depth > limits_.max_depth) return Refuse("too many folders in one another", raw);
+    if (++depth > limits_.max_depth) return Refuse("too deeply nested folders", raw);
     absl::StrAppend(&path, path.empty() ? "" : "/", ToAbsl(SafeFileName(ToStd(part))));
   }
   return path;
 }
 
-absl::Status MemberPaths::Take(std::string_view path, Kind kind) {
+absl::Status MemberPaths::Reserve(std::string_view path, Kind kind) {
   if (static_cast<int64_t>(taken_.size()) >= limits_.max_entries) {
     return absl::InvalidArgumentError(
         absl::StrCat("more than ", limits_.max_entries, " files and folders"));
@@ -50,7 +50,7 @@ absl::Status MemberPaths::AddFolders(std::string_view path) {
     const std::string_view folder = path.substr(0, end);
     const auto found = taken_.find(KeyOf(folder));
     if (found == taken_.end()) {
-      RETURN_IF_ERROR(Take(folder, Kind::kFolder));
+      RETURN_IF_ERROR(Reserve(folder, Kind::kFolder));
     } else if (found->second == Kind::kFile) {
       return Refuse("a name that is both a file and a folder", folder);
     }
@@ -79,7 +79,7 @@ absl::StatusOr<std::string> MemberPaths::File(std::string_view raw) {
     free = absl::StrCat(path.substr(0, base),
                         SafeFileName(std::string_view(path).substr(base).substr(0, room)), suffix);
   }
-  RETURN_IF_ERROR(Take(free, Kind::kFile));
+  RETURN_IF_ERROR(Reserve(free, Kind::kFile));
   return free;
 }
 

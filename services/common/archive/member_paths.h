@@ -1,4 +1,4 @@
-// The paths of a tar's members, made safe.
+// Safe paths for the members of a tar.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_MEMBER_PATHS_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_MEMBER_PATHS_H_
 
@@ -21,15 +21,15 @@ struct MemberPathLimits {
   size_t max_path = 0;
 };
 
-// Remembers what was handed out, by a hash of 16 bytes each. Not thread-safe.
+// Assigns paths and remembers them as hashes of 16 bytes. Not thread-safe.
 class MemberPaths {
  public:
   explicit MemberPaths(const MemberPathLimits& limits) : limits_(limits) {}
 
-  // The safe path of the file called `raw`; INVALID_ARGUMENT says why there is none.
+  // Returns a safe path for the file `raw`. Fails with INVALID_ARGUMENT and the fault.
   absl::StatusOr<std::string> File(std::string_view raw);
 
-  // The same of a folder; nothing if it is the top ("./") or was named before.
+  // Returns a safe path for a folder; nothing for the top folder ("./") or a repeated folder.
   absl::StatusOr<std::optional<std::string>> Folder(std::string_view raw);
 
  private:
@@ -37,7 +37,7 @@ class MemberPaths {
 
   absl::StatusOr<std::string> Resolve(std::string_view raw) const;
   absl::Status AddFolders(std::string_view path);
-  absl::Status Take(std::string_view path, Kind kind);
+  absl::Status Reserve(std::string_view path, Kind kind);
 
   const MemberPathLimits limits_;
   absl::flat_hash_map<std::string, Kind> taken_;

@@ -31,7 +31,7 @@ std::optional<int64_t> ToInt(std::string_view text) {
   return value;
 }
 
-// A plugin may itself have counted: "blue: 2, red: 1" stands for three leaves.
+// A plugin may have counted itself: "blue: 2, red: 1" stands for three leaves.
 void CountStatus(std::string_view status, StatusCounts& counts) {
   if (IsStandard(status)) {
     ++counts[std::string(status.empty() ? kUnknown : status)];

@@ -1,8 +1,8 @@
-// A node of the tree that a plugin's results are boiled down to (sonobuoy_results.yaml).
+// An item of the tree that summarises a plugin's results (sonobuoy_results.yaml).
 //
-// Leaves are single tests, files or errors; branches are suites, files, nodes; the root is the
-// plugin. What the words mean, and how branches get their status from their leaves, is Sonobuoy's
-// format, so that its own tools read ours and ours theirs.
+// Leaves are single tests, files or errors; branches are suites, files and nodes; the root is the
+// plugin. The words, and the way in which branches get their status from their leaves, follow
+// Sonobuoy's format, so that the tools of both projects read these files.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_ITEM_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_ITEM_H_
 
@@ -25,13 +25,13 @@ inline constexpr std::string_view kUnknown = "unknown";
 
 // Keys and values of ResultItem::meta.
 inline constexpr char kMetaType[] = "type";
-inline constexpr char kMetaFile[] = "file";    // path below plugins/<plugin>/
-inline constexpr char kMetaError[] = "error";  // why the file could not be understood
+inline constexpr char kMetaFile[] = "file";    // path in plugins/<plugin>/
+inline constexpr char kMetaError[] = "error";  // the fault of a file that cannot be parsed
 inline constexpr std::string_view kTypeSummary = "summary";
 inline constexpr std::string_view kTypeNode = "node";
 inline constexpr std::string_view kTypeFile = "file";
-// Stands for leaves that were left out of an over-long tree; their numbers by status are in its
-// meta under "omitted-<status>".
+// Stands for the omitted leaves of a tree that is too large. Its meta contains their number by
+// status under "omitted-<status>".
 inline constexpr std::string_view kTypeOmitted = "omitted";
 inline constexpr std::string_view kMetaOmittedPrefix = "omitted-";
 
@@ -39,7 +39,7 @@ using StatusCounts = std::map<std::string, int64_t>;
 
 struct ResultItem {
   std::string name;
-  std::string status;  // one of the above, or a text of the plugin's own (manual results)
+  std::string status;  // one of the statuses above, or the plugin's own text (manual results)
   std::map<std::string, std::string> meta;
   nlohmann::ordered_json details;  // an object, or null for none
   std::vector<ResultItem> items;
@@ -47,15 +47,15 @@ struct ResultItem {
   bool operator==(const ResultItem&) const = default;
 };
 
-// Gives every branch its status, from the leaves up: failed if any leaf failed or timed out, else
-// unknown if any is unknown or there is none, else passed. If any leaf has a status of the plugin's
-// own, branches get numbers instead: "blue: 2, passed: 1". A leaf without a status becomes unknown.
+// Sets the status of every branch from its leaves: failed if a leaf failed or timed out, otherwise
+// unknown if a leaf is unknown or there is none, otherwise passed. If a leaf has a custom status,
+// branches get counts instead: "blue: 2, passed: 1". A leaf without a status becomes unknown.
 void RollUp(ResultItem& root);
 
-// Leaves by status, those that were left out included. Of a single leaf: itself.
+// Returns the number of leaves by status, including omitted ones. A leaf counts itself.
 StatusCounts CountLeaves(const ResultItem& item);
 
-// What a report says of a tree.
+// The summary of a tree for a report.
 struct ResultSummary {
   std::string name;
   std::string status;
@@ -67,16 +67,16 @@ struct ResultSummary {
   int64_t count(std::string_view status) const;
 };
 
-// At most `max_failed` names are listed, without the "[It]" that Ginkgo puts before them.
+// Lists at most `max_failed` names, without the prefix "[It]" of Ginkgo.
 ResultSummary Summarize(const ResultItem& root, size_t max_failed = 10'000);
 
-// Calls `visit` for each leaf, in order, with the names of the items above it, joined by "|": what
-// a detailed listing shows. A leaf with kMetaFile stands for that file's content.
+// Calls `visit` for each leaf, in order, with the names of its ancestors, joined by "|", as a
+// detailed listing shows them. A leaf with kMetaFile stands for the content of that file.
 void VisitLeaves(
     const ResultItem& root,
     const std::function<void(const std::string& above, const ResultItem& leaf)>& visit);
 
-// The first item called `name`, depth first, the root included; nullptr if there is none.
+// Returns the first item called `name`, depth first, including the root; nullptr if there is none.
 const ResultItem* FindItem(const ResultItem& root, std::string_view name);
 
 }  // namespace muster

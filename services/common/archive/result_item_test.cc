@@ -23,7 +23,7 @@ std::string RolledUp(std::vector<ResultItem> items) {
   return root.status;
 }
 
-TEST(RollUpTest, FailureWinsThenUnknown) {
+TEST(RollUpTest, FailedPrecedesUnknown) {
   EXPECT_EQ(RolledUp({Leaf(kPassed), Leaf(kSkipped)}), kPassed);
   EXPECT_EQ(RolledUp({Leaf(kPassed), Leaf(kUnknown)}), kUnknown);
   EXPECT_EQ(RolledUp({Leaf(kUnknown), Leaf(kFailed)}), kFailed);
@@ -31,12 +31,12 @@ TEST(RollUpTest, FailureWinsThenUnknown) {
   EXPECT_EQ(RolledUp({Leaf(kSkipped)}), kPassed);
 }
 
-TEST(RollUpTest, NothingIsUnknown) {
+TEST(RollUpTest, BranchWithoutLeavesIsUnknown) {
   EXPECT_EQ(RolledUp({}), kUnknown);
   EXPECT_EQ(RolledUp({Leaf("")}), kUnknown);
 }
 
-TEST(RollUpTest, ReplacesWhatBranchesSaid) {
+TEST(RollUpTest, StatusOfBranchesIsReplaced) {
   ResultItem branch{.name = "b", .status = "passed", .items = {Leaf(kFailed)}};
   ResultItem root{.name = "r", .items = {branch, Leaf(kPassed)}};
   RollUp(root);
@@ -44,7 +44,7 @@ TEST(RollUpTest, ReplacesWhatBranchesSaid) {
   EXPECT_EQ(root.status, kFailed);
 }
 
-TEST(RollUpTest, CountsWhenALeafHasAStatusOfItsOwn) {
+TEST(RollUpTest, CustomStatusGivesCounts) {
   ResultItem one{.name = "n1", .items = {Leaf("red"), Leaf("blue"), Leaf("blue")}};
   ResultItem two{.name = "n2", .items = {Leaf(kPassed)}};
   ResultItem root{.name = "r", .items = {one, two, Leaf("red: 3, green: 1")}};
@@ -54,7 +54,7 @@ TEST(RollUpTest, CountsWhenALeafHasAStatusOfItsOwn) {
   EXPECT_EQ(root.status, "blue: 2, green: 1, passed: 1, red: 4");
 }
 
-TEST(SummarizeTest, CountsLeavesAndListsFailures) {
+TEST(SummarizeTest, LeavesAreCountedAndFailuresListed) {
   ResultItem root{.name = "p",
                   .items = {{.name = "n1", .items = {Leaf(kFailed, "[It] does"), Leaf(kPassed)}},
                             Leaf(kTimeout, "timeout: n2"),
@@ -73,7 +73,7 @@ TEST(SummarizeTest, CountsLeavesAndListsFailures) {
   EXPECT_EQ(one.failed_not_listed, 1);
 }
 
-TEST(VisitLeavesTest, TellsWhatStandsAboveEachLeaf) {
+TEST(VisitLeavesTest, LeavesAreVisitedWithTheirAncestors) {
   const ResultItem root{
       .name = "p", .items = {{.name = "n1", .items = {Leaf(kPassed, "a")}}, Leaf(kFailed, "b")}};
   std::vector<std::string> seen;
@@ -83,18 +83,18 @@ TEST(VisitLeavesTest, TellsWhatStandsAboveEachLeaf) {
   EXPECT_THAT(seen, ElementsAre("p|n1 a", "p b"));
 }
 
-TEST(FindItemTest, FindsTheFirstDepthFirst) {
+TEST(FindItemTest, FirstItemIsFoundDepthFirst) {
   const ResultItem root{.name = "r", .items = {{.name = "a", .items = {Leaf(kPassed, "x")}}}};
   EXPECT_EQ(FindItem(root, "x"), &root.items[0].items[0]);
   EXPECT_EQ(FindItem(root, "r"), &root);
   EXPECT_EQ(FindItem(root, "y"), nullptr);
 }
 
-TEST(BoundedItemsTest, TellsWhatWasLeftOutAndCountsIt) {
+TEST(BoundedItemsTest, OmittedItemsAreCountedAndNoted) {
   ItemBudget budget(1000);
   BoundedItems items(budget);
   for (int i = 0; i < 100; ++i) items.Add(Leaf(i == 70 ? kFailed : kPassed));
-  ResultItem root{.name = "r", .items = items.Take()};
+  ResultItem root{.name = "r", .items = items.Finish()};
   RollUp(root);
   ASSERT_LT(root.items.size(), 10u);
   EXPECT_THAT(root.items.back().name, HasSubstr("more left out"));
@@ -105,16 +105,16 @@ TEST(BoundedItemsTest, TellsWhatWasLeftOutAndCountsIt) {
   EXPECT_EQ(summary.failed_not_listed, 1);
 }
 
-TEST(BoundedItemsTest, BoundsTheNumberOfInventedStatuses) {
+TEST(BoundedItemsTest, CustomStatusesAreLimited) {
   ItemBudget budget(0);
   BoundedItems items(budget);
   for (int i = 0; i < 1000; ++i) items.Add(Leaf("status" + std::to_string(i)));
-  const std::vector<ResultItem> note = items.Take();
+  const std::vector<ResultItem> note = items.Finish();
   ASSERT_THAT(note, SizeIs(1));
   EXPECT_LT(note[0].meta.size(), 110u);
 }
 
-TEST(CutTextTest, SaysHowMuchIsMissing) {
+TEST(CutTextTest, CutTextStatesTheOmittedLength) {
   EXPECT_EQ(CutText("short", 5), "short");
   EXPECT_EQ(CutText("longer", 4), "long [2 more bytes: see the file]");
 }

@@ -11,7 +11,7 @@ namespace {
 
 std::string_view BaseName(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-// What counts of a raw file is that it came.
+// A raw file passes because it exists.
 class RawReader : public ResultReader {
  public:
   explicit RawReader(std::string_view file) : file_(file) {}

@@ -1,4 +1,4 @@
-// From one file of a plugin's results to an item of its tree.
+// Converts one file of a plugin's results to an item of its tree.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_READER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_READER_H_
 
@@ -12,37 +12,38 @@
 
 namespace muster {
 
-// How a plugin's files are to be understood.
+// The format of a plugin's files.
 enum class ResultFormat { kRaw, kJunit, kGoJson, kManual };
 
-// "junit" and its alias "e2e", "gojson", "manual"; anything else is raw.
+// Parses "junit" and its alias "e2e", "gojson" and "manual"; any other text is raw.
 ResultFormat ResultFormatFrom(std::string_view text);
 
-// True if the file at `path` is to be read: its base name is one of `result_files`, or, without
-// any, it ends in what the format takes by default (*.xml; *.json; *.yaml and *.yml; everything).
+// Returns true if the file at `path` must be read: its base name is one of `result_files`, or, if
+// that is empty, it has the format's extension (*.xml; *.json; *.yaml and *.yml; all files).
 bool IsResultFile(ResultFormat format, std::span<const std::string> result_files,
                   std::string_view path);
 
-// Takes a file's bytes piece by piece and holds no more of them than its items need. A file that
-// cannot be understood, or is cut short, is an outcome and no error: its item has the status
-// "unknown" and says why. Not thread-safe.
+// Parses a file in pieces and holds only the bytes that its items need. A file that cannot be
+// parsed, or is incomplete, is not an error: its item has the status "unknown" and the reason. Not
+// thread-safe.
 class ResultReader {
  public:
   virtual ~ResultReader() = default;
   virtual void Write(std::string_view data) = 0;
-  // The file's item, once, after its last byte. Branches' statuses are left to RollUp.
+  // Returns the file's item. Call it once, after the last byte. RollUp sets the statuses of
+  // branches.
   virtual ResultItem Finish() = 0;
 };
 
-// A reader for the file at `file`, relative to the plugin's folder. What it keeps is taken out of
+// Returns a reader for the file at `file`, relative to the plugin's folder. It reserves memory in
 // `budget`, which must outlive it.
 std::unique_ptr<ResultReader> MakeResultReader(ResultFormat format, std::string_view file,
                                                ItemBudget& budget);
 
-// The item of a file that could not be understood.
+// Returns the item of a file that cannot be parsed.
 ResultItem UnknownFileItem(std::string_view file, std::string_view why);
 
-// A file's item without children.
+// Returns a file's item without children.
 ResultItem FileItem(std::string_view file, std::string_view status);
 
 }  // namespace muster

@@ -15,8 +15,8 @@
 namespace muster {
 namespace {
 
-// Walks a tar once. What is wrong with the tar ends in `why`; an error status is the source's or
-// the visitor's own.
+// Reads a tar once. A fault of the tar sets `why`; an error status comes from the source or the
+// visitor.
 class Walk {
  public:
   Walk(ByteSource& source, const UnpackLimits& limits, UnpackVisitor& visitor)
@@ -34,13 +34,13 @@ class Walk {
   }
 
  private:
-  // Marks the tar itself as the cause.
+  // Records a fault of the tar itself.
   absl::Status Broken(std::string why) {
     why_ = std::move(why);
     return absl::InvalidArgumentError(why_);
   }
 
-  // The reader says INVALID_ARGUMENT of the stream; anything else is the source's.
+  // INVALID_ARGUMENT of the reader is a fault of the stream; other errors come from the source.
   absl::Status FromReader(const absl::Status& status) {
     if (!absl::IsInvalidArgument(status)) return status;
     return Broken(std::string(status.message()));
@@ -89,7 +89,8 @@ class Walk {
       if (*got == 0) break;
       read += static_cast<int64_t>(*got);
       bytes_ += static_cast<int64_t>(*got);
-      // Holes of a sparse file come out of nothing: the reader's own bound does not see them.
+      // The holes of a sparse file need no compressed bytes, so the reader's limit does not apply
+      // to them.
       if (bytes_ > limits_.ratio_free_bytes && bytes_ / limits_.ratio > reader_->consumed()) {
         return Broken(absl::StrCat("it unpacks to more than ", limits_.ratio, " times its size"));
       }

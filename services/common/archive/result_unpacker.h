@@ -1,10 +1,10 @@
-// Taking apart a result that is itself a gzip-compressed tar, under limits.
+// Unpacks a result that is a gzip-compressed tar, within limits.
 //
-// Sonobuoy unpacks such results into its own archive, and so do we; but a tar comes from a node and
-// may hold anything. What breaks a limit is not refused: the caller stores the tar as it came. That
-// has to be known before the first byte is written, so there are two passes over the same bytes:
-// CheckTarGz, then UnpackTarGz. Both stream; their memory does not grow with the tar's size, and
-// with its entries by some 100 bytes each, up to the limit.
+// Sonobuoy unpacks such results into its archive, and so does Muster. A tar from a node may contain
+// anything: one that breaks a limit is not refused but stored unchanged. This must be known before
+// the first byte is written, so there are two passes over the same bytes: CheckTarGz, then
+// UnpackTarGz. Both stream. Their memory does not depend on the tar's size; each entry takes about
+// 100 bytes.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_UNPACKER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_UNPACKER_H_
 
@@ -25,24 +25,25 @@ struct UnpackLimits {
   int64_t max_bytes = int64_t{64} << 30;  // unpacked, all files together
   int64_t max_entries = 65'536;           // files and folders
   size_t max_depth = 32;                  // components of a path
-  size_t max_name = 255;                  // bytes of a component
+  size_t max_name = 255;                  // bytes of a path component
   size_t max_path = 1024;                 // bytes of a path
 };
 
 struct UnpackCheck {
   bool ok = false;
-  std::string why;    // if not ok: what is wrong, to be read by people
+  std::string why;    // if not ok: the fault, for humans
   int64_t files = 0;  // if ok
-  int64_t bytes = 0;  // if ok: unpacked
+  int64_t bytes = 0;  // if ok: unpacked bytes
 };
 
-// Reads `source` to its end. Never an error but one of the source itself. Not ok is: no gzip tar,
-// one that is damaged or cut short or holds nothing, one beyond a limit, and one with an absolute
-// or climbing name, a link, a device, a setuid bit, or a name that is both file and folder.
+// Reads `source` to its end. Returns only errors of the source. The result is not ok if the stream
+// is not a gzip tar, or is damaged, incomplete or empty; if it exceeds a limit; or if it contains
+// an absolute path, a path with "..", a link, a device, a setuid bit, or a name that is both file
+// and folder.
 absl::StatusOr<UnpackCheck> CheckTarGz(ByteSource& source, const UnpackLimits& limits = {});
 
-// What UnpackTarGz tells, in the order of the tar. Paths are relative and safe (each component as
-// SafeFileName makes it) and never told twice: the second file of a name gets "~2" behind it.
+// Receives the content of a tar in its order. Paths are relative and safe (each component as
+// SafeFileName makes it) and unique: the second file of a name gets the suffix "~2".
 class UnpackVisitor {
  public:
   virtual ~UnpackVisitor() = default;
@@ -54,8 +55,8 @@ class UnpackVisitor {
   virtual absl::Status EndFile() = 0;
 };
 
-// The same bytes once more, for real. Ends with the first error of the visitor or the source;
-// INVALID_ARGUMENT if CheckTarGz would not have been ok.
+// Reads the same bytes again and passes them to `visitor`. Ends with the first error of the visitor
+// or the source, or with INVALID_ARGUMENT if CheckTarGz would not have been ok.
 absl::Status UnpackTarGz(ByteSource& source, const UnpackLimits& limits, UnpackVisitor& visitor);
 
 }  // namespace muster

@@ -53,7 +53,7 @@ std::vector<std::pair<std::string, std::string>> Unpack(const std::vector<Member
   return recorder.files;
 }
 
-TEST(ResultUnpackerTest, UnpacksAnOrdinaryTar) {
+TEST(ResultUnpackerTest, ValidTarIsUnpacked) {
   EXPECT_THAT(Unpack({{.name = "./", .type = '5'},
                       {.name = "./logs/", .type = '5'},
                       {.name = "./logs/a b.log", .content = "one"},
@@ -64,7 +64,7 @@ TEST(ResultUnpackerTest, UnpacksAnOrdinaryTar) {
                           Pair(".hidden", ""), Pair(std::string(150, 'n'), "three")));
 }
 
-TEST(ResultUnpackerTest, CountsWhatItWouldUnpack) {
+TEST(ResultUnpackerTest, CheckCountsFilesAndBytes) {
   const UnpackCheck check =
       Check(Gzip(MakeTar({{.name = "a", .content = "12345"}, {.name = "b", .content = "678"}})));
   EXPECT_TRUE(check.ok);
@@ -72,7 +72,7 @@ TEST(ResultUnpackerTest, CountsWhatItWouldUnpack) {
   EXPECT_EQ(check.bytes, 8);
 }
 
-TEST(ResultUnpackerTest, KeepsFilesOfOneNameApart) {
+TEST(ResultUnpackerTest, FilesOfOneNameGetDifferentPaths) {
   EXPECT_THAT(Unpack({{.name = "d/a", .content = "1"},
                       {.name = "d//a", .content = "2"},
                       {.name = "d/a~2", .content = "3"},
@@ -82,7 +82,7 @@ TEST(ResultUnpackerTest, KeepsFilesOfOneNameApart) {
                           Pair("d/_", "4"), Pair("d/_~2", "5")));
 }
 
-TEST(ResultUnpackerTest, RefusesNamesThatLeaveTheirFolder) {
+TEST(ResultUnpackerTest, NamesThatLeaveTheirFolderAreRefused) {
   EXPECT_THAT(WhyNot({{.name = "ok"}, {.name = "../up"}}), HasSubstr("climbs"));
   EXPECT_THAT(WhyNot({{.name = "a/../../up"}}), HasSubstr("climbs"));
   EXPECT_THAT(WhyNot({{.name = "a/..", .type = '5'}}), HasSubstr("climbs"));
@@ -91,7 +91,7 @@ TEST(ResultUnpackerTest, RefusesNamesThatLeaveTheirFolder) {
   EXPECT_EQ(WhyNot({{.name = "..."}}), "ok");
 }
 
-TEST(ResultUnpackerTest, RefusesAllButFilesAndFolders) {
+TEST(ResultUnpackerTest, OnlyFilesAndFoldersAreAccepted) {
   EXPECT_THAT(WhyNot({{.name = "a", .type = '2', .link = "/etc"}}), HasSubstr("symbolic link: a"));
   EXPECT_THAT(WhyNot({{.name = "a"}, {.name = "b", .type = '1', .link = "a"}}),
               HasSubstr("hard link: b"));
@@ -102,16 +102,16 @@ TEST(ResultUnpackerTest, RefusesAllButFilesAndFolders) {
   EXPECT_THAT(WhyNot({{.name = "a", .mode = 02755}}), HasSubstr("setgid"));
 }
 
-TEST(ResultUnpackerTest, RefusesANameThatIsFileAndFolder) {
+TEST(ResultUnpackerTest, NameThatIsFileAndFolderIsRefused) {
   EXPECT_THAT(WhyNot({{.name = "a"}, {.name = "a/b"}}), HasSubstr("both a file and a folder"));
   EXPECT_THAT(WhyNot({{.name = "a/b"}, {.name = "a"}}), HasSubstr("both a file and a folder"));
   EXPECT_THAT(WhyNot({{.name = "a"}, {.name = "a", .type = '5'}}), HasSubstr("both a file"));
 }
 
-TEST(ResultUnpackerTest, HoldsItsLimits) {
+TEST(ResultUnpackerTest, LimitsAreEnforced) {
   std::string deep = "f";
   for (int i = 0; i < 40; ++i) deep = "d/" + deep;
-  EXPECT_THAT(WhyNot({{.name = deep}}), HasSubstr("too many folders"));
+  EXPECT_THAT(WhyNot({{.name = deep}}), HasSubstr("too deeply nested folders"));
   EXPECT_THAT(WhyNot({{.name = std::string(256, 'x')}}), HasSubstr("too long a name"));
   EXPECT_EQ(WhyNot({{.name = std::string(255, 'x')}}), "ok");
   std::string wide;
@@ -123,20 +123,20 @@ TEST(ResultUnpackerTest, HoldsItsLimits) {
   EXPECT_THAT(WhyNot({{.name = "a/b/c"}}, {.max_entries = 2}), HasSubstr("more than 2 files"));
 }
 
-TEST(ResultUnpackerTest, RefusesAHundredThousandEntries) {
+TEST(ResultUnpackerTest, TooManyEntriesAreRefused) {
   std::vector<Member> members(100'000);
   for (size_t i = 0; i < members.size(); ++i) members[i].name = absl::StrCat("f", i);
   EXPECT_THAT(WhyNot(members), HasSubstr("more than 65536 files and folders"));
 }
 
-TEST(ResultUnpackerTest, RefusesABomb) {
+TEST(ResultUnpackerTest, GzipBombIsRefused) {
   EXPECT_THAT(WhyNot({{.name = "zeros", .content = std::string(size_t{20} << 20, '\0')}}),
               HasSubstr("more than 100 times its size"));
-  // Small ones may well shrink that much.
+  // Small files may have a higher ratio.
   EXPECT_EQ(WhyNot({{.name = "zeros", .content = std::string(1 << 20, '\0')}}), "ok");
 }
 
-TEST(ResultUnpackerTest, RefusesWhatIsNoWholeGzipTar) {
+TEST(ResultUnpackerTest, IncompleteGzipTarIsRefused) {
   const std::string good = Gzip(MakeTar({{.name = "a", .content = std::string(9000, 'x')}}));
   EXPECT_TRUE(Check(good).ok);
   for (const std::string& bad :
@@ -149,13 +149,13 @@ TEST(ResultUnpackerTest, RefusesWhatIsNoWholeGzipTar) {
   }
 }
 
-TEST(ResultUnpackerTest, TellsTheSourcesErrorFromABadTar) {
+TEST(ResultUnpackerTest, ErrorOfTheSourceIsReturned) {
   const std::string good = Gzip(MakeTar({{.name = "a", .content = std::string(9000, 'x')}}));
   PieceSource source(good.substr(0, 20), 10, absl::UnavailableError("gone"));
   EXPECT_EQ(CheckTarGz(source).status(), absl::UnavailableError("gone"));
 }
 
-TEST(ResultUnpackerTest, NeverTellsMoreThanTheCheckAllowed) {
+TEST(ResultUnpackerTest, UnpackStopsAtTheLimitsOfTheCheck) {
   PieceSource source(Gzip(MakeTar({{.name = "a", .type = '2', .link = "b"}})));
   Recorder recorder;
   EXPECT_TRUE(absl::IsInvalidArgument(UnpackTarGz(source, {}, recorder)));

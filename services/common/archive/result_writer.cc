@@ -13,20 +13,20 @@
 namespace muster {
 namespace {
 
-// The one media type that Sonobuoy unpacks, to the byte.
+// Exactly the media type that Sonobuoy unpacks.
 constexpr std::string_view kGzip = "application/gzip";
 
-// Bytes that are gone for good, as opposed to a disk or a network that may do better next time.
+// Returns true for bytes that are lost, as opposed to an error that may be temporary.
 bool IsLost(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status);
 }
 
-// The file's name in the archive.
+// Returns the file's name in the archive.
 std::string StoredName(const ArchivedResult& result) {
   return result.file_name.empty() ? "result" : SafeFileName(result.file_name);
 }
 
-// Passes bytes on and hashes them.
+// Hashes the bytes that pass.
 class HashingSource : public ByteSource {
  public:
   explicit HashingSource(ByteSource& source) : source_(source) {}
@@ -37,7 +37,7 @@ class HashingSource : public ByteSource {
     return got;
   }
 
-  // Reads what is left. The digest of everything.
+  // Reads the rest and returns the digest of all bytes.
   absl::StatusOr<std::string> Drain(std::span<char> buffer) {
     for (;;) {
       ASSIGN_OR_RETURN(const size_t got, Read(buffer));
@@ -92,7 +92,7 @@ absl::StatusOr<bool> ResultWriter::ShouldUnpack() {
   };
   const auto opened = cursor_->Open();
   if (!opened.ok()) {
-    if (IsLost(opened.status())) return false;  // the caller will see the same
+    if (IsLost(opened.status())) return false;  // the caller gets the same error
     return opened.status();
   }
   HashingSource hashing(**opened);
@@ -124,7 +124,7 @@ absl::Status ResultWriter::WriteGenuine() {
 absl::Status ResultWriter::WriteError() {
   RETURN_IF_ERROR(manifest_.BeginResult(*result_, "file"));
   nlohmann::ordered_json error = {{"error", result_->error}};
-  // Readers of Sonobuoy's archives know a time-out by this word alone.
+  // Readers of Sonobuoy's archives recognise a time-out only by this word.
   if (result_->outcome == ArchivedOutcome::kTimedOut &&
       result_->error.find("timeout") == std::string::npos) {
     error["error"] = absl::StrCat("timeout: ", result_->error);
@@ -221,7 +221,7 @@ absl::Status ResultWriter::Copy(const std::string& below, int64_t size, ByteSour
   return AddEntry(path, written, result_->file_name, partial, !damage.empty());
 }
 
-// The files of a tar, each below the node's folder.
+// Writes the files of a tar into the node's folder.
 class ResultWriter::Unpacking : public UnpackVisitor {
  public:
   explicit Unpacking(ResultWriter& writer)
@@ -237,7 +237,7 @@ class ResultWriter::Unpacking : public UnpackVisitor {
                          bool executable) override {
     below_ = absl::StrCat(node_, ToAbsl(path));
     original_ = std::string(original);
-    // "./a" and "a" are one name.
+    // "./a" and "a" are the same name.
     while (original_.starts_with("./")) original_.erase(0, 2);
     reader_ = writer_.tree_->ReaderFor(below_);
     return writer_.tar_.BeginFile(plugin_ + below_, size, executable);

@@ -1,4 +1,4 @@
-// One result's entries in the archive.
+// Writes the entries of one result.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_WRITER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RESULT_WRITER_H_
 
@@ -21,8 +21,8 @@
 
 namespace muster {
 
-// Decides how each result is stored, writes it, and tells the plugin's tree and the manifest. Not
-// thread-safe.
+// Decides how each result is stored, writes it, and passes it to the plugin's tree and the
+// manifest. Not thread-safe.
 class ResultWriter {
  public:
   struct Counts {
@@ -33,7 +33,7 @@ class ResultWriter {
 
   ResultWriter(TarGzWriter& tar, ManifestWriter& manifest, const UnpackLimits& limits);
 
-  // Writes the cursor's current row. An error means that the archive cannot be finished.
+  // Writes the cursor's current row. After an error the archive cannot be completed.
   absl::Status Write(const ArchivedResult& result, ResultCursor& cursor, ResultsTree& tree);
 
   const Counts& counts() const { return counts_; }
@@ -44,9 +44,10 @@ class ResultWriter {
   absl::Status WriteGenuine();
   absl::Status WriteError();
   absl::Status Unpack();
-  // True if the file is to be unpacked. Otherwise the notes say why, if it claimed to be a tar.
+  // Returns true if the file must be unpacked. Otherwise the notes contain the reason, if it was
+  // declared as a tar.
   absl::StatusOr<bool> ShouldUnpack();
-  // Copies `size` bytes to `path`; what is missing is filled up with zeros, and noted.
+  // Copies `size` bytes to `path`; replaces missing bytes by zeros and adds a note.
   absl::Status Copy(const std::string& path, int64_t size, ByteSource& source,
                     std::string_view expected_sha256, bool partial);
   absl::StatusOr<std::string> CopyBytes(const std::string& path, int64_t size, ByteSource& source,
@@ -63,7 +64,7 @@ class ResultWriter {
   const UnpackLimits limits_;
   std::vector<char> buffer_;
   Counts counts_;
-  // Of the result under way:
+  // The state of the current result:
   const ArchivedResult* result_ = nullptr;
   ResultCursor* cursor_ = nullptr;
   ResultsTree* tree_ = nullptr;

@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Folder by folder, as a walk over the unpacked archive would find them.
+// The order of a walk over the unpacked archive, folder by folder.
 bool WalksBefore(const ResultItem& a, const ResultItem& b) {
   const auto less = [](char x, char y) {
     const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
@@ -68,13 +68,13 @@ void ResultsTree::EndNode() {
     } else if (!found.empty() || keep_empty) {
       BoundedItems children(budget_);
       for (ResultItem& item : found) children.Add(std::move(item));
-      ResultItem node{.name = node_, .items = children.Take()};
+      ResultItem node{.name = node_, .items = children.Finish()};
       node.meta[kMetaType] = std::string(kTypeNode);
       into.Add(std::move(node));
     }
     found.clear();
   };
-  // A node whose result holds nothing that we read still is in the tree: as unknown.
+  // A node without readable files is in the tree as unknown.
   settle(node_files_, node_errors_.empty(), results_);
   settle(node_errors_, false, errors_);
 }
@@ -82,8 +82,8 @@ void ResultsTree::EndNode() {
 ResultItem ResultsTree::Finish() {
   ResultItem root{.name = options_.plugin};
   root.meta[kMetaType] = std::string(kTypeSummary);
-  root.items = results_.Take();
-  std::vector<ResultItem> errors = errors_.Take();
+  root.items = results_.Finish();
+  std::vector<ResultItem> errors = errors_.Finish();
   std::move(errors.begin(), errors.end(), std::back_inserter(root.items));
   RollUp(root);
   return root;

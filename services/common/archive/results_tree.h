@@ -1,4 +1,4 @@
-// A plugin's tree of results, built while its files pass by.
+// Builds the tree of a plugin's results while its files are streamed.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RESULTS_TREE_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RESULTS_TREE_H_
 
@@ -20,31 +20,31 @@ struct ResultsTreeOptions {
   bool per_node = false;  // a DaemonSet: a branch for each node
   ResultFormat format = ResultFormat::kRaw;
   std::vector<std::string> result_files;
-  int64_t max_bytes = ItemBudget::kDefaultBytes;  // of the tree in memory; see item_budget.h
+  int64_t max_bytes = ItemBudget::kDefaultBytes;  // limit of the tree in memory; see item_budget.h
 };
 
-// Nodes come one after another: BeginNode, its files and error, EndNode. Not thread-safe.
+// Nodes follow one another: BeginNode, files and error of the node, EndNode. Not thread-safe.
 class ResultsTree {
  public:
   explicit ResultsTree(ResultsTreeOptions options);
 
   void BeginNode(std::string_view node);
 
-  // A reader for the file at `path` (relative to the plugin's folder: "results/n1/a.xml"), or
-  // nullptr if this plugin's files are not read for that name. Hand it back to AddFile.
+  // Returns a reader for the file at `path` (relative to the plugin's folder: "results/n1/a.xml"),
+  // or nullptr if files of this name are not read. Pass it to AddFile afterwards.
   std::unique_ptr<ResultReader> ReaderFor(std::string_view path);
   void AddFile(std::unique_ptr<ResultReader> reader);
 
-  // A file of which something is known to be wrong, whatever it holds.
+  // Adds a file with a known fault, whatever its content.
   void AddDamagedFile(std::string_view path, std::string_view why);
 
-  // What stands in place of a result: `error_json` is the object in the file at `path`. The item is
-  // named after its "error"; with the word "timeout" in it, it is a time-out.
+  // Adds an error result: `error_json` is the object in the file at `path`. The item is named after
+  // its "error"; the word "timeout" in it makes it a time-out.
   void AddError(std::string_view path, const nlohmann::ordered_json& error_json);
 
   void EndNode();
 
-  // The whole tree, rolled up. Once.
+  // Returns the whole tree, rolled up. Call it once.
   ResultItem Finish();
 
  private:

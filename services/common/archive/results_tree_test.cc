@@ -51,7 +51,7 @@ constexpr std::string_view kSuites = R"(<?xml version="1.0" encoding="UTF-8"?>
  <testsuite><testcase name="größe"/></testsuite>
 </testsuites>)";
 
-TEST(JunitReaderTest, ReadsSuitesAndCases) {
+TEST(JunitReaderTest, SuitesAndCasesAreParsed) {
   const ResultItem item = Read(ResultFormat::kJunit, kSuites);
   EXPECT_EQ(item.status, kFailed);
   EXPECT_EQ(item.name, "file");
@@ -68,7 +68,7 @@ TEST(JunitReaderTest, ReadsSuitesAndCases) {
   EXPECT_THAT(item.items[1].items, ElementsAre(Is("größe", kPassed)));
 }
 
-TEST(JunitReaderTest, TakesOneSuiteAndSuitesWithinSuites) {
+TEST(JunitReaderTest, SingleAndNestedSuitesAreParsed) {
   const ResultItem one =
       Read(ResultFormat::kJunit, "<testsuite name='s'><testcase name='c'/></testsuite>");
   EXPECT_THAT(one.items, ElementsAre(Is("s", kPassed)));
@@ -78,7 +78,7 @@ TEST(JunitReaderTest, TakesOneSuiteAndSuitesWithinSuites) {
   EXPECT_THAT(nested.items, ElementsAre(Is("i", kPassed), Is("o", kPassed)));
 }
 
-TEST(JunitReaderTest, SaysWhyAFileIsUnknown) {
+TEST(JunitReaderTest, InvalidFileIsUnknownWithTheReason) {
   EXPECT_THAT(ErrorOf(Read(ResultFormat::kJunit, kSuites.substr(0, 400))),
               AllOf(HasSubstr("after 3 cases"), HasSubstr("ends in the middle")));
   EXPECT_THAT(ErrorOf(Read(ResultFormat::kJunit, "")), HasSubstr("ends in the middle"));
@@ -92,7 +92,7 @@ TEST(JunitReaderTest, SaysWhyAFileIsUnknown) {
   EXPECT_THAT(ErrorOf(Read(ResultFormat::kJunit, deep)), HasSubstr("nested too deeply"));
 }
 
-TEST(JunitReaderTest, IsNotBlownUpByEntities) {
+TEST(JunitReaderTest, EntityExpansionIsLimited) {
   std::string bomb = "<!DOCTYPE x [<!ENTITY a 'aaaaaaaaaa'>";
   for (char c = 'b'; c < 'l'; ++c) {
     const std::string before = absl::StrCat("&", std::string(1, c - 1), ";");
@@ -110,7 +110,7 @@ TEST(JunitReaderTest, IsNotBlownUpByEntities) {
   EXPECT_EQ(item.items[0].items[0].details["failure"], "[]");
 }
 
-TEST(JunitReaderTest, BoundsTextsTagsAndCases) {
+TEST(JunitReaderTest, TextsTagsAndCasesAreLimited) {
   const std::string text(100'000, 'x');
   const ResultItem item = Read(
       ResultFormat::kJunit,
@@ -130,7 +130,7 @@ TEST(JunitReaderTest, BoundsTextsTagsAndCases) {
   EXPECT_LT(cut.items[0].items.size(), 100u);
 }
 
-TEST(GoJsonReaderTest, TakesTheEndsOfTests) {
+TEST(GoJsonReaderTest, EndsOfTestsAreLeaves) {
   const ResultItem item = Read(ResultFormat::kGoJson,
                                R"({"Action":"run","Test":"A"}
 {"Action":"output","Test":"A","Output":"{\"Action\":\"fail\"} \\ }\n"}
@@ -143,7 +143,7 @@ TEST(GoJsonReaderTest, TakesTheEndsOfTests) {
   EXPECT_EQ(item.status, kFailed);
 }
 
-TEST(GoJsonReaderTest, SaysWhyAFileIsUnknown) {
+TEST(GoJsonReaderTest, InvalidFileIsUnknownWithTheReason) {
   const std::string good = R"({"Action":"pass","Test":"A"})";
   EXPECT_THAT(ErrorOf(Read(ResultFormat::kGoJson, good + "{\"Action\"")),
               HasSubstr("in the middle of event 2"));
@@ -157,7 +157,7 @@ TEST(GoJsonReaderTest, SaysWhyAFileIsUnknown) {
               HasSubstr("longer than"));
 }
 
-TEST(ManualReaderTest, TakesWhatItIsGiven) {
+TEST(ManualReaderTest, ItemsAreCopied) {
   const ResultItem item = Read(ResultFormat::kManual, R"(
 name: mine
 status: green
@@ -174,13 +174,13 @@ items:
   EXPECT_EQ(item.meta.at("file"), "results/n1/file");
 }
 
-TEST(ManualReaderTest, SaysWhyAFileIsUnknown) {
+TEST(ManualReaderTest, InvalidFileIsUnknownWithTheReason) {
   EXPECT_THAT(ErrorOf(Read(ResultFormat::kManual, "a: [b")), HasSubstr("manual results"));
   EXPECT_THAT(ErrorOf(Read(ResultFormat::kManual, std::string(size_t{17} << 20, ' '), 1 << 20)),
               HasSubstr("longer than"));
 }
 
-TEST(IsResultFileTest, GoesByNameOrEnd) {
+TEST(IsResultFileTest, NameOrExtensionMatches) {
   const std::vector<std::string> none;
   const std::vector<std::string> named = {"report.txt"};
   EXPECT_TRUE(IsResultFile(ResultFormat::kJunit, none, "results/n/a.xml"));
@@ -193,7 +193,7 @@ TEST(IsResultFileTest, GoesByNameOrEnd) {
   EXPECT_FALSE(IsResultFile(ResultFormat::kRaw, named, "x/a.xml"));
 }
 
-TEST(ResultFormatTest, TakesTheUnknownForRaw) {
+TEST(ResultFormatTest, UnknownFormatIsRaw) {
   EXPECT_EQ(ResultFormatFrom("e2e"), ResultFormat::kJunit);
   EXPECT_EQ(ResultFormatFrom("junit"), ResultFormat::kJunit);
   EXPECT_EQ(ResultFormatFrom("gojson"), ResultFormat::kGoJson);
@@ -204,7 +204,7 @@ TEST(ResultFormatTest, TakesTheUnknownForRaw) {
 
 void AddRaw(ResultsTree& tree, const std::string& path) { tree.AddFile(tree.ReaderFor(path)); }
 
-TEST(ResultsTreeTest, GivesEachNodeOfADaemonSetABranch) {
+TEST(ResultsTreeTest, NodesOfADaemonSetAreBranches) {
   ResultsTree tree({.plugin = "p", .per_node = true});
   tree.BeginNode("n1");
   AddRaw(tree, "results/n1/b/z");
@@ -220,7 +220,7 @@ TEST(ResultsTreeTest, GivesEachNodeOfADaemonSetABranch) {
   EXPECT_EQ(root.name, "p");
   EXPECT_EQ(root.meta.at("type"), "summary");
   EXPECT_EQ(root.status, kFailed);
-  // Those with results first, then those with errors.
+  // Nodes with results precede nodes with errors.
   ASSERT_THAT(root.items, ElementsAre(Is("n1", kPassed), Is("n3", kUnknown), Is("n2", kFailed)));
   EXPECT_EQ(root.items[0].meta.at("type"), "node");
   EXPECT_THAT(root.items[0].items,
@@ -229,7 +229,7 @@ TEST(ResultsTreeTest, GivesEachNodeOfADaemonSetABranch) {
   EXPECT_EQ(root.items[2].items[0].details["pod"], "{\"a\":1}");
 }
 
-TEST(ResultsTreeTest, PutsTheFilesOfAJobBelowTheRoot) {
+TEST(ResultsTreeTest, FilesOfAJobAreChildrenOfTheRoot) {
   ResultsTree tree({.plugin = "p", .format = ResultFormat::kJunit});
   tree.BeginNode("global");
   EXPECT_EQ(tree.ReaderFor("results/global/a.log"), nullptr);
@@ -244,7 +244,7 @@ TEST(ResultsTreeTest, PutsTheFilesOfAJobBelowTheRoot) {
   EXPECT_EQ(root.status, kUnknown);
 }
 
-TEST(ResultsTreeTest, CutsAnOverlongTreeVisiblyAndCountsOn) {
+TEST(ResultsTreeTest, TooLargeTreeIsCutWithCounts) {
   ResultsTree tree({.plugin = "p", .per_node = true, .max_bytes = 50'000});
   for (int i = 0; i < 1000; ++i) {
     const std::string node = absl::StrCat("n", i);
@@ -262,7 +262,7 @@ TEST(ResultsTreeTest, CutsAnOverlongTreeVisiblyAndCountsOn) {
   EXPECT_EQ(Summarize(root).count(kFailed), 1);
 }
 
-TEST(ResultsTreeTest, IsUnknownWithoutResults) {
+TEST(ResultsTreeTest, TreeWithoutResultsIsUnknown) {
   ResultsTree tree({.plugin = "p"});
   const ResultItem root = tree.Finish();
   EXPECT_EQ(root.status, kUnknown);

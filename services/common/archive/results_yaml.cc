@@ -60,7 +60,7 @@ class CountingSink : public ByteSink {
   int64_t size = 0;
 };
 
-// Quoted, unless it is one of our own words: nothing a plugin says is taken for a number or a date.
+// Quotes every text except the known words, so that no plugin text becomes a number or a date.
 void EmitText(YAML::Emitter& out, const std::string& text) {
   const bool word = text == kPassed || text == kFailed || text == kSkipped || text == kTimeout ||
                     text == kUnknown;
@@ -122,7 +122,7 @@ std::string TextOf(const Json& value) {
 
 absl::Status FillItem(Json& from, int depth, ResultItem& item) {
   constexpr int kMaxDepth = 30;
-  if (!from.is_object()) return absl::InvalidArgumentError("an item is no map");
+  if (!from.is_object()) return absl::InvalidArgumentError("an item is not a map");
   if (depth > kMaxDepth) return absl::InvalidArgumentError("items are nested too deeply");
   if (from.contains("name")) item.name = TextOf(from["name"]);
   if (from.contains("status")) item.status = TextOf(from["status"]);
@@ -135,12 +135,12 @@ absl::Status FillItem(Json& from, int depth, ResultItem& item) {
   const auto items = from.find("items");
   if (items == from.end() || items->is_null()) return absl::OkStatus();
   if (!items->is_array()) {
-    return absl::InvalidArgumentError(absl::StrCat("\"items\" of ", item.name, " is no list"));
+    return absl::InvalidArgumentError(absl::StrCat("\"items\" of ", item.name, " is not a list"));
   }
   item.items.reserve(items->size());
   for (Json& child : *items) {
     RETURN_IF_ERROR(FillItem(child, depth + 1, item.items.emplace_back()));
-    child = nullptr;  // not needed twice
+    child = nullptr;  // no longer needed
   }
   return absl::OkStatus();
 }

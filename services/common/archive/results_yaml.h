@@ -1,4 +1,4 @@
-// sonobuoy_results.yaml: writing a tree of results, and reading one back.
+// Writes and reads sonobuoy_results.yaml.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RESULTS_YAML_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RESULTS_YAML_H_
 
@@ -12,16 +12,16 @@
 
 namespace muster {
 
-// Writes `root` as YAML into `sink`, piece by piece; the same tree gives the same bytes. Text that
-// is no UTF-8 has its bad bytes replaced.
+// Writes `root` as YAML into `sink`, in pieces; equal trees give equal bytes. Bytes that are not
+// UTF-8 are replaced.
 absl::Status WriteResultsYaml(const ResultItem& root, ByteSink& sink);
 
-// The number of bytes that WriteResultsYaml will write.
+// Returns the number of bytes that WriteResultsYaml writes.
 absl::StatusOr<int64_t> ResultsYamlSize(const ResultItem& root);
 
-// Reads a tree, ours or Sonobuoy's (also the YAML of a manual result). Unknown keys are ignored;
-// INVALID_ARGUMENT, with the line or the item's name, for text that is no YAML, an item that is no
-// map, or items nested more than 30 deep.
+// Parses a tree of Muster or Sonobuoy, or the YAML of a manual result. Ignores unknown keys. Fails
+// with INVALID_ARGUMENT, with the line or the item's name, for text that is not YAML, an item that
+// is not a map, or more than 30 levels of items.
 absl::StatusOr<ResultItem> ParseResultsYaml(std::string_view text);
 
 }  // namespace muster

@@ -18,7 +18,7 @@ std::string Yaml(const ResultItem& item) {
   return sink.text;
 }
 
-TEST(ResultsYamlTest, ReadsBackWhatItWrote) {
+TEST(ResultsYamlTest, WrittenTreeIsParsedAgain) {
   ResultItem leaf{.name = "quotes \" and\nlines: [yes] ", .status = "passed"};
   leaf.meta["file"] = "results/n 1/größe.xml";
   leaf.details = {{"failure", "a\tb\\n"}, {"n", 5}, {"deep", {{"list", {1, "2", nullptr}}}}};
@@ -30,7 +30,7 @@ TEST(ResultsYamlTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(*back, root);
 }
 
-TEST(ResultsYamlTest, KeepsTheOrderOfKeysThatPeopleKnow) {
+TEST(ResultsYamlTest, KeysHaveSonobuoysOrder) {
   ResultItem root{.name = "p", .status = "passed", .items = {{.name = "i", .status = "passed"}}};
   root.meta["type"] = "summary";
   EXPECT_EQ(Yaml(root), R"(name: "p"
@@ -43,7 +43,7 @@ items:
 )");
 }
 
-TEST(ResultsYamlTest, WritesValidTextWhateverItHolds) {
+TEST(ResultsYamlTest, AnyTextIsWrittenAsValidYaml) {
   ResultItem root{.name = std::string("bad \xff\xc3 bytes\x00\x01", 14), .status = "passed"};
   root.details = {{"k\xff", "v\xff"}};
   const auto back = ParseResultsYaml(Yaml(root));
@@ -51,7 +51,7 @@ TEST(ResultsYamlTest, WritesValidTextWhateverItHolds) {
   EXPECT_THAT(back->name, HasSubstr("bad \xEF\xBF\xBD"));
 }
 
-TEST(ResultsYamlTest, ReadsWhatOthersWrote) {
+TEST(ResultsYamlTest, TreesOfSonobuoyAreParsed) {
   const auto item = ParseResultsYaml(R"(
 status: custom
 name: 7
@@ -68,7 +68,7 @@ items:
   EXPECT_EQ(item->items[1].details["why"], "because");
 }
 
-TEST(ResultsYamlTest, RefusesWhatIsNoTree) {
+TEST(ResultsYamlTest, InvalidTreesAreRefused) {
   const auto message = [](std::string_view text) {
     const auto item = ParseResultsYaml(text);
     EXPECT_TRUE(absl::IsInvalidArgument(item.status())) << text;
@@ -92,12 +92,12 @@ TEST(ResultsYamlTest, RefusesWhatIsNoTree) {
   EXPECT_THAT(message(nested), HasSubstr("nested too deeply"));
 }
 
-TEST(YamlTreeTest, BoundsTheNumberOfValues) {
+TEST(YamlTreeTest, ValuesAreLimited) {
   EXPECT_TRUE(ParseYamlTree("[1, 2, 3]", {.nodes = 4}).ok());
   EXPECT_FALSE(ParseYamlTree("[1, 2, 3, 4]", {.nodes = 4}).ok());
 }
 
-TEST(YamlTreeTest, TypesPlainScalarsAlone) {
+TEST(YamlTreeTest, OnlyPlainScalarsAreTyped) {
   const auto tree =
       ParseYamlTree("[1, -2.5, '1', yes, true, ~, null, .inf, 0x10, 1.2.3, '', \"a\\tb\"]");
   ASSERT_TRUE(tree.ok()) << tree.status();

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The release of Sonobuoy whose layout this is.
+// The release of Sonobuoy that defines this layout.
 constexpr char kLayoutVersion[] = "v0.57.5";
 
 std::string Text(const Json& value) { return JsonText(value, 2) + "\n"; }

@@ -1,4 +1,4 @@
-// The small files of an archive that describe the run.
+// Writes the small files of an archive that describe the run.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_RUN_FILES_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_RUN_FILES_H_
 
@@ -8,20 +8,20 @@
 
 namespace muster {
 
-// meta/config.json: the run in Sonobuoy's words. Its "Version" tells readers which layout the
-// archive has, in Sonobuoy's count; our own version is in "MusterVersion".
+// Returns meta/config.json: the run in Sonobuoy's terms. "Version" contains the version of
+// Sonobuoy's layout; "MusterVersion" contains Muster's.
 std::string ConfigJson(const ArchiveRun& run);
 
-// meta/info.json: the plugins of the run.
+// Returns meta/info.json: the plugins of the run.
 std::string InfoJson(const ArchiveRun& run);
 
-// meta/query-time.json and meta/clusterhealth.json: no cluster was asked, and they say just that.
+// Return meta/query-time.json and meta/clusterhealth.json, which state that no cluster was queried.
 // Without the second, `sonobuoy results --mode detailed` ends with an error.
 std::string QueryTimeJson();
 std::string ClusterHealthJson();
 
-// plugins/<plugin>/definition.json: the definition's YAML as JSON, or as a JSON text if it cannot
-// be read.
+// Returns plugins/<plugin>/definition.json: the definition's YAML as JSON, or as a JSON text if it
+// cannot be parsed.
 std::string DefinitionJson(const ArchivePlugin& plugin);
 
 }  // namespace muster

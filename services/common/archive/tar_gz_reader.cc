@@ -53,14 +53,14 @@ absl::StatusOr<std::unique_ptr<TarGzReader>> TarGzReader::Open(ByteSource& sourc
   const auto fill = [](archive*, void* self, const void** data) -> la_ssize_t {
     return static_cast<TarGzReader*>(self)->Fill(data);
   };
-  // Archives in a row are read as one, so that nothing behind the first one's end gets lost.
+  // Concatenated archives are read as one, so that no bytes after the first end are lost.
   if (archive_read_support_filter_gzip(a) != ARCHIVE_OK ||
       archive_read_support_format_tar(a) != ARCHIVE_OK ||
       archive_read_set_format_option(a, "tar", "read_concatenated_archives", "1") != ARCHIVE_OK ||
       archive_read_open(a, reader.get(), nullptr, fill, nullptr) != ARCHIVE_OK) {
     return reader->Failure();
   }
-  // gzip alone, once: the other filter is the identity at the source's end.
+  // Exactly one gzip filter: the other filter is the identity of the source.
   if (archive_filter_count(a) != 2 || archive_filter_code(a, 0) != ARCHIVE_FILTER_GZIP) {
     return errors::TarGzMalformed("it is not gzip-compressed (once)");
   }
@@ -92,7 +92,7 @@ absl::Status TarGzReader::Failure() {
         absl::StrCat("it unpacks to more than ", limits_.ratio, " times its size"));
   }
   const char* text = archive_error_string(archive_.get());
-  return errors::TarGzMalformed(text == nullptr ? "it is no gzip-compressed tar" : text);
+  return errors::TarGzMalformed(text == nullptr ? "it is not a gzip-compressed tar" : text);
 }
 
 absl::StatusOr<std::optional<TarEntry>> TarGzReader::Next() {
@@ -100,7 +100,7 @@ absl::StatusOr<std::optional<TarEntry>> TarGzReader::Next() {
   archive_entry* entry = nullptr;
   const int result = archive_read_next_header(archive_.get(), &entry);
   if (result == ARCHIVE_EOF) return std::nullopt;
-  // A warning says that some attribute could not be had; of those only the name matters to us.
+  // A warning means that an attribute cannot be read; only the name matters here.
   if (result != ARCHIVE_OK && result != ARCHIVE_WARN) return Failure();
   TarEntry out;
   const char* path = archive_entry_pathname(entry);

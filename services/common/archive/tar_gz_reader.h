@@ -1,4 +1,4 @@
-// Reading a gzip-compressed tar of unknown origin as a stream.
+// Reads a gzip-compressed tar of unknown origin as a stream.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_TAR_GZ_READER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_TAR_GZ_READER_H_
 
@@ -21,25 +21,26 @@ namespace muster {
 struct TarEntry {
   enum class Type { kFile, kDirectory, kOther };
   Type type = Type::kOther;
-  std::string path;  // as it stands in the archive: may be anything
+  std::string path;  // unchanged from the archive: any bytes
   int64_t size = 0;
   bool executable = false;
-  int64_t mtime = 0;   // seconds since the epoch
-  std::string oddity;  // "a symbolic link", "setuid", ...: what we never unpack; empty if none
+  int64_t mtime = 0;  // seconds since the epoch
+  std::string
+      oddity;  // "a symbolic link", "setuid", ...: a kind that is never unpacked; empty if none
 };
 
-// How much may come out of the compressed stream for what went in; beyond, it counts as malformed.
+// Limits the ratio of decompressed to compressed bytes. A stream beyond it is malformed.
 struct TarGzReadLimits {
   int64_t ratio = 100;
   int64_t free_bytes = int64_t{64} << 20;  // uncompressed bytes that the ratio does not bind
 };
 
-// For archives that we made: those may well shrink by more than we would trust a stranger with.
+// For archives of this program, whose ratio may be higher.
 inline constexpr TarGzReadLimits kOwnArchive{.ratio = std::numeric_limits<int64_t>::max()};
 
-// Not thread-safe. An error of the source is passed on as it is; a stream that is no gzip tar, is
-// cut short, damaged or breaks a limit is INVALID_ARGUMENT with reason TAR_GZ_MALFORMED. Memory is
-// bounded whatever the stream holds.
+// Not thread-safe. Returns errors of the source unchanged. A stream that is not a gzip tar, is
+// incomplete or damaged, or exceeds a limit fails with INVALID_ARGUMENT (TAR_GZ_MALFORMED). The
+// memory is bounded for any input.
 class TarGzReader {
  public:
   // Reads up to the first header. `source` must outlive the reader.
@@ -47,14 +48,14 @@ class TarGzReader {
                                                            const TarGzReadLimits& limits = {});
   ~TarGzReader();
 
-  // The next entry (what is left of the present one is skipped), or nothing at the end. The whole
-  // stream has been read and was sound when the end is reported.
+  // Returns the next entry and skips the rest of the current one; returns nothing at the end, after
+  // the whole stream was read and verified.
   absl::StatusOr<std::optional<TarEntry>> Next();
 
-  // Bytes of the present entry, as ByteSource::Read.
+  // Reads bytes of the current entry, as ByteSource::Read does.
   absl::StatusOr<size_t> Read(std::span<char> buffer);
 
-  // Compressed bytes taken from the source so far.
+  // The number of compressed bytes read from the source.
   int64_t consumed() const { return consumed_; }
 
  private:

@@ -34,7 +34,7 @@ std::string Write(const std::vector<std::pair<std::string, std::string>>& files,
   return sink.text;
 }
 
-TEST(TarGzWriterTest, WritesWhatTarCanRead) {
+TEST(TarGzWriterTest, TarReadsTheOutput) {
   const std::string long_name = absl::StrCat(std::string(253, 'a'), "/", std::string(255, 'b'));
   const std::string archive =
       Write({{"a b \"c\".txt", "hello"}, {"größe.txt", ""}, {long_name, "x"}});
@@ -43,14 +43,14 @@ TEST(TarGzWriterTest, WritesWhatTarCanRead) {
                                               Pair("größe.txt", "")));
 }
 
-TEST(TarGzWriterTest, GivesTheSameBytesEachTime) {
+TEST(TarGzWriterTest, EqualEntriesGiveEqualBytes) {
   const std::vector<std::pair<std::string, std::string>> files = {{std::string(200, 'n'), "1"},
                                                                   {"ü", "2"}};
   EXPECT_EQ(Write(files), Write(files));
   EXPECT_NE(Write(files), Write(files, {.mtime = absl::FromUnixSeconds(1)}));
 }
 
-TEST(TarGzWriterTest, TellsSizeAndDigestOfAFile) {
+TEST(TarGzWriterTest, EndFileReturnsSizeAndDigest) {
   NullSink sink;
   auto writer = *TarGzWriter::Create(sink, kOptions);
   PieceSource source("hello", 2);
@@ -60,7 +60,7 @@ TEST(TarGzWriterTest, TellsSizeAndDigestOfAFile) {
   EXPECT_EQ(info->sha256, "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
 }
 
-TEST(TarGzWriterTest, RefusesAWrongOrUnknownSize) {
+TEST(TarGzWriterTest, WrongOrUnknownSizeIsRefused) {
   NullSink sink;
   const auto add = [&sink](int64_t size) {
     auto writer = *TarGzWriter::Create(sink, kOptions);
@@ -72,7 +72,7 @@ TEST(TarGzWriterTest, RefusesAWrongOrUnknownSize) {
   EXPECT_TRUE(absl::IsInvalidArgument(add(-1)));
 }
 
-TEST(TarGzWriterTest, PassesTheSinksErrorOn) {
+TEST(TarGzWriterTest, ErrorOfTheSinkIsReturned) {
   StringSink sink;
   sink.limit = 1000;
   auto writer = *TarGzWriter::Create(sink, {.level = 1});
@@ -82,7 +82,7 @@ TEST(TarGzWriterTest, PassesTheSinksErrorOn) {
   EXPECT_EQ(status, absl::ResourceExhaustedError("the disk is full"));
 }
 
-TEST(TarGzWriterTest, KeepsModesPlain) {
+TEST(TarGzWriterTest, ModesAreFixed) {
   StringSink sink;
   auto writer = *TarGzWriter::Create(sink, kOptions);
   ASSERT_TRUE(writer->AddDirectory("d").ok());
@@ -115,7 +115,7 @@ absl::Status ReadAll(const std::string& bytes) {
   }
 }
 
-TEST(TarGzReaderTest, CallsMalformedWhatIsNoGzipTar) {
+TEST(TarGzReaderTest, InvalidStreamIsMalformed) {
   const std::string good = Write({{"f", std::string(100'000, 'x') + "end"}});
   EXPECT_TRUE(ReadAll(good).ok());
   const std::string tar = MakeTar({{.name = "f", .content = "x"}});
@@ -127,7 +127,7 @@ TEST(TarGzReaderTest, CallsMalformedWhatIsNoGzipTar) {
   }
 }
 
-TEST(TarGzReaderTest, PassesTheSourcesErrorOn) {
+TEST(TarGzReaderTest, ErrorOfTheSourceIsReturned) {
   const std::string good = Write({{"f", std::string(100'000, 'x')}});
   PieceSource source(good.substr(0, 30), 10, absl::UnavailableError("gone"));
   auto reader = TarGzReader::Open(source);
@@ -135,7 +135,7 @@ TEST(TarGzReaderTest, PassesTheSourcesErrorOn) {
             absl::UnavailableError("gone"));
 }
 
-TEST(TarGzReaderTest, ReadsTarsInARow) {
+TEST(TarGzReaderTest, ConcatenatedTarsAreRead) {
   const std::string tars = MakeTar({{.name = "a"}}) + MakeTar({{.name = "b"}});
   PieceSource source(Gzip(tars));
   auto reader = *TarGzReader::Open(source);
@@ -144,8 +144,8 @@ TEST(TarGzReaderTest, ReadsTarsInARow) {
   EXPECT_FALSE(reader->Next()->has_value());
 }
 
-TEST(TarGzReaderTest, StopsAtTheRatio) {
-  // Nothing but padding after the end of the tar.
+TEST(TarGzReaderTest, RatioIsLimited) {
+  // Only padding after the end of the tar.
   const std::string bomb = Gzip(MakeTar({{.name = "a"}}) + std::string(size_t{100} << 20, '\0'));
   const absl::Status status = ReadAll(bomb);
   EXPECT_THAT(std::string(status.message()), HasSubstr("more than 100 times"));

@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<TarGzWriter>> TarGzWriter::Create(ByteSink& sink,
 }
 
 long TarGzWriter::Emit(const void* data, size_t size) {
-  // libarchive never hears of a failure, for then it would not free all its memory: what comes
-  // after one, or after the end, is dropped.
+  // libarchive is never told about a failure, because it would then leak memory. Bytes after a
+  // failure or after the end are dropped.
   if (!ended_ && sink_status_.ok()) {
     sink_status_ = gzip_.Write({static_cast<const char*>(data), size});
   }
@@ -102,7 +102,7 @@ absl::StatusOr<ContentInfo> TarGzWriter::AddFile(std::string_view path, int64_t 
 absl::Status TarGzWriter::BeginFile(std::string_view path, int64_t size, bool executable) {
   if (size < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(ToAbsl(path), ": an archive entry needs its size beforehand"));
+        absl::StrCat(ToAbsl(path), ": an archive entry requires its size in advance"));
   }
   announced_ = size;
   written_ = 0;
@@ -111,7 +111,7 @@ absl::Status TarGzWriter::BeginFile(std::string_view path, int64_t size, bool ex
 
 absl::Status TarGzWriter::Write(std::string_view data) {
   if (static_cast<int64_t>(data.size()) > announced_ - written_) {
-    return errors::ArchiveSizeMismatch(path_, announced_, "there are more");
+    return errors::ArchiveSizeMismatch(path_, announced_, "more");
   }
   file_digest_.Update(data);
   written_ += static_cast<int64_t>(data.size());
@@ -125,7 +125,7 @@ absl::Status TarGzWriter::Write(std::string_view data) {
 
 absl::StatusOr<ContentInfo> TarGzWriter::EndFile() {
   if (written_ != announced_) {
-    return errors::ArchiveSizeMismatch(path_, announced_, absl::StrCat("there are ", written_));
+    return errors::ArchiveSizeMismatch(path_, announced_, absl::StrCat(written_));
   }
   return ContentInfo{.size = written_, .sha256 = ToHex(file_digest_.Finish())};
 }

@@ -1,7 +1,7 @@
-// A tar.gz as a stream.
+// Writes a tar.gz as a stream.
 //
-// The same entries in the same order give the same bytes: times are given, owner and group are 0,
-// modes are 0644 (0755 for folders and programs), and gzip's own header carries no time.
+// Equal entries in equal order give equal bytes: the caller sets the times, owner and group are 0,
+// modes are 0644 (0755 for folders and programs), and the gzip header contains no time.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_TAR_GZ_WRITER_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_TAR_GZ_WRITER_H_
 
@@ -28,34 +28,34 @@ struct ContentInfo {
 };
 
 struct TarGzOptions {
-  int level = 1;                         // gzip, 1 (fast) to 9; results are text: 1 gets most of it
+  int level = 1;  // gzip, 1 (fast) to 9; results are text, for which 1 is sufficient
   absl::Time mtime = absl::UnixEpoch();  // of every entry, in whole seconds
 };
 
-// Not thread-safe. After any error the writer is unusable and what the sink got is no archive.
+// Not thread-safe. After an error the writer is unusable, and the output is not an archive.
 class TarGzWriter {
  public:
-  // `sink` must outlive the writer; its errors are passed on as they are.
+  // `sink` must outlive the writer; its errors are returned unchanged.
   static absl::StatusOr<std::unique_ptr<TarGzWriter>> Create(ByteSink& sink,
                                                              const TarGzOptions& options);
   ~TarGzWriter();
 
-  // Paths are relative, UTF-8, with single slashes, and named once: the caller sees to that.
+  // The caller ensures that paths are relative, UTF-8, unique, and have single slashes.
   absl::Status AddDirectory(std::string_view path);
   absl::StatusOr<ContentInfo> AddFile(std::string_view path, std::string_view content);
 
-  // Copies exactly `size` bytes; DATA_LOSS if the source ends early or holds more.
+  // Copies exactly `size` bytes. Fails with DATA_LOSS if the source ends early or contains more.
   absl::StatusOr<ContentInfo> AddFile(std::string_view path, int64_t size, ByteSource& source);
 
-  // A file piece by piece. tar puts the size before the bytes, so it has to be known (>= 0):
-  // INVALID_ARGUMENT otherwise.
+  // Begins a file that is written in pieces. tar stores the size before the bytes, so it must be
+  // known (>= 0); otherwise fails with INVALID_ARGUMENT.
   absl::Status BeginFile(std::string_view path, int64_t size, bool executable = false);
-  // DATA_LOSS if that were more bytes than announced.
+  // Fails with DATA_LOSS if the bytes exceed the announced size.
   absl::Status Write(std::string_view data);
-  // DATA_LOSS if there were fewer bytes than announced.
+  // Fails with DATA_LOSS if fewer bytes were written than announced.
   absl::StatusOr<ContentInfo> EndFile();
 
-  // Ends the archive: size and SHA-256 of all that went into the sink.
+  // Ends the archive; returns size and SHA-256 of all bytes of the sink.
   absl::StatusOr<ContentInfo> Finish();
 
  private:
@@ -72,12 +72,12 @@ class TarGzWriter {
   const absl::Time mtime_;
   GzipSink gzip_;
   absl::Status sink_status_;
-  bool ended_ = false;     // nothing may go out any more
+  bool ended_ = false;     // no output is permitted
   std::string path_;       // of the open file
   int64_t announced_ = 0;  // its size
-  int64_t written_ = 0;    // of it so far
+  int64_t written_ = 0;    // bytes written of it
   Sha256 file_digest_;
-  std::unique_ptr<archive, Free> archive_;  // last: its end still calls Emit
+  std::unique_ptr<archive, Free> archive_;  // declared last: its destructor calls Emit
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What the tests of this folder share: bytes in memory, bytes out of nothing, tars made by hand.
+// Support for the tests of this folder: sources in memory, generated sources, and hand-made tars.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_TEST_SUPPORT_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_TEST_SUPPORT_H_
 
@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// A string, in pieces of at most `piece` bytes; then `end`, if that is an error.
+// Returns a string in pieces of at most `piece` bytes; then `end`, if that is an error.
 class PieceSource : public ByteSource {
  public:
   explicit PieceSource(std::string text, size_t piece = 1 << 20, absl::Status end = {})
@@ -38,7 +38,7 @@ class PieceSource : public ByteSource {
   size_t at_ = 0;
 };
 
-// `size` bytes of text that is never in memory.
+// Generates `size` bytes of text.
 class PatternSource : public ByteSource {
  public:
   explicit PatternSource(int64_t size) : left_(size) {}
@@ -84,16 +84,16 @@ struct Member {
   std::string link;
 };
 
-// An uncompressed tar, byte by byte, so that it may hold what no tool would write. Names above 100
-// bytes get GNU's long-name member before them.
+// Builds an uncompressed tar byte by byte, so that it can contain entries that no tool writes. A
+// name above 100 bytes gets GNU's long-name member.
 std::string MakeTar(const std::vector<Member>& members);
 
 std::string Gzip(std::string_view data);
 
-// All files of a gzip tar by path, read with libarchive's own defaults; folders end in "/".
+// Returns all files of a gzip tar by path, read with libarchive's defaults; folders end in "/".
 std::map<std::string, std::string> ReadTarGz(const std::string& tar_gz);
 
-// The paths in the order of the archive, as the program `tar` lists them.
+// Returns the paths in the order of the archive, as the program `tar` lists them.
 std::vector<std::string> ListWithTar(const std::string& tar_gz);
 
 // A cursor over rows in memory.
@@ -103,14 +103,14 @@ class FakeCursor : public ResultCursor {
     ArchivedResult result;
     std::string bytes;
     std::string partial;
-    absl::Status open;  // what Open answers, if that is an error
-    absl::Status end;   // what the source ends with
+    absl::Status open;  // returned by Open, if it is an error
+    absl::Status end;   // the end of the source
   };
 
-  // A genuine row with size, and `result.sha256` of its bytes.
+  // Adds a genuine row with size and `result.sha256` of its bytes.
   Row& Add(std::string plugin, std::string node, std::string file_name, std::string bytes,
            std::string media_type = "");
-  // An error or a time-out.
+  // Adds an error or a time-out.
   Row& AddError(std::string plugin, std::string node, ArchivedOutcome outcome, std::string error);
 
   absl::StatusOr<bool> Next(ArchivedResult& result) override;

@@ -1,5 +1,5 @@
-// libarchive reads the current locale to translate file names, and a service runs in "C", where
-// every letter beyond ASCII would become a question mark.
+// libarchive uses the current locale to convert file names. A service runs in the locale "C", which
+// would replace every character beyond ASCII by a question mark.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_UTF8_LOCALE_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_UTF8_LOCALE_H_
 
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// While it lives, the calling thread (it alone) has UTF-8 file names. glibc has this locale built
-// in, also in a static binary without any file of the system; elsewhere it does nothing.
+// During its lifetime, only the calling thread uses UTF-8 for file names. glibc has this locale
+// built in, also in a static binary; with other libraries this class has no effect.
 class Utf8Locale {
  public:
   Utf8Locale() {

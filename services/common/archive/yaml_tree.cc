@@ -18,11 +18,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// An istream over memory that somebody else owns.
+// An istream over a buffer of the caller.
 class ViewBuffer : public std::streambuf {
  public:
   explicit ViewBuffer(std::string_view text) {
-    char* begin = const_cast<char*>(text.data());  // only ever read
+    char* begin = const_cast<char*>(text.data());  // only read
     setg(begin, begin, begin + text.size());
   }
 };
@@ -52,7 +52,7 @@ class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(const YamlLimits& limits) : limits_(limits) {}
 
-  Json Take() { return std::move(root_); }
+  Json Finish() { return std::move(root_); }
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -117,7 +117,7 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (levels_.back().value.is_array()) {
       levels_.back().value.push_back(std::move(value));
     } else {
-      // Of a repeated key the last value holds. (emplace would search a long map linearly, but a
+      // The last value of a repeated key wins. (emplace would search a long map linearly, but a
       // plugin's maps are short and the number of values is limited.)
       levels_.back().value[levels_.back().key] = std::move(value);
       levels_.back().has_key = false;
@@ -144,7 +144,7 @@ absl::StatusOr<nlohmann::ordered_json> ParseYamlTree(std::string_view text,
     return absl::InvalidArgumentError(
         e.mark.is_null() ? e.msg : absl::StrCat("line ", e.mark.line + 1, ": ", e.msg));
   }
-  return builder.Take();
+  return builder.Finish();
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// YAML of unknown origin as a JSON tree, within limits.
+// Parses YAML of unknown origin to a JSON tree, within limits.
 #ifndef MUSTER_SERVICES_COMMON_ARCHIVE_YAML_TREE_H_
 #define MUSTER_SERVICES_COMMON_ARCHIVE_YAML_TREE_H_
 
@@ -15,10 +15,10 @@ struct YamlLimits {
   size_t nodes = 4'000'000;
 };
 
-// The first document of `text`. Plain scalars get the type that YAML's core schema gives them
-// (null, bool, int, float), all others are text. INVALID_ARGUMENT with the line for text that is no
-// YAML, breaks a limit, has a key that is no scalar, or uses an alias (a few of those can stand for
-// gigabytes).
+// Parses the first document of `text`. Plain scalars get the type of YAML's core schema (null,
+// bool, int, float); all others are text. Fails with INVALID_ARGUMENT and the line for text that is
+// not YAML or exceeds a limit, for a key that is not a scalar, and for aliases (a few aliases can
+// expand to gigabytes).
 absl::StatusOr<nlohmann::ordered_json> ParseYamlTree(std::string_view text,
                                                      const YamlLimits& limits = {});
 

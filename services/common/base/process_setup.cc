@@ -35,7 +35,7 @@ absl::Status SetUpProcess() {
   umask(S_IRWXG | S_IRWXO);
   const rlimit none = {0, 0};
   if (setrlimit(RLIMIT_CORE, &none) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0) {
-    return ErrnoError(errno, "switch off", "core dumps");
+    return ErrnoError(errno, "disable", "core dumps");
   }
   return absl::OkStatus();
 }

@@ -79,7 +79,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
   struct stat info;
   if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, "inspect", path);
   if (!S_ISREG(info.st_mode))
-    return errors::SecretFileExposed(path, "it is not a plain file", "Name a plain file.");
+    return errors::SecretFileExposed(path, "it is not a regular file", "Name a regular file.");
   if (info.st_uid != geteuid() && info.st_uid != 0) {
     return errors::SecretFileExposed(path, "it belongs to another user",
                                      "Give it to the user that needs it: chown.");

@@ -41,7 +41,7 @@ absl::Status Check(const SubprocessOptions& options) {
     return errors::InvalidProcessCommand("the command is empty");
   for (const std::string& argument : options.argv) {
     if (argument.find('\0') != std::string::npos)
-      return errors::InvalidProcessCommand("an argument holds a NUL byte");
+      return errors::InvalidProcessCommand("an argument contains a NUL byte");
   }
   for (const std::string& entry : options.environment) {
     const size_t equals = entry.find('=');
@@ -51,7 +51,7 @@ absl::Status Check(const SubprocessOptions& options) {
     }
   }
   if (options.out.kind == ChildOutput::Kind::kSameAsStdout) {
-    return errors::InvalidProcessCommand("stdout cannot go to where stdout goes");
+    return errors::InvalidProcessCommand("stdout cannot be redirected to itself");
   }
   if (!options.working_directory.empty()) {
     struct stat info;

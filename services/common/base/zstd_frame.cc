@@ -35,7 +35,7 @@ absl::Status DecompressFrame(std::string_view frame, size_t max_raw, std::string
   thread_local const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
   const size_t frame_size = ZSTD_findFrameCompressedSize(frame.data(), frame.size());
   if (ZSTD_isError(frame_size) != 0) return errors::InvalidFrame(ZSTD_getErrorName(frame_size));
-  if (frame_size != frame.size()) return errors::InvalidFrame("something follows it");
+  if (frame_size != frame.size()) return errors::InvalidFrame("bytes follow the frame");
   const unsigned long long named = ZSTD_getFrameContentSize(frame.data(), frame.size());
   if (named == ZSTD_CONTENTSIZE_ERROR || !frame.starts_with(kMagic))
     return errors::InvalidFrame("no data");

@@ -1,8 +1,8 @@
-// Where the bytes of results and archives rest.
+// Durable storage for the bytes of results and archives.
 //
-// A blob is written as a staged file that grows at its end and survives the process, then published
-// under its final name, once, durably. Names are made by us ([a-z0-9/._-], at most 200 bytes,
-// never ".." or a leading "/"): nothing a client sends is ever part of one.
+// A blob is written as a staged file that grows at its end and survives the process. It is then
+// published once, durably, under its final name. Muster generates the names ([a-z0-9/._-], at most
+// 200 bytes, never ".." or a leading "/"): they contain no text of a client.
 #ifndef MUSTER_SERVICES_COMMON_BLOB_BLOB_STORE_H_
 #define MUSTER_SERVICES_COMMON_BLOB_BLOB_STORE_H_
 
@@ -18,37 +18,38 @@
 
 namespace muster {
 
-// A blob that is still being written. Not thread-safe: one owner at a time. Closing it
-// (destruction) keeps what was written, for a later Resume.
+// A blob that is being written. Not thread-safe: one owner at a time. Destruction keeps the written
+// bytes for a later Resume.
 class StagedBlob {
  public:
   virtual ~StagedBlob() = default;
 
-  // Bytes accepted so far; they survive the loss of the process.
+  // The number of accepted bytes; they survive the loss of the process.
   virtual int64_t written() const = 0;
 
-  // Bytes that also survive the loss of power. Never above written(), never falls.
+  // The number of bytes that also survive the loss of power. Never exceeds written(), never
+  // decreases.
   virtual int64_t durable() const = 0;
 
-  // CRC32C of all bytes accepted so far.
+  // CRC32C of all accepted bytes.
   virtual uint32_t crc32c() const = 0;
 
-  // Adds `data` at the end. `crc32c` is the checksum of `data` that was verified by the caller; it
-  // is kept beside the bytes, so that a resume trusts only what it can verify. The driver syncs
-  // every few MiB by itself. RESOURCE_EXHAUSTED with reason DISK_FULL leaves what was accepted
-  // before intact; any other failure makes the object unusable (a failed sync is never repeated).
+  // Appends `data`. `crc32c` is its checksum, which the caller verified; it is stored with the
+  // bytes, so that a resume keeps only verified bytes. The driver syncs every few MiB.
+  // RESOURCE_EXHAUSTED (DISK_FULL) keeps all accepted bytes intact; after any other failure the
+  // object is unusable, because a failed sync is never repeated.
   virtual absl::Status Append(std::string_view data, uint32_t crc32c) = 0;
 
-  // Makes everything accepted durable now.
+  // Makes all accepted bytes durable.
   virtual absl::Status Sync() = 0;
 
-  // What was accepted so far, from `offset` on: to hash it again after a resume, or to compare what
-  // is sent twice. OUT_OF_RANGE beyond written().
+  // Reads the accepted bytes from `offset` on, to hash them after a resume or to compare repeated
+  // bytes. Fails with OUT_OF_RANGE beyond written().
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Read(int64_t offset) = 0;
 
-  // Makes the bytes durable and publishes them as `name`; the staged file is gone after that.
-  // Success if a blob of this name and size is there already (a repeated publish after a crash);
-  // ALREADY_EXISTS if one of another size is.
+  // Makes the bytes durable and publishes them as `name`; the staged file no longer exists
+  // afterwards. Succeeds if a blob of this name and size already exists (a repeated publish after a
+  // crash); fails with ALREADY_EXISTS if its size differs.
   virtual absl::Status Publish(std::string_view name) = 0;
 
   // Removes the staged bytes.
@@ -60,36 +61,38 @@ class BlobStore {
  public:
   virtual ~BlobStore() = default;
 
-  // A new staged blob `id` ([a-z0-9]{1,64}), never used before. `expected_size` (-1: unknown) is
-  // reserved on the disk at once, so that a full disk is refused early. ALREADY_EXISTS if it is
-  // there.
+  // Creates a staged blob `id` ([a-z0-9]{1,64}), which was never used before. `expected_size` (-1:
+  // unknown) is reserved on the disk first, so that a full disk is reported early. Fails with
+  // ALREADY_EXISTS.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id,
                                                             int64_t expected_size) = 0;
 
-  // An existing staged blob: the bytes whose checksums hold are kept, the rest is cut off.
-  // NOT_FOUND if there is none: also if a crash came right after its publish, so a caller that
-  // published under a name of its own looks for that name (Size) before it begins anew. The earlier
-  // owner's object must have been destroyed.
+  // Opens an existing staged blob: keeps the bytes with matching checksums and discards the rest.
+  // Fails with NOT_FOUND if it does not exist, also after a crash directly after its publication:
+  // the caller then looks for the published name (Size) before it starts again. The earlier owner's
+  // object must be destroyed.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) = 0;
 
-  // Removes a staged blob that nobody will resume, without reading it. Success also if it is not
-  // there. The owner's object must have been destroyed.
+  // Removes a staged blob without reading it. Succeeds if it does not exist. The owner's object
+  // must be destroyed.
   virtual absl::Status DiscardStaged(std::string_view id) = 0;
 
-  // Reads a published blob from `offset` to its end. NOT_FOUND, or OUT_OF_RANGE beyond its size.
+  // Reads a published blob from `offset` to its end. Fails with NOT_FOUND, or OUT_OF_RANGE beyond
+  // its size.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name,
                                                            int64_t offset) = 0;
 
   virtual absl::StatusOr<int64_t> Size(std::string_view name) = 0;
 
-  // Success also if it is not there.
+  // Succeeds if the blob does not exist.
   virtual absl::Status Remove(std::string_view name) = 0;
 
-  // Removes every published blob below `prefix` ("runs/<id>/").
+  // Removes every published blob whose name begins with `prefix` ("runs/<id>/").
   virtual absl::Status RemoveAll(std::string_view prefix) = 0;
 
-  // Staged blobs, for the sweep at start: ids that no upload knows go to DiscardStaged. A crash
-  // right after a publish can leave both names: DiscardStaged never harms the published blob.
+  // Lists the staged blobs. At the start, those without an upload are passed to DiscardStaged.
+  // After a crash directly after a publication both names may exist: DiscardStaged never removes
+  // the published blob.
   virtual absl::StatusOr<std::vector<std::string>> ListStaged() = 0;
 
   // Returns the names of all published blobs, in no order: a start removes those that no record

@@ -1,5 +1,5 @@
-// What every BlobStore driver promises. A driver's test includes this file and instantiates
-// BlobStoreContract with a function that makes its BlobStoreHarness.
+// The contract of every BlobStore driver. A driver's test includes this file and instantiates
+// BlobStoreContract with a function that creates its BlobStoreHarness.
 #ifndef MUSTER_SERVICES_COMMON_BLOB_BLOB_STORE_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_BLOB_BLOB_STORE_CONTRACT_H_
 
@@ -21,11 +21,11 @@
 
 namespace muster {
 
-// An empty place for blobs that outlives the stores opened on it.
+// An empty place for blobs, which outlives the stores that open it.
 class BlobStoreHarness {
  public:
   virtual ~BlobStoreHarness() = default;
-  // One store at a time: the one before must have been destroyed.
+  // Opens a store; the previous one must be destroyed.
   virtual absl::StatusOr<std::unique_ptr<BlobStore>> Open() = 0;
 };
 
@@ -62,7 +62,7 @@ class BlobStoreContract
   std::unique_ptr<BlobStore> store_;
 };
 
-TEST_P(BlobStoreContract, PublishesWhatWasAppended) {
+TEST_P(BlobStoreContract, PublishedBlobHasTheAppendedBytes) {
   const std::string data = Pattern(300'000);
   auto blob = store_->Stage("up1", -1);
   ASSERT_TRUE(blob.ok()) << blob.status();
@@ -91,7 +91,7 @@ TEST_P(BlobStoreContract, PublishesWhatWasAppended) {
   EXPECT_EQ(Get("runs/a/x"), data);
 }
 
-TEST_P(BlobStoreContract, AnEmptyBlobIsABlob) {
+TEST_P(BlobStoreContract, EmptyBlobIsPublished) {
   auto blob = store_->Stage("up1", 0);
   ASSERT_TRUE((*blob)->Publish("e").ok());
   EXPECT_EQ(*store_->Size("e"), 0);
@@ -123,10 +123,10 @@ TEST_P(BlobStoreContract, StagedBytesSurviveTheirOwner) {
   EXPECT_TRUE(absl::IsNotFound(store_->Resume("up1").status()));
 }
 
-TEST_P(BlobStoreContract, BytesThatDoNotMatchTheirChecksumAreCutOff) {
+TEST_P(BlobStoreContract, BytesWithWrongChecksumAreDiscarded) {
   auto blob = store_->Stage("up1", -1);
   ASSERT_TRUE(Append(**blob, "good").ok());
-  ASSERT_TRUE((*blob)->Append("bad", 12345).ok());  // as if the disk had changed them
+  ASSERT_TRUE((*blob)->Append("bad", 12345).ok());  // as if the disk had changed the bytes
   ASSERT_TRUE(Append(**blob, "after").ok());
   blob->reset();
   blob = store_->Resume("up1");
@@ -136,7 +136,7 @@ TEST_P(BlobStoreContract, BytesThatDoNotMatchTheirChecksumAreCutOff) {
   EXPECT_EQ(ReadAll(**(*blob)->Read(0)), "good");
 }
 
-TEST_P(BlobStoreContract, DiscardLeavesNothing) {
+TEST_P(BlobStoreContract, DiscardRemovesTheStagedBlob) {
   auto first = store_->Stage("up1", 10);
   auto second = store_->Stage("up2", 10);
   ASSERT_TRUE(Append(**first, "x").ok());
@@ -149,9 +149,9 @@ TEST_P(BlobStoreContract, DiscardLeavesNothing) {
   EXPECT_TRUE(absl::IsNotFound(store_->Resume("up2").status()));
 }
 
-TEST_P(BlobStoreContract, PublishingAgainIsHarmlessButNeverReplaces) {
+TEST_P(BlobStoreContract, RepeatedPublishSucceedsAndNeverReplaces) {
   Put("up1", "x", "content");
-  Put("up2", "x", "content");  // the same size: taken for a repetition
+  Put("up2", "x", "content");  // the same size: considered a repetition
   auto other = store_->Stage("up3", -1);
   ASSERT_TRUE(Append(**other, "another content").ok());
   EXPECT_TRUE(absl::IsAlreadyExists((*other)->Publish("x")));
@@ -159,7 +159,7 @@ TEST_P(BlobStoreContract, PublishingAgainIsHarmlessButNeverReplaces) {
   ASSERT_TRUE((*other)->Discard().ok());
 }
 
-TEST_P(BlobStoreContract, RemovesOneOrAllBelowAPrefix) {
+TEST_P(BlobStoreContract, RemoveAllRemovesOnlyThePrefix) {
   for (int i = 0; i < 20; ++i) {
     Put(absl::StrCat("a", i), absl::StrCat("runs/a/results/", i), "a");
     Put(absl::StrCat("b", i), absl::StrCat("runs/ab/results/", i), "b");
@@ -205,7 +205,7 @@ TEST_P(BlobStoreContract, OddNamesAreRefused) {
   }
 }
 
-TEST_P(BlobStoreContract, WhatCannotFitIsRefusedAtOnce) {
+TEST_P(BlobStoreContract, TooLargeReservationIsRefused) {
   auto available = store_->Available();
   ASSERT_TRUE(available.ok());
   const absl::Status refused = store_->Stage("up1", *available + 1).status();
@@ -215,7 +215,7 @@ TEST_P(BlobStoreContract, WhatCannotFitIsRefusedAtOnce) {
   EXPECT_TRUE(store_->ListStaged()->empty());
 }
 
-TEST_P(BlobStoreContract, ManyAtOnce) {
+TEST_P(BlobStoreContract, ConcurrentUploadsArePublished) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([this, t] {

@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Everything until the end, or the message of the failure.
+// Returns all bytes until the end, or the message of the failure.
 inline std::string ReadAll(ByteSource& source) {
   std::string all;
   char buffer[1000];
@@ -22,7 +22,7 @@ inline std::string ReadAll(ByteSource& source) {
   }
 }
 
-// The same bytes for the same seed, without a pattern to the eye.
+// Returns bytes without a visible pattern, equal for equal seeds.
 inline std::string Pattern(size_t size, unsigned seed = 1) {
   std::string data(size, '\0');
   uint32_t x = seed * 2654435761u + 12345;

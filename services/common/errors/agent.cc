@@ -22,19 +22,19 @@ absl::Status PluginFailed(std::string_view what, std::string_view how, std::stri
 
 absl::Status PluginTimedOut(std::string_view what, absl::Duration limit, std::string_view output) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "PLUGIN_TIMED_OUT",
-                   absl::StrCat(ToAbsl(what), " did not end within ", absl::FormatDuration(limit), " and was stopped", ToAbsl(output)),
+                   absl::StrCat(ToAbsl(what), " did not finish within ", absl::FormatDuration(limit), " and was stopped", ToAbsl(output)),
                    "Find out what it waits for, or raise time_limit in the configuration of the agent.");
 }
 
 absl::Status NoResult(std::string_view what, std::string_view output) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_RESULT",
-                   absl::StrCat(ToAbsl(what), " ended well, but wrote no result", ToAbsl(output)),
-                   "Write the result below $RESULTS_DIR and its path into $RESULTS_DIR/done.");
+                   absl::StrCat(ToAbsl(what), " succeeded but wrote no result", ToAbsl(output)),
+                   "Write the result into $RESULTS_DIR and its path into $RESULTS_DIR/done.");
 }
 
 absl::Status JournalEmpty(std::string_view output) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "JOURNAL_EMPTY",
-                   absl::StrCat("this machine has no journal that can be read", ToAbsl(output)),
+                   absl::StrCat("journalctl found no readable journal", ToAbsl(output)),
                    "Run systemd-journald on it, and the agent as root or in the group systemd-journal.");
 }
 
@@ -52,7 +52,7 @@ absl::Status ModuleUnknown(std::string_view module) {
 
 absl::Status NotForAgents() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_FOR_AGENTS",
-                   "the plugin has an image and is delivered by the sidecar of its container",
+                   "the plugin has an image, so the sidecar of its container delivers the result",
                    "");
 }
 

@@ -17,7 +17,7 @@ absl::Status InvalidName(std::string_view name, std::string_view what, std::stri
 absl::Status InvalidConfig(std::string_view mistakes, std::string_view program) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
                    mistakes,
-                   absl::StrCat("Correct the file; `", ToAbsl(program), " --print-config` shows every field and what it may hold."));
+                   absl::StrCat("Correct the file; `", ToAbsl(program), " --print-config` shows every field and its valid values."));
 }
 
 absl::Status InvalidProcessCommand(std::string_view why) {
@@ -46,7 +46,7 @@ absl::Status TooManyTimers(int64_t limit) {
 
 absl::Status DrainTimeout(int64_t tasks, std::string_view executor, absl::Duration limit) {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "DRAIN_TIMEOUT",
-                   absl::StrCat(tasks, " tasks of ", ToAbsl(executor), " did not end within ", absl::FormatDuration(limit)),
+                   absl::StrCat(tasks, " tasks of ", ToAbsl(executor), " did not finish within ", absl::FormatDuration(limit)),
                    "");
 }
 
@@ -58,8 +58,8 @@ absl::Status NotAFolder(std::string_view path) {
 
 absl::Status NotAPlainFile(std::string_view path) {
   return MakeError(absl::StatusCode::kInvalidArgument, "NOT_A_FILE",
-                   absl::StrCat(ToAbsl(path), " is not a plain file"),
-                   "Name a plain file.");
+                   absl::StrCat(ToAbsl(path), " is not a regular file"),
+                   "Name a regular file.");
 }
 
 absl::Status FileTooLarge(std::string_view path, int64_t limit) {

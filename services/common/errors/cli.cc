@@ -64,13 +64,13 @@ absl::Status DefinitionTooLarge(int64_t limit) {
 
 absl::Status NoRuns() {
   return MakeError(absl::StatusCode::kNotFound, "NO_RUNS",
-                   "there are no runs",
+                   "no run found",
                    "Start one: muster run --plugin hostfacts --node NODE.");
 }
 
 absl::Status NoRunBeginsWith(std::string_view text) {
   return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
-                   absl::StrCat("no run begins with ", ToAbsl(text)),
+                   absl::StrCat("no run id begins with ", ToAbsl(text)),
                    "List the runs with `muster runs`.");
 }
 
@@ -82,7 +82,7 @@ absl::Status InvalidCredentials(std::string_view cause) {
 
 absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "CREDENTIALS_TOO_OLD",
-                   absl::StrCat("the credentials file ", ToAbsl(fault), ", the limit is ", ToAbsl(limit)),
+                   absl::StrCat("the credentials file ", ToAbsl(fault), "; the limit is ", ToAbsl(limit)),
                    "Name a newer run, raise the limit with --max-age, or use an operator's context: --context FILE.");
 }
 
@@ -95,7 +95,7 @@ absl::Status CredentialsExpired(std::string_view end) {
 absl::Status CredentialsFolderExposed(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SECRET_FILE_EXPOSED",
                    absl::StrCat(ToAbsl(folder), " is not a folder of this user"),
-                   "Remove it, and check for a planted link.");
+                   "Remove it, and find out who created it.");
 }
 
 absl::Status CredentialsNotFound() {
@@ -148,7 +148,7 @@ absl::Status NoHome() {
 
 absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
-                   absl::StrCat(ToAbsl(service), " does not become ready: ", ToAbsl(cause)),
+                   absl::StrCat(ToAbsl(service), " did not become ready: ", ToAbsl(cause)),
                    absl::StrCat("See its log: ", ToAbsl(log)));
 }
 
@@ -160,7 +160,7 @@ absl::Status HomeBusy(std::string_view home) {
 
 absl::Status InstanceAlreadyRunning(std::string_view path) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_RUNNING",
-                   absl::StrCat("another process holds ", ToAbsl(path)),
+                   absl::StrCat("another process has locked ", ToAbsl(path)),
                    "Stop it with `muster down`.");
 }
 

@@ -41,7 +41,7 @@ absl::Status SourceUnreadable(std::string_view why, std::string_view next_step) 
 absl::Status StreamFailed(int64_t size) {
   return MakeError(absl::StatusCode::kAborted, "STREAM_FAILED",
                    absl::StrCat("the source failed after ", size, " bytes"),
-                   "Check the program that produces it.");
+                   "Check the program that writes the source.");
 }
 
 absl::Status ResultTooLarge(std::string_view path, int64_t size, int64_t limit) {
@@ -53,7 +53,7 @@ absl::Status ResultTooLarge(std::string_view path, int64_t size, int64_t limit) 
 absl::Status DoneFileOutside(std::string_view path, std::string_view folder) {
   return MakeError(absl::StatusCode::kPermissionDenied, "DONE_FILE_OUTSIDE",
                    absl::StrCat("the done file names ", ToAbsl(path), ", which is outside ", ToAbsl(folder)),
-                   "Write the result below the results folder.");
+                   "Write the result into the results folder.");
 }
 
 absl::Status DoneFileInvalid(std::string_view path, std::string_view fault) {
@@ -70,7 +70,7 @@ absl::Status ArchiveFailed(std::string_view path, std::string_view fault) {
 
 absl::Status DeliveryAlreadyRunning(std::string_view plugin, std::string_view node, std::string_view lock) {
   return MakeError(absl::StatusCode::kAborted, "ALREADY_RUNNING",
-                   absl::StrCat("another process delivers the result of plugin ", ToAbsl(plugin), " on node ", ToAbsl(node), " (it holds ", ToAbsl(lock), ")"),
+                   absl::StrCat("another process delivers the result of plugin ", ToAbsl(plugin), " on node ", ToAbsl(node), " (it has locked ", ToAbsl(lock), ")"),
                    "Let it finish, or stop it; then start again.");
 }
 
@@ -89,7 +89,7 @@ absl::Status NoUploadProgress(int64_t offset) {
 absl::Status ConnectionFailed(std::string_view url, std::string_view fault) {
   return MakeError(absl::StatusCode::kUnavailable, "CONNECTION_FAILED",
                    absl::StrCat(ToAbsl(url), ": ", ToAbsl(fault)),
-                   "Check the address, and that certificate and authority belong to this run.");
+                   "Check the address, and that the certificate and the CA belong to this run.");
 }
 
 absl::Status HeartbeatsEnded() {
@@ -107,7 +107,7 @@ absl::Status HeartbeatsUnanswered() {
 absl::Status ResultSpooled(std::string_view relay, absl::Time until) {
   return MakeError(absl::StatusCode::kUnavailable, "RESULT_SPOOLED",
                    absl::StrCat("relay ", ToAbsl(relay), " cannot reach its parent and keeps the result until ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", until, absl::UTCTimeZone())),
-                   "Keep the file until the relay has delivered the result, which happens by itself.");
+                   "Keep the file until the relay has delivered the result; the delivery needs no action.");
 }
 
 absl::Status Interrupted() {
@@ -125,7 +125,7 @@ absl::Status NotCommittedInTime(std::string_view last, std::string_view next_ste
 absl::Status ConflictAtListener(std::string_view answer) {
   return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT",
                    answer,
-                   "Keep the committed result; another one of this pair is not stored.");
+                   "Keep the committed result; a different one is not stored.");
 }
 
 absl::Status SealedAtListener(std::string_view answer) {

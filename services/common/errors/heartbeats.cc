@@ -23,7 +23,7 @@ absl::Status StatusNotReady() {
 
 absl::Status StatusStopping() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_STOPPING",
-                   "the status service stops or restarts",
+                   "the status service is stopping or restarting",
                    "Connect again."),
                         absl::Seconds(1));
 }
@@ -31,19 +31,19 @@ absl::Status StatusStopping() {
 absl::Status InvalidStatusRequest() {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
                    "the request cannot be parsed",
-                   "Send what proto/muster/v1/status.proto describes.");
+                   "Send a request as proto/muster/v1/status.proto describes it.");
 }
 
 absl::Status InvalidHeartbeat(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HEARTBEAT",
                    absl::StrCat("invalid heartbeat: ", ToAbsl(why)),
-                   "Send what HeartbeatService describes, as the client libraries do.");
+                   "Send heartbeats as HeartbeatService describes them, or use a client library.");
 }
 
 absl::Status NoFirstHeartbeat(absl::Duration within) {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_FIRST_HEARTBEAT",
-                   absl::StrCat("no heartbeat was received within ", absl::FormatDuration(within), " of the begin of the stream"),
-                   "Send the first heartbeat when the stream begins.");
+                   absl::StrCat("no heartbeat was received within ", absl::FormatDuration(within), " after the stream began"),
+                   "Send the first heartbeat as soon as the stream is open.");
 }
 
 absl::Status DuplicateAgent(std::string_view node) {

@@ -22,13 +22,13 @@ absl::Status CertificateWithoutIdentity(std::string_view why) {
 
 absl::Status CertificateExpired(std::string_view certificate, absl::Time end) {
   return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
-                   absl::StrCat(ToAbsl(certificate), " or one of its issuers has expired; it ends at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone())),
+                   absl::StrCat(ToAbsl(certificate), " or one of its issuers has expired; the certificate expires at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone())),
                    "Get a new certificate, and check the clock of this machine.");
 }
 
 absl::Status CertificateNotYetValid(std::string_view certificate, absl::Time begin) {
   return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_NOT_YET_VALID",
-                   absl::StrCat(ToAbsl(certificate), " or one of its issuers is not valid yet; it begins at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", begin, absl::UTCTimeZone())),
+                   absl::StrCat(ToAbsl(certificate), " or one of its issuers is not valid yet; the certificate is valid from ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", begin, absl::UTCTimeZone())),
                    "Check the clock of this machine.");
 }
 
@@ -47,7 +47,7 @@ absl::Status CertificateUntrusted(std::string_view certificate, std::string_view
 absl::Status CertificateFilesUnusable(std::string_view file, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "CERTIFICATE_FILES_UNUSABLE",
                    absl::StrCat(ToAbsl(file), ": ", ToAbsl(why)),
-                   "Run \"muster up\" on the machine of the fleet's root to make what is missing, and give key, certificate and root of one service of one fleet.");
+                   "Run \"muster up\" on the machine with the fleet's root key, which creates missing files. Use the key, the certificate and the root of the same service and fleet.");
 }
 
 absl::Status IdentityMalformed(std::string_view uri, std::string_view why) {
@@ -83,7 +83,7 @@ absl::Status InvalidHost(std::string_view host) {
 absl::Status KeyUnsupported(std::string_view type, std::string_view curve) {
   return MakeError(absl::StatusCode::kInvalidArgument, "KEY_UNSUPPORTED",
                    absl::StrCat("the key is of type ", ToAbsl(type), curve.empty() ? "" : " ", ToAbsl(curve), ", neither P-256 nor P-384"),
-                   "Make the key with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.");
+                   "Create the key with: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256.");
 }
 
 absl::Status PublicKeyMalformed() {
@@ -101,13 +101,13 @@ absl::Status PrivateKeyMalformed(std::string_view why) {
 absl::Status InvalidSigningKey(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_KEY",
                    absl::StrCat("invalid signing key: ", ToAbsl(why)),
-                   "Make the key with: openssl genpkey -algorithm ED25519.");
+                   "Create the key with: openssl genpkey -algorithm ED25519.");
 }
 
 absl::Status InvalidCsr(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CSR",
                    absl::StrCat("invalid signing request: ", ToAbsl(why)),
-                   "Send a PKCS#10 request in PEM, made with the P-256 key it is for.");
+                   "Send a PKCS#10 request in PEM, signed with its own P-256 key.");
 }
 
 absl::Status CryptoError(std::string_view what, std::string_view why) {
@@ -136,14 +136,14 @@ absl::Status StoreKeyMismatch(std::string_view run) {
 
 absl::Status StoreKeyMalformed(std::string_view path) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_KEY_MALFORMED",
-                   absl::StrCat(ToAbsl(path), " does not hold a store key"),
+                   absl::StrCat(ToAbsl(path), " contains no store key"),
                    "Restore the file from a backup: the keys of live runs cannot be read without it.");
 }
 
 absl::Status RootKeyOffline(std::string_view path, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ROOT_KEY_OFFLINE",
-                   absl::StrCat("the fleet's root key ", ToAbsl(path), " is needed and is missing: ", ToAbsl(why)),
-                   "Put the root key back for a moment and run \"muster up\" again.");
+                   absl::StrCat("the fleet's root key ", ToAbsl(path), " is required but missing: ", ToAbsl(why)),
+                   "Restore the root key temporarily, and run \"muster up\" again.");
 }
 
 absl::Status HomeIncomplete(std::string_view file, std::string_view why, std::string_view next_step) {
@@ -173,18 +173,18 @@ absl::Status FleetExists(std::string_view home, std::string_view fleet, std::str
 absl::Status CertificateOfOtherFleet(std::string_view folder, std::string_view fleet) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
                    absl::StrCat("the certificate in ", ToAbsl(folder), " belongs to fleet ", ToAbsl(fleet)),
-                   "Move the folder away to have a new certificate made.");
+                   "Move the folder away; \"muster up\" then creates a new certificate.");
 }
 
 absl::Status ContextOfOtherFleet(std::string_view file, std::string_view other, std::string_view fleet) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
-                   absl::StrCat(ToAbsl(file), " is for fleet ", ToAbsl(other), ", the fleet of this home is ", ToAbsl(fleet)),
-                   "Move the file away to have one made for this fleet.");
+                   absl::StrCat(ToAbsl(file), " is for fleet ", ToAbsl(other), ", but the fleet of this home is ", ToAbsl(fleet)),
+                   "Move the file away; \"muster up\" then creates one for this fleet.");
 }
 
 absl::Status RootNotInFile(std::string_view file, std::string_view root) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_MISMATCH",
-                   absl::StrCat(ToAbsl(file), " does not hold the fleet's root"),
+                   absl::StrCat(ToAbsl(file), " does not contain the fleet's root certificate"),
                    absl::StrCat("Add ", ToAbsl(root), " to it."));
 }
 
@@ -197,91 +197,91 @@ absl::Status AuthorityMismatch(std::string_view what, std::string_view why) {
 absl::Status IssuerMayNotSign(std::string_view issuer, std::string_view uri, std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "ISSUER_MAY_NOT_SIGN",
                    absl::StrCat(ToAbsl(issuer), " may not sign ", ToAbsl(uri), ": ", ToAbsl(why)),
-                   "Ask for a certificate of a name that this authority is for.");
+                   "Request a certificate for a name that this CA may sign.");
 }
 
 absl::Status AuthorityEndsEarlier(absl::Time end) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_ENDS_EARLIER",
-                   absl::StrCat("the fleet's intermediate certificate ends at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone()), ", before the run's credentials"),
-                   "Renew the intermediate with \"muster up\" where the root key is, or give the run a shorter timeout.");
+                   absl::StrCat("the fleet's intermediate certificate expires at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone()), ", before the run's credentials"),
+                   "Renew the intermediate CA with \"muster up\" on the machine with the root key, or shorten the timeout of the run.");
 }
 
 absl::Status InvalidContext(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONTEXT",
                    why,
-                   "Use the file as \"muster operator add\" or \"muster up\" wrote it, or have a new one made.");
+                   "Use the unchanged file that \"muster operator add\" or \"muster up\" wrote, or create a new one.");
 }
 
 absl::Status ContextNotFound(std::string_view path) {
   return MakeError(absl::StatusCode::kNotFound, "CONTEXT_NOT_FOUND",
-                   absl::StrCat("context of an operator not found at ", ToAbsl(path)),
-                   "Start services here with \"muster up\", or name a context file that an operator made for you: --context FILE or MUSTER_CONTEXT.");
+                   absl::StrCat("operator context ", ToAbsl(path), " not found"),
+                   "Start the services with \"muster up\", or name a context file: --context FILE or MUSTER_CONTEXT.");
 }
 
 absl::Status AttachStatementRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "STATEMENT_REFUSED",
                    absl::StrCat("the attach statement is not accepted: ", ToAbsl(why)),
-                   "Sign a new one for the relay that greets, with the certificate that is valid now; check both clocks.");
+                   "Sign a new statement for this relay with the current certificate, and check the clocks of both machines.");
 }
 
 absl::Status InvalidCommand(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
                    absl::StrCat("invalid command: ", ToAbsl(why)),
-                   "Keep within the limits of message Command in proto/muster/v1/jobs.proto.");
+                   "Observe the limits of message Command in proto/muster/v1/jobs.proto.");
 }
 
 absl::Status CommandNotAccepted(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
                    absl::StrCat("the command is not accepted: ", ToAbsl(why)),
-                   "Sign it anew, for this fleet and these nodes, with a certificate of its command authority.");
+                   "Sign it again for this fleet and these nodes, with a certificate of the fleet's command authority.");
 }
 
 absl::Status CommandEarly(absl::Time begin) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "COMMAND_EARLY",
                    absl::StrCat("the command is not valid before ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", begin, absl::UTCTimeZone())),
-                   "Sign it anew; check the clocks of both machines.");
+                   "Sign it again, and check the clocks of both machines.");
 }
 
 absl::Status CommandExpired(absl::Time end) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "COMMAND_EXPIRED",
                    absl::StrCat("the command expired at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone())),
-                   "Sign it anew; check the clocks of both machines.");
+                   "Sign it again, and check the clocks of both machines.");
 }
 
 absl::Status InvalidRevocations(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
                    absl::StrCat("invalid list of revoked signers: ", ToAbsl(why)),
-                   "Use the list as the aggregator gives it.");
+                   "Use the unchanged list of the aggregator.");
 }
 
 absl::Status RevocationsRefused() {
   return MakeError(absl::StatusCode::kUnauthenticated, "REVOCATIONS_REFUSED",
                    "the list of revoked signers was not signed by this fleet's command authority",
-                   "Check that the pinned authority and the list are of one fleet.");
+                   "Check that the pinned command authority and the list belong to the same fleet.");
 }
 
 absl::Status InvalidShare(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SHARE",
                    absl::StrCat("invalid shared file: ", ToAbsl(why)),
-                   "Name nodes as source and target, and give an id of at most 253 of A-Z a-z 0-9 . _ - that begins with a letter or digit.");
+                   "Name nodes as source and target, and use an id of at most 253 of A-Z a-z 0-9 . _ - that begins with a letter or digit.");
 }
 
 absl::Status InvalidShareSignature(std::string_view why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
                    absl::StrCat("the signature of the shared file is not accepted: ", ToAbsl(why)),
-                   "Sign with the key of the source, over the text that the API states; check the clocks of node and relay.");
+                   "Sign the text that the API describes with the key of the source, and check the clocks of node and relay.");
 }
 
 absl::Status UnknownMethod(std::string_view method) {
   return MakeError(absl::StatusCode::kUnimplemented, "UNKNOWN_METHOD",
                    absl::StrCat("method ", ToAbsl(method), " has no row in the authorisation table"),
-                   "Check the name of the method, and that client and server are of one version.");
+                   "Check the name of the method, and that client and server have the same version.");
 }
 
 absl::Status NotThroughAnother(std::string_view caller, std::string_view method) {
   return MakeError(absl::StatusCode::kPermissionDenied, "ROLE_NOT_ALLOWED",
-                   absl::StrCat(ToAbsl(caller), " may not call ", ToAbsl(method), " through another"),
-                   "Call the service itself, with your own certificate.");
+                   absl::StrCat(ToAbsl(caller), " may not call ", ToAbsl(method), " through a gateway or relay"),
+                   "Call the service directly, with the certificate of the caller.");
 }
 
 absl::Status RoleNotAllowed(std::string_view caller, std::string_view method, std::string_view roles) {

@@ -30,7 +30,7 @@ absl::Status TooManyJobs(int64_t limit) {
 absl::Status InvalidJobCommand(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
                    absl::StrCat("invalid command: ", ToAbsl(why)),
-                   "Send what jobs.proto describes, as muster exec does.");
+                   "Send a command as jobs.proto describes it, or use muster exec.");
 }
 
 absl::Status CommandRefused(std::string_view why) {
@@ -41,14 +41,14 @@ absl::Status CommandRefused(std::string_view why) {
 
 absl::Status CommandOfOtherJob() {
   return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
-                   "the command was sent as another job than the signed one",
-                   "Send it as it was signed.");
+                   "the command was signed for another job",
+                   "Send it with the job id that was signed.");
 }
 
 absl::Status InvalidPosition(int64_t position) {
   return MakeError(absl::StatusCode::kOutOfRange, "INVALID_POSITION",
                    absl::StrCat("no record of the job begins at ", position),
-                   "Use a position that WatchJob gave, or 0.");
+                   "Use a position that WatchJob returned, or 0.");
 }
 
 absl::Status NotTheRoot(std::string_view relay) {
@@ -67,13 +67,13 @@ absl::Status NoCommandAuthority() {
 absl::Status JobDamaged(std::string_view path) {
   return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
                    absl::StrCat(ToAbsl(path), " is damaged"),
-                   "Move its folder away once nobody needs it; the job is left out.");
+                   "Move its folder away when it is no longer needed; the job is not loaded.");
 }
 
 absl::Status JobOfNodeDamaged(std::string_view path) {
   return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
                    absl::StrCat(ToAbsl(path), " is damaged"),
-                   "Remove its folder once nobody needs it; the job is not run again.");
+                   "Remove its folder when it is no longer needed; the job is not run again.");
 }
 
 absl::Status JobUnfinished(std::string_view path) {
@@ -91,13 +91,13 @@ absl::Status TargetRefused(std::string_view node, std::string_view why) {
 absl::Status RevocationsDamaged() {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
                    "the list of revoked signers is damaged",
-                   "Remove the file: the fleet sends it again.");
+                   "Remove the file: the relay sends it again.");
 }
 
 absl::Status SignerOfCommandRevoked(std::string_view signer) {
   return MakeError(absl::StatusCode::kPermissionDenied, "OPERATOR_REVOKED",
-                   absl::StrCat(ToAbsl(signer), ", who signed the command, was revoked"),
-                   "Have an operator of the fleet sign it.");
+                   absl::StrCat("the signer of the command, ", ToAbsl(signer), ", was revoked"),
+                   "Sign it again as another operator of the fleet.");
 }
 
 absl::Status PolicyUnusable(std::string_view why) {
@@ -132,13 +132,13 @@ absl::Status UserNotPossible(std::string_view user) {
 
 absl::Status JobFolderDamaged(std::string_view folder) {
   return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
-                   absl::StrCat(ToAbsl(folder), " holds no whole command"),
+                   absl::StrCat(ToAbsl(folder), " contains no complete command"),
                    "Ignore it; a command that was not stored was not run.");
 }
 
 absl::Status ProcessMarkDamaged() {
   return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
-                   "a file of a job does not name its process",
+                   "the process file of a job is damaged",
                    "Check the disk of this node.");
 }
 

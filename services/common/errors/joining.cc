@@ -22,7 +22,7 @@ absl::Status OperatorRevoked(std::string_view name) {
 
 absl::Status LastOperator() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "LAST_OPERATOR",
-                   "cannot remove the last operator: nobody could administer the fleet",
+                   "cannot revoke the last operator of the fleet",
                    "Add another operator first: muster operator add NAME.");
 }
 
@@ -35,18 +35,18 @@ absl::Status InvalidToken(std::string_view why) {
 absl::Status InvalidTokenFile(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN_FILE",
                    absl::StrCat("invalid join token: ", ToAbsl(why)),
-                   "Use the file as \"muster token create\" wrote it, or have a new one made.");
+                   "Use the unchanged file that \"muster token create\" wrote, or ask an operator for a new one.");
 }
 
 absl::Status TokenExists(std::string_view id) {
   return MakeError(absl::StatusCode::kAlreadyExists, "TOKEN_EXISTS",
                    absl::StrCat("join token ", ToAbsl(id), " already exists"),
-                   "Choose 32 random hex digits.");
+                   "Choose a new id of 32 random hex digits.");
 }
 
 absl::Status TooManyTokens(int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_TOKENS",
-                   absl::StrCat("the aggregator already keeps ", limit, " join tokens"),
+                   absl::StrCat("the aggregator already has ", limit, " join tokens"),
                    "Create one token for several nodes (--count), or wait: a token is deleted a week after it expires.");
 }
 
@@ -88,8 +88,8 @@ absl::Status TokenExpired() {
 
 absl::Status TokenUsed() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_USED",
-                   "the join token was used up by other keys than this one",
-                   "Ask an operator for a new token. If nobody else should have had this one, report it: muster token list shows who joined with it.");
+                   "no use of the join token is left",
+                   "Ask an operator for a new token. If this one may have been stolen, report it: muster token list shows the nodes that joined with it.");
 }
 
 absl::Status TokenOfOtherNode() {
@@ -148,31 +148,31 @@ absl::Status ReturnTooLate() {
 
 absl::Status NoJoinTarget(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_JOIN_TARGET",
-                   absl::StrCat(ToAbsl(folder), " names no address for the renewal of its certificate"),
-                   "Name the fleet's join addresses in its join_targets.");
+                   absl::StrCat(ToAbsl(folder), " contains no address for the renewal of its certificate"),
+                   "Add the fleet's join addresses to its join_targets.");
 }
 
 absl::Status JoinAnswerUnusable(std::string_view why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "JOIN_ANSWER_UNUSABLE",
-                   absl::StrCat("invalid answer of the fleet: ", ToAbsl(why)),
+                   absl::StrCat("invalid join response: ", ToAbsl(why)),
                    "Join again; if it fails again, ask an operator for a new token.");
 }
 
 absl::Status AlreadyJoined(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
-                   absl::StrCat(ToAbsl(folder), " already holds an identity"),
-                   "Remove that folder to join anew, or name another.");
+                   absl::StrCat(ToAbsl(folder), " already contains an identity"),
+                   "Remove the folder to join again, or name another folder.");
 }
 
 absl::Status InvalidMemberFile(std::string_view path, std::string_view fault) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "INVALID_MEMBER_FILE",
                    absl::StrCat(ToAbsl(path), ": ", ToAbsl(fault)),
-                   "Restore it, or remove the folder and join anew.");
+                   "Restore it, or remove the folder and join again.");
 }
 
 absl::Status NoMemberFile(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
-                   absl::StrCat(ToAbsl(folder), " holds neither node.json nor relay.json"),
+                   absl::StrCat(ToAbsl(folder), " contains neither node.json nor relay.json"),
                    "Join the fleet first: muster node join, or muster relay join.");
 }
 
@@ -184,7 +184,7 @@ absl::Status NotANodeFolder(std::string_view folder, std::string_view why) {
 
 absl::Status NoRelayIdentity(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_RELAY_IDENTITY",
-                   absl::StrCat(ToAbsl(folder), " holds the identity of a node, not of a relay"),
+                   absl::StrCat(ToAbsl(folder), " contains the identity of a node, not of a relay"),
                    "Join as a relay: muster token create --relay NAME, then muster relay join.");
 }
 

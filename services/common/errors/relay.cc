@@ -23,19 +23,19 @@ absl::Status NoLiveStatement(std::string_view node, std::string_view relay) {
 absl::Status RelayCutOff() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "RELAY_CUT_OFF",
                    "this relay cannot reach its parent",
-                   "Wait for a retry, or leave results here meanwhile (OpenUpload)."),
+                   "Try again later; results are accepted meanwhile (OpenUpload)."),
                         absl::Seconds(5));
 }
 
 absl::Status RelayDoesNotServe(std::string_view method) {
   return MakeError(absl::StatusCode::kUnimplemented, "RELAY_DOES_NOT_SERVE",
                    absl::StrCat("relays do not serve ", ToAbsl(method)),
-                   "Call the aggregator or the status service itself.");
+                   "Call the aggregator or the status service directly.");
 }
 
 absl::Status RelayStopping() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "RELAY_STOPPING",
-                   "the relay stops or restarts",
+                   "the relay is stopping or restarting",
                    "Connect again."),
                         absl::Seconds(1));
 }
@@ -43,7 +43,7 @@ absl::Status RelayStopping() {
 absl::Status SpoolFull(std::string_view limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "SPOOL_FULL",
                    absl::StrCat("this relay cannot reach its parent, and its spool is full: ", ToAbsl(limit)),
-                   "Wait for a retry. If it lasts, raise the limits of the spool in the configuration of the relay, or repair its connection to its parent."),
+                   "Try again later. If the error persists, raise the limits of the spool in the configuration of the relay, or repair its connection to its parent."),
                         absl::Seconds(30));
 }
 
@@ -62,36 +62,36 @@ absl::Status KnownNodesDamaged(std::string_view path) {
 absl::Status InvalidAttachment(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ATTACHMENT",
                    absl::StrCat("invalid attachment: ", ToAbsl(why)),
-                   "Send what AttachService describes, as agent and relay do.");
+                   "Send messages as AttachService describes them.");
 }
 
 absl::Status StatementRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "STATEMENT_REFUSED",
                    absl::StrCat("the attach statement is not accepted: ", ToAbsl(why)),
-                   "Sign one for the relay and the key that its greeting names.");
+                   "Sign a statement for the relay and the key in its greeting.");
 }
 
 absl::Status StatementExpired() {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "STATEMENT_EXPIRED",
                    "the attach statement expired before a new one was received",
-                   "Attach again; if that fails, compare the clocks.");
+                   "Attach again; if that fails, check the clocks of both machines.");
 }
 
 absl::Status NoHello() {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_HELLO",
                    "no hello was received within 10 s",
-                   "Send it when the relay has greeted.");
+                   "Send the hello after the greeting of the relay.");
 }
 
 absl::Status RelayLoop(std::string_view relay, std::string_view parent) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RELAY_LOOP",
-                   absl::StrCat("relay \"", ToAbsl(relay), "\" cannot attach to \"", ToAbsl(parent), "\", which is its descendant"),
-                   "Give it a parent that is not its descendant: parents in its configuration.");
+                   absl::StrCat("relay \"", ToAbsl(relay), "\" cannot attach to its descendant \"", ToAbsl(parent), "\""),
+                   "Configure a parent that is not its descendant: parents in its configuration.");
 }
 
 absl::Status RelayTooDeep(std::string_view relay, int64_t limit) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RELAY_TOO_DEEP",
-                   absl::StrCat("relay \"", ToAbsl(relay), "\" would be more than ", limit, " relays deep"),
+                   absl::StrCat("the depth of relay \"", ToAbsl(relay), "\" would exceed ", limit),
                    "Attach it to a relay that is nearer to the root.");
 }
 
@@ -105,7 +105,7 @@ absl::Status TooManyChildren(int64_t limit) {
 absl::Status ChildTakenOver(std::string_view child) {
   return MakeError(absl::StatusCode::kAborted, "TAKEN_OVER",
                    absl::StrCat("\"", ToAbsl(child), "\" attached again; this stream is the older one"),
-                   "Give each machine its own identity if two machines share one; otherwise ignore this.");
+                   "Give each machine its own identity if two machines share one; otherwise ignore this error.");
 }
 
 absl::Status ChildStuck(std::string_view child) {
@@ -117,7 +117,7 @@ absl::Status ChildStuck(std::string_view child) {
 absl::Status IdentityRevoked(std::string_view uri) {
   return MakeError(absl::StatusCode::kUnauthenticated, "IDENTITY_REVOKED",
                    absl::StrCat(ToAbsl(uri), " was revoked"),
-                   "Ask an operator to remove the node (muster node remove) and to let it join again.");
+                   "Ask an operator to remove the node (muster node remove) and to create a new token.");
 }
 
 absl::Status RelayRefused(std::string_view why) {

@@ -11,7 +11,7 @@ namespace muster::errors {
 absl::Status ResultConflict(std::string_view plugin, std::string_view node) {
   return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT",
                    absl::StrCat("another result of plugin \"", ToAbsl(plugin), "\" from node \"", ToAbsl(node), "\" is committed; this one was not stored"),
-                   "Keep the first result, which counts. The audit log names both senders.");
+                   "Keep the committed result. The audit log names both senders.");
 }
 
 absl::Status ResultNotFound(std::string_view plugin, std::string_view node) {
@@ -23,13 +23,13 @@ absl::Status ResultNotFound(std::string_view plugin, std::string_view node) {
 absl::Status ResultReplaced(int64_t asked, int64_t current) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RESULT_REPLACED",
                    absl::StrCat("generation ", asked, " was replaced by generation ", current),
-                   "Read again from the beginning.");
+                   "Read the result again from the beginning.");
 }
 
 absl::Status UploadNotFound(std::string_view upload) {
   return MakeError(absl::StatusCode::kNotFound, "UPLOAD_NOT_FOUND",
                    absl::StrCat("upload \"", ToAbsl(upload), "\" not found"),
-                   "Open the upload again and continue at the offset in the answer.");
+                   "Open the upload again and continue at the offset in the response.");
 }
 
 absl::Status StaleAttempt(int64_t attempt) {
@@ -47,7 +47,7 @@ absl::Status TakenOver(std::string_view upload) {
 absl::Status UploadCompleting(std::string_view upload) {
   return MakeError(absl::StatusCode::kUnavailable, "UPLOAD_COMPLETING",
                    absl::StrCat("another stream is completing upload ", ToAbsl(upload)),
-                   "Open the upload again; the answer says whether its result is committed.");
+                   "Open the upload again; the response states whether its result is committed.");
 }
 
 absl::Status TooManyUploads(int64_t limit) {
@@ -60,7 +60,7 @@ absl::Status TooManyUploads(int64_t limit) {
 absl::Status UploadStalled() {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "UPLOAD_STALLED",
                    "the upload was slower than 1 KiB/s for 60 s",
-                   "Open the upload again and continue at the offset in the answer.");
+                   "Open the upload again and continue at the offset in the response.");
 }
 
 absl::Status OffsetTooHigh(int64_t offset, int64_t expected) {
@@ -78,49 +78,49 @@ absl::Status InvalidOffset(int64_t offset) {
 absl::Status ChunkTooLarge(int64_t size, int64_t limit) {
   return MakeError(absl::StatusCode::kInvalidArgument, "CHUNK_TOO_LARGE",
                    absl::StrCat("the chunk has ", size, " raw bytes, more than ", limit),
-                   "Keep to chunk_max in the answer of OpenUpload.");
+                   "Observe chunk_max in the response of OpenUpload.");
 }
 
 absl::Status InvalidChunk(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CHUNK",
                    absl::StrCat("invalid chunk: ", ToAbsl(why)),
-                   "Send what UploadRequest describes: start, chunks in order, finish.");
+                   "Send start, the chunks in order, and finish, as UploadRequest describes.");
 }
 
 absl::Status CrcMismatch(std::string_view of) {
   return MakeError(absl::StatusCode::kDataLoss, "CRC_MISMATCH",
                    absl::StrCat("the CRC32C of the ", ToAbsl(of), " does not match its bytes"),
-                   "Open the upload again and continue at the offset in the answer; if it happens again, check the memory and the network of the sender.");
+                   "Open the upload again and continue at the offset in the response; if the error repeats, check the memory and the network of the sender.");
 }
 
 absl::Status DigestMismatch() {
   return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
-                   "the SHA-256 of the received bytes is not the announced one",
+                   "the SHA-256 of the received bytes differs from the announced one",
                    "Start the delivery again with a new attempt.");
 }
 
 absl::Status SizeMismatch(int64_t said, int64_t received) {
   return MakeError(absl::StatusCode::kDataLoss, "SIZE_MISMATCH",
-                   absl::StrCat(received, " bytes were received, ", said, " were announced"),
-                   "Open the upload again and continue at the offset in the answer.");
+                   absl::StrCat("received ", received, " bytes, announced ", said),
+                   "Open the upload again and continue at the offset in the response.");
 }
 
 absl::Status TooLargeForSubmit(int64_t size, int64_t limit) {
   return MakeError(absl::StatusCode::kInvalidArgument, "TOO_LARGE_FOR_SUBMIT",
-                   absl::StrCat(size, " bytes are too large for SubmitResult, which takes at most ", limit),
+                   absl::StrCat(size, " bytes exceed the limit of SubmitResult, ", limit, " bytes"),
                    "Use OpenUpload and Upload.");
 }
 
 absl::Status InvalidSignature(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "INVALID_SIGNATURE",
                    absl::StrCat("the signature of the result is not accepted: ", ToAbsl(why)),
-                   "Sign with the key of the delivering node, over the text that the API states.");
+                   "Sign the text that the API describes with the key of the delivering node.");
 }
 
 absl::Status SignatureUnverified(std::string_view why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
                    absl::StrCat("the signature of the result is not accepted: ", ToAbsl(why)),
-                   "Sign with the key of the delivering node, over the text that the API states.");
+                   "Sign the text that the API describes with the key of the delivering node.");
 }
 
 absl::Status SignatureRequired(std::string_view node) {
@@ -131,8 +131,8 @@ absl::Status SignatureRequired(std::string_view node) {
 
 absl::Status ProofTooOld() {
   return MakeError(absl::StatusCode::kPermissionDenied, "PROOF_TOO_OLD",
-                   "a relay received this result more than 8 days ago, or in the future",
-                   "Compare the clocks of relay and aggregator; older results are not accepted.");
+                   "the relay received this result more than 8 days ago, or its clock is ahead",
+                   "Check the clocks of relay and aggregator; older results are not accepted.");
 }
 
 absl::Status SignerRevoked() {
@@ -150,7 +150,7 @@ absl::Status ArchiveNotReady(std::string_view run) {
 absl::Status NoArchive(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_ARCHIVE",
                    absl::StrCat("run ", ToAbsl(run), " ended without an archive"),
-                   "Read the single results that were committed: muster results.");
+                   "Read the committed results: muster results.");
 }
 
 absl::Status PluginNotInArchive(std::string_view plugin) {
@@ -161,7 +161,7 @@ absl::Status PluginNotInArchive(std::string_view plugin) {
 
 absl::Status NoPluginInArchive() {
   return MakeError(absl::StatusCode::kNotFound, "PLUGIN_NOT_IN_ARCHIVE",
-                   "the archive holds no plugin",
+                   "the archive contains no plugin",
                    "List the plugins of the run: muster status RUN.");
 }
 
@@ -179,7 +179,7 @@ absl::Status TarGzMalformed(std::string_view why) {
 
 absl::Status ArchiveSizeMismatch(std::string_view path, int64_t announced, std::string_view found) {
   return MakeError(absl::StatusCode::kDataLoss, "ARCHIVE_SIZE_MISMATCH",
-                   absl::StrCat(ToAbsl(path), ": ", announced, " bytes were announced, ", ToAbsl(found)),
+                   absl::StrCat(ToAbsl(path), ": announced ", announced, " bytes, written ", ToAbsl(found)),
                    "Check the stored bytes of this result, and the disk.");
 }
 

@@ -23,7 +23,7 @@ absl::Status ConnectionCertificateExpired() {
 absl::Status IdentityNotForwardable(std::string_view key, std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "IDENTITY_NOT_FORWARDABLE",
                    absl::StrCat("invalid metadata ", ToAbsl(key), ": ", ToAbsl(why)),
-                   "Name the identity of a client as a gateway, or that of a node as a relay together with its live attach statement; each once.");
+                   "Send each key once: a gateway sends the identity of a client, a relay sends that of a node with a valid attach statement.");
 }
 
 absl::Status CallerRevoked() {
@@ -35,7 +35,7 @@ absl::Status CallerRevoked() {
 absl::Status ListenFailed(std::string_view address) {
   return MakeError(absl::StatusCode::kInternal, "LISTEN_FAILED",
                    absl::StrCat("cannot listen on ", ToAbsl(address)),
-                   "Check that no other program uses the port and that the address is one of this machine.");
+                   "Check that no other program uses the port and that the address belongs to this machine.");
 }
 
 absl::Status NotAuthorizedByHandler(std::string_view method) {
@@ -47,13 +47,13 @@ absl::Status NotAuthorizedByHandler(std::string_view method) {
 absl::Status Unreachable(std::string_view why) {
   return MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
                    why,
-                   "Check that the service runs and that the address is right; read the log of the service if it does, since an expired, revoked or foreign certificate has the same effect here.");
+                   "Check the address and that the service runs. If it does, read its log: an expired, revoked or foreign certificate causes the same error.");
 }
 
 absl::Status NoFirstMessage(absl::Duration within) {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_FIRST_MESSAGE",
-                   absl::StrCat("no message was received within ", absl::FormatDuration(within), " of the begin of the stream"),
-                   "Send the first message when the stream begins.");
+                   absl::StrCat("no message was received within ", absl::FormatDuration(within), " after the stream began"),
+                   "Send the first message as soon as the stream is open.");
 }
 
 absl::Status TooManyStreams(std::string_view method, int64_t limit) {
@@ -73,7 +73,7 @@ absl::Status TooManyRequestBytes(int64_t limit) {
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS_OF_CALLER",
                    absl::StrCat("this identity already has ", limit, " open streams of ", ToAbsl(method)),
-                   "End streams that are not needed; give each program an identity of its own.");
+                   "Close streams that are not needed, and give each program its own identity.");
 }
 
 }  // namespace muster::errors

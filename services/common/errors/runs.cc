@@ -17,7 +17,7 @@ absl::Status RunNotFound(std::string_view run) {
 absl::Status RunNotEnded(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_NOT_ENDED",
                    absl::StrCat("run ", ToAbsl(run), " is still running"),
-                   "Cancel the run, or wait for its end.");
+                   "Cancel the run, or wait until it ends.");
 }
 
 absl::Status RunEnded(std::string_view run) {
@@ -28,8 +28,8 @@ absl::Status RunEnded(std::string_view run) {
 
 absl::Status RunSealed(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_SEALED",
-                   absl::StrCat("run ", ToAbsl(run), " is sealed: results are not accepted any more"),
-                   "Deliver to a newer run; the archive states what this run has of the node.");
+                   absl::StrCat("run ", ToAbsl(run), " is sealed and accepts no results"),
+                   "Deliver to a newer run; the archive of this run is final.");
 }
 
 absl::Status RunCancelled(std::string_view run) {
@@ -40,8 +40,8 @@ absl::Status RunCancelled(std::string_view run) {
 
 absl::Status PairNotPlanned(std::string_view run, std::string_view plugin, std::string_view node) {
   return MakeError(absl::StatusCode::kPermissionDenied, "PAIR_NOT_PLANNED",
-                   absl::StrCat("the plan of run ", ToAbsl(run), " has no result of plugin \"", ToAbsl(plugin), "\" from node \"", ToAbsl(node), "\""),
-                   "Check both names against the plan of the run (muster status); a plugin that runs once delivers for the node \"global\".");
+                   absl::StrCat("the plan of run ", ToAbsl(run), " does not contain plugin \"", ToAbsl(plugin), "\" on node \"", ToAbsl(node), "\""),
+                   "Compare both names with the plan of the run (muster status); a plugin that runs once delivers for the node \"global\".");
 }
 
 absl::Status InvalidPlugin(std::string_view plugin, std::string_view why) {
@@ -94,8 +94,8 @@ absl::Status NodeNamedTwice(std::string_view node) {
 
 absl::Status NodeOrAnyNode() {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
-                   "a credential is for one node or for any node, not for both or none",
-                   "Name a node, or set any_node.");
+                   "a credential is either for one node or for any node",
+                   "Set either node or any_node.");
 }
 
 absl::Status TextTooLong(std::string_view field, int64_t limit) {
@@ -107,7 +107,7 @@ absl::Status TextTooLong(std::string_view field, int64_t limit) {
 absl::Status InvalidPageToken() {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PAGE_TOKEN",
                    "invalid page token",
-                   "Start again without a page token.");
+                   "List again without a page token.");
 }
 
 absl::Status InvalidPageSize(int64_t limit) {
@@ -150,7 +150,7 @@ absl::Status NoStatusListener(std::string_view run) {
 absl::Status InvalidStatusCertificate(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATUS_CERTIFICATE",
                    absl::StrCat("invalid certificate for the status listener: ", ToAbsl(why)),
-                   "Give PEM: a server certificate followed by its issuers, its unencrypted key, and the CA of the clients; all valid now.");
+                   "Send PEM: a currently valid server certificate followed by its issuers, its unencrypted key, and the CA of the clients.");
 }
 
 absl::Status Overloaded() {

@@ -22,14 +22,14 @@ absl::Status ShareNotReady() {
 
 absl::Status ShareReplaced(std::string_view file) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_REPLACED",
-                   absl::StrCat("the content of shared file ", ToAbsl(file), " has changed"),
+                   absl::StrCat("the content of shared file ", ToAbsl(file), " was replaced"),
                    "Get it again from its beginning.");
 }
 
 absl::Status ShareSuperseded(std::string_view file) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_SUPERSEDED",
                    absl::StrCat("shared file ", ToAbsl(file), " was signed before the stored one"),
-                   "Ignore this if the later one is meant; otherwise check the clock of the source and share it again.");
+                   "Ignore this error if the stored file is the newer one; otherwise check the clock of the source and share the file again.");
 }
 
 absl::Status ShareExpired(std::string_view file) {
@@ -40,15 +40,15 @@ absl::Status ShareExpired(std::string_view file) {
 
 absl::Status ShareQuota(std::string_view limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "SHARE_QUOTA",
-                   absl::StrCat("the relay has no room for the shared file: ", ToAbsl(limit)),
-                   "Remove what is not needed (muster shared remove), or raise shares.quota and shares.max_files in the configuration of the relay."),
+                   absl::StrCat("the relay has no space for the shared file: ", ToAbsl(limit)),
+                   "Remove shared files that are not needed (muster shared remove), or raise shares.quota and shares.max_files in the configuration of the relay."),
                         absl::Seconds(60));
 }
 
 absl::Status ShareTooLarge(int64_t size, int64_t limit) {
   return MakeError(absl::StatusCode::kInvalidArgument, "SHARE_TOO_LARGE",
-                   absl::StrCat("the shared file has ", size, " bytes, more than the ", limit, " that the relay takes"),
-                   "Share it in parts, or raise shares.max_size in the configuration of all relays on its route.");
+                   absl::StrCat("the shared file has ", size, " bytes, more than the ", limit, " that the relay accepts"),
+                   "Split it, or raise shares.max_size in the configuration of all relays on its route.");
 }
 
 absl::Status ShareNotYours(std::string_view caller, std::string_view file) {
@@ -60,7 +60,7 @@ absl::Status ShareNotYours(std::string_view caller, std::string_view file) {
 absl::Status SignedTooLongAgo() {
   return MakeError(absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
                    "the shared file was signed more than an hour ago",
-                   "Sign it anew; check the clocks of node and relay.");
+                   "Sign it again, and check the clocks of node and relay.");
 }
 
 absl::Status TargetUnknown(std::string_view target) {
@@ -72,7 +72,7 @@ absl::Status TargetUnknown(std::string_view target) {
 absl::Status TargetNeverJoined(std::string_view target) {
   return MakeError(absl::StatusCode::kNotFound, "TARGET_UNKNOWN",
                    absl::StrCat("node \"", ToAbsl(target), "\" has not joined the fleet"),
-                   "Check the name (muster nodes); revoked nodes do not count.");
+                   "Check the name (muster nodes), and whether the node was revoked.");
 }
 
 absl::Status RemovalNotRecorded(std::string_view why) {
@@ -84,7 +84,7 @@ absl::Status RemovalNotRecorded(std::string_view why) {
 absl::Status ShareRefusedAt(std::string_view file, std::string_view relay, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_REFUSED",
                    absl::StrCat(ToAbsl(file), " was refused at relay ", ToAbsl(relay), why.empty() ? "" : ": ", ToAbsl(why)),
-                   "Correct the cause, then share the file again.");
+                   "Correct the cause, and share the file again.");
 }
 
 absl::Status ShareExpiredAt(std::string_view file, std::string_view relay, std::string_view why) {

@@ -10,15 +10,15 @@ namespace muster::errors {
 
 absl::Status DiskHasNoRoom(int64_t more, int64_t available) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
-                   absl::StrCat("the disk has no room for ", more, " bytes: ", available, " are free for results"),
+                   absl::StrCat("the disk has no space for ", more, " bytes: ", available, " bytes are free for results"),
                    "Free space on the aggregator's disk, or delete old runs; accepted results are kept."),
                         absl::Seconds(30));
 }
 
 absl::Status StoreFull() {
   return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
-                   "the state store has no room: its disk is full, or its size is limited",
-                   "Free space on the disk of the service, then try again; nothing was lost.");
+                   "the state store is full: its disk is full, or its size is limited",
+                   "Free space on the disk of the service, and try again; no data was lost.");
 }
 
 absl::Status StoreCorrupt(std::string_view why) {
@@ -41,33 +41,33 @@ absl::Status StoreError(std::string_view why) {
 
 absl::Status StoreNeedsLocalDisk(std::string_view path) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_NOT_ACCESSIBLE",
-                   absl::StrCat("the file system of ", ToAbsl(path), " cannot keep a write-ahead log"),
+                   absl::StrCat("the file system of ", ToAbsl(path), " does not support a write-ahead log"),
                    "Keep the state store on a local disk.");
 }
 
 absl::Status StoreInUse(std::string_view path, std::string_view holder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_IN_USE",
                    absl::StrCat("state store ", ToAbsl(path), " is in use by another process", ToAbsl(holder)),
-                   "Stop that process first, for example with 'muster down', or give this one its own store.");
+                   "Stop that process first, for example with 'muster down', or configure another store for this one.");
 }
 
 absl::Status StoreTooNew(int64_t version, int64_t current) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_TOO_NEW",
                    absl::StrCat("the state store has schema version ", version, "; this program knows versions up to ", current),
-                   "Run the Muster version that wrote it or a later one, or restore a backup from before.");
+                   "Run the Muster version that wrote the store or a later one, or restore an older backup.");
 }
 
 absl::Status StoreBusy() {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "STORE_BUSY",
-                   "too many changes wait in the state store",
-                   "Try again after the time given."),
+                   "too many changes are queued in the state store",
+                   "Try again later."),
                         absl::Seconds(1));
 }
 
 absl::Status StoreFailed(std::string_view why) {
   return MakeError(absl::StatusCode::kUnavailable, "STORE_FAILED",
                    absl::StrCat("the state store stopped: ", ToAbsl(why)),
-                   "Check the disk, then restart the service: acknowledged changes are kept.");
+                   "Check the disk, then restart the service: acknowledged changes are durable.");
 }
 
 absl::Status CursorUnknown(int64_t last, int64_t cursor) {

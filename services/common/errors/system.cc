@@ -11,7 +11,7 @@ namespace muster::errors {
 absl::Status NoSpaceLeft(std::string_view what, std::string_view subject, std::string_view why) {
   return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
                    absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
-                   "Free space on that file system, then try again.");
+                   "Free space on that file system, and try again.");
 }
 
 absl::Status FileNotFound(std::string_view what, std::string_view subject, std::string_view why) {

@@ -8,6 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -25,7 +26,8 @@ constexpr absl::Duration kMaxSkew = absl::Seconds(kMaxUptimeSeconds);
 absl::StatusOr<std::string> NodeOf(const Identity& identity,
                                    const v1::StreamHeartbeatsRequest& first) {
   if (first.instance_id().empty() || first.instance_id().size() > kMaxInstance) {
-    return errors::InvalidHeartbeat("the first one has an instance_id of 1 to 64 characters");
+    return errors::InvalidHeartbeat(
+        "the first heartbeat requires an instance_id of 1 to 64 characters");
   }
   if (first.boot_id().size() > kMaxBoot) {
     return errors::InvalidHeartbeat("the boot_id is longer than 64 characters");
@@ -36,7 +38,8 @@ absl::StatusOr<std::string> NodeOf(const Identity& identity,
     if (const auto* own = std::get_if<NodeIdentity>(&identity.name)) node = own->name;
   }
   if (node.empty()) {
-    return errors::InvalidHeartbeat("the certificate names no node, so the first one has to");
+    return errors::InvalidHeartbeat(
+        "the first heartbeat must name a node, because the certificate does not");
   }
   RETURN_IF_ERROR(ValidateName("node", node));
   return node;
@@ -45,15 +48,15 @@ absl::StatusOr<std::string> NodeOf(const Identity& identity,
 absl::Status CheckBeat(const v1::StreamHeartbeatsRequest& beat, const std::string& node,
                        const std::string& instance) {
   if (!beat.node().empty() && beat.node() != node) {
-    return errors::InvalidHeartbeat("the node is another than the stream began with");
+    return errors::InvalidHeartbeat("the node changed within the stream");
   }
   if (!beat.instance_id().empty() && beat.instance_id() != instance) {
-    return errors::InvalidHeartbeat("the instance_id is another than the stream began with");
+    return errors::InvalidHeartbeat("the instance_id changed within the stream");
   }
   if (beat.sequence() < 0) return errors::InvalidHeartbeat("the sequence is negative");
   if (beat.uptime().seconds() < 0 || beat.uptime().nanos() < 0 ||
       beat.uptime().seconds() > kMaxUptimeSeconds) {
-    return errors::InvalidHeartbeat("the uptime is none");
+    return errors::InvalidHeartbeat("the uptime is invalid");
   }
   if (beat.activities_size() > kMaxActivities) {
     return errors::InvalidHeartbeat("it has more than 1,000 activities");
@@ -113,13 +116,11 @@ void CleanActivity(v1::Activity* activity) {
 
 absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now) {
   if (!beat.has_time()) return absl::ZeroDuration();
-  const absl::Time theirs =
-      absl::FromUnixSeconds(beat.time().seconds()) + absl::Nanoseconds(beat.time().nanos());
-  return std::clamp(theirs - now, -kMaxSkew, kMaxSkew);
+  return std::clamp(FromProto(beat.time()) - now, -kMaxSkew, kMaxSkew);
 }
 
 absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat) {
-  return absl::Seconds(beat.uptime().seconds()) + absl::Nanoseconds(beat.uptime().nanos());
+  return FromProto(beat.uptime());
 }
 
 }  // namespace muster

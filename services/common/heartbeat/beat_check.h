@@ -1,4 +1,4 @@
-// What a heartbeat may say, before anybody believes it.
+// Validation of heartbeats.
 #ifndef MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
 #define MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
 
@@ -12,32 +12,33 @@
 
 namespace muster {
 
-// The node that a stream beats for: what its first message says, or what the certificate does where
-// that is left out. INVALID_HEARTBEAT for a message that names none or no instance.
+// Returns the node of a stream: the one in its first message, or in the certificate if the message
+// names none. Fails with INVALID_HEARTBEAT if the message has neither a node nor an instance.
 absl::StatusOr<std::string> NodeOf(const Identity& identity,
                                    const v1::StreamHeartbeatsRequest& first);
 
-// INVALID_HEARTBEAT: numbers out of their range, too many activities, another node or instance than
-// the stream began with.
+// Fails with INVALID_HEARTBEAT if a number is out of range, if there are too many activities, or if
+// node or instance differ from those at the begin of the stream.
 absl::Status CheckBeat(const v1::StreamHeartbeatsRequest& beat, const std::string& node,
                        const std::string& instance);
 
-// The pair that `key` means: what it leaves out is what the certificate names, and the sender's
-// node. INVALID_HEARTBEAT if it lies on another node than the sender, or is incomplete.
+// Completes `key` with the names in the certificate and the sender's node. Fails with
+// INVALID_HEARTBEAT if the pair is for another node or remains incomplete.
 absl::StatusOr<v1::ResultKey> PairOf(const Identity& identity, const std::string& node,
                                      const v1::ResultKey& key);
 
-// Cuts the texts of an activity to their limits and makes them printable; a phase that we do not
-// know is "as before".
+// Cuts the texts of an activity to their limits and makes them printable; an unknown phase means
+// "unchanged".
 void CleanActivity(v1::Activity* activity);
 
-// At most `max` characters of `text`; what is not printable UTF-8 becomes a space.
+// Returns at most `max` characters of `text`; replaces bytes that are not printable UTF-8 by
+// spaces.
 std::string CleanText(const std::string& text, size_t max);
 
-// Their clock minus ours, within 100 years; zero if they did not say.
+// Returns the sender's clock minus `now`, at most 100 years; zero if the time is missing.
 absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now);
 
-// Zero if they did not say.
+// Returns zero if the uptime is missing.
 absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat);
 
 }  // namespace muster

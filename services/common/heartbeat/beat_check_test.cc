@@ -21,7 +21,7 @@ v1::StreamHeartbeatsRequest First() {
   return beat;
 }
 
-TEST(BeatCheckTest, TheNodeIsTheCertificatesWhereTheMessageSaysNone) {
+TEST(BeatCheckTest, NodeDefaultsToTheCertificate) {
   EXPECT_EQ(*NodeOf(kNode, First()), "n1");
   EXPECT_EQ(*NodeOf(kRunNode, First()), "n1");
   EXPECT_EQ(ReasonOf(NodeOf(kRunPlugin, First()).status()), "INVALID_HEARTBEAT");
@@ -32,7 +32,7 @@ TEST(BeatCheckTest, TheNodeIsTheCertificatesWhereTheMessageSaysNone) {
   EXPECT_EQ(ReasonOf(NodeOf(kRunPlugin, named).status()), "INVALID_NAME");
 }
 
-TEST(BeatCheckTest, AnInstanceHasANameOfBoundedLength) {
+TEST(BeatCheckTest, InstanceIdIsRequiredAndLimited) {
   v1::StreamHeartbeatsRequest beat = First();
   beat.set_instance_id("");
   EXPECT_EQ(ReasonOf(NodeOf(kNode, beat).status()), "INVALID_HEARTBEAT");
@@ -61,7 +61,7 @@ TEST(BeatCheckTest, NumbersOutOfRangeAreRefused) {
   EXPECT_EQ(ReasonOf(CheckBeat(beat, "n1", "i1")), "INVALID_HEARTBEAT");
 }
 
-TEST(BeatCheckTest, AStreamStaysWithItsNodeAndInstance) {
+TEST(BeatCheckTest, ChangedNodeOrInstanceIsRefused) {
   v1::StreamHeartbeatsRequest beat;
   EXPECT_TRUE(CheckBeat(beat, "n1", "i1").ok());
   beat.set_node("n2");
@@ -71,7 +71,7 @@ TEST(BeatCheckTest, AStreamStaysWithItsNodeAndInstance) {
   EXPECT_EQ(ReasonOf(CheckBeat(beat, "n1", "i1")), "INVALID_HEARTBEAT");
 }
 
-TEST(BeatCheckTest, APairIsCompletedFromTheCertificate) {
+TEST(BeatCheckTest, PairIsCompletedFromTheCertificate) {
   v1::ResultKey key;
   for (const Identity& identity : {kRunNode, kRunPlugin}) {
     const auto pair = PairOf(identity, "n1", key);
@@ -88,7 +88,7 @@ TEST(BeatCheckTest, APairIsCompletedFromTheCertificate) {
   EXPECT_EQ(ReasonOf(PairOf(kNode, "n1", key).status()), "INVALID_HEARTBEAT");
 }
 
-TEST(BeatCheckTest, TextsAreCutByCharactersAndMadePrintable) {
+TEST(BeatCheckTest, TextsAreCutAndMadePrintable) {
   EXPECT_EQ(CleanText("plain", 10), "plain");
   EXPECT_EQ(CleanText("äöü", 2), "äö");
   EXPECT_EQ(CleanText("a\x1b[31m\nb\xff", 100), "a [31m b ");
@@ -108,7 +108,7 @@ TEST(BeatCheckTest, TextsAreCutByCharactersAndMadePrintable) {
   EXPECT_EQ(activity.phase(), v1::PHASE_UNSPECIFIED);
 }
 
-TEST(BeatCheckTest, AClockFromTheFutureIsOnlyMeasured) {
+TEST(BeatCheckTest, ClockInTheFutureIsAccepted) {
   const absl::Time now = absl::FromUnixSeconds(1'750'000'000);
   v1::StreamHeartbeatsRequest beat;
   EXPECT_EQ(ClockSkew(beat, now), absl::ZeroDuration());

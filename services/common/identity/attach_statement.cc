@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxChainPem = 16 * 1024;
-// Year 10000: no clock of ours gets near, and absl::FromUnixSeconds stays far from its ends.
+// The year 10000, within the range of absl::FromUnixSeconds.
 constexpr int64_t kMaxSeconds = 253'402'300'800;
 
 bool MayHangBelow(const Identity& identity) {
@@ -23,9 +23,9 @@ bool MayHangBelow(const Identity& identity) {
 }
 
 absl::Status CheckTimes(absl::Time expires, absl::Time certificate_end, absl::Time now) {
-  if (expires <= now) return errors::AttachStatementRefused("it has ended");
+  if (expires <= now) return errors::AttachStatementRefused("it has expired");
   if (expires > now + kMaxAttachment + kAttachClockSlack) {
-    return errors::AttachStatementRefused("it is for more than an hour");
+    return errors::AttachStatementRefused("it is valid for more than an hour");
   }
   if (expires > certificate_end)
     return errors::AttachStatementRefused("it outlives the certificate of its signer");
@@ -36,7 +36,7 @@ absl::StatusOr<ServiceIdentity> ReadRelay(const std::string& uri, std::string_vi
   const auto relay = ParseIdentity(uri, fleet);
   if (!relay.ok()) return errors::AttachStatementRefused(ToStd(relay.status().message()));
   if (RoleOf(*relay) != Role::kRelay)
-    return errors::AttachStatementRefused(absl::StrCat(uri, " is no relay"));
+    return errors::AttachStatementRefused(absl::StrCat(uri, " is not a relay"));
   return std::get<ServiceIdentity>(relay->name);
 }
 
@@ -79,14 +79,14 @@ absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatemen
   RETURN_IF_ERROR(CheckTimes(expires, leaf.NotAfter(), now));
   const auto uri = leaf.Uri();
   if (!uri.ok() || *uri != statement.child())
-    return errors::AttachStatementRefused("another than the child signed it");
+    return errors::AttachStatementRefused("the child did not sign it");
   auto child = ParseIdentity(*uri, fleet);
   if (!child.ok()) return errors::AttachStatementRefused(ToStd(child.status().message()));
   if (!MayHangBelow(*child))
     return errors::AttachStatementRefused(absl::StrCat(*uri, " is neither node nor relay"));
   ASSIGN_OR_RETURN(auto relay, ReadRelay(statement.relay(), fleet));
   if (statement.child() == statement.relay())
-    return errors::AttachStatementRefused("a relay cannot hang below itself");
+    return errors::AttachStatementRefused("a relay cannot be its own parent");
   const auto key = leaf.Key();
   if (!key.ok() || !key->Verify(AttachStatementText(statement.child(), statement.relay(),
                                                     statement.relay_key_sha256(), expires),

@@ -1,4 +1,5 @@
-// A node's or relay's word that the relay it hangs below may speak for it, until a time.
+// Attach statements: the signed permission of a node or relay that its parent may act for it until
+// a time.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_ATTACH_STATEMENT_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_ATTACH_STATEMENT_H_
 
@@ -15,38 +16,40 @@
 
 namespace muster {
 
-// The longest that a statement may last from when it is shown, and how far the clocks of the one
-// who signed and the one who reads may be apart.
+// The longest validity of a statement, and the tolerated clock difference between signer and
+// verifier.
 inline constexpr absl::Duration kMaxAttachment = absl::Hours(1);
 inline constexpr absl::Duration kAttachClockSlack = absl::Minutes(5);
 
-// What a statement that holds says.
+// The content of a verified statement.
 struct VerifiedStatement {
   Identity child;  // a node or a relay
   ServiceIdentity relay;
   std::string relay_key_sha256;  // 32 bytes
   absl::Time expires;
-  // Name the child's certificate, as in Caller: to ask whether it is revoked.
+  // Identify the child's certificate, as in Caller, so that its revocation can be checked.
   std::string issuer;
   std::string serial;
 };
 
-// The text under the signature; message AttachStatement of the API states it. `child` and `relay`
-// are URIs.
+// Returns the signed text; message AttachStatement of the API specifies it. `child` and `relay` are
+// URIs.
 std::string AttachStatementText(std::string_view child, std::string_view relay,
                                 std::string_view relay_key_sha256, absl::Time expires);
 
-// `chain_pem`: the child's certificate first, then its issuers; `relay_key_sha256`:
-// PublicKey::Sha256 of the key in the certificate that the relay serves with. Whole seconds of
-// `expires` count; choose it no later than kMaxAttachment from now and the end of the certificate.
+// Signs a statement. `chain_pem`: the child's certificate first, then its issuers.
+// `relay_key_sha256`: PublicKey::Sha256 of the key in the certificate that the relay serves with.
+// `expires` is truncated to seconds; it must not be later than kMaxAttachment from now or than the
+// end of the certificate.
 absl::StatusOr<v1::AttachStatement> SignAttachStatement(
     const PrivateKey& key, std::string_view chain_pem, std::string_view child,
     std::string_view relay, std::string_view relay_key_sha256, absl::Time expires);
 
-// Whether it is signed by the child that it names, a node or relay of the fleet whose certificate
-// leads to one of `roots` at `now`, for a relay of the fleet, and is live. That the relay is the
-// one which shows it, and that nobody is revoked, is the caller's to check. PERMISSION_DENIED,
-// reason STATEMENT_REFUSED, with the cause.
+// Verifies a statement at `now`. The child that it names must have signed it with a certificate
+// that chains to one of `roots`. The child must be a node or relay of the fleet, and the relay must
+// belong to the fleet. The statement must not have expired. The caller checks that the relay which
+// presents it is the named one, and that nothing is revoked. Fails with PERMISSION_DENIED
+// (STATEMENT_REFUSED) and the cause.
 absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatement& statement,
                                                         std::string_view fleet,
                                                         std::span<const Certificate> roots,

@@ -55,23 +55,25 @@ class AttachStatementTest : public ::testing::Test {
   const std::string relay_key_ = *PrivateKey::Generate()->public_key().Sha256();
 };
 
-TEST_F(AttachStatementTest, TheTextIsAsTheApiStatesIt) {
+TEST_F(AttachStatementTest, TextMatchesApi) {
   EXPECT_EQ(AttachStatementText("a", "b", "\x01\xff", absl::FromUnixSeconds(7)),
             "muster-attach-v1\na\nb\n01ff\n7\n");
 }
 
-TEST_F(AttachStatementTest, ANodesWordHolds) {
-  const auto verified = Verify(Sign());
+TEST_F(AttachStatementTest, StatementOfNodeIsAccepted) {
+  const v1::AttachStatement statement = Sign();
+  const auto verified = Verify(statement);
   ASSERT_TRUE(verified.ok()) << verified.status();
+  const auto leaf = Certificate::FromPem(statement.certificate_chain_pem());
   EXPECT_EQ(*ToUri(verified->child), kChild);
   EXPECT_EQ(verified->relay, (ServiceIdentity{ServiceRole::kRelay, "r1"}));
   EXPECT_EQ(verified->relay_key_sha256, relay_key_);
   EXPECT_EQ(absl::ToUnixSeconds(verified->expires), absl::ToUnixSeconds(now_ + absl::Minutes(40)));
-  EXPECT_EQ(verified->issuer, intermediate_.certificate().SubjectKeyId());
-  EXPECT_FALSE(verified->serial.empty());
+  EXPECT_EQ(verified->issuer, leaf->IssuerKeyId());
+  EXPECT_EQ(verified->serial, leaf->Serial());
 }
 
-TEST_F(AttachStatementTest, ARelaysWordHolds) {
+TEST_F(AttachStatementTest, StatementOfRelayIsAccepted) {
   const std::string child = "spiffe://fleet-00112233.muster/service/relay/r2";
   const auto statement =
       SignAttachStatement(key_, ChainFor(ServiceIdentity{ServiceRole::kRelay, "r2"}), child, kRelay,
@@ -79,7 +81,7 @@ TEST_F(AttachStatementTest, ARelaysWordHolds) {
   EXPECT_TRUE(Verify(*statement).ok()) << Verify(*statement).status();
 }
 
-TEST_F(AttachStatementTest, AStatementForAnotherKeyRelayOrChildIsRefused) {
+TEST_F(AttachStatementTest, StatementForAnotherKeyRelayOrChildIsRefused) {
   v1::AttachStatement statement = Sign();
   statement.set_relay_key_sha256(*PrivateKey::Generate()->public_key().Sha256());
   EXPECT_NE(Refusal(statement).find("signature"), std::string::npos);
@@ -88,10 +90,10 @@ TEST_F(AttachStatementTest, AStatementForAnotherKeyRelayOrChildIsRefused) {
   EXPECT_NE(Refusal(statement).find("signature"), std::string::npos);
   statement = Sign();
   statement.set_child("spiffe://fleet-00112233.muster/node/n2");
-  EXPECT_NE(Refusal(statement).find("another than the child"), std::string::npos);
+  EXPECT_NE(Refusal(statement).find("the child did not sign it"), std::string::npos);
 }
 
-TEST_F(AttachStatementTest, OneByteOfTheSignatureChangedIsRefused) {
+TEST_F(AttachStatementTest, ChangedSignatureIsRefused) {
   v1::AttachStatement statement = Sign();
   statement.mutable_signature()->back() ^= 1;
   EXPECT_NE(Refusal(statement).find("signature"), std::string::npos);
@@ -99,39 +101,39 @@ TEST_F(AttachStatementTest, OneByteOfTheSignatureChangedIsRefused) {
   EXPECT_NE(Refusal(statement).find("signature"), std::string::npos);
 }
 
-TEST_F(AttachStatementTest, OneThatEndedLastsTooLongOrOutlivesItsSignerIsRefused) {
+TEST_F(AttachStatementTest, ExpiredTooLongOrOutlivingStatementIsRefused) {
   EXPECT_NE(Refusal(Sign(-absl::Seconds(2))).find("ended"), std::string::npos);
   EXPECT_NE(Refusal(Sign(absl::Minutes(66))).find("an hour"), std::string::npos);
   EXPECT_NE(Refusal(Sign(absl::Minutes(55))).find("outlives"), std::string::npos);
 }
 
-TEST_F(AttachStatementTest, AnEndThatWasMovedIsRefused) {
+TEST_F(AttachStatementTest, ChangedExpiryIsRefused) {
   v1::AttachStatement statement = Sign(absl::Minutes(10));
   statement.mutable_expire_time()->set_seconds(absl::ToUnixSeconds(now_ + absl::Minutes(40)));
   EXPECT_NE(Refusal(statement).find("signature"), std::string::npos);
 }
 
-TEST_F(AttachStatementTest, ACertificateOfAnotherFleetsRootIsRefused) {
+TEST_F(AttachStatementTest, CertificateOfAnotherFleetIsRefused) {
   const FleetRoot other = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_);
   const std::array<Certificate, 1> roots = {other.certificate()};
   EXPECT_EQ(ReasonOf(VerifyAttachStatement(Sign(), kFleet, roots, now_).status()),
             "STATEMENT_REFUSED");
 }
 
-TEST_F(AttachStatementTest, AChainThatHasEndedIsRefused) {
+TEST_F(AttachStatementTest, ExpiredChainIsRefused) {
   const std::array<Certificate, 1> roots = {root_.certificate()};
   EXPECT_EQ(ReasonOf(VerifyAttachStatement(Sign(), kFleet, roots, now_ + absl::Hours(2)).status()),
             "STATEMENT_REFUSED");
 }
 
-TEST_F(AttachStatementTest, OthersThanNodesAndRelaysHangNowhere) {
+TEST_F(AttachStatementTest, OnlyNodesAndRelaysMayAttach) {
   const std::string operators = "spiffe://fleet-00112233.muster/user/o";
   const auto statement = SignAttachStatement(key_, ChainFor(UserIdentity{"o"}), operators, kRelay,
                                              relay_key_, now_ + absl::Minutes(40));
   EXPECT_NE(Refusal(*statement).find("neither node nor relay"), std::string::npos);
 }
 
-TEST_F(AttachStatementTest, WhatIsHungBelowMustBeARelayAndNotItself) {
+TEST_F(AttachStatementTest, ParentMustBeAnotherRelay) {
   const std::string status = "spiffe://fleet-00112233.muster/service/status/s";
   const auto below = [&](const FleetName& name, const std::string& child, const std::string& at) {
     return *SignAttachStatement(key_, ChainFor(name), child, at, relay_key_,
@@ -143,7 +145,7 @@ TEST_F(AttachStatementTest, WhatIsHungBelowMustBeARelayAndNotItself) {
       std::string::npos);
 }
 
-TEST_F(AttachStatementTest, OddFieldsAreRefused) {
+TEST_F(AttachStatementTest, InvalidFieldsAreRefused) {
   v1::AttachStatement statement = Sign();
   statement.set_relay_key_sha256("short");
   Refusal(statement);

@@ -20,16 +20,16 @@ constexpr absl::Duration kIntermediateValidity = absl::Hours(24 * 365 * 5);
 constexpr absl::Duration kCredentialMargin = absl::Hours(1);
 constexpr absl::Duration kViewerMargin = absl::Hours(24);
 
-// An authority's one URI is its trust domain, which is nobody's identity.
+// Returns the one URI of a CA: its trust domain, which is not an identity.
 std::string DomainUri(std::string_view host) { return absl::StrCat("spiffe://", ToAbsl(host)); }
 
-// That key and certificate belong together and are the authority of `host`.
+// Checks that key and certificate belong together and are the CA of `host`.
 absl::Status CheckAuthority(std::string_view what, std::string_view host, const PrivateKey& key,
                             const Certificate& certificate) {
   if (!certificate.Matches(key))
-    return errors::AuthorityMismatch(what, "the key is not the certificate's");
+    return errors::AuthorityMismatch(what, "the key does not belong to the certificate");
   if (X509_check_ca(certificate.get()) != 1) {
-    return errors::AuthorityMismatch(what, "the certificate is not an authority's");
+    return errors::AuthorityMismatch(what, "the certificate is not a CA certificate");
   }
   const auto uri = certificate.Uri();
   if (!uri.ok() || *uri != DomainUri(host)) {
@@ -45,7 +45,7 @@ absl::Status CheckSigned(std::string_view what, const Certificate& certificate,
       X509_verify(certificate.get(), X509_get0_pubkey(issuer.get())) == 1) {
     return absl::OkStatus();
   }
-  return errors::AuthorityMismatch(what, "the certificate was not signed by the one above it");
+  return errors::AuthorityMismatch(what, "the certificate was not signed by its issuer");
 }
 
 CertificateSpec AuthoritySpec(std::string name, std::string_view host, int path_length,
@@ -59,7 +59,8 @@ CertificateSpec AuthoritySpec(std::string name, std::string_view host, int path_
   return spec;
 }
 
-// What people see in a certificate viewer. Begins with a word that no authority's name begins with.
+// Returns the common name, which certificate viewers show. No name of a CA begins with the same
+// word.
 std::string LeafLabel(const Identity::Name& name) {
   if (const auto* s = std::get_if<ServiceIdentity>(&name)) {
     return absl::StrCat(ToAbsl(ServiceRoleName(s->role)), " ", s->name);
@@ -97,7 +98,7 @@ absl::StatusOr<CertificateSpec> LeafSpec(const Identity& identity,
   spec.not_after = not_after;
   if (spec.usage == Usage::kClient && !hosts.empty()) {
     return errors::IssuerMayNotSign("an authority", spec.uri,
-                                    "a client's certificate names no hosts");
+                                    "a client certificate names no hosts");
   }
   return spec;
 }
@@ -126,7 +127,7 @@ absl::Time RunAuthorityEnd(absl::Time deadline, absl::Duration seal_grace) {
 absl::StatusOr<RunAuthority> RunAuthority::Load(std::string_view fleet, std::string_view run,
                                                 PrivateKey key, Certificate fleet_signed,
                                                 Certificate self_signed) {
-  const std::string what = absl::StrCat("the authority of run ", ToAbsl(run));
+  const std::string what = absl::StrCat("the CA of run ", ToAbsl(run));
   for (const Certificate& certificate : {fleet_signed, self_signed}) {
     RETURN_IF_ERROR(CheckAuthority(what, RunHost(run, fleet), key, certificate));
   }
@@ -140,7 +141,7 @@ absl::StatusOr<Certificate> RunAuthority::Issue(const RunName& name, const Publi
   const Identity identity{fleet_, Widen(name)};
   ASSIGN_OR_RETURN(auto spec, LeafSpec(identity, hosts, now, std::min(not_after, NotAfter())));
   if (RunOf(identity) != run_) {
-    return errors::IssuerMayNotSign(absl::StrCat("the authority of run ", run_), spec.uri,
+    return errors::IssuerMayNotSign(absl::StrCat("the CA of run ", run_), spec.uri,
                                     "it belongs to another run");
   }
   return BuildCertificate(spec, key, &self_signed_, key_);

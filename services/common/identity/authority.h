@@ -1,12 +1,12 @@
-// The authorities of a fleet, and what each of them may sign.
+// The CAs of a fleet.
 //
-//   FleetRoot      signs the intermediate, nothing else; its key may be kept offline
-//   Intermediate   signs services, users, nodes, and the authorities of runs
+//   FleetRoot      signs only the intermediate; its key may be kept offline
+//   Intermediate   signs services, users, nodes, and run CAs
 //   RunAuthority   signs the credentials and the listener of its own run
 //
-// What an authority may sign is decided by the types here; a run's authority is also held to its
-// run by its certificate (path length 0, a critical constraint on the URI's host), so that one who
-// stole its key gets no further than that run. Only the aggregator issues.
+// The types here decide what each CA may sign. The certificate of a run CA also constrains it to
+// its run (path length 0, a critical constraint on the host of the URI), so a stolen key is useless
+// for other runs. Only the aggregator issues certificates.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_AUTHORITY_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_AUTHORITY_H_
 
@@ -23,41 +23,41 @@
 
 namespace muster {
 
-// Every certificate begins this much before it was issued, for clocks that are slow.
+// Every certificate is valid from this long before its creation, to tolerate slow clocks.
 inline constexpr absl::Duration kBackdate = absl::Hours(1);
 
-// How long certificates of the fleet are valid; renewed at half-life (RenewAt).
+// The validity of the fleet's certificates. They are renewed at half of it (RenewAt).
 inline constexpr absl::Duration kServiceValidity = absl::Hours(24 * 30);
 inline constexpr absl::Duration kOperatorValidity = absl::Hours(24 * 365);
 
-// When the half of a certificate's life since it was issued is over.
+// Returns the time at which half of the validity since the creation has passed.
 absl::Time RenewAt(const Certificate& certificate);
 
-// When a run's credentials end: an hour after the last moment at which the run takes results. A
-// client whose clock is fast, or that waits for an answer at the very end, is not shut out.
+// Returns the end of a run's credentials: an hour after the run stops accepting results, to
+// tolerate fast clocks and clients that wait for the last answer.
 absl::Time RunCredentialsEnd(absl::Time deadline, absl::Duration seal_grace);
 
-// When the certificates of those who may see a run's status end: a day after its deadline, so that
-// the outcome of a night is still shown in the morning.
+// Returns the end of the certificates that read a run's status: a day after its deadline, so that
+// the outcome of a night is visible in the morning.
 absl::Time RunViewersEnd(absl::Time deadline);
 
-// When a run's authority ends: with the last certificate that it signs.
+// Returns the end of a run CA: that of the last certificate that it signs.
 absl::Time RunAuthorityEnd(absl::Time deadline, absl::Duration seal_grace);
 
-// A run's own authority: one key, new for this run, with two certificates that build the same
-// chains. Immutable; thread-safe.
+// A run CA: one key, generated for this run, with two certificates that build the same chains.
+// Immutable; thread-safe.
 class RunAuthority {
  public:
-  // From what the aggregator stored. FAILED_PRECONDITION, reason AUTHORITY_MISMATCH, if the parts
-  // do not belong together or to this run.
+  // Loads a stored run CA. Fails with FAILED_PRECONDITION (AUTHORITY_MISMATCH) if the parts do not
+  // belong together or to this run.
   static absl::StatusOr<RunAuthority> Load(std::string_view fleet, std::string_view run,
                                            PrivateKey key, Certificate fleet_signed,
                                            Certificate self_signed);
 
-  // A certificate for `name`, which must be of this run (PERMISSION_DENIED, reason
-  // ISSUER_MAY_NOT_SIGN), until `not_after`, or the end of this authority if that is earlier. Its
-  // usage follows from the name: credentials are clients, the listener is a server. `hosts`: DNS
-  // names and IP addresses, for the listener alone.
+  // Issues a certificate for `name` until `not_after`, or until the end of this CA if that is
+  // earlier. `name` must belong to this run (PERMISSION_DENIED, ISSUER_MAY_NOT_SIGN). The name
+  // determines the usage: credentials are clients, the listener is a server. `hosts`: DNS names and
+  // IP addresses, only for the listener.
   absl::StatusOr<Certificate> Issue(const RunName& name, const PublicKey& key,
                                     const std::vector<std::string>& hosts, absl::Time now,
                                     absl::Time not_after = absl::InfiniteFuture()) const;
@@ -66,10 +66,12 @@ class RunAuthority {
   const PrivateKey& key() const { return key_; }
   absl::Time NotAfter() const { return fleet_signed_.NotAfter(); }
 
-  // Signed by the fleet's intermediate: goes between leaf and intermediate on the way to services.
+  // The certificate signed by the fleet's intermediate. Chains to services contain it between leaf
+  // and intermediate.
   const Certificate& fleet_signed() const { return fleet_signed_; }
 
-  // Self-signed: what old clients and the run's listener trust, and nothing else.
+  // The self-signed certificate: the only root that legacy clients and the listener of the run
+  // trust.
   const Certificate& self_signed() const { return self_signed_; }
 
  private:
@@ -88,22 +90,22 @@ class RunAuthority {
   Certificate self_signed_;
 };
 
-// The authority that the aggregator holds. Immutable; thread-safe.
+// The CA that the aggregator holds. Immutable; thread-safe.
 class Intermediate {
  public:
-  // FAILED_PRECONDITION, reason AUTHORITY_MISMATCH, if the parts do not belong together.
+  // Fails with FAILED_PRECONDITION (AUTHORITY_MISMATCH) if the parts do not belong together.
   static absl::StatusOr<Intermediate> Load(std::string_view fleet, PrivateKey key,
                                            Certificate certificate, Certificate root);
 
-  // A certificate for a service, user or node of the fleet until `not_after`, or the end of this
-  // authority if that is earlier. Services are clients and servers, the others clients. `hosts`:
-  // DNS names and IP addresses, for services alone.
+  // Issues a certificate for a service, user or node of the fleet until `not_after`, or until the
+  // end of this CA if that is earlier. Services are clients and servers, the others are clients.
+  // `hosts`: DNS names and IP addresses, only for services.
   absl::StatusOr<Certificate> Issue(const FleetName& name, const PublicKey& key,
                                     const std::vector<std::string>& hosts, absl::Time now,
                                     absl::Time not_after) const;
 
-  // The authority of a new run, with a new key. `not_after`: see RunAuthorityEnd.
-  // FAILED_PRECONDITION, reason AUTHORITY_ENDS_EARLIER, if this authority ends before.
+  // Creates the CA of a new run, with a new key. `not_after`: see RunAuthorityEnd. Fails with
+  // FAILED_PRECONDITION (AUTHORITY_ENDS_EARLIER) if this CA expires earlier.
   absl::StatusOr<RunAuthority> CreateRunAuthority(std::string_view run, absl::Time now,
                                                   absl::Time not_after) const;
 
@@ -127,14 +129,14 @@ class Intermediate {
 // The fleet's root. Immutable; thread-safe.
 class FleetRoot {
  public:
-  // A new self-signed root over `key`, valid for 20 years.
+  // Creates a self-signed root with `key`, valid for 20 years.
   static absl::StatusOr<FleetRoot> Create(std::string_view fleet, PrivateKey key, absl::Time now);
 
-  // FAILED_PRECONDITION, reason AUTHORITY_MISMATCH, if the parts do not belong together.
+  // Fails with FAILED_PRECONDITION (AUTHORITY_MISMATCH) if the parts do not belong together.
   static absl::StatusOr<FleetRoot> Load(std::string_view fleet, PrivateKey key,
                                         Certificate certificate);
 
-  // A certificate for the key of an intermediate, valid for 5 years.
+  // Issues the certificate of an intermediate for `key`, valid for 5 years.
   absl::StatusOr<Certificate> SignIntermediate(const PublicKey& key, absl::Time now) const;
 
   const std::string& fleet() const { return fleet_; }

@@ -21,7 +21,8 @@ absl::StatusOr<Certificate> ReadCertificateFile(const std::string& path) {
   return chain.front();
 }
 
-// The root's certificate where root/ was taken away as a whole: the aggregator pins it as well.
+// Returns the path of the aggregator's copy of the root certificate, which remains if root/ is
+// taken offline.
 std::string PinnedRoot(const Home& home) {
   return home.TlsFolder(ServiceRole::kAggregator) + "/ca.pem";
 }
@@ -39,7 +40,7 @@ absl::StatusOr<Certificate> SignIntermediate(const Home& home, const FleetRoot& 
   return certificate;
 }
 
-// The one of `roots` that signed.
+// Loads the intermediate with the one of `roots` that signed it.
 absl::StatusOr<Intermediate> LoadUnder(std::string_view fleet, const PrivateKey& key,
                                        const Certificate& certificate,
                                        const std::vector<Certificate>& roots) {
@@ -72,7 +73,7 @@ absl::StatusOr<RootFiles> EnsureRoot(const Home& home, std::string_view fleet, a
                                      std::vector<std::string>& done) {
   const bool has_key = FileExists(home.RootKey());
   const bool has_certificate = FileExists(home.RootCertificate());
-  // Each of these was made after a root.
+  // Each of these files was created after a root.
   const bool in_use = FileExists(home.IntermediateKey()) ||
                       FileExists(home.IntermediateCertificate()) || FileExists(PinnedRoot(home));
   if (!has_key && (has_certificate || in_use)) {

@@ -1,4 +1,4 @@
-// Every file is written whole or not at all, in an order in which each needs only those before it:
+// Every file is written atomically, in an order in which each requires only earlier ones:
 // fleet.json, root key, root certificate, intermediate key and certificate, store key, for each
 // service key, root and certificate, the operator's context, the home's context.
 #include "services/common/identity/bootstrap.h"
@@ -34,7 +34,7 @@ constexpr size_t kMaxFleetFile = 64 * 1024;
 constexpr unsigned kPublic = 0644;
 constexpr char kFirstOperator[] = "admin";
 constexpr char kServiceName[] = "main";
-constexpr char kRootRelay[] = "root";  // of the tree that relays form
+constexpr char kRootRelay[] = "root";  // the root of the tree of relays
 constexpr std::array kServices = {ServiceRole::kAggregator, ServiceRole::kStatus,
                                   ServiceRole::kGateway, ServiceRole::kRelay};
 
@@ -116,7 +116,7 @@ absl::Status Bootstrapper::EnsureFleetName() {
   if (report_.fleet.empty()) {
     std::string random(4, '\0');
     if (RAND_bytes(reinterpret_cast<unsigned char*>(random.data()), 4) != 1) {
-      return absl::InternalError("no random numbers");
+      return absl::InternalError("cannot generate random numbers");
     }
     report_.fleet = absl::StrCat("fleet-", absl::BytesToHexString(random), ".muster");
   }
@@ -152,14 +152,14 @@ absl::Status Bootstrapper::EnsureService(const Intermediate& intermediate, Servi
   }
   ASSIGN_OR_RETURN(const auto lock, FolderLock::Take(folder));
   if (!FileExists(folder + "/key.pem") && FileExists(folder + "/cert.pem")) {
-    // First of all, so that a crash does not leave it beside a key that is not its own.
+    // Removed first, so that a crash does not leave it beside another key.
     RETURN_IF_ERROR(PosixFileOps().Remove(folder + "/cert.pem"));
   }
   ASSIGN_OR_RETURN(const auto key, EnsureKeyFile(folder + "/key.pem"));
   return IssueServiceCertificate(intermediate, role, key);
 }
 
-// Not yet half of its life old, and names all hosts.
+// Returns true if less than half of the validity has passed and the certificate names all hosts.
 bool Bootstrapper::IsCurrent(const CertificateTrio& trio) const {
   const Certificate& leaf = trio.chain.front();
   const std::vector<std::string> named = leaf.Hosts();
@@ -207,7 +207,7 @@ absl::StatusOr<OperatorContext> Bootstrapper::NewContext(const Intermediate& int
   return context;
 }
 
-// Renews the certificate if need be, and takes over addresses and a new root.
+// Renews the certificate if it is due, and stores new addresses and a new root.
 absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, OperatorContext& context,
                                          bool& changed) {
   const auto take = [&](const std::vector<std::string>& from, std::vector<std::string>& to) {
@@ -246,7 +246,8 @@ absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
   auto context = ReadContext(home_.ContextFile());
   if (context.status().code() == absl::StatusCode::kNotFound) {
     changed = true;
-    context = ReadContext(home_.OperatorContextFile(name));  // a crash came between the two
+    context = ReadContext(home_.OperatorContextFile(
+        name));  // a crash interrupted the last call between these two writes
   }
   if (context.status().code() == absl::StatusCode::kNotFound) context = NewContext(intermediate);
   if (!context.ok()) return context.status();
@@ -256,7 +257,8 @@ absl::Status Bootstrapper::EnsureOperator(const Intermediate& intermediate) {
   RETURN_IF_ERROR(UpdateContext(intermediate, *context, changed));
   if (!changed) return absl::OkStatus();
   RETURN_IF_ERROR(WriteContext(home_.OperatorContextFile(report_.operator_name), *context));
-  // The aggregator takes it over at its start: what it does not know it could not list or revoke.
+  // The aggregator imports it at its start: it can list or revoke only certificates that it has
+  // recorded.
   RETURN_IF_ERROR(WriteFileAtomically(home_.FirstOperatorCertificate(),
                                       context->certificate_chain_pem, kPublic));
   return WriteContext(home_.ContextFile(), *context);

@@ -1,4 +1,4 @@
-// What makes a home a fleet: its name, its authorities, and the first certificates.
+// Creates a fleet in a home: its name, its CAs, and the first certificates.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_BOOTSTRAP_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_BOOTSTRAP_H_
 
@@ -13,15 +13,15 @@
 namespace muster {
 
 struct BootstrapOptions {
-  // A trust domain such as "fleet.example.com". Empty: the one this home has, or "fleet-<8 hex
-  // digits>.muster" for a new one.
+  // A trust domain such as "fleet.example.com". If empty, the home's name remains, and a new home
+  // gets "fleet-<8 hex digits>.muster".
   std::string fleet;
-  // Names and addresses under which the services can be reached, for their certificates; localhost
-  // and the loopback addresses are always there.
+  // Names and addresses of the services, for their certificates; localhost and the loopback
+  // addresses are always included.
   std::vector<std::string> hosts;
-  // The first operator. Empty: whoever context.json names, or "admin" for a new home.
+  // The first operator. If empty, the operator in context.json, or "admin" for a new home.
   std::string operator_name;
-  // For the context file; each is kept as it is there where it is empty here.
+  // For the context file. An empty list keeps the addresses in the file.
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
   std::vector<std::string> relay_targets;
@@ -31,20 +31,20 @@ struct BootstrapOptions {
 struct BootstrapReport {
   std::string fleet;
   std::string operator_name;
-  // What was made or renewed now, a line for people each; empty if all was there.
+  // Describes what was created or renewed, one line each; empty if nothing changed.
   std::vector<std::string> done;
 };
 
-// Makes what a home lacks and renews certificates of which half the life is over. Safe to call
-// again at any time, also while the services run and after a crash at any point: what is half made
-// is completed, keys are made once and never replaced. What cannot be completed without breaking
-// the fleet is refused with a message that says what to restore: FAILED_PRECONDITION
-// (HOME_INCOMPLETE, ROOT_KEY_OFFLINE, FLEET_EXISTS, AUTHORITY_MISMATCH, SECRET_FILE_EXPOSED).
-// Concurrent calls wait for each other.
+// Creates missing files and renews certificates of which half of the validity has passed. May be
+// called again at any time, also while the services run or after a crash: it completes what a crash
+// left incomplete, and never replaces a key. Fails with FAILED_PRECONDITION (HOME_INCOMPLETE,
+// ROOT_KEY_OFFLINE, FLEET_EXISTS, AUTHORITY_MISMATCH, SECRET_FILE_EXPOSED) if completion would
+// break the fleet; the message names the file to restore. Concurrent calls are serialised.
 absl::StatusOr<BootstrapReport> Bootstrap(const Home& home, const BootstrapOptions& options,
                                           absl::Time now);
 
-// The name in fleet.json. NOT_FOUND (HOME_NOT_SET_UP) before the first Bootstrap.
+// Returns the name in fleet.json. Fails with NOT_FOUND (HOME_NOT_SET_UP) before the first
+// Bootstrap.
 absl::StatusOr<std::string> ReadFleet(const Home& home);
 
 }  // namespace muster

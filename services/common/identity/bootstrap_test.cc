@@ -17,7 +17,7 @@ namespace {
 
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 
-// Everything in the order in which it is made.
+// All files, in the order of their creation.
 const std::vector<std::string> kFiles = {
     "fleet.json",
     "root/ca.key",
@@ -71,7 +71,7 @@ class BootstrapTest : public ::testing::Test {
     return files;
   }
 
-  // That everything is there, belongs together and is usable.
+  // Expects that all files exist, belong together and are usable.
   void ExpectWhole(absl::Time now = kNow) {
     EXPECT_TRUE(ReadFleet(home_).ok());
     const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
@@ -91,7 +91,7 @@ class BootstrapTest : public ::testing::Test {
   BootstrapOptions options_;
 };
 
-TEST_F(BootstrapTest, MakesAFleetOnce) {
+TEST_F(BootstrapTest, FleetIsCreatedOnce) {
   const auto report = Up();
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->operator_name, "ann");
@@ -117,7 +117,7 @@ TEST_F(BootstrapTest, MakesAFleetOnce) {
   EXPECT_EQ(Files(), files);
 }
 
-TEST_F(BootstrapTest, AfterACrashAtAnyPointTheRestIsMadeAndNothingReplaced) {
+TEST_F(BootstrapTest, CrashAtAnyPointIsCompletedWithoutReplacement) {
   ASSERT_TRUE(Up().ok());
   const auto whole = Files();
   for (size_t made = 0; made <= kFiles.size(); ++made) {
@@ -136,7 +136,7 @@ TEST_F(BootstrapTest, AfterACrashAtAnyPointTheRestIsMadeAndNothingReplaced) {
   }
 }
 
-TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
+TEST_F(BootstrapTest, MissingIrreplaceableFilesAreRefused) {
   ASSERT_TRUE(Up().ok());
   const auto whole = Files();
   const std::map<std::string, std::string> refused = {
@@ -156,7 +156,7 @@ TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
     ASSERT_TRUE(WriteFileAtomically(Path(name), whole.at(name)).ok());
     EXPECT_TRUE(Up().ok());
   }
-  // Another key in place of one: refused, and left for the user to look at.
+  // A different key is refused and not replaced.
   for (const char* name : {"root/ca.key", "aggregator/intermediate.key"}) {
     const std::string other(PrivateKey::Generate()->ToPkcs8Pem()->view());
     ASSERT_TRUE(WriteFileAtomically(Path(name), other).ok());
@@ -168,7 +168,7 @@ TEST_F(BootstrapTest, WhatCannotBeMadeAgainIsNotMadeAgain) {
   EXPECT_EQ(ReasonOfUp(), "SECRET_FILE_EXPOSED");
 }
 
-TEST_F(BootstrapTest, AServicesLostKeyIsMadeAnew) {
+TEST_F(BootstrapTest, LostServiceKeyIsReplaced) {
   ASSERT_TRUE(Up().ok());
   Remove("status/tls/key.pem");
   const auto report = Up();
@@ -177,7 +177,7 @@ TEST_F(BootstrapTest, AServicesLostKeyIsMadeAnew) {
   ExpectWhole();
 }
 
-TEST_F(BootstrapTest, TheRootMayBeOffline) {
+TEST_F(BootstrapTest, OfflineRootIsAccepted) {
   ASSERT_TRUE(Up().ok());
   const std::string key(ReadFileBounded(home_.RootKey(), 1 << 20).value());
   Remove("root/ca.key");
@@ -192,7 +192,7 @@ TEST_F(BootstrapTest, TheRootMayBeOffline) {
   EXPECT_EQ(ReasonOfUp(), "HOME_INCOMPLETE");
 }
 
-TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
+TEST_F(BootstrapTest, CertificatesAreRenewedAtHalfOfTheirValidity) {
   ASSERT_TRUE(Up().ok());
   auto files = Files();
   absl::Time now = kNow + kServiceValidity / 2;
@@ -207,13 +207,13 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
   EXPECT_EQ(report->done.size(), 5u);
   ExpectWhole(now);
 
-  // Long after everything but the root has expired.
+  // Long after everything except the root has expired.
   now = kNow + absl::Hours(24 * 365 * 6);
   report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->done.size(), 6u);
   ExpectWhole(now);
-  // All of that without a new key.
+  // No key has changed.
   for (const auto& [name, content] : Files()) {
     const bool is_key = name.ends_with(".key") || name.ends_with("key.pem");
     EXPECT_TRUE(!is_key || content == files[name]) << name;
@@ -225,8 +225,8 @@ TEST_F(BootstrapTest, RenewsWhatIsHalfOver) {
   EXPECT_EQ(ReasonOfUp(now + absl::Hours(24 * 365 * 6)), "ROOT_KEY_OFFLINE");
 }
 
-// As docs/security.md tells: both roots are trusted first, then the new one takes over.
-TEST_F(BootstrapTest, TheRootRollsOver) {
+// Follows docs/security.md: both roots are trusted first, then the new one replaces the old one.
+TEST_F(BootstrapTest, RootIsReplacedInTwoSteps) {
   ASSERT_TRUE(Up().ok());
   const auto old = Files();
   const std::vector<std::string> authorities = {
@@ -252,7 +252,7 @@ TEST_F(BootstrapTest, TheRootRollsOver) {
   EXPECT_EQ(ParseChain(ReadContext(home_.ContextFile())->fleet_ca_pem)->back(), root.certificate());
 }
 
-TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
+TEST_F(BootstrapTest, NewHostsAndAddressesAreStored) {
   ASSERT_TRUE(Up().ok());
   options_.hosts = {"central.example.com", "10.0.0.5", "fe80:0::1"};
   options_.status_targets = {"10.0.0.5:2"};
@@ -274,7 +274,7 @@ TEST_F(BootstrapTest, TakesOverHostsAndAddresses) {
   EXPECT_EQ(ReasonOfUp(), "INVALID_HOST");
 }
 
-TEST_F(BootstrapTest, AHomeBelongsToOneFleet) {
+TEST_F(BootstrapTest, AnotherFleetNameIsRefused) {
   EXPECT_EQ(ReasonOf(ReadFleet(home_).status()), "HOME_NOT_SET_UP");
   options_.fleet = "Not One";
   EXPECT_EQ(ReasonOfUp(), "INVALID_FLEET");
@@ -287,7 +287,7 @@ TEST_F(BootstrapTest, AHomeBelongsToOneFleet) {
   EXPECT_EQ(ReasonOfUp(), "HOME_INCOMPLETE");
 }
 
-TEST_F(BootstrapTest, CallsAtTheSameTimeMakeOneFleet) {
+TEST_F(BootstrapTest, ConcurrentCallsCreateOneFleet) {
   std::vector<std::thread> threads;
   std::vector<absl::StatusOr<BootstrapReport>> reports(4, absl::UnknownError(""));
   for (auto& report : reports) threads.emplace_back([&] { report = Up(); });

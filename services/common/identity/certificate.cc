@@ -137,8 +137,6 @@ std::vector<std::string> Certificate::Hosts() const {
 
 std::string Certificate::IssuerKeyId() const { return Hex(X509_get0_authority_key_id(get())); }
 
-std::string Certificate::SubjectKeyId() const { return Hex(X509_get0_subject_key_id(get())); }
-
 std::string Certificate::Serial() const { return Hex(X509_get0_serialNumber(get())); }
 
 absl::Time Certificate::NotBefore() const { return ToTime(X509_get0_notBefore(get())); }
@@ -173,7 +171,7 @@ absl::StatusOr<std::vector<Certificate>> ParseChain(std::string_view pem) {
   const bool end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   const std::string reasons = DrainOpenSslErrors();
   if (!end) return errors::CertificateMalformed(reasons);
-  if (chain.empty()) return errors::CertificateMalformed("no BEGIN CERTIFICATE in it");
+  if (chain.empty()) return errors::CertificateMalformed("no BEGIN CERTIFICATE found");
   return chain;
 }
 

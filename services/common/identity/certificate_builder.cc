@@ -110,7 +110,7 @@ bool AddKeyIds(X509* certificate, const Certificate* issuer) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   const OctetsPtr id(ASN1_OCTET_STRING_new());
-  // RFC 5280, 4.2.1.2, method 1: SHA-1 as a mere label of the key.
+  // RFC 5280, 4.2.1.2, method 1: SHA-1 serves only as a label of the key.
   if (id == nullptr || X509_pubkey_digest(certificate, EVP_sha1(), digest, &size) != 1 ||
       ASN1_OCTET_STRING_set(id.get(), digest, static_cast<int>(size)) != 1 ||
       !Add(certificate, NID_subject_key_identifier, id.get(), !kCritical)) {
@@ -149,7 +149,7 @@ bool AddUriConstraint(X509* certificate, const std::string& host) {
 bool AddAuthorityExtensions(X509* certificate, const CertificateSpec& spec) {
   const BasicPtr basic(BASIC_CONSTRAINTS_new());
   if (basic == nullptr) return false;
-  basic->ca = 0xff;  // DER: true is this byte alone, and Go refuses any other
+  basic->ca = 0xff;  // DER encodes true as this byte only, and Go rejects others
   basic->pathlen = ASN1_INTEGER_new();
   return basic->pathlen != nullptr && ASN1_INTEGER_set(basic->pathlen, spec.path_length) == 1 &&
          Add(certificate, NID_basic_constraints, basic.get(), kCritical) &&
@@ -162,7 +162,7 @@ bool AddLeafExtensions(X509* certificate, Usage usage) {
   const BasicPtr basic(BASIC_CONSTRAINTS_new());
   const ObjectStackPtr purposes(sk_ASN1_OBJECT_new_null());
   if (basic == nullptr || purposes == nullptr) return false;
-  // OBJ_nid2obj gives static objects: the stack does not own them.
+  // OBJ_nid2obj returns static objects, which the stack does not own.
   if (usage != Usage::kServer) {
     sk_ASN1_OBJECT_push(purposes.get(), OBJ_nid2obj(NID_client_auth));
   }
@@ -185,7 +185,7 @@ bool IsDnsName(std::string_view host) {
       return false;
     }
   }
-  // A last label of digits only is a mistyped address.
+  // Rejects a mistyped address: its last label has only digits.
   return !std::all_of(label.begin(), label.end(), absl::ascii_isdigit);
 }
 

@@ -1,4 +1,4 @@
-// Makes and signs one certificate; for the authorities of this folder only.
+// Builds and signs certificates, only for the CAs of this folder.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_CERTIFICATE_BUILDER_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_CERTIFICATE_BUILDER_H_
 
@@ -16,32 +16,33 @@
 namespace muster {
 
 struct CertificateSpec {
-  // A label for people, cut to 64 bytes. A leaf's must differ from its issuer's: OpenSSL takes a
-  // certificate whose subject is its issuer for self-signed (error 18).
+  // A label for humans, cut to 64 bytes. It must differ from the issuer's: OpenSSL considers a
+  // certificate with equal subject and issuer as self-signed (error 18).
   std::string common_name;
   std::string uri;
   // DNS names and IP addresses of a server.
   std::vector<std::string> hosts;
   absl::Time not_before;
   absl::Time not_after;
-  // A leaf's usage, or for an authority nothing.
+  // The usage of a leaf; not set for a CA.
   std::optional<Usage> usage;
-  // How many authorities may stand below; for an authority only.
+  // The number of CAs that may follow in a chain; only for a CA.
   int path_length = 0;
-  // If not empty: a critical constraint that admits URIs with exactly this host, and none below it.
+  // If not empty, a critical constraint that permits only URIs with exactly this host.
   std::string permitted_uri_host;
 };
 
-// INVALID_ARGUMENT, reason INVALID_HOST, unless `host` is a DNS name or an IP address without port,
-// brackets or wildcard.
+// Fails with INVALID_ARGUMENT (INVALID_HOST) unless `host` is a DNS name or an IP address without
+// port, brackets or wildcard.
 absl::Status CheckHost(std::string_view host);
 
-// An IP address in its usual text form, any other host as it is: as Certificate::Hosts gives it.
+// Returns an IP address in its usual text form and any other host unchanged, as Certificate::Hosts
+// does.
 std::string CanonicalHost(const std::string& host);
 
-// A certificate for the key `subject`, signed by `issuer` with `issuer_key`; without `issuer`
-// self-signed. The serial number is 128 random bits; key identifiers are there (the issuer's by key
-// id only).
+// Builds a certificate for the key `subject`, signed by `issuer` with `issuer_key`, or self-signed
+// without `issuer`. The serial number has 128 random bits. The certificate contains the key
+// identifiers (of the issuer only the key id).
 absl::StatusOr<Certificate> BuildCertificate(const CertificateSpec& spec, EVP_PKEY* subject,
                                              const Certificate* issuer,
                                              const PrivateKey& issuer_key);

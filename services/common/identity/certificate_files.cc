@@ -1,6 +1,6 @@
 // A renewal has three steps, each durable: next-key.pem is written; cert.pem is replaced by the
-// certificate for that key (from here on the new pair counts); next-key.pem becomes key.pem. A
-// reader who finds cert.pem to be that of next-key.pem does the third step.
+// certificate for that key, which makes the new pair effective; next-key.pem is renamed to key.pem.
+// A reader does the third step if cert.pem belongs to next-key.pem.
 #include "services/common/identity/certificate_files.h"
 
 #include <unistd.h>
@@ -33,14 +33,15 @@ std::string In(std::string_view folder, std::string_view name) {
   return absl::StrCat(ToAbsl(folder), "/", ToAbsl(name));
 }
 
-// The key of `leaf`: key.pem, or next-key.pem where a crash kept that from its new name.
+// Returns the key of `leaf`: key.pem, or next-key.pem if a crash prevented its renaming.
 absl::StatusOr<PrivateKey> ReadKeyOf(const Certificate& leaf, const std::string& folder) {
   auto key = ReadKeyFile(In(folder, "key.pem"));
   if (key.ok() && leaf.Matches(*key)) return key;
   auto next = ReadKeyFile(In(folder, "next-key.pem"));
   if (!next.ok() || !leaf.Matches(*next)) {
     if (!key.ok()) return key.status();
-    return errors::CertificateFilesUnusable(In(folder, "key.pem"), "it is not the key of cert.pem");
+    return errors::CertificateFilesUnusable(In(folder, "key.pem"),
+                                            "it does not belong to cert.pem");
   }
   FileOps& files = PosixFileOps();
   absl::Status s = files.Rename(In(folder, "next-key.pem"), In(folder, "key.pem"));
@@ -57,7 +58,7 @@ absl::Status CheckTrio(const CertificateTrio& trio, const std::string& folder, R
         absl::StrCat("it is the certificate of ", trio.chain.front().Uri().value_or("nobody"),
                      ", not of role ", ToAbsl(RoleName(role))));
   }
-  // A node dials out and never listens.
+  // A node dials and never listens.
   const Usage usage = role == Role::kNode ? Usage::kClient : Usage::kClientAndServer;
   return Annotate(
       VerifyChain(trio.chain.front(), std::span(trio.chain).subspan(1), trio.roots, usage, now),
@@ -157,8 +158,7 @@ absl::Status CertificateFiles::CompleteRenewal(std::string_view chain_pem, absl:
   ASSIGN_OR_RETURN(auto chain, ParseChain(chain_pem));
   ASSIGN_OR_RETURN(auto key, ReadKeyFile(In(folder_, "next-key.pem")));
   if (!chain.front().Matches(key)) {
-    return errors::CertificateFilesUnusable("the renewed certificate",
-                                            "it is not for the key that was asked for");
+    return errors::CertificateFilesUnusable("the renewed certificate", "it is for another key");
   }
   ASSIGN_OR_RETURN(const auto trio,
                    MakeTrio(std::move(key), chain, trio_.roots, folder_, role_, now));
@@ -184,7 +184,8 @@ absl::Status CertificateFiles::Publish(const CertificateTrio& trio) {
   }
   RETURN_IF_ERROR(WriteFileAtomically(In(folder, "key.pem"), key.view()));
 
-  // A link is made under another name and renamed: observers see the old folder or the new one.
+  // The link is created under another name and renamed, so observers see either the old folder or
+  // the new one.
   const std::string link = absl::StrCat(folder, ".link");
   if (symlink(name.c_str(), link.c_str()) != 0) return ErrnoError(errno, "make link", link);
   if (rename(link.c_str(), published_folder_.c_str()) != 0) {
@@ -196,8 +197,8 @@ absl::Status CertificateFiles::Publish(const CertificateTrio& trio) {
   return absl::OkStatus();
 }
 
-// The folder published before stays for a reader who is in the middle of it. What cannot be removed
-// is tried again with the next publication; it harms nobody.
+// Keeps the previously published folder for readers that still use it. A folder that cannot be
+// removed is harmless; the next publication tries again.
 void CertificateFiles::RemoveAllBut(std::string_view current, std::string_view previous) {
   FileOps& files = PosixFileOps();
   const auto entries = files.List(runtime_folder_);

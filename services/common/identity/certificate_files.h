@@ -1,14 +1,13 @@
-// The certificate of a service or a node on disk: its tls/ folder, and how a replacement reaches
-// gRPC.
+// The certificate of a service or a node in its tls/ folder, and its replacement without a restart.
 //
-//   tls/key.pem    its key, made here and never sent (0600)
-//   tls/cert.pem   its certificate, then the intermediate
-//   tls/ca.pem     the fleet's root: what it trusts (several while a root is being replaced)
-//   tls/next-key.pem  only during a renewal: the key of the certificate that is being asked for
+//   tls/key.pem       the private key, generated here and never sent (0600)
+//   tls/cert.pem      the certificate, then the intermediate
+//   tls/ca.pem        the trusted root of the fleet (several while a root is being replaced)
+//   tls/next-key.pem  only during a renewal: the key of the requested certificate
 //
 // gRPC's file watcher fails every new connection while key and certificate do not match, and frees
-// the old pair before it looks at the new one. It therefore never watches tls/ itself: a checked
-// copy of the three files is published in a runtime folder, and exchanged as a whole.
+// the old pair before it reads the new one. It therefore never watches tls/ itself: a verified copy
+// of the three files is published in a runtime folder, and replaced atomically.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_CERTIFICATE_FILES_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_CERTIFICATE_FILES_H_
 
@@ -27,7 +26,7 @@
 
 namespace muster {
 
-// The three files, read and found to belong together.
+// The three files, which belong together.
 struct CertificateTrio {
   PrivateKey key;
   std::vector<Certificate> chain;  // leaf first
@@ -35,10 +34,11 @@ struct CertificateTrio {
   Identity identity;
 };
 
-// Reads a tls/ folder: the key is this certificate's, the chain leads to ca.pem, it is valid at
-// `now` (for client and server, or a node's for a client), and its URI is one of `role`. A renewal
-// that a crash cut short is completed. FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE),
-// UNAUTHENTICATED (see VerifyChain) or as pem_files.h; the message names the file.
+// Reads a tls/ folder. The key must belong to the certificate, the chain must lead to ca.pem, the
+// certificate must be valid at `now` (for client and server; a node's for a client), and its URI
+// must have the role `role`. Completes a renewal that a crash interrupted. Fails with
+// FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE), UNAUTHENTICATED (see VerifyChain) or as
+// pem_files.h does; the message names the file.
 absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder, Role role,
                                                     absl::Time now);
 inline absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& folder,
@@ -46,12 +46,12 @@ inline absl::StatusOr<CertificateTrio> LoadCertificateTrio(const std::string& fo
   return LoadCertificateTrio(folder, RoleOf(role), now);
 }
 
-// Keeps a certificate current without a restart. Thread-safe; every call may block on the
-// disk.
+// Keeps a certificate current without a restart. Thread-safe; every call may block on the disk.
 class CertificateFiles {
  public:
-  // Loads `folder` and publishes it below `runtime_folder`, which is made if need be (0700),
-  // belongs to this object alone and holds nothing that matters after the process.
+  // Loads `folder` and publishes it below `runtime_folder`, which is created if it does not exist
+  // (0700). The runtime folder belongs to this object alone and is not needed after the process
+  // ends.
   static absl::StatusOr<std::unique_ptr<CertificateFiles>> Open(std::string folder,
                                                                 std::string runtime_folder,
                                                                 Role role, absl::Time now);
@@ -61,32 +61,34 @@ class CertificateFiles {
     return Open(std::move(folder), std::move(runtime_folder), RoleOf(role), now);
   }
 
-  // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.
+  // The folder with key.pem, cert.pem and ca.pem that gRPC watches. The path never changes.
   const std::string& published_folder() const { return published_folder_; }
 
-  // Whose it is; tells the fleet as well.
+  // Returns the identity in the certificate, which includes the fleet.
   Identity identity() const;
   Certificate certificate() const;
 
-  // What it trusts now.
+  // Returns the roots that are trusted now.
   std::vector<Certificate> roots() const;
 
-  // The same as PEM texts for one connection of our own, such as that which renews.
+  // Returns the same files as PEM texts, for example for the connection that renews the
+  // certificate.
   CertificateTrio trio() const;
 
-  // Whether half of the certificate's life is over.
+  // Returns true if half of the certificate's validity has passed.
   bool NeedsRenewal(absl::Time now) const;
 
-  // Publishes what is in the folder now, if it changed and is good. Otherwise the last good files
-  // stay published and the fault is returned: log it and count it.
+  // Publishes the content of the folder if it changed and is valid. Otherwise the last valid files
+  // remain published, and the error is returned for the caller to log and count.
   absl::Status Refresh(absl::Time now);
 
-  // A new key and a signing request for it. A request made earlier is void.
+  // Generates a new key and returns a signing request for it. An earlier request becomes invalid.
   absl::StatusOr<std::string> BeginRenewal();
 
-  // Takes the certificate that was issued for the last request, leaf first in PEM; publishes it.
-  // At any crash the folder holds the old pair or the new one. FAILED_PRECONDITION
-  // (CERTIFICATE_FILES_UNUSABLE) if it is not for that key or for another name.
+  // Stores and publishes the certificate for the last request (PEM, leaf first). After a crash at
+  // any point, the folder contains either the old pair or the new one. Fails with
+  // FAILED_PRECONDITION (CERTIFICATE_FILES_UNUSABLE) if the certificate is for another key or
+  // another name.
   absl::Status CompleteRenewal(std::string_view chain_pem, absl::Time now);
 
  private:

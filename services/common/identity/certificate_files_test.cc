@@ -60,7 +60,7 @@ class CertificateFilesTest : public ::testing::Test {
   static std::string Read(const std::string& folder, const std::string& name) {
     return ReadFileBounded(absl::StrCat(folder, "/", name), 1 << 20).value_or("");
   }
-  // What gRPC would load: a key and certificate that match.
+  // Returns true if gRPC could load the folder: its key and certificate match.
   static bool IsWhole(const std::string& folder) {
     const auto key = PrivateKey::FromPem(Read(folder, "key.pem"));
     const auto chain = ParseChain(Read(folder, "cert.pem"));
@@ -80,7 +80,7 @@ class CertificateFilesTest : public ::testing::Test {
   Intermediate intermediate_;
 };
 
-TEST_F(CertificateFilesTest, PublishesACheckedCopy) {
+TEST_F(CertificateFilesTest, OpenPublishesAVerifiedCopy) {
   const auto files = Open();
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string folder = (*files)->published_folder();
@@ -94,7 +94,7 @@ TEST_F(CertificateFilesTest, PublishesACheckedCopy) {
             (Identity{kFleet, ServiceIdentity{ServiceRole::kStatus, "main"}}));
 }
 
-TEST_F(CertificateFilesTest, ANodesFolderIsKeptInTheSameWay) {
+TEST_F(CertificateFilesTest, FolderOfANodeIsPublishedInTheSameWay) {
   const PrivateKey key = *PrivateKey::Generate();
   Write("key.pem", key.ToPkcs8Pem()->view());
   Write("cert.pem", Chain(key.public_key(), kNow, NodeIdentity{"n1"}));
@@ -107,11 +107,11 @@ TEST_F(CertificateFilesTest, ANodesFolderIsKeptInTheSameWay) {
   EXPECT_EQ(ReasonOf((*files)->CompleteRenewal(Chain(next, kNow, NodeIdentity{"n2"}), kNow)),
             "CERTIFICATE_FILES_UNUSABLE");
   EXPECT_TRUE((*files)->CompleteRenewal(Chain(next, kNow, NodeIdentity{"n1"}), kNow).ok());
-  // It is not taken for a service's.
+  // The certificate is rejected as that of a service.
   EXPECT_EQ(ReasonOf(Open().status()), "CERTIFICATE_FILES_UNUSABLE");
 }
 
-TEST_F(CertificateFilesTest, AReplacementIsPublishedAsAWhole) {
+TEST_F(CertificateFilesTest, ReplacementIsPublishedAtomically) {
   const auto files = Open();
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string before = std::filesystem::canonical((*files)->published_folder());
@@ -121,7 +121,7 @@ TEST_F(CertificateFilesTest, AReplacementIsPublishedAsAWhole) {
     ASSERT_TRUE((*files)->Refresh(kNow).ok());
     EXPECT_TRUE(IsWhole((*files)->published_folder()));
     EXPECT_EQ(Read((*files)->published_folder(), "key.pem"), key.ToPkcs8Pem()->view());
-    // One who reads the folder from before is not disturbed; older ones are gone.
+    // The previous folder remains for its readers; older ones are removed.
     EXPECT_EQ(Published(), 2);
     EXPECT_EQ(IsWhole(before), i == 0);
   }
@@ -130,11 +130,11 @@ TEST_F(CertificateFilesTest, AReplacementIsPublishedAsAWhole) {
   EXPECT_EQ(std::filesystem::canonical((*files)->published_folder()), now);
 }
 
-TEST_F(CertificateFilesTest, AFaultyReplacementIsReportedAndNotPublished) {
+TEST_F(CertificateFilesTest, InvalidReplacementIsReportedAndNotPublished) {
   const auto files = Open();
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string good = Read((*files)->published_folder(), "cert.pem");
-  Write("key.pem", PrivateKey::Generate()->ToPkcs8Pem()->view());  // a torn pair
+  Write("key.pem", PrivateKey::Generate()->ToPkcs8Pem()->view());  // a pair that does not match
   EXPECT_EQ(ReasonOf((*files)->Refresh(kNow)), "CERTIFICATE_FILES_UNUSABLE");
   Write("cert.pem", "garbage");
   EXPECT_EQ(ReasonOf((*files)->Refresh(kNow)), "CERTIFICATE_MALFORMED");
@@ -161,7 +161,7 @@ TEST_F(CertificateFilesTest, EachFaultHasItsReason) {
   EXPECT_EQ(ReasonOf(Open().status()), "SECRET_FILE_EXPOSED");
 }
 
-TEST_F(CertificateFilesTest, ASecondRootIsTakenOver) {
+TEST_F(CertificateFilesTest, SecondRootIsPublished) {
   Write("ca.pem",
         root_.certificate().ToPem() +
             FleetRoot::Create(kFleet, *PrivateKey::Generate(), kNow)->certificate().ToPem());
@@ -170,7 +170,7 @@ TEST_F(CertificateFilesTest, ASecondRootIsTakenOver) {
   EXPECT_EQ(ParseChain(Read((*files)->published_folder(), "ca.pem"))->size(), 2u);
 }
 
-TEST_F(CertificateFilesTest, RenewsWithANewKeyAtHalfLife) {
+TEST_F(CertificateFilesTest, RenewalAtHalfOfTheValidityUsesANewKey) {
   const auto files = Open();
   ASSERT_TRUE(files.ok()) << files.status();
   const Certificate old = (*files)->certificate();
@@ -180,7 +180,7 @@ TEST_F(CertificateFilesTest, RenewsWithANewKeyAtHalfLife) {
 
   const auto request = (*files)->BeginRenewal();
   ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_TRUE(Open().ok());  // a crash here leaves the old pair
+  EXPECT_TRUE(Open().ok());  // a crash at this point leaves the old pair
   const PublicKey key = *VerifySigningRequest(*request);
   ASSERT_TRUE((*files)->CompleteRenewal(Chain(key, later), later).ok());
   EXPECT_FALSE((*files)->NeedsRenewal(later));
@@ -191,7 +191,7 @@ TEST_F(CertificateFilesTest, RenewsWithANewKeyAtHalfLife) {
   EXPECT_FALSE(std::filesystem::exists(Tls() + "/next-key.pem"));
 }
 
-TEST_F(CertificateFilesTest, ACrashBetweenCertificateAndKeyIsMended) {
+TEST_F(CertificateFilesTest, CrashBetweenCertificateAndKeyIsCompleted) {
   std::string request;
   {
     const auto files = Open();
@@ -206,7 +206,7 @@ TEST_F(CertificateFilesTest, ACrashBetweenCertificateAndKeyIsMended) {
   EXPECT_TRUE(IsWhole((*files)->published_folder()));
 }
 
-TEST_F(CertificateFilesTest, ARenewalThatDoesNotFitIsRefused) {
+TEST_F(CertificateFilesTest, RenewalForAnotherKeyOrNameIsRefused) {
   const auto files = Open();
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string cert = Read(Tls(), "cert.pem");
@@ -224,7 +224,7 @@ TEST_F(CertificateFilesTest, ARenewalThatDoesNotFitIsRefused) {
   EXPECT_EQ(reason(Chain(key)), "");
 }
 
-TEST_F(CertificateFilesTest, WhatAnEarlierProcessPublishedIsClearedAway) {
+TEST_F(CertificateFilesTest, FoldersOfAnEarlierProcessAreRemoved) {
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(Open().ok());
     EXPECT_EQ(Published(), 1);

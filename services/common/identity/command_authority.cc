@@ -66,8 +66,9 @@ absl::StatusOr<CommandAuthority> CommandAuthority::Ensure(const std::string& fol
   const std::string certificate_file = folder + "/command-ca.crt";
   const bool has_certificate = FileExists(certificate_file);
   if (has_certificate && !FileExists(key_file)) {
-    return errors::HomeIncomplete(key_file, "its certificate exists",
-                                  "Restore it from a backup: nodes obey this key alone.");
+    return errors::HomeIncomplete(
+        key_file, "its certificate exists",
+        "Restore it from a backup: nodes accept only commands of this CA.");
   }
   ASSIGN_OR_RETURN(auto key, EnsureKeyFile(key_file));
   if (has_certificate) {

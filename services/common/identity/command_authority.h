@@ -1,6 +1,6 @@
-// The fleet's command authority: the key by whose word nodes obey a command. It stands apart from
-// the fleet's root, so that neither a TLS certificate nor the root's key makes a node run anything:
-// nodes pin it when they join.
+// The fleet's command authority: the CA for certificates that sign commands. It is separate from
+// the fleet's root, so neither a TLS certificate nor the root's key can make a node run a command.
+// Nodes pin it when they join.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_COMMAND_AUTHORITY_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_COMMAND_AUTHORITY_H_
 
@@ -17,29 +17,29 @@
 
 namespace muster {
 
-// How long a signing certificate is valid.
+// The validity of a signing certificate.
 inline constexpr absl::Duration kCommandValidity = absl::Hours(24);
 
 // Immutable; thread-safe.
 class CommandAuthority {
  public:
-  // A self-signed authority over `key`, valid for 20 years.
+  // Creates a self-signed authority with `key`, valid for 20 years.
   static absl::StatusOr<CommandAuthority> Create(std::string_view fleet, PrivateKey key,
                                                  absl::Time now);
 
-  // FAILED_PRECONDITION, reason AUTHORITY_MISMATCH, if the parts do not belong together or to the
-  // fleet.
+  // Fails with FAILED_PRECONDITION (AUTHORITY_MISMATCH) if the parts do not belong together or to
+  // the fleet.
   static absl::StatusOr<CommandAuthority> Load(std::string_view fleet, PrivateKey key,
                                                Certificate certificate);
 
-  // From command-ca.key (0600) and command-ca.crt in `folder`, made there if this is the first
-  // time. As Load, as pem_files.h, or FAILED_PRECONDITION (HOME_INCOMPLETE) if the key is lost: a
-  // new one would not be obeyed by nodes that joined before.
+  // Loads command-ca.key (0600) and command-ca.crt from `folder`, or creates them the first time.
+  // Fails as Load and pem_files.h do, or with FAILED_PRECONDITION (HOME_INCOMPLETE) if the key is
+  // lost: nodes that joined before would reject the commands of a new one.
   static absl::StatusOr<CommandAuthority> Ensure(const std::string& folder, std::string_view fleet,
                                                  absl::Time now);
 
-  // A signing certificate of an operator or a gateway for kCommandValidity. PERMISSION_DENIED,
-  // reason ISSUER_MAY_NOT_SIGN, for anybody else.
+  // Issues a signing certificate for an operator or a gateway, valid for kCommandValidity. Fails
+  // with PERMISSION_DENIED (ISSUER_MAY_NOT_SIGN) for other identities.
   absl::StatusOr<Certificate> Issue(const FleetName& name, const SigningPublicKey& key,
                                     absl::Time now) const;
 

@@ -29,7 +29,7 @@ class CommandAuthorityTest : public ::testing::Test {
   const SigningPublicKey key_ = SigningKey::Generate()->public_key();
 };
 
-TEST_F(CommandAuthorityTest, ItIsMadeOnceAndFoundAgain) {
+TEST_F(CommandAuthorityTest, AuthorityIsCreatedOnceAndLoadedLater) {
   const auto made = CommandAuthority::Ensure(folder_, kFleet, now_);
   ASSERT_TRUE(made.ok()) << made.status();
   struct stat info{};
@@ -40,7 +40,7 @@ TEST_F(CommandAuthorityTest, ItIsMadeOnceAndFoundAgain) {
   EXPECT_EQ(found->certificate(), made->certificate());
 }
 
-TEST_F(CommandAuthorityTest, AStartThatWasCutShortIsCompleted) {
+TEST_F(CommandAuthorityTest, InterruptedCreationIsCompleted) {
   const auto made = CommandAuthority::Ensure(folder_, kFleet, now_);
   ASSERT_TRUE(made.ok());
   std::filesystem::remove(InFolder("command-ca.crt"));
@@ -49,7 +49,7 @@ TEST_F(CommandAuthorityTest, AStartThatWasCutShortIsCompleted) {
   EXPECT_TRUE(completed->certificate().Matches(made->key()));
 }
 
-TEST_F(CommandAuthorityTest, ALostKeyIsNotReplaced) {
+TEST_F(CommandAuthorityTest, LostKeyIsNotReplaced) {
   ASSERT_TRUE(CommandAuthority::Ensure(folder_, kFleet, now_).ok());
   std::filesystem::remove(InFolder("command-ca.key"));
   EXPECT_EQ(ReasonOf(CommandAuthority::Ensure(folder_, kFleet, now_).status()), "HOME_INCOMPLETE");
@@ -66,7 +66,7 @@ TEST_F(CommandAuthorityTest, PartsOfDifferentAuthoritiesAreRefused) {
             "AUTHORITY_MISMATCH");
 }
 
-TEST_F(CommandAuthorityTest, OperatorsAndGatewaysGetADay) {
+TEST_F(CommandAuthorityTest, SigningCertificateIsValidForADay) {
   const CommandAuthority authority =
       *CommandAuthority::Create(kFleet, *PrivateKey::Generate(), now_);
   const std::array<Certificate, 1> roots = {authority.certificate()};
@@ -81,7 +81,7 @@ TEST_F(CommandAuthorityTest, OperatorsAndGatewaysGetADay) {
   }
 }
 
-TEST_F(CommandAuthorityTest, NobodyElseSignsCommands) {
+TEST_F(CommandAuthorityTest, OtherRolesGetNoSigningCertificate) {
   const CommandAuthority authority =
       *CommandAuthority::Create(kFleet, *PrivateKey::Generate(), now_);
   for (const FleetName& name :

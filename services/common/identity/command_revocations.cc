@@ -22,7 +22,7 @@ absl::Status Check(const v1::CommandRevocations& list, std::string_view fleet) {
     if (!identity.ok() ||
         (RoleOf(*identity) != Role::kOperator && RoleOf(*identity) != Role::kGateway)) {
       return errors::InvalidRevocations(
-          "it names somebody who is neither operator nor gateway of this fleet");
+          "it names an identity that is neither an operator nor a gateway of this fleet");
     }
   }
   return absl::OkStatus();

@@ -1,5 +1,5 @@
-// Whose signing certificates are not to be trusted any more, signed by the command authority, so
-// that no relay can keep it back from or make it up for a node.
+// The list of revoked signers of commands. The command authority signs it, so a relay can neither
+// forge a list nor change one.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_COMMAND_REVOCATIONS_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_COMMAND_REVOCATIONS_H_
 
@@ -14,25 +14,25 @@
 
 namespace muster {
 
-// At most so many names on a list.
+// The limit of the names on a list.
 inline constexpr int kMaxCommandRevocations = 10'000;
 
-// The text under the signature; message CommandRevocations of the API states it.
+// Returns the signed text; message CommandRevocations of the API specifies it.
 std::string CommandRevocationsText(const v1::CommandRevocations& list, std::string_view fleet);
 
-// Sets the signature of a list whose version and URIs are set. INVALID_ARGUMENT
-// (INVALID_REVOCATIONS) unless they keep the bounds below.
+// Sets the signature of a list that has a version and URIs. Fails with INVALID_ARGUMENT
+// (INVALID_REVOCATIONS) if they exceed the limits of VerifyCommandRevocations.
 absl::Status SignCommandRevocations(std::string_view fleet, const PrivateKey& key,
                                     v1::CommandRevocations* list);
 
-// Whether the command authority signed this list: of a version of 1 or more, with at most
-// kMaxCommandRevocations URIs of operators and gateways of the fleet. INVALID_ARGUMENT
-// (INVALID_REVOCATIONS), or UNAUTHENTICATED (REVOCATIONS_REFUSED) if it did not. Whether a holder
-// has a newer one already is its own question: a lower version is to be ignored.
+// Verifies that the command authority signed this list, that its version is at least 1, and that it
+// contains at most kMaxCommandRevocations URIs, all of operators and gateways of the fleet. Fails
+// with INVALID_ARGUMENT (INVALID_REVOCATIONS), or UNAUTHENTICATED (REVOCATIONS_REFUSED) for a wrong
+// signature. The caller must ignore a list with a lower version than its current one.
 absl::Status VerifyCommandRevocations(const v1::CommandRevocations& list, std::string_view fleet,
                                       const Certificate& command_ca);
 
-// Whether the list names this signer.
+// Returns true if the list contains this signer.
 bool IsRevoked(const v1::CommandRevocations& list, const Identity& signer);
 
 }  // namespace muster

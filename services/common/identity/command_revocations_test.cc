@@ -34,7 +34,7 @@ class CommandRevocationsTest : public ::testing::Test {
       *CommandAuthority::Create(kFleet, *PrivateKey::Generate(), absl::Now());
 };
 
-TEST_F(CommandRevocationsTest, TheTextIsAsTheApiStatesIt) {
+TEST_F(CommandRevocationsTest, TextMatchesApi) {
   v1::CommandRevocations list;
   list.set_version(3);
   EXPECT_EQ(CommandRevocationsText(list, "f"), "muster-command-revocations-v1\nf\n3\n");
@@ -43,7 +43,7 @@ TEST_F(CommandRevocationsTest, TheTextIsAsTheApiStatesIt) {
   EXPECT_EQ(CommandRevocationsText(list, "f"), "muster-command-revocations-v1\nf\n3\na\nb\n");
 }
 
-TEST_F(CommandRevocationsTest, ASignedListHoldsAndNamesItsOwn) {
+TEST_F(CommandRevocationsTest, SignedListIsAcceptedAndContainsItsSigners) {
   const v1::CommandRevocations list = Signed();
   EXPECT_TRUE(VerifyCommandRevocations(list, kFleet, authority_.certificate()).ok());
   EXPECT_TRUE(IsRevoked(list, {kFleet, UserIdentity{"o"}}));
@@ -51,14 +51,14 @@ TEST_F(CommandRevocationsTest, ASignedListHoldsAndNamesItsOwn) {
   EXPECT_FALSE(IsRevoked(list, {kFleet, UserIdentity{"p"}}));
 }
 
-TEST_F(CommandRevocationsTest, AnEmptyListIsOneToo) {
+TEST_F(CommandRevocationsTest, EmptyListIsAccepted) {
   v1::CommandRevocations list;
   list.set_version(1);
   ASSERT_TRUE(SignCommandRevocations(kFleet, authority_.key(), &list).ok());
   EXPECT_EQ(Verify(list), "");
 }
 
-TEST_F(CommandRevocationsTest, AnyChangeBreaksIt) {
+TEST_F(CommandRevocationsTest, ChangedListIsRefused) {
   v1::CommandRevocations list = Signed();
   list.set_version(4);
   EXPECT_EQ(Verify(list), "REVOCATIONS_REFUSED");
@@ -70,21 +70,21 @@ TEST_F(CommandRevocationsTest, AnyChangeBreaksIt) {
   EXPECT_EQ(Verify(list), "REVOCATIONS_REFUSED");
 }
 
-TEST_F(CommandRevocationsTest, AnotherAuthoritysListIsRefused) {
+TEST_F(CommandRevocationsTest, ListOfAnotherAuthorityIsRefused) {
   const CommandAuthority other =
       *CommandAuthority::Create(kFleet, *PrivateKey::Generate(), absl::Now());
   EXPECT_EQ(ReasonOf(VerifyCommandRevocations(Signed(), kFleet, other.certificate())),
             "REVOCATIONS_REFUSED");
 }
 
-TEST_F(CommandRevocationsTest, AnotherFleetsListIsRefused) {
+TEST_F(CommandRevocationsTest, ListOfAnotherFleetIsRefused) {
   v1::CommandRevocations list;
   list.set_version(1);
   ASSERT_TRUE(SignCommandRevocations("another.muster", authority_.key(), &list).ok());
   EXPECT_EQ(Verify(list), "REVOCATIONS_REFUSED");
 }
 
-TEST_F(CommandRevocationsTest, OddListsAreNeitherSignedNorRead) {
+TEST_F(CommandRevocationsTest, InvalidListIsNeitherSignedNorAccepted) {
   const auto reason = [&](v1::CommandRevocations list) {
     EXPECT_EQ(Verify(list), "INVALID_REVOCATIONS");
     return ReasonOf(SignCommandRevocations(kFleet, authority_.key(), &list));

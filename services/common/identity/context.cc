@@ -32,7 +32,7 @@ absl::Status CheckIdentity(const OperatorContext& context) {
   if (!key.ok())
     return Annotate(errors::InvalidContext(ToStd(key.status().message())), "private_key_pem");
   if (!chain->front().Matches(*key)) {
-    return errors::InvalidContext("private_key_pem is not the key of the first certificate");
+    return errors::InvalidContext("private_key_pem does not belong to the first certificate");
   }
   const auto uri = chain->front().Uri();
   if (!uri.ok()) return errors::InvalidContext(ToStd(uri.status().message()));

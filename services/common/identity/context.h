@@ -1,4 +1,5 @@
-// The operator's context: one file that holds all that a person's programs need to reach a fleet.
+// The operator's context: one file with everything that an operator's programs need to connect to a
+// fleet.
 //
 //   {
 //     "fleet": "fleet-0a1b2c3d.muster",
@@ -11,7 +12,7 @@
 //     "private_key_pem": "-----BEGIN PRIVATE KEY-----..."
 //   }
 //
-// It is a secret: whoever has it is that operator.
+// The file is a secret: its holder acts as that operator.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_CONTEXT_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_CONTEXT_H_
 
@@ -38,22 +39,22 @@ struct OperatorContext {
   Secret private_key_pem;                       // PKCS#8 or SEC1
 };
 
-// Reads and checks a context. Each fault has its own message, which names the file:
-// NOT_FOUND (CONTEXT_NOT_FOUND); FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others can read it,
-// it is somebody else's, a link or no plain file; INVALID_ARGUMENT (INVALID_CONTEXT) for what is no
-// JSON, an unknown, missing or wrong field, a key that is not the certificate's, or a certificate
-// of another fleet or of no operator. That the certificate has not expired is CheckContext's
-// question.
+// Reads and checks a context. Every message names the file and the fault. Fails with NOT_FOUND
+// (CONTEXT_NOT_FOUND). Fails with FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others can read the
+// file, or if it belongs to another user or is not a regular file. Fails with INVALID_ARGUMENT
+// (INVALID_CONTEXT) if it is not JSON, if a field is unknown, missing or wrong, if the key does not
+// belong to the certificate, or if the certificate is of another fleet or not of an operator. Does
+// not check the validity of the certificate: see CheckContext.
 absl::StatusOr<OperatorContext> ReadContext(const std::string& path);
 
-// Whether the certificate is trusted and valid at `now`: UNAUTHENTICATED with the reason of
-// VerifyChain.
+// Checks that the certificate is trusted and valid at `now`. Fails with UNAUTHENTICATED and the
+// reason of VerifyChain.
 absl::Status CheckContext(const OperatorContext& context, absl::Time now);
 
-// Replaces `path` with the context (0600), durably and at once. Its folder must exist.
+// Replaces `path` with the context (0600), durably and atomically. Its folder must exist.
 absl::Status WriteContext(const std::string& path, const OperatorContext& context);
 
-// The same content as WriteContext writes, for whoever prints or sends it.
+// Returns the content that WriteContext writes.
 Secret ContextToJson(const OperatorContext& context);
 
 }  // namespace muster

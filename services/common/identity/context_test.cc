@@ -49,7 +49,8 @@ class ContextTest : public ::testing::Test {
     return context;
   }
 
-  // The reason for refusing a good context after `change` was made to its JSON.
+  // Returns the reason with which a valid context is refused after `change` was applied to its
+  // JSON.
   std::string ReasonAfter(const std::function<void(nlohmann::json&)>& change,
                           const std::string& in_message) {
     nlohmann::json json = nlohmann::json::parse(ContextToJson(Good()).view());
@@ -65,7 +66,7 @@ class ContextTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(ContextTest, IsReadAsItWasWritten) {
+TEST_F(ContextTest, WrittenContextIsReadAgain) {
   const OperatorContext written = Good();
   ASSERT_TRUE(WriteContext(Path(), written).ok());
   struct stat info{};
@@ -88,7 +89,7 @@ TEST_F(ContextTest, IsReadAsItWasWritten) {
             "CERTIFICATE_EXPIRED");
 }
 
-TEST_F(ContextTest, AFileFromBeforeThereWereRelaysIsRead) {
+TEST_F(ContextTest, FileWithoutRelaysIsAccepted) {
   nlohmann::json json = nlohmann::json::parse(ContextToJson(Good()).view());
   json.erase("relay_targets");
   ASSERT_TRUE(WriteFileAtomically(Path(), json.dump()).ok());
@@ -97,7 +98,7 @@ TEST_F(ContextTest, AFileFromBeforeThereWereRelaysIsRead) {
   EXPECT_TRUE(read->relay_targets.empty());
 }
 
-TEST_F(ContextTest, AFileThatOthersCouldHaveReadIsRefused) {
+TEST_F(ContextTest, FileReadableByOthersIsRefused) {
   EXPECT_EQ(ReasonOf(ReadContext(Path()).status()), "CONTEXT_NOT_FOUND");
   ASSERT_TRUE(WriteContext(Path(), Good()).ok());
   ASSERT_EQ(chmod(Path().c_str(), 0644), 0);
@@ -109,7 +110,7 @@ TEST_F(ContextTest, AFileThatOthersCouldHaveReadIsRefused) {
   EXPECT_EQ(ReasonOf(ReadContext(folder_).status()), "SECRET_FILE_EXPOSED");
 }
 
-TEST_F(ContextTest, EachFaultIsNamed) {
+TEST_F(ContextTest, ErrorNamesTheFault) {
   EXPECT_EQ(ReasonAfter([](auto& j) { j.erase("fleet"); }, "\"fleet\" is missing"),
             "INVALID_CONTEXT");
   EXPECT_EQ(ReasonAfter([](auto& j) { j["gateway_url"] = "x"; }, "\"gateway_url\" is not known"),
@@ -130,7 +131,7 @@ TEST_F(ContextTest, EachFaultIsNamed) {
                 [](auto& j) {
                   j["private_key_pem"] = std::string(PrivateKey::Generate()->ToPkcs8Pem()->view());
                 },
-                "not the key of"),
+                "does not belong to the first certificate"),
             "INVALID_CONTEXT");
   EXPECT_EQ(ReasonAfter([](auto& j) { j = nlohmann::json::array(); }, "not a JSON object"),
             "INVALID_CONTEXT");

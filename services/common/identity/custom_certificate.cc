@@ -21,7 +21,7 @@ constexpr int kMinRsaBits = 2048;
 
 using KeyPtr = OpenSslPtr<EVP_PKEY, EVP_PKEY_free>;
 
-// OpenSSL would otherwise ask for a password at the terminal.
+// Prevents OpenSSL from asking for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 bool IsSupported(EVP_PKEY* key) {
@@ -45,7 +45,7 @@ absl::StatusOr<KeyPtr> ReadKey(std::string_view pem) {
                             : PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
   DrainOpenSslErrors();
   if (key == nullptr)
-    return errors::InvalidStatusCertificate("the key is no unencrypted private key in PEM");
+    return errors::InvalidStatusCertificate("the key is not an unencrypted PEM private key");
   if (!IsSupported(key.get())) {
     return errors::InvalidStatusCertificate(
         "the key is neither RSA of 2048 bits or more, P-256, P-384, P-521 nor Ed25519");
@@ -123,8 +123,7 @@ absl::StatusOr<std::string> ReadCustomClientCas(std::string_view pem, absl::Time
   ASSIGN_OR_RETURN(const auto chain, ReadChain("client authority", pem, now));
   for (const Certificate& certificate : chain) {
     if (X509_check_ca(certificate.get()) != 1) {
-      return errors::InvalidStatusCertificate(
-          "the client authority is a certificate that may not sign others");
+      return errors::InvalidStatusCertificate("the client CA is not a CA certificate");
     }
   }
   return ChainToPem(chain);

@@ -1,5 +1,4 @@
-// Certificates that somebody brings for a listener of their own: not of the fleet, of any kind that
-// TLS takes.
+// Certificates that an operator provides for a listener: from any CA, of any kind that TLS accepts.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_CUSTOM_CERTIFICATE_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_CUSTOM_CERTIFICATE_H_
 
@@ -13,28 +12,29 @@
 
 namespace muster {
 
-// Of each text that is brought.
+// The limit of each provided text.
 inline constexpr size_t kMaxCustomPem = size_t{64} << 10;
 
-// What a listener serves with.
+// The certificate and key of a listener.
 struct CustomServerCertificate {
   std::string chain_pem;  // the server's certificate, then its issuers
   Secret key_pem;         // one PKCS#8 block
 };
 
-// Reads a server's certificate with its issuers in order, and its key (PKCS#8 or SEC1, unencrypted;
-// RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519). INVALID_ARGUMENT, reason
-// INVALID_STATUS_CERTIFICATE, if one cannot be read or is too long, if they do not belong together,
-// if the certificate is not valid at `now`, or is not for servers. Nothing of the key is ever in
-// the error.
+// Reads a server certificate with its issuers in order, and its key (PKCS#8 or SEC1, unencrypted;
+// RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519). Fails with INVALID_ARGUMENT
+// (INVALID_STATUS_CERTIFICATE) if one cannot be read or is too long, if they do not belong
+// together, or if the certificate is not valid at `now` or not for servers. No error contains bytes
+// of the key.
 absl::StatusOr<CustomServerCertificate> ReadCustomServerCertificate(
     std::string_view certificate_pem, std::string_view key_pem, absl::Time now);
 
-// Whether a client that dials `host`, a DNS name or an IP address, accepts this server for it.
+// Returns true if a client that dials `host`, a DNS name or an IP address, accepts this
+// certificate.
 bool ServesHost(const CustomServerCertificate& server, const std::string& host);
 
-// Reads 1 to 16 certificates of authorities that vouch for clients; returns them alone. The same
-// error if one is not an authority's or not valid at `now`.
+// Reads 1 to 16 certificates of client CAs and returns only these. Fails in the same way if one is
+// not a CA certificate or not valid at `now`.
 absl::StatusOr<std::string> ReadCustomClientCas(std::string_view pem, absl::Time now);
 
 }  // namespace muster

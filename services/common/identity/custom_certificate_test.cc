@@ -32,7 +32,7 @@ std::string PemOf(EVP_PKEY* key, const EVP_CIPHER* cipher = nullptr) {
   return TakeBio(bio.get());
 }
 
-// A self-signed certificate as a person makes one with "openssl req -x509", over any kind of key.
+// Creates a self-signed certificate as "openssl req -x509" does, with any kind of key.
 std::string SelfSigned(EVP_PKEY* key) {
   const X509Ptr certificate(X509_new());
   X509_set_version(certificate.get(), X509_VERSION_3);
@@ -77,7 +77,7 @@ class CustomCertificateTest : public ::testing::Test {
   const PrivateKey key_ = *PrivateKey::Generate();
 };
 
-TEST_F(CustomCertificateTest, AServerWithItsIssuersIsTaken) {
+TEST_F(CustomCertificateTest, ServerWithItsIssuersIsAccepted) {
   const std::string chain = absl::StrCat("some words before\n", Leaf(), ca_.ToPem());
   for (const std::string& key : {PemOf(key_), std::string(key_.ToSec1Pem()->view())}) {
     const auto server = ReadCustomServerCertificate(chain, key, kNow);
@@ -88,7 +88,7 @@ TEST_F(CustomCertificateTest, AServerWithItsIssuersIsTaken) {
   }
 }
 
-TEST_F(CustomCertificateTest, ItServesTheHostsThatItNames) {
+TEST_F(CustomCertificateTest, ServesHostMatchesTheNamesOfTheCertificate) {
   CertificateSpec spec = Spec("leaf", Usage::kServer);
   spec.hosts = {"status.example", "192.0.2.1"};
   const std::string leaf = BuildCertificate(spec, key_.public_key(), &ca_, ca_key_)->ToPem();
@@ -100,7 +100,7 @@ TEST_F(CustomCertificateTest, ItServesTheHostsThatItNames) {
   EXPECT_FALSE(ServesHost(*server, "192.0.2.2"));
 }
 
-TEST_F(CustomCertificateTest, EveryUsualKindOfKeyIsTaken) {
+TEST_F(CustomCertificateTest, CommonKindsOfKeysAreAccepted) {
   for (const EvpKey& key :
        {EvpKey(EVP_RSA_gen(2048)), EvpKey(EVP_EC_gen("P-521")), EvpKey(EVP_EC_gen("P-384")),
         EvpKey(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519"))}) {
@@ -113,12 +113,12 @@ TEST_F(CustomCertificateTest, EveryUsualKindOfKeyIsTaken) {
   EXPECT_NE(WhyNot(SelfSigned(odd.get()), PemOf(odd.get())).find("neither"), std::string::npos);
 }
 
-TEST_F(CustomCertificateTest, WhatCannotServeIsRefusedWithTheCause) {
+TEST_F(CustomCertificateTest, UnusableCertificateIsRefusedWithTheCause) {
   const std::string key = PemOf(key_);
   EXPECT_NE(WhyNot("", key).find("BEGIN CERTIFICATE"), std::string::npos);
   EXPECT_NE(WhyNot("rubbish", key).find("BEGIN CERTIFICATE"), std::string::npos);
-  EXPECT_NE(WhyNot(Leaf(), "").find("no unencrypted private key"), std::string::npos);
-  EXPECT_NE(WhyNot(Leaf(), Leaf()).find("no unencrypted private key"), std::string::npos);
+  EXPECT_NE(WhyNot(Leaf(), "").find("not an unencrypted PEM private key"), std::string::npos);
+  EXPECT_NE(WhyNot(Leaf(), Leaf()).find("not an unencrypted PEM private key"), std::string::npos);
   EXPECT_NE(WhyNot(Leaf(), PemOf(key_.get(), EVP_aes_128_cbc())).find("unencrypted"),
             std::string::npos);
   EXPECT_NE(WhyNot(Leaf(), PemOf(ca_key_)).find("do not belong together"), std::string::npos);
@@ -130,17 +130,17 @@ TEST_F(CustomCertificateTest, WhatCannotServeIsRefusedWithTheCause) {
   EXPECT_NE(WhyNot(Leaf(), std::string(kMaxCustomPem + 1, 'x')).find("64 KiB"), std::string::npos);
 }
 
-TEST_F(CustomCertificateTest, NothingOfTheKeyIsInTheError) {
+TEST_F(CustomCertificateTest, ErrorContainsNoBytesOfTheKey) {
   const std::string key = PemOf(key_);
   const std::string secret = key.substr(30, 40);
   EXPECT_EQ(WhyNot(PemOf(key_), key).find(secret), std::string::npos);
   EXPECT_EQ(WhyNot(Leaf(), key.substr(0, key.size() / 2)).find(secret), std::string::npos);
 }
 
-TEST_F(CustomCertificateTest, OnlyAuthoritiesVouchForClients) {
+TEST_F(CustomCertificateTest, ClientCaMustBeACaCertificate) {
   const auto taken = ReadCustomClientCas(ca_.ToPem() + PemOf(ca_key_), kNow);
   ASSERT_TRUE(taken.ok()) << taken.status();
-  EXPECT_EQ(*taken, ca_.ToPem());  // and nothing else that was in the text
+  EXPECT_EQ(*taken, ca_.ToPem());  // without the other content of the text
   const auto why = [](const std::string& pem, absl::Time now) {
     return Why(ReadCustomClientCas(pem, now).status());
   };

@@ -1,4 +1,4 @@
-// One writer at a time in a folder, across processes.
+// A lock that permits one writer at a time in a folder, across processes.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_FOLDER_LOCK_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_FOLDER_LOCK_H_
 
@@ -10,12 +10,11 @@
 
 namespace muster {
 
-// Holds the exclusive lock (flock) of a folder until it goes; a crash releases it. Those who only
-// read do not take it.
+// Holds the exclusive lock (flock) of a folder during its lifetime; a crash releases it. Readers do
+// not need it.
 class FolderLock {
  public:
-  // Waits for whoever holds it: for moments, as only short changes of small files are made under
-  // it.
+  // Waits until the lock is free. The wait is short, because holders only write small files.
   static absl::StatusOr<FolderLock> Take(const std::string& folder);
 
  private:

@@ -39,7 +39,7 @@ bool IsValidName(std::string_view name) { return ValidateName("name", name).ok()
 
 bool IsNodeName(std::string_view name) { return IsValidName(name) && name != kGlobalNode; }
 
-// A URI comes from a stranger: what is quoted of it is bounded and printable.
+// Quotes a URI from an untrusted peer: bounded and printable.
 std::string Quoted(std::string_view uri) {
   constexpr size_t kShown = 200;
   return absl::StrCat("\"", absl::CHexEscape(ToAbsl(uri.substr(0, kShown))),
@@ -94,7 +94,7 @@ std::optional<Identity::Name> ParseRunName(std::string_view run, const Segments&
   return std::nullopt;
 }
 
-// Host and path without checking their content.
+// Returns host and path without checking their content.
 std::string Compose(const Identity& identity) {
   const auto fleet_uri = [&](auto&&... parts) {
     return absl::StrCat(ToAbsl(kScheme), identity.fleet, parts...);

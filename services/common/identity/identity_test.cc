@@ -39,7 +39,7 @@ std::vector<Good> GoodOnes() {
   };
 }
 
-TEST(IdentityTest, EveryFormIsReadAndWrittenTheSame) {
+TEST(IdentityTest, EveryFormIsParsedAndFormatted) {
   for (const Good& good : GoodOnes()) {
     SCOPED_TRACE(good.uri);
     const auto parsed = ParseIdentity(good.uri, kFleet);
@@ -52,7 +52,7 @@ TEST(IdentityTest, EveryFormIsReadAndWrittenTheSame) {
   }
 }
 
-TEST(IdentityTest, NothingElseIsTakenForAnotherSpelling) {
+TEST(IdentityTest, OtherSpellingsAreRefused) {
   const std::string fleet = "spiffe://fleet-01.muster";
   const std::string run = "spiffe://00112233445566aa.fleet-01.muster";
   const std::vector<std::string> bad = {
@@ -123,7 +123,7 @@ TEST(IdentityTest, AnotherTrustDomainIsForeign) {
       "spiffe://00112233445566aaa.fleet-01.muster/listener",
       "spiffe://x.00112233445566aa.fleet-01.muster/listener",
       "spiffe://00112233445566aa.fleet-01.muster:1/listener",
-      // OpenSSL's name constraint ends the host at the first colon; we do not.
+      // OpenSSL's name constraint ends the host at the first colon; this parser does not.
       "spiffe://00112233445566aa.fleet-01.muster:x@fleet-01.muster/user/ann",
       "spiffe://00112233445566aa/listener",
       "spiffe://00112233445566aa.fleet-01.muster.evil/listener",
@@ -135,14 +135,14 @@ TEST(IdentityTest, AnotherTrustDomainIsForeign) {
   }
 }
 
-TEST(IdentityTest, AStrangersUriIsQuotedBoundedAndPrintable) {
+TEST(IdentityTest, ErrorQuotesUriBoundedAndPrintable) {
   const auto parsed = ParseIdentity("spiffe://x/\n" + std::string(1000, 'y'), kFleet);
   ASSERT_FALSE(parsed.ok());
   EXPECT_EQ(parsed.status().message().find('\n'), absl::string_view::npos);
   EXPECT_LT(parsed.status().message().size(), 400u);
 }
 
-TEST(IdentityTest, NoUriIsWrittenThatCouldNotBeReadBack) {
+TEST(IdentityTest, ToUriOfInvalidNameFails) {
   const std::vector<Identity> bad = {
       {kFleet, UserIdentity{""}},
       {kFleet, UserIdentity{"a/b"}},
@@ -158,7 +158,7 @@ TEST(IdentityTest, NoUriIsWrittenThatCouldNotBeReadBack) {
   }
 }
 
-TEST(IdentityTest, FleetNames) {
+TEST(IdentityTest, CheckFleetAcceptsOnlyTrustDomains) {
   for (const char* good : {"a", "fleet-0a1b2c3d.muster", "x.y.z", "1.2"}) {
     EXPECT_TRUE(CheckFleet(good).ok()) << good;
   }
@@ -176,7 +176,7 @@ TEST(IdentityTest, FleetNames) {
   EXPECT_FALSE(CheckFleet(longest + "c").ok());
 }
 
-TEST(IdentityTest, OurOwnUriTellsTheFleet) {
+TEST(IdentityTest, ParseOwnIdentityReturnsTheFleet) {
   for (const Good& good : GoodOnes()) {
     const auto parsed = ParseOwnIdentity(good.uri);
     ASSERT_TRUE(parsed.ok()) << parsed.status();

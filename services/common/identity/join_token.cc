@@ -26,7 +26,7 @@ std::string HexDigest(std::string_view text) { return ToHex(Sha256::Of(text)); }
 absl::Status Check(const JoinToken& token) {
   if (absl::Status s = CheckFleet(token.fleet); !s.ok())
     return errors::InvalidTokenFile(ToStd(s.message()));
-  if (!IsJoinTokenId(token.id)) return errors::InvalidTokenFile("\"id\" is not one of a token");
+  if (!IsJoinTokenId(token.id)) return errors::InvalidTokenFile("\"id\" is not the id of a token");
   if (!token.node.empty()) {
     const absl::Status name = ValidateName("node", token.node);
     if (!name.ok()) return errors::InvalidTokenFile(ToStd(name.message()));
@@ -70,7 +70,7 @@ absl::StatusOr<JoinToken> ParseJoinToken(std::string_view json) {
   if (const std::string fault = fields.Fault(); !fault.empty())
     return errors::InvalidTokenFile(fault);
   if (!absl::ParseTime(absl::RFC3339_full, expires, &token.expires, nullptr)) {
-    return errors::InvalidTokenFile("\"expires_at\" is no time");
+    return errors::InvalidTokenFile("\"expires_at\" is not a time");
   }
   if (kind != kNodeKind && kind != kRelayKind)
     return errors::InvalidTokenFile("\"kind\" is not node or relay");

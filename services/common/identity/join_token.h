@@ -1,5 +1,5 @@
-// Join tokens: the file with which a machine becomes a node or a relay, and the proofs that joining
-// asks for.
+// Join tokens: the file with which a machine joins as a node or a relay, and the signatures that
+// prove its possession.
 //
 //   {
 //     "fleet": "fleet-0a1b2c3d.muster",
@@ -13,10 +13,10 @@
 //     "private_key_pem": "-----BEGIN PRIVATE KEY-----..."
 //   }
 //
-// It is a secret: who has it may join until it ends or is used up. Its key never leaves the file;
-// the fleet knows the public half, and each request is signed with it. The fleet's root and its
-// command authority are in the file too, so that a machine that joins trusts nobody else from the
-// first connection on, also not a relay through which it joins.
+// The file is a secret: its holder may join until the token expires or has no uses left. Its
+// private key never leaves the file: the fleet stores the public key, and each request is signed.
+// The file contains the fleet's root and command authority, so that a joining machine trusts only
+// these from its first connection on, even through a relay.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_JOIN_TOKEN_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_JOIN_TOKEN_H_
 
@@ -34,16 +34,16 @@ namespace muster {
 struct JoinToken {
   std::string fleet;
   std::string id;
-  bool relay = false;  // who joins becomes a relay
-  std::string node;    // the only one that may join; empty: any
+  bool relay = false;  // the machine joins as a relay
+  std::string node;    // the only node that may join; empty: any
   absl::Time expires;
   std::vector<std::string> join_targets;  // "host:port"
   std::string fleet_ca_pem;
-  std::string command_ca_pem;  // empty in a file from before there were commands
+  std::string command_ca_pem;  // empty in files of versions without commands
   Secret private_key_pem;
 };
 
-// INVALID_ARGUMENT (INVALID_TOKEN_FILE) with what is wrong.
+// Fails with INVALID_ARGUMENT (INVALID_TOKEN_FILE) and the fault.
 absl::StatusOr<JoinToken> ParseJoinToken(std::string_view json);
 
 Secret JoinTokenToJson(const JoinToken& token);
@@ -51,7 +51,7 @@ Secret JoinTokenToJson(const JoinToken& token);
 // 32 lower-case hex digits.
 bool IsJoinTokenId(std::string_view id);
 
-// The texts that are signed; join.proto states them.
+// Return the texts that are signed; join.proto specifies them.
 std::string JoinProofText(std::string_view token_id, std::string_view node,
                           std::string_view csr_pem);
 std::string ReturnProofText(std::string_view csr_pem);

@@ -28,7 +28,7 @@ JoinToken MakeToken() {
   return token;
 }
 
-TEST(JoinTokenTest, TheFileIsReadAsItWasWritten) {
+TEST(JoinTokenTest, WrittenFileIsReadAgain) {
   const JoinToken token = MakeToken();
   const auto read = ParseJoinToken(JoinTokenToJson(token).view());
   ASSERT_TRUE(read.ok()) << read.status();
@@ -43,13 +43,13 @@ TEST(JoinTokenTest, TheFileIsReadAsItWasWritten) {
   EXPECT_EQ(read->private_key_pem.view(), token.private_key_pem.view());
 }
 
-TEST(JoinTokenTest, OneForARelaySaysSo) {
+TEST(JoinTokenTest, TokenForRelayHasItsKind) {
   JoinToken token = MakeToken();
   token.relay = true;
   EXPECT_TRUE(ParseJoinToken(JoinTokenToJson(token).view())->relay);
 }
 
-TEST(JoinTokenTest, AFileFromBeforeThereWereRelaysIsRead) {
+TEST(JoinTokenTest, FileWithoutKindIsAccepted) {
   JoinToken token = MakeToken();
   token.command_ca_pem.clear();
   const std::string json = absl::StrReplaceAll(std::string(JoinTokenToJson(token).view()),
@@ -60,7 +60,7 @@ TEST(JoinTokenTest, AFileFromBeforeThereWereRelaysIsRead) {
   EXPECT_EQ(read->command_ca_pem, "");
 }
 
-TEST(JoinTokenTest, ATokenForAnyNodeNamesNone) {
+TEST(JoinTokenTest, TokenForAnyNodeNamesNone) {
   JoinToken token = MakeToken();
   token.node.clear();
   const Secret json = JoinTokenToJson(token);
@@ -68,7 +68,7 @@ TEST(JoinTokenTest, ATokenForAnyNodeNamesNone) {
   EXPECT_EQ(ParseJoinToken(json.view())->node, "");
 }
 
-TEST(JoinTokenTest, WhatIsNoTokenIsRefusedWithTheReason) {
+TEST(JoinTokenTest, InvalidTokenIsRefusedWithTheFault) {
   const std::string good(JoinTokenToJson(MakeToken()).view());
   const struct {
     std::string text;
@@ -93,7 +93,7 @@ TEST(JoinTokenTest, WhatIsNoTokenIsRefusedWithTheReason) {
   }
 }
 
-TEST(JoinTokenTest, TheProofIsOverTokenNodeAndRequest) {
+TEST(JoinTokenTest, ProofCoversTokenNodeAndRequest) {
   EXPECT_EQ(JoinProofText("t", "n", ""),
             "muster-join-v1\nt\nn\n"
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n");
@@ -102,7 +102,7 @@ TEST(JoinTokenTest, TheProofIsOverTokenNodeAndRequest) {
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n");
 }
 
-TEST(PublicKeyTest, GoesThroughPem) {
+TEST(PublicKeyTest, WrittenPemIsReadAgain) {
   const PublicKey key = PrivateKey::Generate()->public_key();
   const auto pem = key.ToPem();
   ASSERT_TRUE(pem.ok());

@@ -1,4 +1,4 @@
-// Reading the one JSON object of a file that hands an identity over.
+// Reads the JSON object of a file that transfers an identity.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_JSON_FIELDS_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_JSON_FIELDS_H_
 
@@ -10,25 +10,26 @@
 
 namespace muster {
 
-// Takes field after field; each has to be there, and none may be left over. Not thread-safe.
+// Reads one field after another. Each field must be present, and no other field may exist. Not
+// thread-safe.
 class JsonFields {
  public:
   explicit JsonFields(std::string_view text);
 
-  // A text that is not empty.
+  // Reads a text that is not empty.
   void Text(const char* name, std::string* value);
-  // The same, which files written before it was known lack.
+  // Reads a text that files of earlier versions lack.
   void OptionalText(const char* name, std::string* value);
-  // A list of such texts.
+  // Reads a list of such texts.
   void List(const char* name, std::vector<std::string>* values);
-  // The same, which files written before it was known lack.
+  // Reads a list that files of earlier versions lack.
   void OptionalList(const char* name, std::vector<std::string>* values);
 
-  // The first thing that was wrong, also a field that nobody took; empty if nothing was.
+  // Returns the first fault, including an unknown field; empty if there was none.
   std::string Fault() const;
 
  private:
-  // The end if it is not there, or something was wrong before.
+  // Returns the end if the field is missing or an earlier field had a fault.
   nlohmann::ordered_json::iterator Find(const char* name);
 
   nlohmann::ordered_json json_;

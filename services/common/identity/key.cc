@@ -30,7 +30,7 @@ absl::Status CheckCurve(EVP_PKEY* key) {
   return errors::KeyUnsupported(type != nullptr ? type : "unknown", std::string_view(curve));
 }
 
-// OpenSSL would otherwise ask for a password at the terminal.
+// Prevents OpenSSL from asking for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 }  // namespace

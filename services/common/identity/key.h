@@ -1,5 +1,5 @@
-// Keys: P-256, which all our peers (gRPC, Go, old sidecars) take and which signs fast; P-384, which
-// they take too, is accepted.
+// Private and public keys for TLS and signatures. Keys are generated on P-256, which all peers
+// (gRPC, Go, legacy sidecars) support and which signs fast. Keys on P-384 are accepted.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_KEY_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_KEY_H_
 
@@ -18,22 +18,23 @@ namespace muster {
 // A public key on P-256 or P-384. An immutable value, cheap to copy; thread-safe.
 class PublicKey {
  public:
-  // Takes over one reference. INVALID_ARGUMENT, reason KEY_UNSUPPORTED, if it is of another kind.
+  // Takes ownership of one reference. Fails with INVALID_ARGUMENT (KEY_UNSUPPORTED) for other kinds
+  // of keys.
   static absl::StatusOr<PublicKey> Adopt(EVP_PKEY* key);
 
-  // One "PUBLIC KEY" block, at most 16 KiB. INVALID_ARGUMENT: reason KEY_MALFORMED or
-  // KEY_UNSUPPORTED.
+  // Reads one "PUBLIC KEY" block of at most 16 KiB. Fails with INVALID_ARGUMENT (KEY_MALFORMED or
+  // KEY_UNSUPPORTED).
   static absl::StatusOr<PublicKey> FromPem(std::string_view pem);
 
-  // One "PUBLIC KEY" block.
+  // Returns one "PUBLIC KEY" block.
   absl::StatusOr<std::string> ToPem() const;
 
-  // Names the key: 32 raw bytes, over its SubjectPublicKeyInfo in DER.
+  // Returns the digest that identifies the key: 32 raw bytes, over its SubjectPublicKeyInfo in DER.
   absl::StatusOr<std::string> Sha256() const;
 
   bool operator==(const PublicKey& other) const;
 
-  // Whether `signature` (ECDSA with SHA-256, DER) over `message` was made by this key's owner.
+  // Returns true if the private key signed `message` with `signature` (ECDSA with SHA-256, DER).
   bool Verify(std::string_view message, std::string_view signature) const;
 
   // Never null; owned by this object.
@@ -50,21 +51,20 @@ class PublicKey {
 // is wiped with the last copy.
 class PrivateKey {
  public:
-  // A new key on P-256.
+  // Generates a key on P-256.
   static absl::StatusOr<PrivateKey> Generate();
 
-  // PKCS#8 ("PRIVATE KEY") or SEC1 ("EC PRIVATE KEY"), at most 16 KiB. INVALID_ARGUMENT: reason
-  // KEY_MALFORMED (also for an encrypted key: nobody is there to be asked for a password) or
-  // KEY_UNSUPPORTED (of another kind).
+  // Reads PKCS#8 ("PRIVATE KEY") or SEC1 ("EC PRIVATE KEY"), at most 16 KiB. Fails with
+  // INVALID_ARGUMENT: KEY_MALFORMED, also for an encrypted key, or KEY_UNSUPPORTED for other kinds.
   static absl::StatusOr<PrivateKey> FromPem(std::string_view pem);
 
-  // One "PRIVATE KEY" block.
+  // Returns one "PRIVATE KEY" block.
   absl::StatusOr<Secret> ToPkcs8Pem() const;
 
-  // One "EC PRIVATE KEY" block and nothing before it: the only form that old sidecars load.
+  // Returns one "EC PRIVATE KEY" block without parameters, the only form that legacy sidecars load.
   absl::StatusOr<Secret> ToSec1Pem() const;
 
-  // ECDSA with SHA-256 over `message`, DER.
+  // Signs `message` with ECDSA and SHA-256; returns DER.
   absl::StatusOr<std::string> Sign(std::string_view message) const;
 
   PublicKey public_key() const { return PublicKey(key_); }

@@ -1,11 +1,11 @@
-// The file holds 32 random bytes as 64 hexadecimal digits and a line end. A wrapped key is
+// The file contains 32 random bytes as 64 hexadecimal digits and a line end. A wrapped key is
 //
 //   version (1 byte, 1) | key id (8) | nonce (12) | ciphertext | tag (16)
 //
 // The key id is the beginning of the SHA-256 of a label and the key. The ciphertext is the key's
-// PKCS#8 PEM; a label for what it is the key of, the version, the key id and the run's id are
-// authenticated with it. Nonces
-// are random: safe for 2^32 keys under one key-encryption key (NIST SP 800-38D, 8.3).
+// PKCS#8 PEM. A label for the use of the key, the version, the key id and the run id are
+// authenticated with it. Nonces are random: safe for 2^32 keys under one key-encryption key (NIST
+// SP 800-38D, 8.3).
 #include "services/common/identity/key_wrap.h"
 
 #include <openssl/evp.h>
@@ -75,7 +75,8 @@ bool Seal(std::string_view key, std::string_view nonce, std::string_view associa
              1;
 }
 
-// Into `plain`, which has the ciphertext's size already; it is not to be used if this is false.
+// Decrypts into `plain`, which must have the size of the ciphertext. If it returns false, `plain`
+// must not be used.
 bool Unseal(std::string_view key, std::string_view nonce, std::string_view associated,
             std::string_view sealed, std::string& plain) {
   const CipherPtr context(EVP_CIPHER_CTX_new());

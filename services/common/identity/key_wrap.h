@@ -1,6 +1,5 @@
-// Keys of runs at rest (of their authorities and of their status listeners): encrypted in the
-// aggregator's store under a key that lies in a file beside it, so that a copy of the database
-// alone opens nothing.
+// Encryption of stored keys: those of run CAs and of status listeners. The key-encryption key is in
+// a file beside the aggregator's store, so a copy of the database alone reveals no key.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_KEY_WRAP_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_KEY_WRAP_H_
 
@@ -14,27 +13,26 @@
 
 namespace muster {
 
-// Encrypts private keys with AES-256-GCM. The key's bytes are wiped with this object. Immutable;
-// thread-safe.
+// Encrypts private keys with AES-256-GCM. The destructor wipes the key. Immutable; thread-safe.
 class KeyWrap {
  public:
-  // Makes a new key-encryption key at `path` (0600, durable), unless there is one: what is wrapped
-  // under a key is lost with it, so it is never replaced.
+  // Opens the key-encryption key at `path`, or creates it (0600, durable) if the file does not
+  // exist. An existing key is never replaced, because all keys that it encrypted would be lost.
   static absl::StatusOr<KeyWrap> OpenOrCreate(const std::string& path);
 
-  // NOT_FOUND if there is none; FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others may read it,
-  // (STORE_KEY_MALFORMED) if it is no key.
+  // Opens an existing key. Fails with NOT_FOUND, or with FAILED_PRECONDITION: SECRET_FILE_EXPOSED
+  // if others may read it, STORE_KEY_MALFORMED if the content is not a key.
   static absl::StatusOr<KeyWrap> Open(const std::string& path);
 
-  // The encrypted key of the authority of `run`. Different each time.
+  // Encrypts the key of the CA of `run`. Each call returns different bytes.
   absl::StatusOr<std::string> Wrap(const PrivateKey& key, std::string_view run) const;
 
-  // DATA_LOSS: STORE_KEY_MISMATCH if it was wrapped under another key, WRAPPED_KEY_DAMAGED if it
-  // was changed or belongs to another run.
+  // Decrypts a key. Fails with DATA_LOSS: STORE_KEY_MISMATCH if another key encrypted it,
+  // WRAPPED_KEY_DAMAGED if it was changed or belongs to another run.
   absl::StatusOr<PrivateKey> Unwrap(std::string_view wrapped, std::string_view run) const;
 
-  // The same for the key of the status listener of `run`, of whatever kind, as a PEM text of at
-  // most 12 KiB. One kind of key is never taken for the other.
+  // Encrypt and decrypt the key of the status listener of `run`, of any kind, as a PEM text of at
+  // most 12 KiB. A key of a CA cannot be decrypted as one of a listener, and vice versa.
   absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const;
   absl::StatusOr<Secret> UnwrapStatusKey(std::string_view wrapped, std::string_view run) const;
 
@@ -47,7 +45,7 @@ class KeyWrap {
   KeyWrap(Secret key, std::string key_id) : key_(std::move(key)), key_id_(std::move(key_id)) {}
 
   Secret key_;
-  std::string key_id_;  // tells another key from damaged data
+  std::string key_id_;  // distinguishes another key from damaged data
 };
 
 }  // namespace muster

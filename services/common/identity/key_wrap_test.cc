@@ -28,7 +28,7 @@ class KeyWrapTest : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(KeyWrapTest, GivesBackWhatItTook) {
+TEST_F(KeyWrapTest, UnwrapReturnsTheWrappedKey) {
   const auto wrap = KeyWrap::OpenOrCreate(Path());
   ASSERT_TRUE(wrap.ok()) << wrap.status();
   const PrivateKey key = *PrivateKey::Generate();
@@ -36,13 +36,13 @@ TEST_F(KeyWrapTest, GivesBackWhatItTook) {
   ASSERT_TRUE(wrapped.ok()) << wrapped.status();
   EXPECT_EQ(wrapped->find("PRIVATE"), std::string::npos);
   EXPECT_NE(*wrapped, *wrap->Wrap(key, kRun));
-  // The file is made once: another process reads what this one wrote.
+  // The file is created once: another process decrypts with the same key.
   const auto unwrapped = KeyWrap::OpenOrCreate(Path())->Unwrap(*wrapped, kRun);
   ASSERT_TRUE(unwrapped.ok()) << unwrapped.status();
   EXPECT_EQ(unwrapped->public_key(), key.public_key());
 }
 
-TEST_F(KeyWrapTest, EveryChangedBitAndEveryOtherRunIsFound) {
+TEST_F(KeyWrapTest, ChangedBitOrAnotherRunFails) {
   const KeyWrap wrap = *KeyWrap::OpenOrCreate(Path());
   const std::string wrapped = *wrap.Wrap(*PrivateKey::Generate(), kRun);
   for (size_t i = 0; i < wrapped.size(); ++i) {
@@ -56,7 +56,7 @@ TEST_F(KeyWrapTest, EveryChangedBitAndEveryOtherRunIsFound) {
   EXPECT_EQ(ReasonOf(wrap.Unwrap(wrapped, "bbbbbbbbbbbbbbbb").status()), "WRAPPED_KEY_DAMAGED");
 }
 
-TEST_F(KeyWrapTest, TheKeyOfAStatusListenerIsOfAnotherKind) {
+TEST_F(KeyWrapTest, StatusListenerKeyIsAnotherKind) {
   const KeyWrap wrap = *KeyWrap::OpenOrCreate(Path());
   const auto wrapped = wrap.WrapStatusKey(Secret("a key in PEM"), kRun);
   ASSERT_TRUE(wrapped.ok()) << wrapped.status();
@@ -64,20 +64,20 @@ TEST_F(KeyWrapTest, TheKeyOfAStatusListenerIsOfAnotherKind) {
   EXPECT_EQ(wrap.UnwrapStatusKey(*wrapped, kRun)->view(), "a key in PEM");
   EXPECT_EQ(ReasonOf(wrap.UnwrapStatusKey(*wrapped, "bbbbbbbbbbbbbbbb").status()),
             "WRAPPED_KEY_DAMAGED");
-  // What was stored as one is not read as the other.
+  // A key of one kind cannot be decrypted as the other kind.
   EXPECT_EQ(ReasonOf(wrap.Unwrap(*wrapped, kRun).status()), "WRAPPED_KEY_DAMAGED");
   const std::string authority = *wrap.Wrap(*PrivateKey::Generate(), kRun);
   EXPECT_EQ(ReasonOf(wrap.UnwrapStatusKey(authority, kRun).status()), "WRAPPED_KEY_DAMAGED");
 }
 
-TEST_F(KeyWrapTest, AnotherStoreKeyIsNamedAsTheCause) {
+TEST_F(KeyWrapTest, AnotherStoreKeyFailsWithItsReason) {
   const std::string wrapped =
       *KeyWrap::OpenOrCreate(Path("a"))->Wrap(*PrivateKey::Generate(), kRun);
   EXPECT_EQ(ReasonOf(KeyWrap::OpenOrCreate(Path("b"))->Unwrap(wrapped, kRun).status()),
             "STORE_KEY_MISMATCH");
 }
 
-TEST_F(KeyWrapTest, TheFileIsItsOwnersAloneAndNeverReplaced) {
+TEST_F(KeyWrapTest, FileIsPrivateAndNeverReplaced) {
   EXPECT_EQ(KeyWrap::Open(Path()).status().code(), absl::StatusCode::kNotFound);
   ASSERT_TRUE(KeyWrap::OpenOrCreate(Path()).ok());
   struct stat info{};

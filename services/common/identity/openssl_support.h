@@ -1,4 +1,4 @@
-// Ownership and errors of OpenSSL objects; for this folder's .cc files only.
+// Ownership and errors of OpenSSL objects, only for the .cc files of this folder.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_OPENSSL_SUPPORT_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_OPENSSL_SUPPORT_H_
 
@@ -26,16 +26,17 @@ using OpenSslPtr = std::unique_ptr<T, OpenSslDeleter<Free>>;
 
 using BioPtr = OpenSslPtr<BIO, BIO_free_all>;
 
-// INTERNAL, reason CRYPTO_ERROR: "what: <OpenSSL's reasons>". Empties this thread's error queue.
+// Returns INTERNAL (CRYPTO_ERROR) with "what: <OpenSSL's errors>". Empties the error queue of this
+// thread.
 absl::Status OpenSslError(std::string_view what);
 
-// This thread's queued OpenSSL reasons as text; empties the queue.
+// Returns the queued OpenSSL errors of this thread as text, and empties the queue.
 std::string DrainOpenSslErrors();
 
-// A read-only view of `text` for PEM readers. Null if memory ran out.
+// Returns a read-only view of `text` for PEM readers; null if memory is exhausted.
 BioPtr ReadBio(std::string_view text);
 
-// What was written to a memory BIO. Wipes the BIO's own copy.
+// Returns the content of a memory BIO, and wipes the BIO's own copy.
 std::string TakeBio(BIO* bio);
 
 }  // namespace muster

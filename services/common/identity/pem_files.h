@@ -1,4 +1,4 @@
-// Keys and certificates in files.
+// Keys and certificates in PEM files.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_PEM_FILES_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_PEM_FILES_H_
 
@@ -11,15 +11,15 @@
 
 namespace muster {
 
-// A private key that only its owner can read. NOT_FOUND, FAILED_PRECONDITION (SECRET_FILE_EXPOSED)
-// or as PrivateKey::FromPem; the message names the file.
+// Reads a private key that only its owner can read. Fails with NOT_FOUND, FAILED_PRECONDITION
+// (SECRET_FILE_EXPOSED) or as PrivateKey::FromPem does; the message names the file.
 absl::StatusOr<PrivateKey> ReadKeyFile(const std::string& path);
 
-// The same; makes the key (0600, durable) if there is no file.
+// Reads a private key, or creates it (0600, durable) if the file does not exist.
 absl::StatusOr<PrivateKey> EnsureKeyFile(const std::string& path);
 
-// The certificates of a file of at most 256 KiB. NOT_FOUND or as ParseChain; the message names the
-// file.
+// Reads the certificates of a file of at most 256 KiB. Fails with NOT_FOUND or as ParseChain does;
+// the message names the file.
 absl::StatusOr<std::vector<Certificate>> ReadChainFile(const std::string& path);
 
 bool FileExists(const std::string& path);

@@ -1,4 +1,4 @@
-// The form in which browsers and keychains take a certificate with its key.
+// Export of a certificate with its key for browsers and keychains.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_PKCS12_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_PKCS12_H_
 
@@ -13,8 +13,9 @@
 
 namespace muster {
 
-// A PKCS#12 file (DER) with the key and the chain, leaf first, locked with `password`. `label` is
-// what a browser shows in its list. AES-256 and SHA-256, which current browsers and keychains read.
+// Returns a PKCS#12 file (DER) with the key and the chain, leaf first, encrypted with `password`.
+// Browsers show `label` in their list. Uses AES-256 and SHA-256, which current browsers and
+// keychains support.
 absl::StatusOr<Secret> MakePkcs12(const PrivateKey& key, std::span<const Certificate> chain,
                                   std::string_view label, std::string_view password);
 

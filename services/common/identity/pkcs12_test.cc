@@ -11,7 +11,7 @@ namespace {
 
 const absl::Time kNow = absl::FromUnixSeconds(1'763'730'000);
 
-TEST(Pkcs12Test, OpensWithItsPasswordAndHoldsKeyAndChain) {
+TEST(Pkcs12Test, FileOpensWithItsPasswordAndContainsKeyAndChain) {
   const PrivateKey key = *PrivateKey::Generate();
   const auto root = FleetRoot::Create("fleet-01.muster", key, kNow);
   ASSERT_TRUE(root.ok());
@@ -35,7 +35,7 @@ TEST(Pkcs12Test, OpensWithItsPasswordAndHoldsKeyAndChain) {
   PKCS12_free(read);
 }
 
-TEST(Pkcs12Test, AKeyOfAnotherCertificateIsRefused) {
+TEST(Pkcs12Test, KeyOfAnotherCertificateIsRefused) {
   const auto root = FleetRoot::Create("fleet-01.muster", *PrivateKey::Generate(), kNow);
   const auto file = MakePkcs12(*PrivateKey::Generate(), std::vector{root->certificate()}, "", "x");
   EXPECT_EQ(ReasonOf(file.status()), "PKCS12_FAILED");

@@ -33,14 +33,14 @@ constexpr uint32_t kNobody = 0;
 constexpr uint32_t kOperators = Bit(Role::kOperator);
 constexpr uint32_t kServices =
     Set({Role::kAggregator, Role::kStatus, Role::kGateway, Role::kRelay});
-// Who may be the source of a result. Relays are not among them: they bring what nodes sign.
+// The sources of results. Relays are not included: they forward results that nodes sign.
 constexpr uint32_t kDeliverers = Set({Role::kNode, Role::kRunNode, Role::kRunPlugin});
-// A deliverer that proved which node it is.
+// Sources whose certificate names the node.
 constexpr uint32_t kProvenNodes = Set({Role::kNode, Role::kRunNode});
-// Every peer that a listener verifies; a run's listener is a server only.
+// Every client that a listener verifies. The listener of a run is only a server.
 constexpr uint32_t kEveryPeer = kOperators | kServices | kDeliverers | Bit(Role::kRunViewer);
 
-// What a role may touch with a method.
+// The resources that some roles may access with a method.
 struct Grant {
   uint32_t roles = kNobody;
   uint32_t kinds = 0;
@@ -49,18 +49,19 @@ struct Grant {
 struct Row {
   std::string_view method;
   std::array<Grant, 3> grants;
-  // Who may call it in another's name.
+  // The roles that may call it on behalf of others.
   uint32_t forwarders = Bit(Role::kGateway);
 };
 
-// What services do among themselves, and what belongs to the holder of a key alone.
+// For calls between services, and for calls that require the caller's own key.
 constexpr uint32_t kDirectOnly = kNobody;
-// What a node does for its runs: it may hang below relays.
+// For calls of a node for its runs, which may pass through relays.
 constexpr uint32_t kAlsoThroughRelays = Set({Role::kGateway, Role::kRelay});
 
-// The table. Everything that is not here is refused.
+// The table. A method that is not in it is refused.
 constexpr Row kTable[] = {
-    // Runs: operators everything; those who deliver see their own; the gateway opens listeners.
+    // Runs: operators may do everything, sources of results read their own run, the gateway opens
+    // listeners.
     {"/muster.v1.RunService/CreateRun", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.RunService/GetRun",
      {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}},
@@ -75,10 +76,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.RunService/IssueViewerCredential", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/SetStatusListener", {{{kOperators, Bit(Kind::kRun)}}}},
 
-    // Results: delivered by their own source alone, also not by an operator; by a relay itself what
-    // a
-    // node had left with it, which the handlers let it prove by the node's signature. A credential
-    // that proves no node may not read what other nodes delivered.
+    // Results: only their own source delivers them, not even an operator. A relay delivers spooled
+    // results of a node; the handlers verify the node's signature. A credential that names no node
+    // may not read results of other nodes.
     {"/muster.v1.ResultService/OpenUpload",
      {{{kDeliverers | Bit(Role::kRelay), Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
@@ -97,9 +97,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.ArchiveService/GetArchive", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.ArchiveService/ReadArchive", {{{kOperators, Bit(Kind::kRun)}}}},
 
-    // Status: operators see a run, or the newest one without its name; viewers their run; others
-    // their own pair. The gateway shows a run to those whom the run's own client authority vouches
-    // for: it calls as a viewer of that run.
+    // Status: operators read any run, and the newest run if they name none; viewers read their run,
+    // others their own pair. The gateway also serves clients of the run's own client CA: it calls
+    // as a viewer of that run.
     {"/muster.v1.StatusService/GetStatus",
      {{{kOperators, Set({Kind::kFleet, Kind::kRun, Kind::kPair})},
        {kDeliverers, Bit(Kind::kPair)},
@@ -122,9 +122,8 @@ constexpr Row kTable[] = {
      {{{kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
 
-    // Identities.
-    // Directly where a key gets a name: a gateway could put its own in, and sign commands as an
-    // operator.
+    // Identities. Not through the gateway if a key gets a name: a gateway could insert its own key,
+    // and sign commands as an operator.
     {"/muster.v1.IdentityService/RenewCertificate",
      {{{kOperators | kServices | Bit(Role::kNode), Bit(Kind::kOwn)}}},
      kDirectOnly},
@@ -137,24 +136,24 @@ constexpr Row kTable[] = {
     {"/muster.v1.IdentityService/GetCommandRevocations",
      {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
 
-    // Nodes: who may join, and who is here.
+    // Nodes: tokens, enrolled nodes and labels.
     {"/muster.v1.EnrollmentService/CreateJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/ListJoinTokens", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/ListEnrolledNodes", {{{kOperators, Bit(Kind::kFleet)}}}},
-    // Relays learn whether there is such a node, and no more: the handler sees to that.
+    // Relays may ask only whether a node exists; the handler enforces it.
     {"/muster.v1.EnrollmentService/GetEnrolledNode",
      {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/LabelNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}},
 
-    // Machines that join through a relay: what they prove is all that counts, as on the listener
-    // that is open to anybody.
+    // Machines that join through a relay. Only their proof counts, as on the listener without
+    // client certificates.
     {"/muster.v1.JoinService/Join", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
     {"/muster.v1.JoinService/Rejoin", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
 
-    // The tree of relays, and what is run through it.
+    // The tree of relays, and jobs.
     {"/muster.v1.AttachService/Attach",
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
      kDirectOnly},
@@ -166,9 +165,8 @@ constexpr Row kTable[] = {
     {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
 
-    // Shared files: a node its own, a relay what is on its way over it, which the handlers check by
-    // the
-    // source's signature and by who hangs where.
+    // Shared files: a node accesses its own files, a relay those on their way through it. The
+    // handlers check the signature of the source and the topology.
     {"/muster.v1.ShareService/OpenShare",
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},
      kDirectOnly},
@@ -192,7 +190,7 @@ constexpr Row kTable[] = {
      {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}},
      kDirectOnly},
 
-    // Between services.
+    // Calls between services.
     {"/muster.v1.ChangeService/FollowChanges",
      {{{Set({Role::kStatus, Role::kGateway, Role::kRelay}), Bit(Kind::kFleet)}}},
      kDirectOnly},
@@ -244,7 +242,7 @@ uint32_t RolesOf(const Row& row) {
   return roles;
 }
 
-// "spiffe://... (operator, forwarded by spiffe://...)"
+// Returns "spiffe://... (operator, forwarded by spiffe://...)".
 std::string Describe(const Caller& caller) {
   const auto uri = [](const Identity& identity) {
     return ToUri(identity).value_or("an invalid identity");
@@ -281,7 +279,7 @@ std::string RoleNames(uint32_t roles) {
   return names;
 }
 
-// Whether the names of the caller cover the resource. Operators and services are bound to none.
+// Returns true if the identity includes the resource. Operators and services are not restricted.
 bool Covers(const Identity& identity, const Resource& resource) {
   const bool pair = resource.kind == Kind::kPair;
   if (const auto* r = std::get_if<RunNodeIdentity>(&identity.name)) {
@@ -300,12 +298,12 @@ bool Covers(const Identity& identity, const Resource& resource) {
   return true;
 }
 
-// The row that lets this role call the method, or why there is none.
+// Finds the row that lets this role call the method, or returns the error.
 absl::Status FindAllowedRow(const Caller& caller, std::string_view method, const Row*& row) {
   row = FindRow(method);
   if (row == nullptr) {
-    // Not PERMISSION_DENIED: clients of reflection try its newer form first, and go back to the
-    // older one on this code alone.
+    // Not PERMISSION_DENIED: clients of reflection try its newer version first, and fall back to
+    // the older one only after this code.
     return errors::UnknownMethod(method.substr(0, 200));
   }
   if (caller.via && (row->forwarders & Bit(RoleOf(*caller.via))) == 0) {

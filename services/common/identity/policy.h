@@ -1,7 +1,8 @@
-// Who may do what: one table of role x RPC x resource; what it does not name is refused.
+// Authorisation: one table of role x RPC x resource. Everything that is not in the table is
+// refused.
 //
-// Two questions are asked for every RPC. The gate in front of the handlers asks CheckRole (may this
-// role call this method at all?); the handler, which knows what the call touches, asks Authorize.
+// Every RPC is checked twice. The gate in front of the handlers calls CheckRole. The handler, which
+// knows the resource, calls Authorize.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_POLICY_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_POLICY_H_
 
@@ -16,20 +17,20 @@
 
 namespace muster {
 
-// Who calls. Behind the gateway `identity` is the gateway's verified client and `via` the gateway;
-// behind a relay `identity` is a node below it and `via` the relay that holds the connection.
-// `issuer` and `serial` are those of the connection's certificate.
+// The caller of an RPC. Behind the gateway, `identity` is the gateway's verified client and `via`
+// the gateway. Behind a relay, `identity` is one of its descendants and `via` the relay with the
+// connection. `issuer` and `serial` identify the connection's certificate.
 struct Caller {
   Identity identity;
   std::optional<Identity> via;
   std::string issuer;  // key id, lower-case hex
   std::string serial;  // lower-case hex
-  // Behind a relay: of the certificate with which the node signed that it may speak for it.
+  // Behind a relay: identify the certificate that signed the node's attach statement.
   std::string statement_issuer;
   std::string statement_serial;
 };
 
-// What a call touches.
+// The object of a call.
 struct Resource {
   enum class Kind {
     kFleet,    // the fleet itself: listing or creating runs, operators, the change feed, inspection
@@ -52,18 +53,18 @@ struct Resource {
   }
 };
 
-// Whether the caller's role may call `method` ("/muster.v1.RunService/GetRun") at all.
-// UNIMPLEMENTED (UNKNOWN_METHOD) for one that has no row, else PERMISSION_DENIED
+// Checks that the caller's role may call `method` ("/muster.v1.RunService/GetRun") at all. Fails
+// with UNIMPLEMENTED (UNKNOWN_METHOD) for a method without a row, otherwise with PERMISSION_DENIED
 // (ROLE_NOT_ALLOWED).
 absl::Status CheckRole(const Caller& caller, std::string_view method);
 
-// CheckRole, and whether `method` may touch `resource` for this caller. A credential of a run and a
-// node reach only what their names name: another's is PERMISSION_DENIED, reason NOT_YOURS. What
-// only the plan knows is not decided here: whether a pair is planned, and for an enrolled node that
-// asks for a run whether the run's plan names it.
+// Calls CheckRole, and checks that the caller may use `method` on `resource`. A run credential or a
+// node may access only the resources in its identity; others fail with PERMISSION_DENIED
+// (NOT_YOURS). The caller of this function checks what requires the plan: that a pair is planned,
+// and that the plan of a run names an enrolled node that reads it.
 absl::Status Authorize(const Caller& caller, std::string_view method, const Resource& resource);
 
-// Every method that has a row, for the test that compares the table with the services.
+// Returns every method with a row, for the test that compares the table with the services.
 std::vector<std::string_view> PolicyMethods();
 
 }  // namespace muster

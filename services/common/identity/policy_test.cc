@@ -31,12 +31,12 @@ Caller RunPlugin() { return Direct(RunPluginIdentity{kRunA, "p"}); }
 Caller Listener() { return Direct(RunListenerIdentity{kRunA}); }
 Caller Viewer() { return Direct(RunViewerIdentity{kRunA}); }
 
-// One letter for each role: who is let in by the gate.
+// One letter for each role.
 const std::map<char, Caller> kCallers = {
     {'o', Operator()}, {'a', Aggregator()}, {'s', Status()},    {'g', Gateway()},  {'r', Relay()},
     {'n', Node()},     {'1', RunNode()},    {'*', RunPlugin()}, {'l', Listener()}, {'v', Viewer()}};
 
-// The whole table a second time, in a form that a reviewer can take in at one look.
+// The whole table in a second, compact form for reviewers.
 const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.RunService/CreateRun", "o"},
     {"/muster.v1.RunService/GetRun", "ogn1*"},
@@ -113,7 +113,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/grpc.channelz.v1.Channelz/GetSocket", "o"},
 };
 
-TEST(PolicyTest, EachRoleMayCallExactlyThese) {
+TEST(PolicyTest, RolesMayCallExactlyTheExpectedMethods) {
   std::set<std::string> methods;
   for (const std::string_view method : PolicyMethods()) {
     EXPECT_TRUE(methods.emplace(method).second) << "two rows: " << method;
@@ -130,7 +130,7 @@ TEST(PolicyTest, EachRoleMayCallExactlyThese) {
   }
 }
 
-TEST(PolicyTest, WhatHasNoRowIsRefusedToEverybody) {
+TEST(PolicyTest, MethodWithoutRowIsRefused) {
   for (const char* method : {"", "/", "/muster.v1.RunService/Getrun", "muster.v1.RunService/GetRun",
                              "/muster.v1.RunService/GetRun/", "/muster.v1.RunService/DropTables"}) {
     for (const auto& [letter, caller] : kCallers) {
@@ -140,7 +140,7 @@ TEST(PolicyTest, WhatHasNoRowIsRefusedToEverybody) {
   }
 }
 
-TEST(PolicyTest, ARunsCredentialReachesItsOwnPairOnly) {
+TEST(PolicyTest, RunCredentialAccessesOnlyItsPair) {
   const Resource own = Resource::Pair(kRunA, "p", "n1");
   for (const char* method :
        {"/muster.v1.ResultService/OpenUpload", "/muster.v1.ResultService/Upload",
@@ -163,14 +163,14 @@ TEST(PolicyTest, ARunsCredentialReachesItsOwnPairOnly) {
     EXPECT_EQ(reason(RunPlugin(), Resource::Pair(kRunA, "q", "n1")), "NOT_YOURS");
     EXPECT_EQ(reason(Node(), Resource::Pair(kRunA, "p", "n2")), "NOT_YOURS");
     EXPECT_EQ(reason(Node(), Resource::Pair(kRunA, "p", "global")), "NOT_YOURS");
-    // Another kind of resource is not a way around it.
+    // Another kind of resource does not bypass the check.
     EXPECT_EQ(reason(RunNode(), Resource::Run(kRunA)), "NOT_YOURS");
     EXPECT_EQ(reason(RunNode(), Resource::Fleet()), "NOT_YOURS");
     EXPECT_EQ(reason(RunNode(), Resource::Own()), "NOT_YOURS");
   }
 }
 
-TEST(PolicyTest, ARunsCredentialSeesItsOwnRunOnly) {
+TEST(PolicyTest, RunCredentialReadsOnlyItsRun) {
   for (const char* method : {"/muster.v1.RunService/GetRun", "/muster.v1.RunService/WatchRun"}) {
     for (const Caller& caller : {RunNode(), RunPlugin()}) {
       EXPECT_TRUE(Authorize(caller, method, Resource::Run(kRunA)).ok());
@@ -182,7 +182,7 @@ TEST(PolicyTest, ARunsCredentialSeesItsOwnRunOnly) {
   }
 }
 
-TEST(PolicyTest, AViewerSeesTheStatusOfItsOwnRunOnly) {
+TEST(PolicyTest, ViewerReadsOnlyTheStatusOfItsRun) {
   for (const char* method :
        {"/muster.v1.StatusService/GetStatus", "/muster.v1.StatusService/WatchStatus"}) {
     for (const Caller& caller : {Viewer(), Forwarded(RunViewerIdentity{kRunA})}) {
@@ -193,7 +193,7 @@ TEST(PolicyTest, AViewerSeesTheStatusOfItsOwnRunOnly) {
   }
 }
 
-TEST(PolicyTest, AnOperatorDeliversNothing) {
+TEST(PolicyTest, OperatorMayNotDeliver) {
   EXPECT_EQ(ReasonOf(Authorize(Operator(), "/muster.v1.ResultService/SubmitResult",
                                Resource::Pair(kRunA, "p", "n1"))),
             "ROLE_NOT_ALLOWED");
@@ -205,12 +205,12 @@ TEST(PolicyTest, StatusOfTheNewestRunNeedsNoName) {
   EXPECT_TRUE(Authorize(Operator(), method, Resource::Run(kRunA)).ok());
 }
 
-TEST(PolicyTest, TheGatewayLendsItsRightsToNobody) {
+TEST(PolicyTest, CallerBehindTheGatewayHasOnlyItsOwnRights) {
   // An operator behind the gateway is an operator.
   EXPECT_TRUE(Authorize(Forwarded(UserIdentity{"ann"}), "/muster.v1.RunService/CancelRun",
                         Resource::Run(kRunA))
                   .ok());
-  // Nobody behind it does what services do among themselves, also not a service.
+  // Behind the gateway no identity may make the calls between services, not even a service.
   for (const char* method : {"/muster.v1.ChangeService/FollowChanges",
                              "/muster.v1.ListenerService/SignListenerCertificate",
                              "/muster.v1.ListenerService/GetStatusListener"}) {
@@ -218,13 +218,13 @@ TEST(PolicyTest, TheGatewayLendsItsRightsToNobody) {
     EXPECT_EQ(ReasonOf(CheckRole(Forwarded(ServiceIdentity{ServiceRole::kGateway, "g"}), method)),
               "ROLE_NOT_ALLOWED");
   }
-  // Nobody else forwards.
+  // No other role forwards.
   Caller caller = Operator();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kStatus, "s"}};
   EXPECT_EQ(ReasonOf(CheckRole(caller, "/muster.v1.RunService/GetRun")), "ROLE_NOT_ALLOWED");
 }
 
-TEST(PolicyTest, TheGatewayGetsNoKeyANameOfAnother) {
+TEST(PolicyTest, GatewayGetsNoCertificateForOthers) {
   for (const char* method :
        {"/muster.v1.IdentityService/RenewCertificate", "/muster.v1.IdentityService/AddOperator",
         "/muster.v1.IdentityService/IssueCommandCertificate"}) {
@@ -233,7 +233,7 @@ TEST(PolicyTest, TheGatewayGetsNoKeyANameOfAnother) {
   }
 }
 
-TEST(PolicyTest, ThroughARelayANodeDeliversAndSeesItsRunsAndNothingElse) {
+TEST(PolicyTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
   const std::set<std::string> forwarded = {"/muster.v1.RunService/GetRun",
                                            "/muster.v1.RunService/WatchRun",
                                            "/muster.v1.ResultService/OpenUpload",
@@ -253,7 +253,7 @@ TEST(PolicyTest, ThroughARelayANodeDeliversAndSeesItsRunsAndNothingElse) {
   EXPECT_EQ(ReasonOf(Authorize(caller, deliver, Resource::Pair(kRunA, "p", "n2"))), "NOT_YOURS");
 }
 
-TEST(PolicyTest, ARefusalSaysWhoWhatAndWhatToDo) {
+TEST(PolicyTest, RefusalNamesCallerMethodAndNextStep) {
   const absl::Status status =
       CheckRole(Forwarded(RunPluginIdentity{kRunA, "p"}), "/muster.v1.RunService/CancelRun");
   EXPECT_EQ(status.message(),

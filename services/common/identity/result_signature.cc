@@ -53,7 +53,7 @@ absl::Status VerifyResultSignature(std::string_view signature, std::string_view 
   ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
   ASSIGN_OR_RETURN(const auto identity, ParseIdentity(uri, fleet));
   if (!SpeaksFor(identity, result)) {
-    return errors::InvalidSignature(absl::StrCat(uri, " may not speak for this node"));
+    return errors::InvalidSignature(absl::StrCat(uri, " may not sign for this node"));
   }
   ASSIGN_OR_RETURN(const auto key, leaf.Key());
   if (!key.Verify(ResultSignatureText(result), signature)) {

@@ -1,4 +1,4 @@
-// A node's word for what it delivers, so that nobody on the way can exchange it.
+// The signature of a node over its result, which prevents relays from changing it.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_RESULT_SIGNATURE_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_RESULT_SIGNATURE_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What is signed. `sha256` is 32 raw bytes.
+// The signed fields. `sha256` is 32 raw bytes.
 struct SignedResult {
   std::string run;
   std::string plugin;
@@ -23,15 +23,15 @@ struct SignedResult {
   std::string sha256;
 };
 
-// The text under the signature; message Signature of the API states it.
+// Returns the signed text; message Signature of the API specifies it.
 std::string ResultSignatureText(const SignedResult& result);
 
-// ECDSA with SHA-256 over that text, ASN.1 DER.
+// Signs that text with ECDSA and SHA-256; returns ASN.1 DER.
 absl::StatusOr<std::string> SignResult(const PrivateKey& key, const SignedResult& result);
 
-// Whether `signature` was made by the first certificate of `chain_pem`, that certificate leads to
-// `root`, and its URI may speak for the pair: the pair's own credential, one for any node of its
-// plugin, or the enrolled node. UNAUTHENTICATED or PERMISSION_DENIED with the cause.
+// Verifies that the first certificate of `chain_pem` signed the result, that it chains to `root`,
+// and that its URI may sign for the pair: the pair's own credential, one for any node of its
+// plugin, or the enrolled node. Fails with UNAUTHENTICATED or PERMISSION_DENIED and the cause.
 absl::Status VerifyResultSignature(std::string_view signature, std::string_view chain_pem,
                                    const SignedResult& result, std::string_view fleet,
                                    const Certificate& root, absl::Time now);

@@ -43,13 +43,13 @@ class ResultSignatureTest : public ::testing::Test {
   const SignedResult result_ = {kRun, "facts", "n1", 1, 3, std::string(32, '\x07')};
 };
 
-TEST_F(ResultSignatureTest, TheNodesOwnSignatureHolds) {
+TEST_F(ResultSignatureTest, SignatureOfTheNodeIsAccepted) {
   const std::string signature = *SignResult(key_, result_);
   EXPECT_TRUE(Verify(signature, ChainFor(RunNodeIdentity{kRun, "facts", "n1"}), result_).ok());
   EXPECT_TRUE(Verify(signature, ChainFor(RunPluginIdentity{kRun, "facts"}), result_).ok());
 }
 
-TEST_F(ResultSignatureTest, AnyChangeBreaksIt) {
+TEST_F(ResultSignatureTest, ChangedResultIsRefused) {
   const std::string signature = *SignResult(key_, result_);
   const std::string chain = ChainFor(RunNodeIdentity{kRun, "facts", "n1"});
   SignedResult changed = result_;
@@ -60,14 +60,14 @@ TEST_F(ResultSignatureTest, AnyChangeBreaksIt) {
   EXPECT_EQ(ReasonOf(Verify(signature, chain, changed)), "INVALID_SIGNATURE");
 }
 
-TEST_F(ResultSignatureTest, AnotherNodeCannotSpeak) {
+TEST_F(ResultSignatureTest, SignatureOfAnotherNodeIsRefused) {
   const std::string signature = *SignResult(key_, result_);
   const absl::Status status =
       Verify(signature, ChainFor(RunNodeIdentity{kRun, "facts", "n2"}), result_);
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(ResultSignatureTest, AStrangersChainIsRefused) {
+TEST_F(ResultSignatureTest, ForeignChainIsRefused) {
   const FleetRoot other = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_);
   const std::string signature = *SignResult(key_, result_);
   EXPECT_FALSE(VerifyResultSignature(signature, ChainFor(RunNodeIdentity{kRun, "facts", "n1"}),

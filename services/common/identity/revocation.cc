@@ -39,7 +39,7 @@ bool RevocationList::Contains(std::string_view subject) const {
 bool RevocationList::IsRevoked(const Caller& caller) const {
   const auto revoked = [this](const Identity& identity) {
     const auto uri = ToUri(identity);
-    return !uri.ok() || Contains(*uri);  // an identity that has no name is nobody's
+    return !uri.ok() || Contains(*uri);  // refuses an identity without a URI
   };
   {
     const MutexLock lock(mutex_);

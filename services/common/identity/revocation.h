@@ -1,4 +1,4 @@
-// Who is not trusted any more although the certificate still is valid.
+// Revoked identities and certificates.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_REVOCATION_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_REVOCATION_H_
 
@@ -15,36 +15,36 @@
 
 namespace muster {
 
-// The subject of a revoked certificate in the change feed and in the store:
-// "<issuer key id>:<serial>", both lower-case hex. A revoked identity's subject is its URI.
+// Returns the subject of a revoked certificate in the change feed and in the store: "<issuer key
+// id>:<serial>", both lower-case hex. The subject of a revoked identity is its URI.
 std::string CertificateSubject(std::string_view issuer, std::string_view serial);
 
-// The revoked identities and certificates, as the change feed tells them. Thread-safe; a question
-// costs a few look-ups in memory.
+// The revoked identities and certificates of the change feed. Thread-safe; a query needs a few
+// look-ups in memory.
 class RevocationList {
  public:
-  // Ends the subscription when it is destroyed. After that no call of it is under way.
+  // Ends the subscription when it is destroyed. After that no callback runs.
   using Subscription = std::shared_ptr<void>;
 
-  // From now on `subject` is refused.
+  // Refuses `subject` from now on.
   void Add(std::string_view subject);
 
-  // The whole truth, from a snapshot.
+  // Replaces the list with the content of a snapshot.
   void Replace(std::set<std::string> subjects);
 
-  // Whether the caller, the gateway or relay that speaks for it, the certificate of the connection,
-  // or that with which a node behind a relay signed its statement is revoked.
+  // Returns true if the caller is revoked, the gateway or relay in `via`, the certificate of the
+  // connection, or the certificate that signed a node's attach statement.
   bool IsRevoked(const Caller& caller) const;
 
-  // Whether this identity or certificate itself is.
+  // Returns true if this identity or certificate itself is revoked.
   bool Contains(std::string_view subject) const;
 
-  // Calls `changed` after each change that revoked something, on the thread that made it, so that
-  // live streams can be ended. It must neither block nor subscribe or unsubscribe.
+  // Calls `changed` after each change that revoked something, on the thread that made the change,
+  // so that open streams can be ended. `changed` must neither block nor subscribe or unsubscribe.
   Subscription Subscribe(std::function<void()> changed);
 
  private:
-  // Outlives the list itself if a subscription does.
+  // Outlives the list if a subscription does.
   struct Subscribers {
     Mutex mutex;
     uint64_t next ABSL_GUARDED_BY(mutex) = 0;

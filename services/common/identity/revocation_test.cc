@@ -12,7 +12,7 @@ constexpr char kFleet[] = "fleet-01.muster";
 
 Caller Ann() { return {{kFleet, UserIdentity{"ann"}}, std::nullopt, "aa", "01"}; }
 
-TEST(RevocationTest, ByIdentityByCertificateAndByGateway) {
+TEST(RevocationTest, IdentityCertificateAndGatewayAreRevoked) {
   RevocationList list;
   EXPECT_FALSE(list.IsRevoked(Ann()));
   list.Add("spiffe://fleet-01.muster/user/bob");
@@ -35,7 +35,7 @@ TEST(RevocationTest, ByIdentityByCertificateAndByGateway) {
   EXPECT_TRUE(list.IsRevoked(forwarded));
 }
 
-TEST(RevocationTest, ANodeBehindARelayIsRevokedByTheCertificateThatItSignedWith) {
+TEST(RevocationTest, NodeBehindARelayIsRevokedByItsStatementCertificate) {
   RevocationList list;
   Caller caller{{kFleet, NodeIdentity{"n1"}},
                 Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}},
@@ -49,7 +49,7 @@ TEST(RevocationTest, ANodeBehindARelayIsRevokedByTheCertificateThatItSignedWith)
   EXPECT_TRUE(list.IsRevoked(caller));
 }
 
-TEST(RevocationTest, TellsOfWhatIsNewlyRevokedUntilUnsubscribed) {
+TEST(RevocationTest, SubscriberIsCalledForNewRevocationsUntilUnsubscribed) {
   RevocationList list;
   int calls = 0;
   auto subscription = list.Subscribe([&] { ++calls; });
@@ -70,7 +70,7 @@ TEST(RevocationTest, TellsOfWhatIsNewlyRevokedUntilUnsubscribed) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(RevocationTest, ASubscriberSeesTheChangeItIsToldOf) {
+TEST(RevocationTest, SubscriberSeesTheChange) {
   RevocationList list;
   bool seen = false;
   const auto subscription = list.Subscribe([&] { seen = list.IsRevoked(Ann()); });
@@ -78,7 +78,7 @@ TEST(RevocationTest, ASubscriberSeesTheChangeItIsToldOf) {
   EXPECT_TRUE(seen);
 }
 
-TEST(RevocationTest, ASubscriptionMayOutliveTheList) {
+TEST(RevocationTest, SubscriptionMayOutliveTheList) {
   RevocationList::Subscription subscription;
   {
     RevocationList list;
@@ -87,7 +87,7 @@ TEST(RevocationTest, ASubscriptionMayOutliveTheList) {
   subscription.reset();
 }
 
-TEST(RevocationTest, MayBeAskedWhileItChanges) {
+TEST(RevocationTest, QueriesDuringChangesAreSafe) {
   RevocationList list;
   std::atomic<bool> stop = false;
   std::thread asker([&] {

@@ -20,7 +20,7 @@ bool IsLabel(std::string_view label) {
          std::ranges::all_of(label, [](char c) { return IsLetter(c) || IsDigit(c) || c == '-'; });
 }
 
-// The last label has a letter, so that nobody takes the name for an address.
+// The last label must contain a letter, so that the name cannot be an address.
 bool IsDnsName(std::string_view host) {
   if (host.size() > kMaxHost) return false;
   const size_t last = host.rfind('.');

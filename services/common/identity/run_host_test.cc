@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-TEST(RunHost, PatternsThatMakeADnsName) {
+TEST(RunHost, ValidPatternsAreAccepted) {
   for (const char* pattern :
        {"{run}.collect.example.org", "muster-{run}.example.org", "{run}.local",
         "old.{run}.x1.example", "{run}.xn--bcher-kva.example"}) {
@@ -15,7 +15,7 @@ TEST(RunHost, PatternsThatMakeADnsName) {
   EXPECT_TRUE(IsRunHostPattern("{run}." + label + ".org"));
 }
 
-TEST(RunHost, PatternsThatDoNot) {
+TEST(RunHost, InvalidPatternsAreRefused) {
   for (const char* pattern : {"",
                               "collect.example.org",
                               "{run}",
@@ -40,13 +40,14 @@ TEST(RunHost, PatternsThatDoNot) {
     EXPECT_FALSE(IsRunHostPattern(pattern)) << pattern;
   }
   EXPECT_FALSE(IsRunHostPattern("{run}." + std::string(64, 'a') + ".org"));
-  EXPECT_FALSE(IsRunHostPattern(std::string(48, 'a') + "{run}.org"));  // 64 with a run's id
+  EXPECT_FALSE(
+      IsRunHostPattern(std::string(48, 'a') + "{run}.org"));  // 64 characters with a run id
   std::string longest = "{run}";
   while (longest.size() < 245) longest += ".example";
   EXPECT_FALSE(IsRunHostPattern(longest));
 }
 
-TEST(RunHost, ARunsNameIsItsOwn) {
+TEST(RunHost, OnlyTheNameOfTheRunContainsItsId) {
   const std::string host = HostOfRun("{run}.collect.example.org", "00000000000000aa");
   EXPECT_EQ(host, "00000000000000aa.collect.example.org");
   EXPECT_TRUE(IsHostOfRun(host, "00000000000000aa"));

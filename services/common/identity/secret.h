@@ -1,4 +1,4 @@
-// Text that must not stay in memory: a private key's PEM, a key-encryption key.
+// Text that must not remain in memory, such as a private key.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_SECRET_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_SECRET_H_
 
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Owns bytes and wipes them when it goes. Moves, never copies, has no output operator, so that a
-// secret does not end up in a log by accident. Not thread-safe.
+// Owns bytes and wipes them in its destructor. It can be moved and not copied, and has no output
+// operator, so that no secret gets into a log by accident. Not thread-safe.
 class Secret {
  public:
   Secret() = default;
@@ -20,19 +20,19 @@ class Secret {
   }
   Secret(Secret&& other) noexcept = default;
   Secret& operator=(Secret&& other) noexcept {
-    bytes_.swap(other.bytes_);  // and `other` wipes what was here
+    bytes_.swap(other.bytes_);  // `other` wipes the earlier bytes
     return *this;
   }
   Secret(const Secret&) = delete;
   Secret& operator=(const Secret&) = delete;
   ~Secret() { OPENSSL_cleanse(bytes_.data(), bytes_.size()); }
 
-  // Valid as long as this object. Whoever copies it takes over the duty to wipe.
+  // Valid during the lifetime of this object. Code that copies the bytes must wipe its copy.
   std::string_view view() const { return {bytes_.data(), bytes_.size()}; }
   bool empty() const { return bytes_.empty(); }
 
  private:
-  std::vector<char> bytes_;  // no string: a short one would leave a copy where it is moved from
+  std::vector<char> bytes_;  // not a string: moving a short string would leave a copy behind
 };
 
 }  // namespace muster

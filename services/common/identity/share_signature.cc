@@ -22,7 +22,7 @@ constexpr size_t kMaxId = 253;
 constexpr size_t kMaxChainPem = 16 * 1024;
 constexpr size_t kMaxSignature = 1024;
 constexpr int64_t kMaxSize = int64_t{1} << 50;
-// Year 10000: no clock of ours gets near, and absl::FromUnixSeconds stays far from its ends.
+// The year 10000, within the range of absl::FromUnixSeconds.
 constexpr int64_t kMaxSeconds = 253'402'300'800;
 
 bool IsTime(const google::protobuf::Timestamp& time) {
@@ -37,14 +37,14 @@ absl::Status ValidateShareId(std::string_view id) {
                     std::ranges::all_of(id, [](unsigned char c) {
                       return absl::ascii_isalnum(c) || c == '_' || c == '.' || c == '-';
                     });
-  return fits ? absl::OkStatus() : errors::InvalidShare("its id is none");
+  return fits ? absl::OkStatus() : errors::InvalidShare("its id is invalid");
 }
 
 absl::Status ValidateShareKey(const v1::ShareKey& key) {
   if (!ValidateName("source", key.source()).ok())
-    return errors::InvalidShare("its source is no node's name");
+    return errors::InvalidShare("its source is not the name of a node");
   if (!ValidateName("target", key.target()).ok())
-    return errors::InvalidShare("its target is no node's name");
+    return errors::InvalidShare("its target is not the name of a node");
   return ValidateShareId(key.id());
 }
 
@@ -53,11 +53,11 @@ absl::Status ValidateSharedFile(const v1::SharedFile& file) {
   if (file.size() < 0 || file.size() > kMaxSize)
     return errors::InvalidShare("its size is out of range");
   if (file.sha256().size() != kSha256Size)
-    return errors::InvalidShare("its SHA-256 has not 32 bytes");
+    return errors::InvalidShare("its SHA-256 is not 32 bytes");
   if (!IsTime(file.sign_time()))
-    return errors::InvalidShare("sign_time is no time in whole seconds");
+    return errors::InvalidShare("sign_time is not a time in whole seconds");
   if (file.has_expire_time() && !IsTime(file.expire_time())) {
-    return errors::InvalidShare("expire_time is no time in whole seconds");
+    return errors::InvalidShare("expire_time is not a time in whole seconds");
   }
   if (file.signature().size() > kMaxSignature ||
       file.certificate_chain_pem().size() > kMaxChainPem) {
@@ -87,7 +87,7 @@ absl::Status VerifySharedFile(const v1::SharedFile& file, std::string_view fleet
   RETURN_IF_ERROR(ValidateSharedFile(file));
   const absl::Time signed_at = absl::FromUnixSeconds(file.sign_time().seconds());
   if (signed_at > now + kShareClockSlack)
-    return errors::InvalidShareSignature("it was made in the future");
+    return errors::InvalidShareSignature("its sign_time is in the future");
   const auto chain = ParseChain(file.certificate_chain_pem());
   if (!chain.ok()) return errors::InvalidShareSignature(ToStd(chain.status().message()));
   const Certificate& leaf = chain->front();
@@ -96,7 +96,7 @@ absl::Status VerifySharedFile(const v1::SharedFile& file, std::string_view fleet
   const auto signer = ParseIdentity(*uri, fleet);
   if (!signer.ok()) return errors::InvalidShareSignature(ToStd(signer.status().message()));
   if (*signer != Identity{std::string(fleet), NodeIdentity{file.key().source()}}) {
-    return errors::InvalidShareSignature("another than the source made it");
+    return errors::InvalidShareSignature("the source did not sign it");
   }
   const auto key = leaf.Key();
   if (!key.ok() || !key->Verify(ShareSignatureText(file), file.signature())) {

@@ -1,4 +1,5 @@
-// A node's word for a file that it shares with another, so that nobody on the way can exchange it.
+// The signature of a node over a file that it shares with another node, which prevents relays from
+// changing it.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_SHARE_SIGNATURE_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_SHARE_SIGNATURE_H_
 
@@ -14,31 +15,32 @@
 
 namespace muster {
 
-// How far the clocks of the one who signs and the one who reads may be apart.
+// The tolerated clock difference between signer and verifier.
 inline constexpr absl::Duration kShareClockSlack = absl::Minutes(5);
 
-// OK if `id` is a letter or digit followed by at most 252 of [A-Za-z0-9_.-], so that it is a plain
-// file name wherever it is used. INVALID_ARGUMENT (INVALID_SHARE).
+// Checks that `id` is a letter or digit followed by at most 252 of [A-Za-z0-9_.-], so that it can
+// serve as a file name. Fails with INVALID_ARGUMENT (INVALID_SHARE).
 absl::Status ValidateShareId(std::string_view id);
 
-// Whether key, size, hash and times are within their limits. INVALID_SHARE.
+// Check the limits of key, size, hash and times. Fail with INVALID_SHARE.
 absl::Status ValidateSharedFile(const v1::SharedFile& file);
 absl::Status ValidateShareKey(const v1::ShareKey& key);
 
-// The text under the signature; message SharedFile of the API states it.
+// Returns the signed text; message SharedFile of the API specifies it.
 std::string ShareSignatureText(const v1::SharedFile& file);
 
-// Puts signature and certificates into `file`, the rest of which is complete.
+// Sets signature and certificates of `file`; all other fields must be set.
 absl::Status SignSharedFile(const PrivateKey& key, std::string_view chain_pem,
                             v1::SharedFile* file);
 
-// Whether the node that `file` names as its source has signed it, with a certificate that leads to
-// one of `roots` and was good when it signed, no later than `now`. Whether it has expired is the
-// caller's to ask. INVALID_SHARE, or UNAUTHENTICATED (INVALID_SIGNATURE) with the cause.
+// Verifies that the node which `file` names as its source signed it. The certificate must chain to
+// one of `roots` and be valid at the time of signing, and this time must not be after `now`. Does
+// not check whether the file has expired. Fails with INVALID_SHARE, or with UNAUTHENTICATED
+// (INVALID_SIGNATURE) and the cause.
 absl::Status VerifySharedFile(const v1::SharedFile& file, std::string_view fleet,
                               std::span<const Certificate> roots, absl::Time now);
 
-// When it expires; infinitely late if never.
+// Returns the time of expiry; infinitely late if the file does not expire.
 absl::Time ExpiryOf(const v1::SharedFile& file);
 
 }  // namespace muster

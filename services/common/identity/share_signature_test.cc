@@ -48,7 +48,7 @@ class ShareSignatureTest : public ::testing::Test {
     return VerifySharedFile(file, kFleet, roots, now_ + later);
   }
 
-  // Whole seconds, so that certificate and signature begin together.
+  // Whole seconds, so that the validity of certificate and signature begins at the same time.
   const absl::Time now_ = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()));
   const FleetRoot root_;
   const PrivateKey intermediate_key_;
@@ -56,12 +56,12 @@ class ShareSignatureTest : public ::testing::Test {
   const PrivateKey key_ = *PrivateKey::Generate();
 };
 
-TEST_F(ShareSignatureTest, TheSourcesWordHoldsLongerThanItsCertificate) {
+TEST_F(ShareSignatureTest, SignatureOutlivesTheCertificate) {
   EXPECT_TRUE(Verify(Signed()).ok()) << Verify(Signed());
   EXPECT_TRUE(Verify(Signed(), absl::Hours(24 * 30)).ok());
 }
 
-TEST_F(ShareSignatureTest, AnyChangeBreaksIt) {
+TEST_F(ShareSignatureTest, ChangedFileIsRefused) {
   const std::vector<std::function<void(v1::SharedFile&)>> changes = {
       [](auto& file) { file.mutable_key()->set_target("n3"); },
       [](auto& file) { file.mutable_key()->set_id("facts"); },
@@ -77,14 +77,14 @@ TEST_F(ShareSignatureTest, AnyChangeBreaksIt) {
   }
 }
 
-TEST_F(ShareSignatureTest, AnotherCannotSpeakForTheSource) {
+TEST_F(ShareSignatureTest, SignatureOfAnotherNodeIsRefused) {
   EXPECT_EQ(ReasonOf(Verify(Signed("n2"))), "INVALID_SIGNATURE");
   const FleetRoot other = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_);
   const std::vector<Certificate> roots = {other.certificate()};
   EXPECT_EQ(ReasonOf(VerifySharedFile(Signed(), kFleet, roots, now_)), "INVALID_SIGNATURE");
 }
 
-TEST_F(ShareSignatureTest, ATimeThatIsNotTheCertificatesIsRefused) {
+TEST_F(ShareSignatureTest, SignTimeOutsideTheCertificateIsRefused) {
   v1::SharedFile early = Signed();
   early.mutable_sign_time()->set_seconds(absl::ToUnixSeconds(now_ - absl::Hours(2)));
   ASSERT_TRUE(SignSharedFile(key_, ChainOf("n1"), &early).ok());
@@ -95,7 +95,7 @@ TEST_F(ShareSignatureTest, ATimeThatIsNotTheCertificatesIsRefused) {
   EXPECT_EQ(ReasonOf(Verify(late)), "INVALID_SIGNATURE");
 }
 
-TEST(ValidateShareId, TakesPlainFileNamesAlone) {
+TEST(ValidateShareId, OnlyFileNamesAreAccepted) {
   for (const std::string id : {"a", "0", "facts.json", "a..b", "A-b_c.", "x.metadata"}) {
     EXPECT_TRUE(ValidateShareId(id).ok()) << id;
   }

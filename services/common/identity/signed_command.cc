@@ -30,7 +30,7 @@ constexpr size_t kMaxVariableName = 128;
 constexpr size_t kMaxClass = 1024;
 constexpr int64_t kMaxSeconds = 253'402'300'800;  // the year 10000
 
-// "muster-command-v1\n" and the bytes.
+// Returns "muster-command-v1\n" and the bytes.
 std::string SignedText(std::string_view command) {
   return absl::StrCat("muster-command-v1\n", ToAbsl(command));
 }
@@ -94,7 +94,8 @@ absl::Status CheckWords(const v1::Command& command) {
   }
   for (const std::string& name : command.classes()) {
     if (!IsWord(name, kMaxClass) || name.front() == '_') {
-      return errors::InvalidCommand("classes has one that is not [A-Za-z0-9][A-Za-z0-9_]{0,1023}");
+      return errors::InvalidCommand(
+          "classes has an entry that is not [A-Za-z0-9][A-Za-z0-9_]{0,1023}");
     }
   }
   return absl::OkStatus();
@@ -127,7 +128,7 @@ absl::Status CheckNow(const v1::Command& command, absl::Time now) {
   return absl::OkStatus();
 }
 
-// The signer, if its certificate is one for commands of this fleet.
+// Returns the signer, if the certificate is one for commands of this fleet.
 absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
                                     const Certificate& command_ca, std::string_view fleet,
                                     absl::Time now) {
@@ -140,7 +141,7 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
   auto signer = ParseIdentity(*uri, fleet);
   if (!signer.ok()) return errors::CommandNotAccepted(ToStd(signer.status().message()));
   if (RoleOf(*signer) != Role::kOperator && RoleOf(*signer) != Role::kGateway) {
-    return errors::CommandNotAccepted(absl::StrCat(*uri, " signs no commands"));
+    return errors::CommandNotAccepted(absl::StrCat(*uri, " may not sign commands"));
   }
   return signer;
 }
@@ -192,13 +193,13 @@ absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_co
   }
   VerifiedCommand verified;
   if (!verified.command.ParseFromString(signed_command.command())) {
-    return errors::InvalidCommand("it cannot be read");
+    return errors::InvalidCommand("it cannot be parsed");
   }
   RETURN_IF_ERROR(CheckCommand(verified.command));
   if (verified.command.fleet() != fleet)
     return errors::CommandNotAccepted("it is for another fleet");
   if (RoleOf(signer) == Role::kGateway && verified.command.action() != kRudderAction) {
-    return errors::CommandNotAccepted("a gateway signs the action \"rudder\" alone");
+    return errors::CommandNotAccepted("a gateway may sign only the action \"rudder\"");
   }
   RETURN_IF_ERROR(CheckNow(verified.command, now));
   verified.signer = std::move(signer);
@@ -213,7 +214,7 @@ absl::Status CheckTarget(const v1::Command& command, std::string_view node,
   const std::vector<std::string> proof(target.proof().begin(), target.proof().end());
   if (!VerifyTarget(node, target.index(), command.targets().count(), proof,
                     command.targets().nodes_sha256())) {
-    return errors::CommandNotAccepted("this node is not among those that were signed");
+    return errors::CommandNotAccepted("this node is not a signed target");
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Commands as operators sign them and nodes check them (proto/muster/v1/jobs.proto).
+// Signing of commands by operators and verification by nodes (proto/muster/v1/jobs.proto).
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_SIGNED_COMMAND_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_SIGNED_COMMAND_H_
 
@@ -15,40 +15,40 @@
 
 namespace muster {
 
-// What the policy of a node decides by.
+// The actions, which the policy of a node refers to.
 inline constexpr std::string_view kExecAction = "exec";
 inline constexpr std::string_view kRudderAction = "rudder";
 
-// How far the clocks of the one who signs and the node may be apart.
+// The tolerated clock difference between signer and node.
 inline constexpr absl::Duration kCommandClockSlack = absl::Minutes(5);
 
 struct VerifiedCommand {
   v1::Command command;
   Identity signer;     // an operator or a gateway
-  std::string serial;  // of its signing certificate, lower-case hex
+  std::string serial;  // of the signing certificate, lower-case hex
 };
 
-// Whether the command keeps the bounds of jobs.proto. INVALID_ARGUMENT, reason INVALID_COMMAND,
-// that names the field.
+// Checks the limits of jobs.proto. Fails with INVALID_ARGUMENT (INVALID_COMMAND); the message names
+// the field.
 absl::Status CheckCommand(const v1::Command& command);
 
-// Serialises and signs. `chain_pem`: the certificate that the command authority issued for `key`.
-// INVALID_COMMAND as above.
+// Serialises and signs the command. `chain_pem`: the certificate that the command authority issued
+// for `key`. Fails as CheckCommand does.
 absl::StatusOr<v1::SignedCommand> SignCommand(const v1::Command& command, const SigningKey& key,
                                               std::string_view chain_pem);
 
-// Whether an operator or a gateway of the fleet, with a certificate by the fleet's command
-// authority that is valid at `now`, signed exactly these bytes, they keep the bounds, and `now` is
-// between the command's times (give or take kCommandClockSlack). A gateway signs the action
-// "rudder" alone. INVALID_ARGUMENT (INVALID_COMMAND), PERMISSION_DENIED (COMMAND_REFUSED),
-// FAILED_PRECONDITION (COMMAND_EARLY, COMMAND_EXPIRED). Not asked here: targets, revocation,
-// replay, a node's policy.
+// Verifies that an operator or a gateway of the fleet signed exactly these bytes, with a
+// certificate of the fleet's command authority that is valid at `now`; that the command is within
+// the limits; and that `now` is within the command's times (with a tolerance of
+// kCommandClockSlack). A gateway may sign only the action "rudder". Does not check targets,
+// revocation, replay, or the node's policy. Fails with INVALID_ARGUMENT (INVALID_COMMAND),
+// PERMISSION_DENIED (COMMAND_REFUSED) or FAILED_PRECONDITION (COMMAND_EARLY, COMMAND_EXPIRED).
 absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_command,
                                               const Certificate& command_ca, std::string_view fleet,
                                               absl::Time now);
 
-// Whether the command is for this node: for all, or `target` proves its name among the signed ones.
-// PERMISSION_DENIED (COMMAND_REFUSED).
+// Checks that the command is for this node: for all nodes, or `target` proves that the node is a
+// signed target. Fails with PERMISSION_DENIED (COMMAND_REFUSED).
 absl::Status CheckTarget(const v1::Command& command, std::string_view node,
                          const v1::JobCommand::Target& target);
 

@@ -37,7 +37,7 @@ class SignedCommandTest : public ::testing::Test {
     return authority_.Issue(name, key_.public_key(), now_)->ToPem();
   }
 
-  // By an operator; whatever the command holds.
+  // Signs any content as an operator.
   v1::SignedCommand SignAnyhow(const v1::Command& command,
                                const FleetName& name = UserIdentity{"o"}) {
     v1::SignedCommand result;
@@ -55,7 +55,7 @@ class SignedCommandTest : public ::testing::Test {
     return ReasonOf(Verify(command).status());
   }
 
-  // The outcome at both ends, which is one.
+  // Returns the outcome of signer and verifier, which must be equal.
   std::string Judged(const v1::Command& command) {
     const std::string reason = Refusal(SignAnyhow(command));
     EXPECT_EQ(ReasonOf(SignCommand(command, key_, "").status()), reason);
@@ -69,7 +69,7 @@ class SignedCommandTest : public ::testing::Test {
   const TargetSet targets_{{"n1", "n2", "n3"}};
 };
 
-TEST_F(SignedCommandTest, AnOperatorsCommandHolds) {
+TEST_F(SignedCommandTest, CommandOfOperatorIsAccepted) {
   const auto signed_command = SignCommand(Command(), key_, CertificateOf(UserIdentity{"o"}));
   ASSERT_TRUE(signed_command.ok()) << signed_command.status();
   const auto verified = Verify(*signed_command);
@@ -79,7 +79,7 @@ TEST_F(SignedCommandTest, AnOperatorsCommandHolds) {
   EXPECT_FALSE(verified->serial.empty());
 }
 
-TEST_F(SignedCommandTest, OneByteChangedAnywhereIsRefused) {
+TEST_F(SignedCommandTest, ChangedByteIsRefused) {
   const v1::SignedCommand good = SignAnyhow(Command());
   for (size_t i = 0; i < good.command().size(); ++i) {
     v1::SignedCommand changed = good;
@@ -91,7 +91,7 @@ TEST_F(SignedCommandTest, OneByteChangedAnywhereIsRefused) {
   EXPECT_EQ(Refusal(changed), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, AnUnsignedOneIsRefused) {
+TEST_F(SignedCommandTest, UnsignedCommandIsRefused) {
   v1::SignedCommand command = SignAnyhow(Command());
   command.clear_signature();
   EXPECT_EQ(Refusal(command), "COMMAND_REFUSED");
@@ -100,21 +100,21 @@ TEST_F(SignedCommandTest, AnUnsignedOneIsRefused) {
   EXPECT_EQ(Refusal(command), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, OneSignedWithAKeyThatIsNotTheCertificatesIsRefused) {
+TEST_F(SignedCommandTest, SignatureWithAnotherKeyIsRefused) {
   v1::SignedCommand command = SignAnyhow(Command());
   command.set_signature(*SigningKey::Generate()->Sign("muster-command-v1\n" + command.command()));
   EXPECT_EQ(Refusal(command), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, OneByAnotherAuthorityIsRefused) {
+TEST_F(SignedCommandTest, CertificateOfAnotherAuthorityIsRefused) {
   const CommandAuthority other = *CommandAuthority::Create(kFleet, *PrivateKey::Generate(), now_);
   EXPECT_EQ(
       ReasonOf(VerifyCommand(SignAnyhow(Command()), other.certificate(), kFleet, now_).status()),
       "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, AnOperatorsTlsCertificateSignsNoCommand) {
-  // One that the fleet's root leads to, and the root is no command authority.
+TEST_F(SignedCommandTest, TlsCertificateOfOperatorIsRefused) {
+  // A certificate that chains to the fleet's root, which is not a command authority.
   const FleetRoot root = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_);
   const PrivateKey intermediate_key = *PrivateKey::Generate();
   const Intermediate intermediate = *Intermediate::Load(
@@ -127,12 +127,12 @@ TEST_F(SignedCommandTest, AnOperatorsTlsCertificateSignsNoCommand) {
       *intermediate.Issue(UserIdentity{"o"}, key.public_key(), {}, now_, now_ + absl::Hours(1)),
       intermediate.certificate()}));
   EXPECT_EQ(Refusal(command), "COMMAND_REFUSED");
-  // Also where somebody pinned the wrong one: it is no Ed25519 key.
+  // The wrong pinned certificate does not help: its key is not Ed25519.
   EXPECT_EQ(ReasonOf(VerifyCommand(command, root.certificate(), kFleet, now_).status()),
             "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, ACertificateThatHasEndedIsRefused) {
+TEST_F(SignedCommandTest, ExpiredCertificateIsRefused) {
   v1::Command command = Command();
   command.mutable_not_after()->set_seconds(absl::ToUnixSeconds(now_ + absl::Hours(48)));
   const auto verified =
@@ -140,7 +140,7 @@ TEST_F(SignedCommandTest, ACertificateThatHasEndedIsRefused) {
   EXPECT_EQ(ReasonOf(verified.status()), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, ACommandIsForItsTimeAlone) {
+TEST_F(SignedCommandTest, CommandOutsideItsTimesIsRefused) {
   v1::Command command = Command();
   command.mutable_not_before()->set_seconds(absl::ToUnixSeconds(now_) + 299);
   command.mutable_not_after()->set_seconds(absl::ToUnixSeconds(now_) + 400);
@@ -154,13 +154,13 @@ TEST_F(SignedCommandTest, ACommandIsForItsTimeAlone) {
   EXPECT_EQ(Refusal(SignAnyhow(command)), "COMMAND_EXPIRED");
 }
 
-TEST_F(SignedCommandTest, AnotherFleetsCommandIsRefused) {
+TEST_F(SignedCommandTest, CommandOfAnotherFleetIsRefused) {
   v1::Command command = Command();
   command.set_fleet("another.muster");
   EXPECT_EQ(Refusal(SignAnyhow(command)), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, AGatewaySignsTheRudderActionAlone) {
+TEST_F(SignedCommandTest, GatewayMaySignOnlyTheRudderAction) {
   const FleetName gateway = ServiceIdentity{ServiceRole::kGateway, "g"};
   v1::Command command = Command();
   EXPECT_EQ(Refusal(SignAnyhow(command, gateway)), "COMMAND_REFUSED");
@@ -168,7 +168,7 @@ TEST_F(SignedCommandTest, AGatewaySignsTheRudderActionAlone) {
   EXPECT_EQ(Refusal(SignAnyhow(command, gateway)), "");
 }
 
-TEST_F(SignedCommandTest, ANodeObeysOnlyIfItIsAmongTheTargets) {
+TEST_F(SignedCommandTest, NodeAcceptsOnlyCommandsThatTargetIt) {
   v1::JobCommand::Target target;
   target.set_node("n2");
   target.set_index(1);
@@ -182,7 +182,7 @@ TEST_F(SignedCommandTest, ANodeObeysOnlyIfItIsAmongTheTargets) {
   EXPECT_EQ(ReasonOf(CheckTarget(Command(), "n2", target)), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, ACommandForAllNeedsNoProof) {
+TEST_F(SignedCommandTest, CommandForAllNeedsNoProof) {
   v1::Command command = Command();
   command.mutable_targets()->Clear();
   command.mutable_targets()->set_all(true);
@@ -193,7 +193,7 @@ TEST_F(SignedCommandTest, ACommandForAllNeedsNoProof) {
   EXPECT_EQ(ReasonOf(CheckTarget(command, "n8", target)), "COMMAND_REFUSED");
 }
 
-TEST_F(SignedCommandTest, WhatIsOutsideTheBoundsIsNeitherSignedNorObeyed) {
+TEST_F(SignedCommandTest, CommandBeyondTheLimitsIsNeitherSignedNorAccepted) {
   const auto changed = [&](auto change) {
     v1::Command command = Command();
     change(command);
@@ -222,7 +222,7 @@ TEST_F(SignedCommandTest, WhatIsOutsideTheBoundsIsNeitherSignedNorObeyed) {
   EXPECT_EQ(changed([](auto& c) { c.mutable_time_limit()->set_seconds(-1); }), invalid);
 }
 
-TEST_F(SignedCommandTest, NamesOfVariablesAndClassesAreBounded) {
+TEST_F(SignedCommandTest, InvalidVariableAndClassNamesAreRefused) {
   const auto variable = [&](const std::string& name, const std::string& value = "") {
     v1::Command command = Command();
     for (const std::string& each : {name, std::string("b")}) {
@@ -250,7 +250,7 @@ TEST_F(SignedCommandTest, NamesOfVariablesAndClassesAreBounded) {
   }
 }
 
-TEST_F(SignedCommandTest, WhatIsTooLargeIsNotRead) {
+TEST_F(SignedCommandTest, TooLargeCommandIsRefused) {
   v1::Command large = Command();
   for (int i = 0; i < 140; ++i) large.add_classes(std::string(1000, 'a'));
   EXPECT_EQ(Judged(large), "INVALID_COMMAND");

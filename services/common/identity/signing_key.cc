@@ -18,7 +18,7 @@ constexpr size_t kSignatureSize = 64;
 
 using DigestPtr = OpenSslPtr<EVP_MD_CTX, EVP_MD_CTX_free>;
 
-// OpenSSL would otherwise ask for a password at the terminal.
+// Prevents OpenSSL from asking for a password at the terminal.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 const unsigned char* Bytes(std::string_view text) {
@@ -29,7 +29,8 @@ absl::StatusOr<std::shared_ptr<EVP_PKEY>> Own(EVP_PKEY* key) {
   DrainOpenSslErrors();
   if (key == nullptr) return errors::InvalidSigningKey("no unencrypted key in PEM can be read");
   std::shared_ptr<EVP_PKEY> owned(key, EVP_PKEY_free);
-  if (EVP_PKEY_is_a(key, "ED25519") != 1) return errors::InvalidSigningKey("it is no Ed25519 key");
+  if (EVP_PKEY_is_a(key, "ED25519") != 1)
+    return errors::InvalidSigningKey("it is not an Ed25519 key");
   return owned;
 }
 

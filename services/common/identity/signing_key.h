@@ -1,4 +1,4 @@
-// Ed25519 keys: what operators sign commands with. Not for TLS, where our keys are P-256 (key.h).
+// Ed25519 keys, with which operators sign commands. TLS uses P-256 (key.h).
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_SIGNING_KEY_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_SIGNING_KEY_H_
 
@@ -15,20 +15,20 @@
 
 namespace muster {
 
-// The public half. An immutable value, cheap to copy; thread-safe.
+// A public key. An immutable value, cheap to copy; thread-safe.
 class SigningPublicKey {
  public:
-  // One "PUBLIC KEY" block, at most 16 KiB. INVALID_ARGUMENT, reason INVALID_KEY, if it cannot be
-  // read or is no Ed25519 key.
+  // Reads one "PUBLIC KEY" block of at most 16 KiB. Fails with INVALID_ARGUMENT (INVALID_KEY) if it
+  // cannot be read or is not an Ed25519 key.
   static absl::StatusOr<SigningPublicKey> FromPem(std::string_view pem);
 
-  // The key that a certificate vouches for. The same error.
+  // Returns the certified key. Fails in the same way.
   static absl::StatusOr<SigningPublicKey> Of(const Certificate& certificate);
 
-  // One "PUBLIC KEY" block.
+  // Returns one "PUBLIC KEY" block.
   absl::StatusOr<std::string> ToPem() const;
 
-  // Whether `signature` (64 bytes) over `message` was made by this key's owner.
+  // Returns true if the private key signed `message` with `signature` (64 bytes).
   bool Verify(std::string_view message, std::string_view signature) const;
 
   // Never null; owned by this object.
@@ -46,13 +46,14 @@ class SigningKey {
  public:
   static absl::StatusOr<SigningKey> Generate();
 
-  // PKCS#8 ("PRIVATE KEY"), unencrypted, at most 16 KiB. INVALID_ARGUMENT, reason INVALID_KEY.
+  // Reads PKCS#8 ("PRIVATE KEY"), unencrypted, at most 16 KiB. Fails with INVALID_ARGUMENT
+  // (INVALID_KEY).
   static absl::StatusOr<SigningKey> FromPem(std::string_view pem);
 
-  // One "PRIVATE KEY" block.
+  // Returns one "PRIVATE KEY" block.
   absl::StatusOr<Secret> ToPem() const;
 
-  // 64 bytes over the message itself: Ed25519 hashes on its own.
+  // Signs the message itself, not a hash of it; returns 64 bytes.
   absl::StatusOr<std::string> Sign(std::string_view message) const;
 
   SigningPublicKey public_key() const { return SigningPublicKey(key_); }

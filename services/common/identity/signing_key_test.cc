@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-TEST(SigningKeyTest, WhatItSignsIsVerifiedByItsPublicHalfAlone) {
+TEST(SigningKeyTest, OnlyThePublicKeyVerifiesTheSignature) {
   const SigningKey key = *SigningKey::Generate();
   const std::string signature = *key.Sign("message");
   EXPECT_TRUE(key.public_key().Verify("message", signature));
@@ -23,7 +23,7 @@ TEST(SigningKeyTest, WhatItSignsIsVerifiedByItsPublicHalfAlone) {
   EXPECT_FALSE(SigningKey::Generate()->public_key().Verify("message", signature));
 }
 
-TEST(SigningKeyTest, ASignatureOfAnotherLengthIsNone) {
+TEST(SigningKeyTest, SignatureOfAnotherLengthIsRefused) {
   const SigningKey key = *SigningKey::Generate();
   const std::string signature = *key.Sign("message");
   EXPECT_FALSE(key.public_key().Verify("message", signature.substr(1)));
@@ -31,7 +31,7 @@ TEST(SigningKeyTest, ASignatureOfAnotherLengthIsNone) {
   EXPECT_FALSE(key.public_key().Verify("message", ""));
 }
 
-TEST(SigningKeyTest, BothHalvesAreWrittenAndRead) {
+TEST(SigningKeyTest, WrittenKeysAreReadAgain) {
   const SigningKey key = *SigningKey::Generate();
   const auto again = SigningKey::FromPem(key.ToPem()->view());
   ASSERT_TRUE(again.ok()) << again.status();
@@ -40,15 +40,15 @@ TEST(SigningKeyTest, BothHalvesAreWrittenAndRead) {
   EXPECT_TRUE(half->Verify("message", *again->Sign("message")));
 }
 
-// Go signs commands, too (gateway/command), and is held to the same.
-TEST(SigningKeyTest, TheSignatureOfACommandIsThatOfTheVector) {
+// Go signs commands, too (gateway/command), and is tested with the same vectors.
+TEST(SigningKeyTest, SignatureMatchesTheTestVector) {
   const auto text =
       ReadFileBounded("services/common/identity/testdata/command_signature.txt", size_t{1} << 20);
   ASSERT_TRUE(text.ok()) << text.status();
   const std::vector<std::string> lines = absl::StrSplit(*text, '\n', absl::SkipEmpty());
   const std::vector<std::string> parts = absl::StrSplit(lines.back(), ' ');
   ASSERT_EQ(parts.size(), 3u);
-  // RFC 8410: what stands before the seed in PKCS#8.
+  // RFC 8410: the bytes before the seed in PKCS#8.
   const std::string der = *FromHex("302e020100300506032b657004220420" + parts[0]);
   const auto key = SigningKey::FromPem(absl::StrCat(
       "-----BEGIN PRIVATE KEY-----\n", absl::Base64Escape(der), "\n-----END PRIVATE KEY-----\n"));

@@ -41,14 +41,14 @@ absl::StatusOr<PublicKey> VerifySigningRequest(std::string_view pem) {
   EVP_PKEY* key = request != nullptr ? X509_REQ_get_pubkey(request.get()) : nullptr;
   ERR_clear_error();
   if (key == nullptr) {
-    return errors::InvalidCsr("the text is no certificate signing request");
+    return errors::InvalidCsr("the text is not a certificate signing request");
   }
   auto adopted = PublicKey::Adopt(key);
   if (!adopted.ok()) return errors::InvalidCsr(ToStd(adopted.status().message()));
   const bool proven = X509_REQ_verify(request.get(), key) == 1;
   ERR_clear_error();
   if (!proven) {
-    return errors::InvalidCsr("the request is not signed by the key it asks a certificate for");
+    return errors::InvalidCsr("the request is not signed with its own key");
   }
   return adopted;
 }

@@ -1,9 +1,9 @@
-// The nodes that a command is for, as one digest that its signer signs, so that each node can check
-// that it is among them without being told the others.
+// The set of target nodes of a command as one digest, which the signer signs. Each node can verify
+// that it is a target without knowing the other targets.
 //
-// The digest is the root of a Merkle tree over the sorted names: a leaf is SHA-256(0x00 name), a
-// node above SHA-256(0x01 left right); one that is left over at the end of a level moves up as it
-// is. The different first bytes keep a node of the tree from being taken for a name.
+// The digest is the root of a Merkle tree over the sorted names. A leaf is SHA-256(0x00 name), an
+// inner node SHA-256(0x01 left right). The last node of a level with an odd number of nodes moves
+// up unchanged. The different first bytes prevent an inner node from being a name.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_TARGET_SET_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_TARGET_SET_H_
 
@@ -16,21 +16,22 @@
 
 namespace muster {
 
-// Immutable; thread-safe. Takes about 64 bytes a name beside the names.
+// Immutable; thread-safe. Needs about 64 bytes for each name, in addition to the name.
 class TargetSet {
  public:
-  // Sorts the names and drops those that are there twice.
+  // Sorts the names and removes duplicates.
   explicit TargetSet(std::vector<std::string> names);
 
   size_t size() const { return names_.size(); }
 
-  // In order; the place of a name is its index.
+  // The sorted names; the index of a name is its position.
   const std::vector<std::string>& names() const { return names_; }
 
-  // 32 bytes; empty for a set without names.
+  // Returns 32 bytes; empty for a set without names.
   std::string root() const;
 
-  // The siblings on the way up from the leaf of the name at `index`, which is below size().
+  // Returns the siblings on the path from the leaf of the name at `index` to the root. `index` must
+  // be less than size().
   std::vector<std::string> Proof(size_t index) const;
 
  private:
@@ -38,7 +39,8 @@ class TargetSet {
   std::vector<std::vector<std::string>> levels_;  // the leaves first, the root last
 };
 
-// Whether `name` is at `index` of the `count` names under `root`. Whatever the arguments hold.
+// Returns true if `name` is at `index` of the `count` names under `root`. The arguments may have
+// any content.
 bool VerifyTarget(std::string_view name, int64_t index, int64_t count,
                   std::span<const std::string> proof, std::string_view root);
 

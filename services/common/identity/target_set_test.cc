@@ -19,7 +19,7 @@ std::vector<std::string> Names(int count) {
   return names;
 }
 
-TEST(TargetSetTest, NamesAreSortedAndThereOnce) {
+TEST(TargetSetTest, NamesAreSortedAndUnique) {
   const TargetSet set({"b", "a", "b"});
   EXPECT_EQ(set.names(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(set.root(), TargetSet({"a", "b"}).root());
@@ -27,7 +27,7 @@ TEST(TargetSetTest, NamesAreSortedAndThereOnce) {
   EXPECT_EQ(TargetSet({}).root(), "");
 }
 
-TEST(TargetSetTest, TheTreeIsAsTheApiStatesIt) {
+TEST(TargetSetTest, TreeMatchesApi) {
   const auto sha = [](const std::string& text) { return DigestBytes(Sha256::Of(text)); };
   const std::string a = sha(std::string("\0a", 2));
   const std::string b = sha(std::string("\0b", 2));
@@ -36,8 +36,8 @@ TEST(TargetSetTest, TheTreeIsAsTheApiStatesIt) {
   EXPECT_EQ(TargetSet({"a", "b", "c"}).root(), sha("\1" + sha("\1" + a + b) + c));
 }
 
-// Go has its own implementation (gateway/command), which is held to the same.
-TEST(TargetSetTest, RootsAreThoseOfTheVectors) {
+// Go has its own implementation (gateway/command), tested with the same vectors.
+TEST(TargetSetTest, RootsMatchTheTestVectors) {
   const auto text =
       ReadFileBounded("services/common/identity/testdata/target_sets.txt", size_t{1} << 20);
   ASSERT_TRUE(text.ok()) << text.status();
@@ -54,7 +54,7 @@ TEST(TargetSetTest, RootsAreThoseOfTheVectors) {
   EXPECT_GE(vectors, 5);
 }
 
-TEST(TargetSetTest, EveryNameOfASetOfAnySizeIsProved) {
+TEST(TargetSetTest, EveryNameOfASetOfAnySizeHasAProof) {
   for (const int count : {1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 33, 100}) {
     const TargetSet set(Names(count));
     for (int i = 0; i < count; ++i) {
@@ -65,7 +65,7 @@ TEST(TargetSetTest, EveryNameOfASetOfAnySizeIsProved) {
   }
 }
 
-TEST(TargetSetTest, AProofHoldsForItsOwnNamePlaceAndSetAlone) {
+TEST(TargetSetTest, ProofIsValidOnlyForItsNameIndexAndSet) {
   const TargetSet set(Names(7));
   const std::vector<std::string> proof = set.Proof(2);
   const std::string name = set.names()[2];
@@ -75,7 +75,7 @@ TEST(TargetSetTest, AProofHoldsForItsOwnNamePlaceAndSetAlone) {
   EXPECT_FALSE(VerifyTarget(set.names()[3], 2, 7, proof, set.root()));
 }
 
-TEST(TargetSetTest, OddArgumentsAreRefused) {
+TEST(TargetSetTest, InvalidArgumentsAreRefused) {
   const TargetSet set(Names(4));
   std::vector<std::string> proof = set.Proof(1);
   const std::string name = set.names()[1];
@@ -90,8 +90,8 @@ TEST(TargetSetTest, OddArgumentsAreRefused) {
   EXPECT_FALSE(VerifyTarget(name, 1, 4, {}, set.root()));
 }
 
-TEST(TargetSetTest, ANodeOfTheTreeIsNoName) {
-  // With one prefix for both, the two leaves under the root would be the name of a single target.
+TEST(TargetSetTest, InnerNodeIsNotAName) {
+  // With equal prefixes, the two leaves under the root would be the name of a single target.
   const TargetSet set({"a", "b"});
   const std::string inside = set.Proof(1)[0] + set.Proof(0)[0];
   EXPECT_FALSE(VerifyTarget(inside, 0, 1, {}, set.root()));

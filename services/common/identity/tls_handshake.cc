@@ -27,12 +27,12 @@ ContextPtr MakeContext(const TlsEnd& end, const SSL_METHOD* method, absl::Time n
   }
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(context.get()), absl::ToTimeT(now));
-  // Without this an end would complete its chain from what it trusts.
+  // Otherwise an end would complete its chain from its trusted certificates.
   SSL_CTX_set_mode(context.get(), SSL_MODE_NO_AUTO_CHAIN);
   return context;
 }
 
-// One step of an end; true once it is through.
+// Advances one end; returns true after its handshake is complete.
 bool Step(SSL* ssl, bool& failed) {
   const int result = SSL_do_handshake(ssl);
   if (result == 1) return true;

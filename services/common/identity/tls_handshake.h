@@ -12,23 +12,23 @@
 namespace muster {
 
 struct TlsEnd {
-  // What it sends: leaf first.
+  // The sent chain: leaf first.
   std::vector<Certificate> chain;
   PrivateKey key;
-  // What it trusts.
+  // The trusted roots.
   std::vector<Certificate> roots;
-  // On a client: the host it wants, or nothing to check.
+  // On a client: the expected host; empty: any.
   std::string host;
 };
 
 struct HandshakeOutcome {
-  // Why an end refused the other's certificate; empty if it did not.
+  // The reason why an end refused the other's certificate; empty if it did not.
   std::string server_refused;
   std::string client_refused;
   bool ok = false;
 };
 
-// Both ends ask for and check the other's certificate as of `now`.
+// Both ends request and verify the other's certificate at `now`.
 HandshakeOutcome Handshake(const TlsEnd& server, const TlsEnd& client, absl::Time now);
 
 }  // namespace muster

@@ -108,7 +108,6 @@ void IdentityKeeper::Check() {
     {
       const MutexLock lock(mutex_);
       if (stopping_) return;
-      last_failure_ = status;
     }
     const std::string until =
         absl::FormatTime(files_->certificate().NotAfter(), absl::UTCTimeZone());

@@ -16,6 +16,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
 #include "testing/fixtures/test_fleet.h"
@@ -70,9 +71,13 @@ class IdentityKeeperTest : public ::testing::Test {
     IdentityKeeper::Options options;
     options.folder = folder_;
     options.join_targets = std::move(targets);
-    options.renewed = [this] {
-      clock_.JumpWall(absl::Now());
-      ++renewals_;
+    options.attempted = [this](const absl::Status& status) {
+      if (status.ok()) {
+        clock_.JumpWall(absl::Now());
+        ++renewals_;
+      }
+      const MutexLock lock(mutex_);
+      outcome_ = status;
     };
     options.clock = &clock_;
     options.timers = &clock_;
@@ -95,6 +100,8 @@ class IdentityKeeperTest : public ::testing::Test {
   FakeClock clock_{absl::Now()};
   Executor executor_{{"test", 1}};
   std::atomic<int> renewals_ = 0;
+  Mutex mutex_;
+  absl::Status outcome_ ABSL_GUARDED_BY(mutex_);
 };
 
 TEST_F(IdentityKeeperTest, FreshCertificateIsPublishedAndNotRenewed) {

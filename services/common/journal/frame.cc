@@ -4,18 +4,19 @@
 //   header   := magic[8] salt:u64 max_size:i64 max_record:u32 max_unsynced:u32 check:u32 zero:u32
 //   frame    := length:u32 unsynced:u32 payload_crc:u32 header_crc:u32 payload[length]
 //
-//   check       checksum of the 32 bytes before it
-//   length      from 1 to max_record: a header of zeros is no frame
+//   check       checksum of the preceding 32 bytes
+//   length      from 1 to max_record: a header of zeros is not a frame
 //   unsynced    bytes between the position up to which the journal was synced when the frame was
 //               written, and the frame: at most max_unsynced
-//   header_crc  checksum of salt, the frame's position in the file (i64), and the 12 bytes before
+//   header_crc  checksum of salt, the frame's position in the file (i64), and the preceding 12
+//   bytes
 //
-// The salt is random. With it and the position in header_crc, neither a payload that looks like a
-// frame nor an old frame that lies elsewhere is taken for a frame of this journal at this place.
+// The salt is random. With it and the position in header_crc, a payload that looks like a frame, or
+// an old frame at another position, is never accepted as a frame of this journal.
 //
-// A crash can damage only what was not synced: the tail. `unsynced` tells a torn tail from damage:
-// a frame behind the first bad one that was written after a sync beyond the bad one proves that the
-// bad one was durable once.
+// A crash can damage only the bytes that were not synced: the tail. `unsynced` distinguishes a torn
+// tail from damage: if a frame after the first bad one was written after a sync beyond the bad one,
+// then the bad one was durable.
 #include "services/common/journal/frame.h"
 
 #include <bit>

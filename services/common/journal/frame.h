@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// The first bytes of a journal. Writer and reader take the limits from here, so that they agree.
+// The first bytes of a journal. Writer and reader read the limits from here, so that they agree.
 struct JournalHeader {
   uint64_t salt = 0;
   int64_t max_size = 0;       // of the file
@@ -23,7 +23,7 @@ inline constexpr size_t kFrameHeaderSize = 16;
 
 std::string EncodeJournalHeader(const JournalHeader& header);
 
-// Returns nothing if `bytes` do not begin with a whole, undamaged header.
+// Returns nothing if `bytes` do not begin with a complete, undamaged header.
 std::optional<JournalHeader> DecodeJournalHeader(std::string_view bytes);
 
 struct FrameHeader {
@@ -32,7 +32,7 @@ struct FrameHeader {
   uint32_t payload_crc = 0;  // CRC32C
 };
 
-// Returns the frame that holds `payload` at `position`.
+// Returns the frame with `payload` for `position`.
 std::string EncodeFrame(const JournalHeader& journal, int64_t position, uint32_t unsynced,
                         std::string_view payload);
 

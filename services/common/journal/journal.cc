@@ -13,11 +13,11 @@
 namespace muster {
 namespace {
 
-// What a scan of a journal found.
+// The outcome of a scan of a journal.
 struct Scan {
   int64_t size = 0;    // of the file
-  int64_t end = 0;     // after the last good record
-  int64_t synced = 0;  // at least so much is durable
+  int64_t end = 0;     // after the last valid record
+  int64_t synced = 0;  // at least these bytes are durable
 };
 
 uint64_t RandomSalt() { return std::stoull(RandomHex(8), nullptr, 16); }
@@ -29,8 +29,9 @@ absl::StatusOr<std::string> ReadRange(File& file, int64_t from, int64_t to) {
   return bytes;
 }
 
-// Whether the bytes from `bad` on, where no good frame lies, were synced once. More than a crash
-// can tear proves it; so does a later frame that was written after a sync beyond `bad`.
+// Returns true if the bytes from `bad` on, which contain no valid frame, were synced. This is
+// certain if there are more of them than a crash can tear, or if a later frame was written after a
+// sync beyond `bad`.
 absl::StatusOr<bool> IsDamage(File& file, const JournalHeader& header, int64_t bad, int64_t size) {
   const int64_t most = std::max<int64_t>(header.max_unsynced, header.max_record + kFrameHeaderSize);
   if (size - bad > most) return true;
@@ -109,8 +110,8 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(FileOps& ops, const std::
   ASSIGN_OR_RETURN(const auto header, ReadJournalHeader(*file, path));
   ASSIGN_OR_RETURN(const auto scan, ScanJournal(file, path, header, visit));
   if (scan.synced < scan.end || scan.end < scan.size) {
-    // What is not proven to be synced may be lost to an earlier sync that failed: only bytes that
-    // are written again are durable after the next one.
+    // Bytes without proof of a sync may be lost by an earlier sync that failed: only rewritten
+    // bytes are durable after the next sync.
     ASSIGN_OR_RETURN(const auto unproven, ReadRange(*file, scan.synced, scan.end));
     absl::Status status = file->Truncate(scan.end);
     if (status.ok()) status = file->WriteAt(unproven, scan.synced);
@@ -144,7 +145,7 @@ absl::Status Journal::Append(std::string_view record) {
   const std::string frame =
       EncodeFrame(header_, end_, static_cast<uint32_t>(end_ - durable_end_), record);
   if (absl::Status s = file_->WriteAt(frame, end_); !s.ok()) {
-    // If this fails as well, the next record overwrites what was written, or Open cuts it off.
+    // If this fails as well, the next record overwrites the bytes, or Open truncates them.
     file_->Truncate(end_).IgnoreError();
     return s;
   }

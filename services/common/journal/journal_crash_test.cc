@@ -1,7 +1,7 @@
-// A journal on a disk that loses power, fails and fills up, over many seeds and several lives on
-// the same disk. What must hold after each: the records that come back are the first of those that
-// were appended, in order and bit for bit; none that was synced is missing; without loss of power
-// none that was appended is missing; nothing is taken for damage.
+// A journal on a disk that loses power, fails and fills up, over many seeds and several processes.
+// After each: the remaining records are the first of the appended ones, in order and unchanged; no
+// synced record is missing; without loss of power no appended record is missing; damage is never
+// reported.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -32,7 +32,7 @@ class Lives {
   SimulatedDisk& disk() { return disk_; }
   uint64_t Chance(uint64_t below) { return chance_() % below; }
 
-  // Opens the journal without faults and compares it with what was promised.
+  // Opens the journal without faults and compares it with the promises.
   void Check(bool power_lost) {
     std::vector<std::string> found;
     auto journal = Journal::Open(disk_, kPath, [&](std::string_view record, int64_t) {
@@ -53,7 +53,7 @@ class Lives {
     created_ = true;
   }
 
-  // Opens or creates the journal and uses it until something fails too often.
+  // Opens or creates the journal and uses it until too many calls fail.
   void Live() {
     auto journal = Open();
     if (!journal.ok()) return;
@@ -109,7 +109,7 @@ TEST(JournalCrashTest, LossOfPowerAndProcessOverSeveralLives) {
   }
 }
 
-// The n-th call of each kind fails; then the process or the power goes.
+// The n-th call of each kind fails; then the process or the power is lost.
 TEST(JournalCrashTest, FailureOfEachCall) {
   for (const Call call : {Call::kCreate, Call::kOpen, Call::kWrite, Call::kRead, Call::kSync,
                           Call::kTruncate, Call::kSyncFolder, Call::kRemove, Call::kStat}) {
@@ -135,9 +135,9 @@ TEST(JournalCrashTest, FailureOfEachCall) {
   }
 }
 
-// A sync fails, the process is lost before it syncs again, and the next one relies on what it
-// reads; then the power goes.
-TEST(JournalCrashTest, OpenDoesNotBelieveAnEarlierSync) {
+// A sync fails, the process is lost before the next sync, and the next process reads the records;
+// then the power is lost.
+TEST(JournalCrashTest, OpenDoesNotTrustAnEarlierSync) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Lives lives(seed);

@@ -35,7 +35,7 @@ class JournalTest : public ::testing::Test {
     });
   }
 
-  // Writes records, each with a sync of its own, and returns where each begins.
+  // Writes records with a sync after each, and returns their positions.
   static std::vector<int64_t> Write(Journal& journal, const std::vector<std::string>& records) {
     std::vector<int64_t> positions;
     for (const std::string& record : records) {
@@ -125,7 +125,7 @@ TEST_F(JournalTest, SeekWithinARecordFails) {
   }
 }
 
-TEST_F(JournalTest, TornTailIsCutOff) {
+TEST_F(JournalTest, TornTailIsTruncated) {
   for (int cut = 1; cut < 21; ++cut) {
     SCOPED_TRACE(cut);
     disk_.Remove(kPath).IgnoreError();
@@ -141,8 +141,8 @@ TEST_F(JournalTest, TornTailIsCutOff) {
   }
 }
 
-// A file system may keep a file's new size, and not what was written there.
-TEST_F(JournalTest, ZerosAtTheEndAreCutOff) {
+// A file system may keep the new size of a file without its bytes.
+TEST_F(JournalTest, ZerosAtTheEndAreTruncated) {
   const auto journal = Create();
   Write(*journal, {"whole"});
   Resize(journal->end() + 4'096);
@@ -161,7 +161,7 @@ TEST_F(JournalTest, FlippedBitBeforeTheLastSyncIsReportedWithItsPosition) {
     for (const int64_t position : positions) {
       if (position <= at) damaged = position;
     }
-    const bool spare = at >= 36 && at < Journal::begin();  // nothing is stored there
+    const bool spare = at >= 36 && at < Journal::begin();  // unused bytes
     const auto journal = Open();
     if (spare) {
       EXPECT_TRUE(journal.ok()) << journal.status();
@@ -176,7 +176,7 @@ TEST_F(JournalTest, FlippedBitBeforeTheLastSyncIsReportedWithItsPosition) {
   EXPECT_EQ(records_, records);
 }
 
-TEST_F(JournalTest, MoreThanACrashCanTearIsDamage) {
+TEST_F(JournalTest, MoreBadBytesThanACrashCanTearAreDamage) {
   const auto journal = Create({.max_record = 500, .max_unsynced = 500});
   const auto positions = Write(*journal, {std::string(400, 'a'), std::string(400, 'b')});
   Resize(positions[0]);
@@ -195,7 +195,7 @@ TEST_F(JournalTest, ReaderReportsDamageOfADurableRecord) {
   EXPECT_EQ(reader->position(), positions[1]);
 }
 
-// What a peer sent is stored as it came: it must not look like a part of the journal.
+// A payload of a peer is stored unchanged: it must not be mistaken for a part of the journal.
 TEST_F(JournalTest, PayloadThatLooksLikeAFrameIsNoProofOfDamage) {
   const auto other = *Journal::Create(disk_, "/other", {});
   Write(*other, {"x", "y", "z"});
@@ -207,7 +207,7 @@ TEST_F(JournalTest, PayloadThatLooksLikeAFrameIsNoProofOfDamage) {
   EXPECT_EQ(records_, std::vector<std::string>{"good"});
 }
 
-TEST_F(JournalTest, AfterAFailedWriteTheJournalIsAsBefore) {
+TEST_F(JournalTest, FailedWriteLeavesTheJournalUnchanged) {
   const auto journal = Create();
   Write(*journal, {"first"});
   for (const bool truncated : {true, false}) {
@@ -222,7 +222,7 @@ TEST_F(JournalTest, AfterAFailedWriteTheJournalIsAsBefore) {
   EXPECT_EQ(records_, (std::vector<std::string>{"first", "next", "next"}));
 }
 
-TEST_F(JournalTest, RecordsOfAFailedSyncAreWrittenAgainByTheNext) {
+TEST_F(JournalTest, RecordsOfAFailedSyncAreWrittenAgain) {
   const auto journal = Create();
   ASSERT_TRUE(journal->Append("a").ok());
   disk_.FailAt(Call::kSync, 1, EIO);
@@ -245,7 +245,7 @@ TEST_F(JournalTest, FailedCreationLeavesNoFile) {
   }
 }
 
-TEST_F(JournalTest, CreationThatWasCutOffIsReplaced) {
+TEST_F(JournalTest, InterruptedCreationIsReplaced) {
   Create();
   Resize(20);
   EXPECT_EQ(ReasonOf(Open().status()), "JOURNAL_UNFINISHED");

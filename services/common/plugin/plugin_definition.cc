@@ -17,13 +17,13 @@
 namespace muster {
 namespace {
 
-// Walks the document and notes every mistake.
+// Reads the document and records every mistake.
 class Reader {
  public:
   Reader(std::string_view file, PluginDefinition& out) : file_(file), out_(out) {}
 
   void Read(const YAML::Node& root) {
-    if (!root.IsMap()) return Mistake(root, "", "a plugin definition is a map");
+    if (!root.IsMap()) return Mistake(root, "", "the plugin definition must be a map");
     RefuseUnknown(root, "", {"sonobuoy-config", "spec", "podSpec", "extra-volumes", "config-map"});
     ReadConfig(root["sonobuoy-config"]);
     ReadSpec(root["spec"], root["podSpec"]);
@@ -40,7 +40,7 @@ class Reader {
 
  private:
   void Mistake(const YAML::Node& at, std::string_view field, std::string_view problem) {
-    // More than these nobody reads.
+    // The limit of reported mistakes.
     constexpr size_t kMaxMistakes = 20;
     if (mistakes_.size() >= kMaxMistakes) return;
     const int line = at && !at.Mark().is_null() ? at.Mark().line + 1 : 1;
@@ -59,13 +59,13 @@ class Reader {
       const std::string name = key.IsScalar() ? key.Scalar() : "?";
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       Mistake(key, Below(group, SafeFileName(name)),
-              absl::StrCat("no such field", Suggestion(name, known)));
+              absl::StrCat("unknown field", Suggestion(name, known)));
     }
   }
 
   void ReadConfig(const YAML::Node& config) {
     constexpr char kGroup[] = "sonobuoy-config";
-    if (!config) return Mistake(config, kGroup, "missing; it holds driver and plugin-name");
+    if (!config) return Mistake(config, kGroup, "missing; it must contain driver and plugin-name");
     if (!config.IsMap()) return Mistake(config, kGroup, "must be a map");
     RefuseUnknown(config, kGroup,
                   {"driver", "plugin-name", "result-format", "result-type", "result-files", "order",
@@ -97,7 +97,7 @@ class Reader {
   void ReadDriver(const YAML::Node& config) {
     constexpr char kField[] = "sonobuoy-config.driver";
     std::string driver;
-    if (!config["driver"]) return Mistake(config, kField, "missing; Job or DaemonSet");
+    if (!config["driver"]) return Mistake(config, kField, "missing; must be Job or DaemonSet");
     if (!Text(config, "sonobuoy-config", "driver", driver)) return;
     out_.once = absl::EqualsIgnoreCase(driver, "job");
     if (!out_.once && !absl::EqualsIgnoreCase(driver, "daemonset")) {
@@ -116,7 +116,7 @@ class Reader {
 
   void ReadSpec(const YAML::Node& spec, const YAML::Node& pod) {
     if (pod && !pod.IsMap()) Mistake(pod, "podSpec", "must be a map (a Kubernetes pod spec)");
-    if (!spec && !pod) return Mistake(spec, "spec", "missing; it says what to run");
+    if (!spec && !pod) return Mistake(spec, "spec", "missing; it must name the program or image");
     if (spec && !spec.IsMap()) {
       return Mistake(spec, "spec", "must be a map (a Kubernetes container)");
     }
@@ -145,16 +145,16 @@ class Reader {
     for (const YAML::Node& variable : env) {
       if (!variable.IsMap() || !variable["name"] || !variable["name"].IsScalar() ||
           variable["name"].Scalar().empty()) {
-        Mistake(variable, "spec.env", "each one must be a map with a name");
+        Mistake(variable, "spec.env", "each entry must be a map with a name");
       } else if (variable["valueFrom"]) {
-        // Only Kubernetes can look the value up.
+        // Only Kubernetes can resolve the value.
         if (out_.kind != PluginKind::kContainer) {
           Mistake(variable["valueFrom"], "spec.env.valueFrom",
-                  "needs Kubernetes; what runs on the node itself takes a value");
+                  "requires an image; use value instead");
         }
       } else if (const YAML::Node value = variable["value"];
                  value && !value.IsScalar() && !value.IsNull()) {
-        Mistake(value, "spec.env.value", "must be a text");
+        Mistake(value, "spec.env.value", "must be a string");
       } else {
         out_.env.emplace_back(variable["name"].Scalar(),
                               value && value.IsScalar() ? value.Scalar() : "");
@@ -164,25 +164,26 @@ class Reader {
 
   void ReadConfigMap(const YAML::Node& map) {
     if (!map || map.IsNull()) return;
-    if (!map.IsMap()) return Mistake(map, "config-map", "must be a map of file names to texts");
+    if (!map.IsMap()) return Mistake(map, "config-map", "must be a map of file names to strings");
     for (const auto& file : map) {
       const YAML::Node& key = file.first;
       const YAML::Node& value = file.second;
       if (key.IsScalar() && value.IsScalar()) {
         out_.config_map[key.Scalar()] = value.Scalar();
       } else {
-        Mistake(key, "config-map", "must be a map of file names to texts");
+        Mistake(key, "config-map", "must be a map of file names to strings");
       }
     }
   }
 
-  // True if the field is there and is a text (or a number: YAML does not need quotes).
+  // Returns true if the field exists and is a text or a number, which YAML does not require to be
+  // quoted.
   bool Text(const YAML::Node& map, std::string_view group, const std::string& key,
             std::string& out) {
     const YAML::Node value = map[key];
     if (!value || value.IsNull()) return false;
     if (!value.IsScalar()) {
-      Mistake(value, Below(group, key), "must be a text");
+      Mistake(value, Below(group, key), "must be a string");
       return false;
     }
     out = value.Scalar();
@@ -193,12 +194,12 @@ class Reader {
              std::vector<std::string>& out) {
     const YAML::Node list = map[key];
     if (!list || list.IsNull()) return;
-    if (!list.IsSequence()) return Mistake(list, Below(group, key), "must be a list of texts");
+    if (!list.IsSequence()) return Mistake(list, Below(group, key), "must be a list of strings");
     for (const YAML::Node& value : list) {
       if (value.IsScalar()) {
         out.push_back(value.Scalar());
       } else {
-        Mistake(value, Below(group, key), "must be a list of texts");
+        Mistake(value, Below(group, key), "must be a list of strings");
       }
     }
   }
@@ -213,15 +214,15 @@ class Reader {
 absl::Status ValidatePluginName(std::string_view name) {
   RETURN_IF_ERROR(ValidateName("a plugin", name));
   if (name == "sonobuoy")
-    return errors::InvalidPluginDefinition("the plugin name \"sonobuoy\" is taken");
+    return errors::InvalidPluginDefinition("the plugin name \"sonobuoy\" is reserved");
   return absl::OkStatus();
 }
 
 absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
                                                        std::string_view file) {
   if (yaml.size() > kMaxPluginDefinition) {
-    return errors::InvalidPluginDefinition(absl::StrCat(
-        ToAbsl(file), ": ", yaml.size(), " bytes; at most ", kMaxPluginDefinition, " are read"));
+    return errors::InvalidPluginDefinition(
+        absl::StrCat(ToAbsl(file), ": ", yaml.size(), " bytes, more than ", kMaxPluginDefinition));
   }
   PluginDefinition definition{.yaml = std::string(yaml)};
   Reader reader(file, definition);
@@ -233,12 +234,12 @@ absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
     if (documents.size() > 1) {
       return errors::InvalidPluginDefinition(
           absl::StrCat(ToAbsl(file), ":", documents[1].Mark().line + 1,
-                       ": a second document; give each plugin a file"));
+                       ": a second document: write each plugin to its own file"));
     }
     reader.Read(documents[0]);
   } catch (const YAML::Exception& e) {
     return errors::InvalidPluginDefinition(absl::StrCat(
-        ToAbsl(file), ":", e.mark.is_null() ? 1 : e.mark.line + 1, ": ", "no YAML: ", e.msg));
+        ToAbsl(file), ":", e.mark.is_null() ? 1 : e.mark.line + 1, ": ", "invalid YAML: ", e.msg));
   }
   RETURN_IF_ERROR(reader.Result());
   return definition;

@@ -1,4 +1,4 @@
-// A plugin's definition: Sonobuoy's YAML, as it is.
+// A plugin's definition, in Sonobuoy's YAML format.
 //
 //   sonobuoy-config:
 //     driver: DaemonSet            # or Job: it runs once, for the node "global"
@@ -26,11 +26,11 @@
 
 namespace muster {
 
-// Who does a plugin's work.
+// The program that produces a plugin's result.
 enum class PluginKind {
   kContainer,  // spec or podSpec names an image: a sidecar delivers
   kExec,       // spec has a command or args and no image: the agent runs it on the node
-  kModule,     // neither: a module of the agent that has the plugin's name
+  kModule,     // neither: the agent's module with the plugin's name
 };
 
 struct PluginDefinition {
@@ -44,26 +44,27 @@ struct PluginDefinition {
   std::string description;
   std::string source_url;
 
-  std::string image;  // of spec; empty if it has none
+  std::string image;  // of spec; may be empty
   std::vector<std::string> command;
   std::vector<std::string> args;
-  std::vector<std::pair<std::string, std::string>> env;  // those with a value, in order
+  std::vector<std::pair<std::string, std::string>> env;  // variables with a value, in order
   std::map<std::string, std::string> config_map;         // file name to content
 
-  std::string yaml;  // as given, verbatim
+  std::string yaml;  // unchanged
 };
 
 inline constexpr size_t kMaxPluginDefinition = size_t{1} << 20;  // bytes
 
-// Reads a definition of at most 1 MiB; `file` is its name in messages. INVALID_ARGUMENT with reason
-// INVALID_PLUGIN lists every mistake, a line each: "file:line: field: what is wrong". A mistake is
-// what is missing or of another type, and a key that is unknown at the top or in sonobuoy-config
-// (the nearest known one is named). Keys within Kubernetes' objects are Kubernetes' affair. Names
-// are as ValidateName wants them, and "sonobuoy" is taken.
+// Parses a definition of at most 1 MiB; `file` is its name in messages. Fails with INVALID_ARGUMENT
+// (INVALID_PLUGIN) and lists every mistake, one line each: "file:line: field: fault". Mistakes are
+// missing fields, wrong types, and unknown keys at the top or in sonobuoy-config (the message
+// suggests the nearest known key). Keys within Kubernetes' objects are not checked. Names must
+// satisfy ValidateName; "sonobuoy" is reserved.
 absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
                                                        std::string_view file);
 
-// Why no plugin may be called `name`, or OK. INVALID_NAME as ValidateName, or INVALID_PLUGIN.
+// Checks that a plugin may have this name. Fails with INVALID_NAME as ValidateName does, or
+// INVALID_PLUGIN.
 absl::Status ValidatePluginName(std::string_view name);
 
 }  // namespace muster

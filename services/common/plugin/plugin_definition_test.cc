@@ -20,13 +20,13 @@ std::string MessageOf(std::string_view yaml) {
   return std::string(definition.status().message());
 }
 
-// A definition whose sonobuoy-config holds `more` besides what it must.
+// Returns a definition whose sonobuoy-config contains `more` in addition to the required keys.
 std::string With(std::string_view more) {
   return "sonobuoy-config:\n  driver: Job\n  plugin-name: p\n" + std::string(more) +
          "spec:\n  command: [run]\n";
 }
 
-TEST(PluginDefinitionTest, ReadsAWholeDefinition) {
+TEST(PluginDefinitionTest, CompleteDefinitionIsParsed) {
   const std::string yaml = R"(
 sonobuoy-config:
   driver: DAEMONSET
@@ -76,7 +76,7 @@ config-map:
   EXPECT_EQ(d->yaml, yaml);
 }
 
-TEST(PluginDefinitionTest, KnowsWhoDoesTheWork) {
+TEST(PluginDefinitionTest, KindFollowsFromSpec) {
   const auto kind = [](std::string_view rest) {
     const auto d = ParsePluginDefinition(
         "sonobuoy-config: {driver: job, plugin-name: p}\n" + std::string(rest), "p.yaml");
@@ -91,46 +91,46 @@ TEST(PluginDefinitionTest, KnowsWhoDoesTheWork) {
   EXPECT_EQ(kind("spec: {name: n}"), PluginKind::kModule);
 }
 
-TEST(PluginDefinitionTest, TakesAnUnknownFormatForRaw) {
+TEST(PluginDefinitionTest, UnknownFormatIsRaw) {
   const auto d = ParsePluginDefinition(With("  result-format: fancy\n"), "p.yaml");
   ASSERT_TRUE(d.ok()) << d.status();
   EXPECT_EQ(d->result_format, "raw");
 }
 
-TEST(PluginDefinitionTest, NamesWhatIsMissing) {
+TEST(PluginDefinitionTest, MissingFieldsAreReported) {
   EXPECT_EQ(MessageOf("{}"),
-            "p.yaml:1: sonobuoy-config: missing; it holds driver and plugin-name\n"
-            "p.yaml:1: spec: missing; it says what to run");
+            "p.yaml:1: sonobuoy-config: missing; it must contain driver and plugin-name\n"
+            "p.yaml:1: spec: missing; it must name the program or image");
   EXPECT_EQ(MessageOf("spec: {command: [x]}\nsonobuoy-config:\n  order: 1\n"),
-            "p.yaml:3: sonobuoy-config.driver: missing; Job or DaemonSet\n"
+            "p.yaml:3: sonobuoy-config.driver: missing; must be Job or DaemonSet\n"
             "p.yaml:3: sonobuoy-config.plugin-name: missing");
   EXPECT_EQ(MessageOf("---\n---\n"), "p.yaml: it is empty");
 }
 
-TEST(PluginDefinitionTest, NamesLineAndFieldOfAWrongValue) {
+TEST(PluginDefinitionTest, WrongValueIsReportedWithLineAndField) {
   EXPECT_EQ(MessageOf(With("  order: first\n")),
             "p.yaml:4: sonobuoy-config.order: must be a whole number");
-  EXPECT_EQ(MessageOf(With("  order: [1]\n")), "p.yaml:4: sonobuoy-config.order: must be a text");
+  EXPECT_EQ(MessageOf(With("  order: [1]\n")), "p.yaml:4: sonobuoy-config.order: must be a string");
   EXPECT_EQ(MessageOf(With("  skip-cleanup: perhaps\n")),
             "p.yaml:4: sonobuoy-config.skip-cleanup: must be true or false");
   EXPECT_EQ(MessageOf(With("  result-files: a.xml\n")),
-            "p.yaml:4: sonobuoy-config.result-files: must be a list of texts");
+            "p.yaml:4: sonobuoy-config.result-files: must be a list of strings");
   EXPECT_EQ(MessageOf("sonobuoy-config: {driver: Cron, plugin-name: p}\nspec: {image: i}"),
             "p.yaml:1: sonobuoy-config.driver: must be Job or DaemonSet");
   EXPECT_EQ(MessageOf("sonobuoy-config: 5\nspec: []"),
             "p.yaml:1: sonobuoy-config: must be a map\n"
             "p.yaml:2: spec: must be a map (a Kubernetes container)");
-  EXPECT_EQ(MessageOf("- a"), "p.yaml:1: a plugin definition is a map");
+  EXPECT_EQ(MessageOf("- a"), "p.yaml:1: the plugin definition must be a map");
 }
 
-TEST(PluginDefinitionTest, RefusesUnknownFieldsAndNamesTheNearest) {
+TEST(PluginDefinitionTest, UnknownFieldIsReportedWithTheNearestName) {
   EXPECT_EQ(MessageOf(With("  plugin_name: q\n")),
-            "p.yaml:4: sonobuoy-config.plugin_name: no such field; did you mean plugin-name?");
+            "p.yaml:4: sonobuoy-config.plugin_name: unknown field; did you mean plugin-name?");
   EXPECT_EQ(MessageOf(With("") + "podspec: {}\n"),
-            "p.yaml:6: podspec: no such field; did you mean podSpec?");
+            "p.yaml:6: podspec: unknown field; did you mean podSpec?");
 }
 
-TEST(PluginDefinitionTest, RefusesNamesThatCannotBe) {
+TEST(PluginDefinitionTest, InvalidNamesAreRefused) {
   for (const char* name : {".hidden", "a/b", "\"a b\"", "\"\"", "sonobuoy"}) {
     EXPECT_THAT(MessageOf("sonobuoy-config: {driver: Job, plugin-name: " + std::string(name) +
                           "}\nspec: {image: i}"),
@@ -141,18 +141,17 @@ TEST(PluginDefinitionTest, RefusesNamesThatCannotBe) {
   EXPECT_FALSE(ValidatePluginName(std::string(254, 'x')).ok());
 }
 
-TEST(PluginDefinitionTest, WantsPlainValuesForWhatRunsOnTheNode) {
+TEST(PluginDefinitionTest, ValueFromIsRefusedWithoutImage) {
   EXPECT_EQ(MessageOf(With("") + "  env:\n  - name: A\n    valueFrom: {}\n"),
-            "p.yaml:8: spec.env.valueFrom: needs Kubernetes; what runs on the node itself takes a "
-            "value");
+            "p.yaml:8: spec.env.valueFrom: requires an image; use value instead");
   EXPECT_EQ(MessageOf(With("") + "  env: [{value: b}]\n"),
-            "p.yaml:6: spec.env: each one must be a map with a name");
+            "p.yaml:6: spec.env: each entry must be a map with a name");
   EXPECT_EQ(MessageOf(With("") + "  env: [{name: A, value: [1]}]\n"),
-            "p.yaml:6: spec.env.value: must be a text");
+            "p.yaml:6: spec.env.value: must be a string");
 }
 
-TEST(PluginDefinitionTest, SurvivesWhatIsNoDefinition) {
-  EXPECT_THAT(MessageOf("a: [b"), HasSubstr("no YAML"));
+TEST(PluginDefinitionTest, TextThatIsNotADefinitionIsRefused) {
+  EXPECT_THAT(MessageOf("a: [b"), HasSubstr("invalid YAML"));
   EXPECT_THAT(MessageOf(std::string(100'000, '[')), HasSubstr("p.yaml:"));
   EXPECT_THAT(MessageOf(std::string("\0\x01\xff", 3)), HasSubstr("p.yaml:"));
   EXPECT_THAT(MessageOf(std::string(kMaxPluginDefinition + 1, '#')), HasSubstr("at most 1048576"));

@@ -8,6 +8,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/rpc.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -27,9 +28,7 @@ std::string EncodeDetails(const absl::Status& status, const std::string& message
   detail.set_reason(ReasonOf(status));
   detail.set_next_step(Bounded(NextStepOf(status)));
   if (const auto delay = RetryAfterOf(status)) {
-    detail.mutable_retry_after()->set_seconds(absl::ToInt64Seconds(*delay));
-    detail.mutable_retry_after()->set_nanos(static_cast<int32_t>(
-        absl::ToInt64Nanoseconds(*delay - absl::Seconds(absl::ToInt64Seconds(*delay)))));
+    ToProto(*delay, detail.mutable_retry_after());
   }
   google::rpc::Status wire;
   wire.set_code(static_cast<int>(status.code()));
@@ -58,8 +57,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     absl::Status error =
         MakeError(code, detail.reason(), status.error_message(), detail.next_step());
     if (detail.has_retry_after()) {
-      error = WithRetryAfter(error, absl::Seconds(detail.retry_after().seconds()) +
-                                        absl::Nanoseconds(detail.retry_after().nanos()));
+      error = WithRetryAfter(error, FromProto(detail.retry_after()));
     }
     return error;
   }

@@ -66,7 +66,7 @@ int Serve(const ServiceProgram& program) {
   service->reset();
   MutexLock lock(failure.mutex);
   if (failure.status) {
-    Log(LogLevel::kError, "stopped, because it could not go on", {{"error", *failure.status}});
+    Log(LogLevel::kError, "stopped after a fatal error", {{"error", *failure.status}});
     return kFailed;
   }
   Log(LogLevel::kInfo, "stopped");

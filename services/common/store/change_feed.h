@@ -1,8 +1,9 @@
-// What happened, in order, for others to follow.
+// The ordered feed of all changes.
 //
-// Changes are written in the transaction of what they tell, numbered without gaps. A follower keeps
-// the sequence of the last one it has dealt with as its cursor and resumes from there; if the feed
-// no longer goes back that far, it takes a snapshot and continues from the snapshot's cursor.
+// A change is written in the transaction that causes it, and numbered without gaps. A follower
+// stores the sequence of the last change it processed as its cursor and resumes from there. If the
+// feed no longer contains the next changes, the follower takes a snapshot and continues from the
+// snapshot's cursor.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_H_
 #define MUSTER_SERVICES_COMMON_STORE_CHANGE_FEED_H_
 
@@ -22,16 +23,16 @@ class ChangeFeed {
  public:
   virtual ~ChangeFeed() = default;
 
-  // Up to `limit` changes after sequence `after`, in order; empty if there is none yet.
-  // OUT_OF_RANGE with reason CURSOR_COMPACTED if some of them were dropped (the feed keeps at least
-  // the newest kRetainedChanges), or with CURSOR_UNKNOWN if `after` lies in the future.
+  // Returns up to `limit` changes after sequence `after`, in order; empty if there is none yet.
+  // Fails with OUT_OF_RANGE: CURSOR_COMPACTED if some of them were dropped (the feed keeps at least
+  // the newest kRetainedChanges), CURSOR_UNKNOWN if `after` is in the future.
   virtual absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) = 0;
 
-  // Sequence of the newest change, 0 if there is none.
+  // Returns the sequence of the newest change, 0 if there is none.
   virtual absl::StatusOr<int64_t> Last() = 0;
 
-  // Calls `on_change` on the store's thread after each commit that wrote changes, until the
-  // returned object is destroyed (which waits for a call under way). It must not block.
+  // Calls `on_change` on the store's thread after each commit with changes, until the returned
+  // object is destroyed, which waits for a running call. `on_change` must not block.
   class Subscription {
    public:
     virtual ~Subscription() = default;

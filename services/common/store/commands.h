@@ -1,8 +1,8 @@
-// The changes that a StateStore can make. Each is one atomic step with a typed outcome; a driver
-// may put many into one transaction. Nothing here knows of SQL.
+// The commands of a StateStore. Each is one atomic step with a typed outcome; a driver may execute
+// many in one transaction. Nothing here refers to SQL.
 //
-// Refusals are outcomes, not errors: a driver answers with an error status only if it could not
-// decide (disk, corruption), and then nothing has changed.
+// Refusals are outcomes, not errors: a driver returns an error status only if it could not decide
+// (disk, corruption), and then nothing has changed.
 #ifndef MUSTER_SERVICES_COMMON_STORE_COMMANDS_H_
 #define MUSTER_SERVICES_COMMON_STORE_COMMANDS_H_
 
@@ -16,20 +16,20 @@
 
 namespace muster {
 
-// Creates a run with its plan and its authority, in state kPlanned. `run.planned`, `pending` and
-// the other counters are set by the store from `pairs`.
+// Creates a run with its plan and its CA, in state kPlanned. The store sets `run.planned`,
+// `pending` and the other counters from `pairs`.
 struct CreateRun {
   RunRecord run;
   std::vector<PlannedPair> pairs;
   RunAuthorityRecord authority;
 
   struct Result {
-    std::string run;       // the new run's id, or the earlier one's
-    bool existed = false;  // a run with this request_id was there: nothing was changed
+    std::string run;       // the id of the new run, or of the earlier one
+    bool existed = false;  // a run with this request_id exists: nothing was changed
   };
 };
 
-// What the gateway says of the run's listener. A port, once set, is never changed by this.
+// Stores the gateway's report about the run's listener. It never changes a port that is set.
 struct ReportListener {
   std::string run;
   ListenerRecord listener;
@@ -37,11 +37,11 @@ struct ReportListener {
 
   struct Result {
     bool found = false;
-    ListenerRecord listener;  // as it is now
+    ListenerRecord listener;  // the current values
   };
 };
 
-// Gives a run a status listener of its own, once and before the run has ended.
+// Creates the separate status listener of a run, once and before the run has ended.
 struct SetStatusListener {
   std::string run;
   std::vector<std::string> hosts;  // as in ListenerRecord
@@ -55,77 +55,75 @@ struct SetStatusListener {
   };
 };
 
-// As ReportListener, for the run's own status listener; its hosts stay as they were set.
+// Does the same for the run's separate status listener; its hosts do not change.
 struct ReportStatusListener {
   std::string run;
   ListenerRecord listener;
   int64_t at = 0;
 
   struct Result {
-    bool found = false;  // false: no such run, or it has no status listener of its own
+    bool found = false;  // false: the run does not exist or has no separate status listener
     ListenerRecord listener;
   };
 };
 
-// Opens an upload or takes over an open one (same key: the epoch rises, the id and the bytes stay
-// if `attempt` is the same; a higher attempt starts a new upload and abandons the old one).
+// Opens an upload or takes over an open one. For the same key and `attempt`, the epoch increases
+// and the id and the bytes remain. A higher attempt starts a new upload and abandons the old one.
 struct OpenUpload {
-  UploadRecord upload;  // id: to be used if a new one is made; epoch is ignored
+  UploadRecord upload;  // id: for a new upload; epoch is ignored
   int64_t at = 0;
 
   enum class Verdict {
-    kOpen,        // upload: go on from there
+    kOpen,        // upload: resume it
     kNotPlanned,  // the plan of the run does not name this pair
     kRunNotFound,
-    kCommitted,     // committed: a genuine result is there (errors may be replaced)
-    kSealed,        // the run is complete, or its seal grace is over (kCommitted instead if the
-                    // SHA-256 that the sender named is the one that is there)
+    kCommitted,     // committed: a genuine result exists (errors may be replaced)
+    kSealed,        // the run accepts no results; kCommitted if the SHA-256 is the committed one
     kCancelled,     // the run was cancelled or failed
     kStaleAttempt,  // a higher attempt was opened before
   };
   struct Result {
     Verdict verdict = Verdict::kOpen;
     UploadRecord upload;
-    bool created = false;                   // else taken over
-    std::optional<ResultRecord> committed;  // a genuine result that is there, without its body
-    std::string abandoned;                  // id of the upload that this one replaced, or empty
+    bool created = false;                   // false: taken over
+    std::optional<ResultRecord> committed;  // an existing genuine result, without its body
+    std::string abandoned;                  // id of the replaced upload, or empty
   };
 };
 
-// Commits a result. `result.generation` is set by the store. If the pair was the last without an
-// outcome, the run goes to kPostProcessing in the same transaction. Ends the pair's open upload
-// when `upload_id` names it; an upload that was taken over (epoch), or has ended, cannot commit,
-// also not the content that is there.
+// Commits a result. The store sets `result.generation`. If the pair was the last without an
+// outcome, the run changes to kPostProcessing in the same transaction. Ends the pair's open upload
+// if `upload_id` names it. An upload that was taken over (epoch) or has ended cannot commit, not
+// even the existing content.
 struct CommitResult {
   ResultRecord result;
-  std::string upload_id;  // empty: a small result, delivered in one piece
+  std::string upload_id;  // empty: a small result, delivered in one call
   int64_t epoch = 0;
-  // An error that a relay writes for what it had taken and could not deliver in time: audited.
+  // An error that a relay commits because it could not deliver a spooled result in time; audited.
   bool expired_at_relay = false;
 
   enum class Verdict {
-    kCommitted,  // stored, durable
-    kSame,       // this content was there already: a success of the upload's owner, also after
-                 // the seal
-    kConflict,   // another content is there: audited, not stored
+    kCommitted,  // stored durably
+    kSame,  // the same content exists: a success for the owner of the upload, also after the seal
+    kConflict,  // other content exists: audited, not stored
     kNotPlanned,
     kRunNotFound,
     kSealed,  // audited
     kCancelled,
-    kTakenOver,  // a later open owns the upload, or it has ended
-    kErrorKept,  // an error after a genuine result or after another error: ignored, audited
+    kTakenOver,  // a later open owns the upload, or the upload has ended
+    kErrorKept,  // an error after a genuine result or another error: ignored, audited
   };
   struct Result {
     Verdict verdict = Verdict::kCommitted;
-    ResultRecord head;  // what is there now, without its body
-    bool last = false;  // this was the last pair: the run moved on
+    ResultRecord head;  // the current result, without its body
+    bool last = false;  // this was the last pair: the run changed its state
     // No result, current or replaced, and no later owner of the upload needs the blob of the
     // command: the caller removes it.
     bool blob_unused = false;
   };
 };
 
-// Forgets an open upload without a result (expired, or given up by its sender).
+// Removes an open upload without a result (expired, or abandoned by its sender).
 struct AbandonUpload {
   std::string upload_id;
 
@@ -134,37 +132,36 @@ struct AbandonUpload {
   };
 };
 
-// Gives every pending pair of a run the outcome kTimedOut with `error` and moves the run to
-// kPostProcessing; a run that fails fast goes to kFailed if there was one. Open uploads stay: a
-// genuine result still replaces such an outcome until the seal.
+// Sets every pending pair of a run to kTimedOut with `error`, and the run to kPostProcessing. A
+// fail-fast run with such a pair changes to kFailed. Open uploads remain: a genuine result replaces
+// such an outcome until the seal.
 struct TimeOutRun {
   std::string run;
   std::string error;
   int64_t at = 0;
-  std::string actor;  // whom the audit log names if the run fails by this
+  std::string actor;  // for the audit log if the run fails
 
   struct Result {
-    bool changed = false;  // false: no such run, or it had moved on
+    bool changed = false;  // false: the run does not exist, or it changed its state before
     int64_t timed_out = 0;
   };
 };
 
-// Gives one pair the outcome kTimedOut with `error` if it is pending and its run has not ended.
-// What follows is as for TimeOutRun: the last pair moves the run on, and a run that fails fast has
-// failed.
+// Sets one pair to kTimedOut with `error` if it is pending and its run has not ended. The run then
+// changes as for TimeOutRun: after its last pair, or if it is fail-fast.
 struct TimeOutPair {
   ResultKey key;
   std::string error;
-  std::string actor;  // whom the audit log names if the run fails by this
+  std::string actor;  // for the audit log if the run fails
   int64_t at = 0;
 
   struct Result {
-    bool changed = false;  // false: no such pair, or it has an outcome, or the run has ended
-    bool failed = false;   // the run failed by it
+    bool changed = false;  // false: the pair does not exist or has an outcome, or the run has ended
+    bool failed = false;   // the run failed because of it
   };
 };
 
-// What had arrived for a pair when its time was over.
+// The bytes that had arrived for a pair at the end of its time.
 struct PartialData {
   std::string plugin;
   std::string node;
@@ -172,25 +169,26 @@ struct PartialData {
   int64_t size = 0;
 };
 
-// The end of a run's seal grace: keeps what had arrived of pairs that timed out (ignored for pairs
-// with a genuine result) and ends every open upload of the run.
+// Ends a run's seal grace: stores the partial data of pairs that timed out (ignored for pairs with
+// a genuine result) and ends every open upload of the run.
 struct KeepPartials {
   std::string run;
   std::vector<PartialData> partial;
   int64_t at = 0;
 
   struct Result {
-    std::vector<std::string> unused;  // blobs of `partial` that were ignored: to be removed
+    std::vector<std::string> unused;  // ignored blobs of `partial`, which the caller removes
   };
 };
 
-// Moves a run to kComplete with its archive. Refused (changed = false) if the run is not in
-// kPostProcessing or if a result was committed, or partial data kept, since `expected_change` (the
-// archive is stale then). Open uploads stay until their bytes are removed (AbandonUpload).
+// Sets a run to kComplete with its archive. Refused (changed = false) if the run is not in
+// kPostProcessing, or if a result was committed or partial data stored since `expected_change`,
+// because the archive is then outdated. Open uploads remain until their bytes are removed
+// (AbandonUpload).
 struct SealRun {
   std::string run;
   ArchiveRecord archive;
-  int64_t expected_change = 0;  // RunView::last_change when the archive was begun
+  int64_t expected_change = 0;  // RunView::last_change at the begin of the archive
   int64_t at = 0;
 
   struct Result {
@@ -198,8 +196,7 @@ struct SealRun {
   };
 };
 
-// Ends a run as kCancelled or kFailed; the end of one that nobody came to only while it is
-// kPlanned.
+// Ends a run as kCancelled or kFailed. With `only_planned`, only a run in state kPlanned.
 struct EndRun {
   std::string run;
   RunState state = RunState::kCancelled;
@@ -210,12 +207,12 @@ struct EndRun {
 
   struct Result {
     bool found = false;
-    bool changed = false;  // false: it had ended before, or was no longer planned
+    bool changed = false;  // false: the run had ended before, or is no longer planned
     RunState state = RunState::kPlanned;
   };
 };
 
-// Removes everything of a run that has ended, but for its audit records. The caller removes blobs.
+// Removes all records of a run that has ended, except its audit records. The caller removes blobs.
 struct DeleteRun {
   std::string run;
   std::string actor;
@@ -227,7 +224,7 @@ struct DeleteRun {
   };
 };
 
-// Forgets a run's keys and closes its listeners: the run's credentials are worth nothing any more.
+// Deletes a run's keys and closes its listeners: no credential of the run is valid any more.
 struct WipeAuthority {
   std::string run;
   int64_t at = 0;
@@ -241,13 +238,13 @@ struct Revoke {
   RevocationRecord revocation;
 
   struct Result {
-    bool changed = false;  // false: it was revoked before
+    bool changed = false;  // false: it was already revoked
   };
 };
 
-// Remembers a certificate. One for an enrolled node is not to be handed out unless that still is
-// one: `node` is its name then, and empty for everybody else. The audit log has every certificate
-// but those that nodes renew: there would soon be nothing else in it.
+// Records a certificate. `node` is the name of an enrolled node, otherwise empty: the certificate
+// must be handed out only if the node is still enrolled. The audit log contains every certificate
+// except renewals of nodes, which would soon fill it.
 struct RecordIssued {
   IssuedRecord issued;
   std::string node;
@@ -258,7 +255,7 @@ struct RecordIssued {
   };
 };
 
-// A new join token. Those that ended over a week ago are forgotten.
+// Creates a join token. Also deletes tokens that expired more than a week ago.
 struct CreateJoinToken {
   JoinTokenRecord token;
 
@@ -279,27 +276,26 @@ struct RevokeJoinToken {
   };
 };
 
-// A machine becomes a node (or a relay, if the token says so), or becomes it again: then the
-// certificates of before are revoked. The certificate was signed before and is handed out only with
-// kJoined.
+// Enrols a node (or a relay, if the token is for a relay). If it was enrolled before, its earlier
+// certificates are revoked. The certificate was signed before; it is handed out only with kJoined.
 struct JoinNode {
   std::string token;
   std::string name;
-  std::string key_sha256;  // of the key that the certificate is for; tells a repeated request
+  std::string key_sha256;  // of the certified key; identifies a repeated request
   std::string certificate_chain_pem;
-  IssuedRecord issued;                     // its uri, and `at`
-  std::vector<std::string> relay_targets;  // of a relay
+  IssuedRecord issued;                     // its uri and `at`
+  std::vector<std::string> relay_targets;  // only of a relay
   std::vector<std::string> join_targets;
 
   enum class Verdict {
     kJoined,
-    kAgain,    // this key has joined with this token: `certificate_chain_pem` is what it got
-    kNoToken,  // there is none, or it was revoked
+    kAgain,    // this key has joined with this token: `certificate_chain_pem` is the issued one
+    kNoToken,  // the token does not exist or was revoked
     kExpired,
-    kUsed,       // every place is taken by other keys
-    kOtherNode,  // the token names another, or this key joined as another
-    kEnrolled,   // the name is taken, and the token does not name it or is for the other kind
-    kRevoked,    // the node is
+    kUsed,       // other keys have used all its uses
+    kOtherNode,  // the token is for another name, or this key joined under another name
+    kEnrolled,   // the token does not name this enrolled name, or is for the other kind
+    kRevoked,    // the node is revoked
   };
   struct Result {
     Verdict verdict = Verdict::kNoToken;
@@ -321,7 +317,7 @@ struct LabelNode {
   };
 };
 
-// Every certificate of the node that has not ended is revoked, and it gets no new one.
+// Revokes every unexpired certificate of the node, which gets no new one.
 struct RevokeNode {
   std::string name;
   std::string reason;
@@ -333,7 +329,7 @@ struct RevokeNode {
   };
 };
 
-// The same, and the name is free again.
+// Revokes the node as RevokeNode does, and releases its name.
 struct RemoveNode {
   std::string name;
   std::string actor;
@@ -344,7 +340,7 @@ struct RemoveNode {
   };
 };
 
-// Writes an audit record on its own; the other commands write theirs with what they do.
+// Writes a single audit record; other commands write theirs in their transaction.
 struct AppendAudit {
   AuditRecord record;
 

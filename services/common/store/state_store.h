@@ -1,7 +1,8 @@
-// The aggregator's memory: typed, batched changes and consistent reads; no SQL above it.
+// The state of the aggregator: typed, batched commands and consistent reads, without SQL in its
+// interface.
 //
-// A change is durable before its callback runs. Drivers group concurrent changes into one commit,
-// so a caller should have many under way rather than wait for one after the other.
+// A command is durable before its callback runs. Drivers group concurrent commands into one commit,
+// so callers should issue many concurrently instead of waiting for each.
 #ifndef MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
 #define MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
 
@@ -23,8 +24,8 @@
 
 namespace muster {
 
-// One page of a listing. `next` continues it; empty at the end. Tokens stay valid while rows come
-// and go.
+// One page of a listing. `next` continues it; empty at the end. Tokens remain valid while rows are
+// added and removed.
 template <typename T>
 struct Page {
   std::vector<T> items;
@@ -39,20 +40,20 @@ struct ResultFilter {
   bool with_pending = false;  // also pairs without an outcome (generation 0)
 };
 
-// A run with what changes too often for RunRecord.
+// A run with the values that change too often for RunRecord.
 struct RunView {
   RunRecord run;
   int64_t last_change = 0;  // sequence of the newest change of this run in the feed
 };
 
-// Thread-safe. Every method but Apply may wait for the disk: never call those on a gRPC thread.
+// Thread-safe. Every method except Apply may wait for the disk: never call them on a gRPC thread.
 class StateStore {
  public:
   virtual ~StateStore() = default;
 
-  // Applies a command; `done` runs on the store's own thread after the commit, in the order of the
-  // calls, and must not block. When the queue is full (a stated limit) `done` runs at once with
-  // RESOURCE_EXHAUSTED and a time to wait.
+  // Applies a command. `done` runs on the store's own thread after the commit, in the order of the
+  // calls, and must not block. If the queue is full, `done` runs immediately with
+  // RESOURCE_EXHAUSTED and a retry delay.
   template <typename C>
   void Apply(C command, absl::AnyInvocable<void(absl::StatusOr<typename C::Result>)> done) {
     Enqueue(Command(std::move(command)),
@@ -65,7 +66,7 @@ class StateStore {
             });
   }
 
-  // The same, waiting for the outcome. Not on the store's own thread.
+  // Applies a command and waits for its outcome. Must not be called on the store's own thread.
   template <typename C>
   absl::StatusOr<typename C::Result> ApplyAndWait(C command) {
     ASSIGN_OR_RETURN(auto result, EnqueueAndWait(Command(std::move(command))));
@@ -77,45 +78,45 @@ class StateStore {
   // Newest first. `limit` is at most 1000.
   virtual absl::StatusOr<Page<RunRecord>> ListRuns(std::string_view page_token, int limit) = 0;
 
-  // Runs that have not ended, with those whose authority has not been wiped: what has to be watched
-  // after a start. Bounded by the number of live runs.
+  // Returns runs that have not ended, and runs whose CA was not deleted yet: all runs that need
+  // timers after a start. Bounded by the number of live runs.
   virtual absl::StatusOr<std::vector<RunView>> LiveRuns() = 0;
 
   virtual absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) = 0;
 
-  // Of a run with a status listener of its own, until its authority is wiped.
+  // Returns the separate status listener of a run until its CA is deleted.
   virtual absl::StatusOr<std::optional<StatusListenerRecord>> GetStatusListener(
       std::string_view run) = 0;
 
-  // Whether the run's plan has this pair.
+  // Returns true if the run's plan contains this pair.
   virtual absl::StatusOr<bool> IsPlanned(const ResultKey& key) = 0;
 
-  // The current result with its body if inline; kPending (generation 0) if there is none yet;
-  // nullopt if the pair is not planned.
+  // Returns the current result, with its body if inline; kPending (generation 0) if there is none
+  // yet; nullopt if the pair is not planned.
   virtual absl::StatusOr<std::optional<ResultRecord>> GetResult(const ResultKey& key) = 0;
 
-  // Earlier generations of a pair (errors that were replaced), oldest first, without bodies.
+  // Returns earlier generations of a pair (replaced errors), oldest first, without bodies.
   virtual absl::StatusOr<std::vector<ResultRecord>> History(const ResultKey& key) = 0;
 
-  // In order of plugin, node; without bodies. `limit` is at most 10000.
+  // Ordered by plugin and node; without bodies. `limit` is at most 10000.
   virtual absl::StatusOr<Page<ResultRecord>> ListResults(const ResultFilter& filter,
                                                          std::string_view page_token,
                                                          int limit) = 0;
 
   virtual absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) = 0;
 
-  // Every open upload of a run, or of all runs if `run` is empty.
+  // Returns every open upload of a run, or of all runs if `run` is empty.
   virtual absl::StatusOr<std::vector<UploadRecord>> OpenUploads(std::string_view run) = 0;
 
-  // At most `limit` open uploads whose time ended before `now`, in the order in which it did.
+  // Returns at most `limit` open uploads that expired before `now`, in the order of their expiry.
   virtual absl::StatusOr<std::vector<UploadRecord>> ExpiredUploads(int64_t now, int limit) = 0;
 
   virtual absl::StatusOr<std::vector<RevocationRecord>> Revocations() = 0;
 
-  // Certificates issued for URIs that begin with `prefix`, newest first, at most `limit`.
+  // Returns certificates of URIs that begin with `prefix`, newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
 
-  // The certificate that the two name together; nullopt if it is not remembered.
+  // Returns the certificate with this issuer and serial; nullopt if it is not recorded.
   virtual absl::StatusOr<std::optional<IssuedRecord>> FindIssued(std::string_view issuer,
                                                                  std::string_view serial) = 0;
 
@@ -126,12 +127,12 @@ class StateStore {
 
   virtual absl::StatusOr<std::optional<NodeRecord>> GetNode(std::string_view name) = 0;
 
-  // By name; those with all of `labels`. `limit` is at most 1000.
+  // Ordered by name; only nodes with all of `labels`. `limit` is at most 1000.
   virtual absl::StatusOr<Page<NodeRecord>> ListNodes(const Labels& labels,
                                                      std::string_view page_token, int limit) = 0;
 
-  // Of one run, or of all if `run` is empty; in the order in which they were written. `limit` is at
-  // most 10000.
+  // Returns records of one run, or of all if `run` is empty, in the order of their creation.
+  // `limit` is at most 10000.
   virtual absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
                                                   int limit) = 0;
 

@@ -138,7 +138,7 @@ absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
   if (!chunk.zstd) {
     if (static_cast<int64_t>(chunk.data.size()) != chunk.raw_size) {
       return errors::InvalidChunk(
-          absl::StrCat("it says ", chunk.raw_size, " bytes and has ", chunk.data.size()));
+          absl::StrCat("it announces ", chunk.raw_size, " bytes and contains ", chunk.data.size()));
     }
     return std::move(chunk.data);
   }
@@ -147,12 +147,12 @@ absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
       DecompressFrame(chunk.data, static_cast<size_t>(chunk.raw_size), &raw);
   if (!unpacked.ok()) return errors::InvalidChunk(ToStd(unpacked.message()));
   if (static_cast<int64_t>(raw.size()) != chunk.raw_size) {
-    return errors::InvalidChunk("its frame holds less than it says");
+    return errors::InvalidChunk("its frame contains fewer bytes than announced");
   }
   return raw;
 }
 
-// A chunk below the offset was stored before: harmless if it says the same.
+// A chunk below the offset was stored before: harmless if it announces the same.
 absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::string& raw) const {
   if (published_) return absl::OkStatus();  // the whole is verified again when it is completed
   ASSIGN_OR_RETURN(auto source, staged_->Read(chunk.offset));
@@ -164,7 +164,7 @@ absl::Status UploadSession::CheckOverlap(const UploadChunk& chunk, const std::st
 absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachment,
                                                 UploadChunk chunk) {
   RETURN_IF_ERROR(CheckAttached(attachment));
-  if (stream_.completing()) return errors::InvalidChunk("it comes after the finish");
+  if (stream_.completing()) return errors::InvalidChunk("it follows the finish");
   const int64_t written = this->written();
   if (chunk.offset < 0 || chunk.offset > INT64_MAX - chunk.raw_size) {
     return errors::InvalidOffset(chunk.offset);
@@ -177,14 +177,14 @@ absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachme
   NoteProgress(static_cast<int64_t>(raw.size()));
   if (offset < written) {
     if (offset + static_cast<int64_t>(raw.size()) > written) {
-      return errors::InvalidChunk("it begins below the offset and ends above it");
+      return errors::InvalidChunk("it begins before the offset and ends after it");
     }
     UploadChunk header;
     header.offset = offset;
     RETURN_IF_ERROR(CheckOverlap(header, raw));
     return UploadAck{written, published_ ? *published_ : staged_->durable()};
   }
-  if (published_) return errors::InvalidChunk("the upload was complete before");
+  if (published_) return errors::InvalidChunk("the upload is already complete");
   // After a restart each chunk brings the hash closer; Complete hashes the rest.
   RETURN_IF_ERROR(HashStep());
   RETURN_IF_ERROR(sink_.Reserve(id_, written + static_cast<int64_t>(raw.size())));
@@ -329,7 +329,7 @@ void UploadSession::Close() {
   ended_ = true;
   CloseStaged();
   if (const absl::Status status = blobs_.DiscardStaged(id_); !status.ok()) {
-    Log(LogLevel::kWarning, "staged bytes stay until the next start",
+    Log(LogLevel::kWarning, "staged bytes are kept until the next start",
         {{"upload", id_}, {"error", status}});
   }
 }

@@ -5,6 +5,7 @@
 
 #include "services/common/base/utf8.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -53,9 +54,7 @@ void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now,
     AddNames(report.errors(), progress->mutable_errors());
   }
   progress->set_message(std::string(CutUtf8(report.message(), kMaxMessage)));
-  progress->mutable_time()->set_seconds(absl::ToUnixSeconds(now));
-  progress->mutable_time()->set_nanos(static_cast<int32_t>(
-      absl::ToInt64Nanoseconds(now - absl::FromUnixSeconds(absl::ToUnixSeconds(now)))));
+  ToProto(now, progress->mutable_time());
 }
 
 }  // namespace muster

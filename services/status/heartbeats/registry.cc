@@ -91,7 +91,7 @@ bool Registry::TakePlace(SenderEntry& entry, const SenderHello& hello, absl::Dur
     if (began < entry.began) return false;
     effects->ends.emplace_back(old_line, errors::DuplicateAgent(hello.node));
   } else if (old_line != nullptr) {
-    effects->ends.emplace_back(old_line, absl::CancelledError("a newer stream took its place"));
+    effects->ends.emplace_back(old_line, absl::CancelledError("a newer stream replaced this one"));
   }
   if (other) {
     entry.took_over = !both && entry.presence() != v1::PRESENCE_OFFLINE;

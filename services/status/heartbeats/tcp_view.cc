@@ -127,7 +127,7 @@ absl::StatusOr<TcpView> TcpView::Open() {
   if (!fd.valid()) return ErrnoError(errno, "open", "the kernel's view of connections");
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
     if (setsockopt(fd.get(), SOL_SOCKET, option, &kPatience, sizeof(kPatience)) != 0) {
-      return ErrnoError(errno, "set the patience of", "the kernel's view of connections");
+      return ErrnoError(errno, "set the timeout of", "the kernel's view of connections");
     }
   }
   return TcpView(std::move(fd));

@@ -29,7 +29,7 @@ std::vector<TcpState> PeerWatch::Look(const std::vector<TcpPeer>& peers) {
     view_.reset();
   }
   if (!std::exchange(failing_, true)) {
-    Log(LogLevel::kWarning, "cannot see whether silent peers acknowledge", {{"error", status}});
+    Log(LogLevel::kWarning, "cannot read the TCP state of silent peers", {{"error", status}});
   }
   return {};
 }

@@ -11,14 +11,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the log is written little-endian");
 
-// The record as it rests on the disk.
+// A record as stored on the disk.
 struct Stored {
   uint32_t kind;
   uint32_t length;
   int64_t offset;
   uint32_t crc32c;
   uint32_t spare[2];
-  uint32_t check;  // CRC32C of all before it
+  uint32_t check;  // CRC32C of the preceding fields
 };
 static_assert(sizeof(Stored) == kChunkRecordSize);
 
@@ -52,7 +52,7 @@ ChunkLogContent DecodeChunkLog(std::string_view log) {
       content.mark_place = place;
     }
   }
-  // Ranges of an earlier mark may still stand further on: they lie before this one.
+  // Ranges of an earlier mark may remain in the log: their offsets precede this mark.
   int64_t end = content.mark.offset;
   for (int64_t place = kRangesBegin;; place += kChunkRecordSize) {
     const auto range = DecodeAt(log, place, ChunkRecord::Kind::kRange);

@@ -1,12 +1,11 @@
-// What is known of the bytes of a staged file, kept beside it.
+// The log of a staged file: it tells which bytes can be trusted after a crash.
 //
-// The log has two places for a mark and, after them, a list of ranges; each record is 32 bytes,
-// little-endian, with a checksum of its own. A mark says: everything up to here was synced, and
-// this is the checksum of all of it. A range says: these bytes, which follow the mark and the
-// ranges before it, have this checksum. Marks are written in turn into the two places, so that one
-// always holds; with each mark the list begins anew, so the log stays small. After a crash the
-// bytes up to the newest mark are trusted, the ranges after it are read and compared, the rest is
-// cut off.
+// The log has two slots for marks, followed by a list of ranges. Each record is 32 bytes,
+// little-endian, with its own checksum. A mark states that all bytes up to its offset were synced,
+// with their checksum. A range states the checksum of bytes that follow the mark and the earlier
+// ranges. Marks are written to the two slots in turn, so one is always valid. Each mark starts a
+// new list, so the log stays small. After a crash the bytes up to the newest mark are trusted, the
+// ranges after it are read and verified, and the rest is truncated.
 #ifndef MUSTER_SERVICES_COMMON_BLOB_FILES_CHUNK_LOG_H_
 #define MUSTER_SERVICES_COMMON_BLOB_FILES_CHUNK_LOG_H_
 
@@ -19,9 +18,10 @@
 namespace muster {
 
 inline constexpr int64_t kChunkRecordSize = 32;
-inline constexpr int64_t kMarkPlaces[] = {0, 512};  // in different sectors: one tear spares one
+inline constexpr int64_t kMarkPlaces[] = {
+    0, 512};  // in different sectors, so that a torn write damages one
 inline constexpr int64_t kRangesBegin = 1024;
-inline constexpr int64_t kMaxRanges = 65'536;  // then a mark is due
+inline constexpr int64_t kMaxRanges = 65'536;  // then a new mark is written
 inline constexpr int64_t kMaxChunkLogSize = kRangesBegin + kMaxRanges * kChunkRecordSize;
 
 struct ChunkRecord {
@@ -29,19 +29,19 @@ struct ChunkRecord {
 
   Kind kind = Kind::kRange;
   uint32_t length = 0;  // kRange
-  int64_t offset = 0;   // kRange: where it begins; kMark: how many bytes are durable
-  uint32_t crc32c = 0;  // kRange: of the range; kMark: of everything before `offset`
+  int64_t offset = 0;   // kRange: its offset; kMark: the number of durable bytes
+  uint32_t crc32c = 0;  // kRange: of the range; kMark: of all bytes before `offset`
 };
 
 std::string EncodeChunkRecord(const ChunkRecord& record);
 
 struct ChunkLogContent {
-  ChunkRecord mark{ChunkRecord::Kind::kMark};  // the newest; at 0 if there is none
-  int mark_place = 1;               // where it stands: the next one goes to the other place
+  ChunkRecord mark{ChunkRecord::Kind::kMark};  // the newest mark; offset 0 if there is none
+  int mark_place = 1;               // the slot of the mark; the next mark goes to the other one
   std::vector<ChunkRecord> ranges;  // after the mark, in order, without gaps
 };
 
-// Reads a log as far as it holds: up to the first range that is damaged or does not continue.
+// Decodes a log up to the first range that is damaged or leaves a gap.
 ChunkLogContent DecodeChunkLog(std::string_view log);
 
 }  // namespace muster

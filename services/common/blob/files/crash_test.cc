@@ -1,6 +1,6 @@
-// Loss of power and of the process, full and failing disks: at every call of an upload's life, over
-// many seeds. What must hold: bytes called durable come back, a published blob is there bit for
-// bit, whatever comes back is a prefix of what was sent, and the upload can always be finished.
+// Loss of power and of the process, full and failing disks, at every call of an upload, over many
+// seeds. After each, durable bytes must remain, a published blob must be complete, all remaining
+// bytes must be a prefix of the sent ones, and the upload can be completed.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -20,8 +20,8 @@ using Call = SimulatedDisk::Call;
 
 constexpr char kName[] = "runs/a/results/x";
 
-// What the sender was told.
-struct Told {
+// The acknowledgements that the sender received.
+struct Acked {
   bool staged = false;
   int64_t written = 0;
   int64_t durable = 0;
@@ -33,30 +33,30 @@ const std::string& Data() {
   return data;
 }
 
-// Delivers the whole upload, going on from where the store is; stops at the first failure.
-absl::Status Deliver(SimulatedDisk& disk, Told& told, size_t chunk = 700) {
+// Delivers the whole upload from the store's offset on; stops at the first failure.
+absl::Status Deliver(SimulatedDisk& disk, Acked& acked, size_t chunk = 700) {
   ASSIGN_OR_RETURN(auto store, OpenFilesBlobStore({.root = "/m/blobs", .sync_every = 1500}, disk));
   auto blob = store->Resume("up");
   if (absl::IsNotFound(blob.status())) {
-    if (store->Size(kName).ok()) return absl::OkStatus();  // published just before the crash
+    if (store->Size(kName).ok()) return absl::OkStatus();  // published directly before the crash
     blob = store->Stage("up", static_cast<int64_t>(Data().size()));
-    told = {.staged = true};
+    acked = {.staged = true};
   }
   if (!blob.ok()) return blob.status();
   while ((*blob)->written() < static_cast<int64_t>(Data().size())) {
     const std::string next = Data().substr(static_cast<size_t>((*blob)->written()), chunk);
     absl::Status added = (*blob)->Append(next, ExtendCrc32c(0, next));
-    told.written = (*blob)->written();
-    told.durable = std::max(told.durable, (*blob)->durable());
+    acked.written = (*blob)->written();
+    acked.durable = std::max(acked.durable, (*blob)->durable());
     if (!added.ok()) return added;
   }
   RETURN_IF_ERROR((*blob)->Publish(kName));
-  told.published = true;
+  acked.published = true;
   return absl::OkStatus();
 }
 
-// The state after a crash keeps every promise; then the upload is finished.
-void CheckAndFinish(SimulatedDisk& disk, Told told, bool power_lost) {
+// Checks every promise after a crash, then completes the upload.
+void CheckAndFinish(SimulatedDisk& disk, Acked acked, bool power_lost) {
   {
     auto store = OpenFilesBlobStore({.root = "/m/blobs"}, disk);
     ASSERT_TRUE(store.ok()) << store.status();
@@ -64,21 +64,21 @@ void CheckAndFinish(SimulatedDisk& disk, Told told, bool power_lost) {
     if (published.ok()) {
       ASSERT_TRUE(ReadAll(**published) == Data());
     } else {
-      ASSERT_FALSE(told.published) << published.status();
+      ASSERT_FALSE(acked.published) << published.status();
       auto blob = (*store)->Resume("up");
       if (absl::IsNotFound(blob.status())) {
-        ASSERT_EQ(told.durable, 0);
-        ASSERT_TRUE(power_lost || told.written == 0);
+        ASSERT_EQ(acked.durable, 0);
+        ASSERT_TRUE(power_lost || acked.written == 0);
       } else {
         ASSERT_TRUE(blob.ok()) << blob.status();
-        ASSERT_GE((*blob)->written(), power_lost ? told.durable : told.written);
+        ASSERT_GE((*blob)->written(), power_lost ? acked.durable : acked.written);
         ASSERT_EQ(ReadAll(**(*blob)->Read(0)),
                   Data().substr(0, static_cast<size_t>((*blob)->written())));
         ASSERT_EQ((*blob)->durable(), (*blob)->written());
       }
     }
   }
-  ASSERT_TRUE(Deliver(disk, told).ok());
+  ASSERT_TRUE(Deliver(disk, acked).ok());
   auto store = OpenFilesBlobStore({.root = "/m/blobs"}, disk);
   ASSERT_EQ(ReadAll(**(*store)->Open(kName, 0)), Data());
   ASSERT_TRUE((*store)->DiscardStaged("up").ok());
@@ -94,8 +94,8 @@ void Prepare(SimulatedDisk& disk) {
 int64_t ChangesOfOneUpload() {
   SimulatedDisk disk;
   Prepare(disk);
-  Told told;
-  EXPECT_TRUE(Deliver(disk, told).ok());
+  Acked acked;
+  EXPECT_TRUE(Deliver(disk, acked).ok());
   return disk.changes();
 }
 
@@ -108,37 +108,37 @@ TEST(FilesBlobCrashTest, PowerLossAtEveryChange) {
       SimulatedDisk disk;
       Prepare(disk);
       disk.PowerOffAt(static_cast<int>(at));
-      Told told;
-      Deliver(disk, told).IgnoreError();
+      Acked acked;
+      Deliver(disk, acked).IgnoreError();
       disk.Crash(seed);
-      ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, true));
+      ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, acked, true));
     }
   }
 }
 
-TEST(FilesBlobCrashTest, PowerLossAgainAndAgain) {
+TEST(FilesBlobCrashTest, RepeatedPowerLoss) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937_64 chance(seed);
     SimulatedDisk disk;
     Prepare(disk);
-    Told told;
+    Acked acked;
     for (int crash = 0; crash < 6; ++crash) {
       disk.PowerOffAt(1 + static_cast<int>(chance() % 40));
       const size_t chunk = 1 + chance() % 1200;
-      Deliver(disk, told, chunk).IgnoreError();
+      Deliver(disk, acked, chunk).IgnoreError();
       if (chance() % 4 == 0 && !disk.powered_off()) {
         disk.Restart();
       } else {
         disk.Crash(chance());
       }
     }
-    ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, true));
+    ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, acked, true));
   }
 }
 
-// A failure at the n-th call of each kind, then the loss of the process or of the power.
-TEST(FilesBlobCrashTest, AFailureOfEachCall) {
+// The n-th call of each kind fails, then the process or the power is lost.
+TEST(FilesBlobCrashTest, FailureOfEachCall) {
   for (const Call call :
        {Call::kCreate, Call::kOpen, Call::kWrite, Call::kRead, Call::kReserve, Call::kSync,
         Call::kTruncate, Call::kRename, Call::kSyncFolder, Call::kRemove, Call::kMakeFolder,
@@ -151,49 +151,49 @@ TEST(FilesBlobCrashTest, AFailureOfEachCall) {
           SimulatedDisk disk;
           Prepare(disk);
           disk.FailAt(call, n, error);
-          Told told;
-          Deliver(disk, told).IgnoreError();
+          Acked acked;
+          Deliver(disk, acked).IgnoreError();
           if (seed == 0) {
             disk.Restart();
           } else {
             disk.Crash(seed);
           }
-          ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, seed != 0));
+          ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, acked, seed != 0));
         }
       }
     }
   }
 }
 
-// The same owner goes on after a failure, without a crash in between; the power goes at the end.
-TEST(FilesBlobCrashTest, AFailedSyncIsNotBelievedLater) {
+// The same owner continues after a failure without a crash; the power is lost at the end.
+TEST(FilesBlobCrashTest, BytesOfAFailedSyncAreNotTrusted) {
   for (int n = 1; n <= 12; ++n) {
     for (uint64_t seed = 0; seed < 40; ++seed) {
       SCOPED_TRACE(absl::StrCat("n ", n, " seed ", seed));
       SimulatedDisk disk;
       Prepare(disk);
       disk.FailAt(Call::kSync, n, EIO);
-      Told told;
-      absl::Status first = Deliver(disk, told);
+      Acked acked;
+      absl::Status first = Deliver(disk, acked);
       if (!first.ok()) {
-        ASSERT_FALSE(told.published);
-        ASSERT_TRUE(Deliver(disk, told).ok());
+        ASSERT_FALSE(acked.published);
+        ASSERT_TRUE(Deliver(disk, acked).ok());
       }
       disk.Crash(seed);
-      told.published = true;
-      ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, told, true));
+      acked.published = true;
+      ASSERT_NO_FATAL_FAILURE(CheckAndFinish(disk, acked, true));
     }
   }
 }
 
-TEST(FilesBlobCrashTest, AFullDiskKeepsWhatWasAcceptedAndGoesOn) {
+TEST(FilesBlobCrashTest, FullDiskKeepsAcceptedBytesAndUploadContinues) {
   SimulatedDisk disk;
   Prepare(disk);
   auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
   for (int n = 1; n <= 2; ++n) {
     auto blob = *store->Stage(absl::StrCat("u", n), -1);
     ASSERT_TRUE(blob->Append("first", ExtendCrc32c(0, "first")).ok());
-    disk.FailAt(Call::kWrite, n, ENOSPC);  // of the data, or of the log
+    disk.FailAt(Call::kWrite, n, ENOSPC);  // of the data or of the log
     for (int tries = 0; blob->written() < 11; ++tries) {
       const absl::Status added = blob->Append(" other", ExtendCrc32c(0, " other"));
       ASSERT_TRUE(added.ok() || absl::IsResourceExhausted(added)) << added;
@@ -205,7 +205,7 @@ TEST(FilesBlobCrashTest, AFullDiskKeepsWhatWasAcceptedAndGoesOn) {
   }
 }
 
-// A bit that flips beyond the last mark is found; nothing after it is kept.
+// A flipped bit after the last mark is found, and all bytes after it are discarded.
 TEST(FilesBlobCrashTest, FlippedBitsAreFound) {
   SimulatedDisk disk;
   Prepare(disk);

@@ -28,10 +28,11 @@ absl::Status CheckId(std::string_view id) {
   if (!id.empty() && id.size() <= 64 && std::all_of(id.begin(), id.end(), IsLowerOrDigit)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(id), "' is no id of a staged blob"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", ToAbsl(id), "' is not the id of a staged blob"));
 }
 
-// Parts of letters, digits, '.', '_' and '-' that do not begin with a dot.
+// Checks for parts of letters, digits, '.', '_' and '-' that do not begin with a dot.
 absl::Status CheckName(std::string_view name) {
   bool good = !name.empty() && name.size() <= kMaxNameLength && name.back() != '/';
   char before = '/';
@@ -41,7 +42,7 @@ absl::Status CheckName(std::string_view name) {
     before = c;
   }
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(name), "' is no name of a blob"));
+  return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(name), "' is not the name of a blob"));
 }
 
 class FilesBlobStore final : public BlobStore, private StagedFileHost {
@@ -52,7 +53,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::Status Start() {
     for (const std::string& folder : {options_.root, StagedFolder(), BlobsFolder()}) {
       RETURN_IF_ERROR(MakeFolders(ops_, folder));
-      // One that a process made before it was lost may not be durable yet.
+      // A folder that a crashed process created may not be durable yet.
       RETURN_IF_ERROR(ops_.SyncFolder(ParentFolder(folder)));
     }
     ASSIGN_OR_RETURN(lock_, ops_.Open(options_.root + "/lock", OpenMode::kReadWriteOrCreate));
@@ -82,7 +83,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     ASSIGN_OR_RETURN(auto size, file->Size());
     if (offset < 0 || offset > size) {
       return absl::OutOfRangeError(
-          absl::StrCat("offset ", offset, " lies outside blob ", ToAbsl(name), " of ", size));
+          absl::StrCat("offset ", offset, " is outside of blob ", ToAbsl(name), " of ", size));
     }
     return MakeFileSource(std::move(file), offset, size);
   }
@@ -101,7 +102,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
 
   absl::Status RemoveAll(std::string_view prefix) override {
     if (prefix.empty() || prefix.back() != '/') {
-      return absl::InvalidArgumentError("a prefix ends with '/'");
+      return absl::InvalidArgumentError("a prefix must end with '/'");
     }
     prefix.remove_suffix(1);
     RETURN_IF_ERROR(CheckName(prefix));
@@ -180,8 +181,8 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return path;
   }
 
-  // A folder that is there may have been made just before a crash: the parent is synced once in the
-  // life of this process also then.
+  // Syncs the parent of a folder once in the life of this process: an existing folder may have been
+  // created directly before a crash.
   absl::Status MakeDurable(const std::string& folder) {
     if (folder == BlobsFolder()) return absl::OkStatus();
     {
@@ -199,7 +200,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return absl::OkStatus();
   }
 
-  // Logs whose file was published or discarded just before a crash.
+  // Removes logs whose file was published or discarded directly before a crash.
   absl::Status SweepLogs() {
     ASSIGN_OR_RETURN(auto entries, ops_.List(StagedFolder()));
     std::set<std::string> names;

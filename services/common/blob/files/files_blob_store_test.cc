@@ -39,7 +39,7 @@ INSTANTIATE_TEST_SUITE_P(Files, BlobStoreContract,
                                            [] { return std::make_unique<Simulated>(); }),
                          [](const auto& info) { return info.index == 0 ? "Real" : "Simulated"; });
 
-TEST(FilesBlobStoreTest, OneProcessAtATime) {
+TEST(FilesBlobStoreTest, SecondProcessIsRefused) {
   SimulatedDisk disk;
   auto first = OpenFilesBlobStore({.root = "/blobs"}, disk);
   ASSERT_TRUE(first.ok()) << first.status();
@@ -48,10 +48,10 @@ TEST(FilesBlobStoreTest, OneProcessAtATime) {
   EXPECT_TRUE(OpenFilesBlobStore({.root = "/blobs"}, disk).ok());
 }
 
-TEST(FilesBlobStoreTest, TheReserveIsLeftAlone) {
+TEST(FilesBlobStoreTest, ReserveIsNotUsed) {
   SimulatedDisk disk(1'000'000);
   auto store = *OpenFilesBlobStore({.root = "/blobs", .reserve_bytes = 1 << 30}, disk);
-  EXPECT_EQ(*store->Available(), 950'000);  // no more than 5 %
+  EXPECT_EQ(*store->Available(), 950'000);  // at most 5 %
   auto blob = *store->Stage("a", -1);
   const std::string chunk = Pattern(100'000);
   absl::Status last;
@@ -63,7 +63,7 @@ TEST(FilesBlobStoreTest, TheReserveIsLeftAlone) {
   EXPECT_EQ((*store->Resume("a"))->written(), kept);
 }
 
-TEST(FilesBlobStoreTest, TheLogStaysSmall) {
+TEST(FilesBlobStoreTest, LogStaysSmall) {
   SimulatedDisk disk;
   auto store = *OpenFilesBlobStore({.root = "/blobs", .sync_every = 1000}, disk);
   auto blob = *store->Stage("a", -1);

@@ -12,9 +12,9 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kPiece = 256 * 1024;               // read at once while recovering
-constexpr int64_t kWritebackStep = 2 << 20;          // hand dirty pages to the disk this often
-constexpr int64_t kReserveStep = int64_t{16} << 20;  // when the size is not known beforehand
+constexpr int64_t kPiece = 256 * 1024;               // bytes per read during recovery
+constexpr int64_t kWritebackStep = 2 << 20;          // bytes after which dirty pages are written
+constexpr int64_t kReserveStep = int64_t{16} << 20;  // if the size is not known in advance
 
 class FileSource final : public ByteSource {
  public:
@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Create(StagedFileHost& h
   std::unique_ptr<StagedFile> staged(new StagedFile(host, id));
   ASSIGN_OR_RETURN(staged->data_, host.ops().Create(DataPath(host, id)));
   if (absl::Status begun = staged->Begin(expected_size); !begun.ok()) {
-    Remove(host, id).IgnoreError();  // what is left over goes with the next sweep
+    Remove(host, id).IgnoreError();  // the next sweep removes the rest
     return begun;
   }
   return staged;
@@ -79,7 +79,8 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& h
   std::unique_ptr<StagedFile> staged(new StagedFile(host, id));
   ASSIGN_OR_RETURN(auto info, host.ops().Stat(DataPath(host, id)));
   if (info.links > 1) {
-    // Published, but the crash that followed brought the old name back: these bytes are not ours.
+    // The blob was published, and the crash restored the old name: these bytes belong to the
+    // published blob.
     RETURN_IF_ERROR(Remove(host, id));
     return absl::NotFoundError(absl::StrCat("staged blob ", ToAbsl(id), " was published"));
   }
@@ -89,8 +90,9 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& h
   return staged;
 }
 
-// Keeps what the log vouches for. What was not known to be durable is written once more before it
-// is synced: an earlier sync may have failed, and the kernel then calls the lost pages clean.
+// Keeps the bytes that the log verifies. Bytes that may not be durable are written again before
+// they are synced: an earlier sync may have failed, and the kernel then considers the lost pages
+// clean.
 absl::Status StagedFile::Recover() {
   std::string stored(kMaxChunkLogSize, '\0');
   ASSIGN_OR_RETURN(auto log_size, log_->ReadAt({stored.data(), stored.size()}, 0));
@@ -99,7 +101,7 @@ absl::Status StagedFile::Recover() {
   ASSIGN_OR_RETURN(auto size, data_->Size());
 
   if (log.mark.offset > size) {
-    // What was durable is gone: the disk was damaged. Nothing of it can be vouched for.
+    // Durable bytes are lost: the disk is damaged, so no byte can be trusted.
     RETURN_IF_ERROR(log_->Truncate(0));
   } else if (log.mark.offset > 0) {
     RETURN_IF_ERROR(log_->WriteAt(EncodeChunkRecord(log.mark), kMarkPlaces[log.mark_place]));
@@ -143,10 +145,10 @@ absl::Status StagedFile::RecoverRange(const ChunkRecord& range, bool& holds) {
 absl::Status StagedFile::Usable() const {
   if (!broken_ && data_ != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("staged blob ", id_, " was published, discarded, or failed before: resume it"));
+      absl::StrCat("staged blob ", id_, " is closed: it was published or discarded, or it failed"));
 }
 
-// After this nothing more is written here; a resume finds out what holds.
+// Ends all writing by this object; a resume finds the valid bytes.
 absl::Status StagedFile::Break(const absl::Status& cause) {
   broken_ = true;
   return errors::SyncFailed(id_, ToStd(cause.message()));
@@ -159,7 +161,7 @@ absl::Status StagedFile::Append(std::string_view data, uint32_t crc32c) {
     RETURN_IF_ERROR(SyncNow());
   }
   if (absl::Status done = Write(data, crc32c); !done.ok()) {
-    // A full disk took part of it at most; the same place is written again by the next call.
+    // A full disk wrote at most a part; the next call overwrites it.
     if (!absl::IsResourceExhausted(done)) broken_ = true;
     return done;
   }
@@ -179,7 +181,7 @@ absl::Status StagedFile::Write(std::string_view data, uint32_t crc32c) {
   if (end > reserved_) {
     const int64_t reserve = std::max(end, written_ + kReserveStep);
     RETURN_IF_ERROR(host_.CheckSpace(end - written_));
-    // With less than a step left, what is there is still given out.
+    // If less than one step is free, the remaining space is still used.
     if (data_->Reserve(reserve).ok()) reserved_ = reserve;
   }
   RETURN_IF_ERROR(data_->WriteAt(data, written_));
@@ -194,7 +196,7 @@ absl::Status StagedFile::Sync() {
   return SyncNow();
 }
 
-// The bytes first, then the mark that vouches for them.
+// Syncs the bytes first, then writes the mark.
 absl::Status StagedFile::SyncNow() {
   if (absl::Status synced = data_->SyncData(); !synced.ok()) return Break(synced);
   const int place = 1 - mark_place_;
@@ -218,7 +220,7 @@ absl::Status StagedFile::SyncNow() {
 absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read(int64_t offset) {
   RETURN_IF_ERROR(Usable());
   if (offset < 0 || offset > written_) {
-    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " lies beyond ", written_));
+    return absl::OutOfRangeError(absl::StrCat("offset ", offset, " is beyond ", written_));
   }
   return MakeFileSource(data_, offset, written_);
 }
@@ -235,18 +237,18 @@ absl::Status StagedFile::Publish(std::string_view name) {
     if (there.size != written_) {
       return errors::BlobExists(name, there.size, written_);
     }
-    // Published before, perhaps just before a crash: its name may not be durable yet.
+    // Published before, possibly directly before a crash: its name may not be durable yet.
     moved = host_.ops().SyncFolder(ParentFolder(path));
     if (!moved.ok()) return Break(moved);
   }
   if (!moved.ok()) return moved;
   data_.reset();
   log_.reset();
-  Remove(host_, id_).IgnoreError();  // the sweep at start takes what stays behind
+  Remove(host_, id_).IgnoreError();  // the sweep at start removes the rest
   return absl::OkStatus();
 }
 
-// Every byte durable, and nothing reserved beyond them.
+// Makes all bytes durable and releases the reserved space after them.
 absl::Status StagedFile::Seal() {
   if (reserved_ > written_) {
     RETURN_IF_ERROR(data_->Truncate(written_));
@@ -261,7 +263,7 @@ absl::Status StagedFile::MoveTo(const std::string& path) {
   RETURN_IF_ERROR(host_.ops().RenameNoReplace(from, path));
   absl::Status synced = host_.ops().SyncFolder(ParentFolder(path));
   if (synced.ok()) return synced;
-  // The name may be lost with the power, so nobody may rely on it: take it back for a resume.
+  // The loss of power may remove the name, so the rename is reverted for a resume.
   host_.ops().RenameNoReplace(path, from).IgnoreError();
   return Break(synced);
 }

@@ -1,4 +1,4 @@
-// One staged blob on disk: its file, its log (chunk_log.h), and the rules for both.
+// One staged blob on disk: its file and its log (chunk_log.h).
 #ifndef MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_H_
 #define MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_H_
 
@@ -14,7 +14,7 @@
 
 namespace muster {
 
-// What a staged file needs of the store that it belongs to. Thread-safe; outlives the file.
+// The functions of the store that a staged file needs. Thread-safe; outlives the file.
 class StagedFileHost {
  public:
   virtual ~StagedFileHost() = default;
@@ -23,10 +23,10 @@ class StagedFileHost {
   virtual std::string StagedFolder() const = 0;
   virtual int64_t sync_every() const = 0;
 
-  // OK if blobs may take `more` bytes of the disk.
+  // Returns OK if blobs may take `more` bytes of the disk.
   virtual absl::Status CheckSpace(int64_t more) = 0;
 
-  // Makes the folders that a blob of this name needs, durable; returns the blob's path.
+  // Creates the folders for a blob of this name, durably; returns the blob's path.
   virtual absl::StatusOr<std::string> PrepareFolders(std::string_view name) = 0;
 };
 
@@ -74,13 +74,13 @@ class StagedFile final : public StagedBlob {
   int64_t reserved_ = 0;
   int64_t written_ = 0;
   int64_t durable_ = 0;
-  int64_t writeback_ = 0;  // up to here the kernel was asked to write
+  int64_t writeback_ = 0;  // the kernel was asked to write the bytes before it
   uint32_t crc32c_ = 0;
   bool names_durable_ = false;
   bool broken_ = false;
 };
 
-// Reads a file from `offset` up to `end`.
+// Returns a source that reads a file from `offset` up to `end`.
 std::unique_ptr<ByteSource> MakeFileSource(std::shared_ptr<File> file, int64_t offset, int64_t end);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What every ChangeFeed driver promises. A driver's test includes this file and instantiates
+// The contract of every ChangeFeed driver. A driver's test includes this file and instantiates
 // ChangeFeedContract with a StoreHarnessFactory whose feed keeps 100 changes.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_CHANGE_FEED_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_CHANGE_FEED_CONTRACT_H_
@@ -40,14 +40,14 @@ class ChangeFeedContract : public ::testing::TestWithParam<StoreHarnessFactory> 
     Apply(MakeRun(kRun, pairs));
   }
 
-  // Revocations: the smallest commands that write one change each.
+  // Writes revocations: the smallest commands with one change each.
   void Write(int count, std::string_view name = "x") {
     for (int i = 0; i < count; ++i) {
       Apply(Revoke{{.subject = absl::StrCat(std::string(name), i), .at = i}});
     }
   }
 
-  // The kinds of all changes, as letters in order.
+  // Returns the kinds of all changes as letters, in order.
   std::string Kinds(int64_t after = 0) {
     std::string kinds;
     auto changes = harness_->feed().Read(after, 10'000);
@@ -62,20 +62,20 @@ class ChangeFeedContract : public ::testing::TestWithParam<StoreHarnessFactory> 
   std::unique_ptr<StoreHarness> harness_ = GetParam()();
 };
 
-TEST_P(ChangeFeedContract, IsEmptyAtFirst) {
+TEST_P(ChangeFeedContract, NewFeedIsEmpty) {
   EXPECT_EQ(*harness_->feed().Last(), 0);
   EXPECT_TRUE(harness_->feed().Read(0, 10)->empty());
   EXPECT_EQ(ReasonOf(harness_->feed().Read(1, 10).status()), "CURSOR_UNKNOWN");
   EXPECT_TRUE(absl::IsOutOfRange(harness_->feed().Read(-1, 10).status()));
 }
 
-TEST_P(ChangeFeedContract, TellsTheLifeOfARun) {
+TEST_P(ChangeFeedContract, ContainsTheChangesOfARun) {
   Plan(3);
   EXPECT_EQ(Kinds(), "C");
   Apply(Opening(KeyOf("n1"), "u1"));
   EXPECT_EQ(Kinds(), "Cr");  // running
   Apply(Genuine(KeyOf("n1"), "abc"));
-  Apply(Genuine(KeyOf("n1"), "abc"));    // nothing new
+  Apply(Genuine(KeyOf("n1"), "abc"));    // no change
   Apply(Genuine(KeyOf("n1"), "other"));  // refused
   EXPECT_EQ(Kinds(), "CrR");
   Apply(Failed(KeyOf("n2"), "broken", 7));
@@ -98,7 +98,7 @@ TEST_P(ChangeFeedContract, TellsTheLifeOfARun) {
   EXPECT_EQ((*replaced)[0].size, 3);
   EXPECT_EQ((*harness_->state().GetRun(kRun))->last_change, 7);
   Apply(ReportListener{.run = kRun, .listener = {.port = 5, .open = true}});
-  Apply(ReportListener{.run = kRun, .listener = {.port = 5, .open = true}});  // nothing new
+  Apply(ReportListener{.run = kRun, .listener = {.port = 5, .open = true}});  // no change
   Apply(SealRun{.run = kRun, .expected_change = 7});
   Apply(WipeAuthority{.run = kRun});
   Apply(DeleteRun{.run = kRun});
@@ -115,16 +115,16 @@ TEST_P(ChangeFeedContract, TellsTheLifeOfARun) {
   EXPECT_EQ(*harness_->feed().Last(), 12);
 }
 
-TEST_P(ChangeFeedContract, TheLastResultIsFollowedByItsRun) {
+TEST_P(ChangeFeedContract, LastResultPrecedesTheChangeOfItsRun) {
   Plan(2);
   Apply(Genuine(KeyOf("n1"), "1"));
   Apply(Genuine(KeyOf("n2"), "2"));
   EXPECT_EQ(Kinds(), "CRrRr");
 }
 
-TEST_P(ChangeFeedContract, OldChangesAreDroppedInTheEnd) {
+TEST_P(ChangeFeedContract, OldChangesAreDropped) {
   Write(300);
-  // It keeps the newest hundred, and drops the rest soon.
+  // The feed keeps the newest hundred changes and drops the others soon.
   int64_t first = 0;
   for (int tries = 0; tries < 10'000; ++tries) {
     if (!harness_->feed().Read(0, 1).ok()) break;
@@ -142,8 +142,8 @@ TEST_P(ChangeFeedContract, OldChangesAreDroppedInTheEnd) {
   EXPECT_EQ(*harness_->feed().Last(), 301);
 }
 
-TEST_P(ChangeFeedContract, SubscribersHearOfEveryCommit) {
-  Mutex mutex;  // of `last`
+TEST_P(ChangeFeedContract, SubscribersAreCalledAfterEveryCommit) {
+  Mutex mutex;  // protects `last`
   CondVar heard;
   int64_t last = 0;
   auto subscription = harness_->feed().Subscribe([&](int64_t now) {
@@ -158,7 +158,7 @@ TEST_P(ChangeFeedContract, SubscribersHearOfEveryCommit) {
     ASSERT_TRUE(heard.WaitFor(mutex, absl::Seconds(30),
                               [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return last == 10; }));
   }
-  Apply(AppendAudit{});  // no change: nobody is woken
+  Apply(AppendAudit{});  // no change: no callback
   EXPECT_EQ(harness_->feed().Read(0, 100)->size(), 10u);
   subscription.reset();
   Write(3, "y");
@@ -166,7 +166,7 @@ TEST_P(ChangeFeedContract, SubscribersHearOfEveryCommit) {
   EXPECT_EQ(last, 10);
 }
 
-TEST_P(ChangeFeedContract, ASubscriptionEndsWhileOthersWrite) {
+TEST_P(ChangeFeedContract, SubscriptionEndsDuringWrites) {
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     for (int i = 0; !stop; ++i) Apply(Revoke{{.subject = absl::StrCat("w", i)}});
@@ -183,7 +183,7 @@ TEST_P(ChangeFeedContract, ASubscriptionEndsWhileOthersWrite) {
   writer.join();
 }
 
-TEST_P(ChangeFeedContract, AFollowerMissesNothing) {
+TEST_P(ChangeFeedContract, FollowerReadsEveryChange) {
   constexpr int kNodes = 60;
   Plan(kNodes);
   std::vector<std::thread> threads;

@@ -1,5 +1,4 @@
-// What every StateStore promises when many commands come at once: included by
-// state_store_contract.h.
+// The contract of every StateStore for concurrent commands, included by state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_CONCURRENCY_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_CONCURRENCY_CONTRACT_H_
 
@@ -7,7 +6,7 @@
 
 namespace muster {
 
-TEST_P(StateStoreContract, AnswersComeInTheOrderOfTheCalls) {
+TEST_P(StateStoreContract, CallbacksRunInTheOrderOfTheCalls) {
   Plan(200);
   std::vector<int> order;
   std::promise<void> last;
@@ -26,12 +25,12 @@ TEST_P(StateStoreContract, AnswersComeInTheOrderOfTheCalls) {
   ExpectCounters(0, 200, 0, 0);
 }
 
-TEST_P(StateStoreContract, OneFailureDoesNotHarmItsNeighbours) {
+TEST_P(StateStoreContract, FailedCommandDoesNotAffectOthers) {
   Plan(100);
   std::atomic<int> good = 0;
   std::promise<void> last;
   for (int i = 1; i <= 100; ++i) {
-    // Every tenth one cannot be done at all.
+    // Every tenth command fails.
     const std::string body(i % 10 == 0 ? kInlineLimit + 1 : 3, 'x');
     store().Apply(Genuine(KeyOf(absl::StrCat("n", i)), body),
                   [&, i](absl::StatusOr<CommitResult::Result> result) {
@@ -45,7 +44,7 @@ TEST_P(StateStoreContract, OneFailureDoesNotHarmItsNeighbours) {
   ExpectCounters(10, 90, 0, 0);
 }
 
-TEST_P(StateStoreContract, ManyThreadsOneTruth) {
+TEST_P(StateStoreContract, ConcurrentCommitsAreConsistent) {
   constexpr int kThreads = 8;
   constexpr int kNodes = 40;
   Plan(kNodes);
@@ -54,7 +53,7 @@ TEST_P(StateStoreContract, ManyThreadsOneTruth) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 1; i <= kNodes; ++i) {
-        // Half of the threads agree with one another, the others do not.
+        // Half of the threads commit the same content, the others different content.
         const auto result = Apply(
             Genuine(KeyOf(absl::StrCat("n", i)), t % 2 == 0 ? "agreed" : absl::StrCat("x", t)));
         committed += result.verdict == CommitVerdicts::kCommitted;
@@ -75,8 +74,8 @@ TEST_P(StateStoreContract, ManyThreadsOneTruth) {
   ExpectCounters(0, kNodes, 0, 0);
 }
 
-// Who commits while a large plan goes in does not wait for all of it.
-TEST_P(StateStoreContract, ALargePlanLetsOthersCommit) {
+// A commit does not wait until a large plan is complete.
+TEST_P(StateStoreContract, LargePlanDoesNotBlockCommits) {
   Plan(1);
   std::vector<PlannedPair> pairs;
   for (int i = 0; i < 50'000; ++i) pairs.push_back({"facts", absl::StrCat("node-", i)});
@@ -86,7 +85,7 @@ TEST_P(StateStoreContract, ALargePlanLetsOthersCommit) {
   again.run.request_id = large.run.request_id;
   std::vector<std::string> order;
   std::promise<void> held, release, last;
-  // They wait together, so that the plan is asked for before the result.
+  // Both are queued together, so that the plan is applied before the result.
   store().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result>) {
     held.set_value();
     release.get_future().wait();
@@ -115,7 +114,7 @@ TEST_P(StateStoreContract, ALargePlanLetsOthersCommit) {
   EXPECT_FALSE(store().GetRun("cccccccccccccccc")->has_value());
 }
 
-TEST_P(StateStoreContract, ALargePlan) {
+TEST_P(StateStoreContract, LargePlanIsCreated) {
   std::vector<PlannedPair> pairs;
   for (int i = 0; i < 20'000; ++i) pairs.push_back({"facts", absl::StrCat("node-", i)});
   Apply(MakeRun(kRun, std::move(pairs)));

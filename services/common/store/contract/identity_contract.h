@@ -1,4 +1,4 @@
-// What every StateStore promises of identities and the audit log: included by
+// The contract of every StateStore for identities and the audit log, included by
 // state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_IDENTITY_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_IDENTITY_CONTRACT_H_
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-TEST_P(StateStoreContract, RevocationsAreKept) {
+TEST_P(StateStoreContract, RevocationsAreStored) {
   const RevocationRecord revocation = {"spiffe://f.muster/user/bob", "left", "ann", 5};
   EXPECT_TRUE(Apply(Revoke{revocation}).changed);
   EXPECT_FALSE(Apply(Revoke{revocation}).changed);
@@ -36,14 +36,14 @@ TEST_P(StateStoreContract, IssuedCertificatesAreFoundByPrefix) {
   EXPECT_EQ((*users)[0].expires_at, 204);
   EXPECT_EQ(store().Issued("spiffe://f/user/u1", 1)->size(), 1u);
   EXPECT_EQ(store().Issued("", 100)->size(), 6u);
-  // Long after their end they are forgotten, a few with each new one.
+  // Certificates are deleted long after their expiry, a few with each new one.
   constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000;
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "t1", "ann", kYear, 2 * kYear}});
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "t2", "ann", kYear, 2 * kYear}});
   EXPECT_EQ(store().Issued("", 100)->size(), 2u);
 }
 
-TEST_P(StateStoreContract, AuditRecordsComeInOrder) {
+TEST_P(StateStoreContract, AuditRecordsAreListedInOrder) {
   Plan(1);
   for (int i = 0; i < 5; ++i) {
     AuditRecord record;

@@ -1,4 +1,4 @@
-// What every StateStore promises of join tokens and nodes: included by state_store_contract.h.
+// The contract of every StateStore for join tokens and nodes, included by state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_NODE_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_NODE_CONTRACT_H_
 
@@ -24,7 +24,7 @@ class NodeStoreContract : public StateStoreContract {
     return Apply(CreateJoinToken{std::move(token)}).verdict;
   }
 
-  // The certificate's serial is the key's name.
+  // Joins with a certificate whose serial is the key's name.
   JoinNode::Result Join(const std::string& token, const std::string& node, const std::string& key,
                         int64_t at = 20) {
     JoinNode join;
@@ -53,7 +53,7 @@ class NodeStoreContract : public StateStoreContract {
   using Verdict = JoinNode::Verdict;
 };
 
-TEST_P(NodeStoreContract, ANamedTokenLetsThatNodeInOnce) {
+TEST_P(NodeStoreContract, NamedTokenEnrolsItsNodeOnce) {
   EXPECT_EQ(Create("t", "n1", 1, {{"rack", "b=1"}, {"zone", ""}}),
             CreateJoinToken::Verdict::kCreated);
   EXPECT_EQ(Create("t", "n1"), CreateJoinToken::Verdict::kExists);
@@ -69,7 +69,7 @@ TEST_P(NodeStoreContract, ANamedTokenLetsThatNodeInOnce) {
   EXPECT_EQ(node.expires_at, 120);
   EXPECT_EQ((*store().GetJoinToken("t"))->joined, std::vector<std::string>{"n1"});
   EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
-  // The same key asks again: its answer was lost.
+  // The same key asks again because the response was lost.
   const auto again = Join("t", "n1", "k", 30);
   EXPECT_EQ(again.verdict, Verdict::kAgain);
   EXPECT_EQ(again.certificate_chain_pem, "chain of k");
@@ -81,7 +81,7 @@ TEST_P(NodeStoreContract, ANamedTokenLetsThatNodeInOnce) {
             "join token t was used again, by another key");
 }
 
-TEST_P(NodeStoreContract, ATokenForSeveralHasSoManyPlaces) {
+TEST_P(NodeStoreContract, TokenForSeveralNodesHasThatManyUses) {
   Create("t", "", 2);
   EXPECT_EQ(Join("t", "n1", "k1").verdict, Verdict::kJoined);
   EXPECT_EQ(Join("t", "n1", "k2").verdict, Verdict::kEnrolled);
@@ -91,7 +91,7 @@ TEST_P(NodeStoreContract, ATokenForSeveralHasSoManyPlaces) {
   EXPECT_EQ((*store().GetJoinToken("t"))->joined_count, 2);
 }
 
-TEST_P(NodeStoreContract, OfManyWhoJoinedTheLastAreNamed) {
+TEST_P(NodeStoreContract, TokenListsTheLastJoinedNodes) {
   Create("t", "", 30);
   for (int i = 0; i < 25; ++i) {
     Join("t", absl::StrCat("n", 10 + i), absl::StrCat("k", i), 20 + i);
@@ -103,7 +103,7 @@ TEST_P(NodeStoreContract, OfManyWhoJoinedTheLastAreNamed) {
   EXPECT_EQ((*token)->joined.back(), "n34");
 }
 
-TEST_P(NodeStoreContract, ATokenEnds) {
+TEST_P(NodeStoreContract, ExpiredTokenIsRefused) {
   Create("t", "", 2);
   EXPECT_EQ(Join("t", "n1", "k1", kEnd - 1).verdict, Verdict::kJoined);
   EXPECT_EQ(Join("t", "n2", "k2", kEnd).verdict, Verdict::kExpired);
@@ -113,7 +113,7 @@ TEST_P(NodeStoreContract, ATokenEnds) {
   EXPECT_EQ(Join("t", "n1", "k1").verdict, Verdict::kNoToken);
   EXPECT_EQ(Node("n1").name, "n1");
   EXPECT_EQ(store().ListJoinTokens(10)->size(), 1u);
-  // A week after its end it is forgotten.
+  // A token is deleted a week after its expiry.
   JoinTokenRecord later;
   later.id = "u";
   later.created_at = kEnd + int64_t{7} * 24 * 3600 * 1'000'000 + 1;
@@ -123,7 +123,7 @@ TEST_P(NodeStoreContract, ATokenEnds) {
   EXPECT_EQ((*tokens)[0].id, "u");
 }
 
-TEST_P(NodeStoreContract, ANodeThatJoinsAgainLosesWhatItHad) {
+TEST_P(NodeStoreContract, RepeatedJoinRevokesEarlierCertificates) {
   Create("t", "n1");
   Create("u", "n1", 1, {{"rack", "b2"}});
   Join("t", "n1", "k1");
@@ -134,7 +134,7 @@ TEST_P(NodeStoreContract, ANodeThatJoinsAgainLosesWhatItHad) {
   EXPECT_EQ(Node("n1").join_token, "u");
 }
 
-TEST_P(NodeStoreContract, ARevokedNodeGetsNothingMore) {
+TEST_P(NodeStoreContract, RevokedNodeGetsNoCertificate) {
   Create("t", "n1");
   Create("u", "n1");
   Join("t", "n1", "k1");
@@ -144,10 +144,10 @@ TEST_P(NodeStoreContract, ARevokedNodeGetsNothingMore) {
   ASSERT_TRUE((*store().FindIssued("issuer", "k2")).has_value());
   EXPECT_EQ((*store().FindIssued("issuer", "k2"))->issued_at, 30);
   EXPECT_FALSE((*store().FindIssued("issuer", "k9")).has_value());
-  EXPECT_EQ(store().Audit("", "", 100)->items.size(), 3u);  // renewals are not in it
+  EXPECT_EQ(store().Audit("", "", 100)->items.size(), 3u);  // without renewals
   EXPECT_FALSE(Apply(RevokeNode{"n2", "", "ann", 40}).found);
   EXPECT_TRUE(Apply(RevokeNode{"n1", "stolen", "ann", 125}).found);
-  EXPECT_EQ(Revoked(), "issuer:k2,");  // the other has ended
+  EXPECT_EQ(Revoked(), "issuer:k2,");  // the other has expired
   EXPECT_TRUE(Apply(RevokeNode{"n1", "again", "bob", 126}).found);
   EXPECT_EQ(Node("n1").revoked_at, 125);
   EXPECT_EQ(Node("n1").revoke_reason, "stolen");
@@ -159,20 +159,20 @@ TEST_P(NodeStoreContract, ARevokedNodeGetsNothingMore) {
   EXPECT_EQ(Apply(RecordIssued{third, "n9"}).verdict, RecordIssued::Verdict::kNotEnrolled);
 }
 
-TEST_P(NodeStoreContract, ARemovedNodesNameIsFree) {
+TEST_P(NodeStoreContract, NameOfARemovedNodeCanBeUsedAgain) {
   Create("t", "n1");
   Join("t", "n1", "k1");
   EXPECT_TRUE(Apply(RemoveNode{"n1", "ann", 30}).found);
   EXPECT_FALSE(Apply(RemoveNode{"n1", "ann", 31}).found);
   EXPECT_EQ(Revoked(), "issuer:k1,");
   EXPECT_FALSE((*store().GetNode("n1")).has_value());
-  // What the token gave before is worth nothing any more.
+  // The earlier token has no uses left.
   EXPECT_EQ(Join("t", "n1", "k1", 32).verdict, Verdict::kRevoked);
   Create("u", "", 1);
   EXPECT_EQ(Join("u", "n1", "k2", 33).verdict, Verdict::kJoined);
 }
 
-TEST_P(NodeStoreContract, ARelayJoinsIntoTheSameRegister) {
+TEST_P(NodeStoreContract, RelaysAndNodesShareTheirNames) {
   JoinTokenRecord token;
   token.id = "t";
   token.node = "r1";
@@ -196,11 +196,11 @@ TEST_P(NodeStoreContract, ARelayJoinsIntoTheSameRegister) {
   EXPECT_EQ(relay.join_targets, join.join_targets);
   EXPECT_TRUE(relay.parents.empty());
   EXPECT_TRUE(store().ListNodes({}, "", 10)->items.at(0).relay);
-  // One name is one thing: also a token that names it does not turn a relay into a node.
+  // A name has one kind: a token that names it does not turn a relay into a node.
   Create("u", "r1");
   EXPECT_EQ(Join("u", "r1", "k2").verdict, Verdict::kEnrolled);
   EXPECT_EQ(Node("r1").uri, "spiffe://f/service/relay/r1");
-  // It joins again at another address.
+  // The relay joins again at another address.
   token.id = "v";
   Apply(CreateJoinToken{token});
   join.token = "v";
@@ -213,7 +213,7 @@ TEST_P(NodeStoreContract, ARelayJoinsIntoTheSameRegister) {
   EXPECT_EQ(Revoked(), "issuer:k1,issuer:k3,");
 }
 
-TEST_P(NodeStoreContract, ParentsAreRelaysThatAreThere) {
+TEST_P(NodeStoreContract, ParentsMustBeEnrolledRelays) {
   JoinTokenRecord relay;
   relay.id = "t";
   relay.node = "r1";
@@ -249,7 +249,7 @@ TEST_P(NodeStoreContract, ParentsAreRelaysThatAreThere) {
   EXPECT_EQ(Apply(CreateJoinToken{token}).verdict, CreateJoinToken::Verdict::kNoRelay);
 }
 
-TEST_P(NodeStoreContract, NodesAreListedByNameAndFoundByLabels) {
+TEST_P(NodeStoreContract, NodesAreListedByNameAndLabels) {
   Create("t", "", 5);
   for (int i = 0; i < 5; ++i) {
     const std::string name = absl::StrCat("n", i);
@@ -268,7 +268,7 @@ TEST_P(NodeStoreContract, NodesAreListedByNameAndFoundByLabels) {
   ASSERT_EQ(odd->items.size(), 2u);
   EXPECT_EQ(odd->items[1].name, "n3");
   EXPECT_TRUE(store().ListNodes({{"x", "2"}}, "", 10)->items.empty());
-  // Labels go as they came; one too many changes nothing.
+  // Labels are stored unchanged; a request with one too many changes nothing.
   EXPECT_TRUE(Apply(LabelNode{"n1", {}, {"x", "unknown"}, 64, "ann", 31}).found);
   EXPECT_EQ(Node("n1").labels, (Labels{{"odd", "yes"}}));
   EXPECT_TRUE(Apply(LabelNode{"n1", {{"a", ""}, {"b", ""}}, {}, 2, "ann", 32}).too_many);

@@ -1,4 +1,4 @@
-// What every StateStore promises of results: included by state_store_contract.h.
+// The contract of every StateStore for results, included by state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_RESULT_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_RESULT_CONTRACT_H_
 
@@ -7,7 +7,7 @@
 
 namespace muster {
 
-TEST_P(StateStoreContract, AResultIsKeptAsItWasCommitted) {
+TEST_P(StateStoreContract, CommittedResultIsStoredUnchanged) {
   Plan(2);
   EXPECT_EQ(Result(KeyOf("n1")).outcome, Outcome::kPending);
   EXPECT_EQ(Result(KeyOf("n1")).generation, 0);
@@ -43,7 +43,7 @@ TEST_P(StateStoreContract, AResultIsKeptAsItWasCommitted) {
   EXPECT_EQ(Run().run.state, RunState::kRunning);
 }
 
-TEST_P(StateStoreContract, TheSameContentIsASuccessAnotherOneAConflict) {
+TEST_P(StateStoreContract, SameContentSucceedsAndOtherContentConflicts) {
   Plan(2);
   ASSERT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitVerdicts::kCommitted);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitVerdicts::kSame);
@@ -54,13 +54,13 @@ TEST_P(StateStoreContract, TheSameContentIsASuccessAnotherOneAConflict) {
   EXPECT_EQ(Result(KeyOf("n1")).generation, 1);
   ExpectCounters(1, 1, 0, 0);
   EXPECT_EQ(AuditKinds().back(), AuditKind::kConflict);
-  // A sender that tries for ever does not fill the log.
+  // A sender that retries forever does not fill the log.
   const size_t audited = AuditKinds().size();
   for (int i = 0; i < 5; ++i) Commit(Genuine(KeyOf("n1"), "other"));
   EXPECT_EQ(AuditKinds().size(), audited);
 }
 
-TEST_P(StateStoreContract, ContentIsComparedBySha256OrElseBySizeAndChecksum) {
+TEST_P(StateStoreContract, ContentIsComparedBySha256OrSizeAndChecksum) {
   Plan(3);
   CommitResult bare = Genuine(KeyOf("n1"), "content");
   bare.result.sha256.clear();
@@ -73,7 +73,7 @@ TEST_P(StateStoreContract, ContentIsComparedBySha256OrElseBySizeAndChecksum) {
   CommitResult other_size = bare;
   ++other_size.result.size;
   EXPECT_EQ(Commit(other_size), CommitVerdicts::kConflict);
-  // Where both are known the checksum says nothing more.
+  // If both digests are known, the checksum is not compared.
   ASSERT_EQ(Commit(Genuine(KeyOf("n2"), "content")), CommitVerdicts::kCommitted);
   CommitResult other_digest = Genuine(KeyOf("n2"), "content");
   other_digest.result.sha256 = Digest('b');
@@ -83,7 +83,7 @@ TEST_P(StateStoreContract, ContentIsComparedBySha256OrElseBySizeAndChecksum) {
   EXPECT_EQ(Commit(same_digest), CommitVerdicts::kSame);
 }
 
-TEST_P(StateStoreContract, AGenuineResultReplacesAnError) {
+TEST_P(StateStoreContract, GenuineResultReplacesAnError) {
   Plan(2);
   ASSERT_EQ(Commit(Failed(KeyOf("n1"), "crashed")), CommitVerdicts::kCommitted);
   ExpectCounters(1, 0, 1, 0);
@@ -106,7 +106,7 @@ TEST_P(StateStoreContract, AGenuineResultReplacesAnError) {
   ExpectCounters(1, 1, 0, 0);
 }
 
-TEST_P(StateStoreContract, WhatExpiredAtARelayIsAuditedWithItsErrorOnce) {
+TEST_P(StateStoreContract, ExpiryAtARelayIsAuditedOnce) {
   Plan(2);
   CommitResult expired = Failed(KeyOf("n1"), "relay r1 had no way to deliver it");
   expired.result.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
@@ -114,27 +114,27 @@ TEST_P(StateStoreContract, WhatExpiredAtARelayIsAuditedWithItsErrorOnce) {
   ASSERT_EQ(Commit(expired), CommitVerdicts::kCommitted);
   EXPECT_EQ(AuditKinds().back(), AuditKind::kExpired);
   const size_t audited = AuditKinds().size();
-  EXPECT_EQ(Commit(expired), CommitVerdicts::kSame);  // the answer was lost
+  EXPECT_EQ(Commit(expired), CommitVerdicts::kSame);  // the response was lost
   EXPECT_EQ(AuditKinds().size(), audited);
   const AuditRecord record = store().Audit(kRun, "", 1000)->items.back();
   EXPECT_EQ(record.actor, "spiffe://f.muster/service/relay/r1");
   EXPECT_EQ(record.key, KeyOf("n1"));
   EXPECT_EQ(record.text, "relay r1 had no way to deliver it");
-  // One that comes after a genuine result changes nothing, and is told as what it is.
+  // One that follows a genuine result changes nothing, and returns the committed result.
   ASSERT_EQ(Commit(Genuine(KeyOf("n2"), "content")), CommitVerdicts::kCommitted);
   expired.result.key = KeyOf("n2");
   EXPECT_EQ(Commit(expired), CommitVerdicts::kErrorKept);
   EXPECT_EQ(AuditKinds().back(), AuditKind::kConflict);
 }
 
-TEST_P(StateStoreContract, TheLastPairMovesTheRunOn) {
+TEST_P(StateStoreContract, LastResultStartsPostProcessing) {
   Plan(3);
   EXPECT_FALSE(Apply(Genuine(KeyOf("n1"), "1")).last);
   EXPECT_FALSE(Apply(Failed(KeyOf("n2"), "no")).last);
   EXPECT_EQ(Run().run.state, RunState::kRunning);
   EXPECT_TRUE(Apply(Genuine(KeyOf("n3"), "3")).last);
   EXPECT_EQ(Run().run.state, RunState::kPostProcessing);
-  // A genuine result still replaces the error; the run stays where it is.
+  // A genuine result replaces the error; the run keeps its state.
   const int64_t before = Run().last_change;
   EXPECT_FALSE(Apply(Genuine(KeyOf("n2"), "2")).last);
   EXPECT_EQ(Run().run.state, RunState::kPostProcessing);
@@ -143,7 +143,7 @@ TEST_P(StateStoreContract, TheLastPairMovesTheRunOn) {
   ExpectCounters(0, 3, 0, 0);
 }
 
-TEST_P(StateStoreContract, WhatIsNotPlannedIsRefusedAndAudited) {
+TEST_P(StateStoreContract, UnplannedPairIsRefusedAndAudited) {
   Plan(1);
   EXPECT_EQ(Commit(Genuine(KeyOf("n9"), "x")), CommitVerdicts::kNotPlanned);
   EXPECT_EQ(AuditKinds().back(), AuditKind::kUnplanned);
@@ -156,7 +156,7 @@ TEST_P(StateStoreContract, WhatIsNotPlannedIsRefusedAndAudited) {
   ExpectCounters(1, 0, 0, 0);
 }
 
-TEST_P(StateStoreContract, RefusalsOfARunAreRecordedUpToALimit) {
+TEST_P(StateStoreContract, RefusalsOfARunAreAuditedUpToALimit) {
   Plan(1);
   std::promise<void> last;
   constexpr int kTries = 10'050;
@@ -175,10 +175,10 @@ TEST_P(StateStoreContract, RefusalsOfARunAreRecordedUpToALimit) {
     records += page->items.size();
     token = page->next;
   } while (!token.empty());
-  EXPECT_EQ(records, 10'001u);  // with the run's creation
+  EXPECT_EQ(records, 10'001u);  // including the run's creation
 }
 
-TEST_P(StateStoreContract, TimeOutFillsWhatIsPending) {
+TEST_P(StateStoreContract, TimeOutRunEndsPendingPairs) {
   Plan(4);
   Commit(Genuine(KeyOf("n1"), "1"));
   Commit(Failed(KeyOf("n2"), "no"));
@@ -194,12 +194,12 @@ TEST_P(StateStoreContract, TimeOutFillsWhatIsPending) {
   EXPECT_EQ(late.error, "nothing in time");
   EXPECT_EQ(late.committed_at, kDeadline);
   EXPECT_EQ(Result(KeyOf("n1")).outcome, Outcome::kGenuine);
-  EXPECT_TRUE(store().GetUpload("u3")->has_value());  // it may still come
+  EXPECT_TRUE(store().GetUpload("u3")->has_value());  // its result may still arrive
   EXPECT_FALSE(Apply(TimeOutRun{.run = kRun, .error = "again", .at = kDeadline}).changed);
   EXPECT_FALSE(Apply(TimeOutRun{.run = "ffffffffffffffff"}).changed);
 }
 
-TEST_P(StateStoreContract, WhatHadArrivedIsKeptAtTheEndOfTheGrace) {
+TEST_P(StateStoreContract, PartialDataIsStoredAtTheEndOfTheGrace) {
   Plan(4);
   Commit(Genuine(KeyOf("n1"), "1"));
   Commit(Failed(KeyOf("n2"), "no"));
@@ -214,21 +214,21 @@ TEST_P(StateStoreContract, WhatHadArrivedIsKeptAtTheEndOfTheGrace) {
                              .at = kDeadline + kGrace};
   const std::vector<std::string> unused = {"runs/x/1", "runs/x/2", "runs/x/9"};
   EXPECT_EQ(Apply(keep).unused, unused);
-  EXPECT_EQ(Apply(keep).unused, unused);  // the answer was lost
+  EXPECT_EQ(Apply(keep).unused, unused);  // the response was lost
   EXPECT_EQ(Result(KeyOf("n3")).partial_blob, "runs/x/3");
   EXPECT_EQ(Result(KeyOf("n3")).partial_size, 77);
   EXPECT_EQ(Result(KeyOf("n3")).outcome, Outcome::kTimedOut);
   EXPECT_EQ(Result(KeyOf("n4")).partial_blob, "");
   EXPECT_EQ(Result(KeyOf("n1")).partial_blob, "");
   EXPECT_TRUE(store().OpenUploads(kRun)->empty());
-  // An archive that was begun before lacks it.
+  // An archive that was begun before does not contain it.
   EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = before}).changed);
   EXPECT_TRUE(Apply(SealRun{.run = kRun, .expected_change = Run().last_change}).changed);
   EXPECT_EQ(Apply(KeepPartials{.run = kRun, .partial = {{"facts", "n4", "late", 1}}}).unused,
             std::vector<std::string>{"late"});
 }
 
-TEST_P(StateStoreContract, StragglersCountUntilTheGraceIsOver) {
+TEST_P(StateStoreContract, LateResultsAreAcceptedWithinTheGrace) {
   Plan(4);
   Apply(TimeOutRun{.run = kRun, .error = "late", .at = kDeadline});
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u1", 1, kDeadline + kGrace)), OpenVerdicts::kOpen);
@@ -236,7 +236,7 @@ TEST_P(StateStoreContract, StragglersCountUntilTheGraceIsOver) {
   EXPECT_EQ(straggler.verdict, CommitVerdicts::kCommitted);
   EXPECT_EQ(straggler.head.generation, 2);
   EXPECT_FALSE(straggler.last);
-  // The node's own error says more than the time-out.
+  // The node's own error replaces the time-out.
   EXPECT_EQ(Commit(Failed(KeyOf("n2"), "killed", kDeadline + 1)), CommitVerdicts::kCommitted);
   ExpectCounters(0, 1, 1, 2);
   EXPECT_EQ(store().History(KeyOf("n2"))->size(), 1u);
@@ -247,12 +247,12 @@ TEST_P(StateStoreContract, StragglersCountUntilTheGraceIsOver) {
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n3"), "u3", 1, kDeadline + kGrace + 1)),
             OpenVerdicts::kSealed);
   ExpectCounters(0, 1, 1, 2);
-  // The repetition of what was taken is no late delivery.
+  // Repeated content is not a late delivery.
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "in grace", kDeadline + kGrace + 5)),
             CommitVerdicts::kSame);
 }
 
-TEST_P(StateStoreContract, ASealedRunTakesNothingMore) {
+TEST_P(StateStoreContract, SealedRunRefusesResults) {
   Plan(2);
   Commit(Genuine(KeyOf("n1"), "1"));
   EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = 1000}).changed);  // still running
@@ -265,7 +265,7 @@ TEST_P(StateStoreContract, ASealedRunTakesNothingMore) {
                                     .created_at = 8},
                         .expected_change = Run().last_change,
                         .at = 9};
-  // What is no result does not make the archive stale.
+  // Other changes of the run do not make the archive outdated.
   Apply(ReportListener{.run = kRun, .listener = {.port = 1, .open = true}});
   EXPECT_TRUE(Apply(seal).changed);
   EXPECT_FALSE(Apply(seal).changed);
@@ -324,7 +324,7 @@ TEST_P(StateStoreContract, ResultsAreListedInPages) {
   EXPECT_EQ(store().ListResults({.run = kRun, .plugin = "c"}, "", 10)->items[0].error, "why");
 }
 
-TEST_P(StateStoreContract, OddTextsAreKept) {
+TEST_P(StateStoreContract, OddTextsAreStoredUnchanged) {
   Plan(1);
   CommitResult command = Genuine(KeyOf("n1"), "x");
   command.result.file_name = std::string("../\xff\0'\"; DROP TABLE runs;--", 24);
@@ -333,7 +333,7 @@ TEST_P(StateStoreContract, OddTextsAreKept) {
   EXPECT_EQ(Result(KeyOf("n1")).file_name, name);
 }
 
-TEST_P(StateStoreContract, AnInlineBodyHasALimit) {
+TEST_P(StateStoreContract, TooLargeInlineBodyFails) {
   Plan(2);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), std::string(kInlineLimit, 'x'))),
             CommitVerdicts::kCommitted);

@@ -1,4 +1,4 @@
-// What every StateStore promises of runs: included by state_store_contract.h.
+// The contract of every StateStore for runs, included by state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_RUN_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_RUN_CONTRACT_H_
 
@@ -7,7 +7,7 @@
 
 namespace muster {
 
-TEST_P(StateStoreContract, ARunIsKeptAsItWasCreated) {
+TEST_P(StateStoreContract, CreatedRunIsStoredUnchanged) {
   CreateRun command = MakeRun(kRun, {{"facts", "n2"}, {"facts", "n1"}, {"e2e", "global"}});
   const RunRecord given = command.run;
   EXPECT_EQ(Apply(std::move(command)).run, kRun);
@@ -46,7 +46,7 @@ TEST_P(StateStoreContract, ARunIsKeptAsItWasCreated) {
   EXPECT_FALSE(store().GetAuthority("ffffffffffffffff")->has_value());
 }
 
-TEST_P(StateStoreContract, CreatingAgainGivesTheFirstRun) {
+TEST_P(StateStoreContract, RepeatedCreationReturnsTheFirstRun) {
   Plan(1);
   CreateRun again = MakeRun("ffffffffffffffff", {{"facts", "other"}});
   again.run.request_id = absl::StrCat("request-", kRun);
@@ -55,19 +55,19 @@ TEST_P(StateStoreContract, CreatingAgainGivesTheFirstRun) {
   EXPECT_EQ(result.run, kRun);
   EXPECT_FALSE(store().GetRun("ffffffffffffffff")->has_value());
   EXPECT_FALSE(*store().IsPlanned({"ffffffffffffffff", "facts", "other"}));
-  // Without a request id nothing is compared.
+  // Without a request id every creation is a new run.
   for (const char* id : {"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"}) {
     CreateRun fresh = MakeRun(id, {{"facts", "n1"}});
     fresh.run.request_id.clear();
     EXPECT_FALSE(Apply(std::move(fresh)).existed);
   }
-  // The same id for another request is a mistake of the caller.
+  // The same id with another request is an error of the caller.
   CreateRun clash = MakeRun(kRun, {{"facts", "n1"}});
   clash.run.request_id = "another";
   EXPECT_TRUE(absl::IsAlreadyExists(store().ApplyAndWait(std::move(clash)).status()));
 }
 
-TEST_P(StateStoreContract, APairThatIsNamedTwiceIsPlannedOnce) {
+TEST_P(StateStoreContract, RepeatedPairIsPlannedOnce) {
   Apply(MakeRun(kRun, {{"facts", "n1"}, {"facts", "n1"}, {"facts", "n2"}}));
   EXPECT_EQ(Run().run.planned, 2);
 }
@@ -89,7 +89,7 @@ TEST_P(StateStoreContract, RunsAreListedNewestFirst) {
       EXPECT_EQ(run.plugins.size(), 2u);
     }
     token = page->next;
-    if (ids.size() == 2) {  // rows may go while somebody pages
+    if (ids.size() == 2) {  // rows may be removed between two pages
       Apply(EndRun{.run = "0000000000000002", .state = RunState::kFailed});
       Apply(DeleteRun{.run = "0000000000000002"});
     }
@@ -98,7 +98,7 @@ TEST_P(StateStoreContract, RunsAreListedNewestFirst) {
   EXPECT_EQ(ReasonOf(store().ListRuns("nonsense", 2).status()), "INVALID_PAGE_TOKEN");
 }
 
-TEST_P(StateStoreContract, TheListenersPortIsSetOnce) {
+TEST_P(StateStoreContract, PortOfTheListenerNeverChanges) {
   Plan(1);
   EXPECT_FALSE(Apply(ReportListener{.run = "ffffffffffffffff"}).found);
   auto now = Apply(ReportListener{
@@ -115,12 +115,12 @@ TEST_P(StateStoreContract, TheListenersPortIsSetOnce) {
   EXPECT_EQ(kept.fault, "in use");
 }
 
-TEST_P(StateStoreContract, LiveRunsAreThoseThatNeedWatching) {
+TEST_P(StateStoreContract, LiveRunsIncludesRunsWithACa) {
   Plan(1);
   Apply(MakeRun("bbbbbbbbbbbbbbbb", {{"facts", "n1"}}));
   EXPECT_EQ(store().LiveRuns()->size(), 2u);
   Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .reason = "why", .at = 9});
-  EXPECT_EQ(store().LiveRuns()->size(), 2u);  // its authority is still there
+  EXPECT_EQ(store().LiveRuns()->size(), 2u);  // its CA still exists
   EXPECT_TRUE(Apply(WipeAuthority{.run = kRun, .at = 10}).changed);
   EXPECT_FALSE(Apply(WipeAuthority{.run = kRun, .at = 10}).changed);
   EXPECT_FALSE(store().GetAuthority(kRun)->has_value());
@@ -130,7 +130,7 @@ TEST_P(StateStoreContract, LiveRunsAreThoseThatNeedWatching) {
   EXPECT_EQ((*live)[0].run.plugins.size(), 2u);
 }
 
-TEST_P(StateStoreContract, ARunEndsOnce) {
+TEST_P(StateStoreContract, RunEndsOnce) {
   Plan(2);
   EXPECT_FALSE(Apply(EndRun{.run = "ffffffffffffffff"}).found);
   auto ended = Apply(EndRun{
@@ -148,7 +148,7 @@ TEST_P(StateStoreContract, ARunEndsOnce) {
   EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = 1000}).changed);
 }
 
-TEST_P(StateStoreContract, ADeletedRunIsGoneButForItsAudit) {
+TEST_P(StateStoreContract, DeletedRunKeepsOnlyItsAudit) {
   Plan(50);
   Commit(Failed(KeyOf("n1"), "boom"));
   Commit(Genuine(KeyOf("n1"), "fine"));

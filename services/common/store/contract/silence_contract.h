@@ -1,5 +1,5 @@
-// What every StateStore promises of pairs that fall silent, of runs to which nobody comes, and of
-// the listeners that show a run's status: included by state_store_contract.h.
+// The contract of every StateStore for lost pairs, runs without agents, and status listeners,
+// included by state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_SILENCE_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_SILENCE_CONTRACT_H_
 
@@ -11,11 +11,11 @@ inline TimeOutPair Lost(const ResultKey& key, int64_t at = 3'000'000) {
   return {.key = key, .error = "lost: CRASHED", .actor = "spiffe://f.muster/a", .at = at};
 }
 
-TEST_P(StateStoreContract, ALostPairIsTimedOutOnce) {
+TEST_P(StateStoreContract, LostPairIsTimedOutOnce) {
   Plan(3);
   EXPECT_TRUE(Apply(Lost(KeyOf("n1"))).changed);
   ExpectCounters(2, 0, 0, 1);
-  EXPECT_EQ(Run().run.state, RunState::kPlanned);  // nothing was delivered
+  EXPECT_EQ(Run().run.state, RunState::kPlanned);  // no result was delivered
   EXPECT_EQ(Run().run.settled_at, 0);
   const ResultRecord lost = Result(KeyOf("n1"));
   EXPECT_EQ(lost.outcome, Outcome::kTimedOut);
@@ -23,20 +23,20 @@ TEST_P(StateStoreContract, ALostPairIsTimedOutOnce) {
   EXPECT_EQ(lost.generation, 1);
   EXPECT_EQ(lost.committed_at, 3'000'000);
   const int64_t before = Run().last_change;
-  EXPECT_FALSE(Apply(Lost(KeyOf("n1"))).changed);  // said again
+  EXPECT_FALSE(Apply(Lost(KeyOf("n1"))).changed);  // repeated
   EXPECT_FALSE(Apply(Lost(KeyOf("n9"))).changed);  // not planned
   EXPECT_FALSE(Apply(Lost({"ffffffffffffffff", "facts", "n1"})).changed);
   Commit(Genuine(KeyOf("n2"), "x"));
   Commit(Failed(KeyOf("n3"), "boom"));
-  EXPECT_FALSE(Apply(Lost(KeyOf("n2"))).changed);  // what came, came
+  EXPECT_FALSE(Apply(Lost(KeyOf("n2"))).changed);  // it has an outcome
   EXPECT_FALSE(Apply(Lost(KeyOf("n3"))).changed);
   ExpectCounters(0, 1, 1, 1);
   EXPECT_EQ(Result(KeyOf("n1")).generation, 1);
-  // Three results, one move to running, one to post-processing: nothing for what changed nothing.
+  // Three results, one change to running, one to post-processing: none for calls without effect.
   EXPECT_EQ(Run().last_change, before + 4);
 }
 
-TEST_P(StateStoreContract, TheLastPairThatIsLostMovesTheRunOn) {
+TEST_P(StateStoreContract, LastLostPairStartsPostProcessing) {
   Plan(2);
   Commit(Genuine(KeyOf("n1"), "x", 2'000'000));
   EXPECT_EQ(Run().run.settled_at, 0);
@@ -45,7 +45,7 @@ TEST_P(StateStoreContract, TheLastPairThatIsLostMovesTheRunOn) {
   EXPECT_FALSE(lost.failed);
   EXPECT_EQ(Run().run.state, RunState::kPostProcessing);
   EXPECT_EQ(Run().run.settled_at, 5'000'000);
-  // A genuine result takes it back, until the seal.
+  // A genuine result replaces the time-out until the seal.
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n2"), "u2")), OpenVerdicts::kOpen);
   EXPECT_EQ(Commit(Genuine(KeyOf("n2"), "y", 6'000'000)), CommitVerdicts::kCommitted);
   EXPECT_EQ(Result(KeyOf("n2")).generation, 2);
@@ -53,14 +53,14 @@ TEST_P(StateStoreContract, TheLastPairThatIsLostMovesTheRunOn) {
   EXPECT_EQ(Run().run.state, RunState::kPostProcessing);
 }
 
-TEST_P(StateStoreContract, AnEndedRunLosesNobody) {
+TEST_P(StateStoreContract, PairOfAnEndedRunIsNotTimedOut) {
   Plan(2);
   Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .at = 9});
   EXPECT_FALSE(Apply(Lost(KeyOf("n1"))).changed);
   ExpectCounters(2, 0, 0, 0);
 }
 
-TEST_P(StateStoreContract, ARunThatFailsFastEndsWithTheFirstLostPair) {
+TEST_P(StateStoreContract, FailFastRunFailsWithTheFirstLostPair) {
   CreateRun command = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   command.run.fail_fast = true;
   Apply(std::move(command));
@@ -79,7 +79,7 @@ TEST_P(StateStoreContract, ARunThatFailsFastEndsWithTheFirstLostPair) {
   EXPECT_EQ(store().Audit(kRun, "", 10)->items.back().actor, "spiffe://f.muster/a");
 }
 
-TEST_P(StateStoreContract, ARunThatFailsFastFailsAtItsDeadlineToo) {
+TEST_P(StateStoreContract, FailFastRunFailsAtItsDeadline) {
   CreateRun command = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   command.run.fail_fast = true;
   Apply(std::move(command));
@@ -88,7 +88,7 @@ TEST_P(StateStoreContract, ARunThatFailsFastFailsAtItsDeadlineToo) {
   EXPECT_EQ(Run().run.reason, "2 pairs: late");
 }
 
-TEST_P(StateStoreContract, OnlyARunThatNobodyCameToEndsForThat) {
+TEST_P(StateStoreContract, OnlyPlannedRunEndsWithOnlyPlanned) {
   Plan(2);
   Apply(MakeRun("bbbbbbbbbbbbbbbb", {{"facts", "n1"}}));
   const auto start_grace_expired = [](std::string_view run) {
@@ -110,7 +110,7 @@ TEST_P(StateStoreContract, OnlyARunThatNobodyCameToEndsForThat) {
   EXPECT_FALSE(Apply(start_grace_expired("bbbbbbbbbbbbbbbb")).changed);
 }
 
-TEST_P(StateStoreContract, AStatusListenerIsSetOnceAndGoesWithTheAuthority) {
+TEST_P(StateStoreContract, StatusListenerIsSetOnceAndDeletedWithTheCa) {
   using Verdict = SetStatusListener::Verdict;
   Plan(1);
   const SetStatusListener set = {.run = kRun,
@@ -140,7 +140,8 @@ TEST_P(StateStoreContract, AStatusListenerIsSetOnceAndGoesWithTheAuthority) {
   EXPECT_FALSE(Run().run.status_listener->open);
 
   Apply(EndRun{.run = kRun, .state = RunState::kFailed, .at = 9});
-  EXPECT_TRUE(store().GetStatusListener(kRun)->has_value());  // late askers get their answer
+  EXPECT_TRUE(
+      store().GetStatusListener(kRun)->has_value());  // still readable after the end of the run
   EXPECT_EQ(Apply(set).verdict, Verdict::kRunEnded);
   EXPECT_TRUE(
       Apply(ReportStatusListener{.run = kRun, .listener = {.port = 1, .open = true}}).found);
@@ -149,7 +150,7 @@ TEST_P(StateStoreContract, AStatusListenerIsSetOnceAndGoesWithTheAuthority) {
   EXPECT_FALSE(Run().run.status_listener->open);
 }
 
-TEST_P(StateStoreContract, AStatusListenerGoesWithItsRun) {
+TEST_P(StateStoreContract, StatusListenerIsDeletedWithItsRun) {
   Plan(1);
   Apply(SetStatusListener{.run = kRun, .listener = {.client_ca_pem = "ca"}});
   Apply(EndRun{.run = kRun, .state = RunState::kFailed});
@@ -157,7 +158,7 @@ TEST_P(StateStoreContract, AStatusListenerGoesWithItsRun) {
   EXPECT_FALSE(store().GetStatusListener(kRun)->has_value());
 }
 
-TEST_P(StateStoreContract, TheStatusPortIsSetOnce) {
+TEST_P(StateStoreContract, PortOfTheStatusListenerNeverChanges) {
   Plan(1);
   Apply(SetStatusListener{
       .run = kRun, .hosts = {"a.example", "192.0.2.7"}, .listener = {.client_ca_pem = "ca"}});

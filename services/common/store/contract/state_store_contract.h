@@ -1,4 +1,4 @@
-// What every StateStore driver promises. A driver's test includes this file and instantiates
+// The contract of every StateStore driver. A driver's test includes this file and instantiates
 // StateStoreContract with a StoreHarnessFactory.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_STATE_STORE_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_STATE_STORE_CONTRACT_H_

@@ -1,4 +1,4 @@
-// The common ground of the tests that every StateStore driver passes.
+// The fixture of the contract tests for StateStore drivers.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_STATE_STORE_FIXTURE_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_STATE_STORE_FIXTURE_H_
 
@@ -40,7 +40,7 @@ class StateStoreContract : public ::testing::TestWithParam<StoreHarnessFactory> 
     EXPECT_FALSE(Apply(MakeRun(kRun, pairs)).existed);
   }
 
-  // A second run beside the first.
+  // A second run in the same store.
   static ResultKey Other(std::string_view node) {
     return {"bbbbbbbbbbbbbbbb", "facts", std::string(node)};
   }
@@ -62,7 +62,7 @@ class StateStoreContract : public ::testing::TestWithParam<StoreHarnessFactory> 
     return result.ok() && *result ? **result : ResultRecord{};
   }
 
-  // planned = pending + genuine + errors + timed_out, as numbers.
+  // Checks the counters, and that planned = pending + genuine + errors + timed_out.
   void ExpectCounters(int64_t pending, int64_t genuine, int64_t errors, int64_t timed_out) {
     const RunRecord run = Run().run;
     EXPECT_EQ(run.pending, pending);

@@ -1,4 +1,4 @@
-// How the contract tests of the stores get at a driver, and records for them.
+// Gives the contract tests access to a driver, and builds records for them.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_STORE_HARNESS_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_STORE_HARNESS_H_
 
@@ -17,11 +17,11 @@
 
 namespace muster {
 
-// An empty place for state that outlives the stores opened on it.
+// An empty place for state, which outlives the stores that open it.
 class StoreHarness {
  public:
   virtual ~StoreHarness() = default;
-  // Opens it anew; what was opened before is closed first.
+  // Closes the open store, if any, and opens it again.
   virtual absl::Status Open() = 0;
   virtual StateStore& state() = 0;
   virtual ChangeFeed& feed() = 0;  // of the same store; keeps at least 100 changes
@@ -63,7 +63,7 @@ inline ResultKey KeyOf(std::string_view node, std::string_view plugin = "facts")
 
 inline std::string Digest(char c) { return std::string(32, c); }
 
-// A small genuine result; `content` decides size, checksum, digest and body.
+// Returns a small genuine result; `content` determines size, checksum, digest and body.
 inline CommitResult Genuine(const ResultKey& key, std::string_view content,
                             int64_t at = 2'000'000) {
   CommitResult command;

@@ -1,4 +1,4 @@
-// What every StateStore promises of uploads: included by state_store_contract.h.
+// The contract of every StateStore for uploads, included by state_store_contract.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_UPLOAD_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_UPLOAD_CONTRACT_H_
 
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-TEST_P(StateStoreContract, AnUploadIsTakenOverByALaterOpen) {
+TEST_P(StateStoreContract, LaterOpenTakesTheUploadOver) {
   Plan(2);
   auto opened = Apply(Opening(KeyOf("n1"), "u1"));
   EXPECT_EQ(opened.verdict, OpenVerdicts::kOpen);
@@ -28,7 +28,7 @@ TEST_P(StateStoreContract, AnUploadIsTakenOverByALaterOpen) {
   auto kept = store().GetUpload("u1");
   ASSERT_TRUE(kept->has_value());
   EXPECT_EQ((*kept)->epoch, 2);
-  EXPECT_EQ((*kept)->size, 10);  // known only now
+  EXPECT_EQ((*kept)->size, 10);  // announced only now
   EXPECT_EQ((*kept)->sha256, Digest('x'));
   EXPECT_EQ((*kept)->expires_at, 777);
   EXPECT_EQ((*kept)->file_name, "r.tar.gz");
@@ -52,7 +52,7 @@ TEST_P(StateStoreContract, CommitWithoutTheUploadIsTakenOverEvenIfTheContentIsTh
   commit.epoch = 1;
   EXPECT_EQ(Commit(commit), CommitVerdicts::kCommitted);
   EXPECT_EQ(Commit(commit), CommitVerdicts::kTakenOver);
-  // An error may be delivered again by an upload of its own, which a later open owns.
+  // Another upload may deliver the error again; a later open owns it.
   Apply(Opening(KeyOf("n2"), "u2"));
   Commit(Failed(KeyOf("n2"), "why"));
   Apply(Opening(KeyOf("n2"), "u3"));
@@ -80,23 +80,23 @@ TEST_P(StateStoreContract, BlobOfARefusedCommitIsUnusedUnlessAResultOrALaterOwne
   EXPECT_FALSE(commit("n1", "u1", 1, Genuine(KeyOf("n1"), "x")).blob_unused);
   const auto again = commit("n1", "u1", 1, Genuine(KeyOf("n1"), "x"));
   EXPECT_EQ(again.verdict, CommitVerdicts::kTakenOver);
-  EXPECT_FALSE(again.blob_unused);  // the result names it
+  EXPECT_FALSE(again.blob_unused);  // the result refers to it
   // A later owner of the upload needs it.
   Apply(Opening(KeyOf("n2"), "u2"));
   Apply(Opening(KeyOf("n2"), "-"));
   EXPECT_FALSE(commit("n2", "u2", 1, Genuine(KeyOf("n2"), "x")).blob_unused);
-  // Nobody needs what another content, or an upload that is gone, brought.
+  // Blobs with other content, or of an upload that no longer exists, are unused.
   Commit(Genuine(KeyOf("n2"), "first"));
   const auto conflict = commit("n2", "u2", 2, Genuine(KeyOf("n2"), "other"));
   EXPECT_EQ(conflict.verdict, CommitVerdicts::kConflict);
   EXPECT_TRUE(conflict.blob_unused);
   EXPECT_TRUE(commit("n3", "u9", 1, Genuine(KeyOf("n3"), "x")).blob_unused);
-  // The history names the blob of an error that was replaced.
+  // The history refers to the blob of a replaced error.
   Apply(Opening(KeyOf("n4"), "u4"));
   EXPECT_EQ(commit("n4", "u4", 1, Failed(KeyOf("n4"), "why")).verdict, CommitVerdicts::kCommitted);
   Commit(Genuine(KeyOf("n4"), "fine"));
   EXPECT_FALSE(commit("n4", "u4", 1, Failed(KeyOf("n4"), "why")).blob_unused);
-  // The end of the run changes nothing of this.
+  // The end of the run does not change this.
   Apply(EndRun{.run = kRun, .state = RunState::kCancelled});
   const auto late = commit("n1", "u1", 1, Genuine(KeyOf("n1"), "x"));
   EXPECT_EQ(late.verdict, CommitVerdicts::kCancelled);
@@ -104,7 +104,7 @@ TEST_P(StateStoreContract, BlobOfARefusedCommitIsUnusedUnlessAResultOrALaterOwne
   EXPECT_TRUE(commit("n3", "u9", 1, Genuine(KeyOf("n3"), "x")).blob_unused);
 }
 
-TEST_P(StateStoreContract, AHigherAttemptStartsAnew) {
+TEST_P(StateStoreContract, HigherAttemptStartsANewUpload) {
   Plan(1);
   Apply(Opening(KeyOf("n1"), "u1", 3));
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u0", 2)), OpenVerdicts::kStaleAttempt);
@@ -115,7 +115,7 @@ TEST_P(StateStoreContract, AHigherAttemptStartsAnew) {
   EXPECT_EQ(opened.abandoned, "u1");
   EXPECT_FALSE(store().GetUpload("u1")->has_value());
   EXPECT_EQ(store().OpenUploads(kRun)->size(), 1u);
-  // Also when the later one is gone again.
+  // Also after the later upload was abandoned.
   EXPECT_TRUE(Apply(AbandonUpload{.upload_id = "u2"}).found);
   EXPECT_FALSE(Apply(AbandonUpload{.upload_id = "u2"}).found);
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u3", 3)), OpenVerdicts::kStaleAttempt);
@@ -126,7 +126,7 @@ TEST_P(StateStoreContract, AHigherAttemptStartsAnew) {
   EXPECT_EQ(Commit(lost), CommitVerdicts::kTakenOver);
 }
 
-TEST_P(StateStoreContract, OpenTellsOfAResultThatIsThere) {
+TEST_P(StateStoreContract, OpenReturnsACommittedResult) {
   Plan(2);
   Commit(Genuine(KeyOf("n1"), "content"));
   auto opened = Apply(Opening(KeyOf("n1"), "u1"));
@@ -138,7 +138,7 @@ TEST_P(StateStoreContract, OpenTellsOfAResultThatIsThere) {
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n2"), "u2")), OpenVerdicts::kOpen);
 }
 
-TEST_P(StateStoreContract, AnUploadEndsWithItsVerdict) {
+TEST_P(StateStoreContract, CommitEndsTheUpload) {
   Plan(3);
   Commit(Genuine(KeyOf("n2"), "first"));
   const std::vector<std::pair<std::string, CommitResult>> cases = {
@@ -150,7 +150,7 @@ TEST_P(StateStoreContract, AnUploadEndsWithItsVerdict) {
     EXPECT_EQ(Commit(command), CommitVerdicts::kCommitted);
     EXPECT_FALSE(store().GetUpload("u" + node)->has_value());
   }
-  // A small result came first while an upload was open.
+  // A small result was committed while an upload was open.
   Plan2();
   Apply(Opening(Other("n1"), "v1"));
   Apply(Genuine(Other("n1"), "small"));
@@ -178,7 +178,7 @@ TEST_P(StateStoreContract, ExpiredUploadsAreListedOldestFirst) {
   EXPECT_EQ(ids(1010, 10), "");
   EXPECT_EQ(ids(1025, 10), "u2 u3 ");
   EXPECT_EQ(ids(9999, 2), "u2 u3 ");
-  // Who takes it over gives it time.
+  // A takeover extends the time of the upload.
   Apply(Opening(KeyOf("n2"), "x", 1, 9000));
   EXPECT_EQ(ids(9999, 10), "u3 u1 ");
   Apply(AbandonUpload{.upload_id = "u3"});
@@ -193,7 +193,7 @@ TEST_P(StateStoreContract, OpenUploadsAreListed) {
   Apply(Opening(Other("n1"), "v1"));
   EXPECT_EQ(store().OpenUploads(kRun)->size(), 2u);
   EXPECT_EQ(store().OpenUploads("")->size(), 3u);
-  // They stay after the end, for their bytes to be removed.
+  // They remain after the end until their bytes are removed.
   Apply(EndRun{.run = kRun, .state = RunState::kCancelled});
   EXPECT_EQ(store().OpenUploads(kRun)->size(), 2u);
 }

@@ -12,7 +12,7 @@ absl::Status SqliteError(int code, std::string_view path, std::string_view messa
   const std::string text = absl::StrCat("state store ", ToAbsl(path), ": ", ToAbsl(message), " (",
                                         sqlite3_errstr(code), ", code ", code, ")");
   switch (code & 0xff) {
-    case SQLITE_FULL:  // clients read this one: no path
+    case SQLITE_FULL:  // clients get this message: it contains no path
       return errors::StoreFull();
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:

@@ -1,8 +1,8 @@
-// A thin, typed cover over one SQLite connection.
+// A typed wrapper of one SQLite connection.
 //
-// Failures stick: after the first one nothing more is executed, queries give no rows, and the
-// caller asks once, at the end, with TakeStatus(). That fits a store where a unit of work succeeds
-// or is rolled back as a whole, and keeps its code readable.
+// Failures are sticky: after the first one no statement is executed and queries return no rows. The
+// caller checks once, at the end, with TakeStatus(). This keeps the code of a store short, whose
+// units of work succeed or are rolled back as a whole.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_CONNECTION_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_CONNECTION_H_
 
@@ -20,13 +20,13 @@
 
 namespace muster::sqlite {
 
-// Binds as BLOB; a plain string binds as TEXT.
+// Is bound as BLOB; a plain string is bound as TEXT.
 struct Blob {
   std::string_view bytes;
 };
 
-// The rows of a query, read column by column from the left. Ends with its scope; one at a time for
-// each SQL text.
+// The rows of a query, read column by column from the left. Ends with its scope. Each SQL text
+// permits only one at a time.
 class Rows {
  public:
   Rows(class Connection* connection, sqlite3_stmt* statement)
@@ -35,10 +35,10 @@ class Rows {
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
 
-  // Moves to the next row; false at the end or after a failure.
+  // Advances to the next row; returns false at the end or after a failure.
   bool Next();
 
-  // The next column of the row.
+  // Returns the next column of the row.
   int64_t Int() { return sqlite3_column_int64(statement_, column_++); }
   bool Bool() { return Int() != 0; }
   std::string Text();
@@ -53,7 +53,7 @@ class Rows {
   int column_ = 0;
 };
 
-// One thread at a time.
+// Not thread-safe.
 class Connection {
  public:
   enum class Access { kReadOnly, kReadWrite };
@@ -63,10 +63,10 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Runs statements without parameters and without rows that matter (schema, pragmas).
+  // Runs statements without parameters and without rows (schema, pragmas).
   void Execute(const char* sql);
 
-  // Runs a query. `sql` is a literal: its prepared form is kept.
+  // Runs a query. `sql` must be a literal, because its prepared form is cached.
   template <typename... Args>
   Rows Query(const char* sql, const Args&... args) {
     sqlite3_stmt* statement = Prepare(sql);
@@ -75,7 +75,7 @@ class Connection {
     return Rows(this, statement);
   }
 
-  // Runs a statement that changes rows and returns how many. `sql` as above.
+  // Runs a statement that changes rows and returns their number. `sql` as above.
   template <typename... Args>
   int64_t Run(const char* sql, const Args&... args) {
     sqlite3_stmt* statement = Prepare(sql);
@@ -90,9 +90,9 @@ class Connection {
   sqlite3* handle() const { return handle_; }
 
   bool failed() const { return !status_.ok(); }
-  // SQLite's extended code of the failure; SQLITE_OK if there was none.
+  // SQLite's extended code of the failure, or SQLITE_OK.
   int code() const { return code_; }
-  // The first failure since the last call.
+  // Returns the first failure since the last call.
   absl::Status TakeStatus();
 
  private:
@@ -100,7 +100,7 @@ class Connection {
   explicit Connection(sqlite3* handle, std::string path)
       : handle_(handle), path_(std::move(path)) {}
 
-  sqlite3_stmt* Prepare(const char* sql);  // null after a failure; SQLite takes that
+  sqlite3_stmt* Prepare(const char* sql);  // null after a failure; SQLite accepts null
   int64_t Finish(sqlite3_stmt* statement);
   bool Step(sqlite3_stmt* statement);
   void Fail(int code);
@@ -129,8 +129,8 @@ class Connection {
   int code_ = SQLITE_OK;
 };
 
-// The error for a failed call: RESOURCE_EXHAUSTED with reason DISK_FULL, DATA_LOSS with reason
-// STORE_CORRUPT, or INTERNAL with reason STORE_ERROR. All but the first name the file.
+// Returns the error of a failed call: RESOURCE_EXHAUSTED (DISK_FULL), DATA_LOSS (STORE_CORRUPT) or
+// INTERNAL (STORE_ERROR). All except the first name the file.
 absl::Status SqliteError(int code, std::string_view path, std::string_view message);
 
 }  // namespace muster::sqlite

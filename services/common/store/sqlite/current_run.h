@@ -1,4 +1,4 @@
-// The run whose results are being committed.
+// A cache of the run whose results are being committed.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_CURRENT_RUN_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_CURRENT_RUN_H_
 
@@ -12,7 +12,7 @@
 
 namespace muster::sqlite {
 
-// What a delivery has to know of its run.
+// The values of a run that a delivery needs.
 struct RunHead {
   RunState state = RunState::kPlanned;
   int64_t deadline_at = 0;
@@ -20,35 +20,36 @@ struct RunHead {
   int64_t pending = 0;
   bool fail_fast = false;
 
-  // Ended, or past its deadline and its grace: nothing more is taken.
+  // Returns true if the run has ended, or if its deadline and grace have passed.
   bool ClosedAt(int64_t now) const {
     return IsFinal(state) || (deadline_at > 0 && now > deadline_at + seal_grace);
   }
 };
 std::optional<RunHead> FindRun(Connection& db, std::string_view run);
 
-// Reads a run's row once and writes its counters once for many results of it. What was counted and
-// not written is in no row: Flush before anything else reads or changes runs, and before a commit.
-// Only on the writer's thread.
+// Reads a run's row once and writes its counters once for many of its results. Counts that are not
+// written yet are in no row: call Flush before a commit and before other code reads or changes
+// runs. Only for the writer's thread.
 class CurrentRun {
  public:
   explicit CurrentRun(Connection& db) : db_(db) {}
 
-  // The run as it is with what was counted; null if there is none. Valid until the next call.
+  // Returns the run including unwritten counts; null if it does not exist. Valid until the next
+  // call.
   const RunHead* Find(std::string_view run);
 
-  // A pair of the run that was found last went from one outcome to another; `sequence` is the
-  // change that tells it.
+  // Counts a pair of the run that was found last, which changed from one outcome to another;
+  // `sequence` is its change in the feed.
   void Count(Outcome from, Outcome to, int64_t sequence);
 
-  // Writes what was counted.
+  // Writes the counts.
   void Flush();
 
-  // Reads the row again next time; what was counted and not written never happened.
+  // Discards the cache and unwritten counts.
   void Forget();
 
  private:
-  // How the counters move.
+  // Changes of the counters.
   struct Steps {
     int64_t pending = 0, genuine = 0, errors = 0, timed_out = 0;
     int64_t& Of(Outcome outcome);

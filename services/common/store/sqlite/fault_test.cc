@@ -1,5 +1,5 @@
-// Loss of the process, full and failing disks: what was answered is there, what was refused is not
-// half there, and a failed sync is the store's end.
+// Loss of the process, full and failing disks: acknowledged commands are present, refused ones have
+// no effect, and a failed sync stops the store.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -31,8 +31,8 @@ CreateRun Plan() {
   return MakeRun(kRun, std::move(pairs));
 }
 
-// Commits from several threads and writes the number of each answered result into the pipe. Ends by
-// being killed.
+// Commits from several threads and writes the number of each acknowledged result into the pipe
+// until it is killed.
 [[noreturn]] void CommitUntilKilled(const std::string& path, int first, int pipe) {
   auto store = OpenSqliteStore({.path = path});
   if (!store.ok()) _exit(3);
@@ -46,7 +46,7 @@ CreateRun Plan() {
   while (true) pause();
 }
 
-// Starts such a child, kills it after `answers` answers, and returns all that it gave.
+// Starts such a child, kills it after `answers` acknowledgements, and returns all of them.
 std::vector<int> KillAfter(const std::string& path, int first, int answers) {
   int pipes[2];
   EXPECT_EQ(pipe(pipes), 0);
@@ -70,7 +70,7 @@ std::vector<int> KillAfter(const std::string& path, int first, int answers) {
   return answered;
 }
 
-TEST(SqliteFaultTest, WhatWasAnsweredSurvivesAKill) {
+TEST(SqliteFaultTest, AcknowledgedResultsSurviveAKill) {
   std::mt19937 chance(20'26);
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
@@ -96,7 +96,7 @@ TEST(SqliteFaultTest, WhatWasAnsweredSurvivesAKill) {
         ASSERT_FALSE(answered[static_cast<size_t>(i)]) << "lost result " << i;
       }
     }
-    ASSERT_EQ(there, run.genuine);  // counters are as true as the rows
+    ASSERT_EQ(there, run.genuine);  // the counters match the rows
     ASSERT_EQ(run.pending, kNodes - there);
     // The feed has one entry for each, without a gap.
     const auto changes = harness.feed().Read(0, 10'000);
@@ -109,8 +109,8 @@ TEST(SqliteFaultTest, WhatWasAnsweredSurvivesAKill) {
   EXPECT_GT(committed, 0);
 }
 
-// A store under a disk that fails at the n-th write or sync. What was acknowledged must be there
-// after a restart; and every command has an answer.
+// Runs a store on a disk that fails at the n-th write or sync. Acknowledged commands must be
+// present after a restart, and every command must be answered.
 void RunWithFault(Fault fault, int n, bool for_good) {
   SCOPED_TRACE(absl::StrCat("fault ", static_cast<int>(fault), " at ", n));
   FaultVfs vfs;
@@ -134,7 +134,7 @@ void RunWithFault(Fault fault, int n, bool for_good) {
     for (const absl::Status& answer : answers) {
       EXPECT_TRUE(answer.ok() || ReasonOf(answer) == "DISK_FULL") << answer;
     }
-    // It goes on as soon as there is room.
+    // The store continues as soon as there is space.
     vfs.Clear();
     EXPECT_TRUE(harness.state().ApplyAndWait(Genuine(KeyOf("n19"), "small")).ok());
   } else if (!fatal.ok()) {
@@ -161,16 +161,16 @@ void RunWithFault(Fault fault, int n, bool for_good) {
   harness.Close();
 }
 
-TEST(SqliteFaultTest, AFullDiskRefusesAndRecovers) {
+TEST(SqliteFaultTest, FullDiskRefusesAndRecovers) {
   for (int n = 1; n <= 30; n += 3) RunWithFault(Fault::kFullDisk, n, false);
   for (int n = 1; n <= 10; n += 3) RunWithFault(Fault::kFullDisk, n, true);
 }
 
-TEST(SqliteFaultTest, AFailedWriteEndsTheStore) {
+TEST(SqliteFaultTest, FailedWriteStopsTheStore) {
   for (int n = 1; n <= 20; n += 4) RunWithFault(Fault::kWriteError, n, false);
 }
 
-TEST(SqliteFaultTest, AFailedSyncEndsTheStoreAndIsNotRepeated) {
+TEST(SqliteFaultTest, FailedSyncStopsTheStoreAndIsNotRepeated) {
   for (int n = 1; n <= 12; n += 2) RunWithFault(Fault::kSyncError, n, false);
 }
 

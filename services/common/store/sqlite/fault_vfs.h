@@ -1,4 +1,4 @@
-// A SQLite VFS for tests: it fails on demand, and reports each change of the disk.
+// A SQLite VFS for tests that fails at the n-th write or sync of the process.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_FAULT_VFS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_FAULT_VFS_H_
 
@@ -8,8 +8,8 @@ namespace muster::sqlite {
 
 enum class Fault { kFullDisk, kWriteError, kSyncError };
 
-// From its creation on every database that is opened goes through it. One at a time, and only while
-// no database is open.
+// Every database that is opened during its lifetime uses it. Only one may exist, and it may be
+// created and destroyed only while no database is open.
 class FaultVfs {
  public:
   FaultVfs();
@@ -17,12 +17,12 @@ class FaultVfs {
   FaultVfs(const FaultVfs&) = delete;
   FaultVfs& operator=(const FaultVfs&) = delete;
 
-  // The n-th write (kFullDisk, kWriteError) or sync (kSyncError) from now fails; with `for_good`
-  // all later ones too, until Clear.
+  // Fails the n-th write (kFullDisk, kWriteError) or sync (kSyncError) from now on; with `for_good`
+  // also all later ones until Clear.
   void FailAt(Fault fault, int n, bool for_good = false);
   void Clear();
 
-  // Syncs that were asked for after one had failed.
+  // Returns the number of syncs that were requested after a failed one.
   int syncs_after_failure() const;
 
   // Calls `hook` before each write and truncation of a file, and before each removal of one. Null:

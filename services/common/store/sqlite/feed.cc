@@ -35,7 +35,7 @@ void WriteContext::Load() {
   const Bounds changes = BoundsOfChanges(db);
   const Bounds audit = BoundsOfAudit(db);
   last_change_ = changes.last;
-  NotePruned(changes.first, audit.last - audit.first + 1);
+  SetPruned(changes.first, audit.last - audit.first + 1);
 }
 
 int64_t WriteContext::AddChange(const ChangeRecord& change) {
@@ -48,7 +48,7 @@ int64_t WriteContext::AddChange(const ChangeRecord& change) {
   return last_change_;
 }
 
-int64_t WriteContext::TakeSequences(int64_t count) {
+int64_t WriteContext::ReserveSequences(int64_t count) {
   const int64_t before = last_change_;
   last_change_ += count;
   return before;
@@ -101,7 +101,7 @@ bool PruneFeed(WriteContext& context, int64_t retained, int64_t step) {
     audit.first = until;
     more = more || until < keep_from;
   }
-  context.NotePruned(changes.first, audit.last - audit.first + 1);
+  context.SetPruned(changes.first, audit.last - audit.first + 1);
   return more;
 }
 

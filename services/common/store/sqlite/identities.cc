@@ -49,7 +49,7 @@ absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& comm
 }
 
 void AddIssued(WriteContext& context, const IssuedRecord& issued) {
-  // The store has no clock; the time of each new certificate tells which ones ended long ago.
+  // The store has no clock: the time of each new certificate determines which ones are old.
   context.db.Run(
       "DELETE FROM issued WHERE (issuer, serial) IN"
       " (SELECT issuer, serial FROM issued WHERE expires_at < ? ORDER BY expires_at LIMIT 4)",

@@ -1,4 +1,4 @@
-// Revocations, issued certificates, and audit records that stand alone.
+// Revocations, issued certificates, and single audit records.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_IDENTITIES_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_IDENTITIES_H_
 
@@ -14,17 +14,17 @@
 
 namespace muster::sqlite {
 
-// What commands about nodes do as well: with audit record and, for a revocation, change. False: it
-// was revoked before.
+// Adds a revocation with audit record and change; commands about nodes use it too. Returns false if
+// the subject was already revoked.
 bool AddRevocation(WriteContext& context, const RevocationRecord& revocation);
-// Without an audit record.
+// Adds a certificate without an audit record.
 void AddIssued(WriteContext& context, const IssuedRecord& issued);
 
 absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command);
 absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command);
 absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendAudit& command);
 
-// Reads; the caller holds a read transaction.
+// These functions read; the caller holds a read transaction.
 std::vector<RevocationRecord> ReadRevocations(Connection& db);
 std::optional<IssuedRecord> FindIssued(Connection& db, std::string_view issuer,
                                        std::string_view serial);

@@ -12,7 +12,7 @@
 namespace muster::sqlite {
 namespace {
 
-// Steps of SQLite's machine between two looks at whether to stop: about a millisecond.
+// Steps of SQLite's virtual machine between two checks for a stop: about a millisecond.
 constexpr int kStepsBetweenLooks = 10'000;
 
 std::string SuspectFile(const std::string& path) { return path + ".suspect"; }
@@ -58,14 +58,14 @@ void BackgroundCheck::Run() {
   if (status.ok()) {
     passed_ = true;
   } else if (absl::IsDataLoss(status)) {
-    SetSuspect(path_, true).IgnoreError();  // the next start finds the same, only later
+    SetSuspect(path_, true).IgnoreError();  // the next start finds the same damage
     damaged_(status);
   }
-  // A check that could not be made (a full table of files) has found nothing: the next start
-  // checks again, since the stop will not count as clean.
+  // A check that could not run (a full table of files) has no result: the next start checks again,
+  // since the stop does not count as clean.
 }
 
-// One table at a time, so that no read transaction holds up the log's writing back for longer.
+// Checks one table at a time, so that no read transaction delays the checkpoint for longer.
 absl::Status BackgroundCheck::Check() {
   ASSIGN_OR_RETURN(auto db, Connection::Open(path_, Connection::Access::kReadOnly));
   sqlite3_progress_handler(
@@ -78,7 +78,7 @@ absl::Status BackgroundCheck::Check() {
     while (rows.Next()) tables.push_back(rows.Text());
   }
   RETURN_IF_ERROR(db->TakeStatus());
-  std::vector<std::string> pragmas;  // prepared statements are known by their texts' addresses
+  std::vector<std::string> pragmas;  // prepared statements are cached by the address of their text
   pragmas.reserve(tables.size());
   for (const std::string& table : tables) {
     pragmas.push_back(absl::StrCat("PRAGMA quick_check('", table, "')"));

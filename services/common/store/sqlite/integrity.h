@@ -1,4 +1,4 @@
-// Whether a database is sound after a stop that was not clean.
+// Checks a database after an unclean stop.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_INTEGRITY_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_INTEGRITY_H_
 
@@ -12,24 +12,26 @@
 
 namespace muster::sqlite {
 
-// Reads every page of a database; DATA_LOSS (STORE_CORRUPT) if one is damaged.
+// Reads every page of a database. Fails with DATA_LOSS (STORE_CORRUPT) if one is damaged.
 absl::Status CheckDatabase(Connection& db, const std::string& path);
 
-// Whether an earlier check found damage: nothing may be served before another one finds none.
+// Returns true if an earlier check found damage: the database must not be served before a check
+// passes.
 bool IsSuspect(const std::string& path);
 absl::Status SetSuspect(const std::string& path, bool suspect);
 
-// The same check table by table, on a thread and a connection of its own, while the database is
-// used: reading a large one takes longer than a restart may. Thread-safe.
+// Checks the database table by table, on its own thread and connection, while it is in use: the
+// check of a large one takes longer than a restart may take. Thread-safe.
 class BackgroundCheck {
  public:
-  // Calls `damaged` on the thread, once, if there is damage; the database is suspect then.
+  // Calls `damaged` on the thread, once, if there is damage; the database is then marked as
+  // suspect.
   BackgroundCheck(std::string path, std::function<void(const absl::Status&)> damaged);
 
-  // Breaks the check off if it has not ended.
+  // Aborts a running check.
   ~BackgroundCheck();
 
-  // Every table was found sound.
+  // Returns true if every table passed.
   bool passed() const { return passed_; }
 
  private:
@@ -40,7 +42,7 @@ class BackgroundCheck {
   const std::function<void(const absl::Status&)> damaged_;
   std::atomic<bool> stop_ = false;
   std::atomic<bool> passed_ = false;
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // declared last: starts after all other members
 };
 
 }  // namespace muster::sqlite

@@ -38,7 +38,7 @@ Labels ParseLabels(const std::string& lines) {
 
 using Lines = std::vector<std::string>;
 
-// Names and addresses hold no line feed.
+// Names and addresses contain no line feed.
 Lines ParseLines(const std::string& text) { return absl::StrSplit(text, '\n', absl::SkipEmpty()); }
 
 JoinTokenRecord ParseToken(Rows& rows) {
@@ -97,7 +97,7 @@ void Audit(WriteContext& context, int64_t at, const std::string& actor, const st
   context.AddAudit(record);
 }
 
-// Revokes what the node could still show.
+// Revokes all unexpired certificates of the node.
 void RevokeCertificates(WriteContext& context, const NodeRecord& node, const std::string& reason,
                         const std::string& actor, int64_t at) {
   std::vector<std::string> subjects;
@@ -126,7 +126,7 @@ JoinNode::Verdict Judge(const JoinNode& command, const std::optional<JoinTokenRe
   return Verdict::kJoined;
 }
 
-// What this key got from this token before.
+// Returns the earlier outcome for this key and token, if any.
 std::optional<JoinNode::Result> Before(Connection& db, const JoinNode& command,
                                        const std::optional<JoinTokenRecord>& token,
                                        const std::optional<NodeRecord>& node) {
@@ -156,7 +156,7 @@ absl::StatusOr<CreateJoinToken::Result> Execute(WriteContext& context,
                                                 const CreateJoinToken& command) {
   using Verdict = CreateJoinToken::Verdict;
   const JoinTokenRecord& token = command.token;
-  // The store has no clock; the time of each new token tells which ones ended long ago.
+  // The store has no clock: the time of each new token determines which ones are old.
   const int64_t forget = token.created_at - kJoinTokenKept;
   context.db.Run(
       "DELETE FROM joins WHERE token IN (SELECT id FROM join_tokens WHERE expires_at < ?)", forget);
@@ -303,7 +303,7 @@ std::optional<NodeRecord> ReadNode(Connection& db, std::string_view name) {
   return ParseNode(rows);
 }
 
-// The token is the last name of the page before.
+// The page token is the last name of the previous page.
 absl::StatusOr<Page<NodeRecord>> ReadNodes(Connection& db, const Labels& labels,
                                            std::string_view page_token, int limit) {
   limit = std::clamp(limit, 1, 1000);
@@ -312,7 +312,7 @@ absl::StatusOr<Page<NodeRecord>> ReadNodes(Connection& db, const Labels& labels,
                        page_token);
   while (rows.Next()) {
     NodeRecord node = ParseNode(rows);
-    // Both are in the order of their keys.
+    // Both are sorted by key.
     if (!std::includes(node.labels.begin(), node.labels.end(), labels.begin(), labels.end())) {
       continue;
     }

@@ -1,4 +1,4 @@
-// Join tokens, and the nodes that joined.
+// Join tokens and enrolled nodes.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_NODES_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_NODES_H_
 
@@ -14,7 +14,7 @@
 
 namespace muster::sqlite {
 
-// A join token is remembered for this long after its end.
+// A join token is kept for this long after its expiry.
 inline constexpr int64_t kJoinTokenKept = int64_t{7} * 24 * 3600 * 1'000'000;
 
 absl::StatusOr<CreateJoinToken::Result> Execute(WriteContext& context,
@@ -26,7 +26,7 @@ absl::StatusOr<LabelNode::Result> Execute(WriteContext& context, const LabelNode
 absl::StatusOr<RevokeNode::Result> Execute(WriteContext& context, const RevokeNode& command);
 absl::StatusOr<RemoveNode::Result> Execute(WriteContext& context, const RemoveNode& command);
 
-// Reads; the caller holds a read transaction.
+// These functions read; the caller holds a read transaction.
 std::optional<JoinTokenRecord> ReadJoinToken(Connection& db, std::string_view id);
 std::vector<JoinTokenRecord> ReadJoinTokens(Connection& db, int limit);
 std::optional<NodeRecord> ReadNode(Connection& db, std::string_view name);

@@ -13,7 +13,7 @@ PlanSteps::PlanSteps(CreateRun command) : command_(std::move(command)) {
 }
 
 std::optional<absl::StatusOr<CreateRun::Result>> PlanSteps::Next(WriteContext& context) {
-  // Asked each time: another creation with its request id may have come in between.
+  // Checked each time: another creation with its request id may have been applied in between.
   if (auto refused = CheckCreation(context, command_)) return refused;
   if (written_ == 0) {
     context.db.Run("INSERT INTO deleted_runs VALUES (?) ON CONFLICT DO NOTHING", command_.run.id);

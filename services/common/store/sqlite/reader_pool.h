@@ -1,4 +1,4 @@
-// Connections that only read.
+// A pool of read-only connections.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_READER_POOL_H_
 
@@ -14,13 +14,14 @@
 
 namespace muster::sqlite {
 
-// A few connections, each lent to one reader at a time. Thread-safe.
+// Lends each connection to one reader at a time. Thread-safe.
 class ReaderPool {
  public:
   static absl::StatusOr<std::unique_ptr<ReaderPool>> Open(const std::string& path, int size);
 
-  // Runs `read(connection)` in a read transaction: all its queries see the same moment. Waits for a
-  // free connection. `read` returns a value or a StatusOr of one; a failure of the connection wins.
+  // Runs `read(connection)` in a read transaction, whose queries see one state. Waits for a free
+  // connection. `read` returns a value or a StatusOr of one; a failure of the connection takes
+  // precedence.
   template <typename Read>
   auto Run(Read read) {
     const Lease lease(*this);

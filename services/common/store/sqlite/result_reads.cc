@@ -14,7 +14,7 @@ namespace {
   "r.node_unproven, r.vouched_by, r.signature, r.signer_pem, r.committed_at, r.partial_blob, " \
   "r.partial_size"
 
-// After the key, outcome and generation.
+// Reads the columns after key, outcome and generation.
 void ParseResult(Rows& rows, ResultRecord& result) {
   result.size = rows.Int();
   result.crc32c = static_cast<uint32_t>(rows.Int());
@@ -112,7 +112,7 @@ std::vector<ResultRecord> ReadHistory(Connection& db, const ResultKey& key) {
   return ParseAll(rows, key.run);
 }
 
-// Tokens are "<plugin>/<node>" of the last pair of the page before; names contain no slash.
+// Page tokens are "<plugin>/<node>" of the last pair of the previous page; names contain no slash.
 absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilter& filter,
                                                std::string_view page_token, int limit) {
   std::string_view plugin = filter.plugin;

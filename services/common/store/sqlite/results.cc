@@ -14,7 +14,7 @@ namespace {
 
 using Verdict = CommitResult::Verdict;
 
-// Whether two deliveries carry the same content: by SHA-256; by size and checksum if one has none.
+// Compares the content of two deliveries by SHA-256, or by size and checksum if one has none.
 bool SameContent(const ResultRecord& a, const ResultRecord& b) {
   if (a.size != b.size) return false;
   if (!a.sha256.empty() && !b.sha256.empty()) return a.sha256 == b.sha256;
@@ -43,7 +43,8 @@ AuditRecord AuditOf(AuditKind kind, const ResultRecord& result, std::string text
   return record;
 }
 
-// What is there and what came decide; the run is open, or what came is the same once more.
+// Decides by the current and the incoming result. The run is open, or the incoming content is a
+// repetition.
 Verdict Judge(const ResultRecord& head, const ResultRecord& incoming) {
   if (head.outcome == Outcome::kPending) return Verdict::kCommitted;
   if (incoming.outcome == Outcome::kGenuine) {
@@ -51,7 +52,7 @@ Verdict Judge(const ResultRecord& head, const ResultRecord& incoming) {
     return SameContent(head, incoming) ? Verdict::kSame : Verdict::kConflict;
   }
   if (SameOutcome(head, incoming)) return Verdict::kSame;
-  // The node's own error says more than the time-out that was written for it.
+  // The node's own error replaces its time-out.
   return head.outcome == Outcome::kTimedOut ? Verdict::kCommitted : Verdict::kErrorKept;
 }
 
@@ -74,8 +75,8 @@ int64_t InsertResult(Connection& db, const ResultRecord& result, int64_t generat
   return id;
 }
 
-// Stores the result, moves the counters, and the run if this was its last pair. True if it was.
-// `run` is context.current's.
+// Stores the result and updates the counters. If this was the last pair, changes the run's state
+// and returns true. `run` is context.current's.
 bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
            const ResultRecord& result) {
   Connection& db = context.db;
@@ -105,14 +106,14 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
   context.current.Count(pair.outcome, result.outcome, sequence);
   const bool last = run.pending == 0 && run.state < RunState::kPostProcessing;
   if (last) {
-    MoveRun(context, key.run, RunState::kPostProcessing, result.committed_at);
+    SetRunState(context, key.run, RunState::kPostProcessing, result.committed_at);
   } else if (run.state == RunState::kPlanned && result.outcome != Outcome::kTimedOut) {
-    MoveRun(context, key.run, RunState::kRunning, result.committed_at);
+    SetRunState(context, key.run, RunState::kRunning, result.committed_at);
   }
   return last;
 }
 
-// The verdict for a delivery that the run's state alone decides; kCommitted if it does not.
+// Returns the verdict if the run's state alone decides, otherwise kCommitted.
 Verdict JudgeRun(WriteContext& context, const RunHead& run, const ResultRecord& result) {
   if (run.state == RunState::kCancelled || run.state == RunState::kFailed) {
     return Verdict::kCancelled;
@@ -128,7 +129,7 @@ bool OwnsUpload(Connection& db, const CommitResult& command) {
   return upload && upload->epoch == command.epoch && upload->key == command.result.key;
 }
 
-// Whether nothing needs the blob of a command that was not stored.
+// Returns true if nothing needs the blob of a command that was not stored.
 bool IsBlobUnused(Connection& db, const CommitResult& command, const ResultRecord& head) {
   const std::string& blob = command.result.blob;
   if (blob.empty() || head.blob == blob) return false;
@@ -174,7 +175,7 @@ absl::Status CheckCommit(const ResultRecord& result) {
     return absl::InvalidArgumentError("an inline body is larger than kInlineLimit");
   }
   if (result.outcome == Outcome::kPending) {
-    return absl::InvalidArgumentError("a committed result has an outcome");
+    return absl::InvalidArgumentError("a committed result requires an outcome");
   }
   return absl::OkStatus();
 }
@@ -191,9 +192,9 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
   CommitResult::Result outcome;
   if (head) outcome.head = *head;
 
-  // The answer to an earlier commit may have been lost: the same content stays a success, also
-  // after the seal. A stream that does not own its upload has no part in that: the blob may be
-  // somebody else's.
+  // The response to an earlier commit may have been lost: the same content remains a success, also
+  // after the seal. This does not apply to a stream that does not own its upload, whose blob may
+  // belong to another.
   const bool owned = OwnsUpload(db, command);
   const bool ended_otherwise =
       run->state == RunState::kCancelled || run->state == RunState::kFailed;

@@ -1,4 +1,4 @@
-// Results: their commit, their generations, their bodies.
+// Results: commits, generations and bodies.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_RESULTS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_RESULTS_H_
 
@@ -15,7 +15,7 @@
 
 namespace muster::sqlite {
 
-// Where a pair of the plan stands.
+// The state of a planned pair.
 struct PairHead {
   Outcome outcome = Outcome::kPending;
   int64_t generation = 0;
@@ -24,16 +24,15 @@ struct PairHead {
 };
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key);
 
-// The same where it is known that there is such a run: rows of one that was deleted may still lie
-// there.
+// Finds the pair of a run that is known to exist: rows of a deleted run may not be removed yet.
 std::optional<PairHead> FindPairOfRun(Connection& db, const ResultKey& key);
 
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command);
 absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOutPair& command);
 
-// Reads; the caller holds a read transaction.
+// These functions read; the caller holds a read transaction.
 
-// The current result of a pair without its body; nullopt if the pair is not planned.
+// Returns the current result of a pair without its body; nullopt if the pair is not planned.
 std::optional<ResultRecord> ReadHead(Connection& db, const ResultKey& key);
 ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair);
 std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key);

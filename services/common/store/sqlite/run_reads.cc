@@ -94,7 +94,7 @@ std::optional<RunView> ReadRun(Connection& db, std::string_view run) {
   return view;
 }
 
-// Tokens are "<created_at>/<id>" of the last run of the page before.
+// Page tokens are "<created_at>/<id>" of the last run of the previous page.
 absl::StatusOr<Page<RunRecord>> ReadRuns(Connection& db, std::string_view page_token, int limit) {
   int64_t before = INT64_MAX;
   std::string_view id = "~";  // after every id

@@ -48,7 +48,7 @@ void AuditRun(WriteContext& context, std::string_view run, std::string_view acto
   context.AddAudit(record);
 }
 
-// Errors of the plan's open pairs, in bulk: one row of results and one change for each.
+// Times out the pending pairs of the plan in bulk: one row of results and one change for each.
 void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pending) {
   Connection& db = context.db;
   int64_t last_id = 0;
@@ -56,7 +56,7 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
     Rows rows = db.Query("SELECT id FROM results ORDER BY id DESC LIMIT 1");
     if (rows.Next()) last_id = rows.Int();
   }
-  const int64_t before = context.TakeSequences(pending);
+  const int64_t before = context.ReserveSequences(pending);
   db.Run(
       "INSERT INTO results (id, run, plugin, node, generation, outcome, size, crc32c, sha256,"
       " media_type, file_name, blob, error, uri, node_unproven, vouched_by, signature, signer_pem,"
@@ -79,8 +79,8 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
 
 }  // namespace
 
-void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at) {
-  context.current.Flush();  // what it counted came before
+void AddRunChange(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at) {
+  context.current.Flush();  // its counts precede this change
   ChangeRecord change;
   change.at = at;
   change.kind = kind;
@@ -89,12 +89,12 @@ void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64
   context.db.Run("UPDATE runs SET last_change = ? WHERE id = ?", sequence, run);
 }
 
-void MoveRun(WriteContext& context, std::string_view run, RunState state, int64_t at) {
+void SetRunState(WriteContext& context, std::string_view run, RunState state, int64_t at) {
   context.db.Run("UPDATE runs SET state = ? WHERE id = ?", state, run);
   if (state == RunState::kPostProcessing) {
     context.db.Run("UPDATE runs SET settled_at = ? WHERE id = ?", at, run);
   }
-  NoteRun(context, run, ChangeKind::kRun, at);
+  AddRunChange(context, run, ChangeKind::kRun, at);
   context.current.Forget();
 }
 
@@ -105,7 +105,7 @@ void FinishRun(WriteContext& context, const EndRun& end) {
   AuditRun(
       context, end.run, end.actor, end.at,
       absl::StrCat(cancelled ? "cancelled" : "failed", end.reason.empty() ? "" : ": ", end.reason));
-  MoveRun(context, end.run, end.state, end.at);
+  SetRunState(context, end.run, end.state, end.at);
 }
 
 void SortPairs(std::vector<PlannedPair>& pairs) {
@@ -131,7 +131,7 @@ std::optional<absl::StatusOr<CreateRun::Result>> CheckCreation(WriteContext& con
     return CreateRun::Result{.run = *earlier, .existed = true};
   }
   if (FindRun(context.db, command.run.id)) {
-    return absl::AlreadyExistsError(absl::StrCat("run ", command.run.id, " is there"));
+    return absl::AlreadyExistsError(absl::StrCat("run ", command.run.id, " exists"));
   }
   return std::nullopt;
 }
@@ -145,7 +145,7 @@ CreateRun::Result FinishCreation(WriteContext& context, const CreateRun& command
   db.Run("INSERT INTO run_authorities VALUES (?, ?, ?, ?, ?)", run.id, authority.fleet_signed_pem,
          authority.self_signed_pem, Blob{authority.wrapped_key}, authority.ends_at);
   AuditRun(context, run.id, run.created_by, run.created_at, "created");
-  NoteRun(context, run.id, ChangeKind::kRunCreated, run.created_at);
+  AddRunChange(context, run.id, ChangeKind::kRunCreated, run.created_at);
   return CreateRun::Result{.run = run.id};
 }
 
@@ -173,7 +173,7 @@ absl::StatusOr<ReportListener::Result> Execute(WriteContext& context,
         "UPDATE runs SET listener_hosts = ?, listener_port = ?, listener_open = ?,"
         " listener_fault = ? WHERE id = ?",
         absl::StrJoin(now.hosts, "\n"), now.port, now.open, now.fault, command.run);
-    NoteRun(context, command.run, ChangeKind::kRun, command.at);
+    AddRunChange(context, command.run, ChangeKind::kRun, command.at);
   }
   return ReportListener::Result{.found = true, .listener = std::move(now)};
 }
@@ -186,7 +186,7 @@ absl::StatusOr<TimeOutRun::Result> Execute(WriteContext& context, const TimeOutR
       "UPDATE runs SET timed_out = timed_out + pending, pending = 0, last_result_change = ?"
       " WHERE id = ?",
       context.last_change(), command.run);
-  MoveRun(context, command.run, RunState::kPostProcessing, command.at);
+  SetRunState(context, command.run, RunState::kPostProcessing, command.at);
   if (head->fail_fast && head->pending > 0) {
     FinishRun(context, {.run = command.run,
                         .state = RunState::kFailed,
@@ -218,7 +218,7 @@ absl::StatusOr<KeepPartials::Result> Execute(WriteContext& context, const KeepPa
   }
   db.Run("DELETE FROM uploads WHERE run = ?", command.run);
   if (kept) {
-    NoteRun(context, command.run, ChangeKind::kRun, command.at);
+    AddRunChange(context, command.run, ChangeKind::kRun, command.at);
     db.Run("UPDATE runs SET last_result_change = last_change WHERE id = ?", command.run);
   }
   return outcome;
@@ -233,13 +233,13 @@ absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& co
       archive.blob, archive.file_name, archive.size, Blob{archive.sha256}, archive.created_at,
       command.at, command.run, RunState::kPostProcessing, command.expected_change);
   if (changed == 0) return SealRun::Result{};
-  MoveRun(context, command.run, RunState::kComplete, command.at);
+  SetRunState(context, command.run, RunState::kComplete, command.at);
   return SealRun::Result{.changed = true};
 }
 
 absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& command) {
   if (command.state != RunState::kCancelled && command.state != RunState::kFailed) {
-    return absl::InvalidArgumentError("a run is ended as cancelled or failed");
+    return absl::InvalidArgumentError("a run can only be ended as cancelled or failed");
   }
   const auto head = FindRun(context.db, command.run);
   if (!head) return EndRun::Result{};
@@ -255,14 +255,15 @@ absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun
   const auto head = FindRun(db, command.run);
   if (!head) return DeleteRun::Result{};
   if (!IsFinal(head->state)) return DeleteRun::Result{.found = true};
-  // What may be much goes in small steps later; without its row the run is gone for every reader.
+  // Many rows are removed later, in small steps; without its own row the run does not exist for
+  // readers.
   db.Run("INSERT INTO deleted_runs VALUES (?)", command.run);
   db.Run("DELETE FROM uploads WHERE run = ?", command.run);
   db.Run("DELETE FROM run_plugins WHERE run = ?", command.run);
   db.Run("DELETE FROM run_authorities WHERE run = ?", command.run);
   db.Run("DELETE FROM status_listeners WHERE run = ?", command.run);
   AuditRun(context, command.run, command.actor, command.at, "deleted");
-  NoteRun(context, command.run, ChangeKind::kRunDeleted, command.at);
+  AddRunChange(context, command.run, ChangeKind::kRunDeleted, command.at);
   db.Run("DELETE FROM runs WHERE id = ?", command.run);
   return DeleteRun::Result{.found = true, .deleted = true};
 }
@@ -273,7 +274,7 @@ absl::StatusOr<WipeAuthority::Result> Execute(WriteContext& context, const WipeA
   }
   context.db.Run("DELETE FROM status_listeners WHERE run = ?", command.run);
   context.db.Run("UPDATE runs SET listener_open = 0, status_open = 0 WHERE id = ?", command.run);
-  NoteRun(context, command.run, ChangeKind::kRun, command.at);
+  AddRunChange(context, command.run, ChangeKind::kRun, command.at);
   return WipeAuthority::Result{.changed = true};
 }
 
@@ -285,7 +286,7 @@ bool PruneDeletedRuns(WriteContext& context, int64_t step) {
     if (!rows.Next()) return false;
     run = rows.Text();
   }
-  // Results before their pairs: the pair leads to its result.
+  // Results precede their pairs, because the pair refers to its result.
   db.Run(
       "DELETE FROM bodies WHERE result IN"
       " (SELECT result FROM pairs WHERE run = ? ORDER BY plugin, node LIMIT ?)",

@@ -1,4 +1,4 @@
-// Runs, their plans and authorities: from creation to deletion.
+// Runs with their plans and CAs, from creation to deletion.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_RUNS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_RUNS_H_
 
@@ -16,24 +16,24 @@
 
 namespace muster::sqlite {
 
-// Tells the feed that something of a run changed that is not a result.
-void NoteRun(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at);
+// Adds a change of a run other than a result to the feed.
+void AddRunChange(WriteContext& context, std::string_view run, ChangeKind kind, int64_t at);
 
-// Moves a run to `state` and tells the feed.
-void MoveRun(WriteContext& context, std::string_view run, RunState state, int64_t at);
+// Sets a run to `state` and adds the change to the feed.
+void SetRunState(WriteContext& context, std::string_view run, RunState state, int64_t at);
 
 // Ends a run that has not ended as kFailed or kCancelled.
 void FinishRun(WriteContext& context, const EndRun& end);
 
-// The parts of a creation, for one that takes several transactions (plan_steps.h).
-// In the order of the key: each page of the table is written once.
+// The parts of a creation, for one in several transactions (plan_steps.h). Pairs are sorted by key,
+// so that each page of the table is written once.
 void SortPairs(std::vector<PlannedPair>& pairs);
-// Returns how many were not there yet.
+// Returns the number of new pairs.
 int64_t InsertPairs(Connection& db, std::string_view run, std::span<const PlannedPair> pairs);
-// The answer, if this request was dealt with before or the id is taken.
+// Returns the outcome if this request was executed before or the id is in use.
 std::optional<absl::StatusOr<CreateRun::Result>> CheckCreation(WriteContext& context,
                                                                const CreateRun& command);
-// Everything but the pairs, of which `planned` are there.
+// Writes everything except the pairs, of which `planned` exist.
 CreateRun::Result FinishCreation(WriteContext& context, const CreateRun& command, int64_t planned);
 
 absl::StatusOr<CreateRun::Result> Execute(WriteContext& context, const CreateRun& command);
@@ -46,10 +46,10 @@ absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& comm
 absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun& command);
 absl::StatusOr<WipeAuthority::Result> Execute(WriteContext& context, const WipeAuthority& command);
 
-// Removes some rows of a deleted run; true if there are more.
+// Removes some rows of deleted runs; returns true if more remain.
 bool PruneDeletedRuns(WriteContext& context, int64_t step);
 
-// Reads; the caller holds a read transaction.
+// These functions read; the caller holds a read transaction.
 std::optional<RunView> ReadRun(Connection& db, std::string_view run);
 absl::StatusOr<Page<RunRecord>> ReadRuns(Connection& db, std::string_view page_token, int limit);
 std::vector<RunView> ReadLiveRuns(Connection& db);

@@ -179,8 +179,7 @@ CREATE INDEX audit_by_run ON audit (run, sequence);
 CREATE INDEX audit_by_pair ON audit (run, plugin, node, kind) WHERE plugin <> '';
 )sql";
 
-// Live status. Runs of before do not fail for silence at their start: nobody told their agents to
-// beat.
+// Live status. Existing runs get no start grace, because their agents send no heartbeats.
 constexpr const char* kVersion2 = R"sql(
 ALTER TABLE runs ADD COLUMN start_grace INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN lost_after INTEGER NOT NULL DEFAULT 180000000;
@@ -202,10 +201,10 @@ CREATE TABLE status_listeners (
 );
 )sql";
 
-// Uploads that have expired are looked for every few seconds.
+// Expired uploads are looked up every few seconds.
 constexpr const char* kVersion3 = "CREATE INDEX uploads_by_expiry ON uploads (expires_at);";
 
-// Nodes that join. Labels are lines "key=value", by key.
+// Enrolled nodes. Labels are lines "key=value", sorted by key.
 constexpr const char* kVersion4 = R"sql(
 CREATE TABLE join_tokens (
   id TEXT NOT NULL PRIMARY KEY,
@@ -243,7 +242,7 @@ CREATE TABLE nodes (
 );
 )sql";
 
-// Relays that join. Lists are a line each.
+// Enrolled relays. Lists have one entry per line.
 constexpr const char* kVersion5 = R"sql(
 ALTER TABLE join_tokens ADD COLUMN relay INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE join_tokens ADD COLUMN parents TEXT NOT NULL DEFAULT '';

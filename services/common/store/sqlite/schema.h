@@ -1,4 +1,4 @@
-// The tables of the state store, and how older ones become the current ones.
+// The tables of the state store and their migration.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_SCHEMA_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_SCHEMA_H_
 
@@ -9,13 +9,12 @@
 
 namespace muster::sqlite {
 
-// SQL that turns version i into i + 1, for i = 0, 1, ...; a step that was released is never
-// changed.
+// Returns SQL that converts version i to i + 1, for i = 0, 1, .... A released step never changes.
 std::span<const char* const> SchemaSteps();
 
-// Brings the database to the version that `steps` end at, one step a transaction, so that a loss of
-// the process leaves a version that the next start goes on from. FAILED_PRECONDITION with reason
-// STORE_TOO_NEW if a newer Muster wrote it.
+// Migrates the database to the version at the end of `steps`, one step per transaction, so that the
+// next start continues after the loss of the process. Fails with FAILED_PRECONDITION
+// (STORE_TOO_NEW) if a later Muster wrote it.
 absl::Status Migrate(Connection& db, std::span<const char* const> steps);
 
 }  // namespace muster::sqlite

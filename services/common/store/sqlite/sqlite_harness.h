@@ -1,4 +1,4 @@
-// A folder of its own with a SQLite store in it, for tests.
+// A temporary folder with a SQLite store, for tests.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_SQLITE_HARNESS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_SQLITE_HARNESS_H_
 

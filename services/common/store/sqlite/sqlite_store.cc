@@ -41,12 +41,12 @@ class Store final : public SqliteStore {
         readers_(std::move(readers)) {
     if (!check) return;
     check_ = std::make_unique<sqlite::BackgroundCheck>(
-        options.path, [this](const absl::Status& cause) { writer_->Condemn(cause); });
+        options.path, [this](const absl::Status& cause) { writer_->StopDamaged(cause); });
   }
 
-  // The readers first: the last connection to close is the one that may checkpoint.
+  // Readers are closed first, because the last connection to close may checkpoint.
   ~Store() override {
-    if (check_ != nullptr && !check_->passed()) writer_->StayUnclean();
+    if (check_ != nullptr && !check_->passed()) writer_->KeepUnclean();
     check_.reset();
     readers_.reset();
     writer_.reset();
@@ -143,7 +143,7 @@ class Store final : public SqliteStore {
   Subscribers subscribers_;
   std::unique_ptr<Writer> writer_;
   std::unique_ptr<ReaderPool> readers_;
-  std::unique_ptr<sqlite::BackgroundCheck> check_;  // null: there was nothing to check
+  std::unique_ptr<sqlite::BackgroundCheck> check_;  // null: no check was necessary
 };
 
 absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
@@ -157,14 +157,14 @@ absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
         path, read.ok() && *read > 0 ? absl::StrCat(" (", text, ")") : std::string());
   }
   if (!locked.ok()) return locked;
-  // For the message above; nobody relies on it.
+  // Only for the message above.
   const std::string self = absl::StrCat("process ", getpid());
   (*file)->Truncate(0).IgnoreError();
   (*file)->WriteAt(self, 0).IgnoreError();
   return file;
 }
 
-// Made by us and not by SQLite, for its mode: run keys rest in it.
+// Created here with its mode and not by SQLite, because it contains run keys.
 absl::Status MakeFile(const std::string& path) {
   FileOps& ops = PosixFileOps();
   const auto created = ops.Create(path);
@@ -204,10 +204,9 @@ absl::StatusOr<bool> WasStoppedCleanly(Connection& db) {
   return clean;
 }
 
-// After a stop that was not clean the file is checked, now or while it is served: true if that is
-// still to be done. The log is written back and cut to nothing: if its last sync had failed, the
-// kernel may hold pages of it that never reach the disk, and what is committed after such a hole
-// would be lost with the power.
+// After an unclean stop, checks the file, or returns true if it must be checked while it is served.
+// Checkpoints and truncates the WAL: if its last sync failed, the kernel may hold pages that never
+// reach the disk, and the loss of power would lose later commits after such a gap.
 absl::StatusOr<bool> RecoverAfterCrash(Connection& db, const SqliteStoreOptions& options) {
   const std::string& path = options.path;
   ASSIGN_OR_RETURN(const auto clean, WasStoppedCleanly(db));
@@ -225,7 +224,7 @@ absl::StatusOr<bool> RecoverAfterCrash(Connection& db, const SqliteStoreOptions&
   return later;
 }
 
-// Sets `check_later` if the database is to be checked while it is served.
+// Sets `check_later` if the database must be checked while it is served.
 absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOptions& options,
                                                            bool& check_later) {
   auto opened = Connection::Open(options.path, Connection::Access::kReadWrite);

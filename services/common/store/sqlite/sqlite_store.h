@@ -1,18 +1,18 @@
-// StateStore and ChangeFeed in one SQLite file: the default for one machine.
+// StateStore and ChangeFeed in one SQLite file, the default for one machine.
 //
-// The rules that keep it safe:
-//  - WAL, synchronous=FULL: a commit is on the disk before anybody hears of it.
-//  - Exactly one connection writes and checkpoints, on one thread. SQLite before 3.51.3 (Debian has
-//    3.40) can corrupt a database when one connection resets the WAL while another finishes a
-//    checkpoint; nothing here may ever open a second writing connection. Readers are opened
-//    read-only; no connection maps the file.
-//  - One process: an exclusive lock on "<path>.lock". A second one is refused.
-//  - Commands that wait together are committed together; nothing waits for company when idle.
-//  - After a failed write or sync other than a full disk nothing more is written: the file is what
-//    it is on the disk, and only a restart, which recovers it, may go on.
+// These rules protect the data:
+// - WAL, synchronous=FULL: a commit is on the disk before its callback runs.
+// - Exactly one connection writes and checkpoints, on one thread. SQLite before 3.51.3 (Debian has
+//   3.40) can corrupt a database if one connection resets the WAL while another finishes a
+//   checkpoint, so no second writing connection may ever be opened. Readers are read-only; no
+//   connection maps the file.
+// - One process: an exclusive lock on "<path>.lock". A second process is refused.
+// - Commands that are queued together are committed together; an idle store never waits for more.
+// - After a failed write or sync, other than a full disk, nothing more is written: only a restart,
+//   which recovers the file, may continue.
 //
-// SQLite does its own file work (through its VFS) and brings its own crash safety, tested by its
-// makers; it does not go through base/file_ops.h. Our part is the rules above.
+// SQLite accesses files through its VFS with its own tested crash safety; it does not use
+// base/file_ops.h.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_SQLITE_STORE_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_SQLITE_STORE_H_
 
@@ -30,43 +30,44 @@
 namespace muster {
 
 struct SqliteStoreOptions {
-  std::string path;  // of the database file, made (0600) if missing; its folder must be there
+  std::string path;  // of the database file, created (0600) if missing; its folder must exist
 
-  // Called once, on the store's thread, when the disk failed and the store stopped working: the
-  // service has to end, and its next start recovers. Every later call fails with STORE_FAILED.
+  // Called once, on the store's thread, after the disk failed and the store stopped: the service
+  // must end, and its next start recovers the store. Every later call fails with STORE_FAILED.
   std::function<void(const absl::Status&)> on_fatal;
 
-  size_t max_queue = 65'536;           // commands that wait for their commit
-  size_t max_queue_bytes = 64u << 20;  // and the bytes in them
-  int64_t max_file_bytes = 0;  // of the database; 0: as large as the disk. Beyond: DISK_FULL
-  int readers = 4;             // connections that read at the same time
-  // A database up to this size is checked before it is served after a stop that was not clean; a
-  // larger one meanwhile, since a start may not take so long.
+  size_t max_queue = 65'536;           // the limit of queued commands
+  size_t max_queue_bytes = 64u << 20;  // and of their bytes
+  int64_t max_file_bytes =
+      0;            // limit of the database; 0: as large as the disk. Beyond it: DISK_FULL
+  int readers = 4;  // connections that read at the same time
+  // After an unclean stop, a database up to this size is checked before it is served; a larger one
+  // is checked while it is served, because a start may not take that long.
   int64_t checked_at_start = int64_t{64} << 20;
   int64_t retained_changes = ChangeFeed::kRetainedChanges;
 };
 
-// What a store did since it was opened, for metrics.
+// The activity of a store since it was opened, for metrics.
 struct SqliteStoreStats {
   uint64_t commands = 0;  // committed
   uint64_t batches = 0;
   uint64_t refused = 0;  // because the queue was full
-  uint64_t failed = 0;   // answered with an error status
+  uint64_t failed = 0;   // ended with an error status
   uint64_t checkpoints = 0;
   size_t queued = 0;  // now
   int64_t wal_bytes = 0;
 };
 
-// Thread-safe. Its destruction commits what was queued and waits for callbacks under way.
+// Thread-safe. The destructor commits queued commands and waits for running callbacks.
 class SqliteStore : public StateStore, public ChangeFeed {
  public:
   virtual SqliteStoreStats stats() const = 0;
 };
 
-// Opens or makes the database. FAILED_PRECONDITION with reason STORE_IN_USE (another process has it
-// open) or STORE_TOO_NEW (a newer Muster wrote it), DATA_LOSS with STORE_CORRUPT (checked after a
-// stop that was not clean; damage that is found in a large database only while it is served goes to
-// `on_fatal`, and every later start is refused).
+// Opens or creates the database. Fails with FAILED_PRECONDITION: STORE_IN_USE if another process
+// has opened it, STORE_TOO_NEW if a later Muster wrote it. Fails with DATA_LOSS (STORE_CORRUPT) if
+// the check after an unclean stop finds damage. Damage of a large database that is found while it
+// is served is passed to `on_fatal`, and every later start is refused.
 absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options);
 
 }  // namespace muster

@@ -1,5 +1,6 @@
-// Commits a second of small results, as many senders see them: each waits for its answer before it
-// sends the next one. Also the largest single commands, and the way back from a crash.
+// Measures commits of small results per second as many senders see them: each waits for its
+// response before it sends the next one. Also measures the largest single commands, and the
+// recovery from a crash.
 //
 //   bazel run --config=release //services/common/store/sqlite:sqlite_store_benchmark
 #include <benchmark/benchmark.h>
@@ -21,7 +22,7 @@ namespace {
 
 constexpr char kRun[] = "00112233445566aa";
 
-// A store in the folder named by $TEST_TMPDIR or in /var/tmp: on a disk, not in memory.
+// A store in the folder $TEST_TMPDIR or in /var/tmp: on a disk, not in memory.
 class Scratch {
  public:
   Scratch() {

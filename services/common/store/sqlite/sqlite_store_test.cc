@@ -1,5 +1,5 @@
-// What is SQLite's own: locks, versions, files, limits. The behaviour is in contract_test.cc, the
-// failures of disk and process in fault_test.cc.
+// Tests of SQLite's specifics: locks, versions, files, limits. contract_test.cc tests the
+// behaviour, fault_test.cc failures of disk and process.
 #include "services/common/store/sqlite/sqlite_store.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// Runs SQL beside the store, as a person with the sqlite3 tool would; the first column comes back.
+// Runs SQL beside the store, as the sqlite3 tool does; returns the first column.
 std::string Sql(const std::string& path, const char* sql) {
   auto db = sqlite::Connection::Open(path, sqlite::Connection::Access::kReadWrite);
   if (!db.ok()) return std::string(db.status().message());
@@ -25,7 +25,7 @@ std::string Sql(const std::string& path, const char* sql) {
   return rows.Next() ? rows.Text() : "";
 }
 
-TEST(SqliteStoreTest, ASecondProcessIsRefused) {
+TEST(SqliteStoreTest, SecondProcessIsRefused) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   const absl::Status refused = OpenSqliteStore({.path = harness.path()}).status();
@@ -37,7 +37,7 @@ TEST(SqliteStoreTest, ASecondProcessIsRefused) {
   EXPECT_TRUE(OpenSqliteStore({.path = harness.path()}).ok());
 }
 
-TEST(SqliteStoreTest, ANewerSchemaIsRefused) {
+TEST(SqliteStoreTest, NewerSchemaIsRefused) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   harness.Close();
@@ -62,7 +62,7 @@ TEST(SqliteStoreTest, OlderSchemasAreMigratedStepByStep) {
   EXPECT_EQ(Sql(path, "SELECT count(*) FROM b"), "1");
   EXPECT_EQ(Sql(path, "SELECT version FROM schema_version"), "3");
 
-  // A step that fails leaves the version before it, with nothing of itself.
+  // A step that fails leaves the previous version unchanged.
   std::vector<const char*> bad = steps;
   bad.push_back("CREATE TABLE c (x); INSERT INTO missing VALUES (1)");
   EXPECT_FALSE(sqlite::Migrate(*db, bad).ok());
@@ -71,7 +71,7 @@ TEST(SqliteStoreTest, OlderSchemasAreMigratedStepByStep) {
 }
 
 // The rows that version 1 wrote: a run in post-processing with one pair timed out and one not, and
-// one that runs.
+// a running one.
 constexpr const char* kVersion1Rows = R"sql(
 INSERT INTO runs VALUES ('00112233445566aa', 'request', 'a round', 'spiffe://f/user/ann', 3, '',
   1000000, 9000000, 20000000, 0, 2, 0, 1, 0, 1, 'muster.example', 30001, 1, '', '', '', 0, x'', 0,
@@ -95,7 +95,7 @@ INSERT INTO changes VALUES (1, 5, 2, '00112233445566aa', 'facts', 'n1', 1, 1, 1,
   (4, 6, 5, 'bbbbbbbbbbbbbbbb', '', '', 0, 0, 0, '');
 )sql";
 
-TEST(SqliteStoreTest, AStoreOfVersion1IsTakenOver) {
+TEST(SqliteStoreTest, StoreOfVersion1IsMigrated) {
   SqliteHarness harness;
   {
     auto db = *sqlite::Connection::Open(harness.path(), sqlite::Connection::Access::kReadWrite);
@@ -122,7 +122,7 @@ TEST(SqliteStoreTest, AStoreOfVersion1IsTakenOver) {
   EXPECT_EQ(*harness.feed().Last(), 4);
   EXPECT_EQ((*store.GetRun("bbbbbbbbbbbbbbbb"))->run.settled_at, 0);
 
-  // What version 2 brings works on what version 1 left.
+  // The commands of version 2 work on the data of version 1.
   const auto lost = store.ApplyAndWait(
       TimeOutPair{.key = {"bbbbbbbbbbbbbbbb", "facts", "n1"}, .error = "lost", .at = 8});
   EXPECT_TRUE(lost.ok() && lost->changed) << lost.status();
@@ -132,7 +132,7 @@ TEST(SqliteStoreTest, AStoreOfVersion1IsTakenOver) {
             absl::StrCat(sqlite::SchemaSteps().size()));
 }
 
-TEST(SqliteStoreTest, ItsFilesAreForTheOwnerAlone) {
+TEST(SqliteStoreTest, FilesArePrivate) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
@@ -143,7 +143,7 @@ TEST(SqliteStoreTest, ItsFilesAreForTheOwnerAlone) {
   }
 }
 
-TEST(SqliteStoreTest, ACleanStopLeavesNoLog) {
+TEST(SqliteStoreTest, CleanStopLeavesNoLog) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
@@ -153,7 +153,7 @@ TEST(SqliteStoreTest, ACleanStopLeavesNoLog) {
   EXPECT_EQ(Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'"), "yes");
 }
 
-TEST(SqliteStoreTest, DamageIsFoundAfterAStopThatWasNotClean) {
+TEST(SqliteStoreTest, DamageIsFoundAfterAnUncleanStop) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   std::vector<PlannedPair> pairs;
@@ -171,9 +171,9 @@ TEST(SqliteStoreTest, DamageIsFoundAfterAStopThatWasNotClean) {
   EXPECT_EQ(ReasonOf(refused), "STORE_CORRUPT");
 }
 
-// A large database is served at once; what the check finds meanwhile ends the store, and no start
-// after that trusts it.
-TEST(SqliteStoreTest, ALargeDatabaseIsCheckedWhileItIsServed) {
+// A large database is served while it is checked; damage that the check finds stops the store, and
+// every later start is refused.
+TEST(SqliteStoreTest, LargeDatabaseIsCheckedWhileItIsServed) {
   std::promise<absl::Status> fatal;
   SqliteHarness harness(
       {.on_fatal = [&](const absl::Status& why) { fatal.set_value(why); }, .checked_at_start = 0});
@@ -185,7 +185,7 @@ TEST(SqliteStoreTest, ALargeDatabaseIsCheckedWhileItIsServed) {
   const auto is_clean = [&] {
     return Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'");
   };
-  // A sound one passes, and then its next stop is a clean one.
+  // A sound database passes, and its next stop is clean.
   Sql(harness.path(), "UPDATE marks SET value = 'no'");
   for (int tries = 0; tries < 10'000 && is_clean() != "yes"; ++tries) {
     ASSERT_TRUE(harness.Open().ok());
@@ -208,17 +208,17 @@ TEST(SqliteStoreTest, ALargeDatabaseIsCheckedWhileItIsServed) {
   EXPECT_EQ(ReasonOf(harness.Open()), "STORE_CORRUPT");
 }
 
-TEST(SqliteStoreTest, WhatIsNoDatabaseIsRefused) {
+TEST(SqliteStoreTest, FileThatIsNotADatabaseIsRefused) {
   TempFolder folder;
   ASSERT_TRUE(WriteFileDurably(PosixFileOps(), folder / "x.db", std::string(5000, 'x')).ok());
   EXPECT_EQ(ReasonOf(OpenSqliteStore({.path = folder / "x.db"}).status()), "STORE_CORRUPT");
   EXPECT_TRUE(absl::IsNotFound(OpenSqliteStore({.path = folder / "no/x.db"}).status()));
 }
 
-TEST(SqliteStoreTest, TheQueueHasALimit) {
+TEST(SqliteStoreTest, FullQueueRefusesCommands) {
   SqliteHarness harness({.max_queue = 10});
   ASSERT_TRUE(harness.Open().ok());
-  // The store's thread is held in a callback while the queue fills.
+  // A callback blocks the store's thread while the queue fills.
   std::promise<void> held, release;
   harness.state().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result>) {
     held.set_value();
@@ -246,13 +246,13 @@ TEST(SqliteStoreTest, TheQueueHasALimit) {
   EXPECT_EQ(harness.sqlite().stats().refused, 5u);
 }
 
-TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
+TEST(SqliteStoreTest, LimitOfTheFileIsADiskFullError) {
   SqliteHarness harness({.max_file_bytes = 1 << 20});
   ASSERT_TRUE(harness.Open().ok());
   std::vector<PlannedPair> pairs;
   for (int i = 0; i < 100; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
   ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
-  ::testing::internal::CaptureStderr();  // where the log goes
+  ::testing::internal::CaptureStderr();  // the log
   absl::Status full;
   int64_t kept = 0;
   for (; full.ok() && kept < 100; ++kept) {
@@ -264,9 +264,10 @@ TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
   EXPECT_NE(log.find("path=" + harness.path()), std::string::npos) << log;
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
   EXPECT_EQ(ReasonOf(full), "DISK_FULL");
-  EXPECT_EQ(full.message().find(harness.path()), std::string::npos) << full;  // clients read it
+  EXPECT_EQ(full.message().find(harness.path()), std::string::npos)
+      << full;  // clients get this message
   EXPECT_EQ((*harness.state().GetRun(kRun))->run.genuine, kept);
-  // Small changes still fit, and deleting makes room again.
+  // Small changes still fit, and deleting frees space.
   ASSERT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
   ASSERT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
   absl::Status again;
@@ -277,7 +278,7 @@ TEST(SqliteStoreTest, ALimitOnItsFileIsAFullDisk) {
   EXPECT_TRUE(again.ok()) << again;
 }
 
-TEST(SqliteStoreTest, ADeletedRunLeavesNoRows) {
+TEST(SqliteStoreTest, DeletedRunLeavesNoRows) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   std::vector<PlannedPair> pairs;
@@ -288,7 +289,7 @@ TEST(SqliteStoreTest, ADeletedRunLeavesNoRows) {
   ASSERT_TRUE(harness.state().ApplyAndWait(TimeOutRun{.run = kRun, .error = "late"}).ok());
   ASSERT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
   ASSERT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
-  harness.Close();  // in the middle of the removal, most likely
+  harness.Close();  // most likely during the removal
   ASSERT_TRUE(harness.Open().ok());
   std::string left;
   for (int tries = 0; tries < 10'000; ++tries) {
@@ -300,8 +301,8 @@ TEST(SqliteStoreTest, ADeletedRunLeavesNoRows) {
   EXPECT_EQ(left, "0");
 }
 
-// The pairs of a creation that a crash cut short.
-TEST(SqliteStoreTest, WhatIsLeftOfAPlanIsRemoved) {
+// Removes the pairs of a creation that a crash interrupted.
+TEST(SqliteStoreTest, RowsOfAnInterruptedPlanAreRemoved) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
   harness.Close();

@@ -27,7 +27,7 @@ absl::StatusOr<SetStatusListener::Result> Execute(WriteContext& context,
   record.key.run = command.run;
   record.text = "status listener brought";
   context.AddAudit(record);
-  NoteRun(context, command.run, ChangeKind::kRun, command.at);
+  AddRunChange(context, command.run, ChangeKind::kRun, command.at);
   return SetStatusListener::Result{Verdict::kSet};
 }
 
@@ -44,7 +44,7 @@ absl::StatusOr<ReportStatusListener::Result> Execute(WriteContext& context,
     context.db.Run(
         "UPDATE runs SET status_port = ?, status_open = ?, status_fault = ? WHERE id = ?", now.port,
         now.open, now.fault, command.run);
-    NoteRun(context, command.run, ChangeKind::kRun, command.at);
+    AddRunChange(context, command.run, ChangeKind::kRun, command.at);
   }
   return ReportStatusListener::Result{.found = true, .listener = std::move(now)};
 }

@@ -1,4 +1,4 @@
-// The status listeners that runs have of their own.
+// The separate status listeners of runs.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_STATUS_LISTENERS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_STATUS_LISTENERS_H_
 

@@ -1,4 +1,4 @@
-// Who wants to know of new changes.
+// The subscribers of the change feed.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_SUBSCRIBERS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_SUBSCRIBERS_H_
 
@@ -12,14 +12,14 @@
 
 namespace muster::sqlite {
 
-// Thread-safe. Must outlive the subscriptions it gives out.
+// Thread-safe. Must outlive its subscriptions.
 class Subscribers {
  public:
   std::unique_ptr<ChangeFeed::Subscription> Add(std::function<void(int64_t last)> on_change);
   void Notify(int64_t last);
 
  private:
-  // Its mutex is held during a call, so that a subscription's end waits for one under way.
+  // Its mutex is held during a call, so that the end of a subscription waits for a running call.
   struct Slot {
     Mutex mutex;
     std::function<void(int64_t last)> on_change ABSL_GUARDED_BY(mutex);  // empty: ended

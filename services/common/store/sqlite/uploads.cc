@@ -56,8 +56,8 @@ void Insert(Connection& db, const UploadRecord& upload) {
          Blob{delivery.signature}, delivery.signer_pem, upload.opened_at, upload.expires_at);
 }
 
-// The same transfer goes on under a new epoch. What its sender did not know at first may be there
-// now; what was said before stays.
+// Continues the same transfer with a new epoch. Sets values that the sender did not know before;
+// keeps earlier ones.
 UploadRecord TakeOver(Connection& db, UploadRecord open, const UploadRecord& incoming) {
   ++open.epoch;
   open.expires_at = incoming.expires_at;
@@ -74,7 +74,7 @@ UploadRecord TakeOver(Connection& db, UploadRecord open, const UploadRecord& inc
   return open;
 }
 
-// The verdict that run, plan and result decide; kOpen if they allow it.
+// Returns the verdict that run, plan and result determine; kOpen if they permit the upload.
 Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& run,
               const std::optional<ResultRecord>& head) {
   if (run.state == RunState::kCancelled || run.state == RunState::kFailed) {
@@ -82,7 +82,7 @@ Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& r
   }
   const bool genuine = head && head->outcome == Outcome::kGenuine;
   if (run.ClosedAt(command.at)) {
-    // What is there already is no late delivery.
+    // Content that is already committed is not a late delivery.
     const bool same = genuine && !head->sha256.empty() && head->sha256 == command.upload.sha256;
     return same ? Verdict::kCommitted : Verdict::kSealed;
   }
@@ -134,7 +134,7 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
   db.Run("UPDATE pairs SET attempt = ? WHERE run = ? AND plugin = ? AND node = ?", incoming.attempt,
          incoming.key.run, incoming.key.plugin, incoming.key.node);
   if (run->state == RunState::kPlanned) {
-    MoveRun(context, incoming.key.run, RunState::kRunning, command.at);
+    SetRunState(context, incoming.key.run, RunState::kRunning, command.at);
   }
   return outcome;
 }

@@ -1,4 +1,4 @@
-// Open uploads: who may write towards a result.
+// Open uploads and their owners.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_UPLOADS_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_UPLOADS_H_
 
@@ -16,7 +16,7 @@ namespace muster::sqlite {
 absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUpload& command);
 absl::StatusOr<AbandonUpload::Result> Execute(WriteContext& context, const AbandonUpload& command);
 
-// Reads; the caller holds a read transaction.
+// These functions read; the caller holds a read transaction.
 std::optional<UploadRecord> ReadUpload(Connection& db, std::string_view id);
 std::vector<UploadRecord> ReadUploads(Connection& db, std::string_view run);
 std::vector<UploadRecord> ReadExpiredUploads(Connection& db, int64_t now, int limit);

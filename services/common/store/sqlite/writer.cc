@@ -22,11 +22,11 @@ namespace {
 
 constexpr size_t kMaxBatch = 512;
 constexpr int64_t kPruneStep = 4096;
-constexpr int kIdleCheckpoint = 1000;    // pages of the WAL (4 MiB) worth writing back when idle
-constexpr int kBusyCheckpoint = 16'384;  // 64 MiB: written back between two batches
+constexpr int kIdleCheckpoint = 1000;    // pages of the WAL (4 MiB) that an idle store checkpoints
+constexpr int kBusyCheckpoint = 16'384;  // 64 MiB: checkpointed between two batches
 constexpr int kMaxWal = 65'536;          // 256 MiB
 
-// What a command takes of the queue's limit, roughly.
+// Returns the approximate size of a command in the queue.
 size_t BytesOf(const Command& command) {
   size_t bytes = 1024;
   if (const auto* commit = std::get_if<CommitResult>(&command)) {
@@ -38,7 +38,7 @@ size_t BytesOf(const Command& command) {
   return bytes;
 }
 
-// A failure after which nobody knows what is on the disk.
+// Returns true for a failure after which the content of the disk is unknown.
 bool IsFatal(int code) {
   switch (code & 0xff) {
     case SQLITE_IOERR:
@@ -103,10 +103,10 @@ void Writer::Enqueue(Command command, Done done) {
   work_.NotifyOne();
 }
 
-void Writer::Condemn(const absl::Status& cause) {
+void Writer::StopDamaged(const absl::Status& cause) {
   {
     MutexLock lock(mutex_);
-    condemned_ = cause;
+    damage_ = cause;
   }
   work_.NotifyOne();
 }
@@ -122,9 +122,9 @@ SqliteStoreStats Writer::stats() const {
 
 void Writer::Loop() {
   std::vector<Item> batch;
-  while (TakeBatch(batch)) {
-    if (const absl::Status cause = Condemned(); !cause.ok()) Stop(cause);
-    SetAsidePlans(batch);
+  while (DequeueBatch(batch)) {
+    if (const absl::Status cause = FoundDamage(); !cause.ok()) Stop(cause);
+    ExtractPlans(batch);
     const bool idle = batch.empty() && creations_.empty();
     if (!batch.empty()) CommitBatch(batch);
     batch.clear();
@@ -136,11 +136,12 @@ void Writer::Loop() {
   if (Commit().ok()) Checkpoint(SQLITE_CHECKPOINT_TRUNCATE);
 }
 
-// Takes what waits; nothing if there is only housekeeping to do. False: the end.
-bool Writer::TakeBatch(std::vector<Item>& batch) {
+// Dequeues the waiting commands; an empty batch means only housekeeping is due. Returns false at
+// the end.
+bool Writer::DequeueBatch(std::vector<Item>& batch) {
   MutexLock lock(mutex_);
   const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return closing_ || !queue_.empty() || (fatal_.ok() && !condemned_.ok());
+    return closing_ || !queue_.empty() || (fatal_.ok() && !damage_.ok());
   };
   const bool housekeeping = fatal_.ok() && (more_to_prune_ || checkpoint_due_);
   while (!housekeeping && creations_.empty() && !ready()) work_.Wait(mutex_);
@@ -152,8 +153,8 @@ bool Writer::TakeBatch(std::vector<Item>& batch) {
   return !batch.empty() || !creations_.empty() || !closing_;
 }
 
-// Large plans leave the batch: they go in between the batches, some pairs at a time.
-void Writer::SetAsidePlans(std::vector<Item>& batch) {
+// Removes large plans from the batch: they are written between batches, some pairs at a time.
+void Writer::ExtractPlans(std::vector<Item>& batch) {
   const auto is_large = [](const Item& item) {
     const auto* create = std::get_if<CreateRun>(&item.command);
     return create != nullptr && PlanSteps::IsLarge(*create);
@@ -187,7 +188,7 @@ void Writer::AdvancePlan() {
   Done done = std::move(creation.done);
   const size_t bytes = creation.bytes;
   creations_.pop_front();
-  more_to_prune_ = true;  // what is there of one that was not created
+  more_to_prune_ = true;  // removes the rows of a creation that failed
   const int64_t last = context_.last_change();
   {
     MutexLock lock(mutex_);
@@ -229,7 +230,8 @@ void Writer::CommitBatch(std::vector<Item>& batch) {
   subscribers_.Notify(last);
 }
 
-// The usual way: all of them, in one transaction. False if any failed: then nothing has happened.
+// Executes all of them in one transaction, which normally succeeds. Returns false if one failed;
+// then nothing has changed.
 bool Writer::TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes) {
   bool good = Begin().ok();
   for (size_t i = 0; good && i < batch.size(); ++i) {
@@ -241,7 +243,7 @@ bool Writer::TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& o
   return false;
 }
 
-// Finds out which one failed: the others are not to suffer for it.
+// Executes each command separately, so that a failing one does not affect the others.
 void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes) {
   absl::Status whole = Begin();
   for (const Item& item : batch) {
@@ -255,7 +257,7 @@ void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outc
     }
     if (!outcomes.back().ok()) {
       context_.current.Forget();
-      // SQLite undoes everything by itself after some failures.
+      // SQLite rolls the transaction back itself after some failures.
       if (!db_->in_transaction()) whole = outcomes.back().status();
       if (whole.ok()) db_->Execute("ROLLBACK TO command");
       context_.set_last_change(before);
@@ -284,9 +286,9 @@ Writer::Outcome Writer::Apply(const Command& command) {
   return outcome;
 }
 
-absl::Status Writer::Condemned() const {
+absl::Status Writer::FoundDamage() const {
   MutexLock lock(mutex_);
-  return condemned_;
+  return damage_;
 }
 
 absl::Status Writer::Begin() {
@@ -311,12 +313,12 @@ void Writer::Rollback() {
   context_.set_last_change(committed_change_.load(std::memory_order_relaxed));
 }
 
-// The connection's failure; stops the store if it leaves the disk in doubt.
+// Returns the connection's failure; stops the store if the content of the disk is unknown.
 absl::Status Writer::Failure() {
   const int code = db_->code();
   absl::Status failure = db_->TakeStatus();
   if ((code & 0xff) == SQLITE_FULL && !std::exchange(full_, true)) {
-    Log(LogLevel::kWarning, "no room for the state store",
+    Log(LogLevel::kWarning, "no space for the state store",
         {{"path", options_.path}, {"error", failure}});
   }
   if (IsFatal(code)) Stop(failure);
@@ -329,8 +331,8 @@ void Writer::Stop(const absl::Status& cause) {
     if (!fatal_.ok()) return;
     fatal_ = errors::StoreFailed(ToStd(cause.message()));
   }
-  // SQLite would write the log back when the connection closes, and believe a sync that comes after
-  // a failed one. The next start does it from what the disk has.
+  // SQLite would checkpoint when the connection closes, and would trust a sync after a failed one.
+  // The next start checkpoints from the content of the disk.
   sqlite3_db_config(db_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (options_.on_fatal) options_.on_fatal(cause);
 }
@@ -346,24 +348,24 @@ void Writer::Maintain(bool idle) {
   Prune();
   if (wal_pages_ >= restart_at_) {
     Checkpoint(SQLITE_CHECKPOINT_RESTART);
-    // A reader that takes long (a check) is not waited for after each batch.
+    // Does not wait after each batch for a reader that takes long (a check).
     restart_at_ = std::max(kMaxWal, wal_pages_ + kBusyCheckpoint);
   } else if (wal_pages_ >= kBusyCheckpoint || (idle && checkpoint_due_)) {
     Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   }
-  // Once after each batch, not over and over while a reader holds the WAL.
+  // Once after each batch, not repeatedly while a reader holds the WAL.
   checkpoint_due_ = !idle && wal_pages_ >= kIdleCheckpoint;
 }
 
 void Writer::Prune() {
-  // The pairs of a plan on its way in look like those of a deleted run.
+  // The pairs of an unfinished creation look like those of a deleted run.
   const bool runs = more_to_prune_ && creations_.empty();
   if (!runs && !context_.FeedIsLong(options_.retained_changes)) return;
   if (!Begin().ok()) return;
   if (runs) more_to_prune_ = PruneDeletedRuns(context_, kPruneStep);
   more_to_prune_ = PruneFeed(context_, options_.retained_changes, kPruneStep) || more_to_prune_;
   if (db_->failed()) {
-    // A full disk: deleting needs a little room too. The next batch brings the next try.
+    // On a full disk, deleting needs a little space too. The next batch tries again.
     Failure().IgnoreError();
   } else if (Commit().ok()) {
     prune_again_ = false;
@@ -382,8 +384,8 @@ void Writer::Checkpoint(int mode) {
     MutexLock lock(mutex_);
     ++stats_.checkpoints;
   }
-  // Everything is back in the database file: the next commit begins the WAL anew. If readers still
-  // need it, it grows on and is tried again later.
+  // All pages are in the database file: the next commit restarts the WAL. If readers still need it,
+  // it grows and a later checkpoint tries again.
   if (code == SQLITE_OK && pages == done) wal_pages_ = 0;
   if (IsFatal(code)) Stop(SqliteError(code, options_.path, "checkpoint"));
 }

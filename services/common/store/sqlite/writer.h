@@ -1,4 +1,4 @@
-// The one connection that writes, and its thread.
+// The writing connection and its thread.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_WRITER_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_WRITER_H_
 
@@ -29,20 +29,20 @@ class Writer {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<CommandResult>)>;
 
-  // `db` is ready: migrated, in WAL mode. `subscribers` must outlive this.
+  // `db` must be migrated and in WAL mode. `subscribers` must outlive this object.
   Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options,
          Subscribers& subscribers);
 
-  // Commits what is queued, writes everything back into the database file and marks it clean.
+  // Commits queued commands, checkpoints the WAL and marks the database as clean.
   ~Writer();
 
   void Enqueue(Command command, Done done);
 
-  // Stops the store: damage was found. Its callbacks run on the writer's thread.
-  void Condemn(const absl::Status& cause);
+  // Stops the store because damage was found. Its callbacks run on the writer's thread.
+  void StopDamaged(const absl::Status& cause);
 
-  // The next start has to check the database: nobody did since the last one.
-  void StayUnclean() { stay_unclean_ = true; }
+  // Lets the next start check the database, because no check was completed since the last start.
+  void KeepUnclean() { stay_unclean_ = true; }
 
   int64_t last_change() const { return committed_change_.load(std::memory_order_acquire); }
   SqliteStoreStats stats() const;
@@ -53,7 +53,7 @@ class Writer {
     size_t bytes = 0;
     Done done;
   };
-  // A large plan on its way in.
+  // The creation of a run with a large plan.
   struct Creation {
     PlanSteps steps;
     size_t bytes = 0;  // still counted in queued_bytes_
@@ -62,14 +62,14 @@ class Writer {
   using Outcome = absl::StatusOr<CommandResult>;
 
   void Loop();
-  bool TakeBatch(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool DequeueBatch(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   void CommitBatch(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SetAsidePlans(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ExtractPlans(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   void AdvancePlan() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
   void OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
   Outcome Apply(const Command& command);
-  absl::Status Condemned() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FoundDamage() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Commit();
   void Rollback();
@@ -85,11 +85,11 @@ class Writer {
   WriteContext context_;
   std::deque<Creation> creations_;  // this and the next four: on the writer's thread
   bool more_to_prune_ = true;
-  bool full_ = false;            // no room since the last commit: that is in the log
-  bool prune_again_ = false;     // the last try failed
-  bool checkpoint_due_ = false;  // when there is nothing else to do
-  int wal_pages_ = 0;            // not written back yet
-  int restart_at_;               // pages: then readers are waited for
+  bool full_ = false;            // no space since the last commit; this is logged
+  bool prune_again_ = false;     // the last attempt failed
+  bool checkpoint_due_ = false;  // when the queue is empty
+  int wal_pages_ = 0;            // not checkpointed yet
+  int restart_at_;               // at this number of pages the checkpoint waits for readers
 
   std::atomic<int64_t> committed_change_{0};
   std::atomic<bool> stay_unclean_ = false;
@@ -99,10 +99,10 @@ class Writer {
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
-  absl::Status condemned_ ABSL_GUARDED_BY(mutex_);
+  absl::Status damage_ ABSL_GUARDED_BY(mutex_);
   SqliteStoreStats stats_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last: starts when all else is there
+  std::thread thread_;  // declared last: starts after all other members
 };
 
 }  // namespace muster::sqlite

@@ -104,7 +104,7 @@ type ResultServiceClient interface {
 	// Returns the bytes of a committed result from an offset to the end. Each chunk has a checksum; verify the
 	// whole against `sha256` of GetResult. To resume, call again with the number of bytes received.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_THERE), PERMISSION_DENIED (PAIR_NOT_PLANNED), OUT_OF_RANGE
+	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), OUT_OF_RANGE
 	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the requested generation is not the current one).
 	ReadResult(ctx context.Context, in *ReadResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FileChunk], error)
 }
@@ -264,7 +264,7 @@ type ResultServiceServer interface {
 	// Returns the bytes of a committed result from an offset to the end. Each chunk has a checksum; verify the
 	// whole against `sha256` of GetResult. To resume, call again with the number of bytes received.
 	//
-	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_THERE), PERMISSION_DENIED (PAIR_NOT_PLANNED), OUT_OF_RANGE
+	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), OUT_OF_RANGE
 	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the requested generation is not the current one).
 	ReadResult(*ReadResultRequest, grpc.ServerStreamingServer[FileChunk]) error
 	mustEmbedUnimplementedResultServiceServer()
