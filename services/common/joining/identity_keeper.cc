@@ -95,11 +95,6 @@ MemberFile IdentityKeeper::member() const {
   return member_;
 }
 
-absl::Status IdentityKeeper::last_failure() const {
-  const MutexLock lock(mutex_);
-  return last_failure_;
-}
-
 void IdentityKeeper::Check() {
   if (clock_.Now() < due_) {
     Refresh();
@@ -109,13 +104,13 @@ void IdentityKeeper::Check() {
       const MutexLock lock(mutex_);
       if (stopping_) return;
     }
+    if (options_.attempted) options_.attempted(status);
     const std::string until =
         absl::FormatTime(files_->certificate().NotAfter(), absl::UTCTimeZone());
     if (status.ok()) {
       Log(LogLevel::kInfo, "the certificate was renewed", {{"until", until}});
       backoff_.Reset();
       due_ = std::max(NextRenewal(), clock_.Now() + kMinValidity);
-      if (options_.renewed) options_.renewed();
     } else {
       const absl::Duration wait = NextAttempt(status);
       due_ = clock_.Now() + wait;

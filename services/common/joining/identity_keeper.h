@@ -43,9 +43,9 @@ class IdentityKeeper {
     std::string runtime_folder;
     // Where to renew. Empty: the join_targets of the folder, which each response updates.
     std::vector<std::string> join_targets;
-    // Called after each renewal, on the executor: new connections use the new key from now on. Must
-    // not stop the keeper. May be empty.
-    std::function<void()> renewed;
+    // Called on the executor after each attempt to renew, with its outcome: after a success new
+    // connections use the new key. Must not stop the keeper. May be empty.
+    std::function<void(const absl::Status&)> attempted;
     const Clock* clock = &SystemClock();
     // Both outlive the keeper. A renewal blocks a thread of the executor for up to 20 s a target.
     TimerService* timers = nullptr;
@@ -70,9 +70,6 @@ class IdentityKeeper {
 
   // Returns the addresses from the fleet's last response.
   MemberFile member() const;
-
-  // Returns the error of the last attempt to renew; OK if it succeeded.
-  absl::Status last_failure() const;
 
   // Cancels a running request and waits for it. Nothing is renewed afterwards. Idempotent.
   void Stop();
@@ -102,7 +99,6 @@ class IdentityKeeper {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* asking_ ABSL_GUARDED_BY(mutex_) = nullptr;
   MemberFile member_ ABSL_GUARDED_BY(mutex_);
-  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   ScheduledTask check_;  // last: it uses the members above
 };
 

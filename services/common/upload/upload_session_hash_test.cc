@@ -36,6 +36,9 @@ class SlowBlobs : public BlobStore {
   absl::Status Remove(std::string_view name) override { return blobs_.Remove(name); }
   absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
   absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }
+  absl::StatusOr<std::vector<std::string>> ListPublished() override {
+    return blobs_.ListPublished();
+  }
   absl::StatusOr<int64_t> Available() override { return blobs_.Available(); }
 
  private:
