@@ -11,6 +11,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/state_store.h"
@@ -21,11 +22,11 @@ namespace muster {
 // it, which must not take the threads that answer. Thread-safe.
 class Sealer {
  public:
-  // `spool_folder` takes a file without a name for each build. `on_failure` is told of a build that
-  // failed, so that it is tried again later.
+  // `metrics` gets the histogram muster_seal_seconds. `spool_folder` takes a file without a name
+  // for each build. `on_failure` is told of a build that failed, so that it is tried again later.
   Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
          std::string spool_folder, const Clock& clock,
-         std::function<void(const std::string& run)> on_failure);
+         std::function<void(const std::string& run)> on_failure, Metrics& metrics);
 
   // Queues the run; once at a time. It must be in kPostProcessing, with nothing to wait for.
   void Seal(const std::string& run);
@@ -41,6 +42,7 @@ class Sealer {
   const std::string spool_folder_;
   const Clock& clock_;
   const std::function<void(const std::string&)> on_failure_;
+  const Histogram seconds_;
   Mutex mutex_;
   std::set<std::string> queued_ ABSL_GUARDED_BY(mutex_);
   Executor executor_;

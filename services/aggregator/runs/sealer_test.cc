@@ -57,9 +57,14 @@ class SealerTest : public ::testing::Test {
  protected:
   // Returns when the archive was built, or not.
   void Seal() {
-    Sealer sealer(state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "",
-                  state_.clock, [this](const std::string& run) { failed_.push_back(run); });
-    sealer.Seal(kRun);
+    Metrics metrics;
+    {
+      Sealer sealer(
+          state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+          [this](const std::string& run) { failed_.push_back(run); }, metrics);
+      sealer.Seal(kRun);
+    }
+    EXPECT_NE(metrics.Text().find("muster_seal_seconds_count 1"), std::string::npos);
   }
 
   std::string Archive() {
