@@ -113,7 +113,7 @@ TEST_F(SpoolTest, OnlyWhatTheNodeSignedIsTaken) {
   EXPECT_EQ(rig_.spool().waiting(), 1);
 }
 
-TEST_F(SpoolTest, UploadGoesOnAfterABadSignature) {
+TEST_F(SpoolTest, UploadContinuesAfterABadSignature) {
   auto request = SpoolFixture::Request("n1", "logs", "");
   request.clear_size();
   const auto opened = rig_.OpenUpload(request);
