@@ -38,6 +38,7 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/timed_file_ops.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_files.h"
@@ -70,6 +71,8 @@ double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
 
 // The foundation of all other parts: opened in this order, closed in reverse.
 struct Foundation {
+  std::unique_ptr<Metrics> metrics;
+  std::unique_ptr<TimedFileOps> blob_files;
   std::unique_ptr<CertificateFiles> tls;
   std::unique_ptr<SqliteStore> store;
   std::unique_ptr<BlobStore> blobs;
@@ -90,7 +93,13 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   ASSIGN_OR_RETURN(f.store, OpenSqliteStore(std::move(store_options)));
   FilesBlobStoreOptions blob_options;
   blob_options.root = folder + "/blobs";
-  ASSIGN_OR_RETURN(f.blobs, OpenFilesBlobStore(std::move(blob_options)));
+  f.metrics = std::make_unique<Metrics>();
+  const Histogram fsync = f.metrics->AddHistogram(
+      "muster_fsync_seconds", "Time of each fsync of uploads and archives.", LatencyBounds());
+  f.blob_files = std::make_unique<TimedFileOps>(
+      PosixFileOps(), clock,
+      [fsync](absl::Duration took) { fsync.Observe(absl::ToDoubleSeconds(took)); });
+  ASSIGN_OR_RETURN(f.blobs, OpenFilesBlobStore(std::move(blob_options), *f.blob_files));
   ASSIGN_OR_RETURN(auto intermediate, LoadIntermediate(folder));
   ASSIGN_OR_RETURN(auto wrap, KeyWrap::Open(folder + "/store.key"));
   f.authorities =
@@ -114,7 +123,7 @@ class Assembly : public Aggregator {
         rpc_metrics_(metrics_),
         callers_(f_.authorities->fleet(), clock_, [this] { return f_.tls->roots(); }),
         committer_(*f_.store, *f_.blobs, requests_, clock_, f_.authorities->fleet(),
-                   f_.authorities->root(), revocations_),
+                   f_.authorities->root(), revocations_, metrics_),
         proofs_(f_.authorities->fleet(), f_.authorities->root(), clock_,
                 [this](const Caller& caller) { return revocations_.IsRevoked(caller); }),
         uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, open_streams_,
@@ -127,8 +136,9 @@ class Assembly : public Aggregator {
         changes_(*f_.store, requests_, &timers_),
         lifecycle_(
             std::make_shared<Lifecycle>(*f_.store, uploads_, timers_, requests_, clock_, OwnUri())),
-        sealer_(*f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
-                [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }),
+        sealer_(
+            *f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
+            [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }, metrics_),
         runtime_{&callers_, &requests_,     &live_,          &rpc_metrics_,
                  &timers_,  &open_streams_, &request_memory_},
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
@@ -171,7 +181,7 @@ class Assembly : public Aggregator {
   const Addresses addresses_ = MakeAddresses(config_);
   const Clock& clock_ = SystemClock();
   Foundation f_;
-  Metrics metrics_;
+  Metrics& metrics_ = *f_.metrics;
   ServiceThreads threads_;
   TimerService& timers_ = threads_.timers();
   Executor& requests_ = threads_.requests();

@@ -147,7 +147,7 @@ TEST_F(UploadHandlerTest, AcknowledgedResultStaysWhenTwoStreamsFinishAtOnce) {
   EXPECT_EQ(fleet_.WaitForEnd(run_).state(), v1::RUN_STATE_COMPLETE);
 }
 
-TEST_F(UploadHandlerTest, UploadGoesOnAfterABadSignature) {
+TEST_F(UploadHandlerTest, UploadContinuesAfterABadSignature) {
   Plan({"n1"});
   const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
   const auto channel = fleet_.Connect(node);
@@ -239,14 +239,14 @@ class SmallUploadHandlerTest : public ::testing::Test {
   TestFleet fleet_;
   testing::TestState state_;
   TempFolder folder_;
+  Metrics metrics_;
   Executor disk_{{"disk", 1, 100}};
   Executor executor_{{"request", 1, 100}};
-  Committer committer_{state_.store(),      state_.blobs(), executor_,
-                       state_.clock,        fleet_.name(),  state_.root().certificate(),
-                       state_.revocations()};
+  Committer committer_{state_.store(),       state_.blobs(), executor_,
+                       state_.clock,         fleet_.name(),  state_.root().certificate(),
+                       state_.revocations(), metrics_};
   Uploads uploads_{state_.store(), state_.blobs(),   committer_,        disk_,
                    state_.clock,   state_.streams(), {.max_streams = 1}};
-  Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
   CallerResolver callers_{fleet_.name(), SystemClock()};
   LiveCalls live_;
@@ -255,7 +255,7 @@ class SmallUploadHandlerTest : public ::testing::Test {
   std::unique_ptr<RpcServer> server_;
 };
 
-TEST_F(SmallUploadHandlerTest, SilentStreamsTakeNoPlaceAndEndAfterTenSeconds) {
+TEST_F(SmallUploadHandlerTest, SilentStreamsAreNotCountedAndEndAfterTenSeconds) {
   const auto channel = Connect(fleet_.Issue(NodeIdentity{"n1"}));
   const auto stub = v1::ResultService::NewStub(channel);
   constexpr int kSilent = 20;

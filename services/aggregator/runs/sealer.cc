@@ -81,7 +81,7 @@ absl::StatusOr<ArchiveRun> Describe(const RunRecord& run) {
 
 Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
                std::string spool_folder, const Clock& clock,
-               std::function<void(const std::string&)> on_failure)
+               std::function<void(const std::string&)> on_failure, Metrics& metrics)
     : store_(store),
       blobs_(blobs),
       uploads_(uploads),
@@ -89,6 +89,8 @@ Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& f
       spool_folder_(std::move(spool_folder)),
       clock_(clock),
       on_failure_(std::move(on_failure)),
+      seconds_(metrics.AddHistogram("muster_seal_seconds", "Time to build and store an archive.",
+                                    LatencyBounds())),
       executor_({"seal", 1, kMaxWaiting}) {}
 
 void Sealer::Seal(const std::string& run) {
@@ -101,7 +103,10 @@ void Sealer::Seal(const std::string& run) {
       MutexLock lock(mutex_);
       queued_.erase(run);
     }
-    if (const absl::Status status = Build(run); !status.ok()) {
+    const absl::Duration began = clock_.MonotonicNow();
+    const absl::Status status = Build(run);
+    seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
+    if (!status.ok()) {
       Log(LogLevel::kError, "cannot seal the run", {{"run", run}, {"error", status}});
       on_failure_(run);
     }

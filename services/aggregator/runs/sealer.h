@@ -11,6 +11,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/state_store.h"
@@ -21,11 +22,12 @@ namespace muster {
 // run. Thread-safe.
 class Sealer {
  public:
-  // `spool_folder` is for a temporary file of each build. `on_failure` is called after a failed
-  // build, so that the caller can try again later.
+  // `metrics` gets the histogram muster_seal_seconds. `spool_folder` is for a temporary file of
+  // each build. `on_failure` is called after a failed build, so that the caller can try again
+  // later.
   Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
          std::string spool_folder, const Clock& clock,
-         std::function<void(const std::string& run)> on_failure);
+         std::function<void(const std::string& run)> on_failure, Metrics& metrics);
 
   // Queues the run, unless it is already queued. It must be in kPostProcessing, with nothing to
   // wait for.
@@ -42,6 +44,7 @@ class Sealer {
   const std::string spool_folder_;
   const Clock& clock_;
   const std::function<void(const std::string&)> on_failure_;
+  const Histogram seconds_;
   Mutex mutex_;
   std::set<std::string> queued_ ABSL_GUARDED_BY(mutex_);
   Executor executor_;

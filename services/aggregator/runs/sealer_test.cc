@@ -60,9 +60,14 @@ class SealerTest : public ::testing::Test {
  protected:
   // Returns after the build succeeded or failed.
   void Seal() {
-    Sealer sealer(state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "",
-                  state_.clock, [this](const std::string& run) { failed_.push_back(run); });
-    sealer.Seal(kRun);
+    Metrics metrics;
+    {
+      Sealer sealer(
+          state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+          [this](const std::string& run) { failed_.push_back(run); }, metrics);
+      sealer.Seal(kRun);
+    }
+    EXPECT_NE(metrics.Text().find("muster_seal_seconds_count 1"), std::string::npos);
   }
 
   std::string Archive() {

@@ -37,13 +37,14 @@ class TestState {
     EXPECT_TRUE(harness_.Open().ok());
     blobs_ = *OpenFilesBlobStore({.root = folder_ / "blobs"});
     committer_.emplace(store(), *blobs_, executor_, clock, kFleet, root_.certificate(),
-                       revocations_);
+                       revocations_, metrics_);
     uploads_.emplace(store(), *blobs_, *committer_, disk_, clock, streams_, Uploads::Limits{});
   }
 
   StateStore& store() { return harness_.state(); }
   ChangeFeed& feed() { return harness_.feed(); }
   BlobStore& blobs() { return *blobs_; }
+  Metrics& metrics() { return metrics_; }
   Uploads& uploads() { return *uploads_; }
   OpenStreams& streams() { return streams_; }
   Executor& executor() { return executor_; }  // one thread

@@ -48,14 +48,18 @@ bool IsRelay(const std::string& uri, const std::string& fleet) {
 }  // namespace
 
 Committer::Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
-                     std::string fleet, Certificate fleet_root, const RevocationList& revocations)
+                     std::string fleet, Certificate fleet_root, const RevocationList& revocations,
+                     Metrics& metrics)
     : store_(store),
       blobs_(blobs),
       executor_(executor),
       clock_(clock),
       fleet_(std::move(fleet)),
       fleet_root_(std::move(fleet_root)),
-      revocations_(revocations) {}
+      revocations_(revocations),
+      seconds_(metrics.AddHistogram("muster_commit_seconds",
+                                    "Time from a verified result to its durable row.",
+                                    LatencyBounds())) {}
 
 absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
@@ -86,8 +90,10 @@ void Committer::Commit(VerifiedResult verified, Done done) {
   const ResultKey key = command.result.key;
   const std::string blob = command.result.blob;
   const std::string upload_id = command.upload_id;
-  store_.Apply(std::move(command), [this, key, blob, upload_id, done = std::move(done)](
+  const absl::Duration began = clock_.MonotonicNow();
+  store_.Apply(std::move(command), [this, key, blob, upload_id, began, done = std::move(done)](
                                        absl::StatusOr<CommitResult::Result> outcome) mutable {
+    seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
     // A failed commit is undecided for us, so the blob stays: a retry finds it again.
     if (!outcome.ok()) return done(outcome.status());
     if (outcome->blob_unused) RemoveLater(blob);

@@ -1,4 +1,4 @@
-// The last step of every delivery: from bytes that are safe to a result that counts.
+// The last step of every delivery: commits a result whose bytes are durable.
 #ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
 #define MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
 
@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/metrics.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/revocation.h"
@@ -20,16 +21,18 @@ namespace muster {
 // Thread-safe.
 class Committer : public ResultSink {
  public:
-  // `fleet_root` is what signatures have to lead to, by a certificate that is not revoked.
+  // Signatures have to lead to `fleet_root` by certificates that are not revoked. `metrics` gets
+  // the histogram muster_commit_seconds.
   Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
-            std::string fleet, Certificate fleet_root, const RevocationList& revocations);
+            std::string fleet, Certificate fleet_root, const RevocationList& revocations,
+            Metrics& metrics);
 
-  // A result that a relay forwarded has to be signed. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
+  // A relay's deliveries have to be signed by the node. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
   absl::Status CheckSignature(const VerifiedResult& verified) const override;
 
-  // `done` gets what the pair has now: the result itself, or the same content that was there
-  // before; or the refusal (errors.h). It runs on the store's thread and must not block. A blob
-  // that neither a result nor a later owner of the upload needs is removed.
+  // `done` receives the result of the pair, which may be an earlier one with the same content, or
+  // the refusal. It runs on the store's thread and must not block. Removes a blob that neither a
+  // result nor a later owner of the upload needs.
   void Commit(VerifiedResult verified, Done done) override;
 
  private:
@@ -42,6 +45,7 @@ class Committer : public ResultSink {
   const std::string fleet_;
   const Certificate fleet_root_;
   const RevocationList& revocations_;
+  const Histogram seconds_;
 };
 
 }  // namespace muster

@@ -27,12 +27,12 @@ class CommitterTest : public ::testing::Test {
     return answer.get_future().get();
   }
 
-  // A result that rests in the store.
+  // A result whose bytes are stored with its row.
   static VerifiedResult Small(const std::string& node, const std::string& content) {
     return {.result = Genuine(KeyOf(node), content).result, .attempt = 1};
   }
 
-  // A result whose bytes are a blob that is there.
+  // A result whose bytes are an existing blob.
   VerifiedResult InBlob(const std::string& node, const std::string& name,
                         const std::string& content) {
     auto staged = *state_.blobs().Stage(name, -1);
@@ -51,6 +51,7 @@ class CommitterTest : public ::testing::Test {
   }
 
   TestState state_;
+  Metrics metrics_;
   FakeClock now_{absl::Now()};  // certificates are of today
   Committer committer_{state_.store(),
                        state_.blobs(),
@@ -58,10 +59,11 @@ class CommitterTest : public ::testing::Test {
                        now_,
                        kFleet,
                        state_.root().certificate(),
-                       state_.revocations()};
+                       state_.revocations(),
+                       metrics_};
 };
 
-TEST_F(CommitterTest, TheSameAgainIsASuccessAndAnotherAConflict) {
+TEST_F(CommitterTest, RepeatedContentSucceedsAndOtherContentIsAConflict) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;  // it takes results today as well
   state_.Apply(std::move(open));
@@ -74,9 +76,10 @@ TEST_F(CommitterTest, TheSameAgainIsASuccessAndAnotherAConflict) {
   EXPECT_EQ(again->generation, 1);
   EXPECT_EQ(ReasonOf(Commit(Small("n1", "other")).status()), "RESULT_CONFLICT");
   EXPECT_EQ(ReasonOf(Commit(Small("n9", "x")).status()), "PAIR_NOT_PLANNED");
+  EXPECT_NE(metrics_.Text().find("muster_commit_seconds_count 4"), std::string::npos);
 }
 
-TEST_F(CommitterTest, ABlobStaysIfItIsTheResultAndGoesIfNot) {
+TEST_F(CommitterTest, BlobIsRemovedIfItIsNotTheResult) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;
   state_.Apply(std::move(open));
@@ -90,7 +93,7 @@ TEST_F(CommitterTest, ABlobStaysIfItIsTheResultAndGoesIfNot) {
   EXPECT_FALSE(IsThere("stray"));
 }
 
-TEST_F(CommitterTest, BlobThatTheResultNamesStaysWhenItsCommitIsRepeated) {
+TEST_F(CommitterTest, RepeatedCommitKeepsTheBlobOfTheResult) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;
   state_.Apply(std::move(open));
@@ -110,7 +113,7 @@ TEST_F(CommitterTest, BlobThatTheResultNamesStaysWhenItsCommitIsRepeated) {
   EXPECT_TRUE(IsThere("u1"));
 }
 
-TEST_F(CommitterTest, ARunThatHasEndedSaysHow) {
+TEST_F(CommitterTest, CommitToAnEndedRunFails) {
   state_.Plan({"n1"});  // its deadline was long ago
   EXPECT_EQ(ReasonOf(Commit(Small("n1", "late")).status()), "RUN_SEALED");
   state_.Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .at = 1});
@@ -120,7 +123,7 @@ TEST_F(CommitterTest, ARunThatHasEndedSaysHow) {
   EXPECT_EQ(ReasonOf(Commit(nowhere).status()), "RUN_NOT_FOUND");
 }
 
-TEST_F(CommitterTest, ASignatureHasToBeTheNodesOverThisResult) {
+TEST_F(CommitterTest, SignatureOfAnotherResultOrNodeFails) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;
   state_.Apply(std::move(open));

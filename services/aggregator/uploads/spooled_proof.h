@@ -1,4 +1,4 @@
-// What a relay shows when it delivers for a node that is not there any more: the node's signature.
+// The proof with which a relay delivers for a node that has detached: the signature of the node.
 #ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_SPOOLED_PROOF_H_
 #define MUSTER_SERVICES_AGGREGATOR_UPLOADS_SPOOLED_PROOF_H_
 
@@ -16,14 +16,14 @@
 
 namespace muster {
 
-// How long a relay may keep what it took: longer than any spool's time to live, by a day in which
-// it tells of what expired.
+// The longest time for which a relay may hold a result: the time to live of a spool, and one day to
+// report what expired.
 inline constexpr absl::Duration kSpooledAtMost = absl::Hours(8 * 24);
 
 // Thread-safe.
 class SpooledProofs {
  public:
-  // `root` is what signatures have to lead to.
+  // Signatures have to lead to `root`.
   SpooledProofs(std::string fleet, Certificate root, const Clock& clock,
                 std::function<bool(const Caller&)> is_revoked)
       : fleet_(std::move(fleet)),
@@ -31,8 +31,8 @@ class SpooledProofs {
         clock_(clock),
         is_revoked_(std::move(is_revoked)) {}
 
-  // Whether `relay` may deliver `upload`: a node that is not revoked signed a delivery with its key
-  // and attempt. `upload` then is delivered by that node, vouched for by the relay.
+  // Returns OK if `relay` may deliver `upload`: a node that is not revoked signed a delivery with
+  // its key and attempt. Then records in `upload` that the node delivers it through the relay.
   // SIGNATURE_REQUIRED, INVALID_SIGNATURE, PROOF_TOO_OLD, REVOKED.
   absl::Status Check(const v1::SpooledProof& proof, const Caller& relay,
                      UploadRecord* upload) const;
@@ -44,7 +44,7 @@ class SpooledProofs {
   const std::function<bool(const Caller&)> is_revoked_;
 };
 
-// When the relay had taken what it proves.
+// Returns the time at which the relay accepted the result.
 absl::Time AcceptTime(const v1::SpooledProof& proof);
 
 }  // namespace muster

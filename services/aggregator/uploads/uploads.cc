@@ -49,8 +49,8 @@ absl::Status Refusal(Verdict verdict, const UploadRecord& upload) {
   return absl::InternalError("unknown verdict");
 }
 
-// Runs `work` on the session's strand and waits for it. Strands run on an executor of their own, so
-// that waiting here cannot hold up what is waited for.
+// Runs `work` on the session's strand and waits for it. Strands run on a separate executor, so the
+// task does not need the thread that waits here.
 template <typename T>
 absl::StatusOr<T> OnStrand(UploadSession& session, std::function<absl::StatusOr<T>()> work) {
   auto promise = std::make_shared<std::promise<absl::StatusOr<T>>>();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <map>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
@@ -46,7 +48,7 @@ class UploadsTest : public ::testing::Test {
     return TestState::OpenAndWait(*uploads_, upload, kPeer);
   }
 
-  // What a strand did before this is done.
+  // Waits for the tasks of the strand.
   void Settle(UploadSession& session) {
     std::promise<void> done;
     ASSERT_TRUE(session.strand().Post([&] { done.set_value(); }));
@@ -86,16 +88,17 @@ class UploadsTest : public ::testing::Test {
   }
 
   TestState state_;
-  Committer committer_{state_.store(),      state_.blobs(), state_.executor(),
-                       state_.clock,        kFleet,         state_.root().certificate(),
-                       state_.revocations()};
+  Metrics metrics_;
+  Committer committer_{state_.store(),       state_.blobs(), state_.executor(),
+                       state_.clock,         kFleet,         state_.root().certificate(),
+                       state_.revocations(), metrics_};
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};
   absl::Status ended_;
   std::map<std::string, UploadAttachment> attachments_;  // by upload
 };
 
-TEST_F(UploadsTest, OpeningAgainGoesOnWithAHigherEpoch) {
+TEST_F(UploadsTest, SecondOpenContinuesWithAHigherEpoch) {
   const auto first = Open(Of("n1"));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->offset, 0);
@@ -111,7 +114,7 @@ TEST_F(UploadsTest, OpeningAgainGoesOnWithAHigherEpoch) {
   EXPECT_EQ(ReasonOf(Open(Of("n9")).status()), "PAIR_NOT_PLANNED");
 }
 
-TEST_F(UploadsTest, AHigherAttemptStartsFromNothing) {
+TEST_F(UploadsTest, HigherAttemptStartsAtOffsetZero) {
   const auto first = *Open(Of("n1"));
   Append(*Attach(first), first, "hello");
   UploadRecord again = Of("n1");
@@ -124,7 +127,7 @@ TEST_F(UploadsTest, AHigherAttemptStartsFromNothing) {
   EXPECT_EQ(ReasonOf(Open(Of("n1")).status()), "TAKEN_OVER");
 }
 
-TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
+TEST_F(UploadsTest, SweepForgetsExpiredUploads) {
   const auto forgotten = *Open(Of("n1"));
   const auto carried = *Open(Of("n2"));
   const auto session = Attach(carried);
@@ -144,7 +147,7 @@ TEST_F(UploadsTest, TheSweepForgetsWhatHasExpired) {
   EXPECT_EQ(state_.blobs().ListStaged()->size(), 2u);
 }
 
-TEST_F(UploadsTest, TheSweepForgetsWhatAnEarlierProcessLeft) {
+TEST_F(UploadsTest, SweepForgetsExpiredUploadsOfAnEarlierProcess) {
   const auto opened = *Open(Of("n1"));
   Begin();
   state_.clock.Advance(absl::Seconds(51));
@@ -153,7 +156,7 @@ TEST_F(UploadsTest, TheSweepForgetsWhatAnEarlierProcessLeft) {
   EXPECT_EQ(Open(Of("n1"))->offset, 0);
 }
 
-TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
+TEST_F(UploadsTest, SweepEndsStalledStreams) {
   Begin({.expiry = absl::Hours(1)});
   const auto opened = *Open(Of("n1"));
   Attach(opened);
@@ -166,12 +169,75 @@ TEST_F(UploadsTest, TheSweepEndsStreamsThatBringNothing) {
   EXPECT_TRUE(uploads_->Find(opened.id).ok());  // it may come back
 }
 
-TEST_F(UploadsTest, RecoveryKeepsWhatTheStoreKnows) {
+TEST_F(UploadsTest, RecoveryRemovesBytesWithoutAnUpload) {
   const auto opened = *Open(Of("n1"));
   ASSERT_TRUE((*state_.blobs().Stage("stray", -1))->Append("x", Crc32c("x")).ok());
   Begin();
   ASSERT_TRUE(uploads_->Recover().ok());
   EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{opened.id});
+}
+
+TEST_F(UploadsTest, OpenDoesNotWaitForTheDisk) {
+  std::promise<void> release;
+  ASSERT_TRUE(disk_.Post([held = release.get_future().share()] { held.wait(); }));
+  std::promise<absl::StatusOr<OpenedUpload>> answer;
+  auto opened = answer.get_future();
+  uploads_->Open(Of("n1"), kPeer, std::nullopt,
+                 [&](absl::StatusOr<OpenedUpload> result) { answer.set_value(std::move(result)); });
+  // This thread is free to answer others.
+  EXPECT_EQ(opened.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  release.set_value();
+  EXPECT_TRUE(opened.get().ok());
+}
+
+TEST_F(UploadsTest, SweepForgetsAnUploadWhoseContentIsAConflict) {
+  const auto opened = *Open(Of("n1"));
+  const auto session = Attach(opened);
+  Append(*session, opened, "hello");
+  state_.Apply(Genuine(KeyOf("n1"), "other", kCreated));
+  std::promise<absl::Status> outcome;
+  ASSERT_TRUE(session->strand().Post([&] {
+    session->Complete(
+        attachments_[opened.id], {.size = 5, .crc32c = Crc32c("hello")},
+        [&](const absl::StatusOr<ResultRecord>& result) { outcome.set_value(result.status()); });
+  }));
+  EXPECT_EQ(ReasonOf(outcome.get_future().get()), "RESULT_CONFLICT");
+  uploads_->Sweep();
+  EXPECT_EQ(ReasonOf(uploads_->Find(opened.id).status()), "UPLOAD_NOT_FOUND");
+  Settle(*session);
+  EXPECT_TRUE(state_.blobs().ListStaged()->empty());
+}
+
+TEST_F(UploadsTest, SweepClosesFilesThatNoStreamUses) {
+  Begin({.expiry = absl::Hours(1)});
+  const auto opened = *Open(Of("n1"));
+  const auto session = *uploads_->Find(opened.id);
+  state_.clock.Advance(absl::Seconds(59));
+  uploads_->Sweep();
+  Settle(*session);
+  EXPECT_EQ(session->FilesIdleFor(), absl::Seconds(59));
+  state_.clock.Advance(absl::Seconds(2));
+  uploads_->Sweep();
+  Settle(*session);
+  EXPECT_EQ(session->FilesIdleFor(), absl::ZeroDuration());
+  Append(*Attach(opened), opened, "hello");
+}
+
+TEST_F(UploadsTest, SweepRemovesWhatAnExpiredUploadHadPublished) {
+  const auto opened = *Open(Of("n1"));
+  Begin();
+  const std::string blob = ResultBlobName(kRun, opened.id);
+  {
+    auto staged = *state_.blobs().Resume(opened.id);
+    ASSERT_TRUE(staged->Append("hello", Crc32c("hello")).ok());
+    ASSERT_TRUE(staged->Publish(blob).ok());
+  }
+  state_.clock.Advance(absl::Seconds(51));
+  uploads_->Sweep();
+  std::promise<void> swept;
+  ASSERT_TRUE(disk_.Post([&] { swept.set_value(); }));
+  swept.get_future().wait();
+  EXPECT_TRUE(absl::IsNotFound(state_.blobs().Size(blob).status()));
 }
 
 TEST_F(UploadsTest, UploadsAreLimited) {
@@ -210,7 +276,7 @@ TEST_F(UploadsTest, StreamsOfOneIdentityAreLimited) {
   EXPECT_TRUE(uploads_->CountStream(other).ok());
 }
 
-TEST_F(UploadsTest, WhoComesWithAResultThatIsThereIsTold) {
+TEST_F(UploadsTest, OpenOfACommittedResultReturnsItOrAConflict) {
   CommitResult there = Genuine(KeyOf("n1"), "content", kCreated);
   const std::string sha256 = there.result.sha256;
   state_.Apply(std::move(there));
@@ -224,7 +290,7 @@ TEST_F(UploadsTest, WhoComesWithAResultThatIsThereIsTold) {
   EXPECT_EQ(state_.store().Audit(kRun, "", 100)->items.back().kind, AuditKind::kConflict);
 }
 
-TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
+TEST_F(UploadsTest, EndedRunEndsItsUploads) {
   const auto opened = *Open(Of("n1"));
   Attach(opened);
   uploads_->EndRun(kRun, absl::CancelledError("over"));
@@ -233,7 +299,7 @@ TEST_F(UploadsTest, AnEndedRunEndsItsUploads) {
   EXPECT_TRUE(state_.blobs().ListStaged()->empty());
 }
 
-TEST_F(UploadsTest, WhatHadArrivedIsKeptForEachPair) {
+TEST_F(UploadsTest, PartialDataIsKeptForEachPair) {
   const auto one = *Open(Of("n1"));
   Append(*Attach(one), one, "half");
   ASSERT_TRUE(Open(Of("n2")).ok());  // brought nothing

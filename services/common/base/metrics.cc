@@ -120,6 +120,10 @@ struct Metrics::State {
   std::vector<Sampled> sampled ABSL_GUARDED_BY(mutex);
 };
 
+std::vector<double> LatencyBounds() {
+  return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600};
+}
+
 Metrics::Metrics() : state_(std::make_unique<State>()) {}
 Metrics::~Metrics() = default;
 

@@ -68,6 +68,9 @@ class Labelled {
   std::shared_ptr<State> state_;
 };
 
+// Buckets for the time that an operation takes, in seconds: from a cached read to ten minutes.
+std::vector<double> LatencyBounds();
+
 // All metrics of one process. Thread-safe. A name may be used once; a name or label that Prometheus
 // does not allow ends the process, since only a programmer can choose it.
 class Metrics {

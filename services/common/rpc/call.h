@@ -1,8 +1,7 @@
-// One RPC as its handler sees it, and the two ways to answer one.
+// One RPC as its handler sees it, and functions that answer unary RPCs.
 //
-// Every handler has to ask Call::Authorize for the resource it touches before it answers: an RPC
-// that ends well without having asked is turned into an error, so that a forgotten check refuses
-// rather than admits.
+// Every handler calls Call::Authorize for the resource that it touches before it answers. An OK
+// without that call becomes an error, so a forgotten check refuses instead of admitting.
 #ifndef MUSTER_SERVICES_COMMON_RPC_CALL_H_
 #define MUSTER_SERVICES_COMMON_RPC_CALL_H_
 
@@ -33,13 +32,13 @@ class OpenStreams;
 class RpcMetrics;
 class TimerService;
 
-// What the handlers of a server share. The pointers outlive every call.
+// The objects that the handlers of a server share. The pointers outlive every call.
 struct RpcRuntime {
   CallerResolver* callers = nullptr;
   Executor* executor = nullptr;  // where handlers run: they may wait for the disk
   LiveCalls* live = nullptr;
   RpcMetrics* metrics = nullptr;
-  // Of streams alone; null: no first message is waited for, and streams are not counted.
+  // For streams. Null: there is no deadline for the first message, and streams are not counted.
   TimerService* stream_timers = nullptr;
   OpenStreams* streams = nullptr;
   // Null: large requests are not counted.
@@ -61,35 +60,35 @@ class Call {
   Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method);
   ~Call();
 
-  // Who calls; `caller` only if that is OK. It is not only if the gate before the handlers was
-  // passed by mistake.
+  // The identity of the caller, if its status is OK. Another status means that the gate in front of
+  // the handlers admitted the call by mistake.
   const absl::Status& caller_status() const { return caller_status_; }
   const Caller& caller() const { return *caller_; }
   std::string_view method() const { return method_; }
 
-  // Whether the caller may do this to `resource`; PERMISSION_DENIED with the reason if not.
+  // Returns OK if the caller may call the method for `resource`, or PERMISSION_DENIED.
   absl::Status Authorize(const Resource& resource);
 
   // Counts the bytes of the request until the call is answered; RESOURCE_EXHAUSTED at a limit of
   // RpcRuntime::request_memory. Called once, before the handler.
   absl::Status CountRequest(RequestSize request);
 
-  // Between these two a message is on its way to the client: one that takes none is cancelled.
+  // Between these two a message is being sent: a client that does not read is cancelled.
   void BeginWrite() { live_->BeginWrite(SystemClock().MonotonicNow()); }
   void EndWrite() { live_->EndWrite(); }
 
-  // What goes to the client for `status`: the status itself, or an error if nobody authorised what
-  // it did. Counts the call. It can be cancelled no more.
+  // Returns the status for the client: `status`, or an error if the handler did not authorise the
+  // call. Counts the call, which can no longer be cancelled.
   grpc::Status Final(const absl::Status& status);
 
-  // The same for a stream, whose last message may be on its way with the status: it can still be
-  // cancelled until ContextGone, and is waited for until Leave.
+  // The same for a stream, which may still be sending its last message with the status: it can be
+  // cancelled until ContextGone, and LiveCalls waits for it until Leave.
   grpc::Status FinalOfStream(const absl::Status& status);
   void ContextGone();
   void Leave() { live_.reset(); }
 
   // Lets LiveCalls::AwaitNone wait for the call as long as the result exists: for work of a stream
-  // that goes on after its end. To be called before Leave.
+  // that continues after its end. To be called before Leave.
   LiveCalls::Handle Hold() const { return live_; }
 
  private:

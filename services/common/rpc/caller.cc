@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// Certificates remembered at a time; when there are more, all are forgotten and parsed anew.
+// Certificates remembered at a time; when there are more, all are forgotten and parsed again.
 constexpr size_t kMaxRemembered = 20'000;
 // Statements, which are as many as there are nodes behind relays, and live for an hour.
 constexpr size_t kMaxStatements = 100'000;
@@ -25,7 +25,7 @@ absl::Status NotForwardable(std::string_view why) {
   return errors::IdentityNotForwardable(kForwardedIdentity, why);
 }
 
-// The value of a key that is there once.
+// Returns the value of a key that occurs once.
 absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char* key) {
   const auto values = metadata.equal_range(key);
   if (values.first == values.second) return NotForwardable(absl::StrCat(key, " is missing"));

@@ -1,5 +1,5 @@
-// Who calls: from the verified certificate; behind the gateway from what the gateway verified, and
-// behind a relay from what the node signed.
+// The identity of callers: from the verified certificate, from the gateway that verified it, or
+// from the statement that the node signed for its relay.
 #ifndef MUSTER_SERVICES_COMMON_RPC_CALLER_H_
 #define MUSTER_SERVICES_COMMON_RPC_CALLER_H_
 
@@ -36,11 +36,11 @@ class CallerResolver {
   CallerResolver(std::string fleet, const Clock& clock, Roots roots = nullptr)
       : fleet_(std::move(fleet)), clock_(clock), roots_(std::move(roots)) {}
 
-  // The caller of an RPC. UNAUTHENTICATED without exactly one URI in the peer's certificate, or if
-  // the certificate has ended since the connection was made (CERTIFICATE_EXPIRED);
-  // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if somebody other than a gateway or a relay
-  // forwards an identity, if a relay does so for another than a node or without that node's live
-  // attach statement, or if a key is there more than once.
+  // Returns the caller of an RPC. UNAUTHENTICATED without exactly one URI in the certificate of the
+  // peer, or if the certificate has expired since the connection was made (CERTIFICATE_EXPIRED).
+  // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if the peer may not forward the identity: only
+  // gateways and relays forward any, and a relay needs the live attach statement of a node. The
+  // same for a repeated metadata key.
   absl::StatusOr<std::shared_ptr<const Caller>> Resolve(
       const grpc::AuthContext& context,
       const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
@@ -56,13 +56,13 @@ class CallerResolver {
                                    std::string_view statement);
 
  private:
-  // What a certificate says: the caller of every call of its connection that forwards nothing.
+  // The content of a certificate: the caller of every call of its connection that forwards nothing.
   struct Peer {
     std::shared_ptr<const Caller> caller;
     absl::Time not_after;
   };
 
-  // What a verified statement says.
+  // The content of a verified statement.
   struct Statement {
     Identity child;
     std::string relay;

@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// Who we are and whom we trust. PEM texts; the chain begins with our leaf.
+// The identity of a client and the root that it trusts. PEM texts; the chain begins with the leaf.
 struct ChannelIdentity {
   std::string fleet;         // the trust domain of the server's URI
   std::string fleet_ca_pem;  // the fleet's root
@@ -36,7 +36,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelId
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const ChannelIdentityFolder& identity, std::vector<ServiceRole> roles);
 
-// The same for somebody without an identity yet, on a listener that does not ask for one.
+// The same for a client without an identity, at a listener that does not ask for one.
 std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
     const std::string& fleet, const std::string& fleet_ca_pem, std::vector<ServiceRole> roles);
 

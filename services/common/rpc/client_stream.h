@@ -24,7 +24,7 @@
 
 namespace muster {
 
-// What streams of a client work with; both outlive them.
+// The objects that streams of a client share; both outlive them.
 struct ClientStreamRuntime {
   Executor* executor = nullptr;    // for StreamOptions::on_executor
   TimerService* timers = nullptr;  // for StreamOptions::first_within; null: no limit
@@ -44,8 +44,8 @@ class StreamRelease {
   bool set_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// What a handler does with its stream: ReadNext, NotifyWhenWritable, HalfClose and Cancel of the
-// cores, and Send. Thread-safe.
+// The stream of a handler: ReadNext, NotifyWhenWritable, HalfClose and Cancel of the cores, and
+// Send. Thread-safe.
 //
 // The stream holds a reference to its channel. With the last channel or server of a process, gRPC
 // 1.51 joins the threads that call reactions: one of them would wait for itself. So the last
@@ -72,7 +72,7 @@ class ClientStreamBase : public ClientStreamCore {
 template <typename Request, typename Response>
 class ClientStream;
 
-// What happens on a stream. Callbacks never overlap (see StreamCore).
+// The callbacks of a stream. They never overlap (see StreamCore).
 template <typename Request, typename Response>
 class ClientStreamHandler {
  public:

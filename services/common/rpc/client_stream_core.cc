@@ -20,7 +20,7 @@ void ClientStreamCore::Cancel(const absl::Status& why) {
     MutexLock lock(mutex_);
     if (why_ || done_) return;
     if (reads_closed_) {
-      DropCallbacks();  // the server has ended it: its status is on the way
+      DropCallbacks();  // the server has ended it: its status follows
     } else {
       Fail(why);
     }

@@ -19,7 +19,7 @@ class ClientStreamCore : public StreamCore {
   // Sends what is queued, and nothing after it.
   void HalfClose();
 
-  // Ends the call at once; no callback but CallEnd is called any more. The stream's status is
+  // Ends the call immediately; no callback but CallEnd is called any more. The stream's status is
   // `why`, unless the server has ended the call with an error before.
   void Cancel(const absl::Status& why);
 

@@ -54,7 +54,7 @@ TEST(ClientStreamCoreTest, LongRandomOrdersOfEventsEndOnce) {
   }
 }
 
-TEST(ClientStreamCoreTest, SilentServerIsGivenUpAtTheDeadline) {
+TEST(ClientStreamCoreTest, SilentServerIsCancelledAtTheDeadline) {
   ClientRun run({});
   run.ReadNext();
   run.clock.Advance(absl::Seconds(10));
@@ -130,7 +130,7 @@ TEST(ClientStreamCoreTest, CancelAfterTheServersEndKeepsItsStatus) {
   EXPECT_TRUE(run.trace.end.ok());
 }
 
-TEST(ClientStreamCoreTest, RoomIsToldWhenAMessageWasSent) {
+TEST(ClientStreamCoreTest, OnWritableFollowsEachSentMessage) {
   ClientRun run({});
   run.Send();
   EXPECT_EQ(run.trace.writables, 0);

@@ -37,7 +37,7 @@ v1::RelayHeartbeatsRequest Request(int number, size_t bytes = 0) {
   return request;
 }
 
-// What a handler at the client does, and what happened to it.
+// The behaviour of a handler at the client, and the events it received.
 struct ClientScript {
   std::function<void(Stream&)> on_start = [](Stream& stream) { stream.ReadNext(); };
   std::function<void(Stream&, v1::RelayHeartbeatsResponse)> on_message = [](Stream& stream, auto) {
@@ -138,7 +138,7 @@ TEST_F(ClientStreamTest, ErrorOfTheServerReachesTheHandlerWithItsDetails) {
   EXPECT_EQ(end->by, EndedBy::kPeer);
 }
 
-TEST_F(ClientStreamTest, SilentServerIsGivenUpAtTheDeadline) {
+TEST_F(ClientStreamTest, SilentServerIsCancelledAtTheDeadline) {
   server_script_.on_message = [](RelayStream&, const v1::RelayHeartbeatsRequest&) {};
   Serve();
   FakeClock clock;
@@ -223,7 +223,7 @@ TEST_F(ClientStreamTest, OwnerMayAwaitTheEnd) {
   EXPECT_TRUE(script_.ended.Take()->status.ok());
 }
 
-TEST_F(ClientStreamTest, StreamWithoutAnOwnerGoesWithItsHandler) {
+TEST_F(ClientStreamTest, StreamWithoutAnOwnerEndsWithItsHandler) {
   Serve();
   std::weak_ptr<Stream> weak;
   std::shared_ptr<StreamRelease> release;

@@ -1,4 +1,4 @@
-// The metadata with which a service calls in the name of its own client.
+// The metadata with which a service calls on behalf of its client.
 #ifndef MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
 #define MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
 
@@ -7,7 +7,7 @@ namespace muster {
 // The verified URI of that client; once. From a gateway, or from a relay for a node.
 inline constexpr char kForwardedIdentity[] = "muster-forwarded-identity";
 
-// Of a relay, with it: the serialised AttachStatement of that node.
+// From a relay, in addition: the serialised AttachStatement of that node.
 inline constexpr char kAttachStatement[] = "muster-attach-statement-bin";
 
 }  // namespace muster

@@ -22,7 +22,7 @@ inline constexpr int kEncodedChunkMax = kChunkMaxLarge + kChunkMaxLarge / 64;
 // streams of lost connections stay open for up to a minute.
 inline constexpr int kUploadStreamsOfNode = 16;
 
-// What a sender may have on its way without an acknowledgement: at 100 ms of round trip still
+// The bytes that a sender may send without an acknowledgement: at 100 ms of round trip still
 // 160 MB/s.
 inline constexpr int kUploadWindow = 16 * 1024 * 1024;
 
@@ -35,11 +35,11 @@ inline constexpr int kMaxMessageBytes = 8 * 1024 * 1024;
 // relays send in 1 MiB.
 inline constexpr int kMaxSmallMessageBytes = 2 * 1024 * 1024;
 
-// Messages that anybody may send: proofs of join tokens.
+// Messages of peers without a certificate: proofs of join tokens.
 inline constexpr int kMaxOpenMessageBytes = 64 * 1024;
 
-// What gRPC may hold of messages on their way, for all connections of a listener. Beyond, it makes
-// senders wait, and then ends connections.
+// The memory of gRPC for messages in transit, for all connections of a listener. If more is
+// needed, gRPC makes senders wait, and then ends connections.
 inline constexpr size_t kServerMemoryBytes = size_t{1} << 30;
 inline constexpr size_t kOpenServerMemoryBytes = size_t{64} << 20;
 

@@ -1,4 +1,4 @@
-// The calls that are under way, so that those of a revoked identity can be ended.
+// The calls in progress, so that those of a revoked identity can be cancelled.
 #ifndef MUSTER_SERVICES_COMMON_RPC_LIVE_CALLS_H_
 #define MUSTER_SERVICES_COMMON_RPC_LIVE_CALLS_H_
 
@@ -20,16 +20,16 @@ namespace muster {
 // Thread-safe. Must outlive its handles.
 class LiveCalls {
  public:
-  // A call that is under way. Thread-safe.
+  // A call in progress. Thread-safe.
   class Entry {
    public:
     Entry(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context)
         : caller_(std::move(caller)), context_(context) {}
 
-    // Between these two a message is on its way to the peer.
+    // Between these two a message is being sent to the peer.
     void BeginWrite(absl::Duration now) { writing_since_ = absl::ToInt64Nanoseconds(now); }
-    // Whoever ends it sees what whoever began it did before: gRPC orders the two, but not for tools
-    // that do not see into it.
+    // The exchange orders the two writes for race detectors, which do not see the order that gRPC
+    // guarantees.
     void EndWrite() { writing_since_.exchange(0); }
 
    private:
@@ -39,12 +39,13 @@ class LiveCalls {
     std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
   };
 
-  // Removes the call when the last copy is gone. The context must outlive it, or be forgotten.
+  // Removes the call when the last copy is destroyed. The context must outlive it, or be forgotten.
   using Handle = std::shared_ptr<Entry>;
 
   Handle Add(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context);
 
-  // The context of a call goes: the call is not cancelled any more, but AwaitNone waits for it.
+  // The context of a call is about to be destroyed: the call is not cancelled any more, but
+  // AwaitNone waits for it.
   void ForgetContext(Entry& entry);
 
   // Cancels every call whose caller `is_revoked`; returns how many.
@@ -56,7 +57,7 @@ class LiveCalls {
   // Cancels every call: the last step of a stop.
   int CancelAll();
 
-  // Waits until the last call has left. What calls did happened before this returns.
+  // Waits until the last call has left. Everything that calls did happens before this returns.
   void AwaitNone();
 
  private:

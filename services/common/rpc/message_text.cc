@@ -98,7 +98,7 @@ void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// One field as it lies on the wire.
+// One field in wire format.
 struct WireField {
   std::string_view whole;  // with its tag
   uint64_t tag = 0;
@@ -227,7 +227,7 @@ grpc::Status SerializeMessage(const google::protobuf::MessageLite& message,
   const size_t size = message.ByteSizeLong();
   if (size > INT_MAX) return {grpc::StatusCode::INTERNAL, "the message is too large"};
   grpc::Slice slice(size);
-  auto* const begin = const_cast<uint8_t*>(slice.begin());  // nobody else has it yet
+  auto* const begin = const_cast<uint8_t*>(slice.begin());  // the slice is not shared yet
   message.SerializeWithCachedSizesToArray(begin);
   const std::string_view bytes(reinterpret_cast<const char*>(begin), size);
   if (const auto cleaned = CleanMessage(TypeOf(message), bytes)) slice = grpc::Slice(*cleaned);

@@ -90,7 +90,7 @@ TEST(MessageTextTest, EveryStringOfEveryMessageIsCleanedWhenItIsReceived) {
 }
 
 // The setters take any bytes: so does whatever fills a message from a store or a file.
-TEST(MessageTextTest, WhatIsSentIsCleaned) {
+TEST(MessageTextTest, SentTextIsCleaned) {
   v1::Result result;
   result.mutable_key()->set_node(kBad);
   result.set_error(absl::StrCat(kBad, " and ", kBad));

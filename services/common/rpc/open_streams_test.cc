@@ -17,7 +17,7 @@ class OpenStreamsTest : public ::testing::Test {
   OpenStreams streams_{metrics_};
 };
 
-TEST_F(OpenStreamsTest, TicketCountsUntilItIsGone) {
+TEST_F(OpenStreamsTest, TicketCountsUntilItIsDestroyed) {
   {
     auto ticket = streams_.Enter(kBeat, "a", {});
     ASSERT_TRUE(ticket.ok());

@@ -1,4 +1,4 @@
-// What a server process sets before its first use of gRPC. Client libraries never do this: it
+// The settings of a server process before its first use of gRPC. Client libraries never do this: it
 // changes the whole process.
 #ifndef MUSTER_SERVICES_COMMON_RPC_PROCESS_H_
 #define MUSTER_SERVICES_COMMON_RPC_PROCESS_H_
@@ -20,12 +20,12 @@ void RouteGrpcLog();
 
 // Why a TLS handshake failed, from what gRPC's log said of it: "bad_certificate" (expired, of
 // another fleet, outside of what its issuer may sign), "no_certificate", "below_tls13",
-// "plaintext", "refused_by_peer" or "other". Empty if the line tells of no handshake.
+// "plaintext", "refused_by_peer" or "other". Empty if the line reports no handshake.
 std::string_view HandshakeFailure(std::string_view line);
 
-// Tells `observer` why, for each handshake that fails in this process, until the handle is gone.
-// gRPC 1.51 has no hook for it but its log: it takes RouteGrpcLog. Thread-safe; `observer` is
-// called on gRPC's threads, one at a time.
+// Calls `observer` with the reason of each handshake that fails in this process, until the handle
+// is destroyed. gRPC 1.51 reports them only in its log, so this needs RouteGrpcLog. Thread-safe;
+// `observer` is called on gRPC's threads, one at a time.
 using HandshakeObserver = std::function<void(std::string_view reason)>;
 [[nodiscard]] std::shared_ptr<void> ObserveFailedHandshakes(HandshakeObserver observer);
 

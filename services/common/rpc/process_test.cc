@@ -13,7 +13,7 @@ void LogAsGrpc(const char* text) {
   gpr_log_message("handshaker.cc", 1, GPR_LOG_SEVERITY_ERROR, text);
 }
 
-TEST(HandshakeFailureTest, NamesWhyFromWhatWasLogged) {
+TEST(HandshakeFailureTest, ReasonIsReadFromTheLog) {
   const std::string start =
       "Handshake failed with fatal error SSL_ERROR_SSL: error:0A000086:SSL routines::";
   EXPECT_EQ(HandshakeFailure(start + "certificate verify failed."), "bad_certificate");
@@ -25,7 +25,7 @@ TEST(HandshakeFailureTest, NamesWhyFromWhatWasLogged) {
   EXPECT_EQ(HandshakeFailure("ipv4:1.2.3.4: certificate verify failed"), "");
 }
 
-TEST(ObserveFailedHandshakesTest, TellsUntilTheHandleIsGone) {
+TEST(ObserveFailedHandshakesTest, ObserverIsCalledUntilTheHandleIsDestroyed) {
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   RouteGrpcLog();
   std::vector<std::string> seen;

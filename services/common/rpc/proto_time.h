@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What a peer sent may be out of range; it is taken as far as it goes.
+// Values of a peer that are out of range are clamped.
 absl::Time FromProto(const google::protobuf::Timestamp& time);
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 

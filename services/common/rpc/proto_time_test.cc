@@ -18,7 +18,7 @@ TEST(ProtoTimeTest, TimesAndDurationsComeBackToTheNanosecond) {
   }
 }
 
-TEST(ProtoTimeTest, WhatIsOutOfRangeBecomesTheLastThatFits) {
+TEST(ProtoTimeTest, ValueOutOfRangeIsClamped) {
   google::protobuf::Timestamp timestamp;
   ToProto(absl::InfiniteFuture(), &timestamp);
   EXPECT_EQ(timestamp.seconds(), 253402300799);

@@ -1,7 +1,6 @@
 #include "services/common/rpc/rpc_metrics.h"
 
 #include <string>
-#include <vector>
 
 #include "services/common/base/strings.h"
 
@@ -13,11 +12,6 @@ constexpr size_t kMaxSeries = 1024;
 constexpr size_t kMaxReasons = 16;
 // All methods of this API, and some room.
 constexpr size_t kMaxMethods = 128;
-
-// From a cached read to a stream of ten minutes, in seconds.
-std::vector<double> LatencyBounds() {
-  return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600};
-}
 
 }  // namespace
 

@@ -78,7 +78,7 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
   return credentials;
 }
 
-// Plaintext, loopback, and built before channelz is switched on, which is not for everybody.
+// Plaintext, loopback, and built before channelz is switched on, which is for operators only.
 std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* port) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;

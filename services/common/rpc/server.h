@@ -29,16 +29,16 @@ struct RpcServerOptions {
   // A listener for peers without a certificate, with this service alone: "host:port", or empty.
   std::string open_listen;
   grpc::Service* open_service = nullptr;
-  // The largest message of a peer, and what gRPC may hold of all messages on their way.
+  // The largest message of a peer, and the memory of gRPC for all messages in transit.
   int max_message_bytes = kMaxMessageBytes;
   size_t memory_bytes = kServerMemoryBytes;
 };
 
 // A server with TLS 1.3, client certificates that lead to the fleet's root, and a gate that admits
-// a role to an RPC only if the authorisation table says so. It offers reflection to every verified
-// peer and channelz to operators. Beside it a plaintext server that answers health checks,
-// and reflection, which Debian's library adds to every server, but none of our methods. If asked
-// for, a third one speaks TLS to anybody, and serves what is meant for them. Thread-safe.
+// a role to an RPC only by the authorisation table. It offers reflection to every verified peer and
+// channelz to operators. A second, plaintext server answers health checks, and reflection, which
+// Debian's library adds to every server, but none of our methods. An optional third server accepts
+// peers without a certificate, and serves only `open_service`. Thread-safe.
 class RpcServer {
  public:
   // `services` must outlive the server. INTERNAL (LISTEN_FAILED) if an address cannot be bound.
@@ -46,7 +46,7 @@ class RpcServer {
       RpcServerOptions options, CallerResolver& callers, LiveCalls& live, RpcMetrics& metrics,
       const std::vector<grpc::Service*>& services);
 
-  // Stops at once if Stop was not called.
+  // Stops immediately if Stop was not called.
   ~RpcServer();
 
   int port() const { return port_; }
@@ -54,10 +54,10 @@ class RpcServer {
   // 0 without such a listener.
   int open_port() const { return open_port_; }
 
-  // What the health service says.
+  // Sets the answer of the health service.
   void SetServing(bool serving);
 
-  // Takes no new calls, lets those under way end until `deadline`, then cancels them.
+  // Accepts no new calls, waits for those in progress until `deadline`, then cancels them.
   void Stop(absl::Time deadline);
 
  private:

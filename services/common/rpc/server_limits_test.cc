@@ -1,5 +1,5 @@
-// What the memory of a server is bounded by: messages, requests that wait, and messages on their
-// way.
+// The bounds of the memory of a server: of messages, of requests that wait, and of messages in
+// transit.
 #include <grpcpp/client_context.h>
 
 #include <future>

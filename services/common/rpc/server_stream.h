@@ -29,17 +29,17 @@ struct ServerStreamOptions : StreamOptions {
   StreamLimits limits;
 };
 
-// What a handler does with its stream: ReadNext, NotifyWhenWritable, End and Cancel of the cores,
-// and Send. Thread-safe.
+// The stream of a handler: ReadNext, NotifyWhenWritable, End and Cancel of the cores, and Send.
+// Thread-safe.
 //
-// gRPC's side keeps it until the call is over and OnEnd has returned; then it drops the handler. So
-// a handler may keep the stream by a shared_ptr; whoever else calls the stream or the handler keeps
-// a weak_ptr, or a shared_ptr whose calls have no effect after the end.
+// It exists until the call is over and OnEnd has returned; then it drops the handler. So a handler
+// may hold the stream by a shared_ptr. Other objects hold the stream or the handler by a weak_ptr,
+// or by a shared_ptr whose calls have no effect after the end.
 class ServerStreamBase : public ServerStreamCore {
  public:
   Call& call() { return call_; }
 
-  // Until OnEnd: it is gone then.
+  // Valid until OnEnd.
   grpc::CallbackServerContext* context() const { return context_; }
 
  protected:
@@ -95,7 +95,7 @@ class ServerStream<void> : public ServerStreamBase {
   using ServerStreamBase::ServerStreamBase;
 };
 
-// What happens on a stream. Callbacks never overlap (see StreamCore). A caller whose identity is
+// The callbacks of a stream. They never overlap (see StreamCore). A caller whose identity is
 // not verified reaches no handler.
 template <typename Response>
 class ServerStreamHandlerBase {
@@ -142,7 +142,7 @@ struct ServerReactorOf<Request, void> {
   using Type = grpc::ServerReadReactor<Request>;
 };
 
-// What all three kinds share.
+// The base of all three kinds.
 template <typename Request, typename Response>
 class ServerStreamReactor : public ServerReactorOf<Request, Response>::Type,
                             public ServerStream<Response> {

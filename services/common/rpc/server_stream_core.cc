@@ -23,7 +23,7 @@ void ServerStreamCore::Cancel(const absl::Status& status) {
     if (done_) return;
     const bool cut = !queue_.empty();
     DropQueue();
-    // What was ended with a status that follows its messages did not end that way.
+    // A status that was to follow the dropped messages does not count.
     if (!ended_ || (cut && by_ == EndedBy::kThisSide)) SetEnd(status, EndedBy::kThisSide);
     if (writing_) CancelCall();
     todo = Advance();

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What becomes of messages that wait to be sent when a stream is ended.
+// The fate of queued messages when a stream is ended.
 enum class Waiting { kSend, kDrop };
 
 // A StreamCore that this side ends with a status. Thread-safe.
@@ -24,8 +24,8 @@ class ServerStreamCore : public StreamCore {
   // LiveCalls::CancelStuck cancels the call if the peer does not take it.
   void End(const absl::Status& status, Waiting waiting = Waiting::kSend);
 
-  // Ends the stream at once: messages are dropped. If one is being sent, the call is cancelled, and
-  // the peer sees CANCELLED instead of `status`. Also after End.
+  // Ends the stream immediately: messages are dropped. If one is being sent, the call is cancelled,
+  // and the peer sees CANCELLED instead of `status`. Also after End.
   void Cancel(const absl::Status& status);
 
  protected:

@@ -28,7 +28,7 @@ using testing::StreamServer;
 constexpr char kMethod[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
 constexpr size_t kLarge = size_t{1} << 20;  // more than gRPC takes of a client that does not read
 
-// A client that reads and writes when the test says so.
+// A client whose reads and writes the test starts.
 class Client {
  public:
   explicit Client(const std::shared_ptr<grpc::Channel>& channel)

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kMaxMessage = 1024;
 
-// What names a file or quotes a program may hold any bytes; a status with such a detail is not
-// readable for its receiver.
+// File names and output of programs may contain any bytes. A receiver cannot parse a status with
+// such a detail.
 std::string Bounded(std::string_view text) {
   std::string clean = CleanUtf8(text);
   if (clean.size() <= kMaxMessage) return clean;

@@ -23,7 +23,7 @@ enum class Pull {
   kEnd,      // the stream is complete
 };
 
-// What a stream sends. Called on the executor, never twice at a time; may wait for the disk.
+// The messages of a stream. Called on the executor, never twice at a time; may wait for the disk.
 template <typename Message>
 class StreamSource {
  public:

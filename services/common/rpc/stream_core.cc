@@ -169,8 +169,8 @@ StreamCore::Todo StreamCore::Advance() {
   return todo;
 }
 
-// What is closed here may end the call at once, and this object with it, unless this thread is the
-// one that runs callbacks.
+// CloseCall may end the call immediately, and this object with it, unless this thread runs the
+// callbacks.
 void StreamCore::Do(Todo todo) {
   OutQueue::Destroy(std::move(todo.dropped));
   if (todo.timer != 0) timers_->Cancel(todo.timer);

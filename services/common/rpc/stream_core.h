@@ -1,6 +1,6 @@
-// What the streams of servers (server_stream.h) and of clients (client_stream.h) have in common:
-// reads on demand, a bounded queue of writes, callbacks one after another, and one end. It knows
-// nothing of gRPC, so tests drive it through every order of events.
+// The common part of streams of servers (server_stream.h) and clients (client_stream.h): reads on
+// demand, a bounded queue of writes, callbacks one after another, and one end. It does not depend
+// on gRPC, so tests drive it through every order of events.
 #ifndef MUSTER_SERVICES_COMMON_RPC_STREAM_CORE_H_
 #define MUSTER_SERVICES_COMMON_RPC_STREAM_CORE_H_
 
@@ -20,19 +20,19 @@
 namespace muster {
 
 struct StreamOptions {
-  // Where callbacks run: on gRPC's threads, where they must not wait, or on the executor.
+  // True: callbacks run on the executor. False: on gRPC's threads, where they must not wait.
   bool on_executor = false;
 
-  // The stream is ended with first_late(first_within) if the peer's first message has not come by
-  // then. Zero: no limit.
+  // The stream ends with first_late(first_within) if the peer sends no message for this long at its
+  // begin. Zero: no limit.
   absl::Duration first_within = absl::Seconds(10);
   absl::Status (*first_late)(absl::Duration within) = errors::NoFirstMessage;
 
-  // What may wait to be sent, with the message that is being sent.
+  // The largest queue, including the message that is being sent.
   size_t max_queued = 1;
   size_t max_queued_bytes = std::numeric_limits<size_t>::max();
 
-  // The message that was sent last is kept for TakeSentMessage, so that its memory is used again.
+  // The last message that was sent is kept for TakeSentMessage, so that its memory is used again.
   bool keep_sent = false;
 
   // OnWritable is called each time the queue has emptied, also without NotifyWhenWritable.
@@ -50,11 +50,11 @@ enum class EndedBy { kThisSide, kPeer };
 
 // The state of one stream. Thread-safe.
 //
-// Callbacks never overlap, and none is called with a lock of the stream held, so a handler may call
-// the stream from them, and may hold a lock of its own while it calls the stream. Without an
-// executor a callback runs on the thread of the event, that is one of gRPC's or the caller of
-// NotifyWhenWritable. With one, each callback is a task of its own; if the executor refuses one,
-// the stream ends with OVERLOADED, and CallEnd may then run on gRPC's thread.
+// Callbacks never overlap, and none is called with a lock of the stream held. So a handler may call
+// the stream from them, and may hold its own lock while it calls the stream. Without an
+// executor a callback runs on the thread of the event: a thread of gRPC, or the caller of
+// NotifyWhenWritable. With an executor each callback is a separate task. If the executor refuses
+// one, the stream ends with OVERLOADED, and CallEnd may run on a thread of gRPC.
 //
 // CallEnd is called exactly once and last, after the call is over. The object that a derived class
 // keeps itself alive with is released there and nowhere else.
@@ -64,19 +64,19 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   StreamCore& operator=(const StreamCore&) = delete;
   virtual ~StreamCore() = default;
 
-  // Reads one more message. A demand that is made before the last one was met adds nothing. The
-  // next message may arrive while the last one is still being handled.
+  // Reads one more message. Two demands before a read begins count once. The next message may
+  // arrive while the previous one is still being handled.
   void ReadNext();
 
   // Calls OnWritable once, as soon as the queue is at most half full. For streams on an executor:
   // elsewhere OnWritable would run inside of this call.
   void NotifyWhenWritable();
 
-  // Whether the end of the stream is decided: nothing is read or sent any more.
+  // Returns whether the end of the stream is decided: nothing is read or sent any more.
   bool ended() const;
 
  protected:
-  // `timers` may be null: then no first message is waited for.
+  // Without `timers` there is no deadline for the first message.
   StreamCore(const StreamOptions& options, TimerService* timers);
 
   const StreamOptions& options() const { return options_; }
@@ -130,7 +130,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   // Starts what else is due. Returns true to close the call.
   virtual bool Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
 
-  // What is to be done after the lock is released.
+  // Work to be done after the lock is released.
   struct Todo {
     std::unique_ptr<OutMessage> dropped;
     TimerId timer = 0;  // to cancel
@@ -158,7 +158,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   bool sends_closed_ ABSL_GUARDED_BY(mutex_) = false;
   // StartWriting is not called any more.
   bool writes_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of a client: the queue is all that is sent; the half close was handed to gRPC.
+  // At a client: nothing follows the queue; the half-close was passed to gRPC.
   bool half_close_ ABSL_GUARDED_BY(mutex_) = false;
   bool half_closing_ ABSL_GUARDED_BY(mutex_) = false;
   // A read failed.

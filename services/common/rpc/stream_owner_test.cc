@@ -22,7 +22,7 @@ struct Handler : Stream::Handler {
 };
 
 // If one of gRPC's threads dropped the only channel of this process, it would wait for itself.
-TEST(StreamOwnerTest, LastChannelOfTheProcessGoesWithTheOwner) {
+TEST(StreamOwnerTest, LastChannelOfTheProcessIsDestroyedWithTheOwner) {
   for (int i = 0; i < 100; ++i) {
     const StreamOwner<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> owner(
         Stream::Start(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()),

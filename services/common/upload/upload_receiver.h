@@ -89,11 +89,11 @@ class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
   const std::shared_ptr<UploadConnection> connection_;
   ReadAheadBudget& budget_;
 
-  // Of the callbacks.
+  // Used by the callbacks.
   std::shared_ptr<UploadSession> session_;  // after the first message
   bool finished_ = false;
 
-  // Of the session's strand.
+  // Used on the session's strand.
   UploadAttachment attachment_;
   OpenStreams::Ticket ticket_;
 
@@ -105,7 +105,7 @@ class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
   // Chunks on the strand, and those of them for which the budget had no bytes left.
   int storing_ ABSL_GUARDED_BY(mutex_) = 0;
   int unreserved_ ABSL_GUARDED_BY(mutex_) = 0;
-  // `written` of the last acknowledgement that was sent, and the newest one that was not.
+  // `written` of the last acknowledgement that was sent, and the newest unsent acknowledgement.
   int64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<UploadAck> ack_ ABSL_GUARDED_BY(mutex_);
 };

@@ -54,7 +54,7 @@ class FakeConnection : public UploadConnection {
     if (!end_) end_ = status;
   }
 
-  // Whether the receiver asked for a message since the last Deliver.
+  // Returns true if the receiver asked for a message since the last Deliver.
   bool reading() {
     MutexLock lock(mutex_);
     return reading_;

@@ -23,13 +23,12 @@ namespace {
 // Tasks that wait on one session: the pipeline of one stream, and take-overs.
 constexpr size_t kMaxStrandQueue = 64;
 
-// What a stream has to bring to count as alive.
+// A stream counts as alive if it sends this many bytes within the stall limit.
 constexpr int64_t kProgressBytes = 64 * 1024;
 
 constexpr size_t kReadBuffer = 256 * 1024;
 
-// What is hashed at once of bytes that were stored before a restart: other tasks run after some ten
-// milliseconds.
+// The size of one step of hashing bytes that were stored before a restart: some ten milliseconds.
 constexpr int64_t kHashStep = 8 * 1024 * 1024;
 
 // Returns the next `limit` bytes of `source`, or all until its end.
@@ -86,7 +85,7 @@ absl::Status UploadSession::OpenStaged() {
   staged_ = *std::move(staged);
   files_open_ = true;
   stream_.NoteOpened();
-  // What was hashed has to be what is stored.
+  // A hash of bytes that were lost is of no use.
   if (hashed_ > staged_->written()) {
     sha256_ = Sha256();
     hashed_ = 0;
@@ -250,7 +249,7 @@ void UploadSession::Complete(const UploadAttachment& attachment, const UploadFin
 void UploadSession::CompleteHashed(const UploadAttachment& attachment, const UploadFinish& finish,
                                    Committed committed) {
   const std::string sha256 = DigestBytes(sha256_.Finish());
-  const int64_t size = std::exchange(hashed_, 0);  // the digest begins anew
+  const int64_t size = std::exchange(hashed_, 0);  // Finish has reset the digest
   if (const absl::Status status = VerifyWhole(finish, size, sha256); !status.ok()) {
     // Other bytes arrived than were sent: the upload cannot be resumed.
     if (ReasonOf(status) != "SIZE_MISMATCH") Close();
@@ -272,7 +271,7 @@ void UploadSession::CompleteHashed(const UploadAttachment& attachment, const Upl
   result.delivery = upload_.delivery;
   result.delivery.signature = finish.signature;
   result.delivery.signer_pem = finish.signer_chain_pem;
-  // Before the bytes are published: after a refusal the upload goes on as it was.
+  // Before the bytes are published: after a refusal the upload continues as it was.
   if (const absl::Status status = sink_.CheckSignature(verified); !status.ok()) {
     return committed(status);
   }

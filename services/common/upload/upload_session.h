@@ -1,7 +1,7 @@
 // One upload: from the first byte to the commit.
 //
-// This is where a chunk is verified, written and hashed (Append), and where a result becomes one
-// (Complete): bytes durable, then the row in one transaction, then the answer.
+// Append verifies, writes and hashes a chunk. Complete commits the result: bytes durable, then the
+// row in one transaction, then the answer.
 #ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
 #define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_SESSION_H_
 
@@ -36,13 +36,13 @@ struct UploadChunk {
   std::string data;
 };
 
-// What is safe of an upload.
+// The acknowledged parts of an upload: they survive the loss of the process, or of power.
 struct UploadAck {
   int64_t written = 0;
   int64_t durable = 0;
 };
 
-// What the sender says at the end.
+// The last message of the sender.
 struct UploadFinish {
   int64_t size = 0;
   std::optional<uint32_t> crc32c;
@@ -51,7 +51,7 @@ struct UploadFinish {
   std::string signer_chain_pem;
 };
 
-// Who opens an upload, or carries its stream. A plain value.
+// The caller that opens an upload, or whose stream carries it. A plain value.
 struct UploadPeer {
   Identity identity;
   std::optional<Identity> via;  // the gateway or relay that forwards for it
@@ -60,8 +60,8 @@ struct UploadPeer {
 
 inline UploadPeer PeerOf(const Caller& caller) { return {caller.identity, caller.via}; }
 
-// At most one stream is attached at a time, and at most one completion is in progress. Thread-safe
-// where it says so; all else runs on the session's strand, one call at a time.
+// At most one stream is attached at a time, and at most one completion is in progress. Methods run
+// on the session's strand, one call at a time, unless they are marked as thread-safe.
 class UploadSession : public std::enable_shared_from_this<UploadSession> {
  public:
   using Committed = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
@@ -75,10 +75,10 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // The strand for everything below. Thread-safe.
   Strand& strand() { return strand_; }
 
-  // Takes what a later open said: its epoch rises, and a stream that was attached before is told so
-  // (its `on_detached` runs, once). Opens the staged bytes, or makes them. Returns the offset. A
-  // completion in progress does not prevent this: the sink refuses the lower epoch. From here on
-  // streams of `opener` alone may attach. `signed_at`: as in VerifiedResult.
+  // Handles a later open: the epoch rises, and the attached stream is detached with TAKEN_OVER.
+  // Opens the staged bytes, or creates them. Returns the offset. A completion in progress does not
+  // prevent this: the sink refuses the lower epoch. From now on only streams of `opener` may
+  // attach. `signed_at`: as in VerifiedResult.
   absl::StatusOr<int64_t> Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                  std::optional<absl::Time> signed_at = std::nullopt);
 
@@ -102,8 +102,9 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
 
   // Verifies the whole and its signature, makes it durable, commits it. `committed` runs once, on
   // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
-  // while a completion is in progress. What was stored before a restart is hashed in steps, each a
-  // task of the strand. A refusal for another content (RESULT_CONFLICT) ends the upload.
+  // while a completion is in progress. Bytes that were stored before a restart are hashed in
+  // steps, each a task of the strand. A refusal for another content (RESULT_CONFLICT) ends the
+  // upload.
   void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
                 Committed committed);
 
@@ -112,11 +113,11 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // be called once the upload can no longer be committed.
   void Discard(const absl::Status& why);
 
-  // The upload is over: what is staged is removed, later calls are UPLOAD_NOT_FOUND.
+  // Ends the upload: staged bytes are removed, and later calls fail with UPLOAD_NOT_FOUND.
   void Close();
 
-  // Publishes what is there under `name`, as the partial data of a pair that timed out; returns its
-  // size, 0 if there was nothing. Ends the upload.
+  // Publishes the stored bytes under `name`, as the partial data of a pair that timed out. Returns
+  // their number. Ends the upload.
   absl::StatusOr<int64_t> KeepPartial(const std::string& name);
 
   // The time since the stream last brought 64 KiB; zero while no stream is attached. Thread-safe.
@@ -126,10 +127,10 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // the upload stays open. Thread-safe.
   void EndStalledStream(absl::Duration limit) { stream_.EndStalled(limit); }
 
-  // Whether a stream is attached. Thread-safe.
+  // Returns whether a stream is attached. Thread-safe.
   bool attached() const { return stream_.attached(); }
 
-  // Whether the upload is over. Thread-safe.
+  // Returns whether the upload is over. Thread-safe.
   bool ended() const { return ended_; }
 
   // The time for which files have been open without a stream; zero if none are. Thread-safe.

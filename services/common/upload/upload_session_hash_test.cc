@@ -90,7 +90,7 @@ class SlowBlobs : public BlobStore {
 
 class UploadSessionHashTest : public UploadSessionTest {
  protected:
-  // Stores all of `data_` by a session that is gone afterwards, as before a restart.
+  // Stores all of `data_` by a session that does not survive the restart.
   void StoreBeforeRestart() {
     auto session = Attached();
     for (int64_t at = 0; at < static_cast<int64_t>(kSize); at += kPiece) {
@@ -111,7 +111,7 @@ class UploadSessionHashTest : public UploadSessionTest {
   SlowBlobs slow_{*blobs_};
 };
 
-TEST_F(UploadSessionHashTest, SlowHashIsNotTakenForAStalledStream) {
+TEST_F(UploadSessionHashTest, SlowHashDoesNotStallTheStream) {
   StoreBeforeRestart();
   auto session = AttachedAfterRestart();
   slow_.on_read = [&](size_t) {

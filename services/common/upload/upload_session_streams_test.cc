@@ -8,7 +8,7 @@
 namespace muster::testing {
 namespace {
 
-TEST_F(UploadSessionTest, ALaterOpenTakesOver) {
+TEST_F(UploadSessionTest, LaterOpenTakesOver) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
   const UploadRecord before = upload_;
@@ -118,7 +118,7 @@ TEST_F(UploadSessionTest, LaterOpenIsNotHeldUpByACompletionOfTheEpochBefore) {
   EXPECT_EQ(Stored("n1"), data);
 }
 
-TEST_F(UploadSessionTest, AStreamCountsAsAliveByWhatItBrings) {
+TEST_F(UploadSessionTest, StreamWithoutProgressIsStalled) {
   auto session = Attached();
   clock_.Advance(absl::Seconds(61));
   EXPECT_GE(session->StalledFor(), absl::Seconds(61));
@@ -128,10 +128,10 @@ TEST_F(UploadSessionTest, AStreamCountsAsAliveByWhatItBrings) {
   EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());
   session->Detach(attachment_);
   clock_.Advance(absl::Seconds(61));
-  EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());  // nobody is there to be slow
+  EXPECT_EQ(session->StalledFor(), absl::ZeroDuration());  // no stream can be slow
 }
 
-TEST_F(UploadSessionTest, OnlyAStalledStreamIsEnded) {
+TEST_F(UploadSessionTest, EndStalledStreamLeavesOtherStreams) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
   session->EndStalledStream(absl::Seconds(60));
@@ -139,7 +139,7 @@ TEST_F(UploadSessionTest, OnlyAStalledStreamIsEnded) {
   clock_.Advance(absl::Seconds(61));
   const UploadAttachment stalled = attachment_;
   Attach(*session);
-  session->EndStalledStream(absl::Seconds(60));  // of the stream that was there before
+  session->EndStalledStream(absl::Seconds(60));  // of the previous stream
   EXPECT_TRUE(session->attached());
   clock_.Advance(absl::Seconds(61));
   session->EndStalledStream(absl::Seconds(60));

@@ -13,7 +13,7 @@
 namespace muster::testing {
 namespace {
 
-TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
+TEST_F(UploadSessionTest, LargeResultIsABlobAndSmallResultIsInline) {
   const std::string large = Pattern(200'000);
   auto session = Attached();
   EXPECT_EQ(*Append(*session, Chunk(0, large.substr(0, 150'000))), 150'000);
@@ -32,7 +32,7 @@ TEST_F(UploadSessionTest, ALargeResultBecomesABlobASmallOneAPartOfTheStore) {
   EXPECT_TRUE(blobs_->ListStaged()->empty());
 }
 
-TEST_F(UploadSessionTest, ChunksHaveToFitAndToBeWhatTheySay) {
+TEST_F(UploadSessionTest, ChunkWithWrongOffsetSizeOrChecksumFails) {
   auto session = Attached();
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(5, "x")).status()), "OFFSET_TOO_HIGH");
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(-1, "x")).status()), "INVALID_OFFSET");
@@ -52,7 +52,7 @@ TEST_F(UploadSessionTest, ChunksHaveToFitAndToBeWhatTheySay) {
   EXPECT_EQ(Stored("n1"), "hello");
 }
 
-TEST_F(UploadSessionTest, ACompressedChunkCountsAsWhatItHolds) {
+TEST_F(UploadSessionTest, CompressedChunkIsStoredAsItsRawBytes) {
   const std::string text(100'000, 'a');
   std::string frame;
   CompressFrame(text, &frame);
@@ -68,7 +68,7 @@ TEST_F(UploadSessionTest, ACompressedChunkCountsAsWhatItHolds) {
   EXPECT_EQ(Stored("n1"), text);
 }
 
-TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
+TEST_F(UploadSessionTest, UploadIsResumedByAnotherProcess) {
   const std::string data = Pattern(100'000);
   {
     auto session = Attached();
@@ -83,7 +83,7 @@ TEST_F(UploadSessionTest, AnotherProcessGoesOnWhereThisOneStopped) {
   EXPECT_EQ(result->sha256, DigestBytes(Sha256::Of(data)));  // of what came before, too
 }
 
-TEST_F(UploadSessionTest, WhatWasPublishedBeforeACrashIsCommittedAfterIt) {
+TEST_F(UploadSessionTest, BlobPublishedBeforeACrashIsCommittedAfterIt) {
   const std::string data = Pattern(100'000);
   upload_ = OpenUpload();
   {
@@ -99,7 +99,7 @@ TEST_F(UploadSessionTest, WhatWasPublishedBeforeACrashIsCommittedAfterIt) {
   EXPECT_EQ(Stored("n1"), data);
 }
 
-TEST_F(UploadSessionTest, WhatIsNotWhatWasMeantIsNotCommitted) {
+TEST_F(UploadSessionTest, CompletionWithWrongSizeOrDigestFails) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
   // More may come: the bytes stay.
@@ -113,7 +113,7 @@ TEST_F(UploadSessionTest, WhatIsNotWhatWasMeantIsNotCommitted) {
   EXPECT_EQ(sink_.Find("n1"), nullptr);
 }
 
-TEST_F(UploadSessionTest, UploadGoesOnAfterABadSignature) {
+TEST_F(UploadSessionTest, UploadContinuesAfterABadSignature) {
   const std::string data = Pattern(100'000);
   const std::string half = data.substr(0, 80'000);
   auto session = Attached();
@@ -133,7 +133,7 @@ TEST_F(UploadSessionTest, UploadGoesOnAfterABadSignature) {
   EXPECT_EQ(Stored("n1"), data);
 }
 
-TEST_F(UploadSessionTest, AnErrorIsKeptAsItsTextToo) {
+TEST_F(UploadSessionTest, ErrorResultHasItsText) {
   UploadRecord error = OpenUpload();
   error.is_error = true;
   auto session = Attached(error);
@@ -157,7 +157,7 @@ TEST_F(UploadSessionTest, ErrorThatIsNotUtf8IsStoredAsTextThatIs) {
   EXPECT_EQ(Stored("n1"), "caf\xe9") << "the bytes that were delivered";
 }
 
-TEST_F(UploadSessionTest, WhatHadArrivedCanBeKept) {
+TEST_F(UploadSessionTest, KeepPartialPublishesTheStoredBytes) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "half a")).ok());
   EXPECT_EQ(*session->KeepPartial("runs/x/partial"), 6);

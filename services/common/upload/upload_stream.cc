@@ -35,7 +35,7 @@ absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
   RETURN_IF_ERROR(Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; }));
   request_ = std::move(request);
   writing_ = true;
-  // Under the lock: reads_ended_ is not set, so the read under way keeps this object alive.
+  // Under the lock: reads_ended_ is not set, so the read in progress keeps this object alive.
   if (last) {
     StartWriteLast(&request_, grpc::WriteOptions());
   } else {

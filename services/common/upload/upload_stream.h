@@ -48,8 +48,8 @@ class UploadStream final : private grpc::ClientBidiReactor<v1::UploadRequest, v1
 
   const std::stop_token stop_;
   grpc::ClientContext context_;
-  v1::UploadRequest request_;    // of the write under way
-  v1::UploadResponse response_;  // of the read under way
+  v1::UploadRequest request_;    // of the write in progress
+  v1::UploadResponse response_;  // of the read in progress
   mutable Mutex mutex_;
   StoppableCondVar changed_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -140,7 +140,7 @@ TEST_F(SpoolTest, ResultWithoutTheSignatureOfItsNodeIsRejected) {
   EXPECT_EQ(fixture_.spool().waiting(), 1);
 }
 
-TEST_F(SpoolTest, UploadIsResumedAfterABadSignature) {
+TEST_F(SpoolTest, UploadContinuesAfterABadSignature) {
   auto request = SpoolFixture::Request("n1", "logs", "");
   request.clear_size();
   const auto opened = fixture_.OpenUpload(request);

@@ -13,7 +13,7 @@
 // A client's stream whose call is the test.
 namespace muster::testing {
 
-// What the handler does in its callbacks.
+// The actions of the handler in its callbacks.
 enum class OnAnswer { kNothing, kReadNext, kReadAndSend, kHalfClose, kCancel };
 enum class OnRoom { kNothing, kSend };
 
@@ -27,7 +27,7 @@ struct NumberedRequest : OutMessage {
   int number = 0;
 };
 
-// What happened to a stream; outlives it.
+// The events of a stream; outlives it.
 struct ClientTrace {
   bool read_out = false;
   bool write_out = false;

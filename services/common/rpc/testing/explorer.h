@@ -9,7 +9,7 @@ namespace muster::testing {
 
 // Enumerates the runs of a test that makes choices: each run makes the same choices as the one
 // before, up to the last that still has an untried alternative. After `depth` choices a run has to
-// end by itself.
+// end automatically.
 class Explorer {
  public:
   explicit Explorer(size_t depth) : depth_(depth) {}
@@ -26,7 +26,7 @@ class Explorer {
     return true;
   }
 
-  // Whether this run may make another choice.
+  // Returns whether this run may make another choice.
   bool More() const { return at_ < depth_; }
 
   // One of `alternatives`, from 0.

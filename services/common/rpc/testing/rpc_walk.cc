@@ -116,7 +116,7 @@ grpc::Status CallWith(const std::shared_ptr<grpc::Channel>& channel, const std::
   grpc::ByteBuffer answer;
   call->Read(&answer, nullptr);
   const bool answered = step();
-  if (answered) context.TryCancel();  // it may be a stream that goes on
+  if (answered) context.TryCancel();  // it may be a stream that continues
   grpc::Status status;
   call->Finish(&status, nullptr);
   queue.Next(&tag, &ok);

@@ -36,8 +36,8 @@ struct BadText {
 // One for every string field of the type, at any depth.
 std::vector<BadText> BadTextsOf(const google::protobuf::Descriptor& type);
 
-// Sends each bad text of the request of each method that is served, by itself. Fails the test for
-// an answer that does not say what is wrong.
+// Sends each bad text of the request of each method that is served, in a separate call. Fails
+// the test for an answer that does not name the field.
 void ExpectBadTextIsAnswered(const std::shared_ptr<grpc::Channel>& channel,
                              std::span<const google::protobuf::MethodDescriptor* const> methods);
 

@@ -13,7 +13,7 @@
 // A server's stream whose call is the test.
 namespace muster::testing {
 
-// What the handler does in its callbacks.
+// The actions of the handler in its callbacks.
 enum class InMessage { kNothing, kReadNext, kReadAndSend, kEnd, kCancel, kSendLast };
 enum class InWritable { kNothing, kSendAndNotify };
 enum class InHalfClose { kNothing, kEnd };
@@ -30,7 +30,7 @@ struct Numbered : OutMessage {
   int number = 0;
 };
 
-// What happened to a stream; outlives it.
+// The events of a stream; outlives it.
 struct Trace {
   bool read_out = false;
   bool write_out = false;

@@ -63,7 +63,7 @@ struct StreamEnd {
   EndedBy by;
 };
 
-// What the handlers of a method do, and what happened to them.
+// The behaviour of the handlers of a method, and the events they received.
 template <typename Request, typename Response>
 struct StreamScript {
   using Stream = ServerStream<Response>;
@@ -113,7 +113,7 @@ class StreamServer {
 
   void Stop();
 
-  // A channel with a connection of its own for the relay or node of this name.
+  // Returns a channel with a separate connection for the relay or node of this name.
   std::shared_ptr<grpc::Channel> ConnectRelay(const std::string& name) const;
   std::shared_ptr<grpc::Channel> ConnectNode(const std::string& name) const;
   std::shared_ptr<grpc::Channel> ConnectStatus() const;
