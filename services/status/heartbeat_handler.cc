@@ -9,7 +9,7 @@ namespace muster {
 
 grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
 HeartbeatHandler::Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                        const HeartbeatParts& parts) {
+                   const HeartbeatParts& parts) {
   ServerStreamOptions options;
   // A sender without any heartbeat would not be missed.
   options.first_within = parts.first_within;

@@ -16,8 +16,8 @@ constexpr size_t kMaxContacts = 1000;
 }  // namespace
 
 absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsRequest& beat,
-                                                       const Identity& identity,
-                                                       Authorize authorize, const Way& way) {
+                                                  const Identity& identity, Authorize authorize,
+                                                  const Way& way) {
   const bool first = !seat_;
   if (first) {
     RETURN_IF_ERROR(Begin(beat, identity, authorize, way));
@@ -41,8 +41,8 @@ absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsReque
   return answer;
 }
 
-absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
-                                    const Identity& identity, Authorize authorize, const Way& way) {
+absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
+                               Authorize authorize, const Way& way) {
   auto node = NodeOf(identity, beat);
   // The check of permission comes before the checks of the message.
   v1::ResultKey own;
@@ -63,7 +63,7 @@ absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
 }
 
 absl::Status HeartbeatIntake::TakeActivity(const v1::Activity& activity, const Identity& identity,
-                                           Authorize authorize) {
+                                      Authorize authorize) {
   const std::shared_ptr<const Sender> sender = seat_->sender();
   ASSIGN_OR_RETURN(const auto key, PairOf(identity, sender->node(), activity.key()));
   RETURN_IF_ERROR(authorize(Resource::Pair(key.run(), key.plugin(), key.node())));

@@ -173,7 +173,7 @@ absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sende
 }
 
 absl::Status RelayHeartbeatHandler::TakeBeat(const std::shared_ptr<Member>& member,
-                                             v1::StreamHeartbeatsRequest& beat) {
+                                        v1::StreamHeartbeatsRequest& beat) {
   const Caller& caller = *member->caller;
   if (parts_.is_revoked(caller)) return errors::CallerRevoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
