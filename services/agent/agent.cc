@@ -34,7 +34,7 @@ using client::Phase;
 // The work begins without the outcome of the checks if they take longer.
 constexpr absl::Duration kPreflightLimit = absl::Seconds(20);
 
-// What the agent is going to do.
+// The work of the agent.
 struct Assignment {
   const ModuleEntry* module = nullptr;
   PluginDefinition definition;
@@ -151,7 +151,7 @@ class Agent {
   }
 
  private:
-  // Then the results folder is somebody else's, and its done file says where things stand.
+  // Another process writes the results folder then, and its done file shows the state.
   bool waits() const { return assignment_.module->name == "wait"; }
 
   absl::StatusOr<ModuleResult> Produce() {
@@ -192,7 +192,7 @@ class Agent {
     return nullptr;
   }
 
-  // There is no result: the fleet is told why, unless we were only asked to stop.
+  // Delivers the reason why there is no result, unless the agent was only asked to stop.
   Delivery Explain(const absl::Status& why) {
     if (why.code() == absl::StatusCode::kCancelled) return Failed(why);
     const client::DelayedStop late(client::kStopGrace, stop_);
@@ -216,7 +216,7 @@ class Agent {
     } else if (delivery.status.code == Code::kErrorDelivered) {
       return Told(delivery.status);
     } else if (delivery.status.code == Code::kBadConfig) {
-      // It is gone since it was produced: a next start produces it again.
+      // The file was removed after it was produced: the next start produces it again.
       if (auto status = state_->Clear(); !status.ok()) return Failed(status);
       delivery.status.code = Code::kFailed;
     }
@@ -242,11 +242,11 @@ class Agent {
 };
 
 absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
-  // Checked before anything is run: a plugin that runs for hours should not find its way barred.
+  // Checked first, so that a plugin does not run for hours in vain.
   client::Status ready;
   const auto client = client::Client::Create(config.client, &ready);
   if (!client) return Delivery{ready, {}};
-  // Before the first heartbeat: an agent that is not the only one here has nothing to say.
+  // Before the first heartbeat, which only the one agent of the folder may send.
   ASSIGN_OR_RETURN(auto state, AgentState::Open(config.client.state_dir, config.client.run,
                                                 config.client.plugin, config.client.node));
   client->SetPhase(Phase::kChecking);

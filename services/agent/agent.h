@@ -15,11 +15,12 @@ struct AgentOptions {
   std::string config_path;
 };
 
-// Runs to the end; the exit code is a client::Code (docs/agent.md lists them). Says on stderr what
-// happened. Call it from main before other threads start: it waits for SIGTERM and SIGINT. Blocks.
+// Runs to the end and returns a client::Code as the exit code (docs/agent.md lists them). Writes
+// the outcome to stderr. Called from main before other threads start, because it waits for SIGTERM
+// and SIGINT. Blocks.
 int RunAgent(const AgentOptions& options);
 
-// The same for a configuration that is at hand, in any thread; `stop` is what SIGTERM is there.
+// As RunAgent, with a loaded configuration and in any thread. `stop` takes the place of SIGTERM.
 client::Delivery GatherAndDeliver(AgentConfig config, const std::stop_token& stop);
 
 }  // namespace muster

@@ -17,7 +17,7 @@ struct AgentConfig {
   client::Config client;
   // How the result comes about: module, exec or wait; empty: as the plugin's definition says.
   std::string mode;
-  // Of mode module; empty: the plugin's name.
+  // In mode module; empty: the plugin's name.
   std::string module;
   // The plugin's definition in YAML; empty: the fleet is asked for it.
   std::string definition;
@@ -40,7 +40,7 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
 // /var/lib/muster-agent, else below $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultStateDir(const client::EnvironmentReader& environment);
 
-// Where the identity of a node is kept if nobody says otherwise: $MUSTER_HOME/node, for root
+// The default folder of a node's identity: $MUSTER_HOME/node, for root
 // /var/lib/muster-node, else below $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultNodeFolder(const client::EnvironmentReader& environment);
 

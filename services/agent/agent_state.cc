@@ -109,7 +109,7 @@ absl::Status AgentState::Save() {
 }
 
 void AgentState::RemoveFolders() {
-  // What cannot be removed now is removed before the next use.
+  // Remaining files are removed before the next use.
   std::error_code ignored;
   fs::remove_all(results_dir(), ignored);
   fs::remove_all(scratch_dir(), ignored);

@@ -1,4 +1,4 @@
-// How far an agent is with one result: what a restart has to know.
+// The durable state of an agent's work on one result.
 #ifndef MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 #define MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 
@@ -19,8 +19,8 @@ enum class AgentPhase {
   kCommitted,  // the genuine result is committed
 };
 
-// A folder of its own below the state folder for each (run, plugin, node), held by one process at a
-// time. Not thread-safe.
+// A folder for each (run, plugin, node) in the state folder, locked by one process. Not
+// thread-safe.
 class AgentState {
  public:
   // Makes the folder. ABORTED (ALREADY_RUNNING) if another agent holds it.
@@ -30,18 +30,18 @@ class AgentState {
                                                           std::string_view node);
 
   AgentPhase phase() const { return phase_; }
-  // Of kProduced.
+  // In phase kProduced.
   const ModuleResult& result() const { return result_; }
 
-  // Empty folders for a module, whatever was there before.
+  // Makes empty folders for a module.
   absl::Status MakeFolders();
   std::string results_dir() const { return folder_ + "/results"; }
   std::string scratch_dir() const { return folder_ + "/scratch"; }
 
   absl::Status SetProduced(ModuleResult result);
-  // Removes the result as well: the fleet has it.
+  // Also removes the result, which the fleet has.
   absl::Status SetCommitted();
-  // Nothing is kept: the next start begins anew.
+  // Removes everything: the next start begins with kNothing.
   absl::Status Clear();
 
  private:

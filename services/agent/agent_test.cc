@@ -88,7 +88,7 @@ class AgentTest : public ::testing::Test {
     config_["status_targets"] = {status_.target()};
   }
 
-  // A port of the loopback address, and whoever holds it.
+  // A port of the loopback address, and the socket that holds it.
   static std::pair<uint16_t, UniqueFd> HoldPort() {
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -101,7 +101,7 @@ class AgentTest : public ::testing::Test {
     return {ntohs(address.sin_port), std::move(fd)};
   }
 
-  // Polls until `ready` says so.
+  // Polls until `ready` returns true.
   template <typename Ready>
   bool Until(Ready ready) {
     for (const absl::Time end = absl::Now() + absl::Minutes(2); absl::Now() < end;) {

@@ -23,8 +23,8 @@ std::vector<std::string> ChildEnvironment();
 // Why a wait ended.
 enum class ChildEnd { kExited, kTimedOut, kStopped, kEnough };
 
-// Waits for the child; stops it (SIGTERM, 10 s later SIGKILL) at the limit, on `stop`, or when
-// `enough` says so (asked every 200 ms; may be empty).
+// Waits for the child. Stops it (SIGTERM, 10 s later SIGKILL) at the limit, on `stop`, or when
+// `enough` returns true (called every 200 ms; may be empty).
 ChildEnd AwaitChild(Subprocess& child, absl::Duration limit, const std::stop_token& stop,
                     const std::function<bool()>& enough, std::optional<ExitStatus>* exit);
 

@@ -1,4 +1,4 @@
-// What an agent can do to get a result: one interface, one file each in modules/.
+// The ways in which an agent produces a result: one interface, and one file each in modules/.
 #ifndef MUSTER_SERVICES_AGENT_MODULE_H_
 #define MUSTER_SERVICES_AGENT_MODULE_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// What a module works with.
+// The input of a module.
 struct ModuleContext {
   std::string run;
   std::string plugin;
@@ -23,9 +23,9 @@ struct ModuleContext {
   std::string results_dir;
   // A folder for whatever else it needs, removed afterwards; it exists and is empty.
   std::string scratch_dir;
-  // Of the plugin; empty names unless there is one.
+  // The definition of the plugin; with empty names if there is none.
   PluginDefinition definition;
-  // How long a done file has to stay before it is believed.
+  // How long a done file has to exist before it counts.
   absl::Duration done_file_delay;
   // How long the module may take.
   absl::Duration time_limit;
@@ -37,7 +37,7 @@ struct ModuleContext {
 
 // The result that a module made.
 struct ModuleResult {
-  std::string path;        // below results_dir
+  std::string path;        // in results_dir
   std::string media_type;  // empty: by the ending
 };
 

@@ -1,4 +1,4 @@
-// How `muster agent` and `muster submit` say what became of a delivery.
+// The output of `muster agent` and `muster submit` about a delivery.
 #ifndef MUSTER_SERVICES_AGENT_OUTCOME_H_
 #define MUSTER_SERVICES_AGENT_OUTCOME_H_
 
@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// One or two lines on stderr; returns the exit code.
+// Writes one or two lines to stderr. Returns the exit code.
 int SayOutcome(const client::Delivery& delivery);
 
 }  // namespace muster

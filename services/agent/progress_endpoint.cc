@@ -19,7 +19,7 @@ constexpr size_t kThreads = 4;
 constexpr int kTimeoutSeconds = 5;
 // An idle connection holds a thread.
 constexpr int kKeepAliveSeconds = 1;
-// What is read of a body that is too large, so that its sender sees the answer.
+// The bytes of a body above the limit that are read, so that the sender receives the answer.
 constexpr size_t kMaxDrained = 16 * kMaxProgressBody;
 
 void Answer(const ProgressRelay& relay, const std::string& body, httplib::Response& response) {

@@ -15,7 +15,7 @@ namespace muster {
 // The largest report that is taken, in bytes.
 inline constexpr size_t kMaxProgressBody = size_t{1} << 20;
 
-// What is said to a plugin.
+// An HTTP response to a plugin.
 struct ProgressAnswer {
   int code = 200;
   std::string body;
@@ -24,8 +24,9 @@ struct ProgressAnswer {
 // Passes a report on. Called from several threads.
 using ProgressRelay = std::function<ProgressAnswer(const std::string& body)>;
 
-// Plain HTTP on the loopback address alone, path /progress, any method: the body goes to `relay`,
-// and its answer back. A body above 1 MiB is answered 413. Thread-safe.
+// Serves plain HTTP on the loopback address, at /progress, for any method: passes the body to
+// `relay` and returns its answer. A body above 1 MiB gets status 413. The server blocks, so it has
+// a thread. Thread-safe.
 class ProgressEndpoint {
  public:
   // Port 0: any free one. UNAVAILABLE (PORT_IN_USE) if another program has the port.

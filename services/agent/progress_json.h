@@ -11,7 +11,8 @@ namespace muster {
 
 // One JSON object; fields that are not known are ignored, missing ones are zero, bytes that are not
 // UTF-8 are replaced. INVALID_ARGUMENT (INVALID_PROGRESS) for anything else, and for counts that
-// are no whole numbers of 64 bits. Whether the numbers make sense is for the status service to say.
+// are no whole numbers of 64 bits. The status service checks the
+// numbers.
 absl::StatusOr<client::Progress> ParseProgressJson(std::string_view text);
 
 }  // namespace muster

@@ -9,7 +9,8 @@
 
 namespace muster {
 
-// One at a time per process, made before other threads start. A second signal ends the process.
+// Waits for signals in a thread. One object a process, made before other threads start. A second
+// signal ends the process.
 class StopOnSignal {
  public:
   StopOnSignal()

@@ -70,7 +70,7 @@ class BadTextTest : public ::testing::Test {
   TestFleet fleet_;
 };
 
-TEST_F(BadTextTest, ErrorThatIsNotUtf8IsCommittedAndTheFeedGoesOn) {
+TEST_F(BadTextTest, ErrorThatIsNotUtf8IsCommittedAndTheFeedContinues) {
   TestStatus status(fleet_);
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   EXPECT_TRUE(SubmitError(run, "n1", "caf\xe9").ok());

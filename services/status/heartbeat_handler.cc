@@ -9,9 +9,9 @@ namespace muster {
 
 grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
 HeartbeatHandler::Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                        const HeartbeatParts& parts) {
+                   const HeartbeatParts& parts) {
   ServerStreamOptions options;
-  // Silence does not betray a sender that has never sent a beat.
+  // A sender without any heartbeat would not be missed.
   options.first_within = parts.first_within;
   options.first_late = errors::NoFirstHeartbeat;
   return StartServerStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>(
@@ -28,7 +28,7 @@ void HeartbeatHandler::OnStart(
 void HeartbeatHandler::OnMessage(v1::StreamHeartbeatsRequest request) {
   Call& call = stream_->call();
   HeartbeatIntake::Way way;
-  // Later beats do not need it.
+  // Only the first heartbeat needs it.
   if (!intake_.seat()) {
     way.line = weak_from_this();
     if (!call.caller().via) way.peer = ParseTcpPeer(stream_->context()->peer());

@@ -1,7 +1,7 @@
 // The stream of one sender's heartbeats.
 //
-// A beat is handled on gRPC's own thread: it takes microseconds and waits for nothing. Small, as
-// ten thousand of these are idle most of the time.
+// A heartbeat is handled on gRPC's thread: that takes microseconds and waits for nothing. The
+// object is small, because ten thousand of them are idle most of the time.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEAT_HANDLER_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_HANDLER_H_
 
@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// Callbacks use the intake; Probe and End come from any thread.
+// Only callbacks use the intake. Probe and End are thread-safe.
 class HeartbeatHandler
     : public ServerStreamHandler<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
       public SenderLink,
@@ -46,7 +46,7 @@ class HeartbeatHandler
   bool half_closed_ = false;
 
   Mutex mutex_;
-  // What is due goes out in one message.
+  // The contents of the next message.
   Registry::Answer answer_ ABSL_GUARDED_BY(mutex_);
   bool answer_due_ ABSL_GUARDED_BY(mutex_) = false;
   bool probe_due_ ABSL_GUARDED_BY(mutex_) = false;

@@ -10,14 +10,14 @@
 namespace muster {
 namespace {
 
-// Pairs that a sender is remembered to have been told of; what is beyond is told of more often.
+// The pairs of a sender that are remembered; `contact` is called more than once for others.
 constexpr size_t kMaxContacts = 1000;
 
 }  // namespace
 
 absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsRequest& beat,
-                                                       const Identity& identity,
-                                                       Authorize authorize, const Way& way) {
+                                                  const Identity& identity, Authorize authorize,
+                                                  const Way& way) {
   const bool first = !seat_;
   if (first) {
     RETURN_IF_ERROR(Begin(beat, identity, authorize, way));
@@ -32,7 +32,7 @@ absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsReque
     CleanActivity(&activity);
     RETURN_IF_ERROR(TakeActivity(activity, identity, authorize));
   }
-  // A run's credential is for one pair: who beats with it is at work on that.
+  // The credential of a run is for one pair: a sender with it works on that pair.
   if (first && beat.activities_size() == 0 && RunOf(identity)) {
     RETURN_IF_ERROR(TakeActivity(v1::Activity(), identity, authorize));
   }
@@ -41,10 +41,10 @@ absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsReque
   return answer;
 }
 
-absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
-                                    const Identity& identity, Authorize authorize, const Way& way) {
+absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
+                               Authorize authorize, const Way& way) {
   auto node = NodeOf(identity, beat);
-  // Who is not allowed to beat at all is told that, and not what is wrong with the message.
+  // The check of permission comes before the checks of the message.
   v1::ResultKey own;
   if (node.ok()) own.set_node(*node);
   if (const auto run = RunOf(identity)) own.set_run(std::string(*run));
@@ -63,7 +63,7 @@ absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
 }
 
 absl::Status HeartbeatIntake::TakeActivity(const v1::Activity& activity, const Identity& identity,
-                                           Authorize authorize) {
+                                      Authorize authorize) {
   const std::shared_ptr<const Sender> sender = seat_->sender();
   ASSIGN_OR_RETURN(const auto key, PairOf(identity, sender->node(), activity.key()));
   RETURN_IF_ERROR(authorize(Resource::Pair(key.run(), key.plugin(), key.node())));

@@ -1,4 +1,4 @@
-// What becomes of one sender's beats, whatever way they come by.
+// The handling of one sender's heartbeats, from a direct stream or through a relay.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEAT_INTAKE_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_INTAKE_H_
 
@@ -20,26 +20,26 @@
 
 namespace muster {
 
-// What streams of heartbeats work with. All of it outlives them.
+// The environment of streams of heartbeats, which they do not outlive.
 struct HeartbeatParts {
   Registry& registry;
   HeartbeatListener& listener;
-  // Somebody came for this pair; does not wait. More than once is no harm.
+  // Called at least once for each pair with a sender. Must not wait.
   std::function<void(const v1::ResultKey&, const Sender&)> contact;
   const Clock& clock;
-  // A stream is ended if its first beat has not come by then.
+  // A stream without a heartbeat is ended after this time.
   absl::Duration first_within;
-  // Whether a caller is not to be trusted any more.
+  // Returns whether the certificate of a caller is revoked.
   std::function<bool(const Caller&)> is_revoked;
 };
 
-// Not thread-safe: beats come one after another.
+// Not thread-safe.
 class HeartbeatIntake {
  public:
-  // Whether the sender may touch this.
+  // Returns whether the sender may access the resource.
   using Authorize = absl::FunctionRef<absl::Status(const Resource&)>;
 
-  // How the sender is reached and seen.
+  // The connection of the sender.
   struct Way {
     std::weak_ptr<SenderLink> line;
     TcpPeer peer;
@@ -48,12 +48,12 @@ class HeartbeatIntake {
 
   explicit HeartbeatIntake(const HeartbeatParts& parts) : parts_(parts) {}
 
-  // One beat of the sender with this identity. The first one opens its place in the registry; one
-  // that is out of order counts for nothing, and its goodbye is taken out.
+  // Handles a heartbeat of the sender with this identity. The first one registers the stream. One
+  // out of order is ignored, and its goodbye is removed.
   absl::StatusOr<Registry::Answer> Take(v1::StreamHeartbeatsRequest& beat, const Identity& identity,
                                         Authorize authorize, const Way& way);
 
-  // Once a beat was taken.
+  // Set by the first heartbeat.
   const std::optional<Registry::Seat>& seat() const { return seat_; }
 
  private:
@@ -65,7 +65,7 @@ class HeartbeatIntake {
   const HeartbeatParts& parts_;
   std::string instance_;
   std::optional<Registry::Seat> seat_;
-  std::vector<size_t> contacts_;  // hashes of pairs that are known to have somebody
+  std::vector<size_t> contacts_;  // hashes of pairs that were passed to `contact`
 };
 
 }  // namespace muster

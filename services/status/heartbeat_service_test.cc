@@ -100,7 +100,7 @@ class HeartbeatServiceTest : public ::testing::Test {
   std::string run_;
 };
 
-TEST_F(HeartbeatServiceTest, EachBeatIsAnsweredWithItsSequenceAndTheInterval) {
+TEST_F(HeartbeatServiceTest, HeartbeatIsAnsweredWithItsSequenceAndTheInterval) {
   BeatStream stream(As("p", "n1"));
   v1::StreamHeartbeatsResponse answer = stream.Send(stream.First());
   EXPECT_EQ(answer.sequence(), 1);
@@ -112,7 +112,7 @@ TEST_F(HeartbeatServiceTest, EachBeatIsAnsweredWithItsSequenceAndTheInterval) {
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(HeartbeatServiceTest, ANodeBeatsForAllThatItDoes) {
+TEST_F(HeartbeatServiceTest, NodeSendsHeartbeatsForAllItsPairs) {
   BeatStream stream(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
@@ -126,7 +126,7 @@ TEST_F(HeartbeatServiceTest, ANodeBeatsForAllThatItDoes) {
   EXPECT_EQ(Pair("p", "n2").reason(), v1::REASON_NOT_STARTED);
 }
 
-TEST_F(HeartbeatServiceTest, NobodyBeatsForAnother) {
+TEST_F(HeartbeatServiceTest, HeartbeatForAnotherSenderIsRejected) {
   {
     BeatStream stream(As("p", "n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
@@ -155,7 +155,7 @@ TEST_F(HeartbeatServiceTest, NobodyBeatsForAnother) {
   EXPECT_EQ(Pair("p", "n2").presence(), v1::PRESENCE_UNSPECIFIED);
 }
 
-TEST_F(HeartbeatServiceTest, ACredentialOfAnotherRunReachesItsOwnAlone) {
+TEST_F(HeartbeatServiceTest, RunCredentialReachesOnlyItsOwnRun) {
   const std::string other = CreateRun({Plugin("p")});
   BeatStream stream(status_.Connect(fleet_.Credential(other, "p", "n1")));
   v1::StreamHeartbeatsRequest first = stream.First();
@@ -163,7 +163,7 @@ TEST_F(HeartbeatServiceTest, ACredentialOfAnotherRunReachesItsOwnAlone) {
   EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
 }
 
-TEST_F(HeartbeatServiceTest, WhatIsNotPlannedIsRefusedAndWasNeverThere) {
+TEST_F(HeartbeatServiceTest, HeartbeatForAnUnplannedPairLeavesNoSender) {
   {
     BeatStream stream(AsNode("n9"));
     v1::StreamHeartbeatsRequest first = stream.First();
@@ -179,12 +179,12 @@ TEST_F(HeartbeatServiceTest, WhatIsNotPlannedIsRefusedAndWasNeverThere) {
   EXPECT_EQ(ReasonOf(GetNode("n9").status()), "NODE_NOT_FOUND");
 }
 
-TEST_F(HeartbeatServiceTest, OperatorsDoNotBeat) {
+TEST_F(HeartbeatServiceTest, HeartbeatOfAnOperatorIsRejected) {
   BeatStream stream(status_.Connect(fleet_.admin()));
   EXPECT_EQ(stream.SendAndEnd(stream.First()).code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(HeartbeatServiceTest, MalformedBeatsAreRefusedWithTheReason) {
+TEST_F(HeartbeatServiceTest, MalformedHeartbeatIsRejectedWithTheReason) {
   {
     BeatStream stream(As("p", "n1"));
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(stream.Next())), "INVALID_HEARTBEAT");
@@ -209,7 +209,7 @@ TEST_F(HeartbeatServiceTest, MalformedBeatsAreRefusedWithTheReason) {
   }
 }
 
-TEST_F(HeartbeatServiceTest, BytesThatAreNoMessageEndTheStream) {
+TEST_F(HeartbeatServiceTest, MalformedBytesEndTheStream) {
   const auto channel = As("p", "n1");
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
@@ -233,7 +233,7 @@ TEST_F(HeartbeatServiceTest, BytesThatAreNoMessageEndTheStream) {
   EXPECT_EQ(ReasonOf(FromGrpc(status)), "INVALID_HEARTBEAT") << status.error_message();
 }
 
-TEST_F(HeartbeatServiceTest, HugeTextsAreCutAndOddOnesAreShownSafely) {
+TEST_F(HeartbeatServiceTest, HugeTextsAreTruncatedAndOddOnesAreEscaped) {
   BeatStream stream(As("p", "n1"));
   v1::StreamHeartbeatsRequest first = stream.First();
   v1::Activity* activity = first.add_activities();
@@ -245,7 +245,7 @@ TEST_F(HeartbeatServiceTest, HugeTextsAreCutAndOddOnesAreShownSafely) {
   EXPECT_EQ(pair.SerializeAsString().find('\x1b'), std::string::npos);
 }
 
-TEST_F(HeartbeatServiceTest, BeatsOutOfOrderAreAnsweredButDoNotCount) {
+TEST_F(HeartbeatServiceTest, HeartbeatOutOfOrderIsAnsweredAndIgnored) {
   BeatStream stream(As("p", "n1"));
   v1::StreamHeartbeatsRequest beat = stream.First();
   beat.set_sequence(10);
@@ -257,7 +257,7 @@ TEST_F(HeartbeatServiceTest, BeatsOutOfOrderAreAnsweredButDoNotCount) {
   EXPECT_EQ(Pair("p", "n1").phase(), v1::PHASE_WORKING);
 }
 
-TEST_F(HeartbeatServiceTest, ABeatFromTheFutureIsShownAsSkew) {
+TEST_F(HeartbeatServiceTest, HeartbeatFromTheFutureIsShownAsSkew) {
   BeatStream stream(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream.First();
   first.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(24)));
@@ -267,7 +267,7 @@ TEST_F(HeartbeatServiceTest, ABeatFromTheFutureIsShownAsSkew) {
   EXPECT_EQ(node.presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(HeartbeatServiceTest, WhoIsSilentIsProbedAndCalledLate) {
+TEST_F(HeartbeatServiceTest, SilentSenderIsProbedAndLate) {
   BeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
   EXPECT_TRUE(stream.Read().probe());
@@ -278,7 +278,7 @@ TEST_F(HeartbeatServiceTest, WhoIsSilentIsProbedAndCalledLate) {
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(HeartbeatServiceTest, WhoGoesWithoutAGoodbyeHasCrashed) {
+TEST_F(HeartbeatServiceTest, ClosedConnectionWithoutGoodbyeIsACrash) {
   {
     BeatStream stream(As("p", "n1"));
     stream.Send(stream.First());
@@ -286,7 +286,7 @@ TEST_F(HeartbeatServiceTest, WhoGoesWithoutAGoodbyeHasCrashed) {
   Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
 }
 
-TEST_F(HeartbeatServiceTest, AStreamThatNeverBeatsIsEnded) {
+TEST_F(HeartbeatServiceTest, StreamWithoutAHeartbeatIsEnded) {
   status_.Stop();
   status_.config.heartbeats.first_within = absl::Milliseconds(200);
   status_.Start();
@@ -298,7 +298,7 @@ TEST_F(HeartbeatServiceTest, AStreamThatNeverBeatsIsEnded) {
   EXPECT_TRUE(stream.Read().probe());
 }
 
-TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
+TEST_F(HeartbeatServiceTest, GoodbyeEndsTheStreamWithOk) {
   BeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
   v1::StreamHeartbeatsRequest goodbye = stream.Next();
@@ -307,7 +307,7 @@ TEST_F(HeartbeatServiceTest, AGoodbyeEndsTheStreamWell) {
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_OFFLINE);
 }
 
-TEST_F(HeartbeatServiceTest, OfTwoAgentsWithOneIdentityTheOlderEnds) {
+TEST_F(HeartbeatServiceTest, OlderOfTwoAgentsWithOneIdentityIsEnded) {
   const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
   BeatStream old(status_.Connect(identity));
   v1::StreamHeartbeatsRequest first = old.First("i1");
@@ -333,7 +333,7 @@ TEST_F(HeartbeatServiceTest, OfTwoAgentsWithOneIdentityTheOlderEnds) {
   });
 }
 
-TEST_F(HeartbeatServiceTest, OneBeatWithoutAStreamIsAnsweredWithTheInterval) {
+TEST_F(HeartbeatServiceTest, UnaryHeartbeatIsAnsweredWithTheInterval) {
   const auto stub = v1::HeartbeatService::NewStub(As("p", "n1"));
   const auto beat = [&](const std::string& plugin, const std::string& node) {
     grpc::ClientContext context;
@@ -361,7 +361,7 @@ TEST_F(HeartbeatServiceTest, OneBeatWithoutAStreamIsAnsweredWithTheInterval) {
             "PAIR_NOT_PLANNED");
 }
 
-TEST_F(HeartbeatServiceTest, TheGatewayBeatsForItsClients) {
+TEST_F(HeartbeatServiceTest, GatewaySendsHeartbeatsForItsClients) {
   const auto stub = v1::HeartbeatService::NewStub(
       status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"})));
   const auto beat = [&](const std::string& node) {
@@ -379,7 +379,7 @@ TEST_F(HeartbeatServiceTest, TheGatewayBeatsForItsClients) {
   EXPECT_EQ(ReasonOf(beat("n2")), "NOT_YOURS");
 }
 
-TEST_F(HeartbeatServiceTest, AfterARestartASilentNodeIsUnknownAndOneThatReturnsIsOnline) {
+TEST_F(HeartbeatServiceTest, SilentNodeIsUnknownAfterARestart) {
   auto stream = std::make_unique<BeatStream>(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream->First();
   AddActivity(&first, run_, "p", "n1");

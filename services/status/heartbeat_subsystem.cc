@@ -23,10 +23,9 @@ RegistryOptions OptionsOf(const HeartbeatConfig& config) {
 }  // namespace
 
 HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
-                                       ServiceThreads& threads, const Clock& clock,
-                                       HeartbeatListener& listener, StatusStore& store,
-                                       std::function<bool(const Caller&)> is_revoked,
-                                       Metrics& metrics)
+                           ServiceThreads& threads, const Clock& clock, HeartbeatListener& listener,
+                           StatusStore& store, std::function<bool(const Caller&)> is_revoked,
+                           Metrics& metrics)
     : threads_(threads),
       store_(store),
       tick_(OptionsOf(config).tick),

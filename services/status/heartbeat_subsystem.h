@@ -1,4 +1,4 @@
-// All about heartbeats, put together.
+// The parts of the service that handle heartbeats.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEAT_SUBSYSTEM_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEAT_SUBSYSTEM_H_
 
@@ -19,24 +19,23 @@
 
 namespace muster {
 
-// What an earlier life knew (registry().Restore), then Begin, then Stop: one thread. What the
-// accessors give is thread-safe.
+// One thread calls registry().Restore, then Begin, then Stop. The objects of the accessors are
+// thread-safe.
 class HeartbeatSubsystem {
  public:
-  // All of these outlive it.
-  HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
-                     ServiceThreads& threads, const Clock& clock, HeartbeatListener& listener,
-                     StatusStore& store, std::function<bool(const Caller&)> is_revoked,
-                     Metrics& metrics);
+  // The references outlive this object.
+  HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime, ServiceThreads& threads,
+               const Clock& clock, HeartbeatListener& listener, StatusStore& store,
+               std::function<bool(const Caller&)> is_revoked, Metrics& metrics);
 
   Registry& registry() { return registry_; }
   HeartbeatService& service() { return service_; }
 
-  // Time begins to pass; the service listens on `port`.
+  // Starts the ticks. The service listens on `port`.
   void Begin(int port);
 
-  // Ends all streams, so that the server need not wait for them; what is silent from then on is
-  // nobody's fault.
+  // Stops the ticks, so that the end of the streams is not taken for silence, and ends all streams,
+  // so that the server does not wait for them.
   void Stop();
 
  private:

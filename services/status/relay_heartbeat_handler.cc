@@ -37,7 +37,7 @@ void AddRefused(int32_t id, const absl::Status& why, v1::RelayHeartbeatsResponse
 
 }  // namespace
 
-// One of those whom the relay speaks for. Its line outlives the stream, and then leads nowhere.
+// A sender behind the relay. It may outlive the stream, and then has no effect.
 class RelayHeartbeatHandler::Member : public SenderLink {
  public:
   Member(std::weak_ptr<RelayHeartbeatHandler> stream, int32_t id, const HeartbeatParts& parts)
@@ -50,7 +50,7 @@ class RelayHeartbeatHandler::Member : public SenderLink {
   void End(const absl::Status& why) override {
     const auto stream = stream_.lock();
     if (stream == nullptr) return;
-    // That the service stops is no fault of each sender.
+    // The stop of the service ends the whole stream.
     if (ReasonOf(why) == "STATUS_STOPPING") return stream->End(why);
     stream->Refuse(id_, why);
   }
@@ -58,7 +58,7 @@ class RelayHeartbeatHandler::Member : public SenderLink {
   HeartbeatIntake intake;
   std::string uri;
   std::shared_ptr<const Caller> caller;
-  absl::Time until;  // when its word for the relay ends
+  absl::Time until;  // the end of its attach statement
 
  private:
   const std::weak_ptr<RelayHeartbeatHandler> stream_;
@@ -88,14 +88,14 @@ void RelayHeartbeatHandler::OnMessage(v1::RelayHeartbeatsRequest request) {
   stream_->ReadNext();
 }
 
-// A relay sends no goodbye: its senders come back by another route, or with it.
+// A relay sends no goodbye: its senders return by another route, or with the relay.
 void RelayHeartbeatHandler::OnHalfClose() { stream_->End(absl::OkStatus()); }
 
 void RelayHeartbeatHandler::End(const absl::Status& status) {
   if (stream_ != nullptr) stream_->End(status);
 }
 
-// Whose senders these are: each of them has signed for that relay.
+// Registers the relay that the senders have signed for.
 absl::Status RelayHeartbeatHandler::OpenRelay(const std::string& name) {
   RETURN_IF_ERROR(ValidateName("relay", name));
   const auto relay = parts_.registry.OpenRelay(name);
@@ -138,7 +138,7 @@ absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sende
   std::shared_ptr<Member> member;
   if (const auto it = members_.find(id); it != members_.end()) member = it->second;
   if (member == nullptr) {
-    // What was refused may be spoken of once more before the relay hears of it.
+    // The relay may send a refused sender again before it receives the refusal.
     if (sender.uri().empty()) return absl::OkStatus();
     if (members_.size() >= kMaxMembers) {
       Refuse(id, errors::TooManySenders(kMaxMembers));
@@ -173,7 +173,7 @@ absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sende
 }
 
 absl::Status RelayHeartbeatHandler::TakeBeat(const std::shared_ptr<Member>& member,
-                                             v1::StreamHeartbeatsRequest& beat) {
+                                        v1::StreamHeartbeatsRequest& beat) {
   const Caller& caller = *member->caller;
   if (parts_.is_revoked(caller)) return errors::CallerRevoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
@@ -224,7 +224,7 @@ void RelayHeartbeatHandler::Probe(int32_t id) {
   stream_->NotifyWhenWritable();
 }
 
-// Sends what is due in one message; the rest goes out after it.
+// Sends one message, and the rest after it.
 void RelayHeartbeatHandler::OnWritable() {
   v1::RelayHeartbeatsResponse response;
   bool more = false;
@@ -250,7 +250,7 @@ void RelayHeartbeatHandler::OnWritable() {
 }
 
 void RelayHeartbeatHandler::OnEnd(const absl::Status&, EndedBy) {
-  // First it is known why all of them are silent.
+  // First, so that the relay explains the silence of its senders.
   if (relay_ != nullptr) parts_.registry.CloseRelay(relay_);
   for (const auto& [id, member] : members_) {
     if (member->intake.seat()) parts_.registry.Closed(*member->intake.seat(), false);

@@ -1,6 +1,6 @@
-// The stream of a relay that brings the heartbeats of all its descendants.
+// The stream of a relay that forwards the heartbeats of all its descendants.
 //
-// A message may bring a thousand senders with a signature each to verify: it is handled on the
+// A message may contain a thousand senders, each with a signature to verify. It is handled on the
 // executor, and the next one is read after it.
 #ifndef MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
 #define MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// Callbacks use the members; refusals and probes come from any thread.
+// Only callbacks use the members. Refuse and Probe are thread-safe.
 class RelayHeartbeatHandler
     : public ServerStreamHandler<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>,
       public std::enable_shared_from_this<RelayHeartbeatHandler> {

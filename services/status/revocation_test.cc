@@ -64,7 +64,7 @@ class RevocationTest : public ::testing::Test {
 };
 
 // Its stream ends, what it tries then is refused, and its pair says why; others notice nothing.
-TEST_F(RevocationTest, ARevokedAgentIsHeardNoMore) {
+TEST_F(RevocationTest, HeartbeatOfARevokedAgentIsRejected) {
   const TestIdentity n1 = fleet_.Credential(run_, "hostfacts", "n1");
   const TestIdentity n2 = fleet_.Credential(run_, "hostfacts", "n2");
   BeatStream revoked(status_.Connect(n1));

@@ -39,7 +39,7 @@ class StatusRpcTest : public ::testing::Test {
   TestStatus status_{fleet_};
 };
 
-TEST_F(StatusRpcTest, EveryMethodIsServedHasARowAndIsRefusedToWhoHasNoRole) {
+TEST_F(StatusRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
   std::set<std::string> rows;
   for (const std::string_view row : PolicyMethods()) rows.emplace(row);
   const auto channel =
@@ -54,7 +54,7 @@ TEST_F(StatusRpcTest, EveryMethodIsServedHasARowAndIsRefusedToWhoHasNoRole) {
   }
 }
 
-TEST_F(StatusRpcTest, NoHandlerForgetsToAskAndNoneIsMissing) {
+TEST_F(StatusRpcTest, EveryHandlerAuthorizesItsCaller) {
   fleet_.CreateRun({"hostfacts"}, {"n1"});
   const TestIdentity callers[] = {fleet_.admin(), fleet_.Issue(NodeIdentity{"n1"}),
                                   fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"})};
@@ -81,7 +81,7 @@ TEST_F(StatusRpcTest, TextThatIsNotUtf8IsAnswered) {
   EXPECT_TRUE(status_.Get(run).ok());
 }
 
-TEST_F(StatusRpcTest, VerdictsAreForTheAggregatorItself) {
+TEST_F(StatusRpcTest, OnlyTheAggregatorReceivesVerdicts) {
   const auto path = "/muster.v1.VerdictService/FollowVerdicts";
   EXPECT_TRUE(
       CallEmpty(status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"})),

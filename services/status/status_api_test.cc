@@ -133,7 +133,7 @@ class StatusApiTest : public ::testing::Test {
   TestStatus status_{fleet_};
 };
 
-TEST_F(StatusApiTest, ARunIsFollowedFromItsPlanToItsEnd) {
+TEST_F(StatusApiTest, WatcherFollowsARunToItsEnd) {
   const std::string run = CreateRun({"n1", "n2"});
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
@@ -168,7 +168,7 @@ TEST_F(StatusApiTest, ARunIsFollowedFromItsPlanToItsEnd) {
   EXPECT_TRUE(last.has_end_time());
 }
 
-TEST_F(StatusApiTest, AKilledAgentIsCalledCrashedAndReturns) {
+TEST_F(StatusApiTest, KilledAgentIsCrashedUntilItReturns) {
   const std::string run = CreateRun({"n1", "n2", "n3", "n4", "n5", "n6"});
   const auto channel = status_.Connect(fleet_.Issue(NodeIdentity{"n1"}));
   {
@@ -197,7 +197,7 @@ TEST_F(StatusApiTest, AKilledAgentIsCalledCrashedAndReturns) {
   EXPECT_EQ(PairOf(*status_.Get(run), "n1").reason(), v1::REASON_RUNNING);
 }
 
-TEST_F(StatusApiTest, AViewerSeesItsRunAndNoOther) {
+TEST_F(StatusApiTest, ViewerSeesOnlyItsRun) {
   const std::string mine = CreateRun({"n1"});
   const std::string other = CreateRun({"n1"});
   EXPECT_TRUE(GetAsViewer(mine, mine).ok());
@@ -212,7 +212,7 @@ TEST_F(StatusApiTest, AViewerSeesItsRunAndNoOther) {
       absl::IsPermissionDenied(status_.Get(fleet_.admin(), request, ViewerUri(mine)).status()));
 }
 
-TEST_F(StatusApiTest, ADelivererSeesItsOwnPair) {
+TEST_F(StatusApiTest, RunCredentialSeesItsOwnPair) {
   const std::string run = CreateRun({"n1", "n2"});
   v1::GetStatusRequest request;
   request.set_run(run);
@@ -232,7 +232,7 @@ TEST_F(StatusApiTest, ADelivererSeesItsOwnPair) {
             "NOT_YOURS");
 }
 
-TEST_F(StatusApiTest, HugeProgressIsCutAndBadProgressIsRefused) {
+TEST_F(StatusApiTest, HugeProgressIsTruncatedAndBadProgressIsRejected) {
   const std::string run = CreateRun({"n1"});
   const TestIdentity n1 = fleet_.Credential(run, "hostfacts", "n1");
   v1::ReportProgressRequest progress = Progress(run, "n1");
@@ -250,7 +250,7 @@ TEST_F(StatusApiTest, HugeProgressIsCutAndBadProgressIsRefused) {
   EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().completed(), 4);
 }
 
-TEST_F(StatusApiTest, ProgressThatIsNotUtf8IsCleanedAndBytesThatAreNoMessageAreRefused) {
+TEST_F(StatusApiTest, ProgressThatIsNotUtf8IsCleanedAndMalformedBytesAreRejected) {
   const std::string run = CreateRun({"n1"});
   v1::ReportProgressRequest progress = Progress(run, "n1");
   progress.set_message("QQ");
@@ -264,7 +264,7 @@ TEST_F(StatusApiTest, ProgressThatIsNotUtf8IsCleanedAndBytesThatAreNoMessageAreR
   EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().message(), "\xef\xbf\xbd\xef\xbf\xbd");
 }
 
-TEST_F(StatusApiTest, InventedRunsCursorsAndPagesAreRefused) {
+TEST_F(StatusApiTest, InventedRunsCursorsAndPagesAreRejected) {
   const std::string run = CreateRun({"n1"});
   v1::GetStatusRequest request;
   request.set_run("ffffffffffffffff");
@@ -287,7 +287,7 @@ TEST_F(StatusApiTest, InventedRunsCursorsAndPagesAreRefused) {
   EXPECT_EQ(ReasonOf(FromGrpc(stream->Finish())), "INVALID_CURSOR");
 }
 
-TEST_F(StatusApiTest, NodesAreForOperators) {
+TEST_F(StatusApiTest, NodesAreShownToOperatorsOnly) {
   CreateRun({"n1", "n2"});
   v1::ListNodesRequest request;
   request.set_page_size(1);
@@ -309,7 +309,7 @@ TEST_F(StatusApiTest, NodesAreForOperators) {
   EXPECT_TRUE(absl::IsPermissionDenied(list(fleet_.Issue(NodeIdentity{"n1"})).status()));
 }
 
-TEST_F(StatusApiTest, TheAggregatorIsToldThatNobodyCame) {
+TEST_F(StatusApiTest, AggregatorReceivesTheStartGraceVerdict) {
   v1::CreateRunRequest create;
   create.add_plugins("hostfacts");
   create.add_nodes("n1");
@@ -333,7 +333,7 @@ TEST_F(StatusApiTest, TheAggregatorIsToldThatNobodyCame) {
   stream->Finish();
 }
 
-TEST_F(StatusApiTest, TheStatusServiceWorksOnWithoutTheAggregatorAndCatchesUp) {
+TEST_F(StatusApiTest, StatusContinuesWithoutTheAggregatorAndCatchesUp) {
   // The same port again: the status service has no other way to find it.
   fleet_.config.listen.port = static_cast<uint16_t>(fleet_.port());
   const std::string run = CreateRun({"n1", "n2"});
@@ -351,7 +351,7 @@ TEST_F(StatusApiTest, TheStatusServiceWorksOnWithoutTheAggregatorAndCatchesUp) {
   EXPECT_EQ(end.counts().planned(), 2);
 }
 
-TEST_F(StatusApiTest, ARestartForgetsNeitherProgressNorWhoWasThere) {
+TEST_F(StatusApiTest, ProgressAndContactsSurviveARestart) {
   const std::string run = CreateRun({"n1", "n2"});
   const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
   {

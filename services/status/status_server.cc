@@ -21,9 +21,9 @@
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/service_threads.h"
+#include "services/status/heartbeat_subsystem.h"
 #include "services/status/board/board.h"
 #include "services/status/board/figures.h"
-#include "services/status/heartbeat_subsystem.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
 #include "services/status/verdict_service.h"
@@ -35,7 +35,7 @@ constexpr size_t kMaxQueue = 16'384;
 constexpr size_t kWatchThreads = 2;
 constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(1);
-// A crash forgets so much of what plugins said.
+// After a crash at most this much progress is lost.
 constexpr int kTicksBetweenProgress = 10;
 // A client that receives no message for so long is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(60);
@@ -121,7 +121,8 @@ class Assembly : public StatusServer {
 
 void Assembly::AddGauges() {
   metrics_.AddProcessMetrics();
-  metrics_.AddSampledGauge("muster_feed_connected", "1 while the aggregator's feed is heard.",
+  metrics_.AddSampledGauge("muster_feed_connected",
+                           "1 while events of the aggregator's feed arrive.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
   metrics_.AddSampledGauge(
       "muster_feed_silence_seconds", "For how long the aggregator's feed was not heard.",
@@ -149,7 +150,7 @@ absl::Status Assembly::Begin() {
   return absl::OkStatus();
 }
 
-// The heartbeats are made after the board, which they tell; nothing is asked of them before.
+// The heartbeats are made after the board, which is not used before.
 Board::Options Assembly::BoardOptions() {
   Board::Options options;
   options.clock = &clock_;

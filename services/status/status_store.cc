@@ -280,7 +280,7 @@ void StatusStore::WriteEvents(const Batch& batch) {
 void StatusStore::WritePairs(const Batch& batch) {
   Connection& db = *writer_;
   for (const ContactRecord& contact : batch.contacts) {
-    // Another sender may attend to the pair by now; that somebody came stays as it was.
+    // The pair may have another sender by now; the time of the first heartbeat stays.
     db.Run(
         "INSERT INTO contacts VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET uri = excluded.uri",

@@ -1,8 +1,8 @@
-// What of the status service outlives its process: who was there, what happened to nodes, which
-// pairs somebody came for, and the last progress of each.
+// The durable state of the status service: senders, the history of nodes, the senders of pairs, and
+// the last progress of each pair.
 //
-// Everything in it can be lost without harm to a result; so it is written late and in batches, and
-// no caller waits for the disk.
+// A loss of this state does not harm results. So it is written late and in batches, and no caller
+// waits for the disk.
 #ifndef MUSTER_SERVICES_STATUS_STATUS_STORE_H_
 #define MUSTER_SERVICES_STATUS_STATUS_STORE_H_
 
@@ -27,15 +27,15 @@
 
 namespace muster {
 
-// That somebody beat for a pair.
+// The first heartbeat for a pair.
 struct ContactRecord {
   v1::ResultKey key;
   std::string uri;  // of the sender
   absl::Time first;
 };
 
-// Thread-safe. Each kind of record waits in a queue of at
-// most 100,000 before it is written; what comes when it is full is dropped and counted.
+// Each kind of record waits in a queue of at most 100,000 records. Further ones are dropped and
+// counted. SQLite blocks, so a thread writes. Thread-safe.
 class StatusStore : public NodeJournal {
  public:
   struct Contents {
@@ -48,24 +48,24 @@ class StatusStore : public NodeJournal {
   static absl::StatusOr<std::unique_ptr<StatusStore>> Open(const std::string& folder,
                                                            const Clock& clock, Metrics& metrics);
 
-  // Writes what waits.
+  // Writes the queued records.
   ~StatusStore() override;
 
   absl::StatusOr<Contents> Load();
 
-  // Queued; on the disk within a second or so.
+  // These queue a record, which is written within about a second.
   void Happened(const std::string& node, v1::NodeEvent event) override;
   void PutSenders(std::vector<SenderRecord> senders);
   void PutContact(ContactRecord contact);
-  // The newest of a pair counts.
+  // Replaces the queued progress of the pair.
   void PutProgress(const v1::ResultKey& key, v1::Progress progress);
-  // The run is gone: its contacts and its progress go.
+  // Removes the contacts and the progress of a removed run.
   void ForgetRun(const std::string& run);
 
-  // The newest 200 at most, the newest first. Waits for the disk.
+  // Returns at most 200 events, the newest first. Waits for the disk.
   absl::StatusOr<std::vector<v1::NodeEvent>> Events(const std::string& node);
 
-  // Returns when all that was put before is on the disk.
+  // Waits until the records that were queued before are on the disk.
   void Flush();
 
  private:
@@ -94,10 +94,10 @@ class StatusStore : public NodeJournal {
   const Clock& clock_;
   const Counter dropped_;
   const Counter failed_;
-  const std::unique_ptr<sqlite::Connection> writer_;  // the thread's own once it runs
+  const std::unique_ptr<sqlite::Connection> writer_;  // used by the thread alone once it runs
   Mutex reader_mutex_;
   const std::unique_ptr<sqlite::Connection> reader_ ABSL_GUARDED_BY(reader_mutex_);
-  absl::Time removed_at_;  // the thread's own
+  absl::Time removed_at_;  // used by the thread
 
   Mutex mutex_;
   CondVar wake_;     // Flush or the end

@@ -65,7 +65,7 @@ class StatusStoreTest : public ::testing::Test {
   std::unique_ptr<StatusStore> store_;
 };
 
-TEST_F(StatusStoreTest, EverythingIsThereAfterARestart) {
+TEST_F(StatusStoreTest, StoredRecordsSurviveARestart) {
   const absl::Time now = clock_.Now();
   store_->PutSenders({{"spiffe://f/node/n1", "n1", v1::PRESENCE_LATE, now - absl::Seconds(9),
                        now - absl::Seconds(30), ~uint64_t{0}, 7}});
@@ -98,7 +98,7 @@ TEST_F(StatusStoreTest, EverythingIsThereAfterARestart) {
   EXPECT_EQ(events->at(0).SerializeAsString(), Event("late").SerializeAsString());
 }
 
-TEST_F(StatusStoreTest, TheNewestOfEachCounts) {
+TEST_F(StatusStoreTest, NewestRecordReplacesOlderOnes) {
   const absl::Time now = clock_.Now();
   for (const char* message : {"first", "second"}) {
     v1::Progress progress;
@@ -119,7 +119,7 @@ TEST_F(StatusStoreTest, TheNewestOfEachCounts) {
   EXPECT_EQ(contents.contacts[0].first, now);
 }
 
-TEST_F(StatusStoreTest, ANodeKeepsItsNewest200Events) {
+TEST_F(StatusStoreTest, NodeKeepsItsNewest200Events) {
   for (int i = 0; i < 250; ++i) {
     store_->Happened("n1", Event(std::to_string(i)));
     if (i % 60 == 0) store_->Flush();
@@ -134,7 +134,7 @@ TEST_F(StatusStoreTest, ANodeKeepsItsNewest200Events) {
   EXPECT_EQ(store_->Events("n2")->size(), 1);
 }
 
-TEST_F(StatusStoreTest, WhatIsOlderThan30DaysGoes) {
+TEST_F(StatusStoreTest, RecordsOlderThan30DaysAreRemoved) {
   store_->Happened("n1", Event("old"));
   store_->PutSenders({{"old", "n1", v1::PRESENCE_LOST, clock_.Now(), clock_.Now(), 0, 0}});
   store_->Flush();
@@ -150,7 +150,7 @@ TEST_F(StatusStoreTest, WhatIsOlderThan30DaysGoes) {
   EXPECT_EQ(Load().senders[0].uri, "new");
 }
 
-TEST_F(StatusStoreTest, ARunThatIsGoneLeavesNothingOfItsPairs) {
+TEST_F(StatusStoreTest, RemovedRunLeavesNoPairs) {
   for (const char* run : {"r1", "r2"}) {
     store_->PutContact({Key(run, "n1"), "u", clock_.Now()});
     store_->PutProgress(Key(run, "n1"), v1::Progress());
@@ -165,14 +165,14 @@ TEST_F(StatusStoreTest, ARunThatIsGoneLeavesNothingOfItsPairs) {
   EXPECT_EQ(contents.progress[0].first.run(), "r2");
 }
 
-TEST_F(StatusStoreTest, WhatDoesNotFitIsCounted) {
+TEST_F(StatusStoreTest, DroppedRecordsAreCounted) {
   store_->PutSenders(std::vector<SenderRecord>(
       100'001, {"u", "n", v1::PRESENCE_ONLINE, clock_.Now(), clock_.Now(), 0, 0}));
   EXPECT_NE(metrics_->Text().find("muster_status_records_dropped_total 1\n"), std::string::npos)
       << metrics_->Text();
 }
 
-TEST_F(StatusStoreTest, AFileThatIsNoneOfOursIsRefused) {
+TEST_F(StatusStoreTest, ForeignFileIsRejected) {
   store_.reset();
   std::filesystem::resize_file(folder_ + "/status.db", 100);
   FILE* file = std::fopen((folder_ + "/status.db").c_str(), "w");

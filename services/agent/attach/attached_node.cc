@@ -50,15 +50,15 @@ AttachedNode::~AttachedNode() {
     stop_ = true;
   }
   wake_.NotifyAll();
-  room_.NotifyAll();
+  dequeued_.NotifyAll();
   if (thread_.joinable()) thread_.join();
   client_.reset();
   jobs_.reset();
 }
 
-void AttachedNode::Stop(absl::Duration grace, absl::Duration tell) {
+void AttachedNode::Stop(absl::Duration grace, absl::Duration report) {
   jobs_->Stop(grace);
-  if (attached()) jobs_->AwaitTold(tell);
+  if (attached()) jobs_->AwaitTold(report);
 }
 
 absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
@@ -82,7 +82,7 @@ void AttachedNode::Enqueue(Event event) {
   event.bytes = event.message.ByteSizeLong() + sizeof(Event);
   {
     MutexLock lock(mutex_);
-    while (waiting_bytes_ >= kMaxWaiting && !stop_) room_.Wait(mutex_);
+    while (waiting_bytes_ >= kMaxWaiting && !stop_) dequeued_.Wait(mutex_);
     waiting_bytes_ += event.bytes;
     events_.push_back(std::move(event));
   }
@@ -90,9 +90,9 @@ void AttachedNode::Enqueue(Event event) {
 }
 
 void AttachedNode::OnLost(const absl::Status& why) {
-  Log(LogLevel::kWarning, "the attachment is lost; jobs go on", {{"reason", why}});
+  Log(LogLevel::kWarning, "the attachment was lost; jobs continue", {{"reason", why}});
   MutexLock lock(mutex_);
-  welcomed_ = false;  // until the thread has begun anew with the next welcome
+  welcomed_ = false;  // until the thread has handled the next welcome
 }
 
 void AttachedNode::Wake() {
@@ -112,7 +112,7 @@ void AttachedNode::Work() {
       const Event event = std::move(events_.front());
       events_.pop_front();
       waiting_bytes_ -= event.bytes;
-      room_.NotifyAll();
+      dequeued_.NotifyAll();
       lock.Unlock();
       Handle(event);
       lock.Lock();
@@ -126,7 +126,7 @@ void AttachedNode::Work() {
 
 void AttachedNode::Handle(const Event& event) {
   if (!event.welcome) return HandleMessage(event.message);
-  // What was on its way may be lost: from what was acknowledged on, again.
+  // Messages in flight may be lost: records are sent again after the last acknowledged one.
   unsent_.reset();
   jobs_->Rewind();
   MutexLock lock(mutex_);
@@ -151,7 +151,7 @@ void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
     case v1::AttachResponse::kCollectionEnded:
       return collections_.End(message.collection_ended());
     default:
-      return;  // of a newer version, or not for nodes
+      return;  // sent by a newer version, or not for nodes
   }
 }
 
@@ -172,18 +172,18 @@ void AttachedNode::SendRecords() {
   for (;;) {
     {
       MutexLock lock(mutex_);
-      if (!welcomed_ || !events_.empty()) return;  // what has come down goes first
+      if (!welcomed_ || !events_.empty()) return;  // received messages come first
     }
     v1::AttachRequest message;
     if (!jobs_->NextRecords(message.mutable_records())) return;
     if (!TrySend(message)) {
-      unsent_ = std::move(message);  // until there is room, or all begins anew
+      unsent_ = std::move(message);  // until the queue has space or the stream is replaced
       return;
     }
   }
 }
 
-// Under the lock, so that nothing goes up on a new stream before its welcome was dealt with.
+// Sends under the lock, so that nothing is sent on a new stream before its welcome was handled.
 bool AttachedNode::TrySend(const v1::AttachRequest& message) {
   MutexLock lock(mutex_);
   return welcomed_ && client_->Send(message);

@@ -1,4 +1,4 @@
-// A node that hangs in the tree: what comes down is done, what is to be told goes up.
+// A node attached to a relay: executes what the relay sends, and reports the records of jobs.
 #ifndef MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_H_
 #define MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_H_
 
@@ -24,30 +24,30 @@ struct AttachedNodeOptions {
   NodeFolder folder;
   // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
   std::string identity_folder;
-  size_t parallel = 16;  // commands at a time; more wait
-  // As AttachClientOptions has them.
+  size_t parallel = 16;  // commands at the same time; more wait
+  // As in AttachClientOptions.
   absl::Duration first_back_off = absl::Seconds(5);
   absl::Duration return_after = absl::Minutes(5);
 };
 
-// Between the stream (common/attach) and the node's jobs and collections. What arrives is dealt
-// with on a thread of its own, as it may block on the disk; when more than 8 MiB wait for that, no
-// more is read. Thread-safe.
+// Connects the stream (common/attach) with the node's jobs and collections. A dedicated thread
+// handles the messages of the relay and sends records, because both wait for the disk. While 8 MiB
+// of messages are queued, no more are read. Thread-safe.
 class AttachedNode final : private AttachDelegate {
  public:
-  // Begins to attach. `collections` outlives it. The errors of JobRunner::Open.
+  // Starts to attach. `collections` outlives the node. The errors of JobRunner::Open.
   static absl::StatusOr<std::unique_ptr<AttachedNode>> Start(AttachedNodeOptions options,
                                                              Collections& collections);
   ~AttachedNode() override;
 
   bool attached() const { return client_->attached(); }
 
-  // No command begins any more; those that run get `grace`, then are ended. Returns when the centre
-  // has what became of them, at most `tell` after that; at once if it cannot be told.
-  void Stop(absl::Duration grace, absl::Duration tell);
+  // Starts no more commands, and ends the running ones after `grace`. Then waits, for at most
+  // `report`, until the root relay has acknowledged their records; while detached it does not wait.
+  void Stop(absl::Duration grace, absl::Duration report);
 
  private:
-  // What the thread deals with, in order.
+  // An event for the thread.
   struct Event {
     bool welcome = false;  // else a message
     v1::AttachResponse message;
@@ -74,16 +74,15 @@ class AttachedNode final : private AttachDelegate {
   Collections& collections_;
   std::unique_ptr<JobRunner> jobs_;
   mutable Mutex mutex_;
-  CondVar wake_;  // of the thread
-  CondVar room_;  // less waits
-  CondVar told_;  // records were acknowledged
+  CondVar wake_;      // for the thread
+  CondVar dequeued_;  // an event was
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of events_
-  bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be some
-  bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;     // records may go up on this stream
+  bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be new ones
+  bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;     // records may be sent on this stream
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   TransitClock transit_ ABSL_GUARDED_BY(mutex_);
-  std::optional<v1::AttachRequest> unsent_;  // of the thread: there was no room for it
+  std::optional<v1::AttachRequest> unsent_;  // used by the thread: the queue was full
   std::unique_ptr<AttachClient> client_;
   std::thread thread_;
 };

@@ -138,7 +138,7 @@ TEST_F(AttachedNodeTest, ARelayThatGreetsAsAnotherGetsNoStatement) {
   };
   other_.Start();
   Begin();
-  ASSERT_TRUE(other_.AwaitHellos(1));  // it went on to the next
+  ASSERT_TRUE(other_.AwaitHellos(1));  // it tried the next relay
   EXPECT_TRUE(relay_.hellos().empty());
 }
 
@@ -164,7 +164,7 @@ TEST_F(AttachedNodeTest, ComesBackAfterARestartOfTheRelay) {
   ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
 }
 
-// Each time it lets go of the only channel of this process.
+// Each time the only channel of this process is released.
 TEST_F(AttachedNodeTest, ItMayComeAndGoOften) {
   for (int i = 1; i <= 50; ++i) {
     Begin();
@@ -216,7 +216,7 @@ TEST_F(AttachedNodeTest, ASilentRelayIsLeft) {
 TEST_F(AttachedNodeTest, GoesBackToTheRelayThatItPrefersAndLosesNothing) {
   relay_.Stop();
   other_.Start();
-  other_.acknowledges = false;  // it has told nobody above
+  other_.acknowledges = false;  // it has reported nothing upstream
   Begin();
   ASSERT_TRUE(other_.AwaitHellos(1));
   const v1::Command command =

@@ -1,4 +1,4 @@
-// What an attached node gathers for runs.
+// The results that an attached node gathers for runs.
 #ifndef MUSTER_SERVICES_AGENT_ATTACH_COLLECTIONS_H_
 #define MUSTER_SERVICES_AGENT_ATTACH_COLLECTIONS_H_
 
@@ -8,16 +8,15 @@
 
 namespace muster {
 
-// Thread-safe; no call waits for the work.
+// Thread-safe. No call waits for the work.
 class Collections {
  public:
   virtual ~Collections() = default;
 
-  // A run wants results; `relay_target` is where they are delivered. The same again starts nothing
-  // twice.
+  // A run expects results, which are delivered to `relay_target`. A repeated offer has no effect.
   virtual void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) = 0;
 
-  // A run wants nothing any more.
+  // A run expects no results any more.
   virtual void End(const v1::CollectionEnded& ended) = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a node that joined needs to know to hang in the tree.
+// The identity and the relays of a node that joined.
 #ifndef MUSTER_SERVICES_AGENT_ATTACH_NODE_FOLDER_H_
 #define MUSTER_SERVICES_AGENT_ATTACH_NODE_FOLDER_H_
 
@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Of the folder that `muster node join` made (services/common/joining/join_fleet.h). A plain value.
+// The folder that `muster node join` made (services/common/joining/join_fleet.h). A plain value.
 struct NodeFolder {
   std::string path;
   std::string fleet;
@@ -18,8 +18,8 @@ struct NodeFolder {
   std::vector<std::string> relay_targets;
   Certificate command_ca;
 
-  // FAILED_PRECONDITION (NOT_JOINED) if no node joined into this folder, or one before there were
-  // relays and commands; else as ReadMemberFile and ReadChainFile.
+  // FAILED_PRECONDITION (NOT_JOINED) if no node joined into this folder, or only a version without
+  // relays and commands did; the errors of ReadMemberFile and ReadChainFile.
   static absl::StatusOr<NodeFolder> Load(const std::string& path);
 
   std::string uri() const;

@@ -21,11 +21,11 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(10);
-constexpr absl::Duration kTell = absl::Seconds(3);
+constexpr absl::Duration kReport = absl::Seconds(3);
 constexpr size_t kMaxTimers = 100;
 
-// Held by the process that works with a node's folder.
-absl::StatusOr<std::unique_ptr<File>> TakeFolder(const std::string& folder) {
+// Returns the lock of the process that uses the node's folder.
+absl::StatusOr<std::unique_ptr<File>> LockFolder(const std::string& folder) {
   auto lock =
       PosixFileOps().Open(absl::StrCat(folder, "/attached.lock"), OpenMode::kReadWriteOrCreate);
   if (!lock.ok()) return lock.status();
@@ -42,7 +42,7 @@ absl::Status RunAttached(const AttachOptions& options) {
   RETURN_IF_ERROR(SetUpProcess());
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
-  ASSIGN_OR_RETURN(const auto lock, TakeFolder(folder));
+  ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
   // One thread renews the certificate; the work of jobs and collections blocks and has its own.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
   Executor background({"background", /*threads=*/1});
@@ -56,7 +56,7 @@ absl::Status RunAttached(const AttachOptions& options) {
                    AttachedNode::Start({std::move(node), identity, options.parallel}, collections));
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");
-  attached->Stop(kGrace, kTell);
+  attached->Stop(kGrace, kReport);
   collections.Stop();
   return absl::OkStatus();
 }

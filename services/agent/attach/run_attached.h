@@ -10,16 +10,16 @@
 namespace muster {
 
 struct AttachOptions {
-  std::string folder;    // that `muster node join` made
-  size_t parallel = 16;  // commands at a time; more wait
+  std::string folder;    // made by `muster node join`
+  size_t parallel = 16;  // commands at the same time; more wait
 };
 
-// Keeps the node of the folder attached, runs what comes down, and renews its identity, until
-// SIGTERM or SIGINT. Then commands get 10 s to end, and what became of them is told (3 s); a
-// delivery that has begun goes on for up to a minute. Call it from main before other threads start.
+// Keeps the node of the folder attached, runs its jobs and renews its identity, until SIGTERM or
+// SIGINT. Then commands have 10 s to end and 3 s to report, and a running delivery continues for up
+// to a minute. Called from main before other threads start.
 //
 // FAILED_PRECONDITION (NOT_JOINED) if no node joined into the folder, ABORTED (ALREADY_ATTACHED) if
-// another process works with it; else the errors of IdentityKeeper::Open and JobRunner::Open.
+// another process uses it; the errors of IdentityKeeper::Open and JobRunner::Open.
 absl::Status RunAttached(const AttachOptions& options);
 
 }  // namespace muster

@@ -124,8 +124,8 @@ void CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
     const client::Delivery delivery = Gather(task);
-    // The node hangs below another relay by now, so deliver there; or one that was told to stop is
-    // not through yet.
+    // The node may be attached to another relay by now, where the result is delivered; or a process
+    // that has to stop still runs.
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;

@@ -93,7 +93,7 @@ TEST_F(CollectionRunnerTest, TheSameOfferStartsNothingTwice) {
   const v1::CollectionOffer offer = Offer("echo x >> " + marks + "; " + kSayHello);
   for (int i = 0; i < 3; ++i) runner_->Offer(offer, peer_.target());
   Collect(offer);
-  Begin();  // another life
+  Begin();  // a restart
   runner_->Offer(offer, peer_.target());
   runner_->Stop();
   std::ifstream file(marks);

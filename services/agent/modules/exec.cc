@@ -85,8 +85,8 @@ class ExecModule final : public Module {
   }
 
  private:
-  // True once the done file has been there for its delay: plugins that were made for a container
-  // may sleep for ever after it.
+  // Returns whether the done file has existed for its delay. A plugin for a container may sleep
+  // forever after it wrote the file.
   static std::function<bool()> DoneFor(const ModuleContext& context) {
     return [folder = context.results_dir, delay = context.done_file_delay,
             since = std::optional<absl::Time>()]() mutable {

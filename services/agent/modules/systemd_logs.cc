@@ -40,7 +40,7 @@ absl::Status WriteAll(std::FILE* file, std::string_view data, const std::string&
   return ErrnoError(errno, "write", path);
 }
 
-// Copies what the journal prints, newest first, until its end, `max_bytes`, or the time is over:
+// Copies the output of the journal, newest first, until its end, `max_bytes`, or the time limit:
 // all three leave the newest entries.
 absl::StatusOr<Lines> CopyLines(int from, int64_t max_bytes, absl::Time end,
                                 const std::stop_token& stop, std::FILE* to,

@@ -9,7 +9,7 @@ namespace muster {
 
 // The journal of this machine as JSON lines, oldest first: journal.json. Bounded by
 // max_output_bytes and the time limit; when it does not fit, the newest entries are kept. Without a
-// journal an error that says so.
+// journal it returns an error.
 std::unique_ptr<Module> MakeSystemdLogsModule();
 
 }  // namespace muster

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Another process writes the done file (services/client/done_file.h). After `stop` it goes on for a
-// minute, as old sidecars do.
+// Another process writes the done file (services/client/done_file.h). After `stop` it continues for
+// a minute, as old sidecars do.
 std::unique_ptr<Module> MakeWaitModule();
 
 }  // namespace muster

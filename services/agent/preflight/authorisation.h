@@ -1,4 +1,4 @@
-// Whether the fleet lets us deliver.
+// The right to deliver, as the fleet sees it.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
 
@@ -10,13 +10,13 @@
 
 namespace muster {
 
-// Asks `target` ("host:port" of gRPC) for the result of our pair, which only those may do who may
-// deliver it. The service's own errors. At most 10 s.
+// Asks `target` ("host:port" of gRPC) for the result of our pair, which requires the right to
+// deliver it. Returns the errors of the service. Takes at most 10 s.
 absl::Status AskService(const client::Config& config, const std::string& target,
                         const std::stop_token& stop);
 
-// Asks the run's listener for old clients; one that does not know the question says yes. The errors
-// of HttpsTransport. At most 10 s.
+// Asks the listener of the run for legacy clients; one that does not know the question agrees.
+// Returns the errors of HttpsTransport. Takes at most 10 s.
 absl::Status AskListener(const client::Config& config, const std::stop_token& stop);
 
 }  // namespace muster

@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(200);
 
-// What the resolver's own thread reads and writes.
+// A query, which the resolver's thread reads and writes.
 struct Question {
   std::string host;
   std::string port;
@@ -23,7 +23,7 @@ struct Question {
   }
 };
 
-// Takes back what was asked; if the resolver does not let go of it any more it is left to it.
+// Cancels the query. If the resolver cannot cancel it, the query is leaked to the resolver.
 void Abandon(std::unique_ptr<Question> question) {
   if (::gai_cancel(&question->request) == EAI_NOTCANCELED) (void)question.release();
 }

@@ -21,7 +21,7 @@ namespace {
 using Check = client::Fault::Check;
 using client::Fault;
 
-// Certificates are dated back by more than this: below it a wrong clock harms nothing.
+// Certificates are dated back by more than this, so a smaller error of the clock does no harm.
 constexpr absl::Duration kMaxSkew = absl::Minutes(5);
 // How long to wait for the first heartbeat's answer.
 constexpr absl::Duration kClockLimit = absl::Seconds(3);
@@ -84,7 +84,7 @@ std::optional<Fault> CheckClock(const client::Config& config, const client::Clie
                               ", and this machine's clock says ", absl::FormatTime(absl::Now())),
                  "Set this machine's clock."};
   }
-  // Without heartbeats nobody tells the time.
+  // Without heartbeats the fleet's time is not known.
   if (!config.grpc_targets.empty() && config.status_targets.empty()) return std::nullopt;
   const auto offset = ClockOffset(client, stop);
   if (!offset || absl::AbsDuration(*offset) <= kMaxSkew) return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<Fault> CheckClock(const client::Config& config, const client::Clie
       "Set this machine's clock: certificates are judged by it."};
 }
 
-// What an answer to the question of authorisation means. Faults of the moment are none of ours.
+// Returns the fault that the answer to the authorisation check means. Temporary errors are none.
 std::optional<Fault> Judge(const absl::Status& status, const std::string& address) {
   Check check = Check::kAuthorisation;
   switch (status.code()) {
@@ -116,7 +116,7 @@ std::optional<Fault> Judge(const absl::Status& status, const std::string& addres
   return Fault{check, address, std::string(status.message()), NextStepOf(status)};
 }
 
-// Of one address.
+// Checks one address.
 std::optional<Fault> CheckTarget(const client::Config& config, const client::Client& client,
                                  const std::string& target, const std::stop_token& stop) {
   const TlsProbe probe = ProbeOf(config, target);
@@ -165,14 +165,14 @@ void Preflight::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto fault = CheckRoute(config_, client_, stop);
     if (stop.stop_requested()) return;
-    Found(fault);
+    Report(fault);
     if (!fault) return;
-    // The delivery itself tries more often: this is to see when the fault is gone.
+    // The delivery itself retries more often; this check notices the end of the fault.
     if (!WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
   }
 }
 
-void Preflight::Found(const std::optional<Fault>& fault) {
+void Preflight::Report(const std::optional<Fault>& fault) {
   if (!Same(fault, last_)) {
     client_.SetFault(fault);
     if (fault) {

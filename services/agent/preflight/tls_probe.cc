@@ -30,8 +30,8 @@ using Check = client::Fault::Check;
 
 constexpr absl::Duration kLimit = absl::Seconds(10);  // of a step
 constexpr absl::Duration kSlice = absl::Milliseconds(200);
-// A server that refuses our certificate says so after the handshake. One of gRPC begins to speak if
-// it accepts it; the other waits for us.
+// A server reports a refused certificate after the handshake. A gRPC server that accepts it sends
+// the first bytes; an HTTPS server waits for the client.
 constexpr absl::Duration kGrpcRefusalLimit = absl::Seconds(2);
 constexpr absl::Duration kListenerRefusalLimit = absl::Milliseconds(300);
 
@@ -75,7 +75,7 @@ absl::StatusOr<UniqueFd> Connect(const addrinfo* list, const std::stop_token& st
   return connection;
 }
 
-// Of what OpenSSL complained about last.
+// Returns the last error of OpenSSL.
 std::string TlsReason() {
   const unsigned long code = ERR_peek_last_error();
   const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
@@ -122,7 +122,8 @@ absl::StatusOr<Context> MakeContext(const TlsProbe& probe) {
   return context;
 }
 
-// Whether the server is whom we look for, after its chain was verified.
+// Returns why the server, whose chain was verified, is another one than expected; empty if it is
+// not.
 std::string WrongServer(SSL* ssl, const std::string& fleet) {
   X509* shown = SSL_get1_peer_certificate(ssl);
   if (shown == nullptr) return "the server showed no certificate";

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Of what the status service says; its words are kept for people, in a row.
+// The texts of the status service are stored for people, so they are truncated.
 constexpr size_t kMaxLostText = 2048;
 constexpr size_t kMaxStartGraceText = size_t{16} << 10;
 

@@ -1,4 +1,4 @@
-// Carries out what the status service concludes from silence: it judges, the aggregator acts.
+// Executes the verdicts of the status service: it concludes, the aggregator acts.
 #ifndef MUSTER_SERVICES_AGGREGATOR_VERDICTS_VERDICTS_H_
 #define MUSTER_SERVICES_AGGREGATOR_VERDICTS_VERDICTS_H_
 
@@ -16,27 +16,26 @@
 
 namespace muster {
 
-// A verdict that no longer matters (a result came, the run has ended or is gone) changes nothing,
-// so that one may be told any number of times. Thread-safe.
+// A verdict that no longer applies (a result arrived, the run has ended or was removed) changes
+// nothing, so a verdict may be repeated. Thread-safe.
 class Verdicts {
  public:
-  // Runs on the store's thread once the verdict is carried out or found to be without effect; an
-  // error if neither could be done.
+  // Runs on the store's thread once the verdict is executed or found to have no effect; with an
+  // error if neither was possible.
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
 
   // `actor`: the URI that the audit log names.
   Verdicts(StateStore& store, const Clock& clock, std::string actor)
       : store_(store), clock_(clock), actor_(std::move(actor)) {}
 
-  // The pair's sender fell silent at `since` (InfinitePast: not known): the pair is timed out if it
-  // is pending.
+  // Times the pair out if it is pending. Its sender is silent since `since` (InfinitePast: not
+  // known).
   void Lose(const ResultKey& key, std::string_view why, absl::Time since, Done done);
 
-  // Nobody of the plan came within the run's start grace: the run has failed if it is still
-  // planned.
+  // Fails the run if it is still planned, because no agent reported within its start grace.
   void StartGraceExpired(const std::string& run, std::string_view why, Done done);
 
-  // How many pairs were timed out, and how many runs failed because nobody came.
+  // The numbers of pairs that were timed out, and of runs without an agent that failed.
   int64_t lost() const { return lost_; }
   int64_t start_grace_expired() const { return start_grace_expired_; }
 

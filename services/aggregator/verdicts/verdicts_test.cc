@@ -41,7 +41,7 @@ class VerdictsTest : public ::testing::Test {
   Verdicts verdicts_{state_.store(), state_.clock, kActor};
 };
 
-TEST_F(VerdictsTest, TheErrorSaysWhyAndSinceWhen) {
+TEST_F(VerdictsTest, ErrorContainsTheReasonAndTheTime) {
   state_.Plan({"n1", "n2", "n3"});
   EXPECT_TRUE(Lose("n1", "CRASHED", absl::FromUnixSeconds(3600)).ok());
   EXPECT_EQ(ErrorOf("n1"), "lost: CRASHED; silent since 1970-01-01T01:00:00Z");
@@ -50,7 +50,7 @@ TEST_F(VerdictsTest, TheErrorSaysWhyAndSinceWhen) {
   EXPECT_EQ(verdicts_.lost(), 2);
 }
 
-TEST_F(VerdictsTest, WhatHasNoEffectIsNoErrorAndIsNotCounted) {
+TEST_F(VerdictsTest, VerdictWithoutEffectIsNotCounted) {
   EXPECT_TRUE(Lose("n1", "CRASHED").ok());  // no run
   EXPECT_TRUE(StartGraceExpired("").ok());
   state_.Plan({"n1"});
@@ -62,7 +62,7 @@ TEST_F(VerdictsTest, WhatHasNoEffectIsNoErrorAndIsNotCounted) {
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
 }
 
-TEST_F(VerdictsTest, ARunThatNobodyCameToSaysSo) {
+TEST_F(VerdictsTest, ExpiredStartGraceIsTheReasonOfTheRun) {
   state_.Plan({"n1"});
   EXPECT_TRUE(StartGraceExpired("n1: never heard of").ok());
   EXPECT_TRUE(StartGraceExpired("n1: never heard of").ok());
@@ -72,7 +72,7 @@ TEST_F(VerdictsTest, ARunThatNobodyCameToSaysSo) {
   EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
 }
 
-TEST_F(VerdictsTest, LongWordsAreCutWithinTheirLimit) {
+TEST_F(VerdictsTest, LongReasonIsTruncated) {
   state_.Plan({"n1", "n2"});
   std::string why;
   for (int i = 0; i < 100'000; ++i) why += "\u00e4";
@@ -82,7 +82,7 @@ TEST_F(VerdictsTest, LongWordsAreCutWithinTheirLimit) {
   EXPECT_LT(state_.Run().reason.size(), 17'000U);
 }
 
-TEST_F(VerdictsTest, AStoreThatCannotTakeItIsTold) {
+TEST_F(VerdictsTest, FullStoreReturnsAnError) {
   SqliteHarness full({.max_queue = 0});
   ASSERT_TRUE(full.Open().ok());
   Verdicts verdicts(full.state(), state_.clock, kActor);

@@ -16,10 +16,10 @@ constexpr int kMaxNodes = 1000;
 constexpr int kNodes = 100;
 constexpr int kPairsOfNode = 1000;
 constexpr int kTicksBetweenPrunes = 60;
-// A watcher hears at least so often how things stand.
+// A watcher is woken at least this often.
 constexpr int kTicksBetweenWakes = 5;
 
-// What somebody may see of the whole who may see one pair: nothing of what others are at.
+// Removes the state of other pairs, for a caller who may see only one pair.
 void KeepOwn(const std::string& plugin, v1::RunStatus* status) {
   status->clear_counts();
   status->clear_reasons();
@@ -223,7 +223,7 @@ absl::Status Board::Took(const v1::ResultKey& key, const std::shared_ptr<const S
   return took;
 }
 
-// What the sender's presence tells from now on concerns this pair, and what it told meanwhile.
+// Adds the pair to those that later changes of the sender concern, and applies the last change.
 void Board::Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender) {
   {
     MutexLock lock(senders_mutex_);
@@ -272,7 +272,7 @@ void Board::Tick() {
   if (ticks_ % kTicksBetweenPrunes == 0) Prune();
 }
 
-// Forgets who attends to runs that are over.
+// Forgets the senders of runs that have ended.
 void Board::Prune() {
   std::set<std::string> open;
   for (const auto& run : Runs()) {

@@ -1,4 +1,4 @@
-// What the status service knows: every run with its pairs, who attends to them, and every node.
+// The state of the status service: every run with its pairs and their senders, and every node.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_BOARD_H_
 #define MUSTER_SERVICES_STATUS_BOARD_BOARD_H_
 
@@ -30,33 +30,33 @@
 
 namespace muster {
 
-// Thread-safe. All in memory: outcomes come again from the feed after a restart, and what pairs
-// said from what was kept of it (Recall). Its size is bounded by the runs that the aggregator
-// keeps.
+// All in memory: after a restart the outcomes arrive from the feed again, and the activities are
+// restored from the store (Recall). The size is bounded by the runs that the aggregator keeps.
+// Thread-safe.
 class Board : public HeartbeatListener {
  public:
   struct Options {
     const Clock* clock = nullptr;
     WatchHub* hub = nullptr;
     VerdictLog* verdicts = nullptr;
-    // Why the service doubts its sight; empty when it does not.
+    // Returns why the service doubts its network or machine; empty if it does not.
     std::function<std::string()> doubt;
-    // A pair of the node has another reason. This and the next take a short lock at most.
+    // A pair of the node has another reason. This and the next take at most a short lock.
     std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
     std::function<void(const std::string& run)> gone;  // the aggregator has removed the run
-    // Every pair that the sender attended to has an outcome. Called without a lock.
+    // Every pair of the sender has an outcome. Called without a lock.
     std::function<void(const std::shared_ptr<const Sender>& sender)> done;
   };
 
-  // Every function has to be there.
+  // All functions are required.
   explicit Board(Options options);
 
-  // Takes one event of the change feed. A snapshot replaces everything when it is complete.
+  // Applies an event of the change feed. A complete snapshot replaces everything.
   void Apply(const v1::FollowChangesResponse& event);
 
-  // What an earlier life of this service knew of pairs: since when a sender attended to one, and
-  // the progress. Before the first event of the feed, and after the restored senders were told by
-  // PresenceChanged.
+  // Restore the state of pairs from before a restart: the time of a sender's first message, and the
+  // progress. Called after PresenceChanged for the restored senders, before the first event of the
+  // feed.
   void RecallContact(const v1::ResultKey& key, const std::string& uri, absl::Time first);
   void RecallProgress(const v1::ResultKey& key, v1::Progress progress);
 
@@ -68,18 +68,18 @@ class Board : public HeartbeatListener {
   // RUN_NOT_FOUND, PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
   absl::Status Report(const v1::ReportProgressRequest& report);
 
-  // What time alone changes. Once a second.
+  // Evaluates the conditions that depend on time. Called once a second.
   void Tick();
 
-  // The id of the newest run for an empty name, else the name itself, whatever it is. RUN_NOT_FOUND
-  // if there is no run, STATUS_NOT_READY.
+  // Returns the id of the newest run for an empty name; any other name is returned unchanged.
+  // RUN_NOT_FOUND if there is no run, STATUS_NOT_READY.
   absl::StatusOr<std::string> Resolve(const std::string& run) const;
   // RUN_NOT_FOUND, STATUS_NOT_READY.
   absl::StatusOr<std::shared_ptr<RunBoard>> Find(const std::string& run) const;
   // Appends the bytes of a v1::RunStatus. RUN_NOT_FOUND, STATUS_NOT_READY before the first
   // snapshot, INVALID_PAGE_TOKEN.
   absl::Status Get(const StatusQuery& query, std::string* bytes) const;
-  // The run without pairs, as a watcher gets it.
+  // Adds the run without pairs, as a watcher receives it.
   void AddSummary(RunBoard& run, v1::RunStatus* status) const;
 
   // Errors: INVALID_PAGE_TOKEN, STATUS_NOT_READY.
@@ -94,7 +94,7 @@ class Board : public HeartbeatListener {
   };
   Tally MakeTally() const;
 
-  // Of all runs, since the last call.
+  // Returns the new progress of all runs since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
 
   // OK once the first snapshot is complete.
@@ -129,19 +129,19 @@ class Board : public HeartbeatListener {
   const Options options_;
   Nodes nodes_;
   RunBoard::Surroundings around_;
-  bool in_snapshot_ = false;              // the feed's thread alone
-  std::set<std::string> in_snapshot_of_;  // the feed's thread alone: the runs that it has told
-  int ticks_ = 0;                         // the ticking thread alone
+  bool in_snapshot_ = false;              // used by Apply
+  std::set<std::string> in_snapshot_of_;  // used by Apply: the runs of the snapshot
+  int ticks_ = 0;                         // used by Tick
   std::atomic<bool> ready_ = false;
   std::atomic<int64_t> ready_since_ = 0;  // monotonic nanoseconds
-  std::atomic<int64_t> feed_micros_ = 0;  // wall time when the feed was heard last
+  std::atomic<int64_t> feed_micros_ = 0;  // wall time of the last event
 
   mutable Mutex mutex_;
   std::map<std::string, Entry> runs_ ABSL_GUARDED_BY(mutex_);
   std::vector<Recalled> recalled_ ABSL_GUARDED_BY(mutex_);  // until the first snapshot
   Mutex senders_mutex_;
   std::unordered_map<const Sender*, Attended> senders_ ABSL_GUARDED_BY(senders_mutex_);
-  // Those that were told before the first snapshot; by URI and node.
+  // Senders that were reported before the first snapshot, by URI and node.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<const Sender>> early_
       ABSL_GUARDED_BY(senders_mutex_);
 };

@@ -1,4 +1,4 @@
-// A board with a clock that stands still, fed as the change feed and heartbeats would.
+// A board on a fake clock, with events as from the change feed and heartbeats.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_BOARD_FIXTURE_H_
 #define MUSTER_SERVICES_STATUS_BOARD_BOARD_FIXTURE_H_
 

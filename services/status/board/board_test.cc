@@ -18,7 +18,7 @@ class BoardTest : public testing::BoardFixture {
   }
 };
 
-TEST_F(BoardTest, SaysNothingBeforeTheFirstSnapshotIsWhole) {
+TEST_F(BoardTest, BoardIsNotReadyBeforeTheFirstSnapshotEnds) {
   Begin();
   SetRun(MakeRun());
   EXPECT_EQ(ReasonOf(board_.Resolve("").status()), "STATUS_NOT_READY");
@@ -30,7 +30,7 @@ TEST_F(BoardTest, SaysNothingBeforeTheFirstSnapshotIsWhole) {
   EXPECT_TRUE(board_.Ready().ok());
 }
 
-TEST_F(BoardTest, TheEmptyNameIsTheNewestRun) {
+TEST_F(BoardTest, EmptyNameResolvesToTheNewestRun) {
   Begin();
   SetRun(MakeRun("000000000000000f"));
   clock_.Advance(absl::Seconds(1));
@@ -44,7 +44,7 @@ TEST_F(BoardTest, TheEmptyNameIsTheNewestRun) {
   EXPECT_EQ(gone_.size(), 2u);
 }
 
-TEST_F(BoardTest, CountsEachPairOnceHoweverOftenItIsTold) {
+TEST_F(BoardTest, RepeatedChangeIsCountedOnce) {
   Start({"n1", "n2"});
   SetPair("n1", v1::OUTCOME_ERROR, 1);
   SetPair("n1", v1::OUTCOME_GENUINE, 2);
@@ -59,7 +59,7 @@ TEST_F(BoardTest, CountsEachPairOnceHoweverOftenItIsTold) {
   EXPECT_EQ(status.counts().ShortDebugString(), status.plugins(0).counts().ShortDebugString());
 }
 
-TEST_F(BoardTest, PairsToldTogetherEachHaveTheirOwnTime) {
+TEST_F(BoardTest, PairsOfABatchHaveTheirOwnTimes) {
   Start({"n1", "n2", "n3"});
   clock_.Advance(absl::Seconds(10));
   Event event;
@@ -81,7 +81,7 @@ TEST_F(BoardTest, PairsToldTogetherEachHaveTheirOwnTime) {
   }
 }
 
-TEST_F(BoardTest, ASnapshotIsTheTruthAndKeepsWhatPairsSaid) {
+TEST_F(BoardTest, SnapshotReplacesOutcomesAndKeepsActivities) {
   Begin();
   SetRun(MakeRun());
   SetRun(MakeRun("000000000000000f"));
@@ -122,7 +122,7 @@ TEST_F(BoardTest, PagesCoverEveryPairOnceInOrder) {
   }
 }
 
-TEST_F(BoardTest, PagesAreWholeWhateverThePortionsTheyAreMadeIn) {
+TEST_F(BoardTest, PageIsCompleteAcrossItsParts) {
   std::vector<std::string> nodes;
   for (int i = 1000; i < 3000; ++i) nodes.push_back("n" + std::to_string(i));
   Start(nodes);
@@ -145,7 +145,7 @@ TEST_F(BoardTest, PagesAreWholeWhateverThePortionsTheyAreMadeIn) {
   EXPECT_EQ(status.next_page_token(), "");
 }
 
-TEST_F(BoardTest, WhoMaySeeOnePairSeesNothingOfOthers) {
+TEST_F(BoardTest, CallerOfOnePairSeesNoOtherPairs) {
   Start({"n1", "n2"});
   const auto sender = Online("n2");
   ASSERT_TRUE(Beat(sender).ok());
@@ -165,7 +165,7 @@ TEST_F(BoardTest, WhoMaySeeOnePairSeesNothingOfOthers) {
   EXPECT_EQ(ReasonOf(GetStatus(query)), "RUN_NOT_FOUND") << "a run that does not plan it";
 }
 
-TEST_F(BoardTest, ProgressOfWhatIsNotPlannedIsRefused) {
+TEST_F(BoardTest, ProgressOfUnplannedPairIsRejected) {
   Start({"n1"});
   EXPECT_EQ(ReasonOf(Report("n9", 1, 1)), "PAIR_NOT_PLANNED");
   EXPECT_EQ(ReasonOf(Report("n1", -1, 0)), "INVALID_PROGRESS");
@@ -179,7 +179,7 @@ TEST_F(BoardTest, ProgressOfWhatIsNotPlannedIsRefused) {
             "RUN_NOT_FOUND");
 }
 
-TEST_F(BoardTest, ASenderIsDoneWhenAllItsPairsHaveAnOutcome) {
+TEST_F(BoardTest, SenderIsDoneWhenAllItsPairsHaveAnOutcome) {
   Start({"n1"});
   SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
   const auto sender = Online("n1");
@@ -191,7 +191,7 @@ TEST_F(BoardTest, ASenderIsDoneWhenAllItsPairsHaveAnOutcome) {
   EXPECT_EQ(done_, std::vector<std::string>{"n1"});
 }
 
-TEST_F(BoardTest, WhatAnEarlierLifeKnewIsThereAfterTheFirstSnapshot) {
+TEST_F(BoardTest, RestoredStateIsPresentAfterTheFirstSnapshot) {
   auto sender = Online("n1");
   sender->set_presence(v1::PRESENCE_UNKNOWN, clock_.MonotonicNow());
   board_.PresenceChanged(sender);
@@ -209,7 +209,7 @@ TEST_F(BoardTest, WhatAnEarlierLifeKnewIsThereAfterTheFirstSnapshot) {
   EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(BoardTest, NodesAreThoseThatAreThereAndThoseThatArePlanned) {
+TEST_F(BoardTest, NodesArePlannedOnesAndSenders) {
   Start({"n1", "n2", "n3"});
   SetPair("global", v1::OUTCOME_PENDING, 0, "once");
   const auto sender = Online("n2");

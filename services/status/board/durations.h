@@ -17,8 +17,8 @@ class Durations {
   void Add(absl::Duration duration);
   int64_t count() const { return count_; }
 
-  // What a share of `q` (0 to 1) of those that are longer than `above` did not exceed. Nothing if
-  // none is.
+  // Returns what a share of `q` (0 to 1) of those that are longer than `above` did not exceed.
+  // Nothing if none is.
   std::optional<absl::Duration> Quantile(double q, absl::Duration above = {}) const;
 
  private:

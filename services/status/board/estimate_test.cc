@@ -13,13 +13,13 @@ Durations Took(std::initializer_list<int> seconds) {
   return durations;
 }
 
-TEST(EstimateTest, NothingIsSaidBeforeThreeFinished) {
+TEST(EstimateTest, FewerThanThreeFinishedPairsGiveNoEstimate) {
   EXPECT_FALSE(EstimateEnd(Took({}), kBegin, kBegin, kBegin));
   EXPECT_FALSE(EstimateEnd(Took({60, 60}), kBegin, kBegin, kBegin));
   EXPECT_TRUE(EstimateEnd(Took({60, 60, 60}), kBegin, kBegin, kBegin));
 }
 
-TEST(EstimateTest, TheRangeGoesFromTheMiddleToTheSlowEnd) {
+TEST(EstimateTest, RangeReachesFromTheMedianToTheSlowEnd) {
   const auto range = EstimateEnd(Took({60, 60, 60, 60, 600}), kBegin, kBegin, kBegin);
   ASSERT_TRUE(range);
   EXPECT_GE(range->earliest, kBegin + absl::Seconds(60));
@@ -28,28 +28,28 @@ TEST(EstimateTest, TheRangeGoesFromTheMiddleToTheSlowEnd) {
   EXPECT_LE(range->latest, kBegin + absl::Seconds(720));
 }
 
-TEST(EstimateTest, WhatBeganLastMayEndLast) {
+TEST(EstimateTest, LatestEndFollowsTheNewestPair) {
   const absl::Duration now = kBegin + absl::Seconds(30);
   const auto range = EstimateEnd(Took({60, 60, 60}), kBegin, now, now);
   ASSERT_TRUE(range);
   EXPECT_GE(range->earliest, now + absl::Seconds(60));
 }
 
-TEST(EstimateTest, OnlyThoseThatTookLongerThanThePairAlreadyDoesCount) {
+TEST(EstimateTest, ShorterDurationsThanThePairsAgeDoNotCount) {
   const absl::Duration now = kBegin + absl::Seconds(120);
   const auto range = EstimateEnd(Took({60, 60, 60, 60, 600}), kBegin, kBegin, now);
   ASSERT_TRUE(range);
   EXPECT_GE(range->earliest, kBegin + absl::Seconds(600));
 }
 
-TEST(EstimateTest, NothingIsSaidOfOneThatTakesLongerThanEveryOther) {
+TEST(EstimateTest, PairOlderThanEveryDurationGivesNoEstimate) {
   EXPECT_FALSE(EstimateEnd(Took({60, 60, 60}), kBegin, kBegin, kBegin + absl::Seconds(120)));
   // Nor because a younger one could be estimated.
   const absl::Duration now = kBegin + absl::Seconds(120);
   EXPECT_FALSE(EstimateEnd(Took({60, 60, 60}), kBegin, now, now));
 }
 
-TEST(EstimateTest, DurationsOfAnyLengthHaveABucket) {
+TEST(EstimateTest, DurationOfAnyLengthHasABucket) {
   Durations durations;
   durations.Add(-absl::Seconds(1));
   durations.Add(absl::ZeroDuration());

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-// muster_runs by state and muster_unfinished_pairs by reason: every state and reason is there from
-// the start, so that an alert on one never asks for a series that is not there yet. Labels are the
+// muster_runs by state and muster_unfinished_pairs by reason. Every state and reason has a series
+// from the start, so that an alert never refers to a missing one. Labels are the
 // API's words, never a run, plugin or node. Thread-safe.
 class BoardFigures {
  public:

@@ -22,7 +22,7 @@ class FiguresTest : public testing::BoardFixture {
   const BoardFigures figures_{metrics_};
 };
 
-TEST_F(FiguresTest, EveryStateAndReasonIsThereFromTheStart) {
+TEST_F(FiguresTest, EveryStateAndReasonHasASeriesFromTheStart) {
   const std::string text = Shown();
   EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_FAILED\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_TIMED_OUT\"} 0\n"));

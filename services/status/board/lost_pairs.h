@@ -21,14 +21,14 @@ class LostPairs {
   LostPairs(std::string run, VerdictLog& verdicts) : run_(std::move(run)), verdicts_(verdicts) {}
 
   // Sets after how much silence a pair is lost; infinite: never, as in a run that has ended.
-  // Returns whether that changed: then Update has to be called for each pair that was heard.
+  // Returns whether that changed: then Update has to be called for each pair.
   bool SetLostAfter(absl::Duration lost_after);
   absl::Duration lost_after() const { return lost_after_; }
 
   // The facts of the pair may have changed. Withdraws the verdict if the pair is not lost any more.
   void Update(Pair& pair, absl::Duration now);
 
-  // Adds verdicts on the pairs whose time is over.
+  // Adds verdicts on the pairs that are due.
   void Tick(const Moment& now);
 
   size_t waiting() const { return due_.size(); }

@@ -1,4 +1,4 @@
-// Every node that a run plans or that was heard of.
+// Every node that a run plans or that has sent heartbeats.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_NODES_H_
 #define MUSTER_SERVICES_STATUS_BOARD_NODES_H_
 
@@ -30,7 +30,7 @@ class Nodes {
                              const Moment& now, bool* more) const;
   std::optional<v1::Node> Get(const std::string& node, const Moment& now) const;
 
-  // Forgets senders that nobody else knows any more, but the newest of each planned node.
+  // Forgets senders without another reference, except the newest of each planned node.
   void Prune();
 
  private:

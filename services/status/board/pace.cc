@@ -16,7 +16,7 @@ constexpr double kOfTheMiddle = 0.75;
 
 std::optional<absl::Duration> Motion::Moved(int64_t completed, absl::Duration at) {
   std::optional<absl::Duration> step;
-  // A plugin that begins anew counts from there.
+  // A plugin that starts again counts from there.
   if (!moved_ || completed < completed_) {
     first_ = completed;
     first_at_ = at;

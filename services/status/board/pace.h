@@ -31,12 +31,12 @@ class Motion {
   int64_t completed_ = 0;
 };
 
-// How long a pair's progress may stand still: three times the slow steps (p95) of its plugin, and
-// at least two minutes.
+// Returns after how long without movement a pair is stuck: three times the slow steps (p95) of its
+// plugin, and at least two minutes.
 absl::Duration StuckAfter(const Durations& steps);
 
-// A pair whose rate is below this is slow: below that of nine in ten of the others (p10), and below
-// three quarters of the middle, since somebody is always last. Nothing with fewer than five others.
+// Returns the rate under which a pair is slow: the rate of nine in ten of the others (p10), and at
+// most three quarters of the median, since one is always last. Nothing with fewer than five others.
 std::optional<double> SlowBelow(std::vector<double> rates);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-TEST(PaceTest, TheRateIsThatSinceTheFirstReport) {
+TEST(PaceTest, RateCountsFromTheFirstReport) {
   Motion motion;
   EXPECT_FALSE(motion.Moved(100, absl::Seconds(0)));
   EXPECT_FALSE(motion.Rate(absl::Seconds(60))) << "it has not counted up";
@@ -16,7 +16,7 @@ TEST(PaceTest, TheRateIsThatSinceTheFirstReport) {
   EXPECT_DOUBLE_EQ(*motion.Rate(absl::Seconds(20)), 1) << "standing still counts";
 }
 
-TEST(PaceTest, APluginThatBeginsAnewCountsFromThere) {
+TEST(PaceTest, RestartedProgressCountsFromItsRestart) {
   Motion motion;
   motion.Moved(0, absl::Seconds(0));
   motion.Moved(1000, absl::Seconds(10));
@@ -25,7 +25,7 @@ TEST(PaceTest, APluginThatBeginsAnewCountsFromThere) {
   EXPECT_DOUBLE_EQ(*motion.Rate(absl::Seconds(30)), 1);
 }
 
-TEST(PaceTest, StandingStillIsJudgedByThePluginsOwnSteps) {
+TEST(PaceTest, StuckTimeFollowsTheStepsOfThePlugin) {
   Durations steps;
   EXPECT_EQ(StuckAfter(steps), kStuckAtLeast);
   for (int i = 0; i < 100; ++i) steps.Add(absl::Seconds(1));
@@ -35,7 +35,7 @@ TEST(PaceTest, StandingStillIsJudgedByThePluginsOwnSteps) {
   EXPECT_LE(StuckAfter(steps), absl::Minutes(36));
 }
 
-TEST(PaceTest, SlowIsBelowNineInTenOfAtLeastFiveOthers) {
+TEST(PaceTest, SlowPairIsSlowerThanNineInTenOfFiveOthers) {
   EXPECT_FALSE(SlowBelow({1, 10, 10, 10, 10})) << "four others";
   const auto below = SlowBelow({10, 10, 1, 10, 10, 10});
   ASSERT_TRUE(below);
@@ -43,13 +43,13 @@ TEST(PaceTest, SlowIsBelowNineInTenOfAtLeastFiveOthers) {
   EXPECT_GE(10, *below);
 }
 
-TEST(PaceTest, AmongEqualsNobodyIsSlow) {
+TEST(PaceTest, EqualPairsAreNotSlow) {
   const auto below = SlowBelow({10, 10, 10, 10, 9, 10, 10, 10});
   ASSERT_TRUE(below);
   EXPECT_GT(9, *below) << "the last of a field that is close together";
 }
 
-TEST(PaceTest, AtMostATenthIsSlow) {
+TEST(PaceTest, AtMostATenthOfThePairsIsSlow) {
   std::vector<double> rates;
   for (int i = 1; i <= 101; ++i) rates.push_back(i);
   const auto below = SlowBelow(rates);

@@ -25,10 +25,10 @@ namespace muster {
 
 struct PluginPairs;
 
-// What was heard of a pair itself. Times are monotonic.
+// The messages about a pair: activities and progress. Times are monotonic.
 struct Work {
-  std::shared_ptr<const Sender> sender;  // null: only progress was heard
-  absl::Duration began;                  // the first word
+  std::shared_ptr<const Sender> sender;  // null: only progress has arrived
+  absl::Duration began;                  // the first message
   absl::Duration told_at;                // the newest
   v1::Phase phase = v1::PHASE_UNSPECIFIED;
   bool abandoned = false;
@@ -58,7 +58,7 @@ struct Pair {
   absl::Time updated = absl::InfinitePast();  // by the wall clock; the infinite past: not known
   absl::Duration reason_since;                // monotonic
   PairList::iterator by_reason;               // its place among those with its reason
-  std::unique_ptr<Work> work;                 // null: nothing was heard of it
+  std::unique_ptr<Work> work;                 // null: no message has arrived
 
   bool pending() const { return outcome == v1::OUTCOME_PENDING; }
 };
@@ -73,12 +73,12 @@ struct PluginPairs {
   absl::flat_hash_map<absl::string_view, Pair*> by_node;
   std::vector<Pair*> sorted;  // by node
   std::deque<Pair*> begun;    // in the order of their first word; finished ones leave at the ends
-  int64_t unheard = 0;        // unfinished pairs of which nothing was heard
+  int64_t unheard = 0;        // unfinished pairs without a Work
   Durations durations;        // of finished pairs
   PluginPace pace;
 };
 
-// What Judge has to know of a pair.
+// The facts of a pair, for Judge.
 PairFacts FactsOf(const Pair& pair);
 
 // One answer's view of a run: texts that all its pairs share are made once.
@@ -100,7 +100,7 @@ inline constexpr size_t kPairBytesOfMessage = size_t{4} << 20;
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time);
 
-// Whether a run has ended, with an archive or without.
+// Returns whether a run has ended, with an archive or without.
 bool IsEnded(v1::RunState state);
 
 // The event of a pair of `run` whose reason has changed.

@@ -20,7 +20,7 @@ struct StatusQuery {
   std::vector<v1::Reason> reasons;                // empty: any
   int page_size = 0;                              // pairs; 0: none
   std::string page_token;
-  // What the caller may see: only this plugin and this node.
+  // The caller may see only this plugin and this node.
   std::string only_plugin;
   std::string only_node;
 };

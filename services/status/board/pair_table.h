@@ -30,7 +30,7 @@ class PairTable {
   Pair* Find(std::string_view plugin, std::string_view node);
   const Pair* Find(std::string_view plugin, std::string_view node) const;
 
-  // Adds an unfinished pair of which nothing was heard. `now` is monotonic. The pair is never
+  // Adds an unfinished pair without a Work. `now` is monotonic. The pair is never
   // moved.
   Pair& Add(const std::string& plugin, const std::string& node, absl::Duration now);
 

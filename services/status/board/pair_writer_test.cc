@@ -61,7 +61,7 @@ class PairWriterTest : public ::testing::Test {
   Pair pair_;
 };
 
-TEST_F(PairWriterTest, NothingThatIsKnownIsLeftOut) {
+TEST_F(PairWriterTest, AllKnownFieldsAreWritten) {
   Fill();
   // A pair has an outcome or a reason; pending is an outcome, too.
   const v1::PairStatus written = Written();
@@ -72,7 +72,7 @@ TEST_F(PairWriterTest, NothingThatIsKnownIsLeftOut) {
   }
 }
 
-TEST_F(PairWriterTest, WhatIsReadIsWhatIsKnown) {
+TEST_F(PairWriterTest, WrittenPairIsParsedAgain) {
   Fill();
   const v1::PairStatus written = Written();
   EXPECT_EQ(written.plugin(), "facts");
@@ -93,7 +93,7 @@ TEST_F(PairWriterTest, WhatIsReadIsWhatIsKnown) {
   EXPECT_EQ(written.fault().address(), "h:1");
 }
 
-TEST_F(PairWriterTest, WhatIsNotKnownIsAbsent) {
+TEST_F(PairWriterTest, UnknownFieldsAreAbsent) {
   pair_.reason = v1::REASON_NOT_STARTED;
   pair_.reason_since = kNow;
   v1::PairStatus written = Written(/*brief=*/true);
@@ -113,7 +113,7 @@ TEST_F(PairWriterTest, WhatIsNotKnownIsAbsent) {
 }
 
 // A message that is there and says nothing is another thing than none.
-TEST_F(PairWriterTest, AnAgeOfNothingIsAnAge) {
+TEST_F(PairWriterTest, AgeOfZeroIsWritten) {
   pair_.work = std::make_unique<Work>();
   pair_.work->told_at = kNow;
   pair_.reason = v1::REASON_RUNNING;

@@ -1,4 +1,4 @@
-// Which pairs of a plugin stand still, and which are slower than the others.
+// The stuck and the slow pairs of a plugin.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_PLUGIN_PACE_H_
 #define MUSTER_SERVICES_STATUS_BOARD_PLUGIN_PACE_H_
 
@@ -16,8 +16,8 @@ namespace muster {
 struct Pair;
 using PairList = std::list<Pair*>;
 
-// Invariant: the list of moving pairs is ordered by their last movement, so the pairs that have
-// stood still too long are at its front. Times are monotonic. Not thread-safe.
+// Invariant: the list of moving pairs is ordered by their last movement, so the stuck pairs are at
+// its front. Times are monotonic. Not thread-safe.
 class PluginPace {
  public:
   // The progress of a pair, which has a Work, is another one than before.
@@ -26,7 +26,7 @@ class PluginPace {
   // The pair is finished.
   void Finish(Pair& pair, absl::Duration now);
 
-  // Removes and returns a pair that has stood still for stuck_after(); null if there is none. It is
+  // Removes and returns a pair without movement for stuck_after(); null if there is none. It is
   // returned again after its next movement.
   Pair* PopStuck(absl::Duration now);
 
@@ -34,7 +34,7 @@ class PluginPace {
   // `slow` has changed. Reads each pair.
   std::vector<Pair*> Compare(std::deque<Pair>& pairs, absl::Duration now);
 
-  // How long a pair may stand still. Compare updates it.
+  // The longest time without movement that is not stuck. Compare updates it.
   absl::Duration stuck_after() const { return stuck_after_; }
 
  private:

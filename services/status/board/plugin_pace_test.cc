@@ -19,7 +19,7 @@ class PluginPaceTest : public ::testing::Test {
   PluginPace pace_;
 };
 
-TEST_F(PluginPaceTest, PairThatStandsStillIsStuckOnce) {
+TEST_F(PluginPaceTest, PairWithoutMovementIsStuckOnce) {
   pace_.Moved(pairs_[0], 1, absl::Seconds(0));
   pace_.Moved(pairs_[1], 1, absl::Seconds(1));
   EXPECT_EQ(pace_.PopStuck(kStuckAtLeast - absl::Milliseconds(1)), nullptr);

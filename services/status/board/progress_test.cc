@@ -14,7 +14,7 @@ v1::ReportProgressRequest Append(int64_t completed, int failing, bool totals) {
   return report;
 }
 
-TEST(ProgressTest, AppendsAddUpAndAPlainReportBeginsAnew) {
+TEST(ProgressTest, AppendedReportsAddUpAndAPlainReportReplacesThem) {
   v1::Progress progress;
   const absl::Time now = absl::FromUnixSeconds(100);
   ApplyProgress(Append(3, 1, true), now, &progress);
@@ -39,7 +39,7 @@ TEST(ProgressTest, AppendsAddUpAndAPlainReportBeginsAnew) {
   EXPECT_EQ(progress.time().seconds(), 100);
 }
 
-TEST(ProgressTest, LongTextsAndListsAreCut) {
+TEST(ProgressTest, LongTextsAndListsAreTruncated) {
   v1::Progress progress;
   v1::ReportProgressRequest report;
   report.set_message(std::string(1 << 20, 'x'));
@@ -50,7 +50,7 @@ TEST(ProgressTest, LongTextsAndListsAreCut) {
   EXPECT_EQ(progress.failures(99), "999");
 }
 
-TEST(ProgressTest, NegativeAndHugeNumbersAreRefused) {
+TEST(ProgressTest, NegativeAndHugeNumbersAreRejected) {
   v1::ReportProgressRequest report;
   report.set_completed(-1);
   EXPECT_EQ(ReasonOf(CheckProgress(report)), "INVALID_PROGRESS");

@@ -1,4 +1,4 @@
-// What an unfinished pair is at, or why it lags: decided here, from facts alone.
+// The reason of an unfinished pair, as a pure function of its facts.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_REASONS_H_
 #define MUSTER_SERVICES_STATUS_BOARD_REASONS_H_
 
@@ -11,22 +11,22 @@
 
 namespace muster {
 
-// What is known of a pair. Times are monotonic.
+// The facts about a pair. Times are monotonic.
 struct PairFacts {
   v1::Outcome outcome = v1::OUTCOME_PENDING;
-  // Anything was ever heard of it: a heartbeat or progress.
+  // A heartbeat or progress for it has arrived.
   bool heard_of = false;
 
-  // Of who beats for it. Nobody does for a pair that an old sidecar delivers: then silence says
-  // nothing.
+  // The sender of its heartbeats. A pair that an old sidecar delivers has none, and its silence has
+  // no meaning.
   bool has_sender = false;
   v1::Presence presence = v1::PRESENCE_UNSPECIFIED;
   absl::Duration presence_since;
   absl::Duration last_seen;
   Evidence evidence = Evidence::kNone;
-  const RelayState* relay = nullptr;  // by which it beats
+  const RelayState* relay = nullptr;  // that forwards its heartbeats
   bool doubted = false;
-  // The process was started anew, and the new one has not spoken of this pair; since when.
+  // The process was replaced, and the new one has not named this pair.
   bool abandoned = false;
   absl::Duration abandoned_at;
   bool duplicate_agent = false;
@@ -38,31 +38,30 @@ struct PairFacts {
 
   bool has_progress = false;
   absl::Duration moved_at;     // when its progress last changed
-  absl::Duration stuck_after;  // standing still for so long is too long
+  absl::Duration stuck_after;  // it is stuck after this time without movement
   bool slow = false;
 
-  // Since when nothing is heard of the pair, if it is silent.
+  // Since when the pair is silent, if it is.
   absl::Duration silent_since() const { return abandoned ? abandoned_at : last_seen; }
 };
 
-// Standing still for longer than this many of the plugin's slow steps (p95), and than the least, is
-// too long.
+// A pair is stuck after this many of the plugin's slow steps (p95), and not before the least time.
 inline constexpr int kStuckSteps = 3;
 inline constexpr absl::Duration kStuckAtLeast = absl::Minutes(2);
 
 v1::Reason Judge(const PairFacts& facts, absl::Duration now);
 
-// Whether somebody should look at a pair for this reason: an order from the worst, 0 for none.
+// Returns how much attention the reason needs, the most for the worst; 0 for none.
 int Severity(v1::Reason reason);
 
 // "CRASHED".
 std::string_view ReasonName(v1::Reason reason);
 
-// What a run will do without anybody's doing. Wall times.
+// What will happen in a run without any action. Wall times.
 struct Outlook {
   bool ended = false;
   absl::Time deadline = absl::InfiniteFuture();
-  // Until when somebody of the plan has to be heard of; the infinite past if that does not count.
+  // Until when an agent of the plan has to report; the infinite past if none has to.
   absl::Time start_by = absl::InfinitePast();
   absl::Duration lost_after = absl::InfiniteDuration();
   bool fail_fast = false;
@@ -76,11 +75,11 @@ struct Moment {
   absl::Time WallOf(absl::Duration at) const { return wall - (monotonic - at); }
 };
 
-// What is known, in words. Absolute times, since nobody tells a reader when only the age of
-// something changes.
+// Describes the facts. Contains absolute times, because watchers are not woken when only an age
+// changes.
 std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now);
 
-// What happens next without anybody's doing.
+// Describes what happens next without any action.
 std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& outlook,
                      const Moment& now);
 

@@ -194,7 +194,7 @@ TEST(ReasonsTest, EveryReasonFollowsFromItsFacts) {
   }
 }
 
-TEST(ReasonsTest, WhatHappensNextFollowsTheRun) {
+TEST(ReasonsTest, NextStepFollowsTheRun) {
   Outlook outlook = Open();
   outlook.start_by = absl::FromUnixSeconds(1'750'007'760);
   EXPECT_EQ(NextStep(v1::REASON_NOT_STARTED, PairFacts(), outlook, kMoment),
@@ -206,7 +206,7 @@ TEST(ReasonsTest, WhatHappensNextFollowsTheRun) {
   EXPECT_EQ(NextStep(v1::REASON_CRASHED, Silent(Evidence::kClosed), outlook, kMoment), "");
 }
 
-TEST(ReasonsTest, NeverPromisesATimeOutAfterTheDeadlineOrBeforeNow) {
+TEST(ReasonsTest, TimeOutIsNeitherAfterTheDeadlineNorInThePast) {
   Outlook outlook = Open();
   outlook.lost_after = absl::Hours(10);
   EXPECT_EQ(NextStep(v1::REASON_CRASHED, Silent(Evidence::kClosed), outlook, kMoment),
@@ -216,7 +216,7 @@ TEST(ReasonsTest, NeverPromisesATimeOutAfterTheDeadlineOrBeforeNow) {
             "becomes timed out at 17:15:10 UTC unless it returns");
 }
 
-TEST(ReasonsTest, TimesFarAwayHaveADate) {
+TEST(ReasonsTest, DistantTimesIncludeTheDate) {
   EXPECT_EQ(ClockTime(kMoment.wall + absl::Hours(24), kMoment.wall), "2025-06-16 17:15:10 UTC");
   EXPECT_EQ(ClockTime(kMoment.wall - absl::Hours(11), kMoment.wall), "06:15:10 UTC");
 }

@@ -201,7 +201,7 @@ void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
     work.told_at =
         std::max(work.told_at, now.monotonic - (now.wall - FromProto(work.progress->time())));
   }
-  Judge(*pair, now, /*news=*/false);
+  Judge(*pair, now, /*live=*/false);
   Touch(*pair, true);
 }
 
@@ -226,14 +226,14 @@ void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
   Touch(*pair, Severity(pair->reason) > 0 || Severity(before) > 0);
 }
 
-bool RunBoard::Judge(Pair& pair, const Moment& now, bool news) {
+bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
   const bool changed =
       pairs_.SetReason(pair, muster::Judge(FactsOf(pair), now.monotonic), now.monotonic);
   lost_.Update(pair, now.monotonic);
   if (!changed) return false;
   if (pair.pending()) pair.updated = now.wall;
   ++summary_version_;
-  if (news && (Severity(pair.reason) > 0 || pair.reason == v1::REASON_TIMED_OUT)) {
+  if (live && (Severity(pair.reason) > 0 || pair.reason == v1::REASON_TIMED_OUT)) {
     around_.event(pair.node, MakeNodeEvent(id_, pair, now));
   }
   return true;

@@ -29,90 +29,92 @@
 
 namespace muster {
 
-// How far a watcher is. It has been told what changed up to `told`.
+// The position of a watcher: it has received the changes of pairs up to version `told`.
 struct WatchPosition {
   uint64_t told = 0;
-  uint64_t summary = 0;  // the version of the run as a whole that it has
+  uint64_t summary = 0;  // the version of the summary that it has
 };
 
-// Thread-safe. Answers are made in portions: nobody waits longer than for a few hundred pairs.
+// One mutex guards the parts, each of which keeps an invariant of its own: the pairs (PairTable),
+// their order of change (PairChangeLog), the silent ones (LostPairs) and the start grace
+// (StartGrace). Thread-safe. Long answers release the lock after a few hundred pairs.
 class RunBoard {
  public:
-  // What a run's board needs of its surroundings; it outlives the run.
+  // The environment of a run, which it does not outlive.
   struct Surroundings {
     const Clock* clock = nullptr;
     VerdictLog* verdicts = nullptr;
-    // Something changed: called under the run's lock, so it may take a short lock at most.
+    // Called after each change, under the run's lock: it may take at most a short lock.
     std::function<void(const std::string& run)> changed;
-    // A pair's reason became another; under the run's lock, too.
+    // Called when the reason of a pair has changed, also under the run's lock.
     std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
-    // Why the service doubts its sight; empty when it does not.
+    // Returns why the service doubts its network or machine; empty if it does not.
     std::function<std::string()> doubt;
-    // Since when heartbeats could be taken; monotonic.
+    // Returns since when heartbeats are accepted; monotonic.
     std::function<absl::Duration()> ready_since;
   };
 
   RunBoard(std::string id, const Surroundings& around);
 
   const std::string& id() const { return id_; }
-  // Random: a cursor of another life of this service, or of another run, has another.
+  // Random, so that a cursor of another run, or from before a restart, is recognised.
   const std::string& epoch() const { return epoch_; }
 
-  // What the feed says. `live`: it has just happened, at `at`; else it is part of a snapshot, and
-  // the truth whatever was known.
+  // Events of the feed. `live`: the change has just happened, at `at`. Otherwise it is part of a
+  // snapshot, which replaces the known state.
   void SetRun(const v1::Run& run);
   struct PairSet {
     bool added = false;  // the pair is new
-    // Who attended to a pair that was unfinished until now; else null.
+    // The sender of a pair that has just finished; otherwise null.
     std::shared_ptr<const Sender> finished_for;
   };
   PairSet SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live, absl::Time at);
-  // The aggregator has removed the run: watchers end.
+  // The aggregator has removed the run: its watches end.
   void Delete();
 
-  // What a sender does for a pair. `*attends` is set if it did not attend to it before.
-  // PAIR_NOT_PLANNED.
+  // Handles the activity of a sender for a pair. Sets `*attends` if the pair had another sender, or
+  // none, before. PAIR_NOT_PLANNED.
   absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                     const v1::Activity& activity, bool* attends);
-  // PAIR_NOT_PLANNED.
+  // Handles a report without a heartbeat. PAIR_NOT_PLANNED.
   absl::Status Report(const v1::ReportProgressRequest& report);
-  // What an earlier life of this service knew of a pair that was heard of.
+  // The state of a pair from before a restart of this service.
   struct Memory {
-    std::shared_ptr<const Sender> sender;       // null: nobody, or not known any more
-    absl::Time first = absl::InfiniteFuture();  // the first word; the infinite future: now
+    std::shared_ptr<const Sender> sender;       // null: none, or forgotten
+    absl::Time first = absl::InfiniteFuture();  // of the first message; the infinite future: now
     std::unique_ptr<v1::Progress> progress;     // null: none
   };
-  // What was heard in this life counts more.
+  // Restores the state where nothing newer has arrived.
   void Recall(const v1::ResultKey& key, Memory memory);
-  // The presence of what attends to the pair has changed.
+  // The presence or the evidence of the sender of the pair has changed.
   void SenderChanged(const std::string& plugin, const std::string& node,
                      const std::shared_ptr<const Sender>& sender);
 
-  // Looks at what time alone can change. Once a second.
+  // Evaluates the conditions that depend on time. Called once a second.
   void Tick();
 
-  // The run without pairs, as who may see all of it sees it. Made anew when it has changed or is
-  // older than a round of a watch, so that a thousand watchers cost one.
+  // Returns the run without pairs, for a caller who may see all of it. Makes it again only when it
+  // has changed or is older than a round of a watch, so that a thousand watchers cost one.
   std::shared_ptr<const v1::RunStatus> Summary();
-  // Adds one page of pairs; it ends early rather than becoming too large. Gives the token of the
-  // next page, empty at the end. INVALID_PAGE_TOKEN.
+  // Adds one page of pairs, which ends early rather than becoming too large. Returns the token of
+  // the next page, or an empty one at the end. INVALID_PAGE_TOKEN.
   absl::StatusOr<std::string> AddPairs(const StatusQuery& query, PairWriter* pairs);
-  // `plugin` may be empty: any.
+  // Returns whether the pair is planned. An empty `plugin` means any.
   bool Plans(const std::string& plugin, const std::string& node);
-  // Whether the pair is unfinished, in a run that has not ended.
+  // Returns whether the pair is unfinished, and the run has not ended.
   bool IsOpen(const std::string& plugin, const std::string& node);
-  // The node of each pair: one is there as often as it has pairs.
+  // Returns the node of each pair: as often as the node has pairs.
   std::vector<std::string> PlannedNodes() const;
-  // The pairs of `node`, at most until `out` holds `limit`; returns about how many bytes they take.
+  // Adds the pairs of `node` until `out` holds `limit`. Returns about how many bytes they take.
   size_t AddPairsOf(const std::string& node, int limit,
                     google::protobuf::RepeatedPtrField<v1::PairStatus>* out);
 
-  // Pairs that changed after `after` up to `until`, the oldest change first, at most `limit`; the
-  // version up to which all were told.
+  // Adds at most `limit` pairs that changed after version `after` up to `until`, the oldest change
+  // first. Returns the version up to which all were added.
   uint64_t AddChanges(uint64_t after, uint64_t until, int limit, PairWriter* pairs);
-  // The newest versions of the pairs and of the run as a whole.
+  // Returns the newest versions.
   WatchPosition Newest() const;
-  // For the metrics: the state, and how many unfinished pairs have each reason (none when ended).
+  // For the metrics: the state, and the number of unfinished pairs by reason (none when ended).
   struct Tally {
     v1::RunState state = v1::RUN_STATE_UNSPECIFIED;
     std::array<size_t, v1::Reason_ARRAYSIZE> unfinished = {};
@@ -120,7 +122,7 @@ class RunBoard {
   Tally MakeTally() const;
   bool ended() const;
   bool deleted() const;
-  // What a progress report of an unfinished pair came to, since the last call.
+  // Returns the progress of the unfinished pairs that reported since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
 
  private:
@@ -134,8 +136,8 @@ class RunBoard {
   void ApplyReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Determines the reason again after a change of the pair's facts. Returns whether it is another
-  // one. `news`: the change happens now, and belongs into the history of the node.
-  bool Judge(Pair& pair, const Moment& now, bool news = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // one. `live`: the change happens now, and is added to the history of the node.
+  bool Judge(Pair& pair, const Moment& now, bool live = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Touch(Pair& pair, bool summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickPace(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickStart(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -27,7 +27,7 @@ class RunBoardTest : public testing::BoardFixture {
   }
 };
 
-TEST_F(RunBoardTest, APairIsFollowedFromNothingToItsResult) {
+TEST_F(RunBoardTest, PairPassesFromNotStartedToItsResult) {
   Start({"n1"});
   EXPECT_EQ(ReasonOfPair("n1"), "NOT_STARTED");
   EXPECT_FALSE(Pair("n1").has_heartbeat_age());
@@ -51,7 +51,7 @@ TEST_F(RunBoardTest, APairIsFollowedFromNothingToItsResult) {
   EXPECT_EQ(Get(0).stragglers_size(), 0);
 }
 
-TEST_F(RunBoardTest, SilenceIsToldApartByWhatIsKnownOfTheConnection) {
+TEST_F(RunBoardTest, ReasonOfSilenceFollowsTheEvidence) {
   Start({"cut", "killed", "stopped", "works"});
   const auto killed = Online("killed");
   const auto stopped = Online("stopped");
@@ -77,7 +77,7 @@ TEST_F(RunBoardTest, SilenceIsToldApartByWhatIsKnownOfTheConnection) {
   EXPECT_EQ(ReasonOfPair("killed"), "RUNNING");
 }
 
-TEST_F(RunBoardTest, ANewProcessThatDoesNotAttendToAPairHasLostIt) {
+TEST_F(RunBoardTest, PairThatTheNewProcessAbandonedIsCrashed) {
   Start({"n1"});
   SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
   const auto sender = Online("n1");
@@ -94,7 +94,7 @@ TEST_F(RunBoardTest, ANewProcessThatDoesNotAttendToAPairHasLostIt) {
   EXPECT_EQ(Get().pairs(1).reason(), v1::REASON_RUNNING);
 }
 
-TEST_F(RunBoardTest, ProgressThatStandsStillIsStuckUntilItMoves) {
+TEST_F(RunBoardTest, ProgressWithoutMovementIsStuckUntilItMoves) {
   Start({"n1", "sidecar"});
   const auto sender = Online("n1");
   ASSERT_TRUE(Beat(sender).ok());
@@ -112,7 +112,7 @@ TEST_F(RunBoardTest, ProgressThatStandsStillIsStuckUntilItMoves) {
   EXPECT_EQ(ReasonOfPair("n1"), "STUCK") << "and again: three of its steps of two minutes";
 }
 
-TEST_F(RunBoardTest, WhoCountsSlowerThanNineInTenIsSlow) {
+TEST_F(RunBoardTest, PairSlowerThanNineInTenIsSlow) {
   std::vector<std::string> nodes = {"n0", "n1", "n2", "n3", "n4", "n5"};
   Start(nodes);
   for (const std::string& node : nodes) ASSERT_TRUE(Beat(Online(node)).ok());
@@ -132,7 +132,7 @@ TEST_F(RunBoardTest, WhoCountsSlowerThanNineInTenIsSlow) {
   EXPECT_EQ(ReasonOfPair("n3"), "SLOW");
 }
 
-TEST_F(RunBoardTest, TheEndIsEstimatedFromThoseThatFinished) {
+TEST_F(RunBoardTest, EndIsEstimatedFromFinishedPairs) {
   Start({"a", "b", "c", "d"});
   for (const char* node : {"a", "b", "c", "d"}) ASSERT_TRUE(Beat(Online(node)).ok());
   const absl::Time begin = clock_.Now();
@@ -157,7 +157,7 @@ TEST_F(RunBoardTest, TheEndIsEstimatedFromThoseThatFinished) {
   EXPECT_FALSE(Get(0).has_estimate()) << "nobody knows when that one goes on";
 }
 
-TEST_F(RunBoardTest, APairThatStaysSilentIsGivenUpOnce) {
+TEST_F(RunBoardTest, SilentPairGetsOneVerdict) {
   Start({"n1"});
   const auto sender = Online("n1");
   ASSERT_TRUE(Beat(sender).ok());
@@ -176,7 +176,7 @@ TEST_F(RunBoardTest, APairThatStaysSilentIsGivenUpOnce) {
   EXPECT_EQ(ReasonOfPair("n1"), "TIMED_OUT");
 }
 
-TEST_F(RunBoardTest, AVerdictIsTakenBackWhenThePairReturns) {
+TEST_F(RunBoardTest, VerdictIsWithdrawnWhenThePairReturns) {
   Start({"n1"});
   const auto sender = Online("n1");
   ASSERT_TRUE(Beat(sender).ok());
@@ -187,7 +187,7 @@ TEST_F(RunBoardTest, AVerdictIsTakenBackWhenThePairReturns) {
   EXPECT_FALSE(NextVerdict());
 }
 
-TEST_F(RunBoardTest, NobodyIsGivenUpWhileTheServiceDoubtsItself) {
+TEST_F(RunBoardTest, DoubtSuspendsVerdicts) {
   Start({"n1"});
   const auto sender = Online("n1");
   ASSERT_TRUE(Beat(sender).ok());
@@ -200,7 +200,7 @@ TEST_F(RunBoardTest, NobodyIsGivenUpWhileTheServiceDoubtsItself) {
   EXPECT_FALSE(NextVerdict());
 }
 
-TEST_F(RunBoardTest, ARunThatNobodyCameForIsGivenUpWithEachNode) {
+TEST_F(RunBoardTest, RunWithoutAReportGetsAVerdictNamingItsNodes) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
@@ -223,7 +223,7 @@ TEST_F(RunBoardTest, ARunThatNobodyCameForIsGivenUpWithEachNode) {
 }
 
 // An agent beats while it checks its way: it may take a while before it knows what is wrong.
-TEST_F(RunBoardTest, OneWhoOnlyChecksHasNotComeYet) {
+TEST_F(RunBoardTest, CheckingAgentHasNotReported) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
@@ -240,7 +240,7 @@ TEST_F(RunBoardTest, OneWhoOnlyChecksHasNotComeYet) {
   EXPECT_EQ(*NextVerdict(), "n1: CONNECTION: refused; n2: never heard of");
 }
 
-TEST_F(RunBoardTest, OneWhoWaitsAndFoundNoFaultIsThereForAsLongAsItIsHeard) {
+TEST_F(RunBoardTest, OnlineAgentWithoutFaultDefersTheVerdict) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
@@ -253,7 +253,7 @@ TEST_F(RunBoardTest, OneWhoWaitsAndFoundNoFaultIsThereForAsLongAsItIsHeard) {
   EXPECT_TRUE(NextVerdict());
 }
 
-TEST_F(RunBoardTest, OneWhoCameIsEnough) {
+TEST_F(RunBoardTest, OneReportedAgentIsEnough) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
@@ -262,7 +262,7 @@ TEST_F(RunBoardTest, OneWhoCameIsEnough) {
   EXPECT_FALSE(NextVerdict());
 }
 
-TEST_F(RunBoardTest, TheGraceOfARunIsThatOfAServiceThatWasThere) {
+TEST_F(RunBoardTest, GraceCountsOnlyWhileTheServiceIsReady) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   *run.mutable_create_time() = ToTimestamp(clock_.Now() - absl::Hours(1));
   run.mutable_start_grace()->set_seconds(300);
@@ -273,7 +273,7 @@ TEST_F(RunBoardTest, TheGraceOfARunIsThatOfAServiceThatWasThere) {
   EXPECT_TRUE(NextVerdict());
 }
 
-TEST_F(RunBoardTest, NewProgressIsHandedOverOnceToBeKept) {
+TEST_F(RunBoardTest, NewProgressIsReturnedOnce) {
   Start({"n1", "n2"});
   ASSERT_TRUE(Report("n1", 10, 1).ok());
   ASSERT_TRUE(Report("n1", 10, 2).ok());
@@ -287,7 +287,7 @@ TEST_F(RunBoardTest, NewProgressIsHandedOverOnceToBeKept) {
 }
 
 // The two clocks cannot be read at once; a client compares answers.
-TEST_F(RunBoardTest, WhatHasNotChangedIsToldWithTheSameTimes) {
+TEST_F(RunBoardTest, UnchangedPairKeepsItsTimes) {
   Start({"n1"});
   const absl::Time since = FromProto(Pair("n1").reason_since());
   clock_.JumpWall(clock_.Now() + absl::Microseconds(3));

@@ -44,7 +44,7 @@ void StartGrace::Withdraw() {
 
 bool AnySenderWaits(const PairTable& pairs) {
   for (int reason = 0; reason < v1::Reason_ARRAYSIZE; ++reason) {
-    if (reason == v1::REASON_NOT_STARTED) continue;  // nothing was heard of these
+    if (reason == v1::REASON_NOT_STARTED) continue;  // these have no sender
     for (const Pair* const pair : pairs.with_reason(static_cast<v1::Reason>(reason))) {
       if (pair->work == nullptr || pair->work->fault != nullptr) continue;
       const auto& sender = pair->work->sender;

@@ -1,4 +1,4 @@
-// Whether anybody of a run's plan has been heard within the run's start grace.
+// The start grace of a run: the time within which an agent of its plan has to report.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_START_GRACE_H_
 #define MUSTER_SERVICES_STATUS_BOARD_START_GRACE_H_
 
@@ -31,7 +31,7 @@ class StartGrace {
   // this service accepts heartbeats.
   std::optional<absl::Duration> ReportBy(absl::Duration ready_since) const;
 
-  // Returns whether the grace is over and there is no verdict yet.
+  // Returns whether the grace has expired and there is no verdict yet.
   bool IsOver(absl::Duration now, absl::Duration ready_since) const;
 
   // Adds the verdict.

@@ -26,7 +26,7 @@ absl::Duration LostAt(const PairFacts& facts, absl::Duration lost_after);
 // "CRASHED: no heartbeat since 12:00:10 UTC; its connection was closed without a goodbye".
 std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now);
 
-// The verdicts that stand, in the order in which they were given. Thread-safe.
+// The current verdicts, in the order of Add. Thread-safe.
 class VerdictLog {
  public:
   // A second one for the same pair, or run, replaces the first.
@@ -42,13 +42,13 @@ class VerdictLog {
   std::optional<Numbered> Next(uint64_t after) const;
   size_t standing() const;
 
-  // Calls `wake` after each one that is added, until the handle is gone. It must not block.
+  // Calls `wake` after each Add, until the handle is destroyed. It must not block.
   using Handle = std::shared_ptr<void>;
   Handle Watch(std::function<void()> wake);
-  // Wakes all, so that who owes a sign of life gives one.
+  // Wakes all followers, so that they can send a heartbeat.
   void WakeAll() const;
 
-  // The service stops: who follows has heard the last, and is woken.
+  // The service stops: wakes the followers, which receive nothing more.
   void Close();
   bool closed() const;
 

@@ -19,26 +19,26 @@ PairFacts Silent(v1::Presence presence, absl::Duration since) {
 
 bool Lost(const PairFacts& facts) { return LostAt(facts, kLostAfter) <= kNow; }
 
-TEST(VerdictsTest, SilenceIsJudgedByTheRunsLimit) {
+TEST(VerdictsTest, PairIsLostAfterTheLimitOfItsRun) {
   EXPECT_TRUE(Lost(Silent(v1::PRESENCE_LOST, kLostAfter)));
   EXPECT_TRUE(Lost(Silent(v1::PRESENCE_SUSPECT, kLostAfter)));
   EXPECT_TRUE(Lost(Silent(v1::PRESENCE_OFFLINE, kLostAfter)));
   EXPECT_FALSE(Lost(Silent(v1::PRESENCE_LOST, kLostAfter - absl::Seconds(1))));
 }
 
-TEST(VerdictsTest, NobodyIsLostBeforeThreeHeartbeatsAreMissing) {
+TEST(VerdictsTest, PairIsNotLostBeforeThreeHeartbeatsAreMissing) {
   EXPECT_FALSE(Lost(Silent(v1::PRESENCE_ONLINE, absl::Hours(1))));
   EXPECT_FALSE(Lost(Silent(v1::PRESENCE_LATE, absl::Hours(1))));
 }
 
-TEST(VerdictsTest, NobodyIsLostThatThisServiceMayHaveMissed) {
+TEST(VerdictsTest, PairThatTheServiceMayHaveMissedIsNotLost) {
   EXPECT_FALSE(Lost(Silent(v1::PRESENCE_UNKNOWN, absl::Hours(1))));
   PairFacts doubted = Silent(v1::PRESENCE_LOST, absl::Hours(1));
   doubted.doubted = true;
   EXPECT_FALSE(Lost(doubted));
 }
 
-TEST(VerdictsTest, NeitherFinishedPairsNorOldSidecarsAreLost) {
+TEST(VerdictsTest, FinishedPairsAndOldSidecarsAreNotLost) {
   PairFacts finished = Silent(v1::PRESENCE_LOST, absl::Hours(1));
   finished.outcome = v1::OUTCOME_GENUINE;
   EXPECT_FALSE(Lost(finished));
@@ -47,7 +47,7 @@ TEST(VerdictsTest, NeitherFinishedPairsNorOldSidecarsAreLost) {
   EXPECT_FALSE(Lost(sidecar));
 }
 
-TEST(VerdictsTest, APairThatANewProcessDoesNotAttendToIsSilentSinceThen) {
+TEST(VerdictsTest, AbandonedPairIsSilentSinceItsProcessWasReplaced) {
   PairFacts facts = Silent(v1::PRESENCE_ONLINE, absl::Seconds(1));
   facts.abandoned = true;
   facts.abandoned_at = kNow - kLostAfter;
@@ -62,7 +62,7 @@ v1::Verdict LostVerdict(const std::string& node) {
   return verdict;
 }
 
-TEST(VerdictsTest, AFollowerGetsWhatStandsThenWhatIsAdded) {
+TEST(VerdictsTest, FollowerGetsStandingVerdictsThenNewOnes) {
   VerdictLog log;
   log.Add(LostVerdict("a"));
   log.Add(LostVerdict("b"));

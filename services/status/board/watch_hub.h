@@ -1,4 +1,4 @@
-// Wakes those who watch a run when something of it has changed.
+// Wakes the watchers of a run after a change.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_WATCH_HUB_H_
 #define MUSTER_SERVICES_STATUS_BOARD_WATCH_HUB_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// At most four times a second, whatever happens: what changes meanwhile is told together.
+// The least time between two rounds of a watcher: changes within it are sent together.
 inline constexpr absl::Duration kWatchPace = absl::Milliseconds(250);
 
 // Thread-safe. `timers` and `clock` outlive it.
@@ -21,14 +21,14 @@ class WatchHub {
  public:
   WatchHub(TimerService& timers, const Clock& clock);
 
-  // Calls `wake` when `run` has changed, until the handle is gone. It must not block.
+  // Calls `wake` when `run` has changed, until the handle is destroyed. It must not block.
   using Handle = std::shared_ptr<void>;
   Handle Watch(const std::string& run, std::function<void()> wake);
 
-  // Costs next to nothing while nobody watches. Takes a short lock only.
+  // Costs almost nothing without watchers. Takes only a short lock.
   void Changed(const std::string& run);
 
-  // Wakes everybody, so that they look at the time.
+  // Wakes all watchers, so that they check the time.
   void WakeAll();
 
   int64_t watchers() const;

@@ -13,10 +13,10 @@ namespace muster {
 namespace {
 
 constexpr int kPairsOfMessage = 2000;
-// The run as a whole is told anew at least so often: its times move, and the stream is alive.
+// The summary is repeated at least this often: its times change, and the stream stays alive.
 constexpr absl::Duration kSignOfLife = absl::Milliseconds(4500);
 constexpr size_t kMaxCursor = 64;
-// Each may hold one message that its reader does not take.
+// Each may hold one message that its reader does not receive.
 constexpr int64_t kMaxWatchers = 10'000;
 
 }  // namespace
@@ -45,7 +45,7 @@ absl::Status WatchSource::Begin(const std::string& cursor) {
       !absl::SimpleAtoi(cursor.substr(dot + 1), &version)) {
     return errors::InvalidCursor();
   }
-  // Of another life of this service, or of another run: what was told then does not hold.
+  // The cursor is from before a restart, or of another run: the watcher needs a snapshot.
   if (cursor.substr(0, dot) != run_->epoch()) return absl::OkStatus();
   if (version > run_->Newest().told) return errors::InvalidCursor();
   told_.told = version;
@@ -91,7 +91,7 @@ void WatchSource::Fill(std::string* bytes) {
     told_.summary = round_.summary;
     summary_at_ = clock_.MonotonicNow();
   }
-  // Who leaves out pairs has been told of none: its cursor says so.
+  // A watcher without pairs has received none, and its cursor shows that.
   if (with_pairs_) {
     PairWriter pairs(v1::WatchStatusResponse::kPairsFieldNumber, bytes);
     told_.told = run_->AddChanges(told_.told, round_.told, kPairsOfMessage, &pairs);

@@ -1,4 +1,4 @@
-// What a watcher of a run is told, message by message.
+// The messages to one watcher of a run.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_WATCH_SOURCE_H_
 #define MUSTER_SERVICES_STATUS_BOARD_WATCH_SOURCE_H_
 
@@ -17,9 +17,9 @@
 
 namespace muster {
 
-// Rounds: each tells what changed since the one before, every pair once, in messages of at most
-// 2,000; a round begins at most four times a second. Nothing is kept for a watcher but how far it
-// is, so one that reads slowly costs nothing and gets the newest state when it does.
+// A round sends each pair that changed since the round before once, in messages of at most 2,000
+// pairs. At most four rounds begin in a second. Only the position of a watcher is stored, so a slow
+// reader costs nothing and receives the newest state.
 //
 // Not thread-safe (a stream asks one thing at a time).
 class WatchSource : public StreamSource<std::string> {
@@ -39,7 +39,7 @@ class WatchSource : public StreamSource<std::string> {
       : board_(board), hub_(hub), clock_(clock), run_(std::move(run)), with_pairs_(with_pairs) {}
 
   absl::Status Begin(const std::string& cursor);
-  // Whether there is something to tell, and it may be told now.
+  // Returns whether there is a message to send, and it may be sent now.
   Pull BeginRound();
   void Fill(std::string* bytes);
   std::string Cursor(uint64_t version) const;
@@ -56,8 +56,8 @@ class WatchSource : public StreamSource<std::string> {
   bool told_something_ = false;
   bool tell_summary_ = false;  // with the next message
   WatchPosition told_;
-  WatchPosition round_;        // how far this round goes
-  absl::Duration summary_at_;  // when the run as a whole was told last; monotonic
+  WatchPosition round_;        // the end of this round
+  absl::Duration summary_at_;  // of the last summary; monotonic
   // When the newest rounds began; monotonic. The oldest of them has to be a second ago.
   std::array<absl::Duration, 4> rounds_;
   size_t next_round_ = 0;

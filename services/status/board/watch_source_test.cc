@@ -70,7 +70,7 @@ class WatchSourceTest : public testing::BoardFixture {
   std::unique_ptr<Watcher> Watch(const std::string& cursor = "") { return *TryWatch(cursor); }
 };
 
-TEST_F(WatchSourceTest, ASnapshotThenEachChangeThenTheEnd) {
+TEST_F(WatchSourceTest, WatcherGetsSnapshotThenChangesThenTheEnd) {
   Start({"n1", "n2"});
   const auto watcher = Watch();
   watcher->Read();
@@ -98,7 +98,7 @@ TEST_F(WatchSourceTest, ASnapshotThenEachChangeThenTheEnd) {
   EXPECT_EQ(*watcher->last, Pull::kEnd);
 }
 
-TEST_F(WatchSourceTest, AtMostFourRoundsASecondEachWithTheNewestAlone) {
+TEST_F(WatchSourceTest, WatcherGetsAtMostFourRoundsASecond) {
   Start({"n1"});
   const auto watcher = Watch();
   for (int i = 1; i <= 400; ++i) {
@@ -113,7 +113,7 @@ TEST_F(WatchSourceTest, AtMostFourRoundsASecondEachWithTheNewestAlone) {
   EXPECT_EQ(watcher->pairs["facts/n1"].progress().completed(), 400);
 }
 
-TEST_F(WatchSourceTest, ASlowReaderGetsTheNewestOfEachPairOnce) {
+TEST_F(WatchSourceTest, SlowReaderGetsTheNewestChangeOfEachPair) {
   Start({"n1", "n2"});
   const auto watcher = Watch();
   watcher->Read();
@@ -129,7 +129,7 @@ TEST_F(WatchSourceTest, ASlowReaderGetsTheNewestOfEachPairOnce) {
   EXPECT_EQ(watcher->pairs["facts/n2"].progress().completed(), 5000);
 }
 
-TEST_F(WatchSourceTest, ALargeSnapshotComesInMessagesWithOneCursorAtItsEnd) {
+TEST_F(WatchSourceTest, LargeSnapshotHasOneCursorAtItsEnd) {
   std::vector<std::string> nodes;
   for (int i = 0; i < 4500; ++i) nodes.push_back("n" + std::to_string(i));
   Start(nodes);
@@ -152,7 +152,7 @@ TEST_F(WatchSourceTest, ALargeSnapshotComesInMessagesWithOneCursorAtItsEnd) {
   EXPECT_EQ(message.pairs(0).outcome(), v1::OUTCOME_GENUINE);
 }
 
-TEST_F(WatchSourceTest, ACursorGoesOnWhereTheMessageEnded) {
+TEST_F(WatchSourceTest, CursorResumesAfterItsMessage) {
   Start({"n1", "n2"});
   const auto first = Watch();
   first->Read();
@@ -165,7 +165,7 @@ TEST_F(WatchSourceTest, ACursorGoesOnWhereTheMessageEnded) {
   EXPECT_EQ(second->status.counts().pending(), 2) << "the run as a whole is told at once";
 }
 
-TEST_F(WatchSourceTest, ACursorOfAnotherLifeOrRunBeginsAnew) {
+TEST_F(WatchSourceTest, CursorOfAnotherProcessOrRunStartsASnapshot) {
   Start({"n1"});
   const auto first = Watch();
   first->Read();
@@ -178,7 +178,7 @@ TEST_F(WatchSourceTest, ACursorOfAnotherLifeOrRunBeginsAnew) {
   EXPECT_EQ(other->resets, 1);
 }
 
-TEST_F(WatchSourceTest, AnInventedCursorIsRefused) {
+TEST_F(WatchSourceTest, InventedCursorIsRejected) {
   Start({"n1"});
   const auto first = Watch();
   first->Read();
@@ -191,7 +191,7 @@ TEST_F(WatchSourceTest, AnInventedCursorIsRefused) {
   }
 }
 
-TEST_F(WatchSourceTest, WithoutPairsOnlyTheRunIsToldAndOnlyWhenItChanges) {
+TEST_F(WatchSourceTest, WatcherWithoutPairsGetsTheRunWhenItChanges) {
   Start({"n1", "n2"});
   const auto watcher = *TryWatch("", kRun, true);
   watcher->Read();
@@ -210,7 +210,7 @@ TEST_F(WatchSourceTest, WithoutPairsOnlyTheRunIsToldAndOnlyWhenItChanges) {
   EXPECT_EQ(later->pairs.size(), 2u) << "no pair was told under that cursor";
 }
 
-TEST_F(WatchSourceTest, ASilentRunIsToldAnewEveryFewSeconds) {
+TEST_F(WatchSourceTest, UnchangedRunIsRepeatedEveryFewSeconds) {
   Start({"n1"});
   const auto watcher = Watch();
   watcher->Read();
@@ -221,7 +221,7 @@ TEST_F(WatchSourceTest, ASilentRunIsToldAnewEveryFewSeconds) {
   EXPECT_EQ(watcher->messages, 2);
 }
 
-TEST_F(WatchSourceTest, ARunThatIsDeletedEndsItsWatchers) {
+TEST_F(WatchSourceTest, DeletedRunEndsItsWatchers) {
   Start({"n1"});
   const auto watcher = Watch();
   watcher->Read();
@@ -233,7 +233,7 @@ TEST_F(WatchSourceTest, ARunThatIsDeletedEndsItsWatchers) {
   EXPECT_EQ(ReasonOf(TryWatch().status()), "RUN_NOT_FOUND");
 }
 
-TEST_F(WatchSourceTest, NobodyIsWokenForAnotherRunOrAfterTheEnd) {
+TEST_F(WatchSourceTest, WatcherOfAnotherRunIsNotWoken) {
   Start({"n1"});
   SetRun(MakeRun("000000000000000f"));
   auto watcher = Watch();

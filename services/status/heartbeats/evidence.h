@@ -1,4 +1,4 @@
-// What the kernel's view of a connection says about a silent sender.
+// Evidence about a silent sender, from the kernel's view of its connection.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_EVIDENCE_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_EVIDENCE_H_
 

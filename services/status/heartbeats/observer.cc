@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-// Fewer may well fail at once; a fleet of three has no crowd.
+// Fewer may well fail together; a fleet of three has no crowd.
 constexpr int64_t kFew = 5;
 
 // More than a fifth.

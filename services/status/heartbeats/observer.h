@@ -1,4 +1,4 @@
-// Whether the observer may trust its own eyes: it blames itself before it blames many others.
+// The doubt of the service in its own network or machine.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_OBSERVER_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_OBSERVER_H_
 
@@ -10,35 +10,34 @@
 
 namespace muster {
 
-// Two doubts: that this service itself was held up (then nobody is judged for a while), and that a
-// large part of all senders fell silent within one interval (then the silent ones are not judged
-// until they are few again, or for `limit`). Not thread-safe.
+// There are two kinds of doubt. After a hold-up of this service, no sender is judged for a while.
+// When a large part of all senders fell silent within one interval, the silent ones are not judged
+// until they are few again, or for `limit`. Not thread-safe.
 class Observer {
  public:
   struct Options {
-    absl::Duration grace;  // nobody is judged for this long after a hold-up
-    absl::Duration limit;  // silence of many is doubted for this long, then it is believed
+    absl::Duration grace;  // no sender is judged for this long after a hold-up
+    absl::Duration limit;  // the silence of many is doubted for this long
   };
 
   explicit Observer(const Options& options) : options_(options) {}
 
-  // Every tick, before the other two: `lag` after the moment at which it was to run.
+  // Called in each tick, before Count. `lag`: by how much the tick is late.
   void Ticked(absl::Duration now, absl::Duration lag, absl::Duration interval);
 
-  // `fell_silent` more senders miss two heartbeats, without having closed their connection: that is
-  // a word from the other side. `others` were there with them and are not silent; `silent` were
-  // doubted before and still are silent.
+  // `fell_silent` more senders miss two heartbeats and have not closed their connection. `others`
+  // are online. `silent` were doubted before and are still silent.
   void Count(absl::Duration now, int64_t fell_silent, int64_t others, int64_t silent,
              absl::Duration interval);
 
-  // Nobody is judged before this.
+  // No sender is judged before this time.
   absl::Duration held_until() const { return held_until_; }
   bool holds(absl::Duration now) const { return now < held_until_; }
 
-  // Many are silent: none of the silent is judged.
+  // Many are silent: no silent sender is judged.
   bool doubts_many() const { return doubts_many_; }
 
-  // Why, in words; empty when there is no doubt.
+  // Returns the reason as a text; empty if there is no doubt.
   std::string Doubt(absl::Duration now) const;
 
  private:

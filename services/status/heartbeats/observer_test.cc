@@ -14,13 +14,13 @@ class ObserverTest : public ::testing::Test {
   Observer observer_{{absl::Seconds(90), absl::Minutes(9)}};
 };
 
-TEST_F(ObserverTest, AnOrdinaryTickRaisesNoDoubt) {
+TEST_F(ObserverTest, OrdinaryTickRaisesNoDoubt) {
   observer_.Ticked(At(1), absl::Seconds(10), kInterval);
   EXPECT_FALSE(observer_.holds(At(1)));
   EXPECT_EQ(observer_.Doubt(At(1)), "");
 }
 
-TEST_F(ObserverTest, AfterAHoldUpNobodyIsJudgedForTheGrace) {
+TEST_F(ObserverTest, HoldUpSuspendsJudgementForTheGrace) {
   observer_.Ticked(At(100), absl::Seconds(42), kInterval);
   EXPECT_TRUE(observer_.holds(At(189)));
   EXPECT_NE(observer_.Doubt(At(189)).find("42s"), std::string::npos) << observer_.Doubt(At(189));
@@ -28,7 +28,7 @@ TEST_F(ObserverTest, AfterAHoldUpNobodyIsJudgedForTheGrace) {
   EXPECT_EQ(observer_.Doubt(At(190)), "");
 }
 
-TEST_F(ObserverTest, AFifthIsNotManyAndMoreIs) {
+TEST_F(ObserverTest, MoreThanAFifthIsMany) {
   observer_.Count(At(1), 20, 80, 0, kInterval);
   EXPECT_FALSE(observer_.doubts_many());
   observer_.Count(At(2), 1, 79, 0, kInterval);
@@ -43,14 +43,14 @@ TEST_F(ObserverTest, FewerThanFiveAreNeverMany) {
   EXPECT_TRUE(observer_.doubts_many());
 }
 
-TEST_F(ObserverTest, WhatFallsSilentOneByOneIsNotACrowd) {
+TEST_F(ObserverTest, SendersSilentOneByOneAreNotMany) {
   for (int second = 0; second < 600; second += 11) {
     observer_.Count(At(second), 4, 10, 0, kInterval);
     EXPECT_FALSE(observer_.doubts_many()) << second;
   }
 }
 
-TEST_F(ObserverTest, TheDoubtEndsWhenFewAreSilent) {
+TEST_F(ObserverTest, DoubtEndsWhenFewAreSilent) {
   observer_.Count(At(1), 30, 70, 0, kInterval);
   observer_.Count(At(40), 0, 75, 25, kInterval);
   EXPECT_TRUE(observer_.doubts_many());
@@ -58,7 +58,7 @@ TEST_F(ObserverTest, TheDoubtEndsWhenFewAreSilent) {
   EXPECT_FALSE(observer_.doubts_many());
 }
 
-TEST_F(ObserverTest, TheDoubtEndsAtItsLimit) {
+TEST_F(ObserverTest, DoubtEndsAtItsLimit) {
   observer_.Count(At(0), 30, 70, 0, kInterval);
   observer_.Count(At(539), 0, 70, 30, kInterval);
   EXPECT_TRUE(observer_.doubts_many());

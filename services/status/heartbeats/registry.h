@@ -1,7 +1,7 @@
 // The senders of heartbeats: their streams, their presence, and what missing heartbeats mean.
 //
 // A heartbeat takes the lock of its shard for some stores. It moves nothing in the timing wheel of
-// the shard: when a sender is due, the check sees that it was heard meanwhile and defers it.
+// the shard: when a sender is due, the check finds the newer heartbeat and defers the sender.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_H_
 
@@ -68,7 +68,7 @@ struct SenderRecord {
 };
 
 // Thread-safe. Calls the listener, the journal and the lines with no lock held. The shards of
-// SenderTable guard the senders; RelayTable and SilenceJudge have locks of their own, which are
+// SenderTable guard the senders; RelayTable and SilenceJudge have separate locks, which are
 // acquired last.
 class Registry {
  public:
@@ -96,7 +96,7 @@ class Registry {
   Registry(const RegistryOptions& options, const Clock& clock, HeartbeatListener& listener,
            NodeJournal& journal, Look look, Metrics& metrics);
 
-  // Restores the senders of an earlier life of this service, before the first heartbeat. The
+  // Restores the senders from before a restart, before the first heartbeat. The
   // presence of those that were not gone is UNKNOWN.
   void Restore(const std::vector<SenderRecord>& records);
 
@@ -110,7 +110,7 @@ class Registry {
   // Returns whether a heartbeat with this number is newer than all before. Counts it if not.
   bool IsNews(const Seat& seat, int64_t sequence, Answer* answer);
 
-  // Accepts a heartbeat that is news. Ignores it if another stream replaced this one.
+  // Accepts a heartbeat that IsNews admitted. Ignores it if another stream replaced this one.
   Answer Beat(const Seat& seat, int64_t sequence, absl::Duration clock_skew);
 
   // The sender ends on purpose: it is offline.

@@ -33,7 +33,7 @@ class RegistryCrowdTest : public testing::RegistryFixture {
   std::vector<Stream> streams_;
 };
 
-TEST_F(RegistryCrowdTest, AFleetThatClosedItsConnectionsIsNotDoubted) {
+TEST_F(RegistryCrowdTest, ManySendersThatClosedAreNotDoubted) {
   OpenMany(10);
   CloseFirst(10);
   Pass(20);
@@ -46,7 +46,7 @@ TEST_F(RegistryCrowdTest, AFleetThatClosedItsConnectionsIsNotDoubted) {
   for (size_t i = 0; i < 10; ++i) EXPECT_EQ(sender(i).presence(), v1::PRESENCE_LOST);
 }
 
-TEST_F(RegistryCrowdTest, OnlyTheSilentOnesAreMany) {
+TEST_F(RegistryCrowdTest, OnlySilentSendersAreDoubted) {
   OpenMany(40);
   CloseFirst(20);
   PassBeatingFrom(25, 180);
@@ -59,7 +59,7 @@ TEST_F(RegistryCrowdTest, OnlyTheSilentOnesAreMany) {
   EXPECT_EQ(sender(25).presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(RegistryCrowdTest, OneThatWasLateWhenTheDoubtBeganIsJudgedIfItClosed) {
+TEST_F(RegistryCrowdTest, LateSenderThatClosedIsNotDoubted) {
   OpenMany(10);
   CloseFirst(1);
   Pass(1);
@@ -70,7 +70,7 @@ TEST_F(RegistryCrowdTest, OneThatWasLateWhenTheDoubtBeganIsJudgedIfItClosed) {
   EXPECT_EQ(sender(1).presence(), v1::PRESENCE_UNKNOWN);
 }
 
-TEST_F(RegistryCrowdTest, OneThatClosesWhileItIsDoubtedIsJudged) {
+TEST_F(RegistryCrowdTest, DoubtedSenderThatClosesIsJudged) {
   OpenMany(10);
   Pass(30);
   EXPECT_TRUE(sender(0).doubted());
@@ -81,7 +81,7 @@ TEST_F(RegistryCrowdTest, OneThatClosesWhileItIsDoubtedIsJudged) {
   EXPECT_EQ(sender(1).presence(), v1::PRESENCE_UNKNOWN);
 }
 
-TEST_F(RegistryCrowdTest, AConnectionThatWasCutIsNoWordFromTheOtherSide) {
+TEST_F(RegistryCrowdTest, LostConnectionIsNoCloseByThePeer) {
   OpenMany(10);
   for (uint16_t port = 1; port <= 10; ++port) sights_[port].sent = Sent::kUnacknowledged;
   Pass(13);
@@ -92,7 +92,7 @@ TEST_F(RegistryCrowdTest, AConnectionThatWasCutIsNoWordFromTheOtherSide) {
   EXPECT_EQ(sender(0).presence(), v1::PRESENCE_UNKNOWN);
 }
 
-TEST_F(RegistryCrowdTest, WithoutTheKernelsWordAClosedConnectionIsSilence) {
+TEST_F(RegistryCrowdTest, ClosedConnectionWithoutKernelAnswerIsSilence) {
   OpenMany(10);
   kernel_answers_ = false;
   CloseFirst(10);
@@ -101,7 +101,7 @@ TEST_F(RegistryCrowdTest, WithoutTheKernelsWordAClosedConnectionIsSilence) {
   EXPECT_EQ(sender(0).presence(), v1::PRESENCE_UNKNOWN);
 }
 
-TEST_F(RegistryCrowdTest, OurOwnHoldUpExcusesThoseThatClosedToo) {
+TEST_F(RegistryCrowdTest, HoldUpAlsoSuspendsJudgementOfClosedSenders) {
   OpenMany(10);
   CloseFirst(10);
   Pass(5);
@@ -114,7 +114,7 @@ TEST_F(RegistryCrowdTest, OurOwnHoldUpExcusesThoseThatClosedToo) {
 }
 
 // The kernel has given up and forgotten a dead connection before its sender is late.
-TEST_F(RegistryCrowdTest, ALongIntervalIsLookedIntoMoreThanOnce) {
+TEST_F(RegistryCrowdTest, LongIntervalHasSeveralLooks) {
   options_.interval = absl::Seconds(30);
   Restart();
   Stream cut = Open(1);

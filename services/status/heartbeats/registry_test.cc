@@ -1,4 +1,4 @@
-// Who has a place: streams, numbers, records.
+// Streams, sequences and records of the registry.
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 using RegistryTest = testing::RegistryFixture;
 
-TEST_F(RegistryTest, WhoSaysGoodbyeIsNotMissed) {
+TEST_F(RegistryTest, SenderAfterGoodbyeIsOffline) {
   Stream stream = Open(1);
   registry_->Goodbye(stream.seat);
   registry_->Closed(stream.seat, true);
@@ -22,7 +22,7 @@ TEST_F(RegistryTest, WhoSaysGoodbyeIsNotMissed) {
   EXPECT_EQ(stream.sender->evidence(), Evidence::kNone);
 }
 
-TEST_F(RegistryTest, BeatsOutOfOrderCountForNothing) {
+TEST_F(RegistryTest, HeartbeatOutOfOrderIsIgnored) {
   Stream stream = Open(1);
   Registry::Answer answer;
   EXPECT_TRUE(registry_->IsNews(stream.seat, 2, &answer));
@@ -39,7 +39,7 @@ TEST_F(RegistryTest, BeatsOutOfOrderCountForNothing) {
   EXPECT_TRUE(registry_->IsNews(fresh.seat, 0, &answer));
 }
 
-TEST_F(RegistryTest, ANewStreamOfTheSameProcessTakesThePlace) {
+TEST_F(RegistryTest, NewStreamOfAProcessReplacesTheOldOne) {
   Stream old = Open(1);
   Stream fresh = Open(1);
   EXPECT_EQ(old.sender, fresh.sender);
@@ -50,7 +50,7 @@ TEST_F(RegistryTest, ANewStreamOfTheSameProcessTakesThePlace) {
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kNone);
 }
 
-TEST_F(RegistryTest, OfTwoProcessesTheOlderIsTold) {
+TEST_F(RegistryTest, OlderOfTwoProcessesIsEnded) {
   Stream old = Open(1, "i1", absl::Seconds(100));
   Stream young = Open(1, "i2", absl::Seconds(5));
   EXPECT_EQ(ReasonOf(old.line->ended), "DUPLICATE_AGENT");
@@ -66,7 +66,7 @@ TEST_F(RegistryTest, OfTwoProcessesTheOlderIsTold) {
   EXPECT_FALSE(young.sender->duplicate_agent());
 }
 
-TEST_F(RegistryTest, ABeatOfAStreamThatLostItsPlaceCountsForNothing) {
+TEST_F(RegistryTest, HeartbeatOfAReplacedStreamIsIgnored) {
   Stream old = Open(1, "i1");
   Stream young = Open(1, "i2");
   Pass(5);
@@ -74,7 +74,7 @@ TEST_F(RegistryTest, ABeatOfAStreamThatLostItsPlaceCountsForNothing) {
   EXPECT_EQ(young.sender->last_seen(), clock_.MonotonicNow() - absl::Seconds(5));
 }
 
-TEST_F(RegistryTest, AProcessThatTookOverFromADeadOneIsARestart) {
+TEST_F(RegistryTest, ProcessThatReplacesADeadOneIsARestart) {
   Stream old = Open(1, "i1");
   registry_->Closed(old.seat, true);
   Pass(3);
@@ -88,7 +88,7 @@ TEST_F(RegistryTest, AProcessThatTookOverFromADeadOneIsARestart) {
   EXPECT_EQ(Open(1, "i3").sender->evidence(), Evidence::kNone);
 }
 
-TEST_F(RegistryTest, TheIntervalGrowsWithTheNumberOfSenders) {
+TEST_F(RegistryTest, IntervalGrowsWithTheSenders) {
   options_.target_rate = 5;
   Restart();
   std::vector<Stream> streams;
@@ -99,7 +99,7 @@ TEST_F(RegistryTest, TheIntervalGrowsWithTheNumberOfSenders) {
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(RegistryTest, WhatChangedIsTakenOnce) {
+TEST_F(RegistryTest, ChangedSenderIsReturnedOnce) {
   Stream a = Open(1);
   Open(2);
   EXPECT_EQ(registry_->TakeChanged(1).size(), 1);
@@ -115,7 +115,7 @@ TEST_F(RegistryTest, WhatChangedIsTakenOnce) {
   EXPECT_NE(changed[0].instance, 0);
 }
 
-TEST_F(RegistryTest, WhoWasRefusedAtItsFirstBeatWasNeverThere) {
+TEST_F(RegistryTest, SenderRejectedAtItsFirstHeartbeatIsForgotten) {
   Stream stream = *TryOpen(1);
   registry_->Closed(stream.seat, false);
   EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1"), nullptr);
@@ -125,7 +125,7 @@ TEST_F(RegistryTest, WhoWasRefusedAtItsFirstBeatWasNeverThere) {
   EXPECT_TRUE(listener_.seen.empty());
 }
 
-TEST_F(RegistryTest, AVisitorBeatsWithoutAStream) {
+TEST_F(RegistryTest, HeartbeatWithoutAStreamIsAccepted) {
   const auto seat = registry_->Visit("u", "n1");
   ASSERT_TRUE(seat.ok());
   EXPECT_EQ(registry_->SendHeartbeat(*seat).interval, absl::Seconds(10));
@@ -142,7 +142,7 @@ TEST_F(RegistryTest, AVisitorBeatsWithoutAStream) {
   EXPECT_EQ(sender->presence(), v1::PRESENCE_OFFLINE);
 }
 
-TEST_F(RegistryTest, AStopEndsWhatIsConnected) {
+TEST_F(RegistryTest, EndAllEndsConnectedStreams) {
   Stream there = Open(1);
   Stream gone = Open(2);
   registry_->Closed(gone.seat, true);
@@ -151,7 +151,7 @@ TEST_F(RegistryTest, AStopEndsWhatIsConnected) {
   EXPECT_TRUE(gone.line->ended.ok());
 }
 
-TEST_F(RegistryTest, WhoIsConnectedIsNotExcused) {
+TEST_F(RegistryTest, ConnectedSenderIsNotOffline) {
   Stream stream = Open(1);
   registry_->Excuse(stream.sender);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);

@@ -14,7 +14,7 @@ namespace {
 using RegistryTickTest = testing::RegistryFixture;
 using Sent = TcpState::Sent;
 
-TEST_F(RegistryTickTest, WhoFallsSilentIsLateThenSuspectThenLost) {
+TEST_F(RegistryTickTest, SilentSenderIsLateThenSuspectThenLost) {
   Stream stream = Open(1);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
   Pass(19);
@@ -39,7 +39,7 @@ TEST_F(RegistryTickTest, WhoFallsSilentIsLateThenSuspectThenLost) {
                                       "no heartbeat for 30s", "no heartbeat for 3m"}));
 }
 
-TEST_F(RegistryTickTest, WhoBeatsStaysAndWhoReturnsIsOnline) {
+TEST_F(RegistryTickTest, SenderIsOnlineWhileItSendsHeartbeats) {
   Stream stream = Open(1);
   PassBeating(600, {&stream});
   EXPECT_EQ(listener_.seen, std::vector<v1::Presence>{v1::PRESENCE_ONLINE});
@@ -53,7 +53,7 @@ TEST_F(RegistryTickTest, WhoBeatsStaysAndWhoReturnsIsOnline) {
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
 }
 
-TEST_F(RegistryTickTest, TheKernelTellsWhatSilenceMeans) {
+TEST_F(RegistryTickTest, KernelsViewBecomesEvidence) {
   Stream stopped = Open(1);
   Stream cut = Open(2);
   Stream killed = Open(3);
@@ -75,7 +75,7 @@ TEST_F(RegistryTickTest, TheKernelTellsWhatSilenceMeans) {
   EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);
 }
 
-TEST_F(RegistryTickTest, AConnectionThatTheKernelGaveUpIsNoCrash) {
+TEST_F(RegistryTickTest, ConnectionThatTheKernelDroppedIsNoCrash) {
   Stream cut = Open(1);
   sights_[2].sent = Sent::kUnacknowledged;
   Pass(13);
@@ -86,7 +86,7 @@ TEST_F(RegistryTickTest, AConnectionThatTheKernelGaveUpIsNoCrash) {
   EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
 }
 
-TEST_F(RegistryTickTest, AConnectionThatWeEndedForSilenceIsNoCrash) {
+TEST_F(RegistryTickTest, ConnectionEndedHereForSilenceIsNoCrash) {
   Stream stopped = Open(1);
   sights_[2] = {Sent::kAcknowledged, /*ended_here=*/true};
   registry_->Closed(stopped.seat, true);
@@ -94,7 +94,7 @@ TEST_F(RegistryTickTest, AConnectionThatWeEndedForSilenceIsNoCrash) {
   EXPECT_EQ(stopped.sender->evidence(), Evidence::kAcknowledging);
 }
 
-TEST_F(RegistryTickTest, AnOrderlyEndOfOursIsNoEvidence) {
+TEST_F(RegistryTickTest, OrderlyEndByTheServiceIsNoEvidence) {
   Stream stream = Open(1);
   registry_->Closed(stream.seat, false);
   Pass(25);
@@ -103,7 +103,7 @@ TEST_F(RegistryTickTest, AnOrderlyEndOfOursIsNoEvidence) {
   EXPECT_EQ(stream.line->probes, 0);
 }
 
-TEST_F(RegistryTickTest, WhenManyFallSilentNobodyIsJudged) {
+TEST_F(RegistryTickTest, SilenceOfManyIsDoubted) {
   std::vector<Stream> streams;
   for (int i = 0; i < 20; ++i) streams.push_back(Open(i));
   std::vector<Stream*> there;
@@ -132,7 +132,7 @@ TEST_F(RegistryTickTest, WhenManyFallSilentNobodyIsJudged) {
   EXPECT_FALSE(streams[5].sender->doubted());
 }
 
-TEST_F(RegistryTickTest, SilenceOfManyIsBelievedInTheEnd) {
+TEST_F(RegistryTickTest, SilenceOfManyIsBelievedAfterTheLimit) {
   std::vector<Stream> streams;
   for (int i = 0; i < 10; ++i) streams.push_back(Open(i));
   Pass(600);
@@ -143,7 +143,7 @@ TEST_F(RegistryTickTest, SilenceOfManyIsBelievedInTheEnd) {
   EXPECT_FALSE(streams[3].sender->doubted());
 }
 
-TEST_F(RegistryTickTest, AHoldUpOfThisServiceIsNobodysSilence) {
+TEST_F(RegistryTickTest, HoldUpOfTheServiceIsNoSilence) {
   std::vector<Stream> streams;
   for (int i = 0; i < 3; ++i) streams.push_back(Open(i));
   Pass(1);
@@ -161,7 +161,7 @@ TEST_F(RegistryTickTest, AHoldUpOfThisServiceIsNobodysSilence) {
   EXPECT_EQ(registry_->doubt(), "");
 }
 
-TEST_F(RegistryTickTest, AfterARestartWhoWasThereIsUnknownForTheGrace) {
+TEST_F(RegistryTickTest, RestoredSenderIsUnknownForTheGrace) {
   const absl::Time now = clock_.Now();
   const auto record = [&](int node, v1::Presence presence) {
     return SenderRecord{absl::StrCat("spiffe://f/node/n", node),
@@ -188,7 +188,7 @@ TEST_F(RegistryTickTest, AfterARestartWhoWasThereIsUnknownForTheGrace) {
   EXPECT_EQ(back.sender->presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(RegistryTickTest, SendersAreBoundedAndTheGoneAreForgotten) {
+TEST_F(RegistryTickTest, SendersAreBoundedAndOldOnesForgotten) {
   options_.max_senders = 2;
   Restart();
   Stream one = Open(1);

@@ -31,7 +31,7 @@ class RelayTable {
   // A stream of the relay has ended. After the last one the relay is disconnected.
   void Close(RelayState* relay, absl::Duration now);
 
-  // Returns whether the relay explains the silence of a sender that was heard at `last_seen`.
+  // Returns whether the relay explains the silence of a sender since `last_seen`.
   bool ExplainsSilence(const RelayState& relay, absl::Duration last_seen, absl::Duration now) const;
 
   // Returns why nothing is known of a part of the senders; empty if that is not so.

@@ -1,4 +1,4 @@
-// Who beats, as everybody but the registry sees it.
+// A sender of heartbeats, as the other parts see it.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
 
@@ -15,28 +15,28 @@
 
 namespace muster {
 
-// What is known of a sender beside its silence.
+// The evidence about a sender beside its silence.
 enum class Evidence : uint8_t {
   kNone,
-  kClosed,          // its stream ended without a goodbye, by its own side
+  kClosed,          // it closed its connection without a goodbye
   kAcknowledging,   // its machine acknowledges what is sent to it
   kUnacknowledged,  // nothing that is sent to it is acknowledged
-  kRestarted,       // it beats, but as a new process that took over without a goodbye of the old
-  kRevoked,         // its stream was ended: its certificate is not to be trusted any more
+  kRestarted,       // a new process sends its heartbeats, without a goodbye of the old one
+  kRevoked,         // its stream was ended because its certificate was revoked
 };
 
-// A relay by which heartbeats come. Thread-safe; lives as long as the registry.
+// A relay that forwards heartbeats. Thread-safe. Lives as long as the registry.
 struct RelayState {
   explicit RelayState(std::string name) : name(std::move(name)) {}
 
   const std::string name;
   std::atomic<bool> connected = false;
-  std::atomic<int64_t> turned_at = 0;  // when it came or went: monotonic nanoseconds
+  std::atomic<int64_t> turned_at = 0;  // the last change of `connected`: monotonic nanoseconds
   std::atomic<int> streams = 0;        // open ones; two while one takes over
 };
 
-// A process that sends heartbeats: (identity, node). Thread-safe. Each value is read by itself: two
-// reads may see two moments. Only the registry changes one.
+// A process that sends heartbeats: (identity, node). Thread-safe. Each value is read separately, so
+// two reads may see two moments. Only the registry changes values.
 class Sender {
  public:
   Sender(std::string uri, std::string node) : uri_(std::move(uri)), node_(std::move(node)) {}
@@ -48,10 +48,10 @@ class Sender {
   // "global" for a plugin that runs once.
   const std::string& node() const { return node_; }
 
-  // PRESENCE_UNKNOWN until it is heard again after a start of this service, and while it is silent
-  // and the observer doubts itself.
+  // PRESENCE_UNKNOWN after a start of this service until the first heartbeat, and while the sender
+  // is silent and the service doubts its network or machine.
   v1::Presence presence() const { return static_cast<v1::Presence>(presence_.load()); }
-  // Monotonic time; may lie before zero for what an earlier life of this service saw.
+  // Monotonic time; may be negative for events from before a restart.
   absl::Duration presence_since() const { return absl::Nanoseconds(presence_since_.load()); }
   absl::Duration last_seen() const { return absl::Nanoseconds(last_seen_.load()); }
   Evidence evidence() const { return evidence_; }
@@ -59,11 +59,11 @@ class Sender {
   absl::Duration clock_skew() const { return absl::Microseconds(clock_skew_.load()); }
   // Two processes alternate as this sender.
   bool duplicate_agent() const { return duplicate_agent_; }
-  // What it was told last.
+  // The interval in the last answer to it.
   absl::Duration interval() const { return absl::Milliseconds(interval_.load()); }
-  // It is silent, and so are many others at once: the fault is likely on the way, or here.
+  // It is silent, and so are many others: the fault is likely in the network, or here.
   bool doubted() const { return doubted_; }
-  // The relay by which it beats; null: it is connected here itself, and the kernel can be asked.
+  // The relay that forwards its heartbeats; null: a direct connection, which the kernel knows.
   const RelayState* relay() const { return relay_; }
 
   void set_presence(v1::Presence presence, absl::Duration since) {
@@ -92,19 +92,19 @@ class Sender {
   std::atomic<const RelayState*> relay_ = nullptr;
 };
 
-// Who is told of heartbeats. Thread-safe; called without a lock of the caller's, on gRPC's threads
-// too: it may not wait for anything but a short lock.
+// Receives the activities and changes of senders. Thread-safe. Called with no lock held, also on
+// gRPC's threads: it may wait only for a short lock.
 class HeartbeatListener {
  public:
   virtual ~HeartbeatListener() = default;
 
-  // What `sender` does for a pair: all of it when its stream begins, then what changed. The texts
-  // in `activity` are printable UTF-8 within their limits; its key is `key`. RUN_NOT_FOUND,
-  // PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
+  // Handles the activity of `sender` for a pair: the whole activity when its stream starts, then
+  // changes. The texts in `activity` are printable UTF-8 within their limits; its key is `key`.
+  // RUN_NOT_FOUND, PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
   virtual absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
                             const v1::Activity& activity) = 0;
 
-  // Presence, evidence, doubt or the mark of a double agent has changed, or the sender is new.
+  // Presence, evidence, doubt or the duplicate mark has changed, or the sender is new.
   virtual void PresenceChanged(const std::shared_ptr<const Sender>& sender) = 0;
 };
 

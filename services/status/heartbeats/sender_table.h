@@ -64,12 +64,12 @@ class SenderEntry : public Sender,
   // which drops a dead connection after 15 s (rpc/server.cc), still has it.
   absl::Duration LookAfter() const { return std::min(interval() * 1.3, absl::Seconds(13)); }
 
-  // Whether the kernel says that the other side closed the connection. Then there is a route to it,
-  // and its silence is no reason for doubt, however many senders are silent.
+  // Returns whether the kernel saw the other side close the connection. Then there is a route to
+  // the sender, and its silence is no reason for doubt, however many senders are silent.
   bool ClosedByPeer() const { return asked && evidence() == Evidence::kClosed; }
 };
 
-// What follows from changes of senders, for when no lock is held.
+// The consequences of changes, to be carried out when no lock is held.
 struct SenderEffects {
   std::vector<std::shared_ptr<const Sender>> changed;
   std::vector<std::pair<std::string, v1::NodeEvent>> events;  // by node
@@ -153,7 +153,7 @@ class SenderTable {
   // the presence is unknown.
   void SetPresence(SenderEntry& entry, v1::Presence presence, absl::Duration now,
                    std::string detail, SenderEffects* effects);
-  // As it was in an earlier life of this service: without an event.
+  // Sets the presence from before a restart, without an event.
   void RestorePresence(SenderEntry& entry, v1::Presence presence, absl::Duration since);
   // Marks the sender as doubted; its presence is unknown then.
   void SetDoubted(SenderEntry& entry, absl::Duration now, std::string detail,

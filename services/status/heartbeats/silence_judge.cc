@@ -78,7 +78,7 @@ void SilenceJudge::Tick(SenderEffects* effects) {
   Measure(lag);
 }
 
-// Returns the senders that are due and were not heard meanwhile. Reports their number to the
+// Returns the senders that are due and have sent nothing meanwhile. Reports their number to the
 // observer.
 std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duration now,
                                                                    SenderEffects* effects) {
@@ -110,8 +110,8 @@ bool SilenceJudge::IsExplained(const SenderEntry& entry, absl::Duration now) con
          relays_.ExplainsSilence(*entry.relay(), entry.last_seen(), now);
 }
 
-// Returns whether there is nothing to judge now: the sender was heard, or is gone and waits to be
-// forgotten. Then its next check is scheduled.
+// Returns whether there is nothing to judge now: the sender has sent a heartbeat, or is lost or
+// offline and not old enough to be forgotten. Then schedules its next check.
 bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
                          SenderEffects* effects) {
   if (entry.duplicate_agent() && now - entry.duplicate_since >= options_.lost_after) {

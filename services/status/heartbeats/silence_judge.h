@@ -21,8 +21,8 @@
 namespace muster {
 
 // A sender without a heartbeat for two intervals is late, for three suspect, for lost_after lost.
-// It is doubted instead while the service was held up, while many senders fell silent at once, and
-// while its relay is disconnected. Calls of Tick must not overlap; the other functions are
+// It is doubted instead after a hold-up of the service, while many senders are silent, and while
+// its relay is disconnected. Calls of Tick must not overlap; the other functions are
 // thread-safe.
 class SilenceJudge {
  public:

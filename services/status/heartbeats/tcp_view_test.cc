@@ -157,7 +157,7 @@ TEST_P(TcpViewTest, APeerOfAnotherPortIsNotOurs) {
   EXPECT_EQ(sights->at(0).sent, Sent::kUnknown);
 }
 
-TEST(TcpPeerTest, IsReadFromWhatGrpcSays) {
+TEST(TcpPeerTest, PeerIsParsedFromGrpcsText) {
   const TcpPeer v4 = ParseTcpPeer("ipv4:10.1.2.3:4711");
   EXPECT_EQ(v4.port, 4711);
   EXPECT_EQ(v4.address[12], 10);

@@ -1,8 +1,8 @@
 // Deadlines of very many things, each found when it falls due without looking at the others.
 //
 // Three wheels of 64 slots: ticks, 64 ticks, 4096 ticks. A deadline waits in the slot of its
-// distance and moves inwards as time goes on; one beyond 262,143 ticks waits in the outermost and
-// is placed anew. Adding, removing and each tick cost O(1) a node.
+// distance and moves inwards with time. One beyond 262,143 ticks waits in the outermost wheel and
+// is placed again. Adding, removing and each tick cost O(1) a node.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TIMING_WHEEL_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_TIMING_WHEEL_H_
 
@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What waits in a wheel derives from this. It has to be removed before it is gone.
+// The base of objects in a wheel. An object has to be removed before it is destroyed.
 struct WheelNode {
   WheelNode* next = nullptr;  // null: it waits in no wheel
   WheelNode* previous = nullptr;
@@ -32,8 +32,8 @@ class TimingWheel {
   // Nothing happens if it does not wait.
   static void Remove(WheelNode& node);
 
-  // Goes on to tick `now`; `fell_due` gets each node whose tick has come, removed already, in the
-  // order of the ticks. It may add and remove nodes.
+  // Advances to tick `now`. Removes each node that is due, in the order of the ticks, and passes it
+  // to `fell_due`, which may add and remove nodes.
   void Advance(int64_t now, const std::function<void(WheelNode&)>& fell_due);
 
   int64_t now() const { return now_; }

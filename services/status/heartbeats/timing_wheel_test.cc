@@ -13,7 +13,7 @@ struct Item : WheelNode {
   int64_t fell = -1;
 };
 
-TEST(TimingWheelTest, EachNodeFallsDueAtItsTickAndOnce) {
+TEST(TimingWheelTest, NodeIsDueOnceAtItsTick) {
   TimingWheel wheel;
   const std::vector<int64_t> dues = {1, 2, 63, 64, 65, 127, 128, 4095, 4096, 4097, 8191, 262'143};
   std::vector<Item> items(dues.size());
@@ -28,7 +28,7 @@ TEST(TimingWheelTest, EachNodeFallsDueAtItsTickAndOnce) {
   for (size_t i = 0; i < dues.size(); ++i) EXPECT_EQ(items[i].fell, dues[i]);
 }
 
-TEST(TimingWheelTest, AnyDistanceFromAnyMomentIsKept) {
+TEST(TimingWheelTest, NodeIsDueAtItsTickFromAnyTick) {
   TimingWheel wheel;
   std::mt19937 random(7);
   std::uniform_int_distribution<int64_t> distance(1, 20'000);
@@ -48,7 +48,7 @@ TEST(TimingWheelTest, AnyDistanceFromAnyMomentIsKept) {
   }
 }
 
-TEST(TimingWheelTest, ANodeBeyondTheOutermostWheelWaitsItsTime) {
+TEST(TimingWheelTest, NodePastTheOutermostWheelIsDueAtItsTick) {
   TimingWheel wheel;
   Item item;
   wheel.Add(item, 600'000);
@@ -58,7 +58,7 @@ TEST(TimingWheelTest, ANodeBeyondTheOutermostWheelWaitsItsTime) {
   EXPECT_TRUE(fell);
 }
 
-TEST(TimingWheelTest, MovedAndRemovedNodesFallDueAsLastSaid) {
+TEST(TimingWheelTest, MovedAndRemovedNodesFollowTheLastCall) {
   TimingWheel wheel;
   Item moved;
   Item removed;
@@ -73,7 +73,7 @@ TEST(TimingWheelTest, MovedAndRemovedNodesFallDueAsLastSaid) {
   EXPECT_EQ(fell, std::vector<WheelNode*>{&moved});
 }
 
-TEST(TimingWheelTest, WhatIsPastFallsDueAtTheNextTickAlsoFromWithinACall) {
+TEST(TimingWheelTest, PastTickIsDueAtTheNextOne) {
   TimingWheel wheel;
   wheel.Advance(50, [](WheelNode&) {});
   Item item;

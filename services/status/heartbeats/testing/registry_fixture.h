@@ -13,7 +13,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/status/heartbeats/registry.h"
 
-// A registry whose time a test passes, and whose kernel says what the test wants.
+// A registry on a fake clock, with a fake kernel.
 namespace muster::testing {
 
 class Listener : public HeartbeatListener {
@@ -105,7 +105,7 @@ class RegistryFixture : public ::testing::Test {
     }
   }
 
-  // Time passes while these go on beating every 10 s.
+  // Time passes while these senders send a heartbeat every 10 s.
   void PassBeating(int seconds, std::vector<Stream*> streams) {
     for (int i = 1; i <= seconds; ++i) {
       Pass(1);
