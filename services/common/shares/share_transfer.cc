@@ -169,7 +169,7 @@ class ShareTransfer::Reader : public ByteSource {
   const CallStopper::Guard guard_;
   std::unique_ptr<grpc::ClientReader<v1::FileChunk>> stream_;
   v1::FileChunk chunk_;
-  size_t at_ = 0;  // how far the chunk has been handed out
+  size_t at_ = 0;  // the bytes of the chunk that were read
   int64_t offset_;
   std::optional<absl::Status> end_;
 };

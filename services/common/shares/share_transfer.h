@@ -1,5 +1,4 @@
-// Shared files over ShareService, for who may block: relays to their parents, and nodes to their
-// relay.
+// A blocking client of ShareService, for relays towards their parents and for nodes.
 #ifndef MUSTER_SERVICES_COMMON_SHARES_SHARE_TRANSFER_H_
 #define MUSTER_SERVICES_COMMON_SHARES_SHARE_TRANSFER_H_
 
@@ -20,13 +19,13 @@
 
 namespace muster {
 
-// Ends calls that block, from another thread. Thread-safe.
+// Cancels blocking calls from another thread. Thread-safe.
 class CallStopper {
  public:
-  // Cancels every call that runs with it, and each that comes.
+  // Cancels the calls in progress and all later ones.
   void Stop();
 
-  // While it lives, `context` is cancelled by Stop.
+  // During its lifetime, Stop cancels `context`.
   class Guard {
    public:
     Guard(CallStopper& stopper, grpc::ClientContext& context);
@@ -45,7 +44,7 @@ class CallStopper {
   std::set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Not thread-safe. Every call has a deadline; a transfer one that lets it run at 64 KiB/s.
+// Not thread-safe. Every call has a deadline; that of a transfer permits 64 KiB/s.
 class ShareTransfer {
  public:
   // `stopper` outlives it.
@@ -54,18 +53,18 @@ class ShareTransfer {
 
   struct Sent {
     bool retain = false;  // OpenShareRequest.only_if_elsewhere
-    v1::Share share;    // otherwise
-    int64_t bytes = 0;  // that were sent now
+    v1::Share share;      // otherwise
+    int64_t bytes = 0;    // sent by this call
   };
   using OpenSource = std::function<absl::StatusOr<std::unique_ptr<ByteSource>>(int64_t offset)>;
-  // Tells how many bytes the other side has.
+  // Receives the number of bytes that the service has.
   using Progress = std::function<void(int64_t bytes)>;
-  // Sends what is not there yet, reading from where the service says.
+  // Sends the bytes that the service does not have, from the offset in its answer.
   absl::StatusOr<Sent> Send(const v1::SharedFile& file, bool only_if_elsewhere,
                             const OpenSource& open, const Progress& progress = nullptr);
 
-  // The bytes from `offset` on, of exactly this content; each piece's checksum is compared. To be
-  // let go of before this object.
+  // Returns the bytes of exactly this content from `offset` on, with verified checksums. Destroy
+  // the source before this object.
   std::unique_ptr<ByteSource> Open(const v1::SharedFile& file, int64_t offset);
 
   // Operators may name a relay.

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// Where a file without a relay's name is looked for: here, where its target hangs, where its source
-// does. In the order in which Locate takes them: the last first.
+// Returns the relays that may have the file, the most likely one last: this relay, the parent of
+// its target, the parent of its source.
 std::vector<std::string> FleetShareIndex::Candidates(const v1::ShareKey& key,
                                                      const std::string& relay) const {
   if (!relay.empty()) return {relay};
@@ -27,7 +27,7 @@ std::vector<std::string> FleetShareIndex::Candidates(const v1::ShareKey& key,
   return relays;
 }
 
-// Of two relays that do not have it, one that could not be asked says more.
+// An error of a relay that did not answer is returned rather than the NOT_FOUND of another one.
 void FleetShareIndex::Locate(const v1::ShareKey& key, std::vector<std::string> relays,
                              HandleFound done, const absl::Status& so_far) const {
   const std::string relay = relays.back();
@@ -83,7 +83,7 @@ void FleetShareIndex::Get(const v1::GetShareRequest& request,
   });
 }
 
-// First the record, then the removal: one that nobody can account for is not made.
+// The removal is recorded first: without a record in the audit log nothing is removed.
 void FleetShareIndex::Remove(const v1::RemoveShareRequest& request, const std::string& actor,
                              std::function<void(const absl::Status&)> done) const {
   if (!parts_.is_root) return done(errors::NotTheRoot(parts_.tree.name()));

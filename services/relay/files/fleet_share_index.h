@@ -1,4 +1,4 @@
-// Shared files for operators: they ask at the root, and mean any relay.
+// Shared files of all relays, for operators at the root relay.
 #ifndef MUSTER_SERVICES_RELAY_FILES_FLEET_SHARE_INDEX_H_
 #define MUSTER_SERVICES_RELAY_FILES_FLEET_SHARE_INDEX_H_
 
@@ -17,11 +17,10 @@
 
 namespace muster {
 
-// Its methods run on a thread that may wait for the disk; what they answer comes from any thread.
-// Thread-safe.
+// Thread-safe. Its methods wait for the disk, and call `done` on any thread.
 class FleetShareIndex {
  public:
-  // All of it outlives this one, `disk` too: it waits for the disk.
+  // All of it outlives this object. `disk` runs what waits for the disk.
   FleetShareIndex(ShareParts parts, const LocalShareIndex& local_index, ShareQueries& queries,
                   const ShareAggregatorClient& aggregator, Executor& disk)
       : parts_(std::move(parts)),
@@ -48,7 +47,7 @@ class FleetShareIndex {
 
   bool IsHere(const std::string& relay) const { return relay == parts_.tree.name(); }
   std::vector<std::string> Candidates(const v1::ShareKey& key, const std::string& relay) const;
-  // Asks the last of the relays first; `so_far` is why those before did not do.
+  // Asks the relays, the last one first; `so_far` is the error of the previous ones.
   void Locate(const v1::ShareKey& key, std::vector<std::string> relays, HandleFound done,
               const absl::Status& so_far = absl::OkStatus()) const;
   void RemoveAt(const v1::ShareKey& key, const std::string& relay,

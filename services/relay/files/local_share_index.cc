@@ -17,7 +17,7 @@ constexpr size_t kUsualPage = 100;
 
 }  // namespace
 
-// The token is the last key of the page before.
+// The token is the last key of the previous page.
 absl::Status LocalShareIndex::CheckPage(const v1::ListSharesRequest& request, ShareName* after) {
   if (request.page_size() < 0 || request.page_size() > kMaxPage) {
     return errors::InvalidPageSize(kMaxPage);

@@ -1,4 +1,4 @@
-// What is known of shared files at this one relay, for whoever may ask.
+// The shared files that this relay knows, for callers that may read them.
 #ifndef MUSTER_SERVICES_RELAY_FILES_LOCAL_SHARE_INDEX_H_
 #define MUSTER_SERVICES_RELAY_FILES_LOCAL_SHARE_INDEX_H_
 
@@ -16,28 +16,28 @@ namespace muster {
 // Thread-safe.
 class LocalShareIndex {
  public:
-  // `changed` is called whenever there may be something to pass on.
+  // `changed` is called when a file may be able to move.
   LocalShareIndex(ShareParts parts, std::function<void()> changed)
       : parts_(std::move(parts)), changed_(std::move(changed)) {}
 
-  // Whether the request asks for a page: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN. The page begins
-  // after `after`.
+  // Checks the size and the token of a page, which begins after `after`: INVALID_PAGE_SIZE,
+  // INVALID_PAGE_TOKEN.
   static absl::Status CheckPage(const v1::ListSharesRequest& request, ShareName* after);
 
-  // A page: of a node what is for it and what it shared; of nobody in particular all that lies
-  // here, with what there is room for. Errors: those of CheckPage.
+  // Returns a page. With a node: the files for it and the files that it shared. Without: all files
+  // that are stored here, and the usage of the quota. Errors: those of CheckPage.
   absl::StatusOr<v1::ListSharesResponse> List(const v1::ListSharesRequest& request,
                                               const std::string* node) const;
 
   struct Known {
-    v1::Share share;  // with what the source signed, whole
+    v1::Share share;  // with signature and certificates
     bool passed_up = false;
   };
-  // May wait for the disk.
+  // Returns the file; waits for the disk.
   std::optional<Known> Get(const v1::ShareKey& key) const;
 
-  // Removes it here, or where it was passed on to; waits for the disk. `above` tells that it was
-  // passed on up: the parent has to be asked. SHARE_NOT_FOUND.
+  // Removes the file here, or requests its removal at the child relay that has it; waits for the
+  // disk. Sets `at_parent` if the parent has it: ask the parent then. SHARE_NOT_FOUND.
   absl::Status Remove(const v1::ShareKey& key, bool* at_parent) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the relay at the centre has to say to the aggregator about shared files.
+// Calls of the root relay to the aggregator about shared files.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_AGGREGATOR_CLIENT_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_AGGREGATOR_CLIENT_H_
 
@@ -12,20 +12,20 @@
 
 namespace muster {
 
-// Plain calls with a deadline of some seconds, whose end is told on a thread of gRPC. Thread-safe.
+// The calls have a deadline of 5 s and call `done` on a thread of gRPC. Thread-safe.
 class ShareAggregatorClient {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
   explicit ShareAggregatorClient(ShareParts parts) : parts_(std::move(parts)) {}
 
-  // TARGET_UNKNOWN if no node of this name ever joined, or it was revoked. OK if one did, and also
-  // if that cannot be known: elsewhere than at the aggregator, and without the aggregator.
+  // Passes TARGET_UNKNOWN if no node of this name ever joined, or if it is revoked. Passes OK if it
+  // joined, or if the answer is unknown: at other relays, and without the aggregator.
   void CheckJoined(const std::string& node, Done done) const;
-  // The same, waiting for it.
+  // The same; waits for the answer.
   absl::Status AwaitJoined(const std::string& node) const;
 
-  // NOT_RECORDED if the audit log does not have it.
+  // Writes a removal to the audit log. NOT_RECORDED if that fails.
   void RecordRemoval(const v1::ShareKey& key, const std::string& actor, const std::string& relay,
                      Done done) const;
 

@@ -18,7 +18,7 @@ using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
 
-// A root, two relays below it, and one below one of these.
+// A root relay, two child relays, and a child of one of these.
 class BranchesTest : public ::testing::Test {
  protected:
   BranchesTest()
@@ -33,7 +33,7 @@ class BranchesTest : public ::testing::Test {
     n2_.Attach(far_);
   }
 
-  // What lies in the folder of a relay for shared files, in bytes of content.
+  // Returns the bytes of the blobs of shared files at a relay.
   int64_t BytesAt(const TestRelay& relay) const {
     int64_t bytes = 0;
     const std::string folder = relay.config.state_folder + "/shares/blobs/blobs";
@@ -54,35 +54,35 @@ class BranchesTest : public ::testing::Test {
   testing::TestOperator alice_;
 };
 
-TEST_F(BranchesTest, AFileGoesOverTheRootToTheRelayOfItsTarget) {
+TEST_F(BranchesTest, FileMovesOverTheRootToTheParentOfItsTarget) {
   const std::string body = Pattern(2'500'000);
   const auto shared = n1_.Share("n2", "f", body);
   ASSERT_TRUE(shared.ok()) << shared.status();
-  // The source learns of it where it left it.
+  // The source asks its own relay.
   ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
   EXPECT_EQ(n2_.Read("n1", "f"), body);
-  // Who passed it on has let go of it.
+  // The relays on the route deleted their copies.
   EXPECT_EQ(BytesAt(east_), 0);
   EXPECT_EQ(BytesAt(root_), 0);
   EXPECT_EQ(BytesAt(west_), 0);
   EXPECT_EQ(BytesAt(far_), 2'500'000);
-  // Nothing is sent that is there, however far that is.
+  // The same content is not sent again.
   const auto again = n1_.Relay().Send(n1_.File("n2", "f", body), false,
                                       [](int64_t) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
                                         return absl::InternalError("it was asked for");
                                       });
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->share.relay(), "far");
-  // And its removal finds it.
+  // The removal reaches the last relay.
   ASSERT_TRUE(n1_.Relay().Remove(n1_.File("n2", "f", body).key()).ok());
   ASSERT_TRUE(n2_.Await("n1", "n2", "f", "removed"));
   EXPECT_TRUE(n1_.Await("n1", "n2", "f", "removed"));
   EXPECT_EQ(BytesAt(far_), 0);
 }
 
-TEST_F(BranchesTest, WaitsAtEachRelayThatCannotReachTheNext) {
+TEST_F(BranchesTest, FileWaitsAtEachRelayWithoutANextHop) {
   const std::string body = Pattern(1'000'000);
-  // By then the root has heard of the target.
+  // Now the root relay knows the target.
   ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
   ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
   far_.Stop();
@@ -90,7 +90,7 @@ TEST_F(BranchesTest, WaitsAtEachRelayThatCannotReachTheNext) {
   root_.Stop();
   ASSERT_TRUE(n1_.Share("n2", "f", body).ok());
   EXPECT_EQ(n1_.Outcome("n1", "n2", "f"), "on the way at east");
-  // The relay that took it is lost and comes back, too.
+  // The relay that stored it restarts, too.
   east_.Stop();
   east_.Start();
   EXPECT_EQ(BytesAt(east_), 1'000'000);
@@ -106,7 +106,7 @@ TEST_F(BranchesTest, WaitsAtEachRelayThatCannotReachTheNext) {
   EXPECT_EQ(n2_.Read("n1", "f"), body);
 }
 
-TEST_F(BranchesTest, FollowsATargetThatMoved) {
+TEST_F(BranchesTest, FileFollowsATargetThatMoved) {
   ASSERT_TRUE(n1_.Share("n2", "f", "abc").ok());
   ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
   n2_.Attach(west_);
@@ -114,7 +114,7 @@ TEST_F(BranchesTest, FollowsATargetThatMoved) {
   EXPECT_EQ(n2_.Read("n1", "f"), "abc");
 }
 
-TEST_F(BranchesTest, ARefusalFurtherDownComesBackToTheSource) {
+TEST_F(BranchesTest, RefusalDownstreamIsReportedToTheSource) {
   far_.Stop();
   far_.config.shares.max_size = 100;
   far_.Start();
@@ -123,15 +123,14 @@ TEST_F(BranchesTest, ARefusalFurtherDownComesBackToTheSource) {
   EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at far: SHARE_TOO_LARGE"));
 }
 
-TEST_F(BranchesTest, ARefusalAtTheRootComesBackToTheSource) {
+TEST_F(BranchesTest, RefusalAtTheRootIsReportedToTheSource) {
   ASSERT_TRUE(n1_.Share("nobody", "f", "abc").ok());
   EXPECT_TRUE(n1_.Await("n1", "nobody", "f", "refused at "));
   EXPECT_TRUE(absl::StrContains(n1_.Outcome("n1", "nobody", "f"), "TARGET_UNKNOWN"));
 }
 
-// The far relay is killed before it has written down who hangs there: the file waits there, and is
-// not sent up and down for ever.
-TEST_F(BranchesTest, AFileStaysWhereTheParentKnowsItsTarget) {
+// The far relay loses its list of nodes: the file waits there, and is not sent back and forth.
+TEST_F(BranchesTest, FileStaysAtTheLastParentOfItsTarget) {
   ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
   ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
   n2_.Detach();
@@ -145,28 +144,28 @@ TEST_F(BranchesTest, AFileStaysWhereTheParentKnowsItsTarget) {
   EXPECT_EQ(n2_.Read("n1", "f"), "abc");
 }
 
-TEST_F(BranchesTest, WhatADiskBrokeIsRefusedAfterSomeTries) {
+TEST_F(BranchesTest, DamagedFileIsRefusedAfterThreeAttempts) {
   ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
   ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
   west_.Stop();
-  ASSERT_TRUE(n1_.Share("n2", "f", "abcdef").ok());
+  ASSERT_TRUE(n1_.Share("n2", "f", Pattern(100'000)).ok());
   ASSERT_TRUE(n1_.Await("n1", "n2", "f", "on the way at root"));
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root_.config.state_folder +
                                                                          "/shares/blobs/blobs")) {
-    if (entry.is_regular_file()) std::ofstream(entry.path()) << "abcdeX";
+    if (entry.is_regular_file()) std::ofstream(entry.path()) << std::string(100'000, 'X');
   }
   west_.Start();
   EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at west: DIGEST_MISMATCH"));
 }
 
-TEST_F(BranchesTest, AnOperatorAsksAnyRelayAtTheRoot) {
+TEST_F(BranchesTest, OperatorQueriesAnyRelayAtTheRoot) {
   TestNode n3(fleet_, "n3");
   n3.Attach(far_);
-  // It never leaves its branch.
+  // This file stays in its branch.
   ASSERT_TRUE(n3.Share("n2", "f", "abc").ok());
   ASSERT_TRUE(n3.Await("n3", "n2", "f", "delivered at far"));
   ShareTransfer root = alice_.At(root_);
-  // By then the root has heard of who hangs in the branch.
+  // Now the root relay knows the nodes of the branch.
   ASSERT_TRUE(n1_.Share("n2", "first", "abc").ok());
   ASSERT_TRUE(n1_.Await("n1", "n2", "first", "delivered at far"));
   v1::ListSharesRequest list;
@@ -192,7 +191,7 @@ TEST_F(BranchesTest, AnOperatorAsksAnyRelayAtTheRoot) {
   // Without an audit log nothing is removed.
   EXPECT_EQ(ReasonOf(root.Remove(key)), "NOT_RECORDED");
   EXPECT_EQ(n2_.Read("n3", "f"), "abc");
-  // Elsewhere operators see what is there, and no more.
+  // At other relays operators see only the files of that relay.
   EXPECT_EQ(alice_.At(west_).List({})->usage().relay(), "west");
   EXPECT_EQ(ReasonOf(alice_.At(west_).Get(key, "far").status()), "NOT_THE_ROOT");
   EXPECT_EQ(ReasonOf(alice_.At(far_).Remove(key)), "NOT_THE_ROOT");

@@ -1,4 +1,4 @@
-// One call without a thread that waits for it.
+// Unary calls that use no thread while they wait.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_CALL_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_CALL_H_
 
@@ -24,7 +24,7 @@ template <typename Service, typename Request, typename Response>
 using LaterMethod = void (AsyncStub<Service>::*)(grpc::ClientContext*, const Request*, Response*,
                                                  std::function<void(grpc::Status)>);
 
-// Calls `method` of a service; `done` is called once, on a thread of gRPC.
+// Calls `method` of a service, and `done` once on a thread of gRPC.
 template <typename Service, typename Request, typename Response>
 void CallLater(const std::shared_ptr<grpc::Channel>& channel,
                LaterMethod<Service, Request, Response> method, Request request,

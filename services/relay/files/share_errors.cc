@@ -3,7 +3,27 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
 #include "services/common/errors/shares.h"
+
+namespace muster {
+
+bool IsRefusal(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  if (reason.empty() || reason == "UPLOAD_NOT_FOUND") return false;
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+      return true;
+    case absl::StatusCode::kUnauthenticated:
+      return reason == "INVALID_SIGNATURE" || reason == "IDENTITY_REVOKED";
+    default:
+      return false;
+  }
+}
+
+}  // namespace muster
 
 namespace muster::errors {
 namespace {

@@ -1,4 +1,4 @@
-// Errors about a shared file, by its key.
+// Errors about a shared file.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_ERRORS_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_ERRORS_H_
 
@@ -6,6 +6,15 @@
 
 #include "absl/status/status.h"
 #include "muster/v1/shares.pb.h"
+
+namespace muster {
+
+// Returns whether an error is a verdict on the file, so that another try cannot succeed. Errors
+// about the transfer, the calling relay or its place in the topology are none, and neither are
+// those without a reason: they come from the network, or from a server without shared files.
+bool IsRefusal(const absl::Status& status);
+
+}  // namespace muster
 
 namespace muster::errors {
 

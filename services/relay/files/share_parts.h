@@ -1,4 +1,4 @@
-// What shared files are handled with.
+// The objects that the classes of shared files use.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_PARTS_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_PARTS_H_
 
@@ -16,20 +16,20 @@
 
 namespace muster {
 
-// All of it outlives whoever has it.
+// All of it outlives the classes that use it.
 struct ShareParts {
   ShareStore& store;
   const Topology& tree;
   const Clock& clock;
   std::string fleet;
   bool is_root = true;
-  // The channel to the parent; null at the root, and without a parent now.
+  // The channel to the parent; null at the root relay and without a parent.
   std::function<std::shared_ptr<grpc::Channel>()> parent;
-  // The channel to the aggregator; null elsewhere than at the root.
+  // The channel to the aggregator; null at other relays than the root relay.
   std::function<std::shared_ptr<grpc::Channel>()> aggregator;
-  // What signatures have to lead to.
+  // The roots of the certificates of signers.
   std::function<std::vector<Certificate>()> roots;
-  // Whether a node was revoked.
+  // Returns whether a node was revoked.
   std::function<bool(const std::string& node)> is_revoked;
 };
 

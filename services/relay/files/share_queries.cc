@@ -28,7 +28,7 @@ void ShareQueries::Ask(v1::ShareQuery query, Done done) {
   const auto entry = parts_.tree.Find(query.relay());
   if (!entry || !entry->is_relay) return done(errors::RelayNotInTree(query.relay()));
   const auto link = parts_.tree.Route(query.relay());
-  if (link == nullptr) return done(errors::RelayNotReached(query.relay(), "it is away"));
+  if (link == nullptr) return done(errors::RelayNotReached(query.relay(), "it is not attached"));
   query.set_id(RandomHex(kIdBytes));
   bool full = false;
   {
@@ -85,7 +85,7 @@ void ShareQueries::Stop() {
   }
 }
 
-// What cannot be answered, or passed on, is not: the root tells that nobody answers.
+// A query that cannot be answered or forwarded is dropped: it times out at the root relay.
 void ShareQueries::HandleQuery(v1::ShareQuery query) {
   if (query.relay() != parts_.tree.name()) {
     const auto link = parts_.tree.Route(query.relay());
@@ -99,10 +99,9 @@ void ShareQueries::HandleQuery(v1::ShareQuery query) {
     if (parent == nullptr) return;
     const absl::Status told = ShareTransfer(parent, stopper_).Answer(Answer(query));
     if (told.ok()) return;
-    Log(LogLevel::kWarning, "what was asked about shared files cannot be answered",
-        {{"error", told}});
+    Log(LogLevel::kWarning, "a query about shared files cannot be answered", {{"error", told}});
   });
-  if (!queued) Log(LogLevel::kWarning, "too much is asked about shared files at once");
+  if (!queued) Log(LogLevel::kWarning, "too many queries about shared files");
 }
 
 v1::AnswerShareQueryRequest ShareQueries::Answer(const v1::ShareQuery& query) const {

@@ -1,5 +1,5 @@
-// What the root asks of a relay that only the tree reaches: the question goes down the streams, the
-// answer up by calls.
+// Queries of the root relay to relays that only the tree reaches: a query goes downstream on the
+// attachment streams, the answer upstream by calls.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_QUERIES_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_QUERIES_H_
 
@@ -27,16 +27,16 @@ class ShareQueries {
   ShareQueries(ShareParts parts, const LocalShareIndex& local_index);
   ~ShareQueries() { Stop(); }
 
-  // At the root. `done` is called once, from any thread, without a lock held. RELAY_NOT_FOUND,
-  // RELAY_NOT_REACHED (also without an answer within 10 s), OVERLOADED.
+  // Sends a query; for the root relay. Calls `done` once, on any thread, with no lock held.
+  // RELAY_NOT_FOUND, RELAY_NOT_REACHED (also without an answer within 10 s), OVERLOADED.
   void Ask(v1::ShareQuery query, Done done);
-  // The answer to one; nothing if nobody waits for it any more.
+  // Handles an answer; ignores one that came too late.
   void HandleAnswer(v1::AnswerShareQueryRequest answer);
 
-  // At the other relays: answers it, or passes it on down. Does not wait.
+  // Answers a query or forwards it downstream; for the other relays. Does not wait.
   void HandleQuery(v1::ShareQuery query);
 
-  // Ends those that were not answered in time. To be called every second or so.
+  // Ends the queries without an answer in time. Call it about once a second.
   void Tick();
   void Stop();
 

@@ -1,4 +1,4 @@
-// The bytes of a shared file as a stream.
+// A stream of the bytes of a shared file.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_READER_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_READER_H_
 

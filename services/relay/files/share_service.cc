@@ -32,7 +32,7 @@ const std::string* RelayOf(const Caller& caller) {
   return service != nullptr && service->role == ServiceRole::kRelay ? &service->name : nullptr;
 }
 
-// One call to the parent, without a thread that waits; `done` is called on a thread of gRPC.
+// Calls the parent, and `done` on a thread of gRPC.
 template <typename Request, typename Response>
 void CallParent(const std::shared_ptr<grpc::Channel>& channel,
                 LaterMethod<v1::ShareService, Request, Response> method, Request request,
@@ -45,12 +45,12 @@ bool IsOperator(const Caller& caller) {
   return NodeOf(caller) == nullptr && RelayOf(caller) == nullptr;
 }
 
-// AnyInvocable can only be moved; what gRPC calls has to be copied.
+// Makes a callback copyable, as gRPC requires.
 std::shared_ptr<Finish> Shared(Finish finish) {
   return std::make_shared<Finish>(std::move(finish));
 }
 
-// Whether what was passed on serves as well as sending it again would.
+// Returns whether the copy makes sending the file again unnecessary.
 bool Covers(const v1::Share& copy, const v1::SharedFile& file) {
   return copy.file().sha256() == file.sha256() && copy.file().size() == file.size() &&
          (copy.state() == v1::SHARE_STATE_IN_TRANSIT ||
@@ -66,7 +66,7 @@ absl::Status ShareService::IsChild(const Call& call) const {
   return errors::NoLiveStatement(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
 }
 
-// Whether the caller may leave this file here.
+// Returns whether the caller may upload this file. Sets `retain` if it must hold the file instead.
 absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request,
                                  bool* retain) const {
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
@@ -96,19 +96,22 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
                                                  : absl::OkStatus();
 }
 
-absl::Status ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
-                                 v1::OpenShareResponse* response) {
-  ASSIGN_OR_RETURN(auto opened, parts_.store.OpenUpload(file, /*from_parent=*/false, opener));
-  if (opened.existing) {
-    *response->mutable_existing() = std::move(opened.existing->share);
-    changed_();
-    return absl::OkStatus();
-  }
-  response->set_upload_id(opened.upload->id());
-  response->set_epoch(opened.epoch);
-  response->set_offset(opened.offset);
-  response->set_chunk_max(kChunkMaxLarge);
-  return absl::OkStatus();
+void ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
+                         v1::OpenShareResponse* response, Finish finish) {
+  parts_.store.OpenUpload(file, /*from_parent=*/false, opener,
+                          [this, response, finish = std::move(finish)](auto opened) mutable {
+                            if (!opened.ok()) return finish(opened.status());
+                            if (opened->existing) {
+                              *response->mutable_existing() = std::move(opened->existing->share);
+                              changed_();
+                              return finish(absl::OkStatus());
+                            }
+                            response->set_upload_id(opened->upload_id);
+                            response->set_epoch(opened->epoch);
+                            response->set_offset(opened->offset);
+                            response->set_chunk_max(kChunkMaxLarge);
+                            finish(absl::OkStatus());
+                          });
 }
 
 grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* context,
@@ -126,8 +129,8 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
                        if (!parts_.is_root || parts_.tree.Find(target)) {
                          return Open(opener, request->file(), response, std::move(finish));
                        }
-                       // Right after its start the root may not know who is there; the register
-                       // knows who never was.
+                       // After its start the root relay may not know all nodes; the register knows
+                       // which nodes never joined.
                        helpers_.aggregator.CheckJoined(
                            target,
                            [=, this, done = Shared(std::move(finish))](const absl::Status& joined) {
@@ -145,9 +148,9 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
   const auto parent = parts_.parent();
   if (parent == nullptr || !known || known->stage != ShareStage::kPassedUp ||
       !Covers(known->share, file)) {
-    return finish(Begin(opener, file, response));
+    return Begin(opener, file, response, std::move(finish));
   }
-  // It was passed on up: whether it is still there, they know.
+  // The parent knows whether it still has the file.
   v1::GetShareRequest ask;
   *ask.mutable_key() = file.key();
   CallParent<v1::GetShareRequest, v1::Share>(
@@ -159,7 +162,7 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
           return (*done)(absl::OkStatus());
         }
         const bool queued =
-            disk_.executor->Post([=, this] { (*done)(Begin(opener, *file, response)); });
+            disk_.executor->Post([=, this] { Begin(opener, *file, response, std::move(*done)); });
         if (!queued) (*done)(errors::Overloaded());
       });
 }
@@ -211,7 +214,7 @@ void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
   *response = std::move(known->share);
   const auto parent = parts_.parent();
   if (parent == nullptr || !known->passed_up) return finish(absl::OkStatus());
-  // Without an answer from above: what was known here last.
+  // Without an answer of the parent, the last known state is returned.
   v1::GetShareRequest ask;
   *ask.mutable_key() = request.key();
   CallParent<v1::GetShareRequest, v1::Share>(
@@ -231,7 +234,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
       [this, request = *request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
         RETURN_IF_ERROR(AuthorizeParty(call, request.key()));
-        // Its source knows what it shared; a relay reads for the target alone.
+        // The source cannot read its own file; a relay reads for the target only.
         const std::string* node = NodeOf(call.caller());
         const std::string* relay = RelayOf(call.caller());
         if ((node != nullptr && *node != request.key().target()) ||
@@ -308,7 +311,8 @@ grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext*
                 [=, this](Call& call) { return Report(call, *request); });
 }
 
-// What does not fit what is known here is old news, and no error: the child would tell it for ever.
+// A report that does not match the record is out of date. It is no error: the child would repeat
+// it.
 absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& request) {
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const v1::ShareKey& key = request.share().file().key();
@@ -329,7 +333,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   ShareRecord is = *found;
   const bool stored = request.share().state() == v1::SHARE_STATE_IN_TRANSIT ||
                       request.share().state() == v1::SHARE_STATE_DELIVERED;
-  // Of what was signed before: the child fetches, or has fetched, what is offered now.
+  // A report on an earlier signature: the child fetches the offered file, or has fetched it.
   if (offered &&
       request.share().file().sign_time().seconds() < found->share.file().sign_time().seconds()) {
     return absl::OkStatus();
@@ -345,11 +349,12 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   is.unreported = is.from_parent;
   const absl::Status updated = parts_.store.Update(*found, std::move(is));
   changed_();
-  // Changed meanwhile: the child tells it again.
-  return absl::IsAborted(updated) ? absl::UnavailableError("it changed just now") : updated;
+  // The child repeats its report.
+  return absl::IsAborted(updated) ? absl::UnavailableError("the shared file has changed meanwhile")
+                                  : updated;
 }
 
-// Each relay on the way checks that who answers hangs below the one that passes it on.
+// Each relay on the route checks that the answering relay is a descendant of the forwarding one.
 grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerContext* context,
                                                          const v1::AnswerShareQueryRequest* request,
                                                          v1::AnswerShareQueryResponse*) {

@@ -1,4 +1,4 @@
-// muster.v1.ShareService, as every relay serves it.
+// muster.v1.ShareService of a relay.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_SERVICE_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_SERVICE_H_
 
@@ -20,7 +20,7 @@ namespace muster {
 // Thread-safe.
 class ShareService : public v1::ShareService::CallbackService {
  public:
-  // What else a relay has for shared files; all of it outlives the service.
+  // All of them outlive the service.
   struct Helpers {
     const LocalShareIndex& local_index;
     ShareQueries& queries;
@@ -28,8 +28,8 @@ class ShareService : public v1::ShareService::CallbackService {
     const FleetShareIndex& fleet_index;
   };
 
-  // `disk` reads and writes. `changed` is called whenever there may be something to pass on;
-  // `settled` says whether a target that the root does not know is unknown for good.
+  // The executor of `disk` reads and writes. `changed` is called when a file may be able to move.
+  // `settled` returns whether a target without a route is unknown for good.
   ShareService(const RpcRuntime& disk, ShareParts parts, const Helpers& helpers,
                std::function<void()> changed, std::function<bool()> settled)
       : disk_(disk),
@@ -63,18 +63,18 @@ class ShareService : public v1::ShareService::CallbackService {
 
  private:
   absl::Status Admit(Call& call, const v1::OpenShareRequest& request, bool* retain) const;
-  // Begins the upload unless it is there, which may be known above only.
+  // Opens the upload unless this relay or, if the file was passed on, its parent has the content.
   void Open(const std::string& opener, const v1::SharedFile& file, v1::OpenShareResponse* response,
             Finish finish);
-  absl::Status Begin(const std::string& opener, const v1::SharedFile& file,
-                     v1::OpenShareResponse* response);
+  void Begin(const std::string& opener, const v1::SharedFile& file, v1::OpenShareResponse* response,
+             Finish finish);
   void Get(const v1::GetShareRequest& request, v1::Share* response, Finish finish) const;
   void Remove(const v1::RemoveShareRequest& request, Finish finish) const;
   absl::Status Report(Call& call, const v1::ReportShareRequest& request);
-  // Whether the caller is a relay that hangs directly below this one.
+  // Returns OK if the caller is a child relay.
   absl::Status IsChild(const Call& call) const;
-  // Whether the caller is a party of the file: its source or target, an operator, or a relay by
-  // which one of these is reached.
+  // Returns OK if the caller is a party of the file: its source, its target, an operator, or a
+  // child relay on the route to one of these.
   absl::Status AuthorizeParty(Call& call, const v1::ShareKey& key) const;
 
   const RpcRuntime disk_;

@@ -1,156 +1,158 @@
-// The shared files that are at this relay: their bytes, and what is known of those that were here.
+// The shared files of this relay: their bytes, and the records of files that were here.
 //
-//   <folder>/records/<id>   one small file for each (share_record.h), replaced as a whole
-//   <folder>/blobs/         the bytes (common/blob/files)
+//   <folder>/shares.db   a row for each file, and the bytes of files up to 64 KiB (share_table.h)
+//   <folder>/blobs/      the bytes of uploads and of larger files (common/blob/files).
 //
-// A record that says its bytes are here is written after they are durable, and one that says they
-// are not before they are removed: a kill at any point loses nothing that was answered.
+// A row that says that the bytes are here is written after they are durable. A row that says that
+// they are not is written before they are removed. A start removes bytes without a row; a row
+// without its bytes becomes a refusal.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_STORE_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_STORE_H_
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/io.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
+#include "services/common/upload/upload_session.h"
 #include "services/relay/files/share_record.h"
-#include "services/relay/files/share_upload.h"
+#include "services/relay/files/share_records.h"
+#include "services/relay/files/share_table.h"
 
 namespace muster {
 
+struct ShareCounters;
+
 struct ShareStoreOptions {
-  std::string folder;  // made if missing
-  std::string relay;   // our name
+  std::string folder;  // created if missing
+  std::string relay;   // the name of this relay
   int64_t quota = int64_t{10} << 30;
-  int64_t max_files = 10'000;  // those that are only remembered included
+  int64_t max_files = 10'000;
   int64_t max_size = int64_t{4} << 30;
 };
 
-// Thread-safe. Everything waits for the disk, but what only looks: Find, List and Select.
-class ShareStore {
+// Thread-safe. Calls wait for the disk, except Find, FindUpload, Select, Usage, files and bytes.
+//
+// ShareTable owns what is durable, ShareRecords what is known in memory, and the upload engine the
+// arriving bytes. This class keeps them in step: its mutex orders the changes, and is held while
+// they are written. The session of an upload runs on `disk`.
+class ShareStore : public ResultSink {
  public:
-  // Takes over what an earlier life left.
-  static absl::StatusOr<std::unique_ptr<ShareStore>> Open(ShareStoreOptions options,
+  // Recovers the files of an earlier process. DATA_LOSS (STORE_CORRUPT) if the database is damaged.
+  static absl::StatusOr<std::unique_ptr<ShareStore>> Open(ShareStoreOptions options, Executor& disk,
                                                           const Clock& clock, Metrics& metrics,
                                                           FileOps& ops = PosixFileOps());
-  ~ShareStore();
+  // `disk` is drained.
+  ~ShareStore() override;
 
   struct Opened {
-    // Set if the same bytes are here already: nothing is to be sent.
+    // Set if the same content is here already: nothing is to be sent.
     std::optional<ShareRecord> existing;
-    std::shared_ptr<ShareUpload> upload;
+    std::string upload_id;
     int64_t epoch = 0;
     int64_t offset = 0;
   };
-  // Begins or takes over the upload of a file whose signature was checked. `opener` may send it.
-  // SHARE_EXPIRED, SHARE_SUPERSEDED, SHARE_TOO_LARGE, SHARE_QUOTA, TOO_MANY_UPLOADS.
-  absl::StatusOr<Opened> OpenUpload(const v1::SharedFile& file, bool from_parent,
-                                    const std::string& opener);
-  // UPLOAD_NOT_FOUND; also if another opened it.
-  absl::StatusOr<std::shared_ptr<ShareUpload>> FindUpload(const std::string& id,
-                                                          const std::string& opener) const;
-  // All of it has arrived: checks it, and from here on it is held, in the place of what had its key
-  // before. A file that is not what was signed is dropped.
-  absl::StatusOr<ShareRecord> Complete(ShareUpload& upload, int64_t epoch);
+  using OpenDone = absl::AnyInvocable<void(absl::StatusOr<Opened>)>;
+  // Opens or takes over the upload of a file whose signature was verified; `opener` may send it.
+  // SHARE_EXPIRED, SHARE_SUPERSEDED, SHARE_TOO_LARGE, SHARE_QUOTA, TOO_MANY_UPLOADS. Calls `done`
+  // once, on `disk` or on the calling thread.
+  void OpenUpload(const v1::SharedFile& file, bool from_parent, const std::string& opener,
+                  OpenDone done);
 
-  // As it is now: expired if its time is over. Without signature and certificates. Nothing if
-  // nothing of this key is here but bytes that are still arriving.
-  std::optional<ShareRecord> Find(const v1::ShareKey& key) const;
-  // What the source signed, whole.
+  // Returns the session of an upload. UPLOAD_NOT_FOUND; also if another sender opened it.
+  absl::StatusOr<std::shared_ptr<UploadSession>> FindUpload(const std::string& id,
+                                                            const std::string& opener) const;
+
+  using CompleteDone = absl::AnyInvocable<void(absl::StatusOr<v1::Share>)>;
+  // Verifies size and hash and stores the file in place of the earlier one of its key. Removes an
+  // upload with other content than was signed. Runs on the strand of the session.
+  void Complete(UploadSession& session, const UploadAttachment& attachment, CompleteDone done);
+
+  // ResultSink: called by the sessions.
+  absl::Status CheckSignature(const VerifiedResult& verified) const override;
+  absl::Status Reserve(std::string_view id, int64_t size) override;
+  void Commit(VerifiedResult verified, Done done) override;
+
+  // Receives a file that `read` passes to its sink from `offset` on; waits for all of it.
+  using Sink = absl::FunctionRef<absl::Status(std::string_view piece)>;
+  using ReadFrom = absl::FunctionRef<absl::Status(int64_t offset, Sink sink)>;
+  absl::Status Receive(const v1::SharedFile& file, bool from_parent, const std::string& opener,
+                       ReadFrom read);
+
+  // Returns the record, expired if its time has come, without signature and certificates. Nothing
+  // if no file of this key is or was here.
+  std::optional<ShareRecord> Find(const v1::ShareKey& key) const { return records_.Find(key); }
+  // Returns the file as it was signed.
   absl::StatusOr<v1::SharedFile> ReadFile(const ShareRecord& record) const;
-  // The bytes of a held one.
+  // Returns the bytes of a held file.
   absl::StatusOr<std::unique_ptr<ByteSource>> Read(const ShareRecord& record, int64_t offset) const;
 
-  // Those that `wanted` picks, in order of their keys, after `after`.
-  using Pick = std::function<bool(const ShareRecord&)>;
-  std::vector<ShareRecord> Select(const ShareName& after, size_t limit, const Pick& wanted) const;
+  // Returns the wanted records in order of their keys, after `after`.
+  std::vector<ShareRecord> Select(const ShareName& after, size_t limit,
+                                  const ShareRecords::Pick& wanted) const {
+    return records_.Select(after, limit, wanted);
+  }
 
-  // Changes what is known of a file, unless it was replaced or changed meanwhile: the bytes go when
-  // it is not held any more.
-  absl::Status Update(const ShareRecord& was, ShareRecord is);
-  // Ends an upload that is under way.
+  // Replaces the record `before`; its bytes are removed if `after` has none. ABORTED if it changed
+  // meanwhile.
+  absl::Status Update(const ShareRecord& before, ShareRecord after);
+  // Removes the upload of a key.
   void DropUpload(const v1::ShareKey& key);
 
-  // Ends what has expired, forgets uploads that nobody goes on with, and what ended a week ago. To
-  // be called every few seconds.
+  // Removes expired files, idle uploads, and the records of files that ended a week ago. Call it
+  // every few seconds.
   void Sweep();
 
-  int64_t files() const;
-  int64_t bytes() const;
+  int64_t files() const { return records_.usage().files; }
+  int64_t bytes() const { return records_.usage().bytes; }
   v1::ShareUsage Usage() const;
 
  private:
-  struct Slot {
-    std::shared_ptr<const ShareRecord> current;
-    std::shared_ptr<ShareUpload> incoming;
-    absl::Time touched;   // when the upload moved last, as far as was seen
-    uint64_t chunks = 0;  // it had then
-  };
-  struct Figures;
+  ShareStore(ShareStoreOptions options, std::unique_ptr<ShareTable> table,
+             std::unique_ptr<BlobStore> blobs, Executor& disk, const Clock& clock,
+             Metrics& metrics);
 
-  ShareStore(ShareStoreOptions options, std::unique_ptr<BlobStore> blobs, const Clock& clock,
-             Metrics& metrics, FileOps& ops);
-
-  // Recovery runs before the store is shared.
-  absl::Status Recover() ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  // Adds the name of a file that cannot be read now to `unread`: it stays for the next start.
-  absl::Status RecoverRecord(const std::string& file,
-                             std::set<std::string>* unread) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::StatusOr<ShareRecord> ReadRecord(const std::string& file) const;
-  absl::Status RecoverHeld(ShareRecord& record) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  std::string PathOf(const std::string& id) const;
-  absl::Status Write(const ShareRecord& record) const;
-  void RemoveFiles(const ShareRecord& record) const;
-  ShareRecord AsOfNow(const ShareRecord& record) const;
-  void Put(const ShareRecord& record) ABSL_LOCKS_EXCLUDED(mutex_)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  void Erase(const ShareRecord& record) ABSL_LOCKS_EXCLUDED(mutex_)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  void DropIdle(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Measure() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckRoom(const v1::SharedFile& file) const ABSL_LOCKS_EXCLUDED(mutex_);
+  static UploadRecord ToUpload(const ShareUpload& upload);
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(change_mutex_);
+  absl::Status RecoverRow(ShareTable::Row row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  absl::Status RecoverHeld(ShareTable::Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  absl::Status RemoveUnknownBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  void AddUpload(const ShareRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  void DropLocked(const v1::ShareKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   std::optional<ShareRecord> FindSameContent(const v1::SharedFile& file, bool from_parent,
                                              const std::string& opener)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  absl::StatusOr<std::shared_ptr<ShareUpload>> Admit(const v1::SharedFile& file, bool from_parent,
-                                                     const std::string& opener)
-      ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  absl::StatusOr<ShareRecord> MakeHeld(const ShareUpload& upload) ABSL_LOCKS_EXCLUDED(mutex_)
+  absl::StatusOr<ShareUpload> Admit(const v1::SharedFile& file, bool from_parent,
+                                    const std::string& opener)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  std::shared_ptr<ShareUpload> RemoveIncoming(const ShareName& name) ABSL_LOCKS_EXCLUDED(mutex_)
+  absl::Status MakeHeld(const VerifiedResult& verified)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
-  absl::Status UpdateLocked(const ShareRecord& was, ShareRecord is) ABSL_LOCKS_EXCLUDED(mutex_)
+  absl::Status UpdateLocked(const ShareRecord& before, const ShareRecord& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
 
   const ShareStoreOptions options_;
+  const std::unique_ptr<ShareTable> table_;
   const std::unique_ptr<BlobStore> blobs_;
+  Executor& disk_;
   const Clock& clock_;
-  FileOps& ops_;
-  const std::unique_ptr<Figures> figures_;
+  const std::unique_ptr<ShareCounters> counters_;
 
-  // Held over each change and its way to the disk.
-  Mutex change_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  mutable Mutex mutex_;
-  std::map<ShareName, Slot> slots_ ABSL_GUARDED_BY(mutex_);
-  // By id.
-  std::unordered_map<std::string, std::shared_ptr<ShareUpload>> uploads_ ABSL_GUARDED_BY(mutex_);
-  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // held, and of uploads what they will take
-  int64_t files_ ABSL_GUARDED_BY(mutex_) = 0;
+  Mutex change_mutex_;
+  ShareRecords records_;
 };
 
 }  // namespace muster

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -18,10 +20,8 @@ std::string OpenerOf(const Identity& caller) {
 grpc::ServerReadReactor<v1::UploadShareRequest>* ShareUploadHandler::Start(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, ShareStore& store,
     std::function<void()> taken, v1::Share* response) {
-  ServerStreamOptions options;
-  options.on_executor = true;
   return StartServerStream<v1::UploadShareRequest, void>(
-      runtime, context, "/muster.v1.ShareService/UploadShare", options,
+      runtime, context, "/muster.v1.ShareService/UploadShare", ServerStreamOptions(),
       std::make_shared<ShareUploadHandler>(store, std::move(taken), response));
 }
 
@@ -33,37 +33,43 @@ void ShareUploadHandler::OnStart(const std::shared_ptr<ServerStream<void>>& stre
 }
 
 void ShareUploadHandler::OnMessage(v1::UploadShareRequest request) {
-  const absl::Status status = Handle(request);
-  if (status.ok() && !complete_) return stream_->ReadNext();
-  upload_.reset();
-  stream_->End(status);
+  if (const absl::Status status = Handle(request); !status.ok()) stream_->End(status);
 }
 
 void ShareUploadHandler::OnHalfClose() {
-  stream_->End(absl::CancelledError("the stream ended without its finish"));
+  if (!finishing_) stream_->End(absl::CancelledError("the stream ended without its finish"));
 }
 
-absl::Status ShareUploadHandler::Handle(const v1::UploadShareRequest& request) {
-  if (request.has_start() == (upload_ != nullptr)) {
+void ShareUploadHandler::OnEnd(const absl::Status&, EndedBy) {
+  {
+    MutexLock lock(mutex_);
+    response_ = nullptr;
+  }
+  if (session_ == nullptr) return;
+  const absl::Status posted =
+      Post([](ShareUploadHandler& self) { self.session_->Detach(self.attachment_); });
+  if (posted.ok()) return;
+  Log(LogLevel::kWarning, "the files of an upload stay open until its next stream",
+      {{"upload", session_->id()}});
+}
+
+absl::Status ShareUploadHandler::Post(absl::AnyInvocable<void(ShareUploadHandler& self)> work) {
+  const bool queued = session_->strand().Post(
+      [self = shared_from_this(), work = std::move(work)]() mutable { work(*self); });
+  return queued ? absl::OkStatus() : errors::Overloaded();
+}
+
+absl::Status ShareUploadHandler::Handle(v1::UploadShareRequest& request) {
+  if (request.has_start() == (session_ != nullptr)) {
     return errors::InvalidChunk("a stream has one start, before anything else");
   }
   switch (request.message_case()) {
     case v1::UploadShareRequest::kStart:
       return Begin(request.start());
-    case v1::UploadShareRequest::kChunk: {
-      const v1::FileChunk& chunk = request.chunk();
-      if (chunk.data().size() > kChunkMaxLarge) {
-        return errors::ChunkTooLarge(static_cast<int64_t>(chunk.data().size()), kChunkMaxLarge);
-      }
-      return upload_->Append(epoch_, chunk.offset(), chunk.data(), chunk.crc32c());
-    }
-    case v1::UploadShareRequest::kFinish: {
-      ASSIGN_OR_RETURN(auto held, store_.Complete(*upload_, epoch_));
-      *response_ = std::move(held.share);
-      complete_ = true;
-      taken_();
-      return absl::OkStatus();
-    }
+    case v1::UploadShareRequest::kChunk:
+      return Append(*request.mutable_chunk());
+    case v1::UploadShareRequest::kFinish:
+      return Finish();
     case v1::UploadShareRequest::MESSAGE_NOT_SET:
       break;
   }
@@ -72,9 +78,51 @@ absl::Status ShareUploadHandler::Handle(const v1::UploadShareRequest& request) {
 
 absl::Status ShareUploadHandler::Begin(const v1::UploadShareRequest::Start& start) {
   ASSIGN_OR_RETURN(
-      upload_, store_.FindUpload(start.upload_id(), OpenerOf(stream_->call().caller().identity)));
-  epoch_ = start.epoch();
-  return absl::OkStatus();
+      session_, store_.FindUpload(start.upload_id(), OpenerOf(stream_->call().caller().identity)));
+  return Post([epoch = start.epoch()](ShareUploadHandler& self) {
+    const auto attachment = self.session_->Attach(
+        epoch, UploadPeer(), [weak = self.weak_from_this()](const absl::Status& why) {
+          if (const auto handler = weak.lock()) handler->stream_->End(why);
+        });
+    if (!attachment.ok()) return self.stream_->End(attachment.status());
+    self.attachment_ = *attachment;
+    self.stream_->ReadNext();
+  });
+}
+
+absl::Status ShareUploadHandler::Append(v1::FileChunk& chunk) {
+  const auto size = static_cast<int64_t>(chunk.data().size());
+  if (size > kChunkMaxLarge) return errors::ChunkTooLarge(size, kChunkMaxLarge);
+  UploadChunk taken;
+  taken.offset = chunk.offset();
+  taken.raw_size = size;
+  taken.crc32c = chunk.crc32c();
+  taken.data = std::move(*chunk.mutable_data());
+  return Post([taken = std::move(taken)](ShareUploadHandler& self) mutable {
+    const auto ack = self.session_->Append(self.attachment_, std::move(taken));
+    if (!ack.ok()) return self.stream_->End(ack.status());
+    self.stream_->ReadNext();
+  });
+}
+
+absl::Status ShareUploadHandler::Finish() {
+  finishing_ = true;
+  return Post([](ShareUploadHandler& self) {
+    self.store_.Complete(*self.session_, self.attachment_,
+                         [handler = self.shared_from_this()](absl::StatusOr<v1::Share> share) {
+                           handler->Answer(std::move(share));
+                         });
+  });
+}
+
+void ShareUploadHandler::Answer(absl::StatusOr<v1::Share> share) {
+  const absl::Status status = share.status();
+  if (status.ok()) {
+    MutexLock lock(mutex_);
+    if (response_ != nullptr) *response_ = *std::move(share);
+  }
+  stream_->End(status);
+  if (status.ok()) taken_();
 }
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// One UploadShare stream: a chunk is on the disk before the next is read.
+// One UploadShare stream: a chunk is stored before the next one is read.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_UPLOAD_HANDLER_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_UPLOAD_HANDLER_H_
 
@@ -9,13 +9,17 @@
 #include <utility>
 
 #include "muster/v1/shares.pb.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/server_stream.h"
+#include "services/common/upload/upload_session.h"
 #include "services/relay/files/share_store.h"
 
 namespace muster {
 
-// Its callbacks run on the executor.
-class ShareUploadHandler : public ServerStreamHandler<v1::UploadShareRequest, void> {
+// Its callbacks run on gRPC's threads and do not wait: the strand of the upload's session does the
+// work. Tasks of the strand keep the handler.
+class ShareUploadHandler : public ServerStreamHandler<v1::UploadShareRequest, void>,
+                           public std::enable_shared_from_this<ShareUploadHandler> {
  public:
   // `taken` is called when a file is complete.
   static grpc::ServerReadReactor<v1::UploadShareRequest>* Start(
@@ -28,21 +32,29 @@ class ShareUploadHandler : public ServerStreamHandler<v1::UploadShareRequest, vo
   void OnStart(const std::shared_ptr<ServerStream<void>>& stream) override;
   void OnMessage(v1::UploadShareRequest request) override;
   void OnHalfClose() override;
+  void OnEnd(const absl::Status& status, EndedBy by) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Handle(const v1::UploadShareRequest& request);
+  absl::Status Handle(v1::UploadShareRequest& request);
   absl::Status Begin(const v1::UploadShareRequest::Start& start);
+  absl::Status Append(v1::FileChunk& chunk);
+  absl::Status Finish();
+  // Runs `work` on the strand of the session.
+  absl::Status Post(absl::AnyInvocable<void(ShareUploadHandler& self)> work);
+  void Answer(absl::StatusOr<v1::Share> share) ABSL_LOCKS_EXCLUDED(mutex_);
 
   ShareStore& store_;
   const std::function<void()> taken_;
-  v1::Share* const response_;
   std::shared_ptr<ServerStream<void>> stream_;
-  std::shared_ptr<ShareUpload> upload_;
-  int64_t epoch_ = 0;
-  bool complete_ = false;
+  std::shared_ptr<UploadSession> session_;  // set by the start
+  bool finishing_ = false;                  // of the callbacks alone
+  UploadAttachment attachment_;             // of the strand alone
+
+  Mutex mutex_;
+  v1::Share* response_ ABSL_GUARDED_BY(mutex_);  // null after the end of the call
 };
 
-// The opener of an upload that a caller may send; empty for who may send none.
+// Returns the opener of the uploads that a caller may send; empty if it may send none.
 std::string OpenerOf(const Identity& caller);
 
 }  // namespace muster

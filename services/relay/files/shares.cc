@@ -7,17 +7,29 @@
 namespace muster {
 namespace {
 
-// Uploads and readers wait for the disk here, and for nobody else.
-constexpr size_t kThreads = 4;
-constexpr size_t kMaxQueue = 16'384;
+// Uploads and readers of shared files wait for the disk on these threads.
+constexpr size_t kDiskThreads = 4;
+constexpr size_t kDiskQueue = 16'384;
+
+constexpr size_t kRouterThreads = 4;
+constexpr size_t kRouterQueue = 64;
+
+constexpr absl::Duration kDrainLimit = absl::Seconds(10);
+
+PostTask PostTo(Executor& executor) {
+  return [&executor](absl::AnyInvocable<void()> task) { return executor.Post(std::move(task)); };
+}
 
 }  // namespace
 
-Shares::Shares() : disk_({"shares", kThreads, kMaxQueue}) {}
+Shares::Shares()
+    : disk_({"shares", kDiskThreads, kDiskQueue}),
+      upstream_({"share-up", kRouterThreads, kRouterQueue}),
+      downstream_({"share-down", kRouterThreads, kRouterQueue}) {}
 
 Shares::~Shares() {
   StopRouter();
-  disk_.Drain(absl::Seconds(10)).IgnoreError();
+  disk_.Drain(kDrainLimit).IgnoreError();
 }
 
 void Shares::HandleMessage(const v1::AttachResponse& message) {
@@ -27,16 +39,20 @@ void Shares::HandleMessage(const v1::AttachResponse& message) {
 
 void Shares::StopRouter() {
   if (router_ != nullptr) router_->Stop();
+  if (parent_ != nullptr) parent_->Stop();
+  upstream_.Drain(kDrainLimit).IgnoreError();
+  downstream_.Drain(kDrainLimit).IgnoreError();
   if (queries_) queries_->Stop();
 }
 
 absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, const Topology& tree,
                                                      const Clock& clock, RpcRuntime runtime,
                                                      Metrics& metrics) {
-  ASSIGN_OR_RETURN(auto store, ShareStore::Open(std::move(options.store), clock, metrics));
   std::unique_ptr<Shares> shares(new Shares());
-  shares->store_ = std::move(store);
-  const ShareParts parts{*shares->store_,
+  Shares& own = *shares;
+  ASSIGN_OR_RETURN(own.store_,
+                   ShareStore::Open(std::move(options.store), own.disk_, clock, metrics));
+  const ShareParts parts{*own.store_,
                          tree,
                          clock,
                          std::move(options.fleet),
@@ -45,10 +61,14 @@ absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, cons
                          std::move(options.aggregator),
                          std::move(options.roots),
                          std::move(options.is_revoked)};
-  Shares& own = *shares;
   own.aggregator_.emplace(parts);
-  own.router_ = std::make_unique<ShareRouter>(parts, options.times, *own.aggregator_,
-                                              [&own] { own.queries_->Tick(); });
+  own.parent_ = std::make_unique<RemoteShareParent>(parts.parent);
+  own.router_ = std::make_unique<ShareRouter>(
+      parts, options.times,
+      ShareRouter::Environment{
+          *own.parent_,
+          [&own](const std::string& node) { return own.aggregator_->AwaitJoined(node); },
+          PostTo(own.upstream_), PostTo(own.downstream_), [&own] { own.queries_->Tick(); }});
   ShareRouter& router = *own.router_;
   const auto changed = [&router] { router.Wake(); };
   own.local_index_.emplace(parts, changed);

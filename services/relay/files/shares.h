@@ -1,4 +1,4 @@
-// Shared files at a relay, put together: the store, the service, the way up and down.
+// Shared files at a relay: the store, the service, and the router, connected.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARES_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARES_H_
 
@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "services/common/base/executor.h"
 #include "services/common/rpc/call.h"
+#include "services/relay/files/share_parent.h"
 #include "services/relay/files/share_router.h"
 #include "services/relay/files/share_service.h"
 #include "services/relay/files/share_store.h"
@@ -32,22 +33,22 @@ struct SharesOptions {
 // Thread-safe.
 class Shares {
  public:
-  // Takes over what an earlier life left. `runtime`: its executor is not used; all else outlives
-  // it.
+  // Recovers the files of an earlier process. The executor of `runtime` is not used; everything
+  // else outlives this object.
   static absl::StatusOr<std::unique_ptr<Shares>> Open(SharesOptions options, const Topology& tree,
                                                       const Clock& clock, RpcRuntime runtime,
                                                       Metrics& metrics);
-  // The server has to have stopped.
+  // The server has stopped.
   ~Shares();
 
-  // Begins to pass files on. Once, when there may be a parent.
+  // Starts the router. Once, when there may be a parent.
   void Start() { router_->Start(); }
   grpc::Service* service() { return &*service_; }
-  // Somebody came, or went: there may be something to pass on.
+  // The topology changed: the router looks for files that can move.
   void Wake() { router_->Wake(); }
-  // From the parent; what is not about shared files is ignored. Does not wait.
+  // Handles the messages of the parent about shared files, and ignores others. Does not wait.
   void HandleMessage(const v1::AttachResponse& message);
-  // Ends what is under way up and down; the parent may go then.
+  // Stops the router and cancels its calls. The parent is not used afterwards.
   void StopRouter();
 
  private:
@@ -56,7 +57,11 @@ class Shares {
   Executor disk_;
   std::unique_ptr<ShareStore> store_;
   std::optional<ShareAggregatorClient> aggregator_;
+  std::unique_ptr<ShareParent> parent_;
   std::unique_ptr<ShareRouter> router_;
+  // The work of the router; drained before the router is destroyed.
+  Executor upstream_;
+  Executor downstream_;
   std::optional<LocalShareIndex> local_index_;
   std::optional<ShareQueries> queries_;
   std::optional<FleetShareIndex> fleet_index_;

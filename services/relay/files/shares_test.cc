@@ -1,4 +1,4 @@
-// Files that nodes share, over real relays with real TLS.
+// Shared files over one real relay with real TLS.
 #include <grpcpp/client_context.h>
 
 #include <functional>
@@ -13,7 +13,7 @@
 #include "services/common/base/string_source.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/files/share_router.h"
+#include "services/relay/files/share_errors.h"
 #include "services/relay/testing/relay_fixture.h"
 
 namespace muster {
@@ -23,7 +23,6 @@ using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
 
-// At one relay.
 class OneRelayTest : public ::testing::Test {
  protected:
   OneRelayTest() : relay_(fleet_, "root", nullptr), n1_(fleet_, "n1"), n2_(fleet_, "n2") {
@@ -31,7 +30,7 @@ class OneRelayTest : public ::testing::Test {
     n2_.Attach(relay_);
   }
 
-  // The reason for which a file is not taken.
+  // Returns the reason of the rejection; empty if the file is accepted.
   std::string Refusal(const TestNode& node, const v1::SharedFile& file,
                       const std::string& body = "abc") {
     const auto sent = node.Relay().Send(
@@ -47,7 +46,7 @@ class OneRelayTest : public ::testing::Test {
   TestNode n2_;
 };
 
-TEST_F(OneRelayTest, TheTargetReadsWhatTheSourceShared) {
+TEST_F(OneRelayTest, TargetReadsTheSharedFile) {
   const std::string body = Pattern(3'000'000);
   const auto shared = n1_.Share("n2", "facts.json", body);
   ASSERT_TRUE(shared.ok()) << shared.status();
@@ -56,7 +55,7 @@ TEST_F(OneRelayTest, TheTargetReadsWhatTheSourceShared) {
   v1::ListSharesRequest list;
   EXPECT_EQ(n2_.Relay().List(list)->shares_size(), 1);
   EXPECT_FALSE(n2_.Relay().List(list)->shares(0).file().has_expire_time());
-  // Nothing is sent that is there.
+  // The same content is not sent again.
   const auto again = n1_.Relay().Send(n1_.File("n2", "facts.json", body), false,
                                       [](int64_t) -> absl::StatusOr<std::unique_ptr<ByteSource>> {
                                         return absl::InternalError("it was asked for");
@@ -66,7 +65,7 @@ TEST_F(OneRelayTest, TheTargetReadsWhatTheSourceShared) {
   EXPECT_EQ(again->share.state(), v1::SHARE_STATE_DELIVERED);
 }
 
-TEST_F(OneRelayTest, AnotherNodeSeesNothingOfIt) {
+TEST_F(OneRelayTest, OtherNodesDoNotSeeTheFile) {
   TestNode n3(fleet_, "n3");
   n3.Attach(relay_);
   const v1::SharedFile file = n1_.File("n2", "f", "abc");
@@ -76,15 +75,15 @@ TEST_F(OneRelayTest, AnotherNodeSeesNothingOfIt) {
   EXPECT_EQ(ReasonOf(n3.Relay().Open(file, 0)->Read(buffer).status()), "NOT_YOURS");
   EXPECT_EQ(ReasonOf(n3.Relay().Remove(file.key())), "NOT_YOURS");
   EXPECT_EQ(n3.Relay().List({})->shares_size(), 0);
-  // What it says of others as if it were them.
+  // A file in the name of another node.
   EXPECT_EQ(Refusal(n3, file), "NOT_YOURS");
-  // The source may look and remove, and need not read.
+  // The source may get and remove the file, but not read it.
   EXPECT_EQ(ReasonOf(n1_.Relay().Open(file, 0)->Read(buffer).status()), "NOT_YOURS");
   EXPECT_TRUE(n1_.Relay().Remove(file.key()).ok());
   EXPECT_EQ(n2_.Outcome("n1", "n2", "f"), "removed");
 }
 
-TEST_F(OneRelayTest, IdsThatClimbAreRefused) {
+TEST_F(OneRelayTest, IdsWithPathsAreRejected) {
   for (const std::string& id :
        {std::string(), std::string("."), std::string(".."), std::string("../../etc/passwd"),
         std::string("a/b"), std::string("%2e%2e%2f"), std::string("-x"), std::string(4096, 'a'),
@@ -94,11 +93,11 @@ TEST_F(OneRelayTest, IdsThatClimbAreRefused) {
   EXPECT_EQ(Refusal(n1_, n1_.File("../n2", "f", "abc")), "INVALID_SHARE");
 }
 
-TEST_F(OneRelayTest, WhatIsNotAsSignedIsRefused) {
+TEST_F(OneRelayTest, ContentThatWasNotSignedIsRejected) {
   v1::SharedFile file = n1_.File("n2", "f", "abc");
   file.set_size(4);
   EXPECT_EQ(Refusal(n1_, file), "INVALID_SIGNATURE");
-  // A good signature over other bytes than those that come.
+  // A valid signature over other bytes than the received ones.
   EXPECT_EQ(Refusal(n1_, n1_.File("n2", "f", "abd")), "DIGEST_MISMATCH");
   EXPECT_EQ(Refusal(n1_, n1_.File("n2", "f", "abcd")), "SIZE_MISMATCH");
   EXPECT_EQ(Refusal(n1_, n1_.File("n2", "f", "ab")), "SIZE_MISMATCH");
@@ -109,7 +108,7 @@ TEST_F(OneRelayTest, WhatIsNotAsSignedIsRefused) {
   EXPECT_EQ(n1_.Outcome("n1", "n2", "f"), "SHARE_NOT_FOUND");
 }
 
-TEST_F(OneRelayTest, WhatHasExpiredIsNotServed) {
+TEST_F(OneRelayTest, ExpiredFileIsNotServed) {
   v1::SharedFile late = n1_.File("n2", "late", "abc");
   late.mutable_expire_time()->set_seconds(late.sign_time().seconds() - 1);
   ASSERT_TRUE(n1_.Sign(&late).ok());
@@ -121,7 +120,7 @@ TEST_F(OneRelayTest, WhatHasExpiredIsNotServed) {
   EXPECT_EQ(ReasonOf(read.status()), "SHARE_NOT_FOUND");
 }
 
-TEST_F(OneRelayTest, ANodeThatIsNotAttachedHereSharesNothingHere) {
+TEST_F(OneRelayTest, NodeThatIsNotAttachedCannotShare) {
   n1_.Detach();
   std::string refusal;
   for (int i = 0; i < 500 && refusal != "NOT_ATTACHED"; ++i) {
@@ -130,7 +129,7 @@ TEST_F(OneRelayTest, ANodeThatIsNotAttachedHereSharesNothingHere) {
   EXPECT_EQ(refusal, "NOT_ATTACHED");
 }
 
-TEST_F(OneRelayTest, AFullRelaySaysSo) {
+TEST_F(OneRelayTest, FileBeyondTheQuotaIsRejected) {
   relay_.Stop();
   relay_.config.shares.quota = 1 << 20;
   relay_.Start();
@@ -138,8 +137,8 @@ TEST_F(OneRelayTest, AFullRelaySaysSo) {
   EXPECT_EQ(Refusal(n1_, n1_.File("n2", "f", std::string((1 << 20) + 1, 'x'))), "SHARE_QUOTA");
 }
 
-TEST_F(OneRelayTest, TheSourceLearnsThatNobodyKnowsTheTarget) {
-  // Right after its start the root waits for who comes back.
+TEST_F(OneRelayTest, SourceSeesThatTheTargetIsUnknown) {
+  // After its start the root relay waits for nodes to attach again.
   const auto shared = n1_.Share("nobody", "f", "abc");
   if (shared.ok()) {
     EXPECT_TRUE(n1_.Await("n1", "nobody", "f", "refused at root: TARGET_UNKNOWN"));
@@ -147,7 +146,7 @@ TEST_F(OneRelayTest, TheSourceLearnsThatNobodyKnowsTheTarget) {
   EXPECT_EQ(Refusal(n1_, n1_.File("nobody", "g", "abc")), "TARGET_UNKNOWN");
 }
 
-TEST_F(OneRelayTest, WhatIsNonsenseIsRefusedByName) {
+TEST_F(OneRelayTest, InvalidFilesAreRejectedWithTheirReason) {
   v1::SharedFile file = n1_.File("n2", "f", "abc");
   const auto refusal = [&](const std::function<void(v1::SharedFile&)>& change) {
     v1::SharedFile changed = file;
@@ -155,7 +154,7 @@ TEST_F(OneRelayTest, WhatIsNonsenseIsRefusedByName) {
     EXPECT_TRUE(n1_.Sign(&changed).ok());
     return Refusal(n1_, changed);
   };
-  // A hash as text, in capitals at that; a time to live that is none.
+  // A hash as text in capitals; an invalid expiry.
   EXPECT_EQ(refusal([](auto& f) { f.set_sha256(std::string(64, 'A')); }), "INVALID_SHARE");
   EXPECT_EQ(refusal([](auto& f) { f.clear_sha256(); }), "INVALID_SHARE");
   EXPECT_EQ(refusal([](auto& f) { f.mutable_expire_time()->set_seconds(-1); }), "INVALID_SHARE");
@@ -170,7 +169,7 @@ TEST_F(OneRelayTest, WhatIsNonsenseIsRefusedByName) {
   EXPECT_EQ(n1_.Outcome("n1", "n2", "f"), "SHARE_NOT_FOUND");
 }
 
-TEST_F(OneRelayTest, OfTwoUploadsOfOneIdTheLaterCounts) {
+TEST_F(OneRelayTest, LaterUploadOfAnIdTakesOver) {
   const auto stub = v1::ShareService::NewStub(n1_.channel());
   const v1::SharedFile file = n1_.File("n2", "f", "abc");
   const auto open = [&] {
@@ -207,7 +206,7 @@ TEST_F(OneRelayTest, OfTwoUploadsOfOneIdTheLaterCounts) {
   EXPECT_EQ(n2_.Read("n1", "f"), "abc");
 }
 
-TEST_F(OneRelayTest, AFileOverTheLimitIsRefusedBeforeItIsSent) {
+TEST_F(OneRelayTest, FileOverTheLimitIsRejectedBeforeItIsSent) {
   relay_.Stop();
   relay_.config.shares.max_size = 10;
   relay_.Start();
@@ -219,7 +218,7 @@ TEST_F(OneRelayTest, AFileOverTheLimitIsRefusedBeforeItIsSent) {
   EXPECT_EQ(ReasonOf(sent.status()), "SHARE_TOO_LARGE");
 }
 
-// An error about the relay that calls, or about the transfer, is none about the file.
+// An error about the calling relay or the transfer is no verdict on the file.
 TEST(RefusalTest, IsAboutTheFileAlone) {
   const auto is_refusal = [](absl::StatusCode code, const char* reason) {
     return IsRefusal(MakeError(code, reason, "what", "do"));

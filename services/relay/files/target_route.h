@@ -1,4 +1,4 @@
-// Where the target of a shared file is, as far as this relay knows.
+// The route to the target of a shared file, as this relay knows it.
 #ifndef MUSTER_SERVICES_RELAY_FILES_TARGET_ROUTE_H_
 #define MUSTER_SERVICES_RELAY_FILES_TARGET_ROUTE_H_
 
@@ -10,10 +10,10 @@ namespace muster {
 
 struct TargetRoute {
   enum class Kind {
-    kLocal,        // it hangs, or hung last, below this relay itself
-    kDownstream,   // it is reached by a relay below: `child`
-    kUnreachable,  // it hung last below a relay that cannot be reached now
-    kUnknown,      // this relay has not heard of it
+    kLocal,        // it is, or was last, attached to this relay
+    kDownstream,   // the next hop is the child relay `child`
+    kUnreachable,  // its last parent is unreachable
+    kUnknown,      // this relay does not know the node
   };
   Kind kind = Kind::kUnknown;
   std::string child;
@@ -22,7 +22,7 @@ struct TargetRoute {
 
 TargetRoute FindTargetRoute(const Topology& tree, const std::string& node);
 
-// Whether `node` hangs, or hung last, below the direct child `relay`.
+// Returns whether `node` is, or was last, a descendant of the child `relay`.
 bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node);
 
 }  // namespace muster

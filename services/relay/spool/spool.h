@@ -40,14 +40,14 @@ namespace muster {
 struct SpoolCounters;
 
 struct SpoolOptions {
-  std::string folder;                          // created if missing
-  int64_t quota_bytes = int64_t{10} << 30;     // of one node at most a quarter
-  int64_t max_entries = 10'000;                // of one node at most a quarter
-  absl::Duration ttl = absl::Hours(24);        // at most a week (spooled_proof.h)
-  absl::Duration idle_after = absl::Hours(1);  // an upload without a stream is removed after it
-  std::string relay;                           // the name of this relay
+  std::string folder;                          // created if missing.
+  int64_t quota_bytes = int64_t{10} << 30;     // of one node at most a quarter.
+  int64_t max_entries = 10'000;                // of one node at most a quarter.
+  absl::Duration ttl = absl::Hours(24);        // at most a week (spooled_proof.h).
+  absl::Duration idle_after = absl::Hours(1);  // an upload without a stream is removed after it.
+  std::string relay;                           // the name of this relay.
   std::string fleet;
-  std::string fleet_ca_pem;  // the root of the certificates of signers
+  std::string fleet_ca_pem;  // the root of the certificates of signers.
 };
 
 // A result to be delivered upstream.

@@ -1,0 +1,105 @@
+// The records and uploads of shared files in memory.
+#ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_RECORDS_H_
+#define MUSTER_SERVICES_RELAY_FILES_SHARE_RECORDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
+#include "services/common/upload/upload_session.h"
+#include "services/relay/files/share_record.h"
+
+namespace muster {
+
+// An upload in progress. A value: a copy of the state at one moment.
+struct ShareUpload {
+  ShareRecord record;  // its stage is kIncoming
+  std::shared_ptr<UploadSession> session;
+  int64_t epoch = 0;  // of the last open
+  absl::Time active;  // of the last open, or when a stream was last seen
+};
+
+struct ShareLimits {
+  int64_t quota = 0;  // bytes
+  int64_t max_files = 0;
+};
+
+// Each key has at most one record and one upload. The usage counts the files that are here and the
+// full size of uploads. Thread-safe; nothing waits.
+class ShareRecords {
+ public:
+  // `clock` outlives it.
+  ShareRecords(const Clock& clock, const ShareLimits& limits) : clock_(clock), limits_(limits) {}
+
+  // Records. They are returned without signature and certificates, and expired if their time has
+  // come.
+
+  std::optional<ShareRecord> Find(const v1::ShareKey& key) const;
+  using Pick = std::function<bool(const ShareRecord&)>;
+  // Returns the wanted records in order of their keys, after `after`.
+  std::vector<ShareRecord> Select(const ShareName& after, size_t limit, const Pick& wanted) const;
+  // Returns the record as it is stored, also if it expired meanwhile.
+  std::shared_ptr<const ShareRecord> Stored(const v1::ShareKey& key) const;
+  // Returns whether the record did not change since it was read.
+  bool IsCurrent(const ShareRecord& record) const;
+
+  // Adds a record, or replaces that of its key.
+  void Put(const ShareRecord& record);
+  // Removes the record of this key and id.
+  void Erase(const ShareRecord& record);
+
+  // Uploads.
+
+  // Adds an upload to a key that has none.
+  void AddUpload(const ShareUpload& upload);
+  // Replaces the record of an upload and raises its epoch.
+  std::optional<ShareUpload> ReopenUpload(const ShareRecord& record);
+  std::optional<ShareUpload> FindUpload(std::string_view id) const;
+  std::optional<ShareUpload> UploadOf(const v1::ShareKey& key) const;
+  std::optional<ShareUpload> RemoveUpload(const v1::ShareKey& key);
+  // Returns the keys of the uploads that received nothing for this time.
+  std::vector<v1::ShareKey> IdleUploads(absl::Duration idle);
+
+  // Usage.
+
+  // Returns OK if a new upload of this file is within the limits. TOO_MANY_UPLOADS, SHARE_QUOTA.
+  absl::Status CheckLimits(const v1::SharedFile& file) const;
+  struct Usage {
+    int64_t files = 0;
+    int64_t bytes = 0;
+  };
+  Usage usage() const;
+
+ private:
+  struct Slot {
+    std::shared_ptr<const ShareRecord> record;
+    std::optional<ShareUpload> upload;
+  };
+  using Slots = std::map<ShareName, Slot>;
+
+  ShareRecord AsOfNow(const ShareRecord& record) const;
+  void Charge(const ShareRecord& record, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseIfEmpty(Slots::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Clock& clock_;
+  const ShareLimits limits_;
+  mutable Mutex mutex_;
+  Slots slots_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, ShareName> uploads_ ABSL_GUARDED_BY(mutex_);  // by id
+  Usage usage_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_FILES_SHARE_RECORDS_H_

@@ -1,0 +1,154 @@
+#include "services/relay/files/share_records.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/base/simulated_disk.h"
+#include "services/common/blob/files/files_blob_store.h"
+
+namespace muster {
+namespace {
+
+// The records do not use the bytes of the sessions.
+class NoSink : public ResultSink {
+ public:
+  absl::Status CheckSignature(const VerifiedResult&) const override { return absl::OkStatus(); }
+  void Commit(VerifiedResult, Done) override {}
+};
+
+class ShareRecordsTest : public ::testing::Test {
+ protected:
+  ShareRecord Record(const std::string& id, int64_t size, const std::string& key = "f",
+                     const std::string& source = "n1") {
+    ShareRecord record;
+    record.id = id;
+    record.stage = ShareStage::kHeld;
+    v1::SharedFile& file = *record.share.mutable_file();
+    file.mutable_key()->set_source(source);
+    file.mutable_key()->set_target("n2");
+    file.mutable_key()->set_id(key);
+    file.set_size(size);
+    file.set_signature("s");
+    return record;
+  }
+
+  ShareUpload Upload(ShareRecord record) {
+    record.stage = ShareStage::kIncoming;
+    UploadRecord upload;
+    upload.id = record.id;
+    return {record, std::make_shared<UploadSession>(upload, *blobs_, sink_, executor_, clock_)};
+  }
+
+  std::string Usage() const {
+    return absl::StrCat(records_.usage().files, " files, ", records_.usage().bytes, " bytes");
+  }
+
+  static FilesBlobStoreOptions Blobs() {
+    FilesBlobStoreOptions options;
+    options.root = "/blobs";
+    return options;
+  }
+
+  FakeClock clock_;
+  SimulatedDisk disk_;
+  Executor executor_{{"disk", 1, 16}};
+  std::unique_ptr<BlobStore> blobs_ = *OpenFilesBlobStore(Blobs(), disk_);
+  NoSink sink_;
+  ShareRecords records_{clock_, {1000, 2}};
+};
+
+TEST_F(ShareRecordsTest, KeyHasOneRecordWhoseRevisionRises) {
+  records_.Put(Record("a", 10));
+  const ShareRecord first = *records_.Find(Record("a", 10).key());
+  EXPECT_TRUE(first.share.file().signature().empty());
+  EXPECT_TRUE(records_.IsCurrent(first));
+  records_.Put(Record("a", 10));
+  EXPECT_FALSE(records_.IsCurrent(first));
+  records_.Put(Record("b", 20));
+  EXPECT_EQ(records_.Find(first.key())->id, "b");
+  EXPECT_EQ(Usage(), "1 files, 20 bytes");
+  records_.Erase(first);
+  EXPECT_EQ(Usage(), "1 files, 20 bytes");
+  records_.Erase(Record("b", 20));
+  EXPECT_FALSE(records_.Find(first.key()));
+  EXPECT_EQ(Usage(), "0 files, 0 bytes");
+}
+
+TEST_F(ShareRecordsTest, EndedRecordUsesNoQuota) {
+  ShareRecord record = Record("a", 10);
+  records_.Put(record);
+  record.stage = ShareStage::kPassedUp;
+  records_.Put(record);
+  EXPECT_EQ(Usage(), "0 files, 0 bytes");
+  EXPECT_TRUE(records_.Find(record.key()));
+}
+
+TEST_F(ShareRecordsTest, ExpiredRecordIsReturnedAsExpired) {
+  ShareRecord record = Record("a", 10);
+  record.share.mutable_file()->mutable_expire_time()->set_seconds(
+      absl::ToUnixSeconds(clock_.Now()) + 10);
+  records_.Put(record);
+  EXPECT_EQ(records_.Find(record.key())->stage, ShareStage::kHeld);
+  clock_.Advance(absl::Seconds(10));
+  EXPECT_EQ(records_.Find(record.key())->share.state(), v1::SHARE_STATE_EXPIRED);
+  EXPECT_EQ(records_.Stored(record.key())->stage, ShareStage::kHeld);
+}
+
+TEST_F(ShareRecordsTest, SelectReturnsAPageInOrder) {
+  for (const char* key : {"c", "a", "b", "d"}) records_.Put(Record(key, 1, key));
+  const auto page = records_.Select({"n1", "n2", "a"}, 2, [](const auto&) { return true; });
+  ASSERT_EQ(page.size(), 2u);
+  EXPECT_EQ(page[0].id, "b");
+  EXPECT_EQ(page[1].id, "c");
+}
+
+TEST_F(ShareRecordsTest, UploadIsCountedBesideTheRecordOfItsKey) {
+  records_.Put(Record("a", 10));
+  records_.AddUpload(Upload(Record("b", 30)));
+  EXPECT_EQ(Usage(), "2 files, 40 bytes");
+  EXPECT_EQ(records_.ReopenUpload(Record("b", 30))->epoch, 1);
+  EXPECT_EQ(records_.ReopenUpload(Record("b", 30))->epoch, 2);
+  EXPECT_EQ(records_.FindUpload("b")->epoch, 2);
+  EXPECT_FALSE(records_.FindUpload("a"));
+  EXPECT_TRUE(records_.RemoveUpload(Record("b", 30).key()));
+  EXPECT_FALSE(records_.RemoveUpload(Record("b", 30).key()));
+  EXPECT_EQ(Usage(), "1 files, 10 bytes");
+  EXPECT_TRUE(records_.Find(Record("a", 10).key()));
+}
+
+TEST_F(ShareRecordsTest, LimitsIncludeUploads) {
+  EXPECT_TRUE(records_.CheckLimits(Record("a", 1000).share.file()).ok());
+  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("a", 1001).share.file())), "SHARE_QUOTA");
+  records_.AddUpload(Upload(Record("a", 600)));
+  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("b", 401, "g").share.file())), "SHARE_QUOTA");
+  EXPECT_TRUE(records_.CheckLimits(Record("b", 400, "g").share.file()).ok());
+  records_.Put(Record("b", 1, "g"));
+  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("c", 1, "h").share.file())), "SHARE_QUOTA");
+}
+
+TEST_F(ShareRecordsTest, OneSourceMayUse16Uploads) {
+  ShareRecords records(clock_, {1'000'000, 1000});
+  for (int i = 0; i < 16; ++i) {
+    records.AddUpload(Upload(Record(absl::StrCat("u", i), 1, absl::StrCat("f", i))));
+  }
+  EXPECT_EQ(ReasonOf(records.CheckLimits(Record("x", 1, "x").share.file())), "TOO_MANY_UPLOADS");
+  EXPECT_TRUE(records.CheckLimits(Record("x", 1, "x", "n9").share.file()).ok());
+}
+
+TEST_F(ShareRecordsTest, UploadWithoutAStreamBecomesIdle) {
+  records_.AddUpload(Upload(Record("a", 10)));
+  clock_.Advance(absl::Hours(1));
+  EXPECT_TRUE(records_.IdleUploads(absl::Hours(1)).empty());
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(records_.IdleUploads(absl::Hours(1)).size(), 1u);
+  records_.ReopenUpload(Record("a", 10));
+  EXPECT_TRUE(records_.IdleUploads(absl::Hours(1)).empty());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,177 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/store/sqlite/fault_vfs.h"
+#include "services/relay/files/share_store.h"
+#include "services/relay/files/share_store_fixture.h"
+
+namespace muster {
+namespace {
+
+class ShareStoreUploadTest : public ShareStoreFixture {};
+
+TEST_F(ShareStoreUploadTest, SameContentIsNotSentAgain) {
+  const v1::SharedFile file = File(body_);
+  ASSERT_TRUE(Store(body_, file).ok());
+  EXPECT_TRUE(Open(file)->existing);
+  clock_.Advance(absl::Seconds(10));
+  const v1::SharedFile longer = File(body_, "f", absl::Hours(1));
+  EXPECT_TRUE(Open(longer)->existing);
+  // The latest signature is stored.
+  EXPECT_TRUE(store_->Find(file.key())->share.file().has_expire_time());
+}
+
+TEST_F(ShareStoreUploadTest, UploadIsResumedAfterARestart) {
+  const v1::SharedFile file = File(body_);
+  {
+    const auto opened = Open(file);
+    ASSERT_TRUE(Append(*opened, 0, body_.substr(0, 1500)).ok());
+  }
+  Reopen();
+  const auto again = Open(file);
+  EXPECT_EQ(again->offset, 1500);
+  ASSERT_TRUE(Append(*again, 1500, body_.substr(1500)).ok());
+  EXPECT_TRUE(Complete(*again).ok());
+  EXPECT_EQ(Body(file), body_);
+}
+
+// The bytes of a large file are published before its row is written.
+TEST_F(ShareStoreUploadTest, DroppedUploadWhoseCommitFailedLeavesNoBlob) {
+  Close();
+  sqlite::FaultVfs vfs;
+  Reopen();
+  const v1::SharedFile file = File(body_);
+  const auto opened = Open(file);
+  ASSERT_TRUE(Append(*opened, 0, body_).ok());
+  vfs.FailAt(sqlite::Fault::kFullDisk, 1);
+  EXPECT_EQ(ReasonOf(Complete(*opened)), "DISK_FULL");
+  EXPECT_EQ(Blobs(), 1);
+  store_->DropUpload(file.key());
+  DrainDisk();
+  EXPECT_EQ(Blobs(), 0);
+  EXPECT_EQ(store_->bytes(), 0);
+  Close();
+}
+
+TEST_F(ShareStoreUploadTest, LaterOpenTakesOverTheUploadOfAKey) {
+  const v1::SharedFile file = File(body_);
+  const auto first = Open(file);
+  ASSERT_TRUE(Append(*first, 0, body_.substr(0, 1000)).ok());
+  const auto second = Open(file);
+  EXPECT_EQ(second->offset, 1000);
+  EXPECT_EQ(ReasonOf(Append(*first, 1000, body_.substr(1000))), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(Complete(*first)), "TAKEN_OVER");
+  // An upload of other content starts at 0 and ends the earlier one.
+  const v1::SharedFile other = File("other");
+  const auto third = Open(other);
+  EXPECT_EQ(third->offset, 0);
+  EXPECT_EQ(ReasonOf(Append(*second, 1000, body_.substr(1000))), "UPLOAD_NOT_FOUND");
+  ASSERT_TRUE(Append(*third, 0, "other").ok());
+  EXPECT_TRUE(Complete(*third).ok());
+  EXPECT_EQ(Body(other), "other");
+  EXPECT_EQ(store_->files(), 1);
+  EXPECT_EQ(store_->bytes(), 5);
+  // Another sender does not find the upload.
+  const auto fourth = Open(File("new", "g"));
+  EXPECT_EQ(ReasonOf(store_->FindUpload(fourth->upload_id, NodeOpener("n9")).status()),
+            "UPLOAD_NOT_FOUND");
+}
+
+TEST_F(ShareStoreUploadTest, ContentThatWasNotSignedIsRejected) {
+  v1::SharedFile wrong = File(body_);
+  wrong.set_sha256(DigestBytes(Sha256::Of("something else")));
+  EXPECT_EQ(ReasonOf(Store(body_, wrong).status()), "DIGEST_MISMATCH");
+  v1::SharedFile longer = File(body_);
+  longer.set_size(longer.size() + 1);
+  EXPECT_EQ(ReasonOf(Store(body_, longer).status()), "SIZE_MISMATCH");
+  v1::SharedFile shorter = File(body_);
+  shorter.set_size(shorter.size() - 1);
+  EXPECT_EQ(ReasonOf(Store(body_, shorter).status()), "SIZE_MISMATCH");
+  const auto opened = Open(File(body_, "crc"));
+  EXPECT_EQ(
+      ReasonOf(OnStrand(*opened,
+                        [&](UploadSession& session, UploadAttachment attachment, const auto& done) {
+                          done(session.Append(attachment, {0, 1, 1, false, "x"}).status());
+                        })),
+      "CRC_MISMATCH");
+  EXPECT_EQ(ReasonOf(Append(*opened, 7, body_)), "OFFSET_TOO_HIGH");
+  EXPECT_FALSE(store_->Find(wrong.key()));
+}
+
+TEST_F(ShareStoreUploadTest, EmptyFileIsStored) {
+  const v1::SharedFile file = File("");
+  EXPECT_TRUE(Store("", file).ok());
+  EXPECT_EQ(Body(file), "");
+}
+
+TEST_F(ShareStoreUploadTest, EarlierFileStaysUntilTheLaterIsComplete) {
+  const v1::SharedFile old = File("old");
+  const v1::SharedFile fresh = File(body_);
+  ASSERT_TRUE(Store("old", old).ok());
+  const auto opened = Open(fresh);
+  ASSERT_TRUE(Append(*opened, 0, body_).ok());
+  EXPECT_EQ(Body(old), "old");
+  ASSERT_TRUE(Complete(*opened).ok());
+  EXPECT_EQ(Body(fresh), body_);
+  Reopen();
+  EXPECT_EQ(Body(fresh), body_);
+  EXPECT_EQ(store_->files(), 1);
+}
+
+TEST_F(ShareStoreUploadTest, FileSignedEarlierDoesNotReplaceALaterOne) {
+  const v1::SharedFile old = File("old");
+  clock_.Advance(absl::Seconds(5));
+  ASSERT_TRUE(Store(body_, File(body_)).ok());
+  EXPECT_EQ(ReasonOf(Store("old", old).status()), "SHARE_SUPERSEDED");
+  EXPECT_EQ(Body(old), body_);
+}
+
+TEST_F(ShareStoreUploadTest, FilesBeyondTheQuotaAreRejected) {
+  options_.quota = 110'000;
+  options_.max_files = 2;
+  options_.max_size = 100'500;
+  Reopen();
+  EXPECT_EQ(ReasonOf(Open(File(std::string(100'501, 'x'))).status()), "SHARE_TOO_LARGE");
+  ASSERT_TRUE(Store(body_, File(body_)).ok());
+  EXPECT_EQ(ReasonOf(Open(File(body_, "g")).status()), "SHARE_QUOTA");
+  ASSERT_TRUE(Store("x", File("x", "g")).ok());
+  EXPECT_EQ(ReasonOf(Open(File("x", "h")).status()), "SHARE_QUOTA");
+  ShareRecord gone = *store_->Find(File(body_).key());
+  const ShareRecord was = gone;
+  gone.stage = ShareStage::kEnded;
+  ASSERT_TRUE(store_->Update(was, gone).ok());
+  EXPECT_TRUE(Store("x", File("x", "h")).ok());
+}
+
+TEST_F(ShareStoreUploadTest, OneSourceDoesNotUseAllUploads) {
+  absl::Status last;
+  int opened = 0;
+  for (; opened < 300 && last.ok(); ++opened) {
+    last = Open(File("x", absl::StrCat("f", opened))).status();
+  }
+  EXPECT_EQ(ReasonOf(last), "TOO_MANY_UPLOADS");
+  v1::SharedFile of_another = File("x");
+  of_another.mutable_key()->set_source("n9");
+  EXPECT_TRUE(Open(of_another, "n9").ok());
+}
+
+TEST_F(ShareStoreUploadTest, IdleUploadIsRemoved) {
+  const auto opened = Open(File(body_));
+  ASSERT_TRUE(Append(*opened, 0, "aaa").ok());
+  store_->Sweep();
+  clock_.Advance(absl::Minutes(50));
+  store_->Sweep();
+  EXPECT_EQ(store_->files(), 1);
+  // It is charged for its full size.
+  EXPECT_EQ(store_->bytes(), static_cast<int64_t>(body_.size()));
+  clock_.Advance(absl::Minutes(20));
+  store_->Sweep();
+  EXPECT_EQ(store_->files(), 0);
+  EXPECT_EQ(store_->bytes(), 0);
+  EXPECT_EQ(ReasonOf(Append(*opened, 3, "aaa")), "UPLOAD_NOT_FOUND");
+}
+
+}  // namespace
+}  // namespace muster
