@@ -235,7 +235,7 @@ func TestCommandForUnreachableNodeNeverRunsLater(t *testing.T) {
 	}
 }
 
-// The command is on its way to a suspended agent: whether it ran is not known, and it is cancelled when the agent resumes.
+// The command is in transit to a suspended agent: whether it ran is not known, and it is cancelled when the agent resumes.
 func TestCommandSentToSuspendedAgentIsIndeterminateAndCancelled(t *testing.T) {
 	t.Parallel()
 	f := up(t)
