@@ -31,8 +31,8 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                 [=, this](Call& call) { return Submit(call, *request, response); });
 }
 
-// What a node would refuse is refused here too, before it is handed to thousands. The node does not
-// rely on it.
+// Refuses a command that the nodes would refuse, before it is sent to thousands of them. The nodes
+// do not rely on this.
 absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
                                 v1::Job* response) {
   RETURN_IF_ERROR(Allowed(call));
@@ -69,7 +69,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 
-// The token is the last job of the page before.
+// The page token is the last job of the previous page.
 absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
                               v1::ListJobsResponse* response) const {
   RETURN_IF_ERROR(Allowed(call));

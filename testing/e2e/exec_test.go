@@ -139,6 +139,9 @@ func TestExecShowsOutputAndOutcomes(t *testing.T) {
 	if len(ends) != 3 || ends["n1"]["exit_code"] != 3.0 || ends["n9"]["outcome"] != "unknown" {
 		t.Errorf("the last records are %v", ends)
 	}
+	if ends["n1"]["records_verified"] != true || ends["n9"]["records_verified"] != false {
+		t.Errorf("the records of n1 are not the signed ones, or those of n9 are: %v", ends)
+	}
 }
 
 func TestCommandOutsidePolicyIsRefused(t *testing.T) {
@@ -235,7 +238,7 @@ func TestCommandForUnreachableNodeNeverRunsLater(t *testing.T) {
 	}
 }
 
-// The command is on its way to a suspended agent: whether it ran is not known, and it is cancelled when the agent resumes.
+// The command is in transit to a suspended agent: whether it ran is not known, and it is cancelled when the agent resumes.
 func TestCommandSentToSuspendedAgentIsIndeterminateAndCancelled(t *testing.T) {
 	t.Parallel()
 	f := up(t)
@@ -295,6 +298,12 @@ func TestKilledRelayLosesNoOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, out, 400, "n1", "n2")
+	shown := must(f.Muster("job", "logs", "--json", job))(t)
+	for name, final := range finals(t, shown) {
+		if final["records_verified"] != true {
+			t.Errorf("the records of %s are not the signed ones: %v", name, final)
+		}
+	}
 }
 
 func TestRunStartsAttachedNodes(t *testing.T) {

@@ -58,7 +58,7 @@ AttachedNode::~AttachedNode() {
 
 void AttachedNode::Stop(absl::Duration grace, absl::Duration report) {
   jobs_->Stop(grace);
-  if (attached()) jobs_->AwaitTold(report);
+  if (attached()) jobs_->AwaitAcked(report);
 }
 
 absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
@@ -140,9 +140,9 @@ void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
     case v1::AttachResponse::kCancel:
       return jobs_->Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
-      return jobs_->Acknowledge(message.records_ack());
+      return jobs_->HandleAcks(message.records_ack());
     case v1::AttachResponse::kRevocations:
-      if (const absl::Status s = jobs_->TakeRevocations(message.revocations()); !s.ok()) {
+      if (const absl::Status s = jobs_->ReceiveRevocations(message.revocations()); !s.ok()) {
         Log(LogLevel::kError, "a list of revoked signers is not accepted", {{"error", s}});
       }
       return;

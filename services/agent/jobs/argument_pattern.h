@@ -8,15 +8,15 @@
 
 namespace muster {
 
-// Whether one argument fits: `*` stands for any characters, in a `path` for any but '/'; `\` takes
-// the next character as it is.
+// Returns whether one argument matches: `*` stands for any characters, in a `path` for any but '/';
+// `\` quotes the next character.
 bool FitsArgument(std::string_view pattern, std::string_view argument, bool path = false);
 
-// Whether a whole command fits: element by element, the first as a path; a last "**" admits any
-// number of further arguments.
+// Returns whether a whole command matches, element by element, the first as a path. A last "**"
+// admits any number of further arguments.
 bool FitsCommand(std::span<const std::string> patterns, std::span<const std::string> argv);
 
-// Whether it is an absolute path without ".", ".." and empty parts: names what it seems to name.
+// Returns whether it is an absolute path without ".", ".." and empty parts.
 bool IsPlainAbsolutePath(std::string_view path);
 
 }  // namespace muster

@@ -23,7 +23,7 @@ std::string RevocationsFile(const std::string& folder) {
   return absl::StrCat(folder, "/command-revocations");
 }
 
-// As rules of a policy name signers.
+// Returns the name of a signer in the rules of a policy.
 std::string SignerName(const Identity& signer) {
   if (const auto* user = std::get_if<UserIdentity>(&signer.name)) return user->name;
   return absl::StrCat("gateway/", std::get<ServiceIdentity>(signer.name).name);
@@ -73,7 +73,7 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
   auto verified = VerifyCommand(command, trust_.command_ca, trust_.fleet, now);
   verdict.status = verified.status();
   const bool early = ReasonOf(verdict.status) == "COMMAND_EARLY";
-  // What is left to check is checked for the time at which it may start.
+  // The other checks are for the time at which it may start.
   if (early) verified = VerifyEarly(command);
   if (!verified.ok()) return verdict;
   absl::Status meant = CheckSigner(verified->signer);
@@ -110,11 +110,11 @@ absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
   return errors::SignerOfCommandRevoked(SignerName(signer));
 }
 
-absl::Status CommandJudge::TakeRevocations(const v1::CommandRevocations& list) {
+absl::Status CommandJudge::ReceiveRevocations(const v1::CommandRevocations& list) {
   RETURN_IF_ERROR(VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca));
   MutexLock lock(mutex_);
   if (list.version() <= revocations_.version()) return absl::OkStatus();
-  revocations_ = list;  // counts at once, whatever the disk says
+  revocations_ = list;  // in effect even if it cannot be stored
   return WriteFileDurably(PosixFileOps(), RevocationsFile(trust_.folder), list.SerializeAsString());
 }
 

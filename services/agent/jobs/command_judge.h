@@ -49,7 +49,7 @@ class CommandJudge {
                 absl::Time now);
 
   // Stores a newer list, and ignores an older one. The errors of Open.
-  absl::Status TakeRevocations(const v1::CommandRevocations& list);
+  absl::Status ReceiveRevocations(const v1::CommandRevocations& list);
   int64_t revocations_version() const;
 
  private:

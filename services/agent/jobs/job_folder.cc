@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Create(
   const absl::Status status = made->Fill(jobs, job, node, command);
   if (status.ok()) return made;
   if (absl::IsAlreadyExists(status)) return status;
-  // Without its command the folder is no job, whatever becomes of the rest.
+  // Without its command the folder is no job, even if the rest cannot be removed.
   ops.Remove(JobPath(made->folder_)).IgnoreError();
   RemoveTree(ops, made->folder_).IgnoreError();
   ops.SyncFolder(jobs).IgnoreError();
@@ -135,7 +135,7 @@ absl::Status NodeJobFolder::SetDone() {
 absl::Status NodeJobFolder::Remove() {
   journal_.reset();
   log_.reset();
-  // A crash on the way leaves a folder without a command, which counts for nothing.
+  // A crash in between leaves a folder without a command, which is no job.
   const absl::Status s = ops_.Remove(JobPath(folder_));
   if (!s.ok() && !absl::IsNotFound(s)) return s;
   return RemoveTree(ops_, folder_);

@@ -20,14 +20,14 @@ namespace muster {
 
 // NODE_FOLDER/jobs/<job>/ holds two journals:
 //
-//   job       the signed command: as long as it is here, it is not run again; the leader of its
-//             process group, written before the program starts; that the root has all records
-//   records   what happened (record_outbox.h), until the root has all of it
+//   job       the signed command, which prevents a second run; the leader of its process group,
+//             written before the program starts; the ack of all records
+//   records   the records (record_outbox.h), until the root relay has all of them
 //
-// One thread at a time; the log by itself is thread-safe.
+// Not thread-safe; the log is.
 class NodeJobFolder {
  public:
-  // Durable when it returns. After a failure no job is left, as far as the disk allows.
+  // Creates a durable job. After a failure no job is left, as far as the disk permits.
   // ALREADY_EXISTS.
   static absl::StatusOr<std::unique_ptr<NodeJobFolder>> Create(FileOps& ops,
                                                                const std::string& jobs,
@@ -35,26 +35,26 @@ class NodeJobFolder {
                                                                const std::string& node,
                                                                const v1::SignedCommand& command);
 
-  // NOT_FOUND (JOB_UNFINISHED) if it holds no command: then it never began. DATA_LOSS
-  // (JOURNAL_DAMAGED, JOB_DAMAGED). Damaged records are set aside.
+  // NOT_FOUND (JOB_UNFINISHED) if it has no command: then it never started. DATA_LOSS
+  // (JOURNAL_DAMAGED, JOB_DAMAGED). Damaged records are moved away.
   static absl::StatusOr<std::unique_ptr<NodeJobFolder>> Open(FileOps& ops, const std::string& jobs,
                                                              const std::string& job,
                                                              const std::string& node);
 
-  // Null once it is done.
+  // Returns null for a job that is done.
   RecordOutbox* log() { return log_.get(); }
-  // Records were set aside when it was opened: the last of them are lost.
+  // Damaged records were moved away when it was opened: the last of them are lost.
   bool records_damaged() const { return records_damaged_; }
-  // SHA-256 of the signed bytes, and the end of the time in which it may begin.
+  // The SHA-256 of the signed bytes, and the latest start.
   const std::string& command_sha256() const { return command_sha256_; }
   absl::Time not_after() const { return not_after_; }
   const std::optional<ProcessMark>& process() const { return process_; }
   bool done() const { return done_; }
 
   absl::Status NoteProcess(const ProcessMark& mark);
-  // The root has all of it. The log is closed and removed.
+  // Closes and removes the log: the root relay has all records.
   absl::Status SetDone();
-  // All of it.
+  // Removes the folder.
   absl::Status Remove();
 
  private:

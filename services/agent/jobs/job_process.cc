@@ -27,8 +27,8 @@ namespace {
 
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);
-// After the end of the process only this much is read: one that fled the group could write for
-// ever. It is what a pipe can hold at most.
+// The limit of output after the end of the process, because a process that left the group could
+// write forever. A pipe holds at most this much.
 constexpr size_t kMaxLateOutput = size_t{1} << 20;
 constexpr size_t kReadSize = size_t{64} << 10;
 
@@ -111,21 +111,21 @@ void JobProcess::Run() {
   if (!child.ok()) {
     Log(LogLevel::kWarning, "a job's command cannot be started",
         {{"job", job_}, {"error", child.status()}});
-    AppendPatiently(FinalRecord(v1::JOB_OUTCOME_FAILED, "COMMAND_NOT_STARTED",
+    AppendWithRetry(FinalRecord(v1::JOB_OUTCOME_FAILED, "COMMAND_NOT_STARTED",
                                 ToStd(child.status().message())));
     return;
   }
   limit_at_ = began + plan_.time_limit;
-  AppendPatiently(StartedRecord());
+  AppendWithRetry(StartedRecord());
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
-  Attend(**child, recorder);
+  ReadUntilExit(**child, recorder);
   const ExitStatus exit = *(*child)->Wait(absl::InfiniteDuration());
   recorder.Finish();
   spooled_ = recorder.spent();
-  AppendPatiently(Judge(exit, Now() - began, recorder));
+  AppendWithRetry(MakeFinal(exit, Now() - began, recorder));
 }
 
-void JobProcess::Attend(Subprocess& child, OutputRecorder& recorder) {
+void JobProcess::ReadUntilExit(Subprocess& child, OutputRecorder& recorder) {
   UniqueFd out = child.TakeStdout();
   UniqueFd err = child.TakeStderr();
   for (const UniqueFd* pipe : {&out, &err}) fcntl(pipe->get(), F_SETFL, O_NONBLOCK);
@@ -135,7 +135,7 @@ void JobProcess::Attend(Subprocess& child, OutputRecorder& recorder) {
                                     {child.pidfd(), POLLIN, 0},
                                     {wake_.get(), POLLIN, 0}}};
     const absl::Duration now = Now();
-    const absl::Duration next = std::min(Press(child, now), recorder.flush_at());
+    const absl::Duration next = std::min(EndIfDue(child, now), recorder.flush_at());
     poll(waits.data(), waits.size(), PollMilliseconds(next - now));
     ended = waits[2].revents != 0;
     Drain(wake_);
@@ -166,11 +166,11 @@ bool JobProcess::Read(UniqueFd& pipe, v1::JobStream stream, OutputRecorder& reco
   return news;
 }
 
-absl::Duration JobProcess::Press(Subprocess& child, absl::Duration now) {
+absl::Duration JobProcess::EndIfDue(Subprocess& child, absl::Duration now) {
   if (kill_at_ == absl::InfiniteDuration()) {
     if (now >= limit_at_) Stop(JobStop::kTimedOut);
-    pressed_ = stop_;
-    if (pressed_ == JobStop::kNone) return limit_at_;
+    ended_by_ = stop_;
+    if (ended_by_ == JobStop::kNone) return limit_at_;
     child.Signal(SIGTERM);
     kill_at_ = now + kKillGrace;
   }
@@ -178,10 +178,10 @@ absl::Duration JobProcess::Press(Subprocess& child, absl::Duration now) {
   return killed_ ? absl::InfiniteDuration() : kill_at_;
 }
 
-v1::JobRecord JobProcess::Judge(const ExitStatus& exit, absl::Duration took,
-                                const OutputRecorder& recorder) const {
+v1::JobRecord JobProcess::MakeFinal(const ExitStatus& exit, absl::Duration took,
+                                    const OutputRecorder& recorder) const {
   v1::JobRecord record;
-  switch (pressed_) {
+  switch (ended_by_) {
     case JobStop::kNone:
       record = FinalRecord(v1::JOB_OUTCOME_EXITED, "", "");
       record.mutable_final()->set_exit_code(exit.exit_code);
@@ -207,13 +207,13 @@ v1::JobRecord JobProcess::Judge(const ExitStatus& exit, absl::Duration took,
   return record;
 }
 
-void JobProcess::AppendPatiently(v1::JobRecord record) {
+void JobProcess::AppendWithRetry(v1::JobRecord record) {
   for (;;) {
     const absl::Status status = folder_.log()->Append(record);
     if (status.ok()) return on_records_();
     Log(LogLevel::kError, "what became of a job cannot be written down; tried again",
         {{"job", job_}, {"error", status}});
-    // The next life calls it lost. Neither does a record that is refused become a good one.
+    // The next process reports the job as lost. A refused record would be refused again.
     if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;
     pollfd wake = {wake_.get(), POLLIN, 0};
     poll(&wake, 1, PollMilliseconds(kDiskRetry));

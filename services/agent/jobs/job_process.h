@@ -28,38 +28,38 @@ struct JobPlan {
   bool keep_output = true;
 };
 
-// Why a process is ended before its own end.
+// The reason to end a process early.
 enum class JobStop { kNone, kCancelled, kTimedOut, kAgentStops };
 
-// Runs one command: in a session of its own, stdin from /dev/null, an environment from an
-// allow-list. Its pipes are always read, so that it never waits for the network; what is kept of
-// its output is bounded (output_recorder.h). At its time limit or on Stop its process group gets
-// SIGTERM, and 5 s later SIGKILL; what it leaves in the group is killed at its end.
+// Runs one command: in its own session, stdin from /dev/null, an environment from an
+// allow-list. Its pipes are always read, so it never waits for the network; the stored output
+// is bounded (output_recorder.h). At its time limit or on Stop its process group gets SIGTERM, and
+// SIGKILL 5 s later. Other processes of the group are killed when it exits.
 class JobProcess {
  public:
-  // The folder has a log; it and the quota outlive this. `on_records`, called from the thread of
-  // Run: the log has more.
+  // The folder has a log; it and the quota outlive this. Run calls `on_records` when the log has
+  // new records.
   JobProcess(NodeJobFolder& folder, SpoolQuota& quota, std::string job, JobPlan plan,
              std::function<void()> on_records);
 
-  // Blocks until the final record is in the log. A full disk is waited for, until the agent stops.
+  // Blocks until the final record is in the log. Retries on a full disk until the agent stops.
   void Run();
 
-  // From any thread; the first counts.
+  // Ends the process, from any thread. Only the first call has an effect.
   void Stop(JobStop why);
 
-  // What its output took of the quota; after Run.
+  // Returns the quota that its output uses, after Run.
   int64_t spooled() const { return spooled_; }
 
  private:
   absl::StatusOr<SubprocessOptions> Options();
-  void Attend(Subprocess& child, OutputRecorder& recorder);
+  void ReadUntilExit(Subprocess& child, OutputRecorder& recorder);
   bool Read(UniqueFd& pipe, v1::JobStream stream, OutputRecorder& recorder, size_t limit);
-  // Ends the group if it is time for that; returns when to look again.
-  absl::Duration Press(Subprocess& child, absl::Duration now);
-  v1::JobRecord Judge(const ExitStatus& exit, absl::Duration took,
-                      const OutputRecorder& recorder) const;
-  void AppendPatiently(v1::JobRecord record);
+  // Ends the group if it is due. Returns the time of the next call.
+  absl::Duration EndIfDue(Subprocess& child, absl::Duration now);
+  v1::JobRecord MakeFinal(const ExitStatus& exit, absl::Duration took,
+                          const OutputRecorder& recorder) const;
+  void AppendWithRetry(v1::JobRecord record);
 
   NodeJobFolder& folder_;
   SpoolQuota& quota_;
@@ -70,7 +70,7 @@ class JobProcess {
   std::atomic<JobStop> stop_ = JobStop::kNone;
   absl::Duration limit_at_;  // monotonic
   absl::Duration kill_at_ = absl::InfiniteDuration();
-  JobStop pressed_ = JobStop::kNone;  // why the group was told to end
+  JobStop ended_by_ = JobStop::kNone;  // why the group was ended
   bool killed_ = false;
   int64_t spooled_ = 0;
 };

@@ -1,4 +1,4 @@
-// What an earlier life of the agent left of its jobs.
+// Recovery of jobs after a restart of the agent.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_RECOVERY_H_
 #define MUSTER_SERVICES_AGENT_JOBS_JOB_RECOVERY_H_
 
@@ -11,9 +11,9 @@
 
 namespace muster {
 
-// Opens the folder of a job. One that had begun and has no final record, or whose records are
-// damaged before it, is LOST: what is left of its process group is killed. One that never began is
-// removed, and null: if it still may begin, it is sent again. The errors of NodeJobFolder::Open.
+// Opens the folder of a job. A job that started and has no final record, or whose records are
+// damaged before it, is LOST: the rest of its process group is killed. A job that never started is
+// removed, and the result is null: the parent sends it again. The errors of NodeJobFolder::Open.
 absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
                                                           const std::string& id,
                                                           const std::string& node);

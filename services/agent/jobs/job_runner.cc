@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/jobs/final_record.h"
+#include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/job_recovery.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
@@ -22,7 +23,7 @@
 namespace muster {
 namespace {
 
-// For so long after a command is not valid any more it is remembered.
+// A job is stored for this time after its command expires.
 constexpr absl::Duration kRemember = absl::Hours(1);
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
 
@@ -31,31 +32,6 @@ bool IsJobId(const std::string& id) {
 }
 
 absl::Duration MonotonicNow() { return SystemClock().MonotonicNow(); }
-
-// The target that names this node; else any, which the judge then refuses.
-v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::string& node) {
-  for (const v1::JobCommand::Target& target : command.targets()) {
-    if (target.node() == node) return target;
-  }
-  return command.targets().empty() ? v1::JobCommand::Target() : command.targets(0);
-}
-
-JobPlan PlanOf(const v1::JobCommand& command, const Verdict& verdict) {
-  JobPlan plan;
-  plan.argv = verdict.rule.argv;
-  plan.user = verdict.rule.user;
-  plan.directory = verdict.rule.directory;
-  for (const v1::Command::Variable& variable : verdict.command.environment()) {
-    plan.environment.push_back(absl::StrCat(variable.name(), "=", variable.value()));
-  }
-  plan.time_limit = std::min(FromProto(verdict.command.time_limit()), verdict.rule.time_limit);
-  if (command.has_end_within()) {
-    plan.time_limit = std::min(plan.time_limit, FromProto(command.end_within()));
-  }
-  plan.max_output = verdict.rule.max_output;
-  plan.keep_output = !verdict.command.discard_output();
-  return plan;
-}
 
 }  // namespace
 
@@ -98,11 +74,11 @@ absl::Status JobRunner::Recover() {
     if (entry.type != FileType::kFolder) continue;
     auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
     if (!found.ok()) {
-      // One job that cannot be read does not stop the agent, and does not run again; its folder
-      // stays for a person, or for the next start.
+      // A job that cannot be read does not stop the agent, and does not run again. Its folder stays
+      // for a person, or for the next start.
       Log(LogLevel::kError, "a job cannot be read and is left out",
           {{"job", entry.name}, {"error", found.status()}});
-      told_[entry.name] = {"", absl::InfiniteFuture()};
+      finished_[entry.name] = {"", absl::InfiniteFuture()};
       continue;
     }
     if (*found) Remember(entry.name, *std::move(found));
@@ -112,14 +88,14 @@ absl::Status JobRunner::Recover() {
 
 void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
   if (folder->done()) {
-    told_[id] = {folder->command_sha256(), folder->not_after()};
+    finished_[id] = {folder->command_sha256(), folder->not_after()};
     return;
   }
   auto job = std::make_shared<Job>();
   job->id = id;
   job->spooled = folder->log()->size();
   job->folder = std::move(folder);
-  quota_.Take(job->spooled);
+  quota_.Reserve(job->spooled);
   jobs_[id] = std::move(job);
 }
 
@@ -160,26 +136,26 @@ bool JobRunner::IsKnown(const v1::JobCommand& command) {
     AddCancelled(command.job());
     return true;
   }
-  const auto told = told_.find(command.job());
-  if (told == told_.end()) return false;
-  // Who sends it knows nothing of it, or plays it back; if it is the former, it has to hear.
+  const auto finished = finished_.find(command.job());
+  if (finished == finished_.end()) return false;
+  // The root relay does not know its outcome, or the command is replayed.
   refusals_.Add(command.job(),
                 FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED",
-                            "it ran on this node already, and what came of it was told"));
+                            "it ran on this node already, and its outcome was reported"));
   on_records_();
   return true;
 }
 
 void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   const std::string& id = command.job();
-  if (jobs_.contains(id) || told_.contains(id)) return;  // it came twice at once
-  if (jobs_.size() + told_.size() >= options_.max_remembered) {
+  if (jobs_.contains(id) || finished_.contains(id)) return;  // it arrived twice at the same time
+  if (jobs_.size() + finished_.size() >= options_.max_remembered) {
     return refusals_.Add(id, TooManyJobs(options_.max_remembered));
   }
   auto folder =
       NodeJobFolder::Create(PosixFileOps(), folder_, id, options_.trust.node, command.command());
   if (!folder.ok()) {
-    Log(LogLevel::kError, "a job cannot be written down, and is not run",
+    Log(LogLevel::kError, "a job cannot be stored and is not run",
         {{"job", id}, {"error", folder.status()}});
     return refusals_.Add(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
                                          ToStd(folder.status().message())));
@@ -196,7 +172,7 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
 
 void JobRunner::Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command,
                       const Verdict& verdict) {
-  job->plan = PlanOf(command, verdict);
+  job->plan = MakeJobPlan(command, verdict);
   absl::Duration within = job->folder->not_after() + kCommandClockSlack - absl::Now();
   if (command.has_begin_within()) within = std::min(within, FromProto(command.begin_within()));
   job->begin_by = MonotonicNow() + within;
@@ -211,7 +187,7 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   const auto found = jobs_.find(cancel.job());
   if (!ours || !IsJobId(cancel.job())) return;
   if (found == jobs_.end()) {
-    if (told_.contains(cancel.job())) return;
+    if (finished_.contains(cancel.job())) return;
     cancelled_.Add(cancel.job());
     return AddCancelled(cancel.job());
   }
@@ -234,7 +210,7 @@ void JobRunner::AddCancelled(const std::string& job) {
 
 bool JobRunner::NextRecords(v1::JobRecords* records) {
   MutexLock lock(mutex_);
-  refusals_.Take(kMaxJobRecords, options_.sign, records);
+  refusals_.NextRecords(kMaxJobRecords, options_.sign, records);
   bool any = records->records_size() > 0;
   // From the job after the last one that was served, once around.
   auto next = jobs_.upper_bound(last_served_);
@@ -242,10 +218,10 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
     if (next == jobs_.end()) next = jobs_.begin();
     Job& job = *next->second;
     if (job.unreadable || job.folder->log() == nullptr) continue;
-    const auto added = job.folder->log()->Take(kMaxJobRecords, options_.sign, records);
+    const auto added = job.folder->log()->NextRecords(kMaxJobRecords, options_.sign, records);
     if (!added.ok()) {
       job.unreadable = true;
-      Log(LogLevel::kError, "the records of a job cannot be told",
+      Log(LogLevel::kError, "the records of a job cannot be sent",
           {{"job", job.id}, {"error", added.status()}});
       continue;
     }
@@ -255,22 +231,22 @@ bool JobRunner::NextRecords(v1::JobRecords* records) {
   return any;
 }
 
-void JobRunner::Acknowledge(const v1::RecordsAck& ack) {
+void JobRunner::HandleAcks(const v1::RecordsAck& acks) {
   {
     MutexLock lock(mutex_);
-    for (const v1::RecordsAck::Reached& reached : ack.reached()) {
+    for (const v1::RecordsAck::Reached& reached : acks.reached()) {
       if (reached.node() != options_.trust.node) continue;
       const auto job = jobs_.find(reached.job());
       if (job != jobs_.end() && job->second->folder->log() != nullptr) {
-        job->second->folder->log()->Acknowledge(reached.sequence());
+        job->second->folder->log()->Ack(reached.sequence());
         changed_ = true;
         continue;
       }
-      refusals_.Acknowledge(reached.job());
+      refusals_.Ack(reached.job());
     }
   }
   wake_.NotifyAll();
-  acknowledged_.NotifyAll();
+  acked_.NotifyAll();
   on_records_();
 }
 
@@ -285,16 +261,16 @@ void JobRunner::Rewind() {
   on_records_();
 }
 
-bool JobRunner::AwaitTold(absl::Duration limit) {
+bool JobRunner::AwaitAcked(absl::Duration limit) {
   MutexLock lock(mutex_);
-  return acknowledged_.WaitFor(
-      mutex_, limit, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_told(); });
+  return acked_.WaitFor(mutex_, limit,
+                        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return all_acked(); });
 }
 
-bool JobRunner::all_told() const {
+bool JobRunner::all_acked() const {
   return refusals_.empty() && std::ranges::none_of(jobs_, [](const auto& entry) {
            const RecordOutbox* log = entry.second->folder->log();
-           return log != nullptr && log->has_final() && !log->final_acknowledged();
+           return log != nullptr && log->has_final() && !log->final_acked();
          });
 }
 
@@ -312,7 +288,7 @@ void JobRunner::Stop(absl::Duration grace) {
 void JobRunner::Manage() {
   MutexLock lock(mutex_);
   for (;;) {
-    CollectEnded();
+    RemoveAcked();
     if (ended_) return;
     if (!stopping_) StartWaiting();
     Forget();
@@ -364,37 +340,37 @@ void JobRunner::End(Job& job, v1::JobRecord final) {
   job.state = State::kEnded;
   const absl::Status status = job.folder->log()->Append(final);
   if (status.ok()) return;
-  Log(LogLevel::kError, "what became of a job cannot be written down",
+  Log(LogLevel::kError, "the outcome of a job cannot be stored",
       {{"job", job.id}, {"error", status}});
   refusals_.Add(job.id, std::move(final));
 }
 
-// Joins threads that are through; what the centre has of them needs no records any more.
-void JobRunner::CollectEnded() {
+// Joins finished threads, and removes the records of jobs that the root relay has completely.
+void JobRunner::RemoveAcked() {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     Job& job = *it->second;
     if (job.thread_done && job.thread.joinable()) {
       job.thread.join();
       job.spooled = job.process->spooled();
     }
-    const bool told = job.state == State::kEnded && job.folder->log()->final_acknowledged();
-    if (!told) {
+    const bool acked = job.state == State::kEnded && job.folder->log()->final_acked();
+    if (!acked) {
       ++it;
       continue;
     }
     if (const absl::Status s = job.folder->SetDone(); !s.ok()) {
-      Log(LogLevel::kWarning, "a job that is over cannot be tidied up",
+      Log(LogLevel::kWarning, "the records of a finished job cannot be removed",
           {{"job", job.id}, {"error", s}});
     }
-    quota_.Give(job.spooled);
-    told_[job.id] = {job.folder->command_sha256(), job.folder->not_after()};
+    quota_.Release(job.spooled);
+    finished_[job.id] = {job.folder->command_sha256(), job.folder->not_after()};
     it = jobs_.erase(it);
   }
 }
 
 void JobRunner::Forget() {
   const absl::Time now = absl::Now();
-  std::erase_if(told_, [&](const auto& entry) {
+  std::erase_if(finished_, [&](const auto& entry) {
     if (now < entry.second.not_after + kCommandClockSlack + kRemember) return false;
     const absl::Status s = RemoveTree(PosixFileOps(), absl::StrCat(folder_, "/", entry.first));
     if (!s.ok()) Log(LogLevel::kWarning, "a job cannot be removed", {{"error", s}});

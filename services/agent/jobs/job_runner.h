@@ -1,4 +1,4 @@
-// The jobs of a node: what came down is judged, run, and its records kept until they are told.
+// The jobs of a node: judges and runs commands, and stores their records until they are acked.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_
 #define MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_H_
 
@@ -29,45 +29,45 @@ namespace muster {
 struct JobRunnerOptions {
   CommandTrust trust;
   size_t max_parallel = 16;
-  size_t max_waiting = 1'000;            // for their turn
-  size_t max_remembered = 10'000;        // jobs in the folder, told ones included
+  size_t max_waiting = 1'000;            // commands that wait for their turn
+  size_t max_remembered = 10'000;        // jobs in the folder, finished ones included
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
 };
 
 // Thread-safe; calls may block on the disk, never on a command.
 //
-// NODE_FOLDER/jobs/ is the memory of what ran: a job that is there never runs again, for an hour
-// longer than its command is valid. Jobs of an earlier life of this program that had begun and not
-// ended are ended and called LOST; those that had not begun are forgotten, and come again.
+// A job in NODE_FOLDER/jobs/ never runs again. It stays there for an hour longer than its command
+// is valid. A job that an earlier process started and did not end is ended and reported as LOST.
+// One that did not start is removed, and the parent sends it again.
 class JobRunner {
  public:
-  // `on_records`, called from any thread, also under locks: NextRecords may have something. It must
-  // not wait, nor call this object.
+  // Calls `on_records` from any thread, also under locks, when NextRecords may return records. It
+  // must neither wait nor call this object.
   static absl::StatusOr<std::unique_ptr<JobRunner>> Open(JobRunnerOptions options,
                                                          std::function<void()> on_records);
-  // Ends what runs.
+  // Ends the running commands.
   ~JobRunner();
 
   // Judges a command, and runs it when it is its turn. The outcome is always a record.
   void Receive(const v1::JobCommand& command);
   // Ends a job, or prevents its start, also if its command arrives later.
   void Cancel(const v1::JobCancel& cancel);
-  absl::Status TakeRevocations(const v1::CommandRevocations& list) {
-    return judge_->TakeRevocations(list);
+  absl::Status ReceiveRevocations(const v1::CommandRevocations& list) {
+    return judge_->ReceiveRevocations(list);
   }
   int64_t revocations_version() const { return judge_->revocations_version(); }
 
-  // At most 256 KiB of records that are to be told now; false if there are none.
+  // Adds at most 256 KiB of records that are to be sent now. Returns false if there are none.
   bool NextRecords(v1::JobRecords* records);
-  void Acknowledge(const v1::RecordsAck& ack);
-  // A new attachment: everything that was not acknowledged is told again.
+  void HandleAcks(const v1::RecordsAck& acks);
+  // Sends all unacked records again, after a new welcome.
   void Rewind();
-  // Waits until all final records that there are were acknowledged; false after `limit`.
-  bool AwaitTold(absl::Duration limit);
+  // Waits until all final records are acked. Returns false after `limit`.
+  bool AwaitAcked(absl::Duration limit);
 
-  // No command begins any more; those that run get `grace` to end by themselves, then they are
-  // ended. Blocks until their records are there.
+  // Starts no further command, and ends the running ones after `grace`. Blocks until their records
+  // are stored.
   void Stop(absl::Duration grace);
 
  private:
@@ -86,8 +86,8 @@ class JobRunner {
     int64_t spooled = 0;      // bytes of the quota
   };
 
-  // A job that is only remembered.
-  struct Told {
+  // A job without unacked records.
+  struct Finished {
     std::string command_sha256;
     absl::Time not_after;
   };
@@ -108,10 +108,10 @@ class JobRunner {
   void StartWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Begin(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Job& job, v1::JobRecord final) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CollectEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveAcked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration NextWake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool all_told() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool all_acked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const JobRunnerOptions options_;
   const std::unique_ptr<CommandJudge> judge_;
@@ -119,11 +119,11 @@ class JobRunner {
   const std::string folder_;
   SpoolQuota quota_;
   mutable Mutex mutex_;
-  CondVar wake_;  // the manager has something to do
-  CondVar idle_;  // a command ended
-  CondVar acknowledged_;
+  CondVar wake_;  // of the manager
+  CondVar idle_;  // of Stop
+  CondVar acked_;
   std::map<std::string, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Finished> finished_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   Refusals refusals_ ABSL_GUARDED_BY(mutex_);

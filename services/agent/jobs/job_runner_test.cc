@@ -1,4 +1,4 @@
-// Jobs with real processes and a real disk; the centre is played by the test.
+// Jobs with real processes and a real disk; the test plays the root relay.
 #include "services/agent/jobs/job_runner.h"
 
 #include <signal.h>
@@ -24,8 +24,8 @@ constexpr char kNode[] = "n1";
 constexpr char kAnything[] = "commands: [{argv: ['**']}]";
 constexpr absl::Duration kLong = absl::Minutes(1);  // far more than any of this takes
 
-// What the centre has of a job.
-struct Told {
+// The records of a job that the root relay has.
+struct ReceivedJob {
   std::string out;
   std::string err;
   int64_t cut = 0;
@@ -48,7 +48,7 @@ class JobRunnerTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(folder_ + "/policy.yaml", text).ok());
   }
 
-  // A life of the agent, which is attached all the time.
+  // Starts an agent, which is attached all the time.
   void Begin() {
     JobRunnerOptions options{
         .trust = {folder_, kTestFleet, kNode, commands_.authority().certificate()}};
@@ -64,9 +64,9 @@ class JobRunnerTest : public ::testing::Test {
     {
       MutexLock lock(mutex_);
       stop_ = false;
-      news_ = true;  // a new attachment asks for what is there
+      news_ = true;  // a new attachment requests all records
     }
-    centre_ = std::thread([this] { PlayCentre(); });
+    root_ = std::thread([this] { PlayRoot(); });
   }
 
   void End() {
@@ -75,11 +75,11 @@ class JobRunnerTest : public ::testing::Test {
       stop_ = true;
       wake_.NotifyAll();
     }
-    if (centre_.joinable()) centre_.join();
+    if (root_.joinable()) root_.join();
     runner_.reset();
   }
 
-  void PlayCentre() {
+  void PlayRoot() {
     MutexLock lock(mutex_);
     for (;;) {
       while (!news_ && !stop_) wake_.Wait(mutex_);
@@ -103,64 +103,65 @@ class JobRunnerTest : public ::testing::Test {
       for (const v1::JobRecord& record : records.records()) {
         EXPECT_EQ(record.node(), kNode);
         int64_t& reached = reached_[record.job()];
-        if (record.sequence() > reached) {  // else it is here already
+        if (record.sequence() > reached) {  // otherwise it is a repeated one
           EXPECT_EQ(record.sequence(), reached + 1);
           reached = record.sequence();
-          StoreOne(record, told_[record.job()]);
+          StoreOne(record, received_[record.job()]);
         }
-        auto& told = *ack.add_reached();
-        told.set_job(record.job());
-        told.set_node(kNode);
-        told.set_sequence(reached);
+        auto& received = *ack.add_reached();
+        received.set_job(record.job());
+        received.set_node(kNode);
+        received.set_sequence(reached);
       }
       stored_.NotifyAll();
     }
-    if (acknowledges_) runner_->Acknowledge(ack);
+    if (acks_) runner_->HandleAcks(ack);
   }
 
-  static void StoreOne(const v1::JobRecord& record, Told& told) {
-    EXPECT_FALSE(told.final) << "a record after the final one";
-    if (record.has_started()) ++told.started;
+  static void StoreOne(const v1::JobRecord& record, ReceivedJob& received) {
+    EXPECT_FALSE(received.final) << "a record after the final one";
+    if (record.has_started()) ++received.started;
     if (record.has_output()) {
       EXPECT_LE(record.output().data().size(), 32 * 1024);
-      (record.output().stream() == v1::JOB_STREAM_STDERR ? told.err : told.out) +=
+      (record.output().stream() == v1::JOB_STREAM_STDERR ? received.err : received.out) +=
           record.output().data();
     }
     if (record.has_cut()) {
-      told.cut += record.cut().bytes();
-      ++told.cuts;
+      received.cut += record.cut().bytes();
+      ++received.cuts;
     }
-    if (record.has_final()) told.final = record.final();
+    if (record.has_final()) received.final = record.final();
   }
 
-  // Waits until the centre knows as much of the job.
-  Told Await(const std::string& job, const std::function<bool(const Told&)>& enough) {
+  // Waits until the root relay has enough records of the job.
+  ReceivedJob Await(const std::string& job, const std::function<bool(const ReceivedJob&)>& enough) {
     MutexLock lock(mutex_);
-    EXPECT_TRUE(stored_.WaitFor(
-        mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return enough(told_[job]); }));
-    return told_[job];
+    EXPECT_TRUE(stored_.WaitFor(mutex_, kLong, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return enough(received_[job]);
+    }));
+    return received_[job];
   }
-  Told AwaitFinal(const std::string& job) {
-    Told told = Await(job, [](const Told& t) { return t.final.has_value(); });
-    if (!told.final) told.final.emplace();
-    return told;
+  ReceivedJob AwaitFinal(const std::string& job) {
+    ReceivedJob received = Await(job, [](const ReceivedJob& t) { return t.final.has_value(); });
+    if (!received.final) received.final.emplace();
+    return received;
   }
 
-  Told Run(const v1::Command& command) {
+  ReceivedJob Run(const v1::Command& command) {
     runner_->Receive(commands_.ForNode(command, kNode));
     return AwaitFinal(command.job());
   }
-  Told Shell(const std::string& script) {
+  ReceivedJob Shell(const std::string& script) {
     return Run(TestCommands::Exec({"/bin/sh", "-c", script}));
   }
 
   void ExpectRefused(const v1::JobCommand& sent, const std::string& reason,
                      v1::JobOutcome outcome = v1::JOB_OUTCOME_REFUSED) {
     runner_->Receive(sent);
-    const Told told = AwaitFinal(sent.job());
-    EXPECT_EQ(told.final->outcome(), outcome);
-    EXPECT_EQ(told.final->reason(), reason) << told.final->detail();
-    EXPECT_EQ(told.started, 0);
+    const ReceivedJob received = AwaitFinal(sent.job());
+    EXPECT_EQ(received.final->outcome(), outcome);
+    EXPECT_EQ(received.final->reason(), reason) << received.final->detail();
+    EXPECT_EQ(received.started, 0);
   }
 
   const std::string folder_ = ::testing::TempDir() + "/node";
@@ -168,15 +169,15 @@ class JobRunnerTest : public ::testing::Test {
   int64_t max_spool_ = int64_t{1} << 30;
   TestCommands commands_;
   std::unique_ptr<JobRunner> runner_;
-  std::thread centre_;
+  std::thread root_;
   Mutex mutex_;
   CondVar wake_;
   CondVar stored_;
   bool news_ ABSL_GUARDED_BY(mutex_) = true;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> acknowledges_ = true;
+  std::atomic<bool> acks_ = true;
   std::map<std::string, int64_t> reached_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Told> told_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, ReceivedJob> received_ ABSL_GUARDED_BY(mutex_);
 };
 
 std::string Contents(const std::string& path) {
@@ -184,9 +185,9 @@ std::string Contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A life of an agent in a process of its own, for a test that kills it.
+// An agent in a separate process, for a test that kills it.
 constexpr char kLifeVariable[] = "MUSTER_TEST_LIFE";
-TEST(AnAgent, LivesUntilItIsKilled) {
+TEST(KilledAgent, RunsUntilItIsKilled) {
   const char* folder = std::getenv(kLifeVariable);
   if (folder == nullptr) GTEST_SKIP() << "started by another test";
   v1::JobCommand sent;
@@ -213,35 +214,35 @@ bool HasEnded(pid_t pid) {
   return stat.empty() || stat.find(") Z") != std::string::npos;
 }
 
-TEST_F(JobRunnerTest, TellsWhatACommandPrintsAndHowItEnded) {
-  const Told told = Shell("echo out; echo err >&2; exit 3");
-  EXPECT_EQ(told.started, 1);
-  EXPECT_EQ(told.out, "out\n");
-  EXPECT_EQ(told.err, "err\n");
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_EXITED);
-  EXPECT_EQ(told.final->exit_code(), 3);
-  EXPECT_EQ(told.final->stdout_bytes(), 4);
-  EXPECT_EQ(told.final->stderr_bytes(), 4);
+TEST_F(JobRunnerTest, OutputAndExitCodeOfCommandAreRecorded) {
+  const ReceivedJob received = Shell("echo out; echo err >&2; exit 3");
+  EXPECT_EQ(received.started, 1);
+  EXPECT_EQ(received.out, "out\n");
+  EXPECT_EQ(received.err, "err\n");
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(received.final->exit_code(), 3);
+  EXPECT_EQ(received.final->stdout_bytes(), 4);
+  EXPECT_EQ(received.final->stderr_bytes(), 4);
 }
 
-TEST_F(JobRunnerTest, TellsTheSignalThatEndedIt) {
-  const Told told = Shell("kill -SEGV $$");
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_EXITED);
-  EXPECT_EQ(told.final->signal(), SIGSEGV);
+TEST_F(JobRunnerTest, SignalThatEndedCommandIsRecorded) {
+  const ReceivedJob received = Shell("kill -SEGV $$");
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(received.final->signal(), SIGSEGV);
 }
 
-TEST_F(JobRunnerTest, ACommandHasNoShellNoStdinAndASmallEnvironment) {
+TEST_F(JobRunnerTest, CommandHasNoShellNoStdinAndASmallEnvironment) {
   ASSERT_EQ(setenv("MUSTER_CLIENT_KEY", "secret", 1), 0);
   EXPECT_EQ(Run(TestCommands::Exec({"/bin/echo", "$HOME;", "*"})).out, "$HOME; *\n");
-  const Told told = Shell("readlink /proc/self/fd/0; env | cut -d = -f 1 | sort; pwd");
-  EXPECT_EQ(told.out.substr(0, 10), "/dev/null\n");
-  EXPECT_EQ(told.out.find("MUSTER_CLIENT_KEY"), std::string::npos);
-  EXPECT_NE(told.out.find("MUSTER_JOB\n"), std::string::npos);
-  EXPECT_NE(told.out.find("PATH\n"), std::string::npos);
-  EXPECT_EQ(told.out.substr(told.out.size() - 2), "/\n");
+  const ReceivedJob received = Shell("readlink /proc/self/fd/0; env | cut -d = -f 1 | sort; pwd");
+  EXPECT_EQ(received.out.substr(0, 10), "/dev/null\n");
+  EXPECT_EQ(received.out.find("MUSTER_CLIENT_KEY"), std::string::npos);
+  EXPECT_NE(received.out.find("MUSTER_JOB\n"), std::string::npos);
+  EXPECT_NE(received.out.find("PATH\n"), std::string::npos);
+  EXPECT_EQ(received.out.substr(received.out.size() - 2), "/\n");
 }
 
-TEST_F(JobRunnerTest, SignedVariablesAreSetIfTheRuleAdmitsThem) {
+TEST_F(JobRunnerTest, SignedVariableIsSetIfTheRuleAdmitsIt) {
   SetPolicy("commands: [{argv: [/bin/sh, '**'], environment: [GREETING]}]");
   v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "echo $GREETING"});
   command.add_environment()->set_name("GREETING");
@@ -252,7 +253,7 @@ TEST_F(JobRunnerTest, SignedVariablesAreSetIfTheRuleAdmitsThem) {
   ExpectRefused(commands_.ForNode(command, kNode), "POLICY_REFUSED");
 }
 
-TEST_F(JobRunnerTest, WhatThePolicyDoesNotAdmitIsRefusedWithArgvAndFile) {
+TEST_F(JobRunnerTest, CommandOutsideThePolicyIsRefusedWithArgvAndFile) {
   SetPolicy("commands: [{argv: [/bin/true]}]");
   v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/ls", "-l"}), kNode);
   ExpectRefused(sent, "POLICY_REFUSED");
@@ -265,11 +266,11 @@ TEST_F(JobRunnerTest, WhatThePolicyDoesNotAdmitIsRefusedWithArgvAndFile) {
   ExpectRefused(commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode), "POLICY_REFUSED");
 }
 
-TEST_F(JobRunnerTest, WhatWasRefusedDoesNotRunLaterEither) {
+TEST_F(JobRunnerTest, RefusedCommandDoesNotRunLater) {
   SetPolicy("");
   const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   ExpectRefused(sent, "POLICY_REFUSED");
-  ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
   SetPolicy(kAnything);
   runner_->Receive(sent);
   End();
@@ -279,7 +280,7 @@ TEST_F(JobRunnerTest, WhatWasRefusedDoesNotRunLaterEither) {
   EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
 }
 
-TEST_F(JobRunnerTest, EveryByteOfACommandIsSigned) {
+TEST_F(JobRunnerTest, CommandWithAChangedByteIsRefused) {
   const v1::JobCommand good = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   for (const size_t place :
        {size_t{0}, good.command().command().size() / 2, good.command().command().size() - 1}) {
@@ -295,17 +296,17 @@ TEST_F(JobRunnerTest, EveryByteOfACommandIsSigned) {
   v1::JobCommand other_id = good;
   other_id.set_job(TestCommands::Exec({}).job());
   ExpectRefused(other_id, "COMMAND_REFUSED");
-  // And none of that keeps the good one from running.
+  // The good one still runs.
   runner_->Receive(good);
   EXPECT_EQ(AwaitFinal(good.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
 }
 
-TEST_F(JobRunnerTest, ACommandOfAnotherAuthorityIsRefused) {
+TEST_F(JobRunnerTest, CommandOfAnotherAuthorityIsRefused) {
   TestCommands others;
   ExpectRefused(others.ForNode(TestCommands::Exec({"/bin/true"}), kNode), "COMMAND_REFUSED");
 }
 
-TEST_F(JobRunnerTest, ACommandForAnotherNodeIsRefused) {
+TEST_F(JobRunnerTest, CommandForAnotherNodeIsRefused) {
   v1::Command command = TestCommands::Exec({"/bin/true"});
   TestCommands::SetTargets({"n2", "n3"}, &command);
   ExpectRefused(commands_.ForNode(command, kNode), "TARGET_REFUSED");
@@ -313,7 +314,7 @@ TEST_F(JobRunnerTest, ACommandForAnotherNodeIsRefused) {
   ExpectRefused(commands_.ForNode(command, "n2"), "TARGET_REFUSED");
 }
 
-TEST_F(JobRunnerTest, ACommandOutOfItsTimeIsRefused) {
+TEST_F(JobRunnerTest, CommandOutsideItsTimeIsRefused) {
   v1::Command past = TestCommands::Exec({"/bin/true"});
   past.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(2)));
   past.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(1)));
@@ -326,7 +327,7 @@ TEST_F(JobRunnerTest, ACommandOutOfItsTimeIsRefused) {
 }
 
 TEST_F(JobRunnerTest, EarlyCommandForAnotherNodeOrOfARevokedSignerIsNotStored) {
-  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
+  EXPECT_TRUE(runner_->ReceiveRevocations(commands_.Revoke("mallory", 3)).ok());
   v1::Command future = TestCommands::Exec({"/bin/true"});
   future.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
   future.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(2)));
@@ -337,11 +338,11 @@ TEST_F(JobRunnerTest, EarlyCommandForAnotherNodeOrOfARevokedSignerIsNotStored) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + future.job()));
 }
 
-TEST_F(JobRunnerTest, ARevokedOperatorIsNotObeyedAlsoAfterARestart) {
-  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("mallory", 3)).ok());
-  EXPECT_TRUE(runner_->TakeRevocations(commands_.Revoke("alice", 2)).ok());  // older
+TEST_F(JobRunnerTest, CommandOfRevokedOperatorIsRefusedAlsoAfterARestart) {
+  EXPECT_TRUE(runner_->ReceiveRevocations(commands_.Revoke("mallory", 3)).ok());
+  EXPECT_TRUE(runner_->ReceiveRevocations(commands_.Revoke("alice", 2)).ok());  // older
   EXPECT_EQ(runner_->revocations_version(), 3);
-  EXPECT_FALSE(runner_->TakeRevocations(TestCommands().Revoke("alice", 9)).ok());
+  EXPECT_FALSE(runner_->ReceiveRevocations(TestCommands().Revoke("alice", 9)).ok());
   End();
   Begin();
   EXPECT_EQ(runner_->revocations_version(), 3);
@@ -350,20 +351,20 @@ TEST_F(JobRunnerTest, ARevokedOperatorIsNotObeyedAlsoAfterARestart) {
   EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
 }
 
-TEST_F(JobRunnerTest, NothingRunsTwice) {
+TEST_F(JobRunnerTest, RepeatedCommandRunsOnce) {
   const std::string marks = folder_ + "/marks";
   const v1::JobCommand sent =
       commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
-  acknowledges_ = false;
+  acks_ = false;
   for (int i = 0; i < 3; ++i) runner_->Receive(sent);
   AwaitFinal(sent.job());
   runner_->Receive(sent);
   End();
   Begin();
-  runner_->Receive(sent);  // not acknowledged: told again by another life
-  acknowledges_ = true;
+  runner_->Receive(sent);  // not acked: sent again by the next process
+  acks_ = true;
   runner_->Rewind();
-  ASSERT_TRUE(runner_->AwaitTold(absl::Minutes(1)));
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
   ASSERT_TRUE(WaitUntil(
       [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   runner_->Receive(sent);
@@ -374,38 +375,38 @@ TEST_F(JobRunnerTest, NothingRunsTwice) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"));
 }
 
-TEST_F(JobRunnerTest, ACommandThatIsPlayedBackIsRefused) {
+TEST_F(JobRunnerTest, ReplayedCommandIsRefused) {
   const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
   ASSERT_TRUE(WaitUntil(
       [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   {
-    MutexLock lock(mutex_);  // somebody who never heard of it
+    MutexLock lock(mutex_);  // a root relay without its records
     reached_.erase(sent.job());
-    told_.erase(sent.job());
+    received_.erase(sent.job());
   }
   ExpectRefused(sent, "REPLAYED");
 }
 
-TEST_F(JobRunnerTest, AFloodIsCutWithAMarkAndTheCommandGoesOn) {
+TEST_F(JobRunnerTest, OutputPastTheLimitIsCutAndTheCommandContinues) {
   SetPolicy("commands: [{argv: ['**'], max_output: 1MiB}]");
-  const Told told = Shell("head -c 50000000 /dev/zero; echo end >&2");
-  EXPECT_EQ(told.out, std::string(1 << 20, '\0'));
-  EXPECT_EQ(told.final->stdout_bytes(), 50'000'000);
-  EXPECT_EQ(told.cut, 50'000'000 + 4 - (1 << 20));
-  EXPECT_EQ(told.cuts, 2);
-  EXPECT_EQ(told.final->exit_code(), 0);
+  const ReceivedJob received = Shell("head -c 50000000 /dev/zero; echo end >&2");
+  EXPECT_EQ(received.out, std::string(1 << 20, '\0'));
+  EXPECT_EQ(received.final->stdout_bytes(), 50'000'000);
+  EXPECT_EQ(received.cut, 50'000'000 + 4 - (1 << 20));
+  EXPECT_EQ(received.cuts, 2);
+  EXPECT_EQ(received.final->exit_code(), 0);
 }
 
-TEST_F(JobRunnerTest, AFloodThatNobodyTakesFillsNeitherMemoryNorDisk) {
-  acknowledges_ = false;
+TEST_F(JobRunnerTest, UnackedOutputIsBoundedInMemoryAndOnDisk) {
+  acks_ = false;
   SetPolicy("commands: [{argv: ['**'], max_output: 1MiB}]");
   const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "yes | head -c 30000000"});
   runner_->Receive(commands_.ForNode(command, kNode));
   const std::string records = folder_ + "/jobs/" + command.job() + "/records";
-  // At most 64 KiB are on their way, the rest waits on the disk; the command comes to its end.
-  Await(command.job(), [](const Told& told) { return told.out.size() > 30'000; });
+  // At most 64 KiB are in transit, the rest waits on the disk, and the command ends.
+  Await(command.job(), [](const ReceivedJob& received) { return received.out.size() > 30'000; });
   ASSERT_TRUE(WaitUntil([&] {
     return std::filesystem::exists(records) && std::filesystem::file_size(records) > 1'000'000;
   }));
@@ -413,33 +414,33 @@ TEST_F(JobRunnerTest, AFloodThatNobodyTakesFillsNeitherMemoryNorDisk) {
   EXPECT_LT(std::filesystem::file_size(records), (1 << 20) + 100'000);
   {
     MutexLock lock(mutex_);
-    EXPECT_LE(told_[command.job()].out.size(), 64 * 1024);
+    EXPECT_LE(received_[command.job()].out.size(), 64 * 1024);
   }
-  acknowledges_ = true;
+  acks_ = true;
   runner_->Rewind();
-  const Told told = AwaitFinal(command.job());
-  EXPECT_EQ(told.out.size(), 1 << 20);
-  EXPECT_EQ(told.final->stdout_bytes(), 30'000'000);
+  const ReceivedJob received = AwaitFinal(command.job());
+  EXPECT_EQ(received.out.size(), 1 << 20);
+  EXPECT_EQ(received.final->stdout_bytes(), 30'000'000);
 }
 
-TEST_F(JobRunnerTest, AllJobsTogetherKeepToTheirQuota) {
+TEST_F(JobRunnerTest, OutputOfAllJobsStaysWithinTheQuota) {
   End();
   max_spool_ = 300 * 1024;
   Begin();
-  acknowledges_ = false;
+  acks_ = false;
   const v1::Command first = TestCommands::Exec({"/usr/bin/head", "-c", "250000", "/dev/zero"});
   const v1::Command second = TestCommands::Exec({"/usr/bin/head", "-c", "250000", "/dev/zero"});
   for (const v1::Command* command : {&first, &second}) {
     runner_->Receive(commands_.ForNode(*command, kNode));
   }
   for (const v1::Command* command : {&first, &second}) {
-    Await(command->job(), [](const Told& told) { return told.started > 0; });
+    Await(command->job(), [](const ReceivedJob& received) { return received.started > 0; });
   }
   runner_->Stop(absl::Minutes(1));
-  acknowledges_ = true;
+  acks_ = true;
   runner_->Rewind();
-  const Told a = AwaitFinal(first.job());
-  const Told b = AwaitFinal(second.job());
+  const ReceivedJob a = AwaitFinal(first.job());
+  const ReceivedJob b = AwaitFinal(second.job());
   EXPECT_GT(a.cut + b.cut, 0);
   EXPECT_LE(a.out.size() + b.out.size(), 300 * 1024);
   EXPECT_EQ(a.out.size() + b.out.size() + static_cast<size_t>(a.cut + b.cut), 500'000);
@@ -448,22 +449,22 @@ TEST_F(JobRunnerTest, AllJobsTogetherKeepToTheirQuota) {
 TEST_F(JobRunnerTest, DiscardedOutputIsOnlyCounted) {
   v1::Command command = TestCommands::Exec({"/bin/echo", "hello"});
   command.set_discard_output(true);
-  const Told told = Run(command);
-  EXPECT_EQ(told.out, "");
-  EXPECT_EQ(told.cuts, 0);
-  EXPECT_EQ(told.final->stdout_bytes(), 6);
+  const ReceivedJob received = Run(command);
+  EXPECT_EQ(received.out, "");
+  EXPECT_EQ(received.cuts, 0);
+  EXPECT_EQ(received.final->stdout_bytes(), 6);
 }
 
-TEST_F(JobRunnerTest, ACommandThatNeverEndsIsEndedWithItsGroup) {
+TEST_F(JobRunnerTest, CommandPastItsTimeLimitIsEndedWithItsGroup) {
   v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "sleep 1000 & echo $!; wait"});
   command.mutable_time_limit()->set_seconds(1);
-  const Told told = Run(command);
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
-  EXPECT_EQ(told.final->signal(), SIGTERM);
-  EXPECT_TRUE(WaitUntil([&] { return HasEnded(std::atoi(told.out.c_str())); }));
+  const ReceivedJob received = Run(command);
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+  EXPECT_EQ(received.final->signal(), SIGTERM);
+  EXPECT_TRUE(WaitUntil([&] { return HasEnded(std::atoi(received.out.c_str())); }));
 }
 
-TEST_F(JobRunnerTest, TheLeastOfTheThreeLimitsHolds) {
+TEST_F(JobRunnerTest, SmallestOfTheThreeTimeLimitsApplies) {
   SetPolicy("commands: [{argv: ['**'], time_limit: 1s}]");
   EXPECT_EQ(Shell("exec sleep 1000").final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
   SetPolicy(kAnything);
@@ -473,11 +474,12 @@ TEST_F(JobRunnerTest, TheLeastOfTheThreeLimitsHolds) {
   EXPECT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_TIMED_OUT);
 }
 
-TEST_F(JobRunnerTest, CancelEndsTheGroupEvenIfItWillNotGo) {
+TEST_F(JobRunnerTest, CancelEndsAGroupThatIgnoresSigterm) {
   const v1::Command command =
       TestCommands::Exec({"/bin/sh", "-c", "trap '' TERM; sleep 1000 & echo $!; wait; sleep 1000"});
   runner_->Receive(commands_.ForNode(command, kNode));
-  const Told begun = Await(command.job(), [](const Told& t) { return !t.out.empty(); });
+  const ReceivedJob begun =
+      Await(command.job(), [](const ReceivedJob& t) { return !t.out.empty(); });
   v1::JobCancel cancel;
   cancel.set_job(command.job());
   cancel.add_nodes("n2");
@@ -485,9 +487,9 @@ TEST_F(JobRunnerTest, CancelEndsTheGroupEvenIfItWillNotGo) {
   EXPECT_FALSE(HasEnded(std::atoi(begun.out.c_str())));
   cancel.add_nodes(kNode);
   runner_->Cancel(cancel);
-  const Told told = AwaitFinal(command.job());
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_CANCELLED);
-  EXPECT_EQ(told.final->signal(), SIGKILL);
+  const ReceivedJob received = AwaitFinal(command.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_EQ(received.final->signal(), SIGKILL);
   EXPECT_TRUE(WaitUntil([&] { return HasEnded(std::atoi(begun.out.c_str())); }));
 }
 
@@ -511,13 +513,13 @@ TEST_F(JobRunnerTest, CommandWithoutTimeLeftDoesNotRun) {
   ExpectRefused(sent, "COMMAND_EXPIRED", v1::JOB_OUTCOME_EXPIRED);
 }
 
-TEST_F(JobRunnerTest, MoreThanMayRunWaitTheirTurnOrExpire) {
+TEST_F(JobRunnerTest, CommandsPastTheLimitWaitOrExpire) {
   End();
   max_parallel_ = 1;
   Begin();
   const v1::Command first = TestCommands::Exec({"/bin/sh", "-c", "echo on; exec sleep 1000"});
   runner_->Receive(commands_.ForNode(first, kNode));
-  Await(first.job(), [](const Told& t) { return !t.out.empty(); });
+  Await(first.job(), [](const ReceivedJob& t) { return !t.out.empty(); });
   v1::JobCommand late = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   late.mutable_begin_within()->set_seconds(0);
   late.mutable_begin_within()->set_nanos(50'000'000);
@@ -534,29 +536,29 @@ TEST_F(JobRunnerTest, MoreThanMayRunWaitTheirTurnOrExpire) {
   EXPECT_EQ(AwaitFinal(next.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
 }
 
-TEST_F(JobRunnerTest, WhatCannotBeStartedSaysWhy) {
-  Told told = Run(TestCommands::Exec({"/no/such/program"}));
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_FAILED);
-  EXPECT_EQ(told.final->reason(), "COMMAND_NOT_STARTED");
-  EXPECT_NE(told.final->detail().find("/no/such/program"), std::string::npos);
-  EXPECT_EQ(told.started, 0);
+TEST_F(JobRunnerTest, CommandThatCannotStartFailsWithTheReason) {
+  ReceivedJob received = Run(TestCommands::Exec({"/no/such/program"}));
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_EQ(received.final->reason(), "COMMAND_NOT_STARTED");
+  EXPECT_NE(received.final->detail().find("/no/such/program"), std::string::npos);
+  EXPECT_EQ(received.started, 0);
   SetPolicy("commands: [{argv: ['**'], user: no-such-user}]");
-  told = Run(TestCommands::Exec({"/bin/true"}));
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_FAILED);
-  EXPECT_NE(told.final->detail().find("no-such-user"), std::string::npos);
+  received = Run(TestCommands::Exec({"/bin/true"}));
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_NE(received.final->detail().find("no-such-user"), std::string::npos);
 }
 
-TEST_F(JobRunnerTest, AStopEndsWhatRunsAndSaysSo) {
+TEST_F(JobRunnerTest, StopEndsRunningCommandAndRecordsIt) {
   const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "echo on; exec sleep 1000"});
   runner_->Receive(commands_.ForNode(command, kNode));
-  Await(command.job(), [](const Told& t) { return !t.out.empty(); });
+  Await(command.job(), [](const ReceivedJob& t) { return !t.out.empty(); });
   runner_->Stop(absl::Milliseconds(1));
-  const Told told = AwaitFinal(command.job());
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
-  EXPECT_EQ(told.final->reason(), "AGENT_STOPPED");
+  const ReceivedJob received = AwaitFinal(command.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(received.final->reason(), "AGENT_STOPPED");
 }
 
-TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost) {
+TEST_F(JobRunnerTest, CommandOfAKilledAgentIsEndedAndLostAfterTheRestart) {
   End();
   const v1::Command command =
       TestCommands::Exec({"/bin/sh", "-c",
@@ -565,7 +567,7 @@ TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost)
   const v1::JobCommand sent = commands_.ForNode(command, kNode);
   std::ofstream(folder_ + "/sent") << sent.SerializeAsString();
   std::ofstream(folder_ + "/ca.pem") << commands_.authority().certificate().ToPem();
-  auto agent = Subprocess::Start({.argv = {"/proc/self/exe", "--gtest_filter=AnAgent.*"},
+  auto agent = Subprocess::Start({.argv = {"/proc/self/exe", "--gtest_filter=KilledAgent.*"},
                                   .environment = {absl::StrCat(kLifeVariable, "=", folder_)}});
   ASSERT_TRUE(agent.ok()) << agent.status();
   ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(folder_ + "/pid"); }));
@@ -576,9 +578,9 @@ TEST_F(JobRunnerTest, AfterAKillOfTheAgentTheNextLifeEndsTheGroupAndCallsItLost)
   EXPECT_FALSE(HasEnded(helper));
   Begin();
   EXPECT_TRUE(WaitUntil([&] { return HasEnded(helper); }));
-  const Told told = AwaitFinal(command.job());
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
-  EXPECT_EQ(told.final->reason(), "AGENT_DIED");
+  const ReceivedJob received = AwaitFinal(command.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(received.final->reason(), "AGENT_DIED");
   runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(command.job()).started, 1);
 }
@@ -597,20 +599,20 @@ TEST_F(JobRunnerTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
   {
     MutexLock lock(mutex_);
     reached_.erase(sent.job());
-    told_.erase(sent.job());
+    received_.erase(sent.job());
   }
   ExpectRefused(sent, "REPLAYED");
   EXPECT_EQ(Shell("cat " + marks).out, "x\n");
 }
 
 TEST_F(JobRunnerTest, JobWithDamagedRecordsIsLost) {
-  acknowledges_ = false;
+  acks_ = false;
   const std::string go_on = folder_ + "/go-on";
   const v1::JobCommand sent = commands_.ForNode(
       TestCommands::Exec({"/bin/sh", "-c", "until test -e " + go_on + "; do sleep 0.01; done"}),
       kNode);
   runner_->Receive(sent);
-  Await(sent.job(), [](const Told& told) { return told.started > 0; });
+  Await(sent.job(), [](const ReceivedJob& received) { return received.started > 0; });
   std::ofstream(go_on) << "";
   ASSERT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
   End();
@@ -621,16 +623,16 @@ TEST_F(JobRunnerTest, JobWithDamagedRecordsIsLost) {
   {
     MutexLock lock(mutex_);
     reached_.erase(sent.job());
-    told_.erase(sent.job());
+    received_.erase(sent.job());
   }
-  acknowledges_ = true;
+  acks_ = true;
   Begin();
-  const Told told = AwaitFinal(sent.job());
-  EXPECT_EQ(told.final->outcome(), v1::JOB_OUTCOME_LOST);
-  EXPECT_EQ(told.final->reason(), "RECORDS_DAMAGED");
+  const ReceivedJob received = AwaitFinal(sent.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(received.final->reason(), "RECORDS_DAMAGED");
 }
 
-TEST_F(JobRunnerTest, AStrangerWithTheNumberOfAnOldProcessIsLeftAlone) {
+TEST_F(JobRunnerTest, OtherProcessWithTheIdOfAnOldOneIsNotKilled) {
   auto stranger = Subprocess::Start({.argv = {"/bin/sleep", "1000"}});
   ASSERT_TRUE(stranger.ok());
   ProcessMark mark = ProcessMark::Of((*stranger)->pid()).value();

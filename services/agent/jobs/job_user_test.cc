@@ -1,4 +1,4 @@
-// Outside of a sandbox, in which nobody may become another user.
+// Runs outside of the sandbox, where no process can become another user.
 #include <unistd.h>
 
 #include <filesystem>
@@ -26,7 +26,7 @@ TEST(JobUserTest, ACommandRunsAsTheUserOfItsRule) {
   JobProcess process(*job, quota, id, plan, [] {});
   process.Run();
   v1::JobRecords records;
-  ASSERT_TRUE(job->log()->Take(1 << 20, nullptr, &records).value());
+  ASSERT_TRUE(job->log()->NextRecords(1 << 20, nullptr, &records).value());
   std::string out;
   for (const v1::JobRecord& record : records.records()) out += record.output().data();
   const std::string home = ProcessUser::Find("nobody")->home;

@@ -58,7 +58,7 @@ class PolicyReader {
   using FieldReader = std::function<void(const YAML::Node&)>;
 
   void Mistake(const YAML::Node& at, std::string_view field, std::string_view problem) {
-    constexpr size_t kMaxMistakes = 20;  // more than these nobody reads
+    constexpr size_t kMaxMistakes = 20;  // a longer list is not useful
     if (mistakes_.size() >= kMaxMistakes) return;
     mistakes_.push_back(absl::StrCat(ToAbsl(file_), ":", at.Mark().line + 1, ": ", ToAbsl(field),
                                      field.empty() ? "" : ": ", ToAbsl(problem)));
@@ -176,7 +176,7 @@ class PolicyReader {
     return actions;
   }
 
-  // An empty list would read as "all", which nobody means who writes one.
+  // An empty list would mean "all", which is not what it looks like.
   std::vector<std::string> ReadSigners(const YAML::Node& node) {
     std::vector<std::string> signers = ReadList(node, "signers");
     if (signers.empty()) Mistake(node, "signers", "names nobody; leave it out to admit all");

@@ -1,4 +1,4 @@
-// What a node lets others do: policy.yaml in its folder.
+// The policy of a node: policy.yaml in its folder.
 //
 //   commands:                            # none: no command runs
 //     - argv: [/usr/bin/systemctl, restart, "app-*"]
@@ -33,7 +33,7 @@
 
 namespace muster {
 
-// Beside exec and rudder (identity/signed_command.h): plugins with a command, which runs may start.
+// An action beside exec and rudder (identity/signed_command.h): plugins with a command of a run.
 inline constexpr std::string_view kCollectAction = "collect";
 
 struct CommandRule {
@@ -48,10 +48,10 @@ struct CommandRule {
   std::vector<std::string> classes;
 };
 
-// What is asked for.
+// The properties of a command that the policy checks.
 struct CommandRequest {
   std::string action;
-  // The name of an operator, or "gateway/NAME"; empty for what nobody signed (collect).
+  // The name of an operator, or "gateway/NAME"; empty for unsigned actions (collect).
   std::string signer;
   std::vector<std::string> argv;
   std::vector<std::string> variables;  // names
@@ -64,16 +64,16 @@ class NodePolicy {
   // INVALID_ARGUMENT (POLICY_UNUSABLE) lists every mistake, a line each: "file:line: field: ...".
   static absl::StatusOr<NodePolicy> Parse(std::string_view yaml, std::string_view file);
 
-  // The first rule that fits; its argv is what is to be run. PERMISSION_DENIED (POLICY_REFUSED)
-  // names the argv and the file. The program has to be named by an absolute path without "." and
-  // "..".
+  // Returns the first rule that matches, with the argv to run. PERMISSION_DENIED (POLICY_REFUSED)
+  // states the argv and the file. The program must be an absolute path without "." and "..".
   absl::StatusOr<CommandRule> Allow(const CommandRequest& request) const;
 
-  // OK, or PERMISSION_DENIED (POLICY_REFUSED): whether a run may start this built-in module.
+  // Returns OK if a run may start this built-in module, otherwise PERMISSION_DENIED
+  // (POLICY_REFUSED).
   absl::Status AllowModule(std::string_view module) const;
 
  private:
-  // Of the rule that fits, what a command brings beside its argv.
+  // Checks variables and classes of a command against its rule.
   absl::Status CheckExtras(const CommandRule& rule, const CommandRequest& request) const;
 
   std::string file_;
@@ -81,13 +81,13 @@ class NodePolicy {
   std::optional<std::vector<std::string>> modules_;  // nothing: all
 };
 
-// Reads the file anew when it changed. Thread-safe; calls may block on the disk.
+// Reads the file again after a change. Thread-safe; calls may block on the disk.
 class PolicyFile {
  public:
   explicit PolicyFile(std::string path) : path_(std::move(path)) {}
 
-  // Without a file the policy that admits no command. FAILED_PRECONDITION (POLICY_UNUSABLE) if
-  // others than root and the agent's user may write it, or it cannot be read; else as Parse.
+  // Returns a policy without commands if there is no file. FAILED_PRECONDITION (POLICY_UNUSABLE) if
+  // users other than root and the agent's may write it, or it cannot be read; the errors of Parse.
   absl::StatusOr<std::shared_ptr<const NodePolicy>> Current();
 
  private:

@@ -71,17 +71,18 @@ void OutputRecorder::Record(v1::JobStream name, absl::Duration now) {
   }
 }
 
-// Keeps as much as it may; false if something is left, which `data` then holds.
+// Stores as much as it may. Returns false if `data` has a rest.
 bool OutputRecorder::KeepRecord(v1::JobStream name, std::string* data) {
   const auto room = static_cast<size_t>(std::max<int64_t>(0, max_output_ - kept_));
   const size_t n = std::min(data->size(), room);
   const int64_t cost = static_cast<int64_t>(n) + kOverhead;
-  if (n == 0 || spent_ + cost > 2 * max_output_ + kOverhead || !quota_.TryTake(cost)) return false;
+  if (n == 0 || spent_ + cost > 2 * max_output_ + kOverhead || !quota_.TryReserve(cost))
+    return false;
   v1::JobRecord record;
   record.mutable_output()->set_stream(name);
   record.mutable_output()->set_data(data->substr(0, n));
   if (const absl::Status status = log_.Append(std::move(record)); !status.ok()) {
-    quota_.Give(cost);
+    quota_.Release(cost);
     Log(LogLevel::kError, "the output of a job cannot be kept", {{"error", status}});
     return false;
   }
@@ -94,7 +95,7 @@ bool OutputRecorder::KeepRecord(v1::JobStream name, std::string* data) {
 void OutputRecorder::AppendCut(int64_t bytes) {
   v1::JobRecord record;
   record.mutable_cut()->set_bytes(bytes);
-  quota_.Take(kOverhead);
+  quota_.Reserve(kOverhead);
   spent_ += kOverhead;
   if (const absl::Status status = log_.Append(std::move(record)); !status.ok()) {
     Log(LogLevel::kError, "a job's cut cannot be noted", {{"error", status}, {"bytes", bytes}});

@@ -1,4 +1,4 @@
-// What a command prints, as records of its job.
+// The output of a command, as records of its job.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_OUTPUT_RECORDER_H_
 #define MUSTER_SERVICES_AGENT_JOBS_OUTPUT_RECORDER_H_
 
@@ -15,28 +15,27 @@
 
 namespace muster {
 
-// Gathers bytes into records of at most 32 KiB; what comes in small pieces waits for up to 100 ms
-// for more. Keeps at most `max_output` bytes and as much disk besides, as far as the quota of all
-// jobs and the disk go; of the rest, bytes are counted and a Cut record tells that they are
-// missing: one where it begins, one at the end with all that followed. Memory: two records. Not
-// thread-safe. Times are of Clock::MonotonicNow.
+// Joins bytes to records of at most 32 KiB; small pieces wait for up to 100 ms for more. Stores at
+// most `max_output` bytes and twice as much disk space, within the quota of all jobs. Counts the
+// rest, and reports it by two Cut records: where it begins, and at the end. Memory: two records.
+// Not thread-safe. Times are of Clock::MonotonicNow.
 class OutputRecorder {
  public:
-  // Both outlive it. `keep`: false counts only, and cuts nothing.
+  // Both outlive it. Without `keep` it only counts.
   OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output);
 
-  // True if a record was added to the log.
+  // Returns true if it added a record to the log.
   bool Add(v1::JobStream stream, std::string_view data, absl::Duration now);
 
-  // When what waits is to be flushed: InfiniteDuration if nothing does.
+  // Returns the time of the next flush: InfiniteDuration if no bytes wait.
   absl::Duration flush_at() const;
   bool Flush(absl::Duration now);
 
-  // Everything is here: flushes, and says how much was cut at the end.
+  // Flushes, and reports how much was cut at the end.
   void Finish();
 
   int64_t bytes(v1::JobStream stream) const { return Of(stream).total; }
-  // What it took of the quota.
+  // Returns the quota that it uses.
   int64_t spent() const { return spent_; }
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxProcFile = size_t{4} << 20;  // an environment
 
-// What /proc says of a process.
+// The state of a process in /proc.
 struct ProcStat {
   pid_t group = 0;
   int64_t started = 0;

@@ -1,4 +1,4 @@
-// Which process it was, for another life of this program.
+// The identity of a process across restarts of the agent.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_PROCESS_MARK_H_
 #define MUSTER_SERVICES_AGENT_JOBS_PROCESS_MARK_H_
 
@@ -12,14 +12,14 @@
 
 namespace muster {
 
-// The variable that every process of a job has, unless it took it away.
+// The variable in the environment of every process of a job.
 inline constexpr std::string_view kJobVariable = "MUSTER_JOB";
 
-// The leader of a process group, told apart from a later process with its number by when it began.
+// The leader of a process group. The start time distinguishes it from a later process with its id.
 struct ProcessMark {
   pid_t pid = 0;
-  int64_t started = 0;  // clock ticks since the machine came up
-  std::string boot;     // which time it came up
+  int64_t started = 0;  // clock ticks since the boot
+  std::string boot;     // the id of the boot
 
   // NOT_FOUND if there is no such process.
   static absl::StatusOr<ProcessMark> Of(pid_t pid);
@@ -29,8 +29,8 @@ struct ProcessMark {
   static absl::StatusOr<ProcessMark> FromText(std::string_view text);
 };
 
-// Kills what is left of the group: all of it if the leader still runs, else those members that have
-// `job` in their environment. Returns how many processes it found.
+// Kills the rest of the group: all of it if the leader is running, otherwise the members with `job`
+// in their environment. Returns the number of processes.
 int EndGroup(const ProcessMark& leader, std::string_view job);
 
 }  // namespace muster

@@ -113,12 +113,12 @@ absl::Status RecordOutbox::Sync() {
   return journal_->Sync();
 }
 
-absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, const FinalSigner& sign,
-                                        v1::JobRecords* out) {
+absl::StatusOr<bool> RecordOutbox::NextRecords(size_t max_bytes, const FinalSigner& sign,
+                                               v1::JobRecords* out) {
   MutexLock lock(mutex_);
   bool added = false;
   JournalReader reader = journal_->ReadFrom(send_position_);
-  while (sent_.size() < kMaxUnacknowledgedRecords) {
+  while (sent_.size() < kMaxUnackedRecords) {
     std::string_view stored;
     ASSIGN_OR_RETURN(const auto found, reader.Next(journal_->end(), &stored));
     if (!found) break;
@@ -137,28 +137,28 @@ absl::StatusOr<bool> RecordOutbox::Take(size_t max_bytes, const FinalSigner& sig
       *record.mutable_final()->mutable_signature() = *std::move(signature);
     }
     const int64_t output = OutputOf(record);
-    const bool fits_window = unacknowledged_output_ + output <= kMaxUnacknowledgedOutput;
+    const bool fits_window = unacked_output_ + output <= kMaxUnackedOutput;
     const size_t bytes = record.ByteSizeLong() + 8;
     if (!fits_window || out->ByteSizeLong() + bytes > max_bytes) break;
-    // What the root has seen must not be lost here, or a later record would take its sequence.
+    // A record that the root relay has must not be lost here: a later one would get its sequence.
     if (reader.position() > journal_->durable_end()) {
       RETURN_IF_ERROR(journal_->Sync());
     }
     *out->add_records() = std::move(record);
     sent_.push_back({send_sequence_++, output, reader.position()});
-    unacknowledged_output_ += output;
+    unacked_output_ += output;
     send_position_ = reader.position();
     added = true;
   }
   return added;
 }
 
-void RecordOutbox::Acknowledge(int64_t sequence) {
+void RecordOutbox::Ack(int64_t sequence) {
   MutexLock lock(mutex_);
   while (!sent_.empty() && sent_.front().sequence <= sequence) {
-    acknowledged_ = sent_.front().sequence;
-    acknowledged_end_ = sent_.front().end;
-    unacknowledged_output_ -= sent_.front().output;
+    acked_ = sent_.front().sequence;
+    acked_end_ = sent_.front().end;
+    unacked_output_ -= sent_.front().output;
     sent_.pop_front();
   }
 }
@@ -166,9 +166,9 @@ void RecordOutbox::Acknowledge(int64_t sequence) {
 void RecordOutbox::Rewind() {
   MutexLock lock(mutex_);
   sent_.clear();
-  unacknowledged_output_ = 0;
-  send_position_ = acknowledged_end_;
-  send_sequence_ = acknowledged_ + 1;
+  unacked_output_ = 0;
+  send_position_ = acked_end_;
+  send_sequence_ = acked_ + 1;
 }
 
 bool RecordOutbox::has_final() const {
@@ -176,9 +176,9 @@ bool RecordOutbox::has_final() const {
   return final_sequence_ != 0;
 }
 
-bool RecordOutbox::final_acknowledged() const {
+bool RecordOutbox::final_acked() const {
   MutexLock lock(mutex_);
-  return final_sequence_ != 0 && acknowledged_ >= final_sequence_;
+  return final_sequence_ != 0 && acked_ >= final_sequence_;
 }
 
 int64_t RecordOutbox::size() const {

@@ -19,11 +19,11 @@
 
 namespace muster {
 
-// Of output on its way without an acknowledgement: 64 KiB, and so many records.
-inline constexpr int64_t kMaxUnacknowledgedOutput = int64_t{64} << 10;
-inline constexpr size_t kMaxUnacknowledgedRecords = 256;
+// The limits of unacked output in transit: 64 KiB, and this number of records.
+inline constexpr int64_t kMaxUnackedOutput = int64_t{64} << 10;
+inline constexpr size_t kMaxUnackedRecords = 256;
 
-// A journal of JobRecords, without job and node; the sequence of a record is its place in the
+// A journal of JobRecords, without job and node; the sequence of a record is its position in the
 // journal. Thread-safe: one thread appends while another sends.
 class RecordOutbox {
  public:
@@ -33,15 +33,14 @@ class RecordOutbox {
   // Opens it. NOT_FOUND, DATA_LOSS (JOURNAL_DAMAGED).
   static absl::StatusOr<std::unique_ptr<RecordOutbox>> Open(FileOps& ops, const std::string& path,
                                                             std::string job, std::string node);
-  // Sets a damaged journal aside, as PATH.damaged, and creates one with the records before the
-  // damage.
+  // Renames a damaged journal to PATH.damaged, and creates one with the records before the damage.
   static absl::StatusOr<std::unique_ptr<RecordOutbox>> Salvage(FileOps& ops,
                                                                const std::string& path,
                                                                std::string job, std::string node);
 
-  // Gives the record its sequence, and its time if it has none. Not durable before Take handed it
-  // out or Sync returned. INVALID_ARGUMENT (INVALID_JOB_RECORD). After a failure (a full disk) the
-  // outbox is as before.
+  // Gives the record its sequence, and its time if it has none. It is durable when NextRecords has
+  // returned it, or after Sync. INVALID_ARGUMENT (INVALID_JOB_RECORD). After a failure (a full
+  // disk) the outbox is as before.
   absl::Status Append(v1::JobRecord record);
   absl::Status Sync();
 
@@ -49,16 +48,16 @@ class RecordOutbox {
   // `max_bytes`. Returns true if it added any. `sign` signs the final record now, by a certificate
   // that is still valid when it arrives; null: it is not signed. If it fails, that record is sent
   // by a later call.
-  absl::StatusOr<bool> Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
+  absl::StatusOr<bool> NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
 
-  // The root has stored all up to this sequence.
-  void Acknowledge(int64_t sequence);
+  // Handles an ack: the root relay has stored all records up to this sequence.
+  void Ack(int64_t sequence);
 
-  // What was sent and not acknowledged may be lost: it is sent again.
+  // Sends all unacked records again: they may be lost.
   void Rewind();
 
   bool has_final() const;
-  bool final_acknowledged() const;
+  bool final_acked() const;
   int64_t size() const;  // bytes of the file
 
  private:
@@ -78,12 +77,12 @@ class RecordOutbox {
   int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;        // of the last record
   RecordsDigest digest_ ABSL_GUARDED_BY(mutex_);        // of all records
   int64_t final_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: there is none
-  int64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;    // sequence
-  int64_t acknowledged_end_ ABSL_GUARDED_BY(mutex_) = Journal::begin();
+  int64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;           // sequence
+  int64_t acked_end_ ABSL_GUARDED_BY(mutex_) = Journal::begin();
   int64_t send_position_ ABSL_GUARDED_BY(mutex_) = Journal::begin();  // of the next record to send
   int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
-  int64_t unacknowledged_output_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Not acknowledged, at most kMaxUnacknowledgedRecords.
+  int64_t unacked_output_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Unacked, at most kMaxUnackedRecords.
   std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -43,7 +43,7 @@ class RecordOutboxTest : public ::testing::Test {
   // The outputs that are handed out, one after another.
   std::string Taken(size_t room = kRoom) {
     v1::JobRecords records;
-    EXPECT_TRUE(log_->Take(room, nullptr, &records).ok());
+    EXPECT_TRUE(log_->NextRecords(room, nullptr, &records).ok());
     std::string text;
     for (const v1::JobRecord& record : records.records()) {
       EXPECT_EQ(record.job(), "j1");
@@ -74,30 +74,30 @@ TEST_F(RecordOutboxTest, HandsOutInOrderAndAgainAfterARewind) {
   EXPECT_EQ(Taken(), "abc");
   EXPECT_EQ(last_, 3);
   EXPECT_EQ(Taken(), "");
-  log_->Acknowledge(1);
+  log_->Ack(1);
   Append(Output("d"));
   EXPECT_EQ(Taken(), "d");
   log_->Rewind();
   EXPECT_EQ(Taken(), "bcd");
   EXPECT_EQ(last_, 4);
-  log_->Acknowledge(100);  // more than there is
+  log_->Ack(100);  // more than there is
   Append(Final());
   EXPECT_EQ(Taken(), ".");
   EXPECT_TRUE(log_->has_final());
-  EXPECT_FALSE(log_->final_acknowledged());
-  log_->Acknowledge(5);
-  EXPECT_TRUE(log_->final_acknowledged());
+  EXPECT_FALSE(log_->final_acked());
+  log_->Ack(5);
+  EXPECT_TRUE(log_->final_acked());
 }
 
 TEST_F(RecordOutboxTest, At64KiBItWaitsForAnAcknowledgement) {
   for (int i = 0; i < 5; ++i) Append(Output(std::string(20 * 1024, 'x')));
   EXPECT_EQ(Taken().size(), 60 * 1024);
   EXPECT_EQ(Taken(), "");
-  log_->Acknowledge(2);
+  log_->Ack(2);
   EXPECT_EQ(Taken().size(), 40 * 1024);
-  log_->Acknowledge(5);
-  for (size_t i = 0; i < kMaxUnacknowledgedRecords + 1; ++i) Append(Output("y"));
-  EXPECT_EQ(Taken().size(), kMaxUnacknowledgedRecords);
+  log_->Ack(5);
+  for (size_t i = 0; i < kMaxUnackedRecords + 1; ++i) Append(Output("y"));
+  EXPECT_EQ(Taken().size(), kMaxUnackedRecords);
 }
 
 TEST_F(RecordOutboxTest, KeepsToTheRoomInAMessage) {

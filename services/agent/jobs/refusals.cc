@@ -35,7 +35,7 @@ void Refusals::Drop(const std::string& job) {
   records_.erase(found);
 }
 
-void Refusals::Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out) {
+void Refusals::NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out) {
   for (; sent_ < records_.size(); ++sent_) {
     v1::JobRecord record = records_[sent_];
     if (sign != nullptr) {
@@ -53,9 +53,9 @@ void Refusals::Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* o
   }
 }
 
-void Refusals::Acknowledge(const std::string& job) {
+void Refusals::Ack(const std::string& job) {
   const auto found = std::ranges::find(records_, job, &v1::JobRecord::job);
-  // One that was not sent is news under an old name.
+  // An unsent record is newer than the ack.
   if (found != records_.end() && static_cast<size_t>(found - records_.begin()) < sent_) Drop(job);
 }
 

@@ -1,4 +1,4 @@
-// What became of commands that are not remembered on the disk, until it is told.
+// Final records of commands that have no folder, until they are acked.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_REFUSALS_H_
 #define MUSTER_SERVICES_AGENT_JOBS_REFUSALS_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// One record, a final one, for each of the last 1,000 such jobs. Not thread-safe.
+// The final record of each of the last 1,000 such jobs. Not thread-safe.
 class Refusals {
  public:
   explicit Refusals(std::string node) : node_(std::move(node)) {}
@@ -23,18 +23,18 @@ class Refusals {
 
   // Adds the unsent records to `out`, as long as it has at most `max_bytes`. `sign` as in
   // record_outbox.h.
-  void Take(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
-  void Acknowledge(const std::string& job);
+  void NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
+  void Ack(const std::string& job);
   void Rewind() { sent_ = 0; }
   bool empty() const { return records_.empty(); }
 
  private:
   const std::string node_;
   std::deque<v1::JobRecord> records_;
-  size_t sent_ = 0;  // the first so many
+  size_t sent_ = 0;  // the number of sent ones, which are first
 };
 
-// The final record of a command that the node refuses to run, or that comes too late.
+// Returns the final record of a command that the node refuses, or that arrives too late.
 v1::JobRecord Refusal(const absl::Status& why);
 v1::JobRecord TooManyJobs(size_t limit);
 

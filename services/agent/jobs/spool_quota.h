@@ -1,4 +1,4 @@
-// How much disk the output of all jobs may take.
+// The quota of disk space for the output of all jobs.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_SPOOL_QUOTA_H_
 #define MUSTER_SERVICES_AGENT_JOBS_SPOOL_QUOTA_H_
 
@@ -12,8 +12,8 @@ class SpoolQuota {
  public:
   explicit SpoolQuota(int64_t bytes) : left_(bytes) {}
 
-  // False, and nothing is taken, if so much is not left.
-  bool TryTake(int64_t bytes) {
+  // Returns false, and reserves nothing, if less is left.
+  bool TryReserve(int64_t bytes) {
     int64_t left = left_.load();
     while (left >= bytes) {
       if (left_.compare_exchange_weak(left, left - bytes)) return true;
@@ -21,10 +21,10 @@ class SpoolQuota {
     return false;
   }
 
-  // Of what is there already, even if it is more than is left.
-  void Take(int64_t bytes) { left_ -= bytes; }
+  // Reserves space that is already used, even if less is left.
+  void Reserve(int64_t bytes) { left_ -= bytes; }
 
-  void Give(int64_t bytes) { left_ += bytes; }
+  void Release(int64_t bytes) { left_ += bytes; }
 
  private:
   std::atomic<int64_t> left_;

@@ -38,7 +38,7 @@ struct ForkPlan {
 
 // Starts a program in its own session and process group, with default signal handling and umask
 // 022. `before_start` (may be empty) receives the process id while the child is held: it has not
-// executed the program, and has only the descriptors of the plan and two of its own. If
+// executed the program, and has only the descriptors of the plan and two internal ones. If
 // `before_start` fails, the child exits and the error is returned. If this process dies meanwhile,
 // the child exits. Errors of execve and of the change of the user are returned by errno: NOT_FOUND,
 // PERMISSION_DENIED.

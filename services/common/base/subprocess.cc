@@ -28,8 +28,8 @@
 namespace muster {
 namespace {
 
-// What a child's descriptors are moved to before they get their numbers there, so that giving one
-// its number cannot close another.
+// The descriptors of a child are moved to this number and above before they get their numbers
+// there: so none closes another.
 constexpr int kParkingFd = 100;
 
 // After the child's end only this much is still read: a process that fled the group could write
@@ -191,7 +191,7 @@ int PollMilliseconds(absl::Duration left) {
 
 }  // namespace
 
-// Reads a pipe on a thread of its own and keeps the last bytes. Thread-safe.
+// Reads a pipe on its own thread and keeps the last bytes. Thread-safe.
 class Subprocess::TailReader {
  public:
   TailReader(UniqueFd pipe, size_t limit)

@@ -21,7 +21,7 @@
 
 namespace muster {
 
-// Where a child's stdout or stderr goes.
+// The destination of a child's stdout or stderr.
 struct ChildOutput {
   enum class Kind { kNull, kFile, kPipe, kTail, kSameAsStdout };
 
@@ -50,10 +50,10 @@ struct SubprocessOptions {
   ChildOutput err;
   // Open descriptors that become 3, 4, ... in the child. Nothing else above 2 stays open there.
   std::vector<int> pass_fds;
-  // As whom it runs; nothing: as this process. Takes root. The program's path must hold a slash.
+  // The user of the child; default: that of this process. Requires root and a path with a slash.
   std::optional<ProcessUser> user;
-  // Hears the child's number before its program starts; an error ends it, and Start returns it.
-  // With this or `user` the child has a session of its own too.
+  // Receives the process id before the program starts. If it fails, the child exits and Start
+  // returns the error. With this or `user` the child has its own session too.
   std::function<absl::Status(pid_t)> before_start;
 };
 
@@ -67,7 +67,7 @@ struct ExitStatus {
   std::string Describe() const;
 };
 
-// A child in a process group of its own, with stdin closed off (/dev/null), default signal handling
+// A child in its own process group, with stdin closed off (/dev/null), default signal handling
 // and only the descriptors it was given. Thread-safe.
 //
 // When the child ends, whatever it left in its group is killed: a plugin that starts a helper and

@@ -1,4 +1,4 @@
-// What a record of a job looks like: one validator for every program that a record enters.
+// The format of job records: one validator for every program that receives them.
 #ifndef MUSTER_SERVICES_COMMON_JOBS_JOB_RECORD_H_
 #define MUSTER_SERVICES_COMMON_JOBS_JOB_RECORD_H_
 
@@ -10,7 +10,7 @@
 namespace muster {
 
 inline constexpr size_t kMaxJobOutput = size_t{32} << 10;    // bytes of one record
-inline constexpr size_t kMaxJobRecord = size_t{48} << 10;    // serialised, with all that is in it
+inline constexpr size_t kMaxJobRecord = size_t{48} << 10;    // serialised
 inline constexpr size_t kMaxJobRecords = size_t{256} << 10;  // of one message
 
 // Checks size and shape of a record that a node made: names, numbers, times, and the limits of

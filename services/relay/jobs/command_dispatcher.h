@@ -22,13 +22,14 @@ namespace muster {
 //
 //   waiting     the command has never been sent towards the target. It is sent when the target
 //               becomes reachable, until the target's time to wait is over.
-//   sent        the command was sent to a child. It is sent again when the target becomes reachable
-//               anew, until the time to start is over: the child may have lost it. A node runs a
+//   sent        the command was sent to a child. It is sent again when the target is reachable on
+//               a new route or stream, until the time to start has passed: the child may have lost
+//               it. A node runs a
 //               job once, however often it receives the command.
 //   cancelled   the command is not sent any more. A cancel is sent now, and again when the target
-//               becomes reachable anew.
+//               is reachable again.
 //
-// A target is removed with its final record, or when the time of its job is over. The root relay
+// A target is removed with its final record, or at the end of the time of its job. The root relay
 // decides with Withdraw: the stage that it returns and the end of the waiting are one step.
 //
 // Thread-safe. A lock of the tree may be taken under the lock of this object, not the reverse.
@@ -37,7 +38,7 @@ class CommandDispatcher {
   CommandDispatcher(Topology& tree, const Clock& clock) : tree_(tree), clock_(clock) {}
 
   // Sends no command before Release: the root relay starts commands of an earlier process only when
-  // it knows which signers are revoked. Cancels are sent at once.
+  // it knows which signers are revoked. Cancels are sent immediately.
   void Hold();
   void Release();
 
@@ -54,7 +55,7 @@ class CommandDispatcher {
   std::vector<std::string> Withdraw(const std::string& job, const std::vector<std::string>& nodes,
                                     absl::Duration keep);
 
-  // Whether the command was sent towards the node, or may have been.
+  // Returns whether the command was sent towards the node, or may have been.
   bool WasSent(const std::string& job, const std::string& node) const;
 
   // Sends what is kept for these nodes. Called when they become reachable, or by another route.
@@ -68,7 +69,7 @@ class CommandDispatcher {
   // Sends acks to the children that the records came from.
   void SendAcks(const v1::RecordsAck& acks);
 
-  // Removes jobs whose time is over. Call it every few seconds.
+  // Removes jobs past their time. Call it every few seconds.
   void Tick();
 
   // The number of jobs with targets here.

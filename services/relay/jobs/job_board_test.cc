@@ -22,9 +22,9 @@ namespace {
 constexpr std::chrono::seconds kPatience(30);
 
 // The jobs of a root relay with n1 and n2, on a disk that outlives it.
-class Centre {
+class Root {
  public:
-  explicit Centre(FileOps& disk, int64_t max_output = int64_t{1} << 20) {
+  explicit Root(FileOps& disk, int64_t max_output = int64_t{1} << 20) {
     for (const char* node : {"n1", "n2"}) Attach(node, link_);
     tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
                  {});
@@ -121,12 +121,11 @@ class Centre {
   }
 
   // Returns the highest acked sequence of n1.
-  int64_t Acknowledged() {
+  int64_t Acked() {
     for (const v1::AttachResponse& message : link_->Take()) {
-      for (const auto& reached : message.records_ack().reached())
-        acknowledged_ = reached.sequence();
+      for (const auto& reached : message.records_ack().reached()) acked_ = reached.sequence();
     }
-    return acknowledged_;
+    return acked_;
   }
 
   // Returns the number of nodes with this outcome.
@@ -147,7 +146,7 @@ class Centre {
   Topology tree_{{.name = "root"}, clock_};
   CommandDispatcher dispatcher_{tree_, clock_};
   std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
-  int64_t acknowledged_ = 0;
+  int64_t acked_ = 0;
   std::unique_ptr<JobBoard> board_;
 };
 
@@ -163,63 +162,63 @@ bool Until(const Condition& condition) {
 
 TEST(JobBoardTest, RecordsWithoutAWaitingNodeAreAckedTogether) {
   SimulatedDisk disk;
-  Centre centre(disk);
-  ASSERT_TRUE(centre.Submit("j1").ok());
-  ASSERT_TRUE(centre.Receive("j1", 1, "a line\n", false));
-  ASSERT_TRUE(centre.Receive("j1", 2, "another\n", false));
-  EXPECT_EQ(centre.Acknowledged(), 0);
-  centre.clock().Advance(absl::Seconds(2));
-  EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 2; }));
+  Root root(disk);
+  ASSERT_TRUE(root.Submit("j1").ok());
+  ASSERT_TRUE(root.Receive("j1", 1, "a line\n", false));
+  ASSERT_TRUE(root.Receive("j1", 2, "another\n", false));
+  EXPECT_EQ(root.Acked(), 0);
+  root.clock().Advance(absl::Seconds(2));
+  EXPECT_TRUE(Until([&] { return root.Acked() == 2; }));
 }
 
 TEST(JobBoardTest, NodeWithManyUnackedRecordsIsAckedAtOnce) {
   SimulatedDisk disk;
-  Centre centre(disk);
-  ASSERT_TRUE(centre.Submit("j1").ok());
-  ASSERT_TRUE(centre.Receive("j1", 1, std::string(16 * 1024, 'x'), false));
-  EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 1; }));
-  for (int64_t i = 2; i <= 65; ++i) ASSERT_TRUE(centre.Receive("j1", i, "x", false));
-  EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 65; }));
+  Root root(disk);
+  ASSERT_TRUE(root.Submit("j1").ok());
+  ASSERT_TRUE(root.Receive("j1", 1, std::string(16 * 1024, 'x'), false));
+  EXPECT_TRUE(Until([&] { return root.Acked() == 1; }));
+  for (int64_t i = 2; i <= 65; ++i) ASSERT_TRUE(root.Receive("j1", i, "x", false));
+  EXPECT_TRUE(Until([&] { return root.Acked() == 65; }));
 }
 
 TEST(JobBoardTest, RecordOfAFinishedJobIsAcked) {
   SimulatedDisk disk;
-  Centre centre(disk);
-  ASSERT_TRUE(centre.Receive("long-ago", 7, "x", false));
-  centre.clock().Advance(absl::Seconds(2));
-  EXPECT_TRUE(Until([&] { return centre.Acknowledged() == 7; }));
+  Root root(disk);
+  ASSERT_TRUE(root.Receive("long-ago", 7, "x", false));
+  root.clock().Advance(absl::Seconds(2));
+  EXPECT_TRUE(Until([&] { return root.Acked() == 7; }));
 }
 
 TEST(JobBoardTest, OversizedRecordOfOneNodeLeavesTheRecordsOfOthers) {
   SimulatedDisk disk;
   {
-    Centre centre(disk);
-    ASSERT_TRUE(centre.Submit("j1").ok());
-    ASSERT_TRUE(centre.Receive("j1", 1, std::string(100 * 1024, 'x'), false, "n1"));
-    ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n2"));
-    EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
+    Root root(disk);
+    ASSERT_TRUE(root.Submit("j1").ok());
+    ASSERT_TRUE(root.Receive("j1", 1, std::string(100 * 1024, 'x'), false, "n1"));
+    ASSERT_TRUE(root.Receive("j1", 1, "", true, "n2"));
+    EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
   }
-  Centre again(disk);
+  Root again(disk);
   EXPECT_EQ(again.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
 }
 
 TEST(JobBoardTest, OutputPastTheLimitSurvivesARestart) {
   SimulatedDisk disk;
-  int64_t acknowledged = 0;
+  int64_t acked = 0;
   int64_t cut = 0;
   {
-    Centre centre(disk, 10);
-    ASSERT_TRUE(centre.Submit("j1").ok());
-    for (int64_t i = 1; i <= 200; ++i) ASSERT_TRUE(centre.Receive("j1", i, "123456", false));
-    centre.clock().Advance(absl::Seconds(2));
-    ASSERT_TRUE(Until([&] { return centre.Acknowledged() > 100; }));
-    acknowledged = centre.Acknowledged();
-    cut = centre.board().Get("j1")->job.cut_bytes();
+    Root root(disk, 10);
+    ASSERT_TRUE(root.Submit("j1").ok());
+    for (int64_t i = 1; i <= 200; ++i) ASSERT_TRUE(root.Receive("j1", i, "123456", false));
+    root.clock().Advance(absl::Seconds(2));
+    ASSERT_TRUE(Until([&] { return root.Acked() > 100; }));
+    acked = root.Acked();
+    cut = root.board().Get("j1")->job.cut_bytes();
   }
-  Centre again(disk, 10);
+  Root again(disk, 10);
   EXPECT_EQ(again.board().Get("j1")->job.cut_bytes(), cut);
-  // The node sends again what was not acknowledged, and nothing else.
-  for (int64_t i = acknowledged + 1; i <= 200; ++i) {
+  // The node sends again what was not acked, and nothing else.
+  for (int64_t i = acked + 1; i <= 200; ++i) {
     ASSERT_TRUE(again.Receive("j1", i, "123456", false));
   }
   ASSERT_TRUE(again.Receive("j1", 201, "", true));
@@ -237,12 +236,12 @@ TEST(JobBoardTest, JobWhoseSubmissionFailedNeverRuns) {
       ASSERT_LT(n, 50);
       SimulatedDisk disk;
       {
-        Centre centre(disk);
+        Root root(disk);
         disk.FailAt(call, n, EIO);
-        failed = !centre.Submit("j1").ok();
+        failed = !root.Submit("j1").ok();
       }
       disk.Crash(static_cast<uint64_t>(n));
-      Centre again(disk);
+      Root again(disk);
       EXPECT_EQ(again.board().Get("j1").ok(), !failed);
     }
   }
@@ -258,18 +257,18 @@ TEST(JobBoardTest, AckedRecordsSurviveAPowerFailure) {
     bool submitted = false;
     int64_t told = 0;
     {
-      Centre centre(disk);
+      Root root(disk);
       disk.PowerOffAt(at);
-      centre.patience = std::chrono::milliseconds(200);
-      submitted = centre.Submit("j1").ok();
+      root.patience = std::chrono::milliseconds(200);
+      submitted = root.Submit("j1").ok();
       for (int64_t i = 1; submitted && i <= 3; ++i) {
-        if (!centre.Receive("j1", i, std::string(16 * 1024, 'x'), i == 3)) break;
+        if (!root.Receive("j1", i, std::string(16 * 1024, 'x'), i == 3)) break;
       }
-      told = centre.Acknowledged();
+      told = root.Acked();
       failed = disk.powered_off();
     }
     disk.Crash(at);
-    Centre again(disk);
+    Root again(disk);
     const auto view = again.board().Get("j1");
     if (!submitted && !view.ok()) continue;
     ASSERT_TRUE(view.ok()) << view.status();
@@ -287,70 +286,70 @@ TEST(JobBoardTest, AckedRecordsSurviveAPowerFailure) {
 
 TEST(JobBoardTest, UnreachableNodeThatAttachesLaterDoesNotReceiveTheCommand) {
   SimulatedDisk disk;
-  Centre centre(disk);
-  centre.Detach("n2");
-  ASSERT_TRUE(centre.Submit("j1").ok());
-  EXPECT_EQ(centre.Sent(), std::vector<std::string>{"command n1"});
-  ASSERT_TRUE(centre.Receive("j1", 1, "", true));
-  centre.clock().Advance(absl::Seconds(11));
-  ASSERT_TRUE(centre.AwaitEnd("j1"));
-  EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_UNREACHABLE), 1);
-  EXPECT_TRUE(Centre::Sent(*centre.Reattach("n2")).empty());
+  Root root(disk);
+  root.Detach("n2");
+  ASSERT_TRUE(root.Submit("j1").ok());
+  EXPECT_EQ(root.Sent(), std::vector<std::string>{"command n1"});
+  ASSERT_TRUE(root.Receive("j1", 1, "", true));
+  root.clock().Advance(absl::Seconds(11));
+  ASSERT_TRUE(root.AwaitEnd("j1"));
+  EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_UNREACHABLE), 1);
+  EXPECT_TRUE(Root::Sent(*root.Reattach("n2")).empty());
 }
 
 TEST(JobBoardTest, NodeThatIsLostWithTheCommandIsIndeterminateAndCancelledWhenItIsBack) {
   SimulatedDisk disk;
   {
-    Centre centre(disk);
-    ASSERT_TRUE(centre.Submit("j1").ok());
-    ASSERT_TRUE(centre.Receive("j1", 1, "", true));
-    centre.Detach("n2");
-    centre.clock().Advance(absl::Seconds(11));
-    ASSERT_TRUE(centre.AwaitEnd("j1"));
-    EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_INDETERMINATE), 1);
-    EXPECT_EQ(Centre::Sent(*centre.Reattach("n2")), std::vector<std::string>{"cancel n2"});
+    Root root(disk);
+    ASSERT_TRUE(root.Submit("j1").ok());
+    ASSERT_TRUE(root.Receive("j1", 1, "", true));
+    root.Detach("n2");
+    root.clock().Advance(absl::Seconds(11));
+    ASSERT_TRUE(root.AwaitEnd("j1"));
+    EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_INDETERMINATE), 1);
+    EXPECT_EQ(Root::Sent(*root.Reattach("n2")), std::vector<std::string>{"cancel n2"});
   }
-  Centre again(disk);
+  Root again(disk);
   EXPECT_EQ(again.Sent(), std::vector<std::string>{"cancel n2"});
 }
 
 TEST(JobBoardTest, CancelAfterARestartReachesTargetsThatRun) {
   SimulatedDisk disk;
   {
-    Centre centre(disk);
-    ASSERT_TRUE(centre.Submit("j1").ok());
-    ASSERT_TRUE(centre.ReceiveStarted("j1", "n1"));
+    Root root(disk);
+    ASSERT_TRUE(root.Submit("j1").ok());
+    ASSERT_TRUE(root.ReceiveStarted("j1", "n1"));
   }
-  Centre again(disk);
+  Root again(disk);
   again.Sent();
   ASSERT_TRUE(again.board().Cancel("j1").ok());
   EXPECT_EQ(again.Sent(), (std::vector<std::string>{"cancel n1", "cancel n2"}));
-  EXPECT_EQ(Centre::Sent(*again.Reattach("n1")), std::vector<std::string>{"cancel n1"});
+  EXPECT_EQ(Root::Sent(*again.Reattach("n1")), std::vector<std::string>{"cancel n1"});
 }
 
 TEST(JobBoardTest, CancelBeforeARestartIsSentAgainAfterIt) {
   SimulatedDisk disk;
   {
-    Centre centre(disk);
-    ASSERT_TRUE(centre.Submit("j1").ok());
-    ASSERT_TRUE(centre.ReceiveStarted("j1", "n1"));
-    ASSERT_TRUE(centre.board().Cancel("j1").ok());
+    Root root(disk);
+    ASSERT_TRUE(root.Submit("j1").ok());
+    ASSERT_TRUE(root.ReceiveStarted("j1", "n1"));
+    ASSERT_TRUE(root.board().Cancel("j1").ok());
   }
-  Centre again(disk);
+  Root again(disk);
   EXPECT_EQ(again.Sent().back(), "cancel n2");
   EXPECT_EQ(again.Count("j1", v1::JOB_OUTCOME_CANCELLED), 0) << "they may run it";
 }
 
 TEST(JobBoardTest, FinalRecordThatItsNodeDidNotSignIsNeitherStoredNorAcked) {
   SimulatedDisk disk;
-  Centre centre(disk);
-  centre.forged = "n1";
-  ASSERT_TRUE(centre.Submit("j1").ok());
-  centre.Sent();
-  ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n1"));
-  ASSERT_TRUE(centre.Receive("j1", 1, "", true, "n2"));
-  EXPECT_EQ(centre.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
-  EXPECT_EQ(Centre::Sent(*centre.Reattach("n1")), std::vector<std::string>{"command n1"});
+  Root root(disk);
+  root.forged = "n1";
+  ASSERT_TRUE(root.Submit("j1").ok());
+  root.Sent();
+  ASSERT_TRUE(root.Receive("j1", 1, "", true, "n1"));
+  ASSERT_TRUE(root.Receive("j1", 1, "", true, "n2"));
+  EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_EXITED), 1);
+  EXPECT_EQ(Root::Sent(*root.Reattach("n1")), std::vector<std::string>{"command n1"});
 }
 
 }  // namespace

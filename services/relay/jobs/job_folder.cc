@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(
   if (absl::IsAlreadyExists(status)) return errors::JobExists(job.job());
   journal.reset();
   records->reset();
-  // Without `job` the folder is no job, whatever becomes of the rest.
+  // Without `job` the folder is no job, even if the rest cannot be removed.
   files.Remove(JobPath(path)).IgnoreError();
   RemoveTree(files, path).IgnoreError();
   files.SyncFolder(ParentFolder(path)).IgnoreError();

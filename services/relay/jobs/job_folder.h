@@ -1,9 +1,9 @@
-// A job on the disk of the root. Its folder holds two journals:
+// A job on the disk of the root relay. Its folder has two journals:
 //
-//   job       what was asked for and of whom, whether it was cancelled, and how it ended
-//   records   what its nodes reported: JobRecords, serialised
+//   job       the request and its targets, the cancellation, and the end
+//   records   serialised JobRecords of the nodes
 //
-// The job exists once `job` durably holds what was asked for.
+// The job exists as soon as its acceptance in `job` is durable.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_FOLDER_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_FOLDER_H_
 
@@ -27,21 +27,21 @@
 
 namespace muster {
 
-// What the journal `job` says.
+// The content of the journal `job`.
 struct StoredJob {
   v1::SubmitJobRequest request;
   v1::Job job;  // as it was accepted, or as it ended
   std::vector<std::string> targets;
   bool cancelled = false;
   bool ended = false;
-  int64_t records_end = 0;  // of one that ended: where its records end
+  int64_t records_end = 0;  // the end of the records of a finished job
 };
 
 // The writer of the journal `job`, while a job runs. Thread-safe; calls block on the disk.
 class JobFolder {
  public:
-  // Makes the folder; when it returns the job is durable and `records` is its open journal. After a
-  // failure no job is left that a later start would run, as far as the disk allows.
+  // Creates the folder. The job is durable then, and `records` is its open journal. After a failure
+  // no job is left that a later start would run, as far as the disk permits.
   static absl::StatusOr<std::unique_ptr<JobFolder>> Create(FileOps& files, const std::string& path,
                                                            const v1::SubmitJobRequest& request,
                                                            const v1::Job& job,
@@ -49,7 +49,7 @@ class JobFolder {
                                                            int64_t max_records,
                                                            std::unique_ptr<Journal>* records);
 
-  // NOT_FOUND (JOB_UNFINISHED): its creation was cut off, or failed. DATA_LOSS (JOURNAL_DAMAGED,
+  // NOT_FOUND (JOB_UNFINISHED): its creation was interrupted or failed. DATA_LOSS (JOURNAL_DAMAGED,
   // JOB_DAMAGED).
   static absl::StatusOr<StoredJob> Read(FileOps& files, const std::string& path);
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& files, const std::string& path);
@@ -67,14 +67,14 @@ class JobFolder {
 
 std::string RecordsPath(const std::string& folder);
 
-// Opens the journal of records and gives each to `visit`.
+// Opens the journal of records and passes each to `visit`.
 absl::StatusOr<std::unique_ptr<Journal>> OpenRecords(
     FileOps& files, const std::string& folder, absl::FunctionRef<void(const v1::JobRecord&)> visit);
 
-// DATA_LOSS (JOB_DAMAGED) if `bytes` are no JobRecord.
+// Returns DATA_LOSS (JOB_DAMAGED) if `bytes` are no JobRecord.
 absl::Status ParseRecord(std::string_view bytes, v1::JobRecord* record);
 
-// A job as it begins.
+// Returns a job at its submission.
 v1::Job NewJob(const JobRequest& request, const std::string& submitter, absl::Time now);
 JobState::Plan PlanOf(const JobRequest& request, const v1::Job& job,
                       std::vector<std::string> targets, int64_t max_output);

@@ -19,7 +19,7 @@ inline constexpr absl::Duration kDefaultWait = absl::Seconds(10);
 struct JobRequest {
   v1::SubmitJobRequest message;
   v1::Command command;  // the signed one; the caller verified it
-  // Of a command for named nodes; null for all.
+  // The nodes of a command for named nodes; null for all.
   std::shared_ptr<const TargetSet> targets;
 
   // How long the job waits for an unreachable node, and the time in which a node may start it.

@@ -241,7 +241,7 @@ std::vector<v1::JobRecord> JobState::EndUnknown(absl::Time now, const IsKnownNod
   return made;
 }
 
-// The node is away for longer than the job waits for it.
+// Returns whether the node has been unreachable for longer than the job waits for it.
 bool JobState::IsAway(const std::string& node, absl::Time now, const TargetRoutes& routes) const {
   const auto [attached, since] = routes.Find(node);
   const absl::Duration wait = cancelled_ ? std::min(plan_.wait, kAnswerGrace) : plan_.wait;

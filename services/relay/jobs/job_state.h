@@ -95,13 +95,17 @@ class JobState {
     Stage stage = Stage::kWaiting;
     bool final_is_ours = false;  // a record of the node replaces it
     bool cutting = false;        // the log has a Cut record
-    // The records of the node beside output exceed their limit: the log says so by a Cut record
-    // without a sequence. Output is counted and a final record accepted, whatever the sequence.
+    // The records of the node beside output exceed their limit. The log has a Cut record without a
+    // sequence for this. From then on, output is only counted, and a final record is accepted with
+    // any sequence.
     bool overrun = false;
-    int64_t sequence = 0;   // of the last accepted record
-    int64_t stored = 0;     // of the last record that the log covers
-    int64_t cut = 0;        // bytes that were omitted since
-    int64_t room = 0;       // bytes of records beside output in the log
+
+    int64_t sequence = 0;  // of the last accepted record
+    int64_t stored = 0;    // of the last record that the log covers
+
+    int64_t cut = 0;   // bytes that were omitted since
+    int64_t room = 0;  // bytes of records beside output in the log
+
     RecordsDigest digest;   // of the records up to `sequence`
     bool has_gap = false;   // `digest` lacks records
     absl::Time wait_until;  // how long it is waited for if it is unreachable

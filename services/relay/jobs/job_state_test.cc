@@ -156,7 +156,7 @@ TEST_F(JobStateTest, OutputPastTheLimitIsCutWithAMark) {
   EXPECT_EQ(job.Describe().cut_bytes(), 9);
 }
 
-// A node stops when 64 KiB or 256 records are not acknowledged.
+// A node stops when 64 KiB or 256 records are not acked.
 TEST_F(JobStateTest, CutOutputIsAcknowledgedBeforeItsNodeStops) {
   for (const auto& [size, most] : {std::pair<size_t, int64_t>{1, 255}, {32 << 10, 1}}) {
     JobState job = Make(0, 10);
@@ -247,7 +247,7 @@ TEST_F(JobStateTest, TargetThatNeverHadARouteIsUnreachableAfterTheWait) {
   EXPECT_TRUE(routes.withdrawn.contains("n3"));
 }
 
-// The command is on its way, or on the node.
+// The command is in transit, or on the node.
 TEST_F(JobStateTest, LostTargetThatTheCommandWasSentToIsIndeterminateAndCancelled) {
   JobState job = Make();
   job.Release(kNow, routes_);

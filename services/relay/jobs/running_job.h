@@ -44,8 +44,8 @@ class RunningJob {
 
   // Dispatches a new job.
   void Start();
-  // Dispatches a job of an earlier process: every target without a final record of its own is known
-  // to the dispatcher afterwards.
+  // Dispatches a job of an earlier process: every target without a final record of the node is
+  // known to the dispatcher afterwards.
   void Continue();
 
   // Stores that the job is cancelled, then cancels it on all targets.
@@ -80,7 +80,7 @@ class RunningJob {
   const std::string id_;
   const JobRequest request_;
   const std::unique_ptr<JobFolder> folder_;
-  // Of the writer alone.
+  // Used by the writer alone.
   const std::unique_ptr<Journal> log_;
   std::vector<v1::JobRecord> storing_;
   size_t appended_ = 0;  // of storing_

@@ -13,7 +13,7 @@
 namespace muster {
 
 // Where the targets of a job are, and whether the command was sent to them. The state of a job is
-// in JobState; the state of its command on the way to a target is behind this interface alone.
+// in JobState; the state of its command in transit is behind this interface alone.
 class TargetRoutes {
  public:
   struct Attachment {
@@ -24,7 +24,7 @@ class TargetRoutes {
   virtual ~TargetRoutes() = default;
 
   virtual Attachment Find(const std::string& node) const = 0;
-  // Whether the command was sent towards the node.
+  // Returns whether the command was sent towards the node.
   virtual bool WasSent(const std::string& node) const = 0;
   // Ends the dispatch to these nodes, in one step with its answer: those that the command was never
   // sent to. The command is cancelled on the others.

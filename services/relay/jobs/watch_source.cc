@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Of one message: a serialised record adds little to what it holds.
+// The records of one response, in bytes.
 constexpr size_t kAtOnce = 512 * 1024;
 
 }  // namespace
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<JobWatchSource>> JobWatchSource::Open(
   return source;
 }
 
-bool JobWatchSource::Wanted(const v1::JobRecord& record) const {
+bool JobWatchSource::IsWanted(const v1::JobRecord& record) const {
   if (omit_output_ && (record.has_output() || record.has_cut())) return false;
   return nodes_.empty() || record.node().empty() || nodes_.contains(record.node());
 }
@@ -52,7 +52,7 @@ absl::Status JobWatchSource::Read(int64_t end, v1::WatchJobResponse* message) {
     ASSIGN_OR_RETURN(const auto found, reader_->Next(end, &stored));
     if (!found) break;
     RETURN_IF_ERROR(ParseRecord(stored, &record));
-    if (!Wanted(record)) continue;
+    if (!IsWanted(record)) continue;
     bytes += stored.size();
     message->add_records()->Swap(&record);
   }
@@ -67,9 +67,9 @@ absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
   message->set_position(reader_->position());
   ended_ = reader_->position() == view.end && view.job.state() != v1::JOB_STATE_RUNNING;
   std::string job = view.job.SerializeAsString();
-  const bool changed = job != told_;
+  const bool changed = job != sent_job_;
   if (changed || ended_) {
-    told_ = std::move(job);
+    sent_job_ = std::move(job);
     *message->mutable_job() = view.job;
   }
   if (message->records_size() > 0 || changed || ended_) return Pull::kMessage;

@@ -1,4 +1,4 @@
-// What WatchJob sends: a job's records as they become durable.
+// The stream of WatchJob: a job's records as they become durable.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_WATCH_SOURCE_H_
 #define MUSTER_SERVICES_RELAY_JOBS_WATCH_SOURCE_H_
 
@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// Reads the file at its own pace: a slow watcher delays nobody. Not thread-safe.
+// Reads the file at its own rate, so a slow watcher delays no other. Not thread-safe.
 class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
  public:
   // `wake` is called when there may be more. The errors of WatchJob.
@@ -32,7 +32,7 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
   JobWatchSource(JobBoard& board, const v1::WatchJobRequest& request);
 
   absl::Status Read(int64_t end, v1::WatchJobResponse* message);
-  bool Wanted(const v1::JobRecord& record) const;
+  bool IsWanted(const v1::JobRecord& record) const;
 
   JobBoard& board_;
   const std::string job_;
@@ -40,8 +40,8 @@ class JobWatchSource : public StreamSource<v1::WatchJobResponse> {
   const bool omit_output_;
   uint64_t watch_ = 0;
   std::unique_ptr<JournalReader> reader_;
-  std::string told_;        // the job as it was told last, serialised
-  bool caught_up_ = false;  // what was there at first was sent, and that this is so
+  std::string sent_job_;    // the job as it was sent last, serialised
+  bool caught_up_ = false;  // the first records and the response after them were sent
   bool ended_ = false;
 };
 

@@ -1792,11 +1792,16 @@ func (x *JobRecord_Cut) GetRecordsSha256() []byte {
 
 // The node's signature of its final record and of all records before it.
 //
-// The digest of a record is the SHA-256 of the UTF-8 text "<sequence>\n<time, Unix nanoseconds>\n<content>", in which
-// the content is "started\n<time>", "output\n<number of the stream>\n<data>", "cut\n<bytes>" or
-// "final\n<outcome>\n<exit code>\n<signal>\n<duration, nanoseconds>\n<stdout bytes>\n<stderr bytes>\n<reason>\n
-// <detail>" (on one line, numbers in decimal). The digest of records 1 to n is the SHA-256 of the digest of records 1 to
-// n-1 (32 zero bytes for n = 1) followed by the digest of record n.
+// The digest of a record is the SHA-256 of "<sequence>\n<time>\n<content>". Numbers are decimal, enums are numbers,
+// times and durations are in nanoseconds (Unix). The content is one of:
+//
+//	started\n<time>
+//	output\n<stream>\n<data>
+//	cut\n<bytes>
+//	final\n<outcome>\n<exit_code>\n<signal>\n<duration>\n<stdout_bytes>\n<stderr_bytes>\n<reason>\n<detail>
+//
+// The digest of records 1 to n is the SHA-256 of two digests: that of records 1 to n-1, and that of record n. The
+// digest of no record is 32 zero bytes.
 type JobRecord_RecordsSignature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The digest of all records, the final one included.

@@ -1,0 +1,34 @@
+#include "services/agent/jobs/job_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+
+v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::string& node) {
+  for (const v1::JobCommand::Target& target : command.targets()) {
+    if (target.node() == node) return target;
+  }
+  return command.targets().empty() ? v1::JobCommand::Target() : command.targets(0);
+}
+
+JobPlan MakeJobPlan(const v1::JobCommand& command, const Verdict& verdict) {
+  JobPlan plan;
+  plan.argv = verdict.rule.argv;
+  plan.user = verdict.rule.user;
+  plan.directory = verdict.rule.directory;
+  for (const v1::Command::Variable& variable : verdict.command.environment()) {
+    plan.environment.push_back(absl::StrCat(variable.name(), "=", variable.value()));
+  }
+  plan.time_limit = std::min(FromProto(verdict.command.time_limit()), verdict.rule.time_limit);
+  if (command.has_end_within()) {
+    plan.time_limit = std::min(plan.time_limit, FromProto(command.end_within()));
+  }
+  plan.max_output = verdict.rule.max_output;
+  plan.keep_output = !verdict.command.discard_output();
+  return plan;
+}
+
+}  // namespace muster
