@@ -11,15 +11,16 @@
 namespace muster {
 
 struct AgentOptions {
-  // A JSON file (docs/agent-config.schema.json); empty: the environment alone.
+  // A JSON file (docs/agent-config.schema.json); empty: only the environment.
   std::string config_path;
 };
 
-// Runs to the end; the exit code is a client::Code (docs/agent.md lists them). Says on stderr what
-// happened. Call it from main before other threads start: it waits for SIGTERM and SIGINT. Blocks.
+// Runs to the end and returns the exit code, a client::Code (docs/agent.md lists them). Prints the
+// outcome on stderr. Call it from main before other threads start: it waits for SIGTERM and SIGINT.
+// Blocks.
 int RunAgent(const AgentOptions& options);
 
-// The same for a configuration that is at hand, in any thread; `stop` is what SIGTERM is there.
+// Does the same for a given configuration, on any thread; `stop` replaces SIGTERM.
 client::Delivery GatherAndDeliver(AgentConfig config, const std::stop_token& stop);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// How far an agent is with one result: what a restart has to know.
+// The state of an agent's work for one result, which survives restarts.
 #ifndef MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 #define MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 
@@ -15,33 +15,33 @@ namespace muster {
 
 enum class AgentPhase {
   kNothing,    // no result yet
-  kProduced,   // the module has written its result; it has to be delivered
+  kProduced,   // the module has written its result, which is not delivered yet
   kCommitted,  // the genuine result is committed
 };
 
-// A folder of its own below the state folder for each (run, plugin, node), held by one process at a
-// time. Not thread-safe.
+// A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
+// thread-safe.
 class AgentState {
  public:
-  // Makes the folder. ABORTED (ALREADY_RUNNING) if another agent holds it.
+  // Creates the folder. Fails with ABORTED (ALREADY_RUNNING) if another agent has locked it.
   static absl::StatusOr<std::unique_ptr<AgentState>> Open(const std::string& state_dir,
                                                           std::string_view run,
                                                           std::string_view plugin,
                                                           std::string_view node);
 
   AgentPhase phase() const { return phase_; }
-  // Of kProduced.
+  // Valid in state kProduced.
   const ModuleResult& result() const { return result_; }
 
-  // Empty folders for a module, whatever was there before.
+  // Creates empty folders for a module, after removing earlier ones.
   absl::Status MakeFolders();
   std::string results_dir() const { return folder_ + "/results"; }
   std::string scratch_dir() const { return folder_ + "/scratch"; }
 
   absl::Status SetProduced(ModuleResult result);
-  // Removes the result as well: the fleet has it.
+  // Also removes the result, because the fleet has it.
   absl::Status SetCommitted();
-  // Nothing is kept: the next start begins anew.
+  // Removes the state: the next start begins again.
   absl::Status Clear();
 
  private:

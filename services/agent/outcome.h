@@ -1,4 +1,4 @@
-// How `muster agent` and `muster submit` say what became of a delivery.
+// The report of a delivery's outcome by `muster agent` and `muster submit`.
 #ifndef MUSTER_SERVICES_AGENT_OUTCOME_H_
 #define MUSTER_SERVICES_AGENT_OUTCOME_H_
 
@@ -6,8 +6,8 @@
 
 namespace muster {
 
-// One or two lines on stderr; returns the exit code.
-int SayOutcome(const client::Delivery& delivery);
+// Prints one or two lines on stderr; returns the exit code.
+int PrintOutcome(const client::Delivery& delivery);
 
 }  // namespace muster
 

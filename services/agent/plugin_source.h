@@ -1,4 +1,4 @@
-// Asks the fleet what a plugin is.
+// Fetches the definition of a plugin from the fleet.
 #ifndef MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
 #define MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
 
@@ -12,15 +12,15 @@
 
 namespace muster {
 
-// What the run's plan says of a plugin.
+// A plugin in the run's plan.
 struct PlannedPlugin {
   std::string definition_yaml;
   absl::Time deadline;  // of the run
 };
 
-// Tries until it is known or the certificate ends. The errors of RunService.GetRun; NOT_FOUND
-// (PAIR_NOT_PLANNED) if the run has no such plugin; CANCELLED (INTERRUPTED) on `stop`. `on_wait`
-// hears why it waits before each next try.
+// Retries until it succeeds or the certificate expires. Fails as RunService.GetRun does, with
+// NOT_FOUND (PAIR_NOT_PLANNED) if the run has no such plugin, or with CANCELLED (INTERRUPTED) on
+// `stop`. Calls `on_wait` with the reason before each wait.
 absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
     const std::stop_token& stop);

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// One at a time per process, made before other threads start. A second signal ends the process.
+// Only one per process, created before other threads start. A second signal ends the process.
 class StopOnSignal {
  public:
   StopOnSignal()

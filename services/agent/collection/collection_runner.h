@@ -1,4 +1,4 @@
-// Gathers for runs on an attached node, as `muster agent` does for one.
+// Collects for runs on an attached node, as `muster agent` does for one result.
 #ifndef MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 #define MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 
@@ -21,28 +21,29 @@
 namespace muster {
 
 struct CollectionOptions {
-  std::string folder;  // of the node: policy.yaml, and collections/ for what must survive
+  std::string
+      folder;  // of the node: policy.yaml, and collections/ for state that survives restarts
   std::string node;
-  // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
+  // key.pem, cert.pem and ca.pem of the node, replaced atomically at a renewal.
   std::string identity_folder;
-  // Where else results may be delivered when the relay of the offer is away.
+  // Other relays for deliveries if the relay of the offer is unreachable.
   std::vector<std::string> relay_targets;
   size_t max_parallel = 4;
-  size_t max_waiting = 1'000;  // offered plugins; more are dropped, and offered again
+  size_t max_waiting = 1'000;  // limit of offered plugins; more are dropped, and offered again
 };
 
-// Thread-safe. Plugins are run in the order in which they were offered. One whose kind the policy
-// does not admit, or that this node cannot run, gives an error result that says so.
+// Thread-safe. Plugins run in the order of their offers. A plugin that the policy does not admit,
+// or that this node cannot run, leads to an error result with the reason.
 class CollectionRunner final : public Collections {
  public:
   explicit CollectionRunner(CollectionOptions options);
-  // As Stop.
+  // Works as Stop.
   ~CollectionRunner() override;
 
   void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) override;
   void End(const v1::CollectionEnded& ended) override;
 
-  // What runs is asked to stop; deliveries that have begun go on for up to a minute. Blocks.
+  // Stops running plugins; deliveries that have begun continue for up to a minute. Blocks.
   void Stop();
 
  private:
@@ -70,8 +71,8 @@ class CollectionRunner final : public Collections {
   mutable Mutex mutex_;
   CondVar work_;
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or under way
-  std::set<Key> over_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
+  std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // queued or running
+  std::set<Key> over_ ABSL_GUARDED_BY(mutex_);  // finished, of runs that have not ended
   std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

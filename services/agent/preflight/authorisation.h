@@ -1,4 +1,4 @@
-// Whether the fleet lets us deliver.
+// Checks that the fleet permits the delivery.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
 
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Asks `target` ("host:port" of gRPC) for the result of our pair, which only those may do who may
-// deliver it. The service's own errors. At most 10 s.
+// Asks `target` ("host:port" of gRPC) for the result of the pair, which requires the same
+// permission as its delivery. Returns the service's errors. Takes at most 10 s.
 absl::Status AskService(const client::Config& config, const std::string& target,
                         const std::stop_token& stop);
 

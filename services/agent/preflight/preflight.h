@@ -1,4 +1,4 @@
-// The checks before an agent's first work: is the way to the fleet free?
+// Checks the connection to the fleet before an agent's first work.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_PREFLIGHT_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_PREFLIGHT_H_
 
@@ -12,23 +12,25 @@
 
 namespace muster {
 
-// Checks in turn: the name, the connection, TLS, this machine's clock, and whether we may deliver.
-// The first that fails, with the address and what to do; nothing if the way is free. Of several
-// addresses one has to be good; else it is the fault of the one that got furthest. Blocks for up to
-// 10 s a step. `client` knows the fleet's clock if its heartbeats get through.
-std::optional<client::Fault> CheckRoute(const client::Config& config, const client::Client& client,
-                                        const std::stop_token& stop);
+// Checks in turn: the name, the connection, TLS, this machine's clock, and the authorisation.
+// Returns the first fault with the address and the next step, or nothing. If there are several
+// addresses, one must pass; otherwise returns the fault of the one that came furthest. Blocks for
+// up to 10 s per step. `client` knows the fleet's clock if its heartbeats are answered.
+std::optional<client::Fault> CheckConnection(const client::Config& config,
+                                             const client::Client& client,
+                                             const std::stop_token& stop);
 
-// Checks the way in a thread of its own until it is free: at once, then again and again. What
-// stands in it is logged, and told with the client's heartbeats for as long as it does. It stops
-// nothing: the work goes on as if nobody had looked. Thread-safe.
+// Checks the connection on its own thread until it passes: immediately, then repeatedly. Logs a
+// fault, and reports it in the client's heartbeats while it lasts. It never stops the work.
+// Thread-safe.
 class Preflight {
  public:
-  // `client`, of `config`, outlives this object.
+  // `client`, of `config`, must outlive this object.
   Preflight(const client::Config& config, client::Client& client);
   ~Preflight();
 
-  // Waits for the end of the first check, for at most `limit`, or until `stop`. True if it ended.
+  // Waits for the end of the first check, for at most `limit`, or until `stop`. Returns true if it
+  // ended.
   bool AwaitFirst(absl::Duration limit, const std::stop_token& stop);
 
  private:
@@ -37,11 +39,11 @@ class Preflight {
 
   const client::Config config_;
   client::Client& client_;
-  std::optional<client::Fault> last_;  // of the thread
+  std::optional<client::Fault> last_;  // used by the thread
   Mutex mutex_;
   StoppableCondVar changed_;
   bool checked_ ABSL_GUARDED_BY(mutex_) = false;
-  std::jthread thread_;  // the last: it uses the others
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 }  // namespace muster

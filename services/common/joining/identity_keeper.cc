@@ -23,9 +23,9 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kAskLimit{20};
-// How often the clock is looked at, and changes of the folder are taken over.
+// The interval at which the clock and the folder are checked.
 constexpr absl::Duration kLook = absl::Seconds(15);
-// Between two renewals, however far ahead this clock is of the fleet's.
+// The minimum between two renewals, even if this clock is ahead of the fleet's.
 constexpr absl::Duration kLeastLife = absl::Minutes(1);
 constexpr absl::Duration kFirstRetry = absl::Seconds(2);
 constexpr absl::Duration kMostRetry = absl::Minutes(1);
@@ -36,7 +36,7 @@ absl::Duration UpTo(absl::Duration limit) {
   return limit * absl::Uniform(random, 0.0, 1.0);
 }
 
-// The fleet's answer, which the next target would repeat.
+// A refusal of the fleet, which the next target would repeat.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
          absl::IsInvalidArgument(status);
@@ -46,7 +46,7 @@ std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::stri
   return {texts.begin(), texts.end()};
 }
 
-// `now`, or a moment at which a certificate that has ended was good.
+// Returns `now`, or a time at which an expired certificate was valid.
 absl::StatusOr<absl::Time> LoadTime(const std::string& tls, absl::Time now) {
   ASSIGN_OR_RETURN(const auto chain, ReadChainFile(tls + "/cert.pem"));
   return std::min(now, chain.front().NotAfter() - absl::Seconds(1));

@@ -1,5 +1,4 @@
-// Keeps the certificate of a node, or of a relay that joined, current for as long as its program
-// runs.
+// Renews the certificate of a node, or of a joined relay, while its program runs.
 #ifndef MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 #define MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 
@@ -28,19 +27,20 @@ namespace v1 {
 class NodeCertificate;
 }
 
-// Renews at half of the certificate's life, spread over a tenth of it, by JoinService.Rejoin at the
-// join targets in turn: the fleet's own, or relays that forward it. The proof is by the key that
-// ends, so that nobody on the way can put another in. A try that fails is repeated after a random
-// time of up to a minute (ten where the fleet refuses for good, such as a revoked node), also when
-// the certificate has ended meanwhile, and after a start with one that had. Thread-safe.
+// Renews at half of the certificate's validity, randomised over a tenth of it, by
+// JoinService.Rejoin at the join targets in turn: the fleet's own, or relays that forward it. The
+// request is signed with the current key, so a relay cannot insert another key. Retries a failed
+// attempt with full jitter within a minute, or within ten minutes after a permanent refusal, such
+// as of a revoked node. Also renews an expired certificate. Thread-safe.
 class IdentityKeeper {
  public:
   struct Options {
-    // As JoinFleet left it: node.json or relay.json, and tls/.
+    // The folder that JoinFleet wrote: node.json or relay.json, and tls/.
     std::string folder;
     // Belongs to this object alone. Empty: tls-published in the folder.
     std::string runtime_folder;
-    // Where to renew. Empty: the join_targets of the folder, and what each answer says anew.
+    // The addresses for renewals. Empty: the join_targets of the folder, which each response
+    // updates.
     std::vector<std::string> join_targets;
     // Runs on the keeper's thread after each attempt to renew, with its outcome, if it is set. It
     // must not stop the keeper.
@@ -48,32 +48,33 @@ class IdentityKeeper {
     const Clock* clock = &SystemClock();
   };
 
-  // Loads and publishes what is in the folder, and begins to keep it current. NOT_JOINED,
-  // INVALID_MEMBER_FILE, or as CertificateFiles::Open, but for a certificate that has ended.
+  // Loads and publishes the folder's certificate, and begins to renew it. Fails with NOT_JOINED,
+  // INVALID_MEMBER_FILE, or as CertificateFiles::Open does, but accepts an expired certificate.
   static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Open(Options options);
 
   ~IdentityKeeper();
 
-  // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.
+  // The folder with key.pem, cert.pem and ca.pem that gRPC watches. The path never changes.
   const std::string& published_folder() const { return files_->published_folder(); }
 
   Identity identity() const { return files_->identity(); }
 
-  // Key and chain as they are now, to sign with; and what to trust.
+  // Return the current key and chain, for signatures, and the trusted roots.
   CertificateTrio trio() const { return files_->trio(); }
   std::vector<Certificate> roots() const { return files_->roots(); }
 
-  // What the fleet said last of where things are.
+  // Returns the addresses of the last response.
   MemberFile member() const;
 
-  // Ends the keeping; waits for a request under way, which is cancelled. Idempotent.
+  // Ends the renewals; cancels a request in progress and waits for it. Idempotent.
   void Stop();
 
  private:
   IdentityKeeper(Options options, MemberFile member, std::unique_ptr<CertificateFiles> files);
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sleeps until the time, a moment that a clock that jumps cannot move far; false: it is over.
+  // Waits until the time, in steps that limit the effect of a jumping clock; returns false at the
+  // end.
   bool WaitUntil(absl::Time due) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Time NextRenewal();
   absl::Time NextTry(const absl::Status& failure, int failures);

@@ -1,4 +1,4 @@
-// A real aggregator; a clock of the keeper's own, so that half of an hour passes at once.
+// A real aggregator, and a separate clock for the keeper, so that half an hour passes immediately.
 #include "services/common/joining/identity_keeper.h"
 
 #include <netinet/in.h>
@@ -111,7 +111,7 @@ class IdentityKeeperTest : public ::testing::Test {
   absl::Status outcome_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST_F(IdentityKeeperTest, PublishesWhatJoiningLeftAndRenewsNothingYet) {
+TEST_F(IdentityKeeperTest, FreshCertificateIsPublishedAndNotRenewed) {
   const auto keeper = Open({Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   EXPECT_EQ((*keeper)->identity(), (Identity{fleet_.name(), NodeIdentity{"n1"}}));
@@ -124,7 +124,7 @@ TEST_F(IdentityKeeperTest, PublishesWhatJoiningLeftAndRenewsNothingYet) {
   EXPECT_EQ(Published(**keeper, "cert.pem"), certificate);
 }
 
-TEST_F(IdentityKeeperTest, RenewsAtHalfLifeOverTheFirstTargetThatAnswers) {
+TEST_F(IdentityKeeperTest, RenewalAtHalfOfTheValidityUsesTheFirstReachableTarget) {
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
   const auto keeper = Open({"127.0.0.1:1", Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
@@ -136,14 +136,14 @@ TEST_F(IdentityKeeperTest, RenewsAtHalfLifeOverTheFirstTargetThatAnswers) {
   EXPECT_TRUE(leaf->Matches(*PrivateKey::FromPem(Published(**keeper, "key.pem"))));
   EXPECT_EQ(ReadFileBounded(folder_ + "/tls/cert.pem", 1 << 20).value_or(""),
             Published(**keeper, "cert.pem"));
-  // The answer named the targets anew.
+  // The response contained new targets.
   EXPECT_FALSE((*keeper)->member().relay_targets.empty());
   EXPECT_EQ(ReadMemberFile(folder_)->relay_targets, (*keeper)->member().relay_targets);
 }
 
-TEST_F(IdentityKeeperTest, AStartWithACertificateThatHasEndedIsARenewal) {
-  // The keeper's clock is past the end of what it has; what it gets has ended by it as well, which
-  // is refused: that it asked at all is what counts here.
+TEST_F(IdentityKeeperTest, StartWithAnExpiredCertificateRenews) {
+  // The keeper's clock is after the expiry of its certificate. The renewed one is expired at that
+  // time, too, and is refused: the test needs only the attempt.
   clock_.JumpWall(absl::Now() + absl::Hours(2));
   const auto keeper = Open({Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
@@ -151,7 +151,7 @@ TEST_F(IdentityKeeperTest, AStartWithACertificateThatHasEndedIsARenewal) {
       << Outcome();
 }
 
-TEST_F(IdentityKeeperTest, ARevokedNodeIsToldSo) {
+TEST_F(IdentityKeeperTest, RenewalOfARevokedNodeFails) {
   Revoke();
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
   const auto keeper = Open({Target(), "127.0.0.1:1"});
@@ -160,9 +160,9 @@ TEST_F(IdentityKeeperTest, ARevokedNodeIsToldSo) {
   EXPECT_EQ(renewals_, 0);
 }
 
-TEST_F(IdentityKeeperTest, AStopDoesNotWaitForAFleetThatDoesNotAnswer) {
+TEST_F(IdentityKeeperTest, StopCancelsARequestWithoutAnswer) {
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
-  // A listener that takes the connection and says nothing.
+  // A listener that accepts the connection and sends nothing.
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -182,7 +182,7 @@ TEST_F(IdentityKeeperTest, AStopDoesNotWaitForAFleetThatDoesNotAnswer) {
   ::close(listener);
 }
 
-TEST_F(IdentityKeeperTest, AFolderThatNobodyJoinedInIsRefused) {
+TEST_F(IdentityKeeperTest, FolderWithoutMemberFileIsRefused) {
   std::filesystem::remove(folder_ + "/node.json");
   EXPECT_EQ(ReasonOf(Open({}).status()), "NOT_JOINED");
 }
