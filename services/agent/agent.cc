@@ -34,7 +34,7 @@ using client::Phase;
 // The work begins without the outcome of the checks if they take longer.
 constexpr absl::Duration kPreflightLimit = absl::Seconds(20);
 
-// The work of the agent.
+// The work of this agent.
 struct Assignment {
   const ModuleEntry* module = nullptr;
   PluginDefinition definition;
@@ -52,8 +52,8 @@ std::string ModeOf(const PluginDefinition& definition) {
   return "wait";
 }
 
-// Tells with the heartbeats why there is no work yet.
-void SayWait(client::Client& client, const absl::Status& why) {
+// Reports in heartbeats why the work has not begun.
+void ReportWait(client::Client& client, const absl::Status& why) {
   const bool told_to_wait =
       why.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(why).has_value();
   client.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kBlocked,
@@ -74,7 +74,8 @@ void LogHeartbeats(const client::Status& status) {
   }
 }
 
-// The definition, from the configuration or the fleet, if the mode needs one or is not known.
+// Returns the definition from the configuration or the fleet, if the mode requires one or is
+// unknown.
 absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& config,
                                                                client::Client& client,
                                                                const std::stop_token& stop) {
@@ -90,7 +91,7 @@ absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& conf
     ASSIGN_OR_RETURN(
         auto planned,
         FetchPlannedPlugin(
-            config.client, [&](const absl::Status& why) { SayWait(client, why); }, stop));
+            config.client, [&](const absl::Status& why) { ReportWait(client, why); }, stop));
     config.definition = std::move(planned.definition_yaml);
     if (!config.client.deadline) client.SetDeadline(absl::ToChronoTime(planned.deadline));
   }
@@ -151,7 +152,7 @@ class Agent {
   }
 
  private:
-  // Another process writes the results folder then, and its done file shows the state.
+  // Another process then owns the results folder, and its done file holds the state.
   bool waits() const { return assignment_.module->name == "wait"; }
 
   absl::StatusOr<ModuleResult> Produce() {
@@ -179,7 +180,7 @@ class Agent {
     return assignment_.module->make()->Run(context, stop_);
   }
 
-  // Where the plugin may report progress, if it is one that would, and the port is free.
+  // Returns the address for progress reports, if the plugin may send them and the port is free.
   std::unique_ptr<ProgressEndpoint> OpenProgress() const {
     if (config_.progress_port == 0 || assignment_.module->built_in) return nullptr;
     auto endpoint = ProgressEndpoint::Start(static_cast<uint16_t>(config_.progress_port),
@@ -192,7 +193,7 @@ class Agent {
     return nullptr;
   }
 
-  // Delivers the reason why there is no result, unless the agent was only asked to stop.
+  // Delivers an error result, unless the agent was only stopped.
   Delivery Explain(const absl::Status& why) {
     if (why.code() == absl::StatusCode::kCancelled) return Failed(why);
     const client::DelayedStop late(client::kStopGrace, stop_);
@@ -216,14 +217,14 @@ class Agent {
     } else if (delivery.status.code == Code::kErrorDelivered) {
       return Told(delivery.status);
     } else if (delivery.status.code == Code::kBadConfig) {
-      // The file was removed after it was produced: the next start produces it again.
+      // The result was removed after it was produced: the next start produces it again.
       if (auto status = state_->Clear(); !status.ok()) return Failed(status);
       delivery.status.code = Code::kFailed;
     }
     return delivery;
   }
 
-  // The error result is delivered; a next start tries to get a genuine one.
+  // The error result is delivered; the next start tries to get a genuine result.
   Delivery Told(client::Status why) {
     if (auto status = state_->Clear(); !status.ok()) return Failed(status);
     why.code = Code::kErrorDelivered;
@@ -269,8 +270,8 @@ Delivery GatherAndDeliver(AgentConfig config, const std::stop_token& stop) {
 int RunAgent(const AgentOptions& options) {
   const StopOnSignal signals;
   auto config = LoadAgentConfig(options.config_path, std::getenv);
-  if (!config.ok()) return SayOutcome({client::ToClientStatus(config.status()), {}});
-  return SayOutcome(GatherAndDeliver(*std::move(config), signals.token()));
+  if (!config.ok()) return PrintOutcome({client::ToClientStatus(config.status()), {}});
+  return PrintOutcome(GatherAndDeliver(*std::move(config), signals.token()));
 }
 
 }  // namespace muster

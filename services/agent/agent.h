@@ -11,7 +11,7 @@
 namespace muster {
 
 struct AgentOptions {
-  // A JSON file (docs/agent-config.schema.json); empty: the environment alone.
+  // A JSON file (docs/agent-config.schema.json); empty: only the environment.
   std::string config_path;
 };
 

@@ -15,36 +15,37 @@ namespace muster {
 
 struct AgentConfig {
   client::Config client;
-  // How the result comes about: module, exec or wait; empty: as the plugin's definition says.
+  // module, exec or wait; empty: derived from the plugin's definition.
   std::string mode;
-  // In mode module; empty: the plugin's name.
+  // The module of mode module; empty: the plugin's name.
   std::string module;
-  // The plugin's definition in YAML; empty: the fleet is asked for it.
+  // The plugin's definition in YAML; empty: fetched from the fleet.
   std::string definition;
-  // How long the module may take; 0: as long as is usual for it.
+  // The time limit of the module; 0: its default.
   std::chrono::milliseconds time_limit{0};
-  // The most that a module that can choose writes.
+  // The output limit of modules that can limit it.
   int64_t max_output_bytes = int64_t{256} << 20;
-  // Where plugins report progress, on the loopback address; 0: nowhere.
+  // The loopback port for progress reports of plugins; 0: none.
   int64_t progress_port = 8099;
 };
 
-// The fields of the file, the client's first. The pointers lead into `config`.
+// The fields of the file, the client's first. The pointers refer to `config`.
 std::vector<client::ConfigField> AgentFields(AgentConfig& config);
 
-// From a JSON file (empty: none), then the environment. INVALID_ARGUMENT (CONFIG_INVALID).
+// Reads a JSON file (empty: none), then the environment. Fails with INVALID_ARGUMENT
+// (CONFIG_INVALID).
 absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
                                             const client::EnvironmentReader& environment);
 
-// Where an agent keeps its state if the configuration names no folder: $MUSTER_HOME/agent, for root
-// /var/lib/muster-agent, else below $XDG_STATE_HOME or ~/.local/state.
+// Returns the default state folder of an agent: $MUSTER_HOME/agent, for root /var/lib/muster-agent,
+// else in $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultStateDir(const client::EnvironmentReader& environment);
 
-// The default folder of a node's identity: $MUSTER_HOME/node, for root
-// /var/lib/muster-node, else below $XDG_STATE_HOME or ~/.local/state.
+// Returns the default folder of a node's identity: $MUSTER_HOME/node, for root
+// /var/lib/muster-node, else in $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultNodeFolder(const client::EnvironmentReader& environment);
 
-// The JSON schema of the file, as docs/agent-config.schema.json holds it.
+// Returns the JSON schema of the file, equal to docs/agent-config.schema.json.
 std::string AgentConfigSchema();
 
 }  // namespace muster

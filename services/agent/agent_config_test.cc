@@ -15,12 +15,12 @@ std::string Doc(const std::string& name) {
   return ReadFileBounded("docs/" + name, 1 << 20).value();
 }
 
-TEST(AgentConfigTest, ThePublishedSchemaIsTheOneOfTheCode) {
+TEST(AgentConfigTest, PublishedSchemaMatchesTheCode) {
   EXPECT_EQ(Doc("agent-config.schema.json"), AgentConfigSchema())
       << "write it again: bazel run //services/agent:print_schema > docs/agent-config.schema.json";
 }
 
-TEST(AgentConfigTest, ThePageDescribesEveryFieldAndVariable) {
+TEST(AgentConfigTest, PageDescribesEveryFieldAndVariable) {
   const std::string page = Doc("agent.md");
   AgentConfig config;
   for (const client::ConfigField& field : AgentFields(config)) {
@@ -32,14 +32,14 @@ TEST(AgentConfigTest, ThePageDescribesEveryFieldAndVariable) {
   }
 }
 
-TEST(AgentConfigTest, ThePageListsEveryExitCode) {
+TEST(AgentConfigTest, PageListsEveryExitCode) {
   const std::string page = Doc("agent.md");
   for (const int code : {0, 1, 2, 10, 11, 12, 13, 14, 15}) {
     EXPECT_NE(page.find("\n| " + std::to_string(code) + " | "), std::string::npos) << code;
   }
 }
 
-TEST(AgentConfigTest, AClientSkipsExactlyTheFieldsThatAreTheAgents) {
+TEST(AgentConfigTest, ClientIgnoresExactlyTheFieldsOfTheAgent) {
   AgentConfig config;
   const auto all = AgentFields(config);
   const auto clients = client::ClientFields(config.client);
@@ -53,7 +53,7 @@ TEST(AgentConfigTest, AClientSkipsExactlyTheFieldsThatAreTheAgents) {
   EXPECT_THAT(own, testing::UnorderedElementsAreArray(listed.begin(), listed.end()));
 }
 
-TEST(AgentConfigTest, TheStateHasAPlace) {
+TEST(AgentConfigTest, StateFolderFollowsTheEnvironment) {
   const auto with = [](const char* name, const char* value) {
     return [name, value](const char* asked) {
       return std::string_view(asked) == name ? value : nullptr;

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
     if (text.status().code() == absl::StatusCode::kNotFound) return state;
     return text.status();
   }
-  // Written atomically by this program alone: what cannot be read is taken for nothing.
+  // Only this program writes the file, atomically: unreadable content counts as no state.
   const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return state;
   const auto field = [&](const char* name) {
@@ -109,7 +109,7 @@ absl::Status AgentState::Save() {
 }
 
 void AgentState::RemoveFolders() {
-  // Remaining files are removed before the next use.
+  // Files that cannot be removed now are removed before the next use.
   std::error_code ignored;
   fs::remove_all(results_dir(), ignored);
   fs::remove_all(scratch_dir(), ignored);

@@ -1,4 +1,4 @@
-// The durable state of an agent's work on one result.
+// The state of an agent's work for one result, which survives restarts.
 #ifndef MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 #define MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 
@@ -15,15 +15,15 @@ namespace muster {
 
 enum class AgentPhase {
   kNothing,    // no result yet
-  kProduced,   // the module has written its result; it has to be delivered
+  kProduced,   // the module has written its result, which is not delivered yet
   kCommitted,  // the genuine result is committed
 };
 
-// A folder for each (run, plugin, node) in the state folder, locked by one process. Not
+// A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
 // thread-safe.
 class AgentState {
  public:
-  // Makes the folder. ABORTED (ALREADY_RUNNING) if another agent holds it.
+  // Creates the folder. Fails with ABORTED (ALREADY_RUNNING) if another agent has locked it.
   static absl::StatusOr<std::unique_ptr<AgentState>> Open(const std::string& state_dir,
                                                           std::string_view run,
                                                           std::string_view plugin,

@@ -82,13 +82,13 @@ class AgentTest : public ::testing::Test {
     return exit && exit->signal == 0 ? static_cast<Code>(exit->exit_code) : Code::kFailed;
   }
 
-  // With a status service.
+  // Adds a status service.
   void StartStatus() {
     status_.Start();
     config_["status_targets"] = {status_.target()};
   }
 
-  // A port of the loopback address, and the socket that holds it.
+  // Binds a port of the loopback address; returns it with its socket.
   static std::pair<uint16_t, UniqueFd> HoldPort() {
     UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
@@ -119,7 +119,7 @@ class AgentTest : public ::testing::Test {
   std::string said_;
 };
 
-TEST_F(AgentTest, ItsHeartbeatsTellWhatItDoes) {
+TEST_F(AgentTest, HeartbeatsReportTheActivity) {
   StartStatus();
   config_["definition"] = Definition("while [ ! -e " + base_ +
                                      "/go ]; do sleep 0.05; done; echo x > $RESULTS_DIR/r; "
@@ -134,7 +134,7 @@ TEST_F(AgentTest, ItsHeartbeatsTellWhatItDoes) {
   EXPECT_EQ(status_.streams, 1);
 }
 
-TEST_F(AgentTest, ItsHeartbeatsTellThatItWaitsForAnotherProcess) {
+TEST_F(AgentTest, HeartbeatsReportTheWaitForADoneFile) {
   StartStatus();
   config_["mode"] = "wait";
   const auto child = Start();
@@ -144,7 +144,7 @@ TEST_F(AgentTest, ItsHeartbeatsTellThatItWaitsForAnotherProcess) {
   EXPECT_FALSE(status_.SaidGoodbye());
 }
 
-TEST_F(AgentTest, WhatStandsInTheWayIsToldAndTheWorkGoesOn) {
+TEST_F(AgentTest, ConnectionFaultIsReportedAndTheWorkContinues) {
   StartStatus();
   peer_.Stop();
   config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
@@ -161,7 +161,7 @@ TEST_F(AgentTest, WhatStandsInTheWayIsToldAndTheWorkGoesOn) {
   EXPECT_THAT(child->StderrTail(), HasSubstr("the connection check failed"));
 }
 
-TEST_F(AgentTest, ASecondAgentElsewhereEndsItsHeartbeatsButNotItsWork) {
+TEST_F(AgentTest, SecondAgentEndsHeartbeatsButNotTheWork) {
   status_.judge_beat = [] {
     return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
   };
@@ -171,7 +171,7 @@ TEST_F(AgentTest, ASecondAgentElsewhereEndsItsHeartbeatsButNotItsWork) {
   EXPECT_THAT(said_, HasSubstr("another agent sends heartbeats with this identity"));
 }
 
-TEST_F(AgentTest, APluginReportsProgressLocally) {
+TEST_F(AgentTest, PluginReportsProgressLocally) {
   StartStatus();
   config_["progress_port"] = HoldPort().first;
   config_["definition"] = Json({{"sonobuoy-config", {{"driver", "Job"}, {"plugin-name", "facts"}}},
@@ -189,7 +189,7 @@ head -1 <&3 > $RESULTS_DIR/answer; echo answer > $RESULTS_DIR/done)"}}}}})
   EXPECT_EQ(status_.reports()[0].key().node(), "n1");
 }
 
-TEST_F(AgentTest, APortThatAnotherPluginHoldsIsDoneWithout) {
+TEST_F(AgentTest, UsedProgressPortDoesNotStopTheWork) {
   const auto held = HoldPort();
   config_["progress_port"] = held.first;
   config_["definition"] = Definition(
@@ -199,7 +199,7 @@ TEST_F(AgentTest, APortThatAnotherPluginHoldsIsDoneWithout) {
   EXPECT_THAT(said_, HasSubstr("PORT_IN_USE"));
 }
 
-TEST_F(AgentTest, RunsADefinitionAndDeliversWhatItsDoneFileNames) {
+TEST_F(AgentTest, CommandOfTheDefinitionRunsAndItsDoneFileIsDelivered) {
   config_["definition"] = Definition(
       "echo \"$NODE_NAME $RESULT_TYPE $SECRET_OF_THE_AGENT\" > \"$RESULTS_DIR/out.txt\"; "
       "echo \"$RESULTS_DIR/out.txt\" > \"$RESULTS_DIR/done\"; sleep 1000");
@@ -210,19 +210,19 @@ TEST_F(AgentTest, RunsADefinitionAndDeliversWhatItsDoneFileNames) {
   EXPECT_EQ(peer_.committed()->generation, 1);
 }
 
-TEST_F(AgentTest, AsksTheFleetForTheDefinition) {
+TEST_F(AgentTest, MissingDefinitionIsFetchedFromTheFleet) {
   peer_.definition_yaml = Definition("echo asked > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
   EXPECT_EQ(Run(), Code::kOk) << said_;
   EXPECT_EQ(peer_.committed()->body, "asked\n");
 }
 
-TEST_F(AgentTest, WithoutADoneFileEverythingThatWasWrittenIsPacked) {
+TEST_F(AgentTest, FilesArePackedWithoutADoneFile) {
   config_["definition"] = Definition("echo a > $RESULTS_DIR/a; echo b > $RESULTS_DIR/b");
   EXPECT_EQ(Run(), Code::kOk) << said_;
   EXPECT_EQ(peer_.committed()->description.media_type(), "application/gzip");
 }
 
-TEST_F(AgentTest, APluginThatFailsTellsWhyAndMayStillSucceedLater) {
+TEST_F(AgentTest, FailedPluginIsAnErrorResultAndALaterSuccessReplacesIt) {
   config_["definition"] = Definition("echo the cause >&2; exit 7");
   EXPECT_EQ(Run(), Code::kErrorDelivered);
   EXPECT_TRUE(peer_.committed()->description.is_error());
@@ -233,7 +233,7 @@ TEST_F(AgentTest, APluginThatFailsTellsWhyAndMayStillSucceedLater) {
   EXPECT_EQ(peer_.committed()->generation, 2);
 }
 
-TEST_F(AgentTest, APluginThatHangsOrWritesNothingOrIsNotThereTellsWhy) {
+TEST_F(AgentTest, PluginThatHangsWritesNothingOrIsMissingIsAnErrorResult) {
   config_["time_limit"] = "300ms";
   config_["definition"] = Definition("echo waiting; sleep 1000");
   EXPECT_EQ(Run(), Code::kErrorDelivered);
@@ -250,7 +250,7 @@ TEST_F(AgentTest, APluginThatHangsOrWritesNothingOrIsNotThereTellsWhy) {
   EXPECT_THAT(peer_.committed()->body, HasSubstr("TOOL_NOT_FOUND"));
 }
 
-TEST_F(AgentTest, GathersTheFactsOfThisMachine) {
+TEST_F(AgentTest, FactsOfThisMachineAreDelivered) {
   config_["module"] = "hostfacts";
   config_["mode"] = "module";
   EXPECT_EQ(Run(), Code::kOk) << said_;
@@ -260,7 +260,7 @@ TEST_F(AgentTest, GathersTheFactsOfThisMachine) {
   EXPECT_THAT(peer_.committed()->body, HasSubstr("\n  \"ansible_"));
 }
 
-TEST_F(AgentTest, WaitsForAnotherProcess) {
+TEST_F(AgentTest, ResultOfAnotherProcessIsDelivered) {
   config_["mode"] = "wait";
   const auto child = Start();
   std::ofstream(base_ + "/results/r") << "late";
@@ -269,7 +269,7 @@ TEST_F(AgentTest, WaitsForAnotherProcess) {
   EXPECT_EQ(peer_.committed()->body, "late");
 }
 
-TEST_F(AgentTest, GoesOnAfterItsOwnDeathWithoutRunningThePluginAgain) {
+TEST_F(AgentTest, RestartAfterAKillDeliversWithoutRunningThePluginAgain) {
   const std::string counter = base_ + "/runs";
   config_["definition"] =
       Definition("echo x >> " + counter +
@@ -294,7 +294,7 @@ TEST_F(AgentTest, GoesOnAfterItsOwnDeathWithoutRunningThePluginAgain) {
   EXPECT_LT(peer_.chunk_bytes, 4'500'000) << "it began anew";
 }
 
-TEST_F(AgentTest, SaysWhyItCouldNotDeliver) {
+TEST_F(AgentTest, FailedDeliveryPrintsTheReason) {
   const std::string file = base_ + "/file";
   std::ofstream(file) << "content";
   const std::pair<absl::Status, Code> verdicts[] = {
@@ -314,7 +314,7 @@ TEST_F(AgentTest, SaysWhyItCouldNotDeliver) {
   EXPECT_THAT(said_, HasSubstr("committed: 7 bytes"));
 }
 
-TEST_F(AgentTest, AMistakeInTheConfigurationIsNamed) {
+TEST_F(AgentTest, InvalidConfigurationIsReported) {
   config_["plugni"] = "x";
   EXPECT_EQ(Run(), Code::kBadConfig);
   EXPECT_THAT(said_, testing::AllOf(HasSubstr("plugni"), HasSubstr("plugin")));
@@ -325,14 +325,14 @@ TEST_F(AgentTest, AMistakeInTheConfigurationIsNamed) {
   EXPECT_THAT(said_, HasSubstr("nonsense"));
 }
 
-TEST_F(AgentTest, GivesUpAfterTheDeadline) {
+TEST_F(AgentTest, DeadlineEndsTheDelivery) {
   config_["deadline"] = "2020-01-01T00:00:00Z";
   std::ofstream(base_ + "/file") << "x";
   peer_.Stop();
   EXPECT_EQ(Run(base_ + "/file"), Code::kDeadline) << said_;
 }
 
-TEST_F(AgentTest, AStopWhileThePluginRunsEndsBothAndTellsNothing) {
+TEST_F(AgentTest, StopEndsThePluginAndDeliversNothing) {
   config_["definition"] = Definition("echo $$ > " + base_ + "/pid; exec sleep 1000");
   const auto child = Start();
   ASSERT_TRUE(Until([&] { return fs::exists(base_ + "/pid") && fs::file_size(base_ + "/pid"); }));

@@ -1,4 +1,4 @@
-// The agent as a program, for tests of its exit codes and of its death.
+// The agent as a program, for tests of its exit codes and of its sudden end.
 #include <string>
 
 #include "services/agent/agent.h"

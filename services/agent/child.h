@@ -1,4 +1,4 @@
-// A child process with a limit, for modules.
+// A child process with limits, for modules.
 #ifndef MUSTER_SERVICES_AGENT_CHILD_H_
 #define MUSTER_SERVICES_AGENT_CHILD_H_
 
@@ -14,13 +14,14 @@
 
 namespace muster {
 
-// How much of a plugin's output is kept for the reader of an error.
+// The output of a plugin that is kept for error messages.
 inline constexpr size_t kOutputTail = 8 * 1024;
 
-// Variables of the agent's own environment that its children get; nothing else, above all no key.
+// The variables of the agent's environment that its children get. No other variable is passed on,
+// because some contain keys.
 std::vector<std::string> ChildEnvironment();
 
-// Why a wait ended.
+// The reason for the end of a wait.
 enum class ChildEnd { kExited, kTimedOut, kStopped, kEnough };
 
 // Waits for the child. Stops it (SIGTERM, 10 s later SIGKILL) at the limit, on `stop`, or when

@@ -1,4 +1,4 @@
-// The ways in which an agent produces a result: one interface, and one file each in modules/.
+// The interface of modules, which produce results. Each is one file in modules/.
 #ifndef MUSTER_SERVICES_AGENT_MODULE_H_
 #define MUSTER_SERVICES_AGENT_MODULE_H_
 
@@ -13,25 +13,25 @@
 
 namespace muster {
 
-// The input of a module.
+// The environment of a module.
 struct ModuleContext {
   std::string run;
   std::string plugin;
   std::string node;
-  // The module's own folder for its results: it exists and is empty (for `wait`: another process
-  // writes there).
+  // The module's folder for its results. It exists and is empty; for `wait` another process writes
+  // there.
   std::string results_dir;
-  // A folder for whatever else it needs, removed afterwards; it exists and is empty.
+  // A folder for temporary files, removed afterwards. It exists and is empty.
   std::string scratch_dir;
   // The definition of the plugin; with empty names if there is none.
   PluginDefinition definition;
   // How long a done file has to exist before it counts.
   absl::Duration done_file_delay;
-  // How long the module may take.
+  // The time limit of the module.
   absl::Duration time_limit;
-  // Where on the loopback address the plugin may report progress; 0: nowhere.
+  // The loopback port for progress reports of the plugin; 0: none.
   uint16_t progress_port = 0;
-  // How much it may write, where it can choose.
+  // The output limit of modules that can limit it.
   int64_t max_output_bytes = 0;
 };
 
@@ -41,13 +41,13 @@ struct ModuleResult {
   std::string media_type;  // empty: by the ending
 };
 
-// Produces one result as a file. A module never opens a connection: delivery is not its work.
+// Produces one result as a file. A module opens no connection and does not deliver.
 class Module {
  public:
   virtual ~Module() = default;
 
-  // Blocks. An error is the reason why there is no result, for people to read: it is delivered in
-  // place of the result. CANCELLED soon after `stop`, and nothing it started runs on.
+  // Blocks. The text of an error is delivered in place of the result, for humans. After `stop` it
+  // soon fails with CANCELLED and leaves no process running.
   virtual absl::StatusOr<ModuleResult> Run(const ModuleContext& context,
                                            const std::stop_token& stop) = 0;
 };

@@ -1,4 +1,4 @@
-// Why a module has no result: its text is what the operator reads in the archive.
+// Errors of modules, whose texts operators read in the archive.
 #ifndef MUSTER_SERVICES_AGENT_MODULE_ERROR_H_
 #define MUSTER_SERVICES_AGENT_MODULE_ERROR_H_
 
@@ -10,11 +10,11 @@
 
 namespace muster {
 
-// TOOL_NOT_FOUND: the program is not there (or cannot be started, as `cause` says).
+// TOOL_NOT_FOUND: the program does not exist or cannot be started (`cause`).
 absl::Status ToolNotFoundError(std::string_view tool, const absl::Status& cause,
                                std::string_view next_step);
 
-// PLUGIN_FAILED: "how" it ended ("exit code 3"), with the last of what it printed.
+// PLUGIN_FAILED: `how` describes the end ("exit code 3"); includes the last output.
 absl::Status PluginFailedError(std::string_view what, std::string_view how,
                                std::string_view output_tail);
 
@@ -22,13 +22,13 @@ absl::Status PluginFailedError(std::string_view what, std::string_view how,
 absl::Status PluginTimedOutError(std::string_view what, absl::Duration limit,
                                  std::string_view output_tail);
 
-// NO_RESULT: it ended well, but wrote nothing.
+// NO_RESULT: it succeeded but wrote nothing.
 absl::Status NoResultError(std::string_view what, std::string_view output_tail);
 
 // JOURNAL_EMPTY.
 absl::Status JournalEmptyError(std::string_view output_tail);
 
-// MODULE_STOPPED (CANCELLED): the agent was asked to stop.
+// INTERRUPTED (CANCELLED): the agent was stopped.
 absl::Status ModuleStoppedError();
 
 }  // namespace muster

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// A new module is its file and a row here.
+// A new module is a file and a row here.
 const ModuleEntry kModules[] = {
     {"hostfacts", MakeHostfactsModule, absl::Minutes(10), true},
     {"systemd-logs", MakeSystemdLogsModule, absl::Minutes(10), true},

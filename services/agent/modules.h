@@ -1,4 +1,4 @@
-// The modules that this agent has.
+// The table of this agent's modules.
 #ifndef MUSTER_SERVICES_AGENT_MODULES_H_
 #define MUSTER_SERVICES_AGENT_MODULES_H_
 
@@ -11,19 +11,19 @@
 
 namespace muster {
 
-// One row of the table of modules.
+// One row of the table.
 struct ModuleEntry {
   std::string_view name;
   std::unique_ptr<Module> (*make)();
-  // If the configuration names no limit.
+  // The default limit.
   absl::Duration time_limit;
-  // A plugin of this name needs no definition.
+  // True: a plugin of this name needs no definition.
   bool built_in = false;
 };
 
 std::span<const ModuleEntry> Modules();
 
-// The module of that name, or null.
+// Returns the module of that name, or null.
 const ModuleEntry* FindModule(std::string_view name);
 
 }  // namespace muster

@@ -4,7 +4,7 @@
 
 namespace muster {
 
-int SayOutcome(const client::Delivery& delivery) {
+int PrintOutcome(const client::Delivery& delivery) {
   const client::Status& status = delivery.status;
   if (status.ok()) {
     std::cerr << "committed";

@@ -1,4 +1,4 @@
-// The output of `muster agent` and `muster submit` about a delivery.
+// The report of a delivery's outcome by `muster agent` and `muster submit`.
 #ifndef MUSTER_SERVICES_AGENT_OUTCOME_H_
 #define MUSTER_SERVICES_AGENT_OUTCOME_H_
 

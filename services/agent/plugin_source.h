@@ -1,4 +1,4 @@
-// The definition of a plugin, from the fleet.
+// Fetches the definition of a plugin from the fleet.
 #ifndef MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
 #define MUSTER_SERVICES_AGENT_PLUGIN_SOURCE_H_
 
@@ -12,15 +12,15 @@
 
 namespace muster {
 
-// A plugin in the plan of a run.
+// A plugin in the run's plan.
 struct PlannedPlugin {
   std::string definition_yaml;
   absl::Time deadline;  // of the run
 };
 
-// Tries until it succeeds or the certificate expires, and calls `on_wait` with the error before
-// each retry. The errors of RunService.GetRun; NOT_FOUND (PAIR_NOT_PLANNED) if the run has no such
-// plugin; CANCELLED (INTERRUPTED) on `stop`.
+// Retries until it succeeds or the certificate expires. Fails as RunService.GetRun does, with
+// NOT_FOUND (PAIR_NOT_PLANNED) if the run has no such plugin, or with CANCELLED (INTERRUPTED) on
+// `stop`. Calls `on_wait` with the reason before each wait.
 absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
     const std::stop_token& stop);

@@ -17,9 +17,9 @@ constexpr char kLoopback[] = "127.0.0.1";
 constexpr char kPath[] = "/progress";
 constexpr size_t kThreads = 4;
 constexpr int kTimeoutSeconds = 5;
-// An idle connection holds a thread.
+// Limits idle connections, because each holds a thread.
 constexpr int kKeepAliveSeconds = 1;
-// The bytes of a body above the limit that are read, so that the sender receives the answer.
+// The part of a too large body that is read, so that its sender sees the response.
 constexpr size_t kMaxDrained = 16 * kMaxProgressBody;
 
 void Answer(const ProgressRelay& relay, const std::string& body, httplib::Response& response) {
@@ -56,7 +56,7 @@ void Serve(httplib::Server& server, const ProgressRelay& relay) {
       Answer(relay, body, response);
     }
   };
-  // Methods whose requests have no body, as this library sees it.
+  // Methods whose requests have no body in this library.
   const auto without_body = [relay](const httplib::Request& request, httplib::Response& response) {
     Answer(relay, request.body, response);
   };
@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<ProgressEndpoint>> ProgressEndpoint::Start(uint16
   server.set_write_timeout(kTimeoutSeconds);
   server.set_keep_alive_timeout(kKeepAliveSeconds);
   server.set_payload_max_length(kMaxDrained);
-  // The library's own choice, SO_REUSEPORT, would let two agents share a port unnoticed.
+  // The library's default, SO_REUSEPORT, would let two agents share a port.
   server.set_socket_options([](socket_t socket) {
     const int on = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));

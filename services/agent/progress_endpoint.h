@@ -1,4 +1,4 @@
-// The local address at which plugins report progress, as Sonobuoy's worker offers it.
+// The local address for progress reports of plugins, compatible with Sonobuoy's worker.
 #ifndef MUSTER_SERVICES_AGENT_PROGRESS_ENDPOINT_H_
 #define MUSTER_SERVICES_AGENT_PROGRESS_ENDPOINT_H_
 
@@ -12,27 +12,26 @@
 
 namespace muster {
 
-// The largest report that is taken, in bytes.
+// The limit of a report in bytes.
 inline constexpr size_t kMaxProgressBody = size_t{1} << 20;
 
-// An HTTP response to a plugin.
+// The response to a plugin.
 struct ProgressAnswer {
   int code = 200;
   std::string body;
 };
 
-// Passes a report on. Called from several threads.
+// Forwards a report. Called from several threads.
 using ProgressRelay = std::function<ProgressAnswer(const std::string& body)>;
 
-// Serves plain HTTP on the loopback address, at /progress, for any method: passes the body to
-// `relay` and returns its answer. A body above 1 MiB gets status 413. The server blocks, so it has
-// a thread. Thread-safe.
+// Plain HTTP on the loopback address only, path /progress, any method: passes the body to `relay`
+// and returns its response. A body above 1 MiB is answered with 413. Thread-safe.
 class ProgressEndpoint {
  public:
-  // Port 0: any free one. UNAVAILABLE (PORT_IN_USE) if another program has the port.
+  // Port 0: any free port. Fails with UNAVAILABLE (PORT_IN_USE) if another program uses the port.
   static absl::StatusOr<std::unique_ptr<ProgressEndpoint>> Start(uint16_t port,
                                                                  ProgressRelay relay);
-  // Waits for reports that are being passed on.
+  // Waits for reports that are being forwarded.
   ~ProgressEndpoint();
 
   ProgressEndpoint(const ProgressEndpoint&) = delete;

@@ -1,4 +1,4 @@
-// The local endpoint as a plugin meets it, with what lies behind it.
+// The local endpoint as a plugin uses it, with the real relay behind it.
 #include "services/agent/progress_endpoint.h"
 
 #include <gmock/gmock.h>
@@ -32,7 +32,7 @@ httplib::Client To(const ProgressEndpoint& endpoint) {
   return client;
 }
 
-TEST(ProgressEndpointTest, PassesTheBodyOnAndTheAnswerBackWhateverTheMethod) {
+TEST(ProgressEndpointTest, BodyIsForwardedAndAnsweredForAnyMethod) {
   const auto endpoint = ProgressEndpoint::Start(0, [](const std::string& body) {
                           return ProgressAnswer{418, "said " + body};
                         }).value();
@@ -48,7 +48,7 @@ TEST(ProgressEndpointTest, PassesTheBodyOnAndTheAnswerBackWhateverTheMethod) {
   EXPECT_EQ(client.Post("/other", "x", kJson)->status, 404);
 }
 
-TEST(ProgressEndpointTest, ABodyThatIsTooLargeIsRefusedAndTheNextOneTaken) {
+TEST(ProgressEndpointTest, TooLargeBodyIsRefusedAndTheNextAccepted) {
   std::atomic<size_t> largest{0};
   const auto endpoint = ProgressEndpoint::Start(0, [&](const std::string& body) {
                           largest = body.size();
@@ -75,7 +75,7 @@ TEST(ProgressEndpointTest, ABodyThatIsTooLargeIsRefusedAndTheNextOneTaken) {
   EXPECT_EQ(client.Post("/progress", "x", kJson)->status, 200);
 }
 
-TEST(ProgressEndpointTest, TwoCannotHaveOnePort) {
+TEST(ProgressEndpointTest, UsedPortFails) {
   const auto relay = [](const std::string&) { return ProgressAnswer{}; };
   const auto first = ProgressEndpoint::Start(0, relay).value();
   const auto second = ProgressEndpoint::Start(first->port(), relay);
@@ -96,7 +96,7 @@ class ProgressRelayTest : public ::testing::Test {
     config_.client_key = key;
   }
 
-  // Starts what the configuration says.
+  // Starts the configured endpoint.
   void Open() {
     client::Status status;
     client_ = client::Client::Create(config_, &status);
@@ -113,7 +113,7 @@ class ProgressRelayTest : public ::testing::Test {
   std::unique_ptr<ProgressEndpoint> endpoint_;
 };
 
-TEST_F(ProgressRelayTest, ReportsReachTheStatusServiceAndItsWordTheReporter) {
+TEST_F(ProgressRelayTest, ReportsAreForwardedToTheStatusServiceAndAnswered) {
   client::TestStatusPeer status(fleet_);
   absl::Status verdict;
   status.judge_progress = [&] { return verdict; };
@@ -136,7 +136,7 @@ TEST_F(ProgressRelayTest, ReportsReachTheStatusServiceAndItsWordTheReporter) {
   EXPECT_EQ(Post("{}"), 500);
 }
 
-TEST_F(ProgressRelayTest, ManyAtOnceAreAllPassedOn) {
+TEST_F(ProgressRelayTest, ConcurrentReportsAreForwarded) {
   client::TestStatusPeer status(fleet_);
   status.Start();
   config_.grpc_targets = {"127.0.0.1:1"};
@@ -153,7 +153,7 @@ TEST_F(ProgressRelayTest, ManyAtOnceAreAllPassedOn) {
   EXPECT_EQ(status.reports().size(), 40U);
 }
 
-TEST_F(ProgressRelayTest, WhatAListenerAnswersIsPassedBack) {
+TEST_F(ProgressRelayTest, AnswerOfTheListenerIsReturned) {
   client::TestListener listener(fleet_);
   listener.answers = {200, 418};
   config_.aggregator_url = listener.url();

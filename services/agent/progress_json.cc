@@ -47,7 +47,7 @@ bool Take(const Json& value, std::vector<std::string>* to) {
 }  // namespace
 
 absl::StatusOr<client::Progress> ParseProgressJson(std::string_view text) {
-  // Such bytes may stand in a string alone, and count three times as much when they are replaced.
+  // Such bytes are valid only within strings, and their replacement has three bytes.
   const Json json = Json::parse(client::CleanText(text, 3 * text.size()), nullptr,
                                 /*allow_exceptions=*/false);
   if (!json.is_object()) return errors::InvalidProgress("it is not a JSON object");

@@ -1,4 +1,4 @@
-// Progress as Sonobuoy's plugins post it.
+// Progress in the format of Sonobuoy's plugins.
 #ifndef MUSTER_SERVICES_AGENT_PROGRESS_JSON_H_
 #define MUSTER_SERVICES_AGENT_PROGRESS_JSON_H_
 
@@ -9,10 +9,9 @@
 
 namespace muster {
 
-// One JSON object; fields that are not known are ignored, missing ones are zero, bytes that are not
-// UTF-8 are replaced. INVALID_ARGUMENT (INVALID_PROGRESS) for anything else, and for counts that
-// are no whole numbers of 64 bits. The status service checks the
-// numbers.
+// Parses one JSON object: ignores unknown fields, sets missing ones to zero, and replaces bytes
+// that are not UTF-8. Fails with INVALID_ARGUMENT (INVALID_PROGRESS) for other content, and for
+// counts that are not whole numbers of 64 bits. The status service checks the values.
 absl::StatusOr<client::Progress> ParseProgressJson(std::string_view text);
 
 }  // namespace muster

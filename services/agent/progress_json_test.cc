@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(ProgressJsonTest, TakesSonobuoysFieldsAndIgnoresOthers) {
+TEST(ProgressJsonTest, SonobuoysFieldsAreParsedAndOthersIgnored) {
   const auto progress = ParseProgressJson(
       R"({"msg":"3 of 8","total":8,"completed":3,"failures":["a","b"],"errors":["c"],)"
       R"("skipped":7,"failed":1,"name":"other","node":"n9","timestamp":"now"})");
@@ -24,7 +24,7 @@ TEST(ProgressJsonTest, TakesSonobuoysFieldsAndIgnoresOthers) {
   EXPECT_THAT(progress->errors, ElementsAre("c"));
 }
 
-TEST(ProgressJsonTest, TakesTheAppendForm) {
+TEST(ProgressJsonTest, AppendFormIsParsed) {
   const auto progress =
       ParseProgressJson(R"({"appendtotals":true,"appendcompleted":2,"appendfailing":["x"]})");
   ASSERT_TRUE(progress.ok()) << progress.status();
@@ -33,7 +33,7 @@ TEST(ProgressJsonTest, TakesTheAppendForm) {
   EXPECT_THAT(progress->append_failing, ElementsAre("x"));
 }
 
-TEST(ProgressJsonTest, MissingFieldsAreZeroAndNegativeOnesAreForTheServiceToJudge) {
+TEST(ProgressJsonTest, MissingFieldsAreZeroAndNegativeOnesAreAccepted) {
   const auto nothing = ParseProgressJson(R"({"msg":null,"total":null,"failures":null})");
   ASSERT_TRUE(nothing.ok()) << nothing.status();
   EXPECT_EQ(nothing->total, 0);
@@ -46,7 +46,7 @@ TEST(ProgressJsonTest, BrokenUtf8IsReplaced) {
   EXPECT_EQ(progress->message, "a\xEF\xBF\xBD");
 }
 
-TEST(ProgressJsonTest, RefusesWhatIsNoReport) {
+TEST(ProgressJsonTest, InvalidReportIsRefused) {
   for (const std::string bad :
        {"", "null", "[]", "5", "{", "{}x", R"({"total":"8"})", R"({"total":1.5})",
         R"({"total":99999999999999999999})", R"({"total":18446744073709551615})", R"({"msg":5})",

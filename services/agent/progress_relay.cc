@@ -16,7 +16,7 @@ struct Row {
   int code;
 };
 
-// As the gateway answers on a run's listener.
+// The codes that the gateway uses on a run's listener.
 constexpr Row kCodes[] = {
     {"INVALID_PROGRESS", 400}, {"PAIR_NOT_PLANNED", 403}, {"NOT_YOURS", 403},
     {"RUN_NOT_FOUND", 503},    {"STATUS_NOT_READY", 503}, {"OVERLOADED", 503},

@@ -1,4 +1,4 @@
-// Where reports that plugins post locally go.
+// Forwards the reports that plugins post locally.
 #ifndef MUSTER_SERVICES_AGENT_PROGRESS_RELAY_H_
 #define MUSTER_SERVICES_AGENT_PROGRESS_RELAY_H_
 
@@ -7,9 +7,10 @@
 
 namespace muster {
 
-// To the run's listener as they are, if that is where `config` delivers to, and its answer back;
-// else to the status service, whose errors become the codes that a run's listener has for them
-// (400, 403, 503). 500 if neither can be reached. `client`, of `config`, outlives the relay.
+// Forwards to the run's listener unchanged, if `config` delivers there, and returns its response.
+// Otherwise forwards to the status service, and converts its errors to the codes of a run's
+// listener (400, 403, 503). Returns 500 if neither can be reached. `client`, of `config`, must
+// outlive the relay.
 ProgressRelay MakeProgressRelay(const client::Config& config, client::Client& client);
 
 }  // namespace muster

@@ -9,8 +9,7 @@
 
 namespace muster {
 
-// Waits for signals in a thread. One object a process, made before other threads start. A second
-// signal ends the process.
+// Only one per process, created before other threads start. A second signal ends the process.
 class StopOnSignal {
  public:
   StopOnSignal()

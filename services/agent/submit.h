@@ -7,19 +7,20 @@
 namespace muster {
 
 struct SubmitOptions {
-  // A JSON file (docs/agent-config.schema.json); empty: the environment alone.
+  // A JSON file (docs/agent-config.schema.json); empty: only the environment.
   std::string config_path;
-  // The file to deliver; "-" is the standard input. Empty together with error_text.
+  // The file to deliver; "-" is standard input. Empty together with error_text.
   std::string file;
-  // Instead of a file: why there is no result.
+  // The text of an error result, instead of a file.
   std::string error_text;
-  // Empty: by the file's name.
+  // Empty: from the file name.
   std::string media_type;
   std::string file_name;
 };
 
-// Delivers; the exit code is a client::Code (docs/agent.md lists them). Says on stderr what
-// happened. Call it from main before other threads start: it waits for SIGTERM and SIGINT. Blocks.
+// Delivers, and returns the exit code, a client::Code (docs/agent.md lists them). Prints the
+// outcome on stderr. Call it from main before other threads start: it waits for SIGTERM and SIGINT.
+// Blocks.
 int RunSubmit(const SubmitOptions& options);
 
 }  // namespace muster

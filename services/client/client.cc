@@ -281,11 +281,11 @@ class Client::Impl {
     const PhaseScope delivering(activity_, Phase::kDelivering);
     return DeliverUntilCommitted(
         *transport_, result, *attempts_, GiveUp(), stop,
-        [this](const absl::Status& wait) { SayWait(wait); }, config_.leave_when_spooled);
+        [this](const absl::Status& wait) { ReportWait(wait); }, config_.leave_when_spooled);
   }
 
   // Reports in heartbeats what a delivery waits for.
-  void SayWait(const absl::Status& wait) {
+  void ReportWait(const absl::Status& wait) {
     const bool told_to_wait =
         wait.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(wait).has_value();
     activity_.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kDelivering,

@@ -124,8 +124,8 @@ void CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
     const client::Delivery delivery = Gather(task);
-    // The node may be attached to another relay by now, where the result is delivered; or a process
-    // that has to stop still runs.
+    // The node is attached to another relay by now, so the delivery goes there; or a stopped
+    // delivery has not ended yet.
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;
@@ -168,7 +168,7 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
   config.plugin = task.key.plugin;
   config.node = options_.node;
   config.identity_folder = options_.identity_folder;
-  // For the checks before the work, which look at it as it is now.
+  // For the checks before the work, which use the current file.
   ReadInto(options_.identity_folder + "/ca.pem", &config.fleet_ca_cert);
   ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
   ReadInto(options_.identity_folder + "/key.pem", &config.client_key);

@@ -1,4 +1,4 @@
-// Gathers results for runs on an attached node, as `muster agent` does for one run.
+// Collects for runs on an attached node, as `muster agent` does for one result.
 #ifndef MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 #define MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 
@@ -21,14 +21,15 @@
 namespace muster {
 
 struct CollectionOptions {
-  std::string folder;  // of the node: policy.yaml, and collections/ for what must survive
+  std::string
+      folder;  // of the node: policy.yaml, and collections/ for state that survives restarts
   std::string node;
-  // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
+  // key.pem, cert.pem and ca.pem of the node, replaced atomically at a renewal.
   std::string identity_folder;
-  // Where results are delivered while the relay of the offer is unreachable.
+  // Other relays for deliveries if the relay of the offer is unreachable.
   std::vector<std::string> relay_targets;
   size_t max_parallel = 4;
-  size_t max_waiting = 1'000;  // offered plugins; more are dropped, and offered again
+  size_t max_waiting = 1'000;  // limit of offered plugins; more are dropped, and offered again
 };
 
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
@@ -43,7 +44,7 @@ class CollectionRunner final : public Collections {
   void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) override;
   void End(const v1::CollectionEnded& ended) override;
 
-  // Stops running plugins. Running deliveries continue for up to a minute. Blocks.
+  // Stops running plugins; deliveries that have begun continue for up to a minute. Blocks.
   void Stop();
 
  private:

@@ -1,5 +1,4 @@
-// Collections that are offered, gathered by real processes and delivered over real TLS to a peer
-// that the test plays.
+// Collections by real processes, delivered over real TLS to a peer of the test.
 #include "services/agent/collection/collection_runner.h"
 
 #include <filesystem>
@@ -49,7 +48,7 @@ class CollectionRunnerTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
   }
 
-  // A plugin "facts" that runs `script`.
+  // Returns an offer of plugin "facts" that runs `script`.
   v1::CollectionOffer Offer(const std::string& script) {
     return OfferOf("{driver: DaemonSet, plugin-name: facts}\nspec:\n  command: [/bin/sh, -c, '" +
                    script + "']\n");
@@ -79,7 +78,7 @@ class CollectionRunnerTest : public ::testing::Test {
 constexpr char kSayHello[] =
     "echo hello > $RESULTS_DIR/out.txt; printf $RESULTS_DIR/out.txt > $RESULTS_DIR/done";
 
-TEST_F(CollectionRunnerTest, RunsAPluginAndDeliversItsResultSigned) {
+TEST_F(CollectionRunnerTest, OfferedPluginRunsAndItsSignedResultIsDelivered) {
   const auto committed = Collect(Offer(kSayHello));
   EXPECT_EQ(committed.body, "hello\n");
   EXPECT_EQ(committed.description.key().plugin(), "facts");
@@ -88,7 +87,7 @@ TEST_F(CollectionRunnerTest, RunsAPluginAndDeliversItsResultSigned) {
   EXPECT_NE(committed.signature, "");
 }
 
-TEST_F(CollectionRunnerTest, TheSameOfferStartsNothingTwice) {
+TEST_F(CollectionRunnerTest, RepeatedOfferStartsNothing) {
   const std::string marks = folder_ + "/marks";
   const v1::CollectionOffer offer = Offer("echo x >> " + marks + "; " + kSayHello);
   for (int i = 0; i < 3; ++i) runner_->Offer(offer, peer_.target());
@@ -100,14 +99,14 @@ TEST_F(CollectionRunnerTest, TheSameOfferStartsNothingTwice) {
   EXPECT_EQ(std::string((std::istreambuf_iterator<char>(file)), {}), "x\n");
 }
 
-TEST_F(CollectionRunnerTest, WhatThePolicyDoesNotAdmitIsAnErrorResultThatSaysSo) {
+TEST_F(CollectionRunnerTest, PluginRefusedByPolicyIsAnErrorResult) {
   Write("policy.yaml", "commands: [{argv: ['**']}]\n");  // exec, but not collect
   const auto committed = Collect(Offer(kSayHello));
   EXPECT_TRUE(committed.description.is_error());
   EXPECT_EQ(committed.body.substr(0, 15), "POLICY_REFUSED:") << committed.body;
 }
 
-TEST_F(CollectionRunnerTest, VariablesOfADefinitionAreAdmittedOneByOneToo) {
+TEST_F(CollectionRunnerTest, VariablesMustBeAdmittedByPolicy) {
   v1::CollectionOffer offer = Offer(kSayHello);
   offer.mutable_plugins(0)->mutable_definition_yaml()->append(
       "  env: [{name: LD_PRELOAD, value: /tmp/x.so}]\n");
@@ -115,23 +114,23 @@ TEST_F(CollectionRunnerTest, VariablesOfADefinitionAreAdmittedOneByOneToo) {
   EXPECT_NE(committed.body.find("does not admit the variable LD_PRELOAD"), std::string::npos);
 }
 
-TEST_F(CollectionRunnerTest, AModuleThatThereIsNotIsAnErrorResult) {
+TEST_F(CollectionRunnerTest, UnknownModuleIsAnErrorResult) {
   const auto committed = Collect(OfferOf("{driver: DaemonSet, plugin-name: facts}\nspec: {}\n"));
   EXPECT_EQ(committed.body.substr(0, 15), "MODULE_UNKNOWN:") << committed.body;
 }
 
-TEST_F(CollectionRunnerTest, ABrokenDefinitionIsAnErrorResult) {
+TEST_F(CollectionRunnerTest, InvalidDefinitionIsAnErrorResult) {
   EXPECT_EQ(Collect(OfferOf("{driver: Deamon}\n")).body.substr(0, 15), "INVALID_PLUGIN:");
 }
 
-TEST_F(CollectionRunnerTest, AnEndOfTheRunEndsThePlugin) {
+TEST_F(CollectionRunnerTest, EndOfTheRunStopsThePlugin) {
   runner_->Offer(Offer("echo $$ > " + folder_ + "/pid; exec sleep 1000"), peer_.target());
   pid_t pid = 0;
   ASSERT_TRUE(WaitUntil([&] { return bool(std::ifstream(folder_ + "/pid") >> pid); }));
   v1::CollectionEnded ended;
   ended.set_run(fleet_.run);
   ended.add_nodes("n2");
-  runner_->End(ended);  // not ours
+  runner_->End(ended);  // another run
   EXPECT_TRUE(std::filesystem::exists("/proc/" + std::to_string(pid)));
   ended.clear_nodes();
   runner_->End(ended);
@@ -140,7 +139,7 @@ TEST_F(CollectionRunnerTest, AnEndOfTheRunEndsThePlugin) {
   Collect(Offer(kSayHello));  // it may be offered again
 }
 
-TEST_F(CollectionRunnerTest, ARelayThatDoesNotHaveTheNodeNowIsAskedAgain) {
+TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
   std::atomic<int> refusals = 2;
   peer_.judge = [&]() -> absl::Status {
     if (refusals-- <= 0) return absl::OkStatus();
@@ -149,7 +148,7 @@ TEST_F(CollectionRunnerTest, ARelayThatDoesNotHaveTheNodeNowIsAskedAgain) {
   EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
 }
 
-TEST_F(CollectionRunnerTest, OffersForOthersAndNonsenseAreLeft) {
+TEST_F(CollectionRunnerTest, ForeignAndInvalidOffersAreIgnored) {
   v1::CollectionOffer offer = Offer(kSayHello);
   offer.set_nodes(0, "n2");
   runner_->Offer(offer, peer_.target());

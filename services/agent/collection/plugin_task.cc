@@ -23,7 +23,7 @@ absl::Status CheckModule(const PluginDefinition& definition, const NodePolicy& p
   return policy.AllowModule(definition.name);
 }
 
-// The rule that admits the plugin's command.
+// Returns the rule that admits the plugin's command.
 absl::StatusOr<CommandRule> CheckCommand(const PluginDefinition& definition,
                                          const NodePolicy& policy) {
   CommandRequest request;
@@ -46,7 +46,7 @@ absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string defini
   ASSIGN_OR_RETURN(const auto rules, policy.Current());
   AgentConfig config;
   config.client = std::move(client);
-  config.progress_port = 0;  // one for each plugin there is not
+  config.progress_port = 0;  // several plugins run at the same time
   switch (definition.kind) {
     case PluginKind::kContainer:
       return errors::NotForAgents();

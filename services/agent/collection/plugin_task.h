@@ -1,4 +1,4 @@
-// How this node gathers for a plugin.
+// Plans how this node collects for a plugin.
 #ifndef MUSTER_SERVICES_AGENT_COLLECTION_PLUGIN_TASK_H_
 #define MUSTER_SERVICES_AGENT_COLLECTION_PLUGIN_TASK_H_
 
@@ -10,9 +10,9 @@
 
 namespace muster {
 
-// The configuration for the plugin of `client`, by its definition and what the policy admits.
-// INVALID_PLUGIN, POLICY_REFUSED, POLICY_UNUSABLE, or MODULE_UNKNOWN: this node gathers nothing for
-// it. An image is none of its business: FAILED_PRECONDITION (NOT_FOR_AGENTS).
+// Returns the configuration for the plugin of `client`, from its definition and the policy. Fails
+// with INVALID_PLUGIN, POLICY_REFUSED, POLICY_UNUSABLE or MODULE_UNKNOWN if this node cannot
+// collect for it, and with FAILED_PRECONDITION (NOT_FOR_AGENTS) for a plugin with an image.
 absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string definition_yaml,
                                        PolicyFile& policy);
 

@@ -39,7 +39,7 @@ std::vector<std::string> PluginEnvironment(const ModuleContext& context,
   return environment;
 }
 
-// The definition's files, where a container would have them mounted.
+// Writes the definition's files to the places where a container would mount them.
 absl::Status WriteConfigMap(const ModuleContext& context, const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -85,8 +85,8 @@ class ExecModule final : public Module {
   }
 
  private:
-  // Returns whether the done file has existed for its delay. A plugin for a container may sleep
-  // forever after it wrote the file.
+  // Returns true after the done file has existed for its delay: plugins for containers may sleep
+  // forever after it.
   static std::function<bool()> DoneFor(const ModuleContext& context) {
     return [folder = context.results_dir, delay = context.done_file_delay,
             since = std::optional<absl::Time>()]() mutable {
@@ -102,7 +102,7 @@ class ExecModule final : public Module {
   static absl::StatusOr<ModuleResult> Judge(const ModuleContext& context, const std::string& what,
                                             ChildEnd end, const ExitStatus& exit,
                                             const std::string& tail) {
-    // A done file is the plugin's word that its result is complete, however it ended after that.
+    // A done file states that the result is complete, however the plugin ended after that.
     if (client::HasDoneFile(context.results_dir)) {
       ASSIGN_OR_RETURN(auto path, client::ResultOfDoneFile(context.results_dir));
       return ModuleResult{std::move(path), ""};
@@ -110,7 +110,7 @@ class ExecModule final : public Module {
     if (end == ChildEnd::kTimedOut) return PluginTimedOutError(what, context.time_limit, tail);
     if (!exit.ok()) return PluginFailedError(what, exit.Describe(), tail);
     if (IsEmpty(context.results_dir)) return NoResultError(what, tail);
-    // As old sidecars do when all containers ended well: everything there is.
+    // Delivers all files, as legacy sidecars do when all containers succeeded.
     const std::string archive = context.results_dir + "/out.tar.gz";
     RETURN_IF_ERROR(client::ArchiveDirectory(context.results_dir, archive));
     return ModuleResult{archive, "application/gzip"};

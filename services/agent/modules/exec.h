@@ -8,9 +8,9 @@
 namespace muster {
 
 // Runs the definition's command as a child process, with RESULTS_DIR and an environment from an
-// allow-list, and takes the result that its done file names; if it ends well without a done file,
-// everything it wrote. A plugin that dies, takes too long or writes nothing is an error with the
-// tail of its output.
+// allow-list. The result is the file that its done file names, or all files if it succeeds without
+// a done file. A plugin that fails, exceeds its time limit or writes nothing leads to an error with
+// the last output.
 std::unique_ptr<Module> MakeExecModule();
 
 }  // namespace muster

@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Facts of this machine, gathered by Ansible's setup module as installed here: facts.json, pretty
-// printed. Without Ansible an error that says how to install it.
+// Facts of this machine, gathered by the installed Ansible's setup module: facts.json,
+// pretty-printed. Without Ansible fails with an error that describes how to install it.
 std::unique_ptr<Module> MakeHostfactsModule();
 
 }  // namespace muster

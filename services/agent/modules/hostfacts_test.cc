@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Real facts are gathered in agent_test; here is what can be in their way.
+// agent_test gathers real facts; these tests cover the errors.
 class HostfactsTest : public ::testing::Test {
  protected:
   HostfactsTest() : base_(::testing::TempDir() + "/hostfacts_test"), path_(std::getenv("PATH")) {
@@ -43,24 +43,24 @@ class HostfactsTest : public ::testing::Test {
   ModuleContext context_;
 };
 
-TEST_F(HostfactsTest, ANodeWithoutAnsibleSaysHowToInstallIt) {
+TEST_F(HostfactsTest, MissingAnsibleFailsWithInstallAdvice) {
   ::setenv("PATH", (base_ + "/results").c_str(), 1);
   const auto status = MakeHostfactsModule()->Run(context_, {}).status();
   EXPECT_EQ(ReasonOf(status), "TOOL_NOT_FOUND");
   EXPECT_THAT(NextStepOf(status), testing::HasSubstr("apt-get install ansible-core"));
 }
 
-TEST_F(HostfactsTest, WhatAnsibleSaysWhenItFailsIsKept) {
+TEST_F(HostfactsTest, ErrorContainsTheOutputOfAnsible) {
   const auto status = Gather("echo 'localhost | FAILED! => {\"msg\": \"no python\"}'; exit 2");
   EXPECT_EQ(ReasonOf(status), "PLUGIN_FAILED");
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no python"));
 }
 
-TEST_F(HostfactsTest, OutputWithoutFactsIsNoResult) {
+TEST_F(HostfactsTest, OutputWithoutFactsFails) {
   EXPECT_EQ(ReasonOf(Gather("echo nothing")), "PLUGIN_FAILED");
 }
 
-TEST_F(HostfactsTest, AnAnsibleThatHangsIsStopped) {
+TEST_F(HostfactsTest, HangingAnsibleIsStopped) {
   context_.time_limit = absl::Milliseconds(300);
   EXPECT_EQ(ReasonOf(Gather("exec sleep 1000")), "PLUGIN_TIMED_OUT");
 }

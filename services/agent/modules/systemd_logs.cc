@@ -28,11 +28,11 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-// Where each whole line begins, and where the last one ends.
+// The offsets of all complete lines, and the end of the last one.
 struct Lines {
   std::vector<int64_t> begins;
   int64_t end = 0;
-  bool complete = false;  // the journal ended first
+  bool complete = false;  // the journal was read to its end
 };
 
 absl::Status WriteAll(std::FILE* file, std::string_view data, const std::string& path) {
@@ -40,8 +40,8 @@ absl::Status WriteAll(std::FILE* file, std::string_view data, const std::string&
   return ErrnoError(errno, "write", path);
 }
 
-// Copies the output of the journal, newest first, until its end, `max_bytes`, or the time limit:
-// all three leave the newest entries.
+// Copies the journal's output, newest first, until its end, `max_bytes` or the time limit: in each
+// case the newest entries are kept.
 absl::StatusOr<Lines> CopyLines(int from, int64_t max_bytes, absl::Time end,
                                 const std::stop_token& stop, std::FILE* to,
                                 const std::string& path) {

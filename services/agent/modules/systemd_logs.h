@@ -7,9 +7,9 @@
 
 namespace muster {
 
-// The journal of this machine as JSON lines, oldest first: journal.json. Bounded by
-// max_output_bytes and the time limit; when it does not fit, the newest entries are kept. Without a
-// journal it returns an error.
+// The journal of this machine as JSON lines, oldest first: journal.json. Limited by
+// max_output_bytes and the time limit; keeps the newest entries. Without a journal fails with
+// JOURNAL_EMPTY.
 std::unique_ptr<Module> MakeSystemdLogsModule();
 
 }  // namespace muster

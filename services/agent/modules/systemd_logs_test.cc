@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A program called journalctl that is first in PATH stands for a journal of a known content: the
-// machine that runs the tests may have none.
+// Replaces the journal by a program called journalctl that is first in PATH, because the machine of
+// the tests may have no journal.
 class SystemdLogsTest : public ::testing::Test {
  protected:
   SystemdLogsTest()
@@ -54,40 +54,40 @@ class SystemdLogsTest : public ::testing::Test {
   ModuleContext context_;
 };
 
-TEST_F(SystemdLogsTest, WritesTheOldestFirst) {
+TEST_F(SystemdLogsTest, EntriesAreWrittenOldestFirst) {
   Journal(
       "case \"$*\" in *--reverse*) ;; *) exit 9 ;; esac; printf "
       "'{\"n\":3}\\n{\"n\":2}\\n{\"n\":1}\\n'");
   EXPECT_EQ(Gather().value(), "{\"n\":1}\n{\"n\":2}\n{\"n\":3}\n");
 }
 
-TEST_F(SystemdLogsTest, KeepsTheNewestThatFit) {
+TEST_F(SystemdLogsTest, NewestEntriesWithinTheLimitAreKept) {
   Journal("i=9; while :; do echo \"{\\\"n\\\":$i}\"; i=$((i-1)); [ $i -ge 0 ] || i=9; done");
   context_.max_output_bytes = 25;  // three lines of eight bytes
   EXPECT_EQ(Gather().value(), "{\"n\":7}\n{\"n\":8}\n{\"n\":9}\n");
 }
 
-TEST_F(SystemdLogsTest, KeepsWhatItHasWhenTheTimeIsOver) {
+TEST_F(SystemdLogsTest, EntriesReadWithinTheTimeLimitAreKept) {
   Journal("echo '{\"n\":2}'; echo '{\"n\":1}'; exec sleep 1000");
   context_.time_limit = absl::Seconds(2);
   EXPECT_EQ(Gather().value(), "{\"n\":1}\n{\"n\":2}\n");
 }
 
-TEST_F(SystemdLogsTest, AMachineWithoutAJournalIsNamed) {
+TEST_F(SystemdLogsTest, EmptyJournalFails) {
   Journal("echo 'No journal files were found.' >&2");
   const auto status = Gather().status();
   EXPECT_EQ(ReasonOf(status), "JOURNAL_EMPTY");
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("No journal files"));
 }
 
-TEST_F(SystemdLogsTest, AFailingJournalIsNamed) {
+TEST_F(SystemdLogsTest, FailingJournalctlFails) {
   Journal("echo broken >&2; exit 3");
   const auto status = Gather().status();
   EXPECT_EQ(ReasonOf(status), "PLUGIN_FAILED");
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("broken"));
 }
 
-TEST_F(SystemdLogsTest, AMachineWithoutSystemdIsNamed) {
+TEST_F(SystemdLogsTest, MissingJournalctlFails) {
   ::setenv("PATH", (base_ + "/results").c_str(), 1);
   EXPECT_EQ(ReasonOf(Gather().status()), "TOOL_NOT_FOUND");
 }

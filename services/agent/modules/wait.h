@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Another process writes the done file (services/client/done_file.h). After `stop` it continues for
-// a minute, as old sidecars do.
+// Waits for a done file of another process (services/client/done_file.h). After `stop` it waits for
+// a minute more, as legacy sidecars do.
 std::unique_ptr<Module> MakeWaitModule();
 
 }  // namespace muster

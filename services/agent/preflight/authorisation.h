@@ -1,4 +1,4 @@
-// The right to deliver, as the fleet sees it.
+// Checks that the fleet permits the delivery.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_AUTHORISATION_H_
 
@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// Asks `target` ("host:port" of gRPC) for the result of our pair, which requires the right to
-// deliver it. Returns the errors of the service. Takes at most 10 s.
+// Asks `target` ("host:port" of gRPC) for the result of the pair, which requires the same
+// permission as its delivery. Returns the service's errors. Takes at most 10 s.
 absl::Status AskService(const client::Config& config, const std::string& target,
                         const std::stop_token& stop);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr absl::Duration kSlice = absl::Milliseconds(200);
 
-// A query, which the resolver's thread reads and writes.
+// The data of a query, which the resolver's thread reads and writes.
 struct Question {
   std::string host;
   std::string port;
@@ -23,7 +23,8 @@ struct Question {
   }
 };
 
-// Cancels the query. If the resolver cannot cancel it, the query is leaked to the resolver.
+// Cancels a query. If the resolver cannot cancel it, its data is leaked, because the resolver may
+// still use it.
 void Abandon(std::unique_ptr<Question> question) {
   if (::gai_cancel(&question->request) == EAI_NOTCANCELED) (void)question.release();
 }

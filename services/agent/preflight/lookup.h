@@ -1,4 +1,4 @@
-// Addresses of a host, with a limit of time.
+// Resolves host names within a time limit.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_LOOKUP_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_LOOKUP_H_
 
@@ -18,8 +18,8 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// Asks the system's resolver: at least one address of a stream socket. NOT_FOUND with its reason,
-// DEADLINE_EXCEEDED, CANCELLED on `stop`.
+// Asks the system's resolver. Returns at least one address of a stream socket. Fails with NOT_FOUND
+// and the resolver's reason, DEADLINE_EXCEEDED, or CANCELLED on `stop`.
 absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::Duration limit,
                                  const std::stop_token& stop);
 

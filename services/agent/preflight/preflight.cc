@@ -21,9 +21,9 @@ namespace {
 using Check = client::Fault::Check;
 using client::Fault;
 
-// Certificates are dated back by more than this, so a smaller error of the clock does no harm.
+// Certificates are backdated by more than this: a smaller clock skew is harmless.
 constexpr absl::Duration kMaxSkew = absl::Minutes(5);
-// How long to wait for the first heartbeat's answer.
+// The limit for the answer to the first heartbeat.
 constexpr absl::Duration kClockLimit = absl::Seconds(3);
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
 
@@ -43,7 +43,7 @@ std::string_view NameOf(Check check) {
   return "";
 }
 
-// "host:port" of "https://host:port/path".
+// Returns "host:port" of "https://host:port/path".
 std::string AddressOf(std::string_view url) {
   url.remove_prefix(std::string_view("https://").size());
   const std::string place(url.substr(0, url.find('/')));
@@ -84,7 +84,7 @@ std::optional<Fault> CheckClock(const client::Config& config, const client::Clie
                               ", and this machine's clock says ", absl::FormatTime(absl::Now())),
                  "Set this machine's clock."};
   }
-  // Without heartbeats the fleet's time is not known.
+  // Without heartbeats the fleet's clock is unknown.
   if (!config.grpc_targets.empty() && config.status_targets.empty()) return std::nullopt;
   const auto offset = ClockOffset(client, stop);
   if (!offset || absl::AbsDuration(*offset) <= kMaxSkew) return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<Fault> CheckClock(const client::Config& config, const client::Clie
       "Set this machine's clock: certificates are judged by it."};
 }
 
-// Returns the fault that the answer to the authorisation check means. Temporary errors are none.
+// Interprets the answer to the authorisation check. Temporary errors are not faults.
 std::optional<Fault> Judge(const absl::Status& status, const std::string& address) {
   Check check = Check::kAuthorisation;
   switch (status.code()) {
@@ -135,8 +135,8 @@ bool Same(const std::optional<Fault>& a, const std::optional<Fault>& b) {
 
 }  // namespace
 
-std::optional<Fault> CheckRoute(const client::Config& config, const client::Client& client,
-                                const std::stop_token& stop) {
+std::optional<Fault> CheckConnection(const client::Config& config, const client::Client& client,
+                                     const std::stop_token& stop) {
   if (config.grpc_targets.empty()) return CheckTarget(config, client, "", stop);
   std::optional<Fault> furthest;
   for (const std::string& target : config.grpc_targets) {
@@ -163,11 +163,11 @@ bool Preflight::AwaitFirst(absl::Duration limit, const std::stop_token& stop) {
 void Preflight::Run(const std::stop_token& stop) {
   Backoff backoff;
   while (!stop.stop_requested()) {
-    const auto fault = CheckRoute(config_, client_, stop);
+    const auto fault = CheckConnection(config_, client_, stop);
     if (stop.stop_requested()) return;
     Report(fault);
     if (!fault) return;
-    // The delivery itself retries more often; this check notices the end of the fault.
+    // The delivery itself retries more often: this loop only detects the end of the fault.
     if (!WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
   }
 }

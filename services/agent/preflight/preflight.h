@@ -1,4 +1,4 @@
-// The checks before the first work of an agent: can it reach the fleet?
+// Checks the connection to the fleet before an agent's first work.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_PREFLIGHT_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_PREFLIGHT_H_
 
@@ -24,11 +24,11 @@ std::optional<client::Fault> CheckRoute(const client::Config& config, const clie
 // they have a thread. Thread-safe.
 class Preflight {
  public:
-  // `client`, of `config`, outlives this object.
+  // `client`, of `config`, must outlive this object.
   Preflight(const client::Config& config, client::Client& client);
   ~Preflight();
 
-  // Waits for the end of the first check, for at most `limit`, or until `stop`. Returns whether it
+  // Waits for the end of the first check, for at most `limit`, or until `stop`. Returns true if it
   // ended.
   bool AwaitFirst(absl::Duration limit, const std::stop_token& stop);
 

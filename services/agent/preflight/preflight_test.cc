@@ -1,4 +1,4 @@
-// Each thing that can stand in the way, with real servers.
+// Each kind of connection fault, with real servers.
 #include "services/agent/preflight/preflight.h"
 
 #include <gmock/gmock.h>
@@ -38,9 +38,9 @@ class PreflightTest : public ::testing::Test {
     return client;
   }
 
-  // The fault, which has to be of this kind.
+  // Returns the fault, which must be of this kind.
   Fault Find(Check check) {
-    const auto fault = CheckRoute(config_, *Make(), {});
+    const auto fault = CheckConnection(config_, *Make(), {});
     EXPECT_TRUE(fault.has_value());
     if (!fault) return {};
     EXPECT_EQ(fault->check, check) << fault->message;
@@ -48,7 +48,7 @@ class PreflightTest : public ::testing::Test {
     EXPECT_NE(fault->next_step, "");
     return *fault;
   }
-  std::optional<Fault> FindAny() { return CheckRoute(config_, *Make(), {}); }
+  std::optional<Fault> FindAny() { return CheckConnection(config_, *Make(), {}); }
 
   const client::TestFleet fleet_ = client::TestFleet::Make();
   client::TestPeer peer_{fleet_};
@@ -56,12 +56,12 @@ class PreflightTest : public ::testing::Test {
   client::Config config_ = fleet_.ConfigOf("n1");
 };
 
-TEST_F(PreflightTest, AFreeWay) {
+TEST_F(PreflightTest, ValidConnectionHasNoFault) {
   const auto fault = FindAny();
   EXPECT_FALSE(fault) << fault->message;
 }
 
-TEST_F(PreflightTest, ANameThatNobodyKnows) {
+TEST_F(PreflightTest, UnknownNameIsReported) {
   config_.grpc_targets = {"no-such-host.invalid:7440"};
   const Fault fault = Find(Check::kNameResolution);
   EXPECT_EQ(fault.address, "no-such-host.invalid:7440");
@@ -70,14 +70,14 @@ TEST_F(PreflightTest, ANameThatNobodyKnows) {
   Find(Check::kNameResolution);
 }
 
-TEST_F(PreflightTest, APortThatNobodyHolds) {
+TEST_F(PreflightTest, ClosedPortIsReported) {
   peer_.Stop();
   const Fault fault = Find(Check::kConnection);
   EXPECT_EQ(fault.address, peer_.target());
   EXPECT_THAT(fault.message, HasSubstr("refused"));
 }
 
-TEST_F(PreflightTest, AServerThatIsNotTrusted) {
+TEST_F(PreflightTest, UntrustedServerIsReported) {
   const std::string good = config_.fleet_ca_cert;
   config_.fleet_ca_cert = client::TestFleet::Make().root_pem;
   EXPECT_THAT(Find(Check::kTls).message, HasSubstr("the server's certificate is refused"));
@@ -86,26 +86,26 @@ TEST_F(PreflightTest, AServerThatIsNotTrusted) {
   EXPECT_THAT(Find(Check::kTls).message, HasSubstr("not an aggregator"));
 }
 
-TEST_F(PreflightTest, AServerThatDoesNotTrustUs) {
+TEST_F(PreflightTest, RejectedClientCertificateIsReported) {
   const auto [chain, key] = client::TestFleet::Make().RunCredential("n1");
   config_.client_cert = chain;
   config_.client_key = key;
   EXPECT_THAT(Find(Check::kTls).message, HasSubstr("rejects the client certificate"));
 }
 
-TEST_F(PreflightTest, AClockThatIsWrong) {
+TEST_F(PreflightTest, WrongClockIsReported) {
   status_.clock_ahead_ms = 3'600'000;
   EXPECT_THAT(Find(Check::kClock).message, HasSubstr("behind the fleet's"));
   status_.clock_ahead_ms = -3'600'000;
   EXPECT_THAT(Find(Check::kClock).message, HasSubstr("ahead of the fleet's"));
 }
 
-TEST_F(PreflightTest, APairThatIsNotOurs) {
+TEST_F(PreflightTest, ForeignPairIsReported) {
   peer_.judge_read = [] { return errors::PairNotPlanned("r", "facts", "n1"); };
   EXPECT_EQ(Find(Check::kAuthorisation).address, peer_.target());
 }
 
-TEST_F(PreflightTest, OneGoodAddressIsEnoughElseTheFurthestFaultCounts) {
+TEST_F(PreflightTest, OneValidAddressIsSufficientElseTheFurthestFaultIsReported) {
   const std::string good = peer_.target();
   config_.grpc_targets = {"127.0.0.1:1", good};
   EXPECT_FALSE(FindAny());
@@ -114,14 +114,14 @@ TEST_F(PreflightTest, OneGoodAddressIsEnoughElseTheFurthestFaultCounts) {
   EXPECT_EQ(Find(Check::kAuthorisation).address, good);
 }
 
-TEST_F(PreflightTest, AStopEndsIt) {
+TEST_F(PreflightTest, StopEndsTheCheck) {
   std::stop_source stop;
   stop.request_stop();
   config_.grpc_targets = {"127.0.0.1:1"};
-  EXPECT_FALSE(CheckRoute(config_, *Make(), stop.get_token()));
+  EXPECT_FALSE(CheckConnection(config_, *Make(), stop.get_token()));
 }
 
-TEST_F(PreflightTest, TheListenerForOldClients) {
+TEST_F(PreflightTest, LegacyListenerIsChecked) {
   client::TestListener listener(fleet_);
   config_.grpc_targets.clear();
   config_.status_targets.clear();
@@ -129,7 +129,7 @@ TEST_F(PreflightTest, TheListenerForOldClients) {
   config_.ca_cert = fleet_.run_ca_pem;
   const auto ask = [&] {  // without heartbeats, which would take the listener's answers
     client::Status status;
-    return CheckRoute(config_, *client::Client::Create(config_, &status), {});
+    return CheckConnection(config_, *client::Client::Create(config_, &status), {});
   };
   EXPECT_FALSE(ask());
   listener.answers = {404, 503, 403};
@@ -144,7 +144,7 @@ TEST_F(PreflightTest, TheListenerForOldClients) {
   EXPECT_EQ(fault->check, Check::kTls) << fault->message;
 }
 
-TEST_F(PreflightTest, IsToldWithTheHeartbeatsUntilTheWayIsFree) {
+TEST_F(PreflightTest, FaultIsReportedInHeartbeatsUntilItEnds) {
   peer_.Stop();
   const auto client = Make();
   Preflight preflight(config_, *client);

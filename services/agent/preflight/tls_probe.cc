@@ -28,10 +28,10 @@ namespace {
 
 using Check = client::Fault::Check;
 
-constexpr absl::Duration kLimit = absl::Seconds(10);  // of a step
+constexpr absl::Duration kLimit = absl::Seconds(10);  // of each step
 constexpr absl::Duration kSlice = absl::Milliseconds(200);
-// A server reports a refused certificate after the handshake. A gRPC server that accepts it sends
-// the first bytes; an HTTPS server waits for the client.
+// A server rejects a client certificate after the handshake. A gRPC server sends first if it
+// accepts it; the legacy listener waits for the client.
 constexpr absl::Duration kGrpcRefusalLimit = absl::Seconds(2);
 constexpr absl::Duration kListenerRefusalLimit = absl::Milliseconds(300);
 
@@ -42,7 +42,7 @@ struct Freer {
 using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX, SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
 
-// Waits until the socket is ready. DEADLINE_EXCEEDED, CANCELLED.
+// Waits until the socket is ready. Fails with DEADLINE_EXCEEDED or CANCELLED.
 absl::Status Await(int fd, short events, absl::Time end, const std::stop_token& stop) {
   while (true) {
     if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
@@ -66,7 +66,7 @@ absl::StatusOr<UniqueFd> ConnectOne(const addrinfo& address, const std::stop_tok
   return fd;
 }
 
-// To the first address that answers; the last one's fault.
+// Connects to the first address that answers; returns the last error.
 absl::StatusOr<UniqueFd> Connect(const addrinfo* list, const std::stop_token& stop) {
   absl::StatusOr<UniqueFd> connection = absl::UnavailableError("the name resolves to no address");
   for (; list != nullptr && !connection.ok() && !stop.stop_requested(); list = list->ai_next) {
@@ -75,7 +75,7 @@ absl::StatusOr<UniqueFd> Connect(const addrinfo* list, const std::stop_token& st
   return connection;
 }
 
-// Returns the last error of OpenSSL.
+// Returns OpenSSL's last error.
 std::string TlsReason() {
   const unsigned long code = ERR_peek_last_error();
   const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
@@ -83,8 +83,8 @@ std::string TlsReason() {
   return reason == nullptr ? "the connection was closed" : reason;
 }
 
-// Runs one operation of a session that may have to wait for the socket. DEADLINE_EXCEEDED,
-// CANCELLED; UNAVAILABLE with OpenSSL's reason.
+// Runs one operation of a session that may wait for the socket. Fails with DEADLINE_EXCEEDED,
+// CANCELLED, or UNAVAILABLE with OpenSSL's reason.
 template <typename Operation>
 absl::Status Drive(SSL* ssl, Operation operation, absl::Time end, const std::stop_token& stop) {
   while (true) {
@@ -122,8 +122,7 @@ absl::StatusOr<Context> MakeContext(const TlsProbe& probe) {
   return context;
 }
 
-// Returns why the server, whose chain was verified, is another one than expected; empty if it is
-// not.
+// Checks the identity of the server after its chain was verified; returns the fault.
 std::string WrongServer(SSL* ssl, const std::string& fleet) {
   X509* shown = SSL_get1_peer_certificate(ssl);
   if (shown == nullptr) return "the server showed no certificate";
@@ -142,7 +141,7 @@ client::Fault Failed(const TlsProbe& probe, Check check, std::string_view what,
   return {check, probe.address, std::string(what), std::string(next_step)};
 }
 
-// Why the server's certificate was not accepted.
+// Returns the fault of a server certificate that was not accepted.
 client::Fault Untrusted(const TlsProbe& probe, long verdict) {
   const std::string why =
       absl::StrCat("the server's certificate is refused: ", X509_verify_cert_error_string(verdict));

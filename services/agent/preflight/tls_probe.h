@@ -1,4 +1,4 @@
-// A connection that is made only to see which of its steps fails.
+// A test connection that finds the step that fails.
 #ifndef MUSTER_SERVICES_AGENT_PREFLIGHT_TLS_PROBE_H_
 #define MUSTER_SERVICES_AGENT_PREFLIGHT_TLS_PROBE_H_
 
@@ -10,19 +10,19 @@
 
 namespace muster {
 
-// Where to connect, as whom, and whom to expect there.
+// The address, the identities and the trusted CA of the connection.
 struct TlsProbe {
   std::string address;      // "host:port"
-  std::string trusted_pem;  // what vouches for the server
-  std::string chain_pem;    // ours, leaf first
+  std::string trusted_pem;  // the CA of the server
+  std::string chain_pem;    // the client's chain, leaf first
   std::string key_pem;
-  // The fleet whose aggregator or relay the server has to be, as gRPC wants it (TLS 1.3, ALPN h2).
-  // Empty: a run's listener, known by its host name.
+  // The fleet whose aggregator or relay the server must be, as gRPC requires it (TLS 1.3, ALPN h2).
+  // Empty: a run's listener, identified by its host name.
   std::string fleet;
 };
 
-// Looks up the name, connects, and shakes hands; the first that fails, or nothing. Blocks for up to
-// 10 s a step; nothing as well if `stop` came first. Thread-safe.
+// Resolves the name, connects, and performs the handshake; returns the first fault, or nothing.
+// Blocks for up to 10 s per step; also returns nothing after `stop`. Thread-safe.
 std::optional<client::Fault> ProbeTls(const TlsProbe& probe, const std::stop_token& stop);
 
 }  // namespace muster

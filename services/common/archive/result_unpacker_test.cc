@@ -83,9 +83,9 @@ TEST(ResultUnpackerTest, FilesOfOneNameGetDifferentPaths) {
 }
 
 TEST(ResultUnpackerTest, NamesThatLeaveTheirFolderAreRefused) {
-  EXPECT_THAT(WhyNot({{.name = "ok"}, {.name = "../up"}}), HasSubstr("climbs"));
-  EXPECT_THAT(WhyNot({{.name = "a/../../up"}}), HasSubstr("climbs"));
-  EXPECT_THAT(WhyNot({{.name = "a/..", .type = '5'}}), HasSubstr("climbs"));
+  EXPECT_THAT(WhyNot({{.name = "ok"}, {.name = "../up"}}), HasSubstr("leaves its folder"));
+  EXPECT_THAT(WhyNot({{.name = "a/../../up"}}), HasSubstr("leaves its folder"));
+  EXPECT_THAT(WhyNot({{.name = "a/..", .type = '5'}}), HasSubstr("leaves its folder"));
   EXPECT_THAT(WhyNot({{.name = "/etc/passwd"}}), HasSubstr("absolute"));
   EXPECT_EQ(WhyNot({{.name = "a..b"}}), "ok");
   EXPECT_EQ(WhyNot({{.name = "..."}}), "ok");

@@ -74,10 +74,10 @@ TEST(ResultsYamlTest, InvalidTreesAreRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(item.status())) << text;
     return std::string(item.status().message());
   };
-  EXPECT_THAT(message("- a"), HasSubstr("no map"));
-  EXPECT_THAT(message(""), HasSubstr("no map"));
-  EXPECT_THAT(message("name: a\nitems: 5"), HasSubstr("\"items\" of a is no list"));
-  EXPECT_THAT(message("name: a\nitems: [b]"), HasSubstr("no map"));
+  EXPECT_THAT(message("- a"), HasSubstr("not a map"));
+  EXPECT_THAT(message(""), HasSubstr("not a map"));
+  EXPECT_THAT(message("name: a\nitems: 5"), HasSubstr("\"items\" of a is not a list"));
+  EXPECT_THAT(message("name: a\nitems: [b]"), HasSubstr("not a map"));
   EXPECT_THAT(message("name: a\n\tb: c"), HasSubstr("line 2"));
   EXPECT_THAT(message("a: &x [1]\nb: *x"), HasSubstr("line 2: aliases"));
   EXPECT_THAT(message("? [a]\n: b"), HasSubstr("key"));

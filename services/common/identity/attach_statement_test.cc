@@ -102,7 +102,7 @@ TEST_F(AttachStatementTest, ChangedSignatureIsRefused) {
 }
 
 TEST_F(AttachStatementTest, ExpiredTooLongOrOutlivingStatementIsRefused) {
-  EXPECT_NE(Refusal(Sign(-absl::Seconds(2))).find("ended"), std::string::npos);
+  EXPECT_NE(Refusal(Sign(-absl::Seconds(2))).find("expired"), std::string::npos);
   EXPECT_NE(Refusal(Sign(absl::Minutes(66))).find("an hour"), std::string::npos);
   EXPECT_NE(Refusal(Sign(absl::Minutes(55))).find("outlives"), std::string::npos);
 }
@@ -135,14 +135,15 @@ TEST_F(AttachStatementTest, OnlyNodesAndRelaysMayAttach) {
 
 TEST_F(AttachStatementTest, ParentMustBeAnotherRelay) {
   const std::string status = "spiffe://fleet-00112233.muster/service/status/s";
-  const auto below = [&](const FleetName& name, const std::string& child, const std::string& at) {
+  const auto attach = [&](const FleetName& name, const std::string& child, const std::string& at) {
     return *SignAttachStatement(key_, ChainFor(name), child, at, relay_key_,
                                 now_ + absl::Minutes(40));
   };
-  EXPECT_NE(Refusal(below(NodeIdentity{"n1"}, kChild, status)).find("no relay"), std::string::npos);
-  EXPECT_NE(
-      Refusal(below(ServiceIdentity{ServiceRole::kRelay, "r1"}, kRelay, kRelay)).find("itself"),
-      std::string::npos);
+  EXPECT_NE(Refusal(attach(NodeIdentity{"n1"}, kChild, status)).find("not a relay"),
+            std::string::npos);
+  EXPECT_NE(Refusal(attach(ServiceIdentity{ServiceRole::kRelay, "r1"}, kRelay, kRelay))
+                .find("own parent"),
+            std::string::npos);
 }
 
 TEST_F(AttachStatementTest, InvalidFieldsAreRefused) {

@@ -2,7 +2,7 @@
 //
 //   FleetRoot      signs only the intermediate; its key may be kept offline
 //   Intermediate   signs services, users, nodes, and run CAs
-//   RunAuthority   signs the credentials and the listener of its own run
+//   RunAuthority   signs the credentials and the listener of one run
 //
 // The types here decide what each CA may sign. The certificate of a run CA also constrains it to
 // its run (path length 0, a critical constraint on the host of the URI), so a stolen key is useless

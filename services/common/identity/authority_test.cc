@@ -155,7 +155,7 @@ TEST_F(AuthorityTest, RunCaCannotSignForOtherRuns) {
     EXPECT_FALSE(outcome.ok);
     EXPECT_EQ(outcome.server_refused, "permitted subtree violation");
   }
-  // It can sign certificates of its own run.
+  // It can sign certificates of run A.
   EXPECT_TRUE(VerifyRunLeaf(Forge("spiffe://aaaaaaaaaaaaaaaa.fleet-01.muster/plugin/p")).ok());
 }
 

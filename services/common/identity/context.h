@@ -42,9 +42,9 @@ struct OperatorContext {
 // Reads and checks a context. Every message names the file and the fault. Fails with NOT_FOUND
 // (CONTEXT_NOT_FOUND). Fails with FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others can read the
 // file, or if it belongs to another user or is not a regular file. Fails with INVALID_ARGUMENT
-// (INVALID_CONTEXT) if it is not JSON, if a field is unknown, missing or wrong, if the key does not
-// belong to the certificate, or if the certificate is of another fleet or not of an operator. Does
-// not check the validity of the certificate: see CheckContext.
+// (INVALID_CONTEXT) if it is not JSON, or if a field is unknown, missing or wrong. Also fails so if
+// the key does not belong to the certificate, or if the certificate is of another fleet or not of
+// an operator. Does not check the validity of the certificate: see CheckContext.
 absl::StatusOr<OperatorContext> ReadContext(const std::string& path);
 
 // Checks that the certificate is trusted and valid at `now`. Fails with UNAUTHENTICATED and the

@@ -1,15 +1,16 @@
 // Identities: the names in certificates.
 //
 // Every certificate of a Muster fleet contains exactly one URI, and every right follows from that
-// URI alone (never from a subject or a DNS name):
+// URI alone (never from a subject or a DNS name).
 //
 //   spiffe://FLEET/service/ROLE/NAME        a service; ROLE is aggregator, status, gateway or relay
 //   spiffe://FLEET/user/NAME                an operator, at the command line or the REST API
-//   spiffe://FLEET/node/NAME                an enrolled node
+//   spiffe://FLEET/node/NAME                an enrolled node.
+//
 //   spiffe://RUN.FLEET/plugin/P/node/N      delivers one result of one run
 //   spiffe://RUN.FLEET/plugin/P             delivers for any planned node of P
 //   spiffe://RUN.FLEET/listener             the server of a run's listener for legacy clients
-//   spiffe://RUN.FLEET/viewer               reads the status of the run, and nothing else
+//   spiffe://RUN.FLEET/viewer               reads the status of the run, and nothing else.
 //
 // FLEET is the fleet's trust domain, RUN a run id. The run is in the host, because the name
 // constraint of a run CA applies only to the host of a URI.

@@ -165,7 +165,7 @@ constexpr Row kTable[] = {
     {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
 
-    // Shared files: a node accesses its own files, a relay those on their way through it. The
+    // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.
     {"/muster.v1.ShareService/OpenShare",
      {{{Set({Role::kNode, Role::kRelay}), Bit(Kind::kOwn)}}},

@@ -35,7 +35,7 @@ absl::Duration RandomUpTo(absl::Duration limit) {
   return limit * absl::Uniform(random, 0.0, 1.0);
 }
 
-// Whether the fleet refused: the next target would do the same.
+// A refusal of the fleet, which the next target would repeat.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
          absl::IsInvalidArgument(status);
@@ -45,7 +45,7 @@ std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::stri
   return {texts.begin(), texts.end()};
 }
 
-// Returns `now`, or a time before the end of an expired certificate.
+// Returns `now`, or a time at which an expired certificate was valid.
 absl::StatusOr<absl::Time> LoadTime(const std::string& tls, absl::Time now) {
   ASSIGN_OR_RETURN(const auto chain, ReadChainFile(tls + "/cert.pem"));
   return std::min(now, chain.front().NotAfter() - absl::Seconds(1));

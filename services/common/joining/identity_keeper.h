@@ -1,4 +1,4 @@
-// Keeps the certificate of a node, or of a relay that joined, current while its program runs.
+// Renews the certificate of a node, or of a joined relay, while its program runs.
 #ifndef MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 #define MUSTER_SERVICES_COMMON_JOINING_IDENTITY_KEEPER_H_
 
@@ -29,19 +29,20 @@ namespace v1 {
 class NodeCertificate;
 }
 
-// Renews the certificate at half of its validity, spread over a tenth of it, by JoinService.Rejoin
-// at the join targets in turn: those of the fleet, or relays that forward the call. The current key
-// signs the request, so no relay can insert another key. A failed attempt is repeated after a
-// back-off of up to a minute, or 5 to 10 minutes after a refusal such as NODE_REVOKED, also once
-// the certificate has expired. Thread-safe.
+// Renews at half of the certificate's validity, randomised over a tenth of it, by
+// JoinService.Rejoin at the join targets in turn: the fleet's own, or relays that forward it. The
+// request is signed with the current key, so a relay cannot insert another key. Retries a failed
+// attempt with full jitter within a minute, or within ten minutes after a permanent refusal, such
+// as of a revoked node. Also renews an expired certificate. Thread-safe.
 class IdentityKeeper {
  public:
   struct Options {
-    // As JoinFleet left it: node.json or relay.json, and tls/.
+    // The folder that JoinFleet wrote: node.json or relay.json, and tls/.
     std::string folder;
     // Used by this object alone. Empty: tls-published in the folder.
     std::string runtime_folder;
-    // Where to renew. Empty: the join_targets of the folder, which each response updates.
+    // The addresses for renewals. Empty: the join_targets of the folder, which each response
+    // updates.
     std::vector<std::string> join_targets;
     // Called on the executor after each attempt to renew, with its outcome: after a success new
     // connections use the new key. Must not stop the keeper. May be empty.
@@ -52,14 +53,13 @@ class IdentityKeeper {
     Executor* executor = nullptr;
   };
 
-  // Loads and publishes the files of the folder, and starts to keep them current. NOT_JOINED,
-  // INVALID_MEMBER_FILE, or the errors of CertificateFiles::Open; an expired certificate is
-  // accepted.
+  // Loads and publishes the folder's certificate, and begins to renew it. Fails with NOT_JOINED,
+  // INVALID_MEMBER_FILE, or as CertificateFiles::Open does, but accepts an expired certificate.
   static absl::StatusOr<std::unique_ptr<IdentityKeeper>> Open(Options options);
 
   ~IdentityKeeper();
 
-  // The folder in which gRPC watches key.pem, cert.pem and ca.pem. It never changes.
+  // The folder with key.pem, cert.pem and ca.pem that gRPC watches. The path never changes.
   const std::string& published_folder() const { return files_->published_folder(); }
 
   Identity identity() const { return files_->identity(); }

@@ -1,4 +1,4 @@
-// A real aggregator, and a fake clock for the keeper.
+// A real aggregator, and a separate clock for the keeper, so that half an hour passes immediately.
 #include "services/common/joining/identity_keeper.h"
 
 #include <netinet/in.h>
@@ -138,7 +138,7 @@ TEST_F(IdentityKeeperTest, CertificateIsRenewedAtHalfOfItsValidityAtTheNextTarge
   EXPECT_TRUE(leaf->Matches(*PrivateKey::FromPem(Published(**keeper, "key.pem"))));
   EXPECT_EQ(ReadFileBounded(folder_ + "/tls/cert.pem", 1 << 20).value_or(""),
             Published(**keeper, "cert.pem"));
-  // The answer named the targets anew.
+  // The response contained new targets.
   EXPECT_FALSE((*keeper)->member().relay_targets.empty());
   EXPECT_EQ(ReadMemberFile(folder_)->relay_targets, (*keeper)->member().relay_targets);
 }
@@ -178,7 +178,7 @@ TEST_F(IdentityKeeperTest, RefusedRenewalIsRepeatedAfterFiveToTenMinutes) {
 
 TEST_F(IdentityKeeperTest, StopCancelsARunningRequest) {
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
-  // A listener that takes the connection and says nothing.
+  // A listener that accepts the connection and sends nothing.
   const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

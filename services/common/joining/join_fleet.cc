@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::chrono::seconds kLimit{20};
 
-// The key of an earlier try, or a new one.
+// Returns the key of an earlier attempt, or a new one.
 absl::StatusOr<PrivateKey> KeepKey(const std::string& path) {
   auto key = ReadKeyFile(path);
   if (!absl::IsNotFound(key.status())) return key;
@@ -76,7 +76,7 @@ absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRe
   return failure;
 }
 
-// Whether the certificate is for our key and name, and of the token's fleet.
+// Checks that the certificate is for this key and name, and of the token's fleet.
 absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
                    const PrivateKey& key) {
   const auto chain = ParseChain(answer.certificate_chain_pem());
@@ -115,7 +115,7 @@ MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
   return member;
 }
 
-// The certificate comes last: with it the machine has joined.
+// Writes the certificate last: with it the machine has joined.
 absl::Status Keep(const v1::NodeCertificate& answer, const JoinToken& token,
                   const std::string& folder) {
   absl::Status s =

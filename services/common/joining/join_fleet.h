@@ -1,4 +1,4 @@
-// How a machine becomes a node or a relay: it asks with a join token, and keeps what it gets.
+// Joins a machine as a node or a relay with a join token, and stores its identity.
 #ifndef MUSTER_SERVICES_COMMON_JOINING_JOIN_FLEET_H_
 #define MUSTER_SERVICES_COMMON_JOINING_JOIN_FLEET_H_
 
@@ -15,32 +15,34 @@ struct MemberJoined {
   absl::Time certificate_ends;
 };
 
-// Joins as `node` (empty: as the token says) and leaves in `folder`, which is made (0700):
+// Joins as `node` (empty: the name in the token) and writes to `folder`, which is created (0700).
 //
-//   node.json       the fleet, the node's name, and where its services are (member_file.h)
-//   command-ca.pem  the fleet's command authority: whose word the node obeys
-//   tls/key.pem     the node's key, made here and never sent (0600)
+//   node.json       the fleet, the node's name, and the services' addresses (member_file.h)
+//   command-ca.pem  the fleet's command authority, which signs commands for the node
+//   tls/key.pem     the node's key, generated here and never sent (0600)
 //   tls/cert.pem    its certificate, then the intermediate
 //   tls/ca.pem      the fleet's root
 //
-// Both authorities are those of the token: what comes over the network is not trusted with them.
-// With a token from before there were commands, command-ca.pem is left out.
+// The root and the command authority are those in the token, not those in the response. With a
+// token of a version without commands, command-ca.pem is omitted.
 //
-// The key is there before the fleet is asked: a join whose answer was lost is repeated with the
-// same key, and gives the same certificate. FAILED_PRECONDITION (ALREADY_JOINED) if the folder
-// holds a certificate; PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token; UNAUTHENTICATED
-// (JOIN_ANSWER_UNUSABLE) if what came does not belong to the key or the fleet of the token; the
-// errors of JoinService; UNAVAILABLE if no address answers within 20 s.
+// The key is stored before the request: if the response is lost, the join is repeated with the same
+// key and returns the same certificate.
+//
+// Fails with FAILED_PRECONDITION (ALREADY_JOINED) if the folder contains a certificate. Fails with
+// PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token. Fails with UNAUTHENTICATED
+// (JOIN_ANSWER_UNUSABLE) if the response does not belong to the key or the fleet of the token.
+// Fails with UNAVAILABLE if no address answers within 20 s, or as JoinService does.
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder);
 
-// Where a relay is reached, "host:port" each; at most 16.
+// The addresses of a relay, "host:port" each; at most 16.
 struct RelayAddresses {
-  std::vector<std::string> relay_targets;  // by what hangs below it; at least one
-  std::vector<std::string> join_targets;   // by machines that join through it
+  std::vector<std::string> relay_targets;  // for its children; at least one
+  std::vector<std::string> join_targets;   // for machines that join through it
 };
 
-// The same for a relay, whose name the token has: relay.json in place of node.json.
+// Does the same for a relay, which the token names, with relay.json in place of node.json.
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
                                          const std::string& folder);
 

@@ -1,4 +1,4 @@
-// A real aggregator; a real listener where machines join.
+// A real aggregator with its join listener.
 #include "services/common/joining/join_fleet.h"
 
 #include <sys/stat.h>
@@ -56,7 +56,7 @@ class JoinFleetTest : public ::testing::Test {
   int tokens_ = 0;
 };
 
-TEST_F(JoinFleetTest, LeavesTheIdentityInTheFolder) {
+TEST_F(JoinFleetTest, JoinWritesTheIdentityToTheFolder) {
   const auto joined = JoinFleet(Token("n1"), "n1", folder_);
   ASSERT_TRUE(joined.ok()) << joined.status();
   EXPECT_EQ(joined->name, "n1");
@@ -72,23 +72,23 @@ TEST_F(JoinFleetTest, LeavesTheIdentityInTheFolder) {
   EXPECT_EQ(ReasonOf(JoinFleet(Token("n1"), "n1", folder_).status()), "ALREADY_JOINED");
 }
 
-TEST_F(JoinFleetTest, ALostAnswerIsAskedForAgainWithTheSameKey) {
+TEST_F(JoinFleetTest, LostResponseIsRequestedAgainWithTheSameKey) {
   const JoinToken token = Token("n1");
   ASSERT_TRUE(JoinFleet(token, "n1", folder_).ok());
   const std::string certificate = Read("tls/cert.pem");
-  // As if the process had ended before the answer came.
+  // As if the process had ended before the response arrived.
   std::filesystem::remove(folder_ + "/tls/cert.pem");
   ASSERT_TRUE(JoinFleet(token, "n1", folder_).ok());
   EXPECT_EQ(Read("tls/cert.pem"), certificate);
 }
 
-TEST_F(JoinFleetTest, TheNextAddressIsTriedIfOneIsAway) {
+TEST_F(JoinFleetTest, NextAddressIsTriedIfOneIsUnreachable) {
   JoinToken token = Token("n1");
   token.join_targets.insert(token.join_targets.begin(), "127.0.0.1:1");
   EXPECT_TRUE(JoinFleet(token, "n1", folder_).ok());
 }
 
-TEST_F(JoinFleetTest, AServerOfAnotherFleetIsNotTrusted) {
+TEST_F(JoinFleetTest, ServerOfAnotherFleetIsNotTrusted) {
   JoinToken token = Token("n1");
   const testing::TestFleet other;
   token.join_targets = {absl::StrCat("127.0.0.1:", other.join_port())};
@@ -96,7 +96,7 @@ TEST_F(JoinFleetTest, AServerOfAnotherFleetIsNotTrusted) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/tls/cert.pem"));
 }
 
-TEST_F(JoinFleetTest, ARefusalLeavesNoCertificate) {
+TEST_F(JoinFleetTest, RefusedJoinLeavesNoCertificate) {
   EXPECT_EQ(ReasonOf(JoinFleet(Token("n1"), "n2", folder_).status()), "TOKEN_OF_OTHER_NODE");
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/tls/cert.pem"));
 }

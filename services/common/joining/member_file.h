@@ -1,4 +1,4 @@
-// What a machine that joined knows of the fleet beside its identity: one file in its folder.
+// The fleet's addresses in the folder of a joined machine, beside its identity.
 //
 //   node.json, or relay.json of a relay
 //   {
@@ -6,8 +6,8 @@
 //     "node": "n1",                                 "relay" in relay.json
 //     "aggregator_targets": ["10.0.0.5:7440"],
 //     "status_targets": ["10.0.0.5:7441"],
-//     "join_targets": ["10.0.0.5:7444"],            where its certificate is renewed
-//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to hang below, tried in turn
+//     "join_targets": ["10.0.0.5:7444"],            for the renewal of its certificate
+//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    its parents, preferred first
 //   }
 #ifndef MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
 #define MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
@@ -27,14 +27,14 @@ struct MemberFile {
   std::vector<std::string> aggregator_targets;  // "host:port" all
   std::vector<std::string> status_targets;
   std::vector<std::string> join_targets;
-  std::vector<std::string> relay_targets;  // none in the folder of a node that joined before relays
+  std::vector<std::string> relay_targets;  // empty if the node joined with a version without relays
 };
 
-// From node.json or relay.json in `folder`. FAILED_PRECONDITION: NOT_JOINED if there is neither,
-// INVALID_MEMBER_FILE with what is wrong.
+// Reads node.json or relay.json in `folder`. Fails with FAILED_PRECONDITION: NOT_JOINED if neither
+// exists, INVALID_MEMBER_FILE with the fault.
 absl::StatusOr<MemberFile> ReadMemberFile(const std::string& folder);
 
-// Replaces it, durably and at once.
+// Replaces the file durably and atomically.
 absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member);
 
 }  // namespace muster

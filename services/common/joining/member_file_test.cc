@@ -24,7 +24,7 @@ class MemberFileTest : public ::testing::Test {
                               ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST_F(MemberFileTest, IsReadAsItWasWritten) {
+TEST_F(MemberFileTest, WrittenFileIsReadAgain) {
   EXPECT_EQ(ReasonOf(ReadMemberFile(folder_).status()), "NOT_JOINED");
   for (const bool is_relay : {true, false}) {
     const MemberFile member = {"f.muster", "n1",    is_relay,      {"a:1"},
@@ -42,13 +42,13 @@ TEST_F(MemberFileTest, IsReadAsItWasWritten) {
   }
 }
 
-TEST_F(MemberFileTest, OneFromBeforeThereWereRelaysIsRead) {
+TEST_F(MemberFileTest, FileWithoutRelaysIsAccepted) {
   EXPECT_EQ(ReasonFor(R"({"fleet": "f", "node": "n", "aggregator_targets": [],
                           "status_targets": [], "join_targets": ["j:1"]})"),
             "");
 }
 
-TEST_F(MemberFileTest, WhatIsNoneIsRefused) {
+TEST_F(MemberFileTest, InvalidFileIsRefused) {
   for (const char* text : {"", "[]", "{}", R"({"fleet": "f", "node": 1})"}) {
     EXPECT_EQ(ReasonFor(text), "INVALID_MEMBER_FILE") << text;
   }

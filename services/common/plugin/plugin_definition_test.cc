@@ -154,7 +154,8 @@ TEST(PluginDefinitionTest, TextThatIsNotADefinitionIsRefused) {
   EXPECT_THAT(MessageOf("a: [b"), HasSubstr("invalid YAML"));
   EXPECT_THAT(MessageOf(std::string(100'000, '[')), HasSubstr("p.yaml:"));
   EXPECT_THAT(MessageOf(std::string("\0\x01\xff", 3)), HasSubstr("p.yaml:"));
-  EXPECT_THAT(MessageOf(std::string(kMaxPluginDefinition + 1, '#')), HasSubstr("at most 1048576"));
+  EXPECT_THAT(MessageOf(std::string(kMaxPluginDefinition + 1, '#')),
+              HasSubstr("more than 1048576"));
   EXPECT_THAT(MessageOf(With("") + "---\na: b\n"), HasSubstr("p.yaml:7: a second document"));
 }
 

@@ -289,12 +289,12 @@ struct JoinNode {
 
   enum class Verdict {
     kJoined,
-    kAgain,    // this key has joined with this token: `certificate_chain_pem` is the issued one
+    kAgain,    // the same key and token: returns the issued certificate
     kNoToken,  // the token does not exist or was revoked
     kExpired,
-    kUsed,       // other keys have used all its uses
-    kOtherNode,  // the token is for another name, or this key joined under another name
-    kEnrolled,   // the token does not name this enrolled name, or is for the other kind
+    kUsed,       // by other keys
+    kOtherNode,  // the token or the key is for another name
+    kEnrolled,   // an enrolled name of the other kind, or not in the token
     kRevoked,    // the node is revoked
   };
   struct Result {

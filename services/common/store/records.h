@@ -167,7 +167,7 @@ struct UploadRecord {
 enum class ChangeKind {
   kRun = 1,         // state, counters, listener or archive of a run
   kResult = 2,      // a result was committed or replaced
-  kRunDeleted = 3,  // the run was deleted with all its records
+  kRunDeleted = 3,  // the run was deleted
   kRevoked = 4,     // an identity or a certificate was revoked
   kRunCreated = 5,  // a run and its plan were created
 };
