@@ -7,7 +7,7 @@
 namespace muster {
 
 // Writes one or two lines to stderr. Returns the exit code.
-int SayOutcome(const client::Delivery& delivery);
+int PrintOutcome(const client::Delivery& delivery);
 
 }  // namespace muster
 

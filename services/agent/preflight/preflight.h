@@ -16,8 +16,9 @@ namespace muster {
 // Returns the first fault, with the address and the next step; nothing if there is none. One of
 // several addresses is enough; otherwise returns the fault of the address that got furthest. Blocks
 // for up to 10 s a step. `client` knows the fleet's clock if its heartbeats arrive.
-std::optional<client::Fault> CheckRoute(const client::Config& config, const client::Client& client,
-                                        const std::stop_token& stop);
+std::optional<client::Fault> CheckConnection(const client::Config& config,
+                                             const client::Client& client,
+                                             const std::stop_token& stop);
 
 // Repeats the checks until there is no fault. A fault is logged, and reported with the client's
 // heartbeats while it lasts. It stops nothing: the work continues meanwhile. The checks block, so
