@@ -8,10 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
-#include "services/relay/proxy/spool_drain_peer.h"
 #include "services/relay/spool/spool.h"
 #include "services/relay/upstream/upstream.h"
 
@@ -28,17 +27,19 @@ class SpoolDrain {
 
  private:
   void Run(const std::stop_token& stop);
+  void RunOnce(const std::stop_token& stop);
   void SweepIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
   void Wait(absl::Duration delay, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop);
+  absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Spool& spool_;
   Upstream& way_;
-  UpstreamPeer peer_;
   Mutex mutex_;
   StoppableCondVar wake_;
-  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;        // number of changes
-  absl::Duration next_sweep_ ABSL_GUARDED_BY(mutex_);  // monotonic
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // number of changes
+  absl::Time swept_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<void> watch_;
   std::vector<std::jthread> threads_;
 };
