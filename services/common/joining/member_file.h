@@ -1,4 +1,4 @@
-// What a machine that joined knows of the fleet beside its identity: one file in its folder.
+// The addresses of the fleet on a machine that joined: one file in its folder.
 //
 //   node.json, or relay.json of a relay
 //   {
@@ -7,7 +7,7 @@
 //     "aggregator_targets": ["10.0.0.5:7440"],
 //     "status_targets": ["10.0.0.5:7441"],
 //     "join_targets": ["10.0.0.5:7444"],            where its certificate is renewed
-//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to hang below, tried in turn
+//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to attach to, tried in turn
 //   }
 #ifndef MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
 #define MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
@@ -34,7 +34,7 @@ struct MemberFile {
 // INVALID_MEMBER_FILE with what is wrong.
 absl::StatusOr<MemberFile> ReadMemberFile(const std::string& folder);
 
-// Replaces it, durably and at once.
+// Replaces the file durably and atomically.
 absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member);
 
 }  // namespace muster
