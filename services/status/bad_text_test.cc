@@ -1,4 +1,4 @@
-// One text that is not UTF-8, once stored, stops nobody: not the feed, not the status service.
+// A stored text that is not UTF-8 stops neither the feed nor the status service.
 #include <grpcpp/grpcpp.h>
 #include <sqlite3.h>
 
@@ -35,7 +35,7 @@ class BadTextTest : public ::testing::Test {
             ->SubmitResult(&context, request, &result));
   }
 
-  // What the aggregator's store says with this statement, written beside the aggregator.
+  // Executes a statement on the aggregator's store while the aggregator is stopped.
   void WriteIntoStore(const std::string& sql) {
     fleet_.Stop();
     sqlite3* database = nullptr;

@@ -9,7 +9,7 @@ namespace muster {
 
 grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
 HeartbeatHandler::Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                   const HeartbeatParts& parts) {
+                        const HeartbeatParts& parts) {
   ServerStreamOptions options;
   // A sender without any heartbeat would not be missed.
   options.first_within = parts.first_within;
@@ -27,15 +27,15 @@ void HeartbeatHandler::OnStart(
 
 void HeartbeatHandler::OnMessage(v1::StreamHeartbeatsRequest request) {
   Call& call = stream_->call();
-  HeartbeatIntake::Way way;
+  HeartbeatIntake::Connection connection;
   // Only the first heartbeat needs it.
-  if (!intake_.seat()) {
-    way.line = weak_from_this();
-    if (!call.caller().via) way.peer = ParseTcpPeer(stream_->context()->peer());
+  if (!intake_.stream_ref()) {
+    connection.line = weak_from_this();
+    if (!call.caller().via) connection.peer = ParseTcpPeer(stream_->context()->peer());
   }
-  const auto answer = intake_.Take(
+  const auto answer = intake_.Handle(
       request, call.caller().identity,
-      [&call](const Resource& resource) { return call.Authorize(resource); }, way);
+      [&call](const Resource& resource) { return call.Authorize(resource); }, connection);
   if (!answer.ok()) return stream_->End(answer.status());
   {
     MutexLock lock(mutex_);
@@ -76,11 +76,11 @@ void HeartbeatHandler::SendDue() {
 }
 
 void HeartbeatHandler::OnEnd(const absl::Status&, EndedBy by) {
-  if (!intake_.seat()) return;
+  if (!intake_.stream_ref()) return;
   if (parts_.is_revoked(stream_->call().caller())) {
-    parts_.registry.Revoked(*intake_.seat());
+    parts_.registry.Revoked(*intake_.stream_ref());
   } else {
-    parts_.registry.Closed(*intake_.seat(), /*by_peer=*/half_closed_ || by == EndedBy::kPeer);
+    parts_.registry.Closed(*intake_.stream_ref(), /*by_peer=*/half_closed_ || by == EndedBy::kPeer);
   }
 }
 

@@ -15,34 +15,37 @@ constexpr size_t kMaxContacts = 1000;
 
 }  // namespace
 
-absl::StatusOr<Registry::Answer> HeartbeatIntake::Take(v1::StreamHeartbeatsRequest& beat,
-                                                  const Identity& identity, Authorize authorize,
-                                                  const Way& way) {
-  const bool first = !seat_;
+absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsRequest& beat,
+                                                         const Identity& identity,
+                                                         Authorize authorize,
+                                                         const Connection& connection) {
+  const bool first = !stream_ref_;
   if (first) {
-    RETURN_IF_ERROR(Begin(beat, identity, authorize, way));
+    RETURN_IF_ERROR(Begin(beat, identity, authorize, connection));
   }
-  RETURN_IF_ERROR(CheckBeat(beat, seat_->sender()->node(), instance_));
+  RETURN_IF_ERROR(CheckBeat(beat, stream_ref_->sender()->node(), instance_));
   Registry::Answer answer;
-  if (!parts_.registry.IsNews(*seat_, beat.sequence(), &answer)) {
+  if (!parts_.registry.IsNews(*stream_ref_, beat.sequence(), &answer)) {
     beat.set_goodbye(false);
     return answer;
   }
   for (v1::Activity& activity : *beat.mutable_activities()) {
     CleanActivity(&activity);
-    RETURN_IF_ERROR(TakeActivity(activity, identity, authorize));
+    RETURN_IF_ERROR(HandleActivity(activity, identity, authorize));
   }
   // The credential of a run is for one pair: a sender with it works on that pair.
   if (first && beat.activities_size() == 0 && RunOf(identity)) {
-    RETURN_IF_ERROR(TakeActivity(v1::Activity(), identity, authorize));
+    RETURN_IF_ERROR(HandleActivity(v1::Activity(), identity, authorize));
   }
-  answer = parts_.registry.Beat(*seat_, beat.sequence(), ClockSkew(beat, parts_.clock.Now()));
-  if (beat.goodbye()) parts_.registry.Goodbye(*seat_);
+  answer = parts_.registry.HandleHeartbeat(*stream_ref_, beat.sequence(),
+                                           ClockSkew(beat, parts_.clock.Now()));
+  if (beat.goodbye()) parts_.registry.Goodbye(*stream_ref_);
   return answer;
 }
 
-absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
-                               Authorize authorize, const Way& way) {
+absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
+                                    const Identity& identity, Authorize authorize,
+                                    const Connection& connection) {
   auto node = NodeOf(identity, beat);
   // The check of permission comes before the checks of the message.
   v1::ResultKey own;
@@ -56,18 +59,19 @@ absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat, con
   RETURN_IF_ERROR(CheckBeat(beat, *node, beat.instance_id()));
   ASSIGN_OR_RETURN(auto uri, ToUri(identity));
   instance_ = beat.instance_id();
-  ASSIGN_OR_RETURN(seat_, parts_.registry.Open({std::move(uri), *std::move(node), instance_,
-                                                beat.boot_id(), UptimeOf(beat), way.relay},
-                                               way.line, way.peer));
+  ASSIGN_OR_RETURN(stream_ref_,
+                   parts_.registry.Open({std::move(uri), *std::move(node), instance_,
+                                         beat.boot_id(), UptimeOf(beat), connection.relay},
+                                        connection.line, connection.peer));
   return absl::OkStatus();
 }
 
-absl::Status HeartbeatIntake::TakeActivity(const v1::Activity& activity, const Identity& identity,
-                                      Authorize authorize) {
-  const std::shared_ptr<const Sender> sender = seat_->sender();
+absl::Status HeartbeatIntake::HandleActivity(const v1::Activity& activity, const Identity& identity,
+                                             Authorize authorize) {
+  const std::shared_ptr<const Sender> sender = stream_ref_->sender();
   ASSIGN_OR_RETURN(const auto key, PairOf(identity, sender->node(), activity.key()));
   RETURN_IF_ERROR(authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
-  RETURN_IF_ERROR(parts_.listener.Took(key, sender, activity));
+  RETURN_IF_ERROR(parts_.listener.HandleActivity(key, sender, activity));
   const size_t hash = std::hash<std::string>()(absl::StrCat(key.run(), "/", key.plugin()));
   if (std::find(contacts_.begin(), contacts_.end(), hash) != contacts_.end()) {
     return absl::OkStatus();

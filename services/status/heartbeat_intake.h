@@ -40,7 +40,7 @@ class HeartbeatIntake {
   using Authorize = absl::FunctionRef<absl::Status(const Resource&)>;
 
   // The connection of the sender.
-  struct Way {
+  struct Connection {
     std::weak_ptr<SenderLink> line;
     TcpPeer peer;
     const RelayState* relay = nullptr;
@@ -50,21 +50,22 @@ class HeartbeatIntake {
 
   // Handles a heartbeat of the sender with this identity. The first one registers the stream. One
   // out of order is ignored, and its goodbye is removed.
-  absl::StatusOr<Registry::Answer> Take(v1::StreamHeartbeatsRequest& beat, const Identity& identity,
-                                        Authorize authorize, const Way& way);
+  absl::StatusOr<Registry::Answer> Handle(v1::StreamHeartbeatsRequest& beat,
+                                          const Identity& identity, Authorize authorize,
+                                          const Connection& connection);
 
   // Set by the first heartbeat.
-  const std::optional<Registry::Seat>& seat() const { return seat_; }
+  const std::optional<Registry::StreamRef>& stream_ref() const { return stream_ref_; }
 
  private:
   absl::Status Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
-                     Authorize authorize, const Way& way);
-  absl::Status TakeActivity(const v1::Activity& activity, const Identity& identity,
-                            Authorize authorize);
+                     Authorize authorize, const Connection& connection);
+  absl::Status HandleActivity(const v1::Activity& activity, const Identity& identity,
+                              Authorize authorize);
 
   const HeartbeatParts& parts_;
   std::string instance_;
-  std::optional<Registry::Seat> seat_;
+  std::optional<Registry::StreamRef> stream_ref_;
   std::vector<size_t> contacts_;  // hashes of pairs that were passed to `contact`
 };
 

@@ -11,8 +11,8 @@ grpc::ServerBidiReactor<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>
 HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
   const auto handler = std::make_shared<RelayHeartbeatHandler>(runtime_, parts_);
   auto* reactor = StartServerStream<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>(
-      runtime_, context, "/muster.v1.HeartbeatService/RelayHeartbeats", RelayHeartbeatHandler::Options(),
-      handler);
+      runtime_, context, "/muster.v1.HeartbeatService/RelayHeartbeats",
+      RelayHeartbeatHandler::Options(), handler);
   MutexLock lock(mutex_);
   std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
   relays_.push_back(handler);
@@ -35,20 +35,21 @@ grpc::ServerUnaryReactor* HeartbeatService::SendHeartbeat(grpc::CallbackServerCo
                                                           v1::SendHeartbeatResponse* response) {
   return Answer(
       runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat", *request,
-      [this, request, response](Call& call) { return TakeOnce(call, *request, response); });
+      [this, request, response](Call& call) { return HandleOne(call, *request, response); });
 }
 
-absl::Status HeartbeatService::TakeOnce(Call& call, const v1::SendHeartbeatRequest& request,
-                                        v1::SendHeartbeatResponse* response) {
+absl::Status HeartbeatService::HandleOne(Call& call, const v1::SendHeartbeatRequest& request,
+                                         v1::SendHeartbeatResponse* response) {
   const v1::ResultKey& key = request.key();
   RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
   RETURN_IF_ERROR(ValidateName("node", key.node()));
   ASSIGN_OR_RETURN(auto uri, ToUri(call.caller().identity));
-  ASSIGN_OR_RETURN(auto seat, parts_.registry.Visit(uri, key.node()));
+  ASSIGN_OR_RETURN(auto stream_ref, parts_.registry.Visit(uri, key.node()));
   v1::Activity activity = request.activity();
   CleanActivity(&activity);
-  if (const absl::Status took = parts_.listener.Took(key, seat.sender(), activity); !took.ok()) {
-    parts_.registry.Leave(seat);
+  if (const absl::Status took = parts_.listener.HandleActivity(key, stream_ref.sender(), activity);
+      !took.ok()) {
+    parts_.registry.Leave(stream_ref);
     return took;
   }
   parts_.contact(key, *seat.sender());

@@ -36,8 +36,8 @@ class HeartbeatService : public v1::HeartbeatService::CallbackService {
   void EndRelays(const absl::Status& why);
 
  private:
-  absl::Status TakeOnce(Call& call, const v1::SendHeartbeatRequest& request,
-                        v1::SendHeartbeatResponse* response);
+  absl::Status HandleOne(Call& call, const v1::SendHeartbeatRequest& request,
+                         v1::SendHeartbeatResponse* response);
 
   const RpcRuntime runtime_;
   const HeartbeatParts parts_;

@@ -23,15 +23,16 @@ RegistryOptions OptionsOf(const HeartbeatConfig& config) {
 }  // namespace
 
 HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
-                           ServiceThreads& threads, const Clock& clock, HeartbeatListener& listener,
-                           StatusStore& store, std::function<bool(const Caller&)> is_revoked,
-                           Metrics& metrics)
+                                       ServiceThreads& threads, const Clock& clock,
+                                       HeartbeatListener& listener, StatusStore& store,
+                                       std::function<bool(const Caller&)> is_revoked,
+                                       Metrics& metrics)
     : threads_(threads),
       store_(store),
       tick_(OptionsOf(config).tick),
       registry_(
           OptionsOf(config), clock, listener, store,
-          [this](const std::vector<TcpPeer>& peers) { return peers_.Look(peers); }, metrics),
+          [this](const std::vector<TcpPeer>& peers) { return peers_.Query(peers); }, metrics),
       service_(runtime, {registry_, listener,
                          [this, &clock](const v1::ResultKey& key, const Sender& sender) {
                            store_.PutContact({key, sender.uri(), clock.Now()});

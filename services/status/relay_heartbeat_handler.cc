@@ -21,7 +21,7 @@ constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/StreamHeartbeat
 constexpr int kMaxSendersInMessage = 1000;
 constexpr int kMaxHeard = 100'000;
 constexpr size_t kMaxMembers = 100'000;
-constexpr size_t kMaxTold = 1000;  // refusals or probes in a message
+constexpr size_t kMaxInMessage = 1000;  // refusals or probes in a message
 
 void AddRefused(int32_t id, const absl::Status& why, v1::RelayHeartbeatsResponse* response) {
   v1::RelayHeartbeatsResponse::Refused& refused = *response->add_refused();
@@ -84,7 +84,7 @@ void RelayHeartbeatHandler::OnStart(
 }
 
 void RelayHeartbeatHandler::OnMessage(v1::RelayHeartbeatsRequest request) {
-  if (const absl::Status status = Take(request); !status.ok()) return stream_->End(status);
+  if (const absl::Status status = Handle(request); !status.ok()) return stream_->End(status);
   stream_->ReadNext();
 }
 
@@ -103,7 +103,7 @@ absl::Status RelayHeartbeatHandler::OpenRelay(const std::string& name) {
   return relay.status();
 }
 
-absl::Status RelayHeartbeatHandler::Take(v1::RelayHeartbeatsRequest& request) {
+absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) {
   std::vector<int32_t> gone;
   {
     MutexLock lock(mutex_);
@@ -117,9 +117,9 @@ absl::Status RelayHeartbeatHandler::Take(v1::RelayHeartbeatsRequest& request) {
     RETURN_IF_ERROR(OpenRelay(request.relay()));
   }
   for (v1::RelayHeartbeatsRequest::Sender& sender : *request.mutable_senders()) {
-    RETURN_IF_ERROR(TakeSender(sender));
+    RETURN_IF_ERROR(HandleSender(sender));
   }
-  for (const int32_t id : request.heard_ids()) TakeHeard(id);
+  for (const int32_t id : request.heard_ids()) HandleHeardId(id);
   {
     MutexLock lock(mutex_);
     answer_due_ = true;
@@ -128,7 +128,7 @@ absl::Status RelayHeartbeatHandler::Take(v1::RelayHeartbeatsRequest& request) {
   return absl::OkStatus();
 }
 
-absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sender& sender) {
+absl::Status RelayHeartbeatHandler::HandleSender(v1::RelayHeartbeatsRequest::Sender& sender) {
   const int32_t id = sender.id();
   if (id < 1) return errors::InvalidHeartbeat("a sender without a number");
   if (sender.ended()) {
@@ -163,7 +163,7 @@ absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sende
     member->until = spoken->until;
   }
   if (!sender.has_beat()) return absl::OkStatus();
-  const absl::Status taken = TakeBeat(member, *sender.mutable_beat());
+  const absl::Status taken = HandleHeartbeat(member, *sender.mutable_beat());
   if (!taken.ok()) {
     Refuse(id, taken);
   } else if (sender.beat().goodbye()) {
@@ -172,26 +172,26 @@ absl::Status RelayHeartbeatHandler::TakeSender(v1::RelayHeartbeatsRequest::Sende
   return absl::OkStatus();
 }
 
-absl::Status RelayHeartbeatHandler::TakeBeat(const std::shared_ptr<Member>& member,
-                                        v1::StreamHeartbeatsRequest& beat) {
+absl::Status RelayHeartbeatHandler::HandleHeartbeat(const std::shared_ptr<Member>& member,
+                                                    v1::StreamHeartbeatsRequest& beat) {
   const Caller& caller = *member->caller;
   if (parts_.is_revoked(caller)) return errors::CallerRevoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
   return member->intake
-      .Take(beat, caller.identity,
-            [&](const Resource& resource) { return Authorize(caller, kOfOne, resource); },
-            {.line = member, .peer = {}, .relay = relay_})
+      .Handle(beat, caller.identity,
+              [&](const Resource& resource) { return Authorize(caller, kOfOne, resource); },
+              {.line = member, .peer = {}, .relay = relay_})
       .status();
 }
 
-void RelayHeartbeatHandler::TakeHeard(int32_t id) {
+void RelayHeartbeatHandler::HandleHeardId(int32_t id) {
   const auto it = members_.find(id);
-  if (it == members_.end() || !it->second->intake.seat()) return;
+  if (it == members_.end() || !it->second->intake.stream_ref()) return;
   Member& member = *it->second;
   if (parts_.is_revoked(*member.caller)) return Refuse(id, errors::CallerRevoked());
   if (parts_.clock.Now() >= member.until) return Refuse(id, errors::NotAttached(member.uri));
-  const Registry::Seat& seat = *member.intake.seat();
-  parts_.registry.Beat(seat, 0, seat.sender()->clock_skew());
+  const Registry::StreamRef& stream_ref = *member.intake.stream_ref();
+  parts_.registry.HandleHeartbeat(stream_ref, 0, stream_ref.sender()->clock_skew());
 }
 
 void RelayHeartbeatHandler::Drop(int32_t id) {
@@ -199,11 +199,11 @@ void RelayHeartbeatHandler::Drop(int32_t id) {
   if (it == members_.end()) return;
   const std::shared_ptr<Member> member = it->second;
   members_.erase(it);
-  if (!member->intake.seat()) return;
+  if (!member->intake.stream_ref()) return;
   if (parts_.is_revoked(*member->caller)) {
-    parts_.registry.Revoked(*member->intake.seat());
+    parts_.registry.Revoked(*member->intake.stream_ref());
   } else {
-    parts_.registry.Closed(*member->intake.seat(), /*by_peer=*/false);
+    parts_.registry.Closed(*member->intake.stream_ref(), /*by_peer=*/false);
   }
 }
 
@@ -232,13 +232,13 @@ void RelayHeartbeatHandler::OnWritable() {
     MutexLock lock(mutex_);
     if (!answer_due_ && refused_.empty() && probes_.empty()) return;
     answer_due_ = false;
-    const size_t refused = std::min(refused_.size(), kMaxTold);
+    const size_t refused = std::min(refused_.size(), kMaxInMessage);
     for (size_t i = 0; i < refused; ++i) {
       AddRefused(refused_[i].first, refused_[i].second, &response);
     }
     refused_.erase(refused_.begin(), refused_.begin() + static_cast<ptrdiff_t>(refused));
     const auto probes =
-        probes_.begin() + static_cast<ptrdiff_t>(std::min(probes_.size(), kMaxTold));
+        probes_.begin() + static_cast<ptrdiff_t>(std::min(probes_.size(), kMaxInMessage));
     response.mutable_probes()->Add(probes_.begin(), probes);
     probes_.erase(probes_.begin(), probes);
     more = !refused_.empty() || !probes_.empty();
@@ -253,7 +253,7 @@ void RelayHeartbeatHandler::OnEnd(const absl::Status&, EndedBy) {
   // First, so that the relay explains the silence of its senders.
   if (relay_ != nullptr) parts_.registry.CloseRelay(relay_);
   for (const auto& [id, member] : members_) {
-    if (member->intake.seat()) parts_.registry.Closed(*member->intake.seat(), false);
+    if (member->intake.stream_ref()) parts_.registry.Closed(*member->intake.stream_ref(), false);
   }
   members_.clear();
 }

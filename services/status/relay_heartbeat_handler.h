@@ -41,10 +41,11 @@ class RelayHeartbeatHandler
   class Member;
 
   absl::Status OpenRelay(const std::string& name);
-  absl::Status Take(v1::RelayHeartbeatsRequest& request);
-  absl::Status TakeSender(v1::RelayHeartbeatsRequest::Sender& sender);
-  absl::Status TakeBeat(const std::shared_ptr<Member>& member, v1::StreamHeartbeatsRequest& beat);
-  void TakeHeard(int32_t id);
+  absl::Status Handle(v1::RelayHeartbeatsRequest& request);
+  absl::Status HandleSender(v1::RelayHeartbeatsRequest::Sender& sender);
+  absl::Status HandleHeartbeat(const std::shared_ptr<Member>& member,
+                               v1::StreamHeartbeatsRequest& beat);
+  void HandleHeardId(int32_t id);
   void Drop(int32_t id);
   void Refuse(int32_t id, const absl::Status& why);
   void Probe(int32_t id);

@@ -1,4 +1,4 @@
-// What a revocation ends, over real mutual TLS: a real aggregator, a real status service.
+// Revocation over real mutual TLS, with a real aggregator and a real status service.
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What every RPC of the status service has to keep, whatever it does.
+// Rules for every RPC of the status service.
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 

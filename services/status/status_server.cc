@@ -21,9 +21,9 @@
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/service_threads.h"
-#include "services/status/heartbeat_subsystem.h"
 #include "services/status/board/board.h"
 #include "services/status/board/figures.h"
+#include "services/status/heartbeat_subsystem.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
 #include "services/status/verdict_service.h"
@@ -158,11 +158,11 @@ Board::Options Assembly::BoardOptions() {
   options.verdicts = &verdicts_;
   options.doubt = [this] { return beats_->registry().doubt(); };
   options.event = [this](const std::string& node, const v1::NodeEvent& event) {
-    store_->Happened(node, event);
+    store_->AddEvent(node, event);
   };
   options.gone = [this](const std::string& run) { store_->ForgetRun(run); };
   options.done = [this](const std::shared_ptr<const Sender>& sender) {
-    beats_->registry().Excuse(sender);
+    beats_->registry().SetFinished(sender);
   };
   return options;
 }
@@ -175,9 +175,9 @@ absl::Status Assembly::Remember() {
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
   beats_->registry().Restore(known.senders);
   for (const ContactRecord& contact : known.contacts) {
-    board_.RecallContact(contact.key, contact.uri, contact.first);
+    board_.RestoreContact(contact.key, contact.uri, contact.first);
   }
-  for (auto& [key, progress] : known.progress) board_.RecallProgress(key, std::move(progress));
+  for (auto& [key, progress] : known.progress) board_.RestoreProgress(key, std::move(progress));
   return absl::OkStatus();
 }
 
@@ -235,7 +235,7 @@ void Assembly::RenewCertificate() {
 }
 
 void Assembly::StoreProgress() {
-  for (auto& [key, progress] : board_.TakeNewProgress()) {
+  for (auto& [key, progress] : board_.DrainNewProgress()) {
     store_->PutProgress(key, std::move(progress));
   }
 }

@@ -16,9 +16,9 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr size_t kMaxWaiting = 100'000;
-constexpr absl::Duration kGathers = absl::Seconds(1);
-constexpr absl::Duration kKeepsEvents = absl::Hours(24 * 30);
-constexpr absl::Duration kRemovesEvery = absl::Hours(1);
+constexpr absl::Duration kBatchDelay = absl::Seconds(1);
+constexpr absl::Duration kEventRetention = absl::Hours(24 * 30);
+constexpr absl::Duration kRemovePeriod = absl::Hours(1);
 
 // Times are microseconds.
 constexpr const char* kVersion1 = R"sql(
@@ -115,7 +115,7 @@ StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Con
 StatusStore::~StatusStore() {
   {
     MutexLock lock(mutex_);
-    ends_ = true;
+    stopping_ = true;
   }
   wake_.NotifyAll();
   thread_.join();
@@ -171,7 +171,7 @@ void StatusStore::Queue(std::vector<T> Batch::* list, T record) {
   (waiting_.*list).push_back(std::move(record));
 }
 
-void StatusStore::Happened(const std::string& node, v1::NodeEvent event) {
+void StatusStore::AddEvent(const std::string& node, v1::NodeEvent event) {
   Queue(&Batch::events, std::pair(node, std::move(event)));
 }
 
@@ -215,7 +215,7 @@ absl::StatusOr<std::vector<v1::NodeEvent>> StatusStore::Events(const std::string
 
 void StatusStore::Flush() {
   MutexLock lock(mutex_);
-  hurry_ = true;
+  flush_ = true;
   wake_.NotifyAll();
   while (!waiting_.empty() || writing_) written_.Wait(mutex_);
 }
@@ -223,15 +223,15 @@ void StatusStore::Flush() {
 void StatusStore::Work() {
   MutexLock lock(mutex_);
   for (;;) {
-    wake_.WaitFor(mutex_, kGathers,
-                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ends_ || hurry_; });
-    hurry_ = false;
-    const bool last = ends_;
+    wake_.WaitFor(mutex_, kBatchDelay,
+                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_; });
+    flush_ = false;
+    const bool last = stopping_;
     const Batch batch = std::exchange(waiting_, {});
     writing_ = true;
     lock.Unlock();
     if (!batch.empty()) Write(batch);
-    if (clock_.Now() - removed_at_ >= kRemovesEvery) RemoveOld();
+    if (clock_.Now() - removed_at_ >= kRemovePeriod) RemoveOld();
     lock.Lock();
     writing_ = false;
     written_.NotifyAll();
@@ -301,7 +301,7 @@ void StatusStore::WritePairs(const Batch& batch) {
 
 void StatusStore::RemoveOld() {
   removed_at_ = clock_.Now();
-  const int64_t before = absl::ToUnixMicros(removed_at_ - kKeepsEvents);
+  const int64_t before = absl::ToUnixMicros(removed_at_ - kEventRetention);
   writer_->Run("DELETE FROM node_events WHERE at < ?", before);
   writer_->Run("DELETE FROM senders WHERE last_seen < ?", before);
   const absl::Status status = writer_->TakeStatus();

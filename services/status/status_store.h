@@ -54,7 +54,7 @@ class StatusStore : public NodeJournal {
   absl::StatusOr<Contents> Load();
 
   // These queue a record, which is written within about a second.
-  void Happened(const std::string& node, v1::NodeEvent event) override;
+  void AddEvent(const std::string& node, v1::NodeEvent event) override;
   void PutSenders(std::vector<SenderRecord> senders);
   void PutContact(ContactRecord contact);
   // Replaces the queued progress of the pair.
@@ -104,8 +104,8 @@ class StatusStore : public NodeJournal {
   CondVar written_;  // a batch is
   Batch waiting_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool hurry_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
+  bool flush_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

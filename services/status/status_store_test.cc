@@ -74,7 +74,7 @@ TEST_F(StatusStoreTest, StoredRecordsSurviveARestart) {
   progress.set_message("half");
   progress.set_total(4);
   store_->PutProgress(Key("r", "n1"), progress);
-  store_->Happened("n1", Event("late"));
+  store_->AddEvent("n1", Event("late"));
   Reopen();
 
   const StatusStore::Contents contents = Load();
@@ -121,10 +121,10 @@ TEST_F(StatusStoreTest, NewestRecordReplacesOlderOnes) {
 
 TEST_F(StatusStoreTest, NodeKeepsItsNewest200Events) {
   for (int i = 0; i < 250; ++i) {
-    store_->Happened("n1", Event(std::to_string(i)));
+    store_->AddEvent("n1", Event(std::to_string(i)));
     if (i % 60 == 0) store_->Flush();
   }
-  store_->Happened("n2", Event("other"));
+  store_->AddEvent("n2", Event("other"));
   store_->Flush();
   const auto events = store_->Events("n1");
   ASSERT_TRUE(events.ok()) << events.status();
@@ -135,11 +135,11 @@ TEST_F(StatusStoreTest, NodeKeepsItsNewest200Events) {
 }
 
 TEST_F(StatusStoreTest, RecordsOlderThan30DaysAreRemoved) {
-  store_->Happened("n1", Event("old"));
+  store_->AddEvent("n1", Event("old"));
   store_->PutSenders({{"old", "n1", v1::PRESENCE_LOST, clock_.Now(), clock_.Now(), 0, 0}});
   store_->Flush();
   clock_.Advance(absl::Hours(24 * 30 + 1));
-  store_->Happened("n1", Event("new"));
+  store_->AddEvent("n1", Event("new"));
   store_->PutSenders({{"new", "n1", v1::PRESENCE_LOST, clock_.Now(), clock_.Now(), 0, 0}});
   store_->Flush();
   const auto events = store_->Events("n1");

@@ -21,8 +21,8 @@ class VerdictSource : public StreamSource<v1::Verdict> {
   absl::StatusOr<Pull> Next(v1::Verdict* verdict) override {
     if (verdicts_.closed()) return Pull::kEnd;
     const absl::Duration now = clock_.MonotonicNow();
-    if (auto next = verdicts_.Next(told_)) {
-      told_ = next->number;
+    if (auto next = verdicts_.Next(sent_)) {
+      sent_ = next->number;
       *verdict = std::move(next->verdict);
     } else if (now - told_at_ >= kHeartbeat) {
       verdict->mutable_heartbeat();
@@ -37,8 +37,8 @@ class VerdictSource : public StreamSource<v1::Verdict> {
   VerdictLog& verdicts_;
   const Clock& clock_;
   const VerdictLog::Handle watch_;
-  uint64_t told_ = 0;
-  absl::Duration told_at_ = -absl::InfiniteDuration();  // at once: the follower sees that it works
+  uint64_t sent_ = 0;
+  absl::Duration told_at_ = -absl::InfiniteDuration();  // the first is sent immediately
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ absl::Duration RandomUpTo(absl::Duration limit) {
   return limit * absl::Uniform(random, 0.0, 1.0);
 }
 
-// A refusal of the fleet, which the next target would repeat.
+// Returns whether the fleet refused: the next target would do the same.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
          absl::IsInvalidArgument(status);

@@ -76,7 +76,7 @@ absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRe
   return failure;
 }
 
-// Checks that the certificate is for this key and name, and of the token's fleet.
+// Checks that the certificate is for our key and name, and from the token's fleet.
 absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
                    const PrivateKey& key) {
   const auto chain = ParseChain(answer.certificate_chain_pem());

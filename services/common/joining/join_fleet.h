@@ -17,22 +17,20 @@ struct MemberJoined {
 
 // Joins as `node` (empty: the name in the token) and writes to `folder`, which is created (0700).
 //
-//   node.json       the fleet, the node's name, and the services' addresses (member_file.h)
-//   command-ca.pem  the fleet's command authority, which signs commands for the node
-//   tls/key.pem     the node's key, generated here and never sent (0600)
+//   node.json       the fleet, the node's name, and where its services are (member_file.h)
+//   command-ca.pem  the fleet's command authority, which signs signing certificates
+//   tls/key.pem     the node's key, made here and never sent (0600)
 //   tls/cert.pem    its certificate, then the intermediate
 //   tls/ca.pem      the fleet's root
 //
 // The root and the command authority are those in the token, not those in the response. With a
 // token of a version without commands, command-ca.pem is omitted.
 //
-// The key is stored before the request: if the response is lost, the join is repeated with the same
-// key and returns the same certificate.
-//
-// Fails with FAILED_PRECONDITION (ALREADY_JOINED) if the folder contains a certificate. Fails with
-// PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token. Fails with UNAUTHENTICATED
-// (JOIN_ANSWER_UNUSABLE) if the response does not belong to the key or the fleet of the token.
-// Fails with UNAVAILABLE if no address answers within 20 s, or as JoinService does.
+// The key is stored before the request: a join whose answer was lost is repeated with the same
+// key, and returns the same certificate. FAILED_PRECONDITION (ALREADY_JOINED) if the folder
+// holds a certificate; PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token; UNAUTHENTICATED
+// (JOIN_ANSWER_UNUSABLE) if what came does not belong to the key or the fleet of the token; the
+// errors of JoinService; UNAVAILABLE if no address answers within 20 s.
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder);
 

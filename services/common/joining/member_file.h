@@ -1,4 +1,4 @@
-// The fleet's addresses in the folder of a joined machine, beside its identity.
+// The addresses of the fleet on a machine that joined: one file in its folder.
 //
 //   node.json, or relay.json of a relay
 //   {
@@ -6,8 +6,8 @@
 //     "node": "n1",                                 "relay" in relay.json
 //     "aggregator_targets": ["10.0.0.5:7440"],
 //     "status_targets": ["10.0.0.5:7441"],
-//     "join_targets": ["10.0.0.5:7444"],            for the renewal of its certificate
-//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    its parents, preferred first
+//     "join_targets": ["10.0.0.5:7444"],            where its certificate is renewed
+//     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to attach to, tried in turn
 //   }
 #ifndef MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
 #define MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_

@@ -12,9 +12,9 @@
 
 namespace muster {
 
-// Publishes what changed on the disk and, when half of the certificate's life is over, asks the
-// aggregator behind `aggregator` for the next one. Blocks, up to 20 s. To be called every minute or
-// so; a failure leaves the last good certificate in use.
+// Publishes files that were replaced on the disk. At half of the certificate's validity, requests
+// the next one from the aggregator. Blocks for up to 20 s. Called about every minute; a failure
+// leaves the last good certificate in use.
 absl::Status RenewIfDue(CertificateFiles& files, const std::shared_ptr<grpc::Channel>& aggregator,
                         absl::Time now);
 

@@ -38,7 +38,7 @@ absl::Status StartServiceLog(const ServiceProgram& program) {
   return StartLog(options);
 }
 
-// Why the service cannot go on, from any of its threads.
+// The reason why the service cannot continue, set by any of its threads.
 struct Failure {
   Mutex mutex;
   std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);

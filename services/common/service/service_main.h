@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// What every service's file says of its log.
+// The fields of a configuration file about the log.
 struct LogConfig {
   std::string format = "text";
   std::string level = "info";
@@ -27,7 +27,7 @@ class RunningService {
  public:
   virtual ~RunningService() = default;
 
-  // Takes no new work, ends what is under way within its configured time, closes everything.
+  // Refuses new work, finishes the running work within the configured time, and closes everything.
   virtual void Stop() = 0;
 };
 
@@ -36,8 +36,8 @@ struct ServiceProgram {
   // Adds the service's fields.
   std::function<void(Config*)> bind;
   LogConfig* log = nullptr;
-  // Builds and starts the service. `fail` may be called later, from any thread, when it cannot go
-  // on; the process then stops with an exit code of its own.
+  // Builds and starts the service. `fail` may be called later, from any thread, when it cannot
+  // continue; the process then stops with exit code 1.
   std::function<absl::StatusOr<std::unique_ptr<RunningService>>(
       std::function<void(const absl::Status&)> fail)>
       start;

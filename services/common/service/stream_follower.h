@@ -137,7 +137,7 @@ class StreamFollower {
       if (const auto stream = stream_.lock()) stream->ReadNext();
     }
 
-    // Notifies under the lock: whoever waits for the last message may destroy the follower.
+    // Notifies under the lock, because AwaitHandled is followed by the end of the follower.
     void Handled(const absl::Status& status) {
       bool read = false;
       {

@@ -37,7 +37,7 @@ constexpr int kWatchers = 1000;
 constexpr int kConnections = 10;
 constexpr char kRun[] = "0123456789abcdef";
 
-// A fleet of its own, in a folder that ends with the process.
+// A separate fleet, in a folder that is removed with the process.
 struct Identities {
   Home home{std::filesystem::temp_directory_path() / absl::StrCat("status-bench-", getpid())};
   std::string fleet;
@@ -358,7 +358,7 @@ void TickOfSilentRun(benchmark::State& state) {
     sender->set_last_seen(silent_since);
     sender->set_evidence(Evidence::kUnacknowledged);
     sender->set_presence(v1::PRESENCE_LOST, silent_since);
-    board.Took(activity.key(), sender, activity).IgnoreError();
+    board.HandleActivity(activity.key(), sender, activity).IgnoreError();
   }
   board.Tick();
   if (verdicts.standing() != kPairs) return state.SkipWithError("verdicts are missing");

@@ -20,7 +20,7 @@ constexpr int kTicksBetweenPrunes = 60;
 constexpr int kTicksBetweenWakes = 5;
 
 // Removes the state of other pairs, for a caller who may see only one pair.
-void KeepOwn(const std::string& plugin, v1::RunStatus* status) {
+void RestrictToOwn(const std::string& plugin, v1::RunStatus* status) {
   status->clear_counts();
   status->clear_reasons();
   status->clear_estimate();
@@ -36,12 +36,12 @@ void KeepOwn(const std::string& plugin, v1::RunStatus* status) {
 }  // namespace
 
 Board::Board(Options options) : options_(std::move(options)) {
-  around_.clock = options_.clock;
-  around_.verdicts = options_.verdicts;
-  around_.changed = [hub = options_.hub](const std::string& run) { hub->Changed(run); };
-  around_.event = options_.event;
-  around_.doubt = options_.doubt;
-  around_.ready_since = [this] { return absl::Nanoseconds(ready_since_.load()); };
+  context_.clock = options_.clock;
+  context_.verdicts = options_.verdicts;
+  context_.changed = [hub = options_.hub](const std::string& run) { hub->Changed(run); };
+  context_.event = options_.event;
+  context_.doubt = options_.doubt;
+  context_.ready_since = [this] { return absl::Nanoseconds(ready_since_.load()); };
 }
 
 void Board::Apply(const v1::FollowChangesResponse& event) {
@@ -50,7 +50,7 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
   switch (event.event_case()) {
     case v1::FollowChangesResponse::kSnapshotBegin:
       in_snapshot_ = true;
-      in_snapshot_of_.clear();
+      snapshot_runs_.clear();
       break;
     case v1::FollowChangesResponse::kSnapshotEnd:
       EndSnapshot();
@@ -79,14 +79,14 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
 void Board::ApplyRun(const v1::Run& run) {
   std::shared_ptr<RunBoard> board = Known(run.id());
   if (board == nullptr) {
-    board = std::make_shared<RunBoard>(run.id(), around_);
+    board = std::make_shared<RunBoard>(run.id(), context_);
     board->SetRun(run);
     MutexLock lock(mutex_);
     runs_[run.id()] = {board, FromProto(run.create_time())};
   } else {
     board->SetRun(run);
   }
-  if (in_snapshot_) in_snapshot_of_.insert(run.id());
+  if (in_snapshot_) snapshot_runs_.insert(run.id());
 }
 
 void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl::Time at) {
@@ -94,10 +94,10 @@ void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl
   if (run == nullptr) return;  // deleted since
   const RunBoard::PairSet set = run->SetPair(change, !in_snapshot_, at);
   if (set.added) nodes_.Plan(change.key().node());
-  if (set.finished_for != nullptr) TellIfDone(set.finished_for);
+  if (set.finished_for != nullptr) ReportIfDone(set.finished_for);
 }
 
-void Board::TellIfDone(const std::shared_ptr<const Sender>& sender) {
+void Board::ReportIfDone(const std::shared_ptr<const Sender>& sender) {
   std::vector<v1::ResultKey> pairs;
   {
     MutexLock lock(senders_mutex_);
@@ -128,20 +128,20 @@ void Board::RemoveRun(const std::string& run) {
 void Board::EndSnapshot() {
   in_snapshot_ = false;
   std::vector<std::string> gone;
-  std::vector<Recalled> recalled;
+  std::vector<RestoredPair> restored;
   {
     MutexLock lock(mutex_);
     for (const auto& [id, entry] : runs_) {
-      if (!in_snapshot_of_.contains(id)) gone.push_back(id);
+      if (!snapshot_runs_.contains(id)) gone.push_back(id);
     }
-    recalled = std::exchange(recalled_, {});
+    restored = std::exchange(restored_, {});
   }
   for (const std::string& run : gone) RemoveRun(run);
-  for (Recalled& one : recalled) {
+  for (RestoredPair& one : restored) {
     const auto run = Known(one.key.run());
     if (run == nullptr) continue;
     const std::shared_ptr<const Sender> sender = one.memory.sender;
-    run->Recall(one.key, std::move(one.memory));
+    run->Restore(one.key, std::move(one.memory));
     if (sender != nullptr) Attend(one.key, sender);
   }
   if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
@@ -150,7 +150,7 @@ void Board::EndSnapshot() {
   early_.clear();
 }
 
-void Board::RecallContact(const v1::ResultKey& key, const std::string& uri, absl::Time first) {
+void Board::RestoreContact(const v1::ResultKey& key, const std::string& uri, absl::Time first) {
   RunBoard::Memory memory;
   memory.first = first;
   {
@@ -159,14 +159,14 @@ void Board::RecallContact(const v1::ResultKey& key, const std::string& uri, absl
     if (early != early_.end()) memory.sender = early->second;
   }
   MutexLock lock(mutex_);
-  recalled_.push_back({key, std::move(memory)});
+  restored_.push_back({key, std::move(memory)});
 }
 
-void Board::RecallProgress(const v1::ResultKey& key, v1::Progress progress) {
+void Board::RestoreProgress(const v1::ResultKey& key, v1::Progress progress) {
   RunBoard::Memory memory;
   memory.progress = std::make_unique<v1::Progress>(std::move(progress));
   MutexLock lock(mutex_);
-  recalled_.push_back({key, std::move(memory)});
+  restored_.push_back({key, std::move(memory)});
 }
 
 std::shared_ptr<RunBoard> Board::Known(const std::string& run) const {
@@ -210,14 +210,15 @@ absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
   return newest->first;
 }
 
-absl::Status Board::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
-                         const v1::Activity& activity) {
+absl::Status Board::HandleActivity(const v1::ResultKey& key,
+                                   const std::shared_ptr<const Sender>& sender,
+                                   const v1::Activity& activity) {
   if (activity.has_progress()) {
     RETURN_IF_ERROR(CheckProgress(activity.progress()));
   }
   ASSIGN_OR_RETURN(const auto run, Find(key.run()));
   bool attends = false;
-  const absl::Status took = run->Took(key, sender, activity, &attends);
+  const absl::Status took = run->HandleActivity(key, sender, activity, &attends);
   if (!took.ok() || !attends) return took;
   Attend(key, sender);
   return took;
@@ -296,7 +297,8 @@ absl::Status Board::Get(const StatusQuery& query, std::string* bytes) const {
   }
   v1::RunStatus status;
   AddSummary(*run, &status);
-  if (!query.only_plugin.empty() || !query.only_node.empty()) KeepOwn(query.only_plugin, &status);
+  if (!query.only_plugin.empty() || !query.only_node.empty())
+    RestrictToOwn(query.only_plugin, &status);
   if (query.page_size > 0) {
     PairWriter pairs(v1::RunStatus::kPairsFieldNumber, bytes);
     ASSIGN_OR_RETURN(auto next, run->AddPairs(query, &pairs));
@@ -342,10 +344,10 @@ absl::StatusOr<v1::Node> Board::GetNode(const std::string& node) const {
   return *std::move(found);
 }
 
-std::vector<std::pair<v1::ResultKey, v1::Progress>> Board::TakeNewProgress() {
+std::vector<std::pair<v1::ResultKey, v1::Progress>> Board::DrainNewProgress() {
   std::vector<std::pair<v1::ResultKey, v1::Progress>> all;
   for (const auto& run : Runs()) {
-    auto taken = run->TakeNewProgress();
+    auto taken = run->DrainNewProgress();
     std::move(taken.begin(), taken.end(), std::back_inserter(all));
   }
   return all;

@@ -31,7 +31,7 @@
 namespace muster {
 
 // All in memory: after a restart the outcomes arrive from the feed again, and the activities are
-// restored from the store (Recall). The size is bounded by the runs that the aggregator keeps.
+// restored from the store (Restore). The size is bounded by the runs that the aggregator keeps.
 // Thread-safe.
 class Board : public HeartbeatListener {
  public:
@@ -57,12 +57,12 @@ class Board : public HeartbeatListener {
   // Restore the state of pairs from before a restart: the time of a sender's first message, and the
   // progress. Called after PresenceChanged for the restored senders, before the first event of the
   // feed.
-  void RecallContact(const v1::ResultKey& key, const std::string& uri, absl::Time first);
-  void RecallProgress(const v1::ResultKey& key, v1::Progress progress);
+  void RestoreContact(const v1::ResultKey& key, const std::string& uri, absl::Time first);
+  void RestoreProgress(const v1::ResultKey& key, v1::Progress progress);
 
   // HeartbeatListener.
-  absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
-                    const v1::Activity& activity) override;
+  absl::Status HandleActivity(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
+                              const v1::Activity& activity) override;
   void PresenceChanged(const std::shared_ptr<const Sender>& sender) override;
 
   // RUN_NOT_FOUND, PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
@@ -95,7 +95,7 @@ class Board : public HeartbeatListener {
   Tally MakeTally() const;
 
   // Returns the new progress of all runs since the last call.
-  std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
+  std::vector<std::pair<v1::ResultKey, v1::Progress>> DrainNewProgress();
 
   // OK once the first snapshot is complete.
   absl::Status Ready() const;
@@ -109,7 +109,7 @@ class Board : public HeartbeatListener {
     std::shared_ptr<const Sender> sender;
     std::vector<v1::ResultKey> pairs;
   };
-  struct Recalled {
+  struct RestoredPair {
     v1::ResultKey key;
     RunBoard::Memory memory;
   };
@@ -123,22 +123,23 @@ class Board : public HeartbeatListener {
   void EndSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender)
       ABSL_LOCKS_EXCLUDED(senders_mutex_);
-  void TellIfDone(const std::shared_ptr<const Sender>& sender) ABSL_LOCKS_EXCLUDED(senders_mutex_);
+  void ReportIfDone(const std::shared_ptr<const Sender>& sender)
+      ABSL_LOCKS_EXCLUDED(senders_mutex_);
   void Prune() ABSL_LOCKS_EXCLUDED(senders_mutex_);
 
   const Options options_;
   Nodes nodes_;
-  RunBoard::Surroundings around_;
-  bool in_snapshot_ = false;              // used by Apply
-  std::set<std::string> in_snapshot_of_;  // used by Apply: the runs of the snapshot
-  int ticks_ = 0;                         // used by Tick
+  RunBoard::Context context_;
+  bool in_snapshot_ = false;             // used by Apply
+  std::set<std::string> snapshot_runs_;  // used by Apply: the runs of the snapshot
+  int ticks_ = 0;                        // used by Tick
   std::atomic<bool> ready_ = false;
   std::atomic<int64_t> ready_since_ = 0;  // monotonic nanoseconds
   std::atomic<int64_t> feed_micros_ = 0;  // wall time of the last event
 
   mutable Mutex mutex_;
   std::map<std::string, Entry> runs_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Recalled> recalled_ ABSL_GUARDED_BY(mutex_);  // until the first snapshot
+  std::vector<RestoredPair> restored_ ABSL_GUARDED_BY(mutex_);  // until the first snapshot
   Mutex senders_mutex_;
   std::unordered_map<const Sender*, Attended> senders_ ABSL_GUARDED_BY(senders_mutex_);
   // Senders that were reported before the first snapshot, by URI and node.

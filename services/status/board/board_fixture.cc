@@ -103,7 +103,7 @@ absl::Status BoardFixture::Beat(const std::shared_ptr<Sender>& sender, v1::Phase
   *activity.mutable_key() = Key(sender->node(), plugin);
   activity.set_phase(phase);
   activity.set_message(message);
-  return board_.Took(activity.key(), sender, activity);
+  return board_.HandleActivity(activity.key(), sender, activity);
 }
 
 absl::Status BoardFixture::Report(const std::string& node, int64_t total, int64_t completed) {

@@ -173,10 +173,11 @@ TEST_F(BoardTest, ProgressOfUnplannedPairIsRejected) {
   EXPECT_TRUE(Report("n1", 1, 1).ok());
   v1::Activity activity;
   activity.mutable_progress()->set_completed(-1);
-  EXPECT_EQ(ReasonOf(board_.Took(Key("n1"), Online("n1"), activity)), "INVALID_PROGRESS");
-  EXPECT_EQ(ReasonOf(board_.Took(Key("n9"), Online("n9"), {})), "PAIR_NOT_PLANNED");
-  EXPECT_EQ(ReasonOf(board_.Took(Key("n1", "facts", "ffffffffffffffff"), Online("n1"), {})),
-            "RUN_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(board_.HandleActivity(Key("n1"), Online("n1"), activity)), "INVALID_PROGRESS");
+  EXPECT_EQ(ReasonOf(board_.HandleActivity(Key("n9"), Online("n9"), {})), "PAIR_NOT_PLANNED");
+  EXPECT_EQ(
+      ReasonOf(board_.HandleActivity(Key("n1", "facts", "ffffffffffffffff"), Online("n1"), {})),
+      "RUN_NOT_FOUND");
 }
 
 TEST_F(BoardTest, SenderIsDoneWhenAllItsPairsHaveAnOutcome) {
@@ -195,11 +196,11 @@ TEST_F(BoardTest, RestoredStateIsPresentAfterTheFirstSnapshot) {
   auto sender = Online("n1");
   sender->set_presence(v1::PRESENCE_UNKNOWN, clock_.MonotonicNow());
   board_.PresenceChanged(sender);
-  board_.RecallContact(Key("n1"), sender->uri(), clock_.Now() - absl::Minutes(5));
+  board_.RestoreContact(Key("n1"), sender->uri(), clock_.Now() - absl::Minutes(5));
   v1::Progress progress;
   progress.set_completed(7);
-  board_.RecallProgress(Key("n1"), progress);
-  board_.RecallProgress(Key("gone"), progress);
+  board_.RestoreProgress(Key("n1"), progress);
+  board_.RestoreProgress(Key("gone"), progress);
   Start({"n1", "n2"});
   EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
   EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_UNKNOWN);

@@ -26,7 +26,7 @@ void Durations::Add(absl::Duration duration) {
 }
 
 std::optional<absl::Duration> Durations::Quantile(double q, absl::Duration above) const {
-  // In the bucket of `above` itself nobody knows which side a duration was on.
+  // In the bucket of `above` itself the side of a duration is not known.
   const int first = above > absl::ZeroDuration() ? BucketOf(above, kBuckets) + 1 : 0;
   int64_t total = 0;
   for (int b = first; b < kBuckets; ++b) total += buckets_[b];

@@ -15,7 +15,7 @@ std::optional<TimeRange> EstimateEnd(const Durations& finished, absl::Duration o
                                      absl::Duration newest, absl::Duration now) {
   if (finished.count() < kEnough) return std::nullopt;
   TimeRange range = {now, now};
-  // Of all that are between, none ends later than the later of these two by this reckoning.
+  // By this estimate no pair between these two ends after the later one.
   for (const absl::Duration begin : {oldest, newest}) {
     const absl::Duration spent = std::max(now - begin, absl::ZeroDuration());
     const auto middle = finished.Quantile(kMiddle, spent);

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// The best of all who beat for a node is the one that is most there, then the newest.
+// The best sender of a node is the one with the best presence, then the newest.
 int Rank(v1::Presence presence) {
   switch (presence) {
     case v1::PRESENCE_ONLINE:

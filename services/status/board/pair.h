@@ -29,7 +29,7 @@ struct PluginPairs;
 struct Work {
   std::shared_ptr<const Sender> sender;  // null: only progress has arrived
   absl::Duration began;                  // the first message
-  absl::Duration told_at;                // the newest
+  absl::Duration received_at;            // the newest
   v1::Phase phase = v1::PHASE_UNSPECIFIED;
   bool abandoned = false;
   bool slow = false;

@@ -77,9 +77,11 @@ std::string Next(const Pair& pair, const PairFacts& facts, const PairView& view)
   return NextStep(pair.reason, facts, view.outlook, view.now);
 }
 
-// When the pair was last heard of; the infinite past if it was not in this life of the service.
+// Returns when the last message about the pair arrived; the infinite past if none has arrived since
+// the start of this service.
 absl::Duration HeardAt(const Work& work) {
-  return work.sender == nullptr ? work.told_at : std::max(work.told_at, work.sender->last_seen());
+  return work.sender == nullptr ? work.received_at
+                                : std::max(work.received_at, work.sender->last_seen());
 }
 
 struct Words {
@@ -97,7 +99,7 @@ Words WordsOf(const Pair& pair, const PairView& view) {
   return words;
 }
 
-// Of all that may be long.
+// Returns the space for all fields that may be long.
 size_t RoomFor(const Pair& pair, const Words& words) {
   size_t room = kNumbers + pair.plugin->name.size() + pair.node.size() + pair.error.size() +
                 words.detail.size() + words.next.size();

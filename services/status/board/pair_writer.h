@@ -1,7 +1,7 @@
 // Pairs as bytes of a protobuf message, straight from what the board keeps.
 //
-// An answer may hold a hundred thousand pairs: a message of a dozen small objects for each, made to
-// be copied into bytes at once, cost three times as much as the bytes.
+// An answer may hold a hundred thousand pairs: a message of a dozen small objects for each, which
+// is only copied into bytes, costs three times as much as the bytes.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_PAIR_WRITER_H_
 #define MUSTER_SERVICES_STATUS_BOARD_PAIR_WRITER_H_
 
@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// Appends pairs to the bytes of a message. What else is in the message may be appended before or
-// after: the order of fields means nothing. Not thread-safe.
+// Appends pairs to the bytes of a message. Other fields may be appended before or after: their
+// order has no meaning. Not thread-safe.
 class PairWriter {
  public:
   // `field`: the number of the message's field `pairs`. `out` outlives it.
@@ -23,7 +23,7 @@ class PairWriter {
   void Add(const Pair& pair, const PairView& view);
 
   int count() const { return count_; }
-  // That were appended.
+  // The bytes that were appended.
   size_t bytes() const { return out_->size() - begin_; }
 
  private:
@@ -34,7 +34,7 @@ class PairWriter {
   std::string pair_;  // the memory of the newest one
 };
 
-// One pair as a message of its own, for the few that are shown beside others. Returns its bytes.
+// Fills a message with one pair, for the few that are shown with other data. Returns its size.
 size_t FillPair(const Pair& pair, const PairView& view, v1::PairStatus* out);
 
 }  // namespace muster

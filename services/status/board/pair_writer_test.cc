@@ -35,7 +35,7 @@ class PairWriterTest : public ::testing::Test {
     sender->set_evidence(Evidence::kClosed);
     pair_.work = std::make_unique<Work>();
     pair_.work->sender = sender;
-    pair_.work->told_at = kNow - absl::Seconds(40);
+    pair_.work->received_at = kNow - absl::Seconds(40);
     pair_.work->phase = v1::PHASE_DELIVERING;
     pair_.work->progress = std::make_unique<v1::Progress>();
     pair_.work->progress->set_message(std::string(3000, 'm'));
@@ -115,13 +115,13 @@ TEST_F(PairWriterTest, UnknownFieldsAreAbsent) {
 // A message that is there and says nothing is another thing than none.
 TEST_F(PairWriterTest, AgeOfZeroIsWritten) {
   pair_.work = std::make_unique<Work>();
-  pair_.work->told_at = kNow;
+  pair_.work->received_at = kNow;
   pair_.reason = v1::REASON_RUNNING;
   v1::PairStatus written = Written();
   EXPECT_TRUE(written.has_heartbeat_age());
   EXPECT_EQ(written.heartbeat_age().nanos(), 0);
   EXPECT_EQ(written.presence(), v1::PRESENCE_UNSPECIFIED);
-  pair_.work->told_at = -absl::InfiniteDuration();
+  pair_.work->received_at = -absl::InfiniteDuration();
   EXPECT_FALSE(Written().has_heartbeat_age());
 }
 

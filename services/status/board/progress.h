@@ -11,7 +11,7 @@ namespace muster {
 // INVALID_PROGRESS for negative or absurd numbers.
 absl::Status CheckProgress(const v1::ReportProgressRequest& report);
 
-// A plain report replaces what was there. One with an append field adds to it: completed grows by
+// A plain report replaces the progress. One with an append field adds to it: completed grows by
 // append_completed, failures by append_failing, and with append_totals the total grows by both.
 // Message and time are always the newest. Long texts are cut, long lists keep their newest entries.
 void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now, v1::Progress* progress);

@@ -57,7 +57,7 @@ int Severity(v1::Reason reason);
 // "CRASHED".
 std::string_view ReasonName(v1::Reason reason);
 
-// What will happen in a run without any action. Wall times.
+// The future of a run without any action. Wall times.
 struct Outlook {
   bool ended = false;
   absl::Time deadline = absl::InfiniteFuture();

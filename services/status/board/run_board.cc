@@ -20,7 +20,6 @@ constexpr int kLogPart = 256;  // log entries that are read with the lock held, 
 constexpr int kPageWithTexts = 1000;
 
 constexpr int kTicksBetweenPaces = 10;  // a comparison of rates reads each pair with progress
-
 bool SameFault(const v1::Fault* a, const v1::Activity& activity) {
   if (a == nullptr || !activity.has_fault()) return a == nullptr && !activity.has_fault();
   const v1::Fault& b = activity.fault();
@@ -37,14 +36,14 @@ bool Moved(const Work& work, const v1::Progress& before) {
 
 }  // namespace
 
-RunBoard::RunBoard(std::string id, const Surroundings& around)
+RunBoard::RunBoard(std::string id, const Context& context)
     : id_(std::move(id)),
       epoch_(RandomHex(6)),
-      around_(around),
-      known_since_(around.clock->MonotonicNow()),
-      clock_(*around.clock),
-      lost_(id_, *around.verdicts),
-      start_(id_, known_since_, *around.verdicts),
+      context_(context),
+      known_since_(context.clock->MonotonicNow()),
+      clock_(*context.clock),
+      lost_(id_, *context.verdicts),
+      start_(id_, known_since_, *context.verdicts),
       created_at_(known_since_) {}
 
 void RunBoard::SetRun(const v1::Run& run) {
@@ -60,7 +59,7 @@ void RunBoard::SetRun(const v1::Run& run) {
   UpdateLostAfter(now.monotonic);
   log_.Skip();
   ++summary_version_;
-  around_.changed(id_);
+  context_.changed(id_);
 }
 
 void RunBoard::UpdateLostAfter(absl::Duration now) {
@@ -112,18 +111,19 @@ void RunBoard::Delete() {
   deleted_ = true;
   UpdateLostAfter(clock_.Now().monotonic);
   start_.Withdraw();
-  around_.changed(id_);
+  context_.changed(id_);
 }
 
 Work& RunBoard::Hear(Pair& pair) {
-  const absl::Duration now = around_.clock->MonotonicNow();
+  const absl::Duration now = context_.clock->MonotonicNow();
   Work& work = pairs_.Hear(pair, now);
-  work.told_at = now;
+  work.received_at = now;
   return work;
 }
 
-absl::Status RunBoard::Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
-                            const v1::Activity& activity, bool* attends) {
+absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
+                                      const std::shared_ptr<const Sender>& sender,
+                                      const v1::Activity& activity, bool* attends) {
   MutexLock lock(mutex_);
   Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
@@ -184,7 +184,7 @@ void RunBoard::ApplyReport(Pair& pair, const v1::ReportProgressRequest& report, 
   }
 }
 
-void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
+void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
   MutexLock lock(mutex_);
   Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr || !pair->pending()) return;
@@ -193,13 +193,13 @@ void RunBoard::Recall(const v1::ResultKey& key, Memory memory) {
   const bool first = pair->work == nullptr;
   Work& work = pairs_.Hear(*pair, now.monotonic);
   // Nothing was received in this life of the service: the sender or the progress has the time.
-  if (first) work.told_at = -absl::InfiniteDuration();
+  if (first) work.received_at = -absl::InfiniteDuration();
   work.began = std::min(work.began, now.monotonic - (now.wall - memory.first));
   if (work.sender == nullptr) work.sender = std::move(memory.sender);
   if (work.progress == nullptr && memory.progress != nullptr) {
     work.progress = std::move(memory.progress);
-    work.told_at =
-        std::max(work.told_at, now.monotonic - (now.wall - FromProto(work.progress->time())));
+    work.received_at =
+        std::max(work.received_at, now.monotonic - (now.wall - FromProto(work.progress->time())));
   }
   Judge(*pair, now, /*live=*/false);
   Touch(*pair, true);
@@ -216,7 +216,7 @@ void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
   constexpr absl::Duration kJustTold = absl::Seconds(2);
   const Evidence seen = std::exchange(work.evidence, sender->evidence());
   if (work.evidence == Evidence::kRestarted && seen != work.evidence && !work.abandoned &&
-      now.monotonic - work.told_at > kJustTold) {
+      now.monotonic - work.received_at > kJustTold) {
     work.abandoned = true;
     work.abandoned_at = now.monotonic;
   }
@@ -234,7 +234,7 @@ bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
   if (pair.pending()) pair.updated = now.wall;
   ++summary_version_;
   if (live && (Severity(pair.reason) > 0 || pair.reason == v1::REASON_TIMED_OUT)) {
-    around_.event(pair.node, MakeNodeEvent(id_, pair, now));
+    context_.event(pair.node, MakeNodeEvent(id_, pair, now));
   }
   return true;
 }
@@ -242,7 +242,7 @@ bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
 void RunBoard::Touch(Pair& pair, bool summary) {
   log_.Append(pair, pairs_.size());
   if (summary) ++summary_version_;
-  around_.changed(id_);
+  context_.changed(id_);
 }
 
 void RunBoard::Tick() {
@@ -268,8 +268,8 @@ void RunBoard::TickPace(const Moment& now) {
 }
 
 void RunBoard::TickStart(const Moment& now) {
-  if (!start_.IsOver(now.monotonic, around_.ready_since())) return;
-  if (around_.doubt().empty() && !AnySenderWaits(pairs_)) start_.Expire(WhyNotReported(pairs_));
+  if (!start_.IsOver(now.monotonic, context_.ready_since())) return;
+  if (context_.doubt().empty() && !AnySenderWaits(pairs_)) start_.Expire(WhyNotReported(pairs_));
 }
 
 Outlook RunBoard::OutlookNow() const {
@@ -278,14 +278,14 @@ Outlook RunBoard::OutlookNow() const {
   if (run_.has_deadline()) outlook.deadline = FromProto(run_.deadline());
   if (run_.has_lost_after()) outlook.lost_after = FromProto(run_.lost_after());
   outlook.fail_fast = run_.fail_fast();
-  if (const auto report_by = start_.ReportBy(around_.ready_since())) {
+  if (const auto report_by = start_.ReportBy(context_.ready_since())) {
     outlook.start_by = clock_.Now().WallOf(*report_by);
   }
   return outlook;
 }
 
 std::shared_ptr<const v1::RunStatus> RunBoard::Summary() {
-  const std::string doubt = around_.doubt();
+  const std::string doubt = context_.doubt();
   MutexLock lock(mutex_);
   const Moment now = clock_.Now();
   if (summary_ == nullptr || summary_of_ != summary_version_ ||
@@ -387,7 +387,7 @@ bool RunBoard::deleted() const {
   return deleted_;
 }
 
-std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::TakeNewProgress() {
+std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::DrainNewProgress() {
   MutexLock lock(mutex_);
   std::vector<std::pair<v1::ResultKey, v1::Progress>> taken;
   for (Pair* const pair : std::exchange(new_progress_, {})) {

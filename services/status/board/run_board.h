@@ -29,19 +29,19 @@
 
 namespace muster {
 
-// The position of a watcher: it has received the changes of pairs up to version `told`.
+// The position of a watcher: it has received the changes of pairs up to `version`.
 struct WatchPosition {
-  uint64_t told = 0;
+  uint64_t version = 0;
   uint64_t summary = 0;  // the version of the summary that it has
 };
 
-// One mutex guards the parts, each of which keeps an invariant of its own: the pairs (PairTable),
+// One mutex guards the parts, each with one invariant: the pairs (PairTable),
 // their order of change (PairChangeLog), the silent ones (LostPairs) and the start grace
 // (StartGrace). Thread-safe. Long answers release the lock after a few hundred pairs.
 class RunBoard {
  public:
   // The environment of a run, which it does not outlive.
-  struct Surroundings {
+  struct Context {
     const Clock* clock = nullptr;
     VerdictLog* verdicts = nullptr;
     // Called after each change, under the run's lock: it may take at most a short lock.
@@ -54,7 +54,7 @@ class RunBoard {
     std::function<absl::Duration()> ready_since;
   };
 
-  RunBoard(std::string id, const Surroundings& around);
+  RunBoard(std::string id, const Context& context);
 
   const std::string& id() const { return id_; }
   // Random, so that a cursor of another run, or from before a restart, is recognised.
@@ -74,8 +74,8 @@ class RunBoard {
 
   // Handles the activity of a sender for a pair. Sets `*attends` if the pair had another sender, or
   // none, before. PAIR_NOT_PLANNED.
-  absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
-                    const v1::Activity& activity, bool* attends);
+  absl::Status HandleActivity(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
+                              const v1::Activity& activity, bool* attends);
   // Handles a report without a heartbeat. PAIR_NOT_PLANNED.
   absl::Status Report(const v1::ReportProgressRequest& report);
   // The state of a pair from before a restart of this service.
@@ -85,7 +85,7 @@ class RunBoard {
     std::unique_ptr<v1::Progress> progress;     // null: none
   };
   // Restores the state where nothing newer has arrived.
-  void Recall(const v1::ResultKey& key, Memory memory);
+  void Restore(const v1::ResultKey& key, Memory memory);
   // The presence or the evidence of the sender of the pair has changed.
   void SenderChanged(const std::string& plugin, const std::string& node,
                      const std::shared_ptr<const Sender>& sender);
@@ -123,7 +123,7 @@ class RunBoard {
   bool ended() const;
   bool deleted() const;
   // Returns the progress of the unfinished pairs that reported since the last call.
-  std::vector<std::pair<v1::ResultKey, v1::Progress>> TakeNewProgress();
+  std::vector<std::pair<v1::ResultKey, v1::Progress>> DrainNewProgress();
 
  private:
   Outlook OutlookNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -144,7 +144,7 @@ class RunBoard {
 
   const std::string id_;
   const std::string epoch_;
-  const Surroundings around_;
+  const Context context_;
   const absl::Duration known_since_;  // monotonic
 
   mutable Mutex mutex_;

@@ -94,6 +94,21 @@ TEST_F(RunBoardTest, PairThatTheNewProcessAbandonedIsCrashed) {
   EXPECT_EQ(Get().pairs(1).reason(), v1::REASON_RUNNING);
 }
 
+TEST_F(RunBoardTest, ReturnToAnAbandonedPairWithdrawsItsVerdict) {
+  Start({"n1"});
+  SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
+  const auto sender = Online("n1");
+  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(Beat(sender).ok());  // the new process, for one of its pairs
+  Silence(sender, v1::PRESENCE_ONLINE, Evidence::kRestarted);
+  Pass(absl::Minutes(4));
+  EXPECT_EQ(verdicts_.standing(), 1u);
+  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  EXPECT_EQ(verdicts_.standing(), 0u);
+}
+
 TEST_F(RunBoardTest, ProgressWithoutMovementIsStuckUntilItMoves) {
   Start({"n1", "sidecar"});
   const auto sender = Online("n1");
@@ -208,7 +223,7 @@ TEST_F(RunBoardTest, RunWithoutAReportGetsAVerdictNamingItsNodes) {
   activity.set_phase(v1::PHASE_CHECKING);
   activity.mutable_fault()->set_check(v1::Fault::CHECK_CLOCK);
   activity.mutable_fault()->set_message("3 h ahead");
-  ASSERT_TRUE(board_.Took(Key("n2"), Online("n2"), activity).ok());
+  ASSERT_TRUE(board_.HandleActivity(Key("n2"), Online("n2"), activity).ok());
   EXPECT_NE(Pair("n1").next().find("the run fails at"), std::string::npos);
   Pass(absl::Seconds(299));
   EXPECT_FALSE(NextVerdict());
@@ -234,7 +249,7 @@ TEST_F(RunBoardTest, CheckingAgentHasNotReported) {
   activity.set_phase(v1::PHASE_BLOCKED);
   activity.mutable_fault()->set_check(v1::Fault::CHECK_CONNECTION);
   activity.mutable_fault()->set_message("refused");
-  ASSERT_TRUE(board_.Took(Key("n1"), sender, activity).ok());
+  ASSERT_TRUE(board_.HandleActivity(Key("n1"), sender, activity).ok());
   Pass(absl::Seconds(301));
   ASSERT_TRUE(NextVerdict());
   EXPECT_EQ(*NextVerdict(), "n1: CONNECTION: refused; n2: never heard of");
@@ -279,11 +294,11 @@ TEST_F(RunBoardTest, NewProgressIsReturnedOnce) {
   ASSERT_TRUE(Report("n1", 10, 2).ok());
   ASSERT_TRUE(Report("n2", 10, 2).ok());
   SetPair("n2", v1::OUTCOME_GENUINE, 1);
-  const auto taken = board_.TakeNewProgress();
+  const auto taken = board_.DrainNewProgress();
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].first.node(), "n1");
   EXPECT_EQ(taken[0].second.completed(), 2);
-  EXPECT_TRUE(board_.TakeNewProgress().empty());
+  EXPECT_TRUE(board_.DrainNewProgress().empty());
 }
 
 // The two clocks cannot be read at once; a client compares answers.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kPairsOfMessage = 2000;
 // The summary is repeated at least this often: its times change, and the stream stays alive.
-constexpr absl::Duration kSignOfLife = absl::Milliseconds(4500);
+constexpr absl::Duration kRepeatAfter = absl::Milliseconds(4500);
 constexpr size_t kMaxCursor = 64;
 // Each may hold one message that its reader does not receive.
 constexpr int64_t kMaxWatchers = 10'000;
@@ -47,8 +47,8 @@ absl::Status WatchSource::Begin(const std::string& cursor) {
   }
   // The cursor is from before a restart, or of another run: the watcher needs a snapshot.
   if (cursor.substr(0, dot) != run_->epoch()) return absl::OkStatus();
-  if (version > run_->Newest().told) return errors::InvalidCursor();
-  told_.told = version;
+  if (version > run_->Newest().version) return errors::InvalidCursor();
+  sent_.version = version;
   in_snapshot_ = false;
   return absl::OkStatus();
 }
@@ -69,10 +69,10 @@ Pull WatchSource::BeginRound() {
   const bool ended = run_->ended();
   round_ = run_->Newest();
   const absl::Duration now = clock_.MonotonicNow();
-  const bool pairs = with_pairs_ && round_.told != told_.told;
-  tell_summary_ = round_.summary != told_.summary || now - summary_at_ >= kSignOfLife;
-  if (told_something_ && !pairs && round_.summary == told_.summary && ended) return Pull::kEnd;
-  if (told_something_ && !pairs && !tell_summary_) return Pull::kWait;
+  const bool pairs = with_pairs_ && round_.version != sent_.version;
+  summary_due_ = round_.summary != sent_.summary || now - summary_at_ >= kRepeatAfter;
+  if (sent_any_ && !pairs && round_.summary == sent_.summary && ended) return Pull::kEnd;
+  if (sent_any_ && !pairs && !summary_due_) return Pull::kWait;
   if (now - rounds_[next_round_] < absl::Seconds(1)) {
     hub_.Changed(run_->id());
     return Pull::kWait;
@@ -85,21 +85,21 @@ Pull WatchSource::BeginRound() {
 
 void WatchSource::Fill(std::string* bytes) {
   v1::WatchStatusResponse message;
-  if (in_snapshot_ && told_.told == 0) message.set_reset(true);
-  if (std::exchange(tell_summary_, false)) {
+  if (in_snapshot_ && sent_.version == 0) message.set_reset(true);
+  if (std::exchange(summary_due_, false)) {
     board_.AddSummary(*run_, message.mutable_status());
-    told_.summary = round_.summary;
+    sent_.summary = round_.summary;
     summary_at_ = clock_.MonotonicNow();
   }
   // A watcher without pairs has received none, and its cursor shows that.
   if (with_pairs_) {
     PairWriter pairs(v1::WatchStatusResponse::kPairsFieldNumber, bytes);
-    told_.told = run_->AddChanges(told_.told, round_.told, kPairsOfMessage, &pairs);
+    sent_.version = run_->AddChanges(sent_.version, round_.version, kPairsOfMessage, &pairs);
   }
-  told_something_ = true;
-  in_round_ = with_pairs_ && told_.told != round_.told;
+  sent_any_ = true;
+  in_round_ = with_pairs_ && sent_.version != round_.version;
   in_snapshot_ = in_snapshot_ && in_round_;
-  if (!in_snapshot_) message.set_cursor(Cursor(told_.told));
+  if (!in_snapshot_) message.set_cursor(Cursor(sent_.version));
   message.AppendToString(bytes);
 }
 

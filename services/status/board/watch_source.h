@@ -53,9 +53,9 @@ class WatchSource : public StreamSource<std::string> {
 
   bool in_round_ = false;
   bool in_snapshot_ = false;
-  bool told_something_ = false;
-  bool tell_summary_ = false;  // with the next message
-  WatchPosition told_;
+  bool sent_any_ = false;
+  bool summary_due_ = false;  // with the next message
+  WatchPosition sent_;
   WatchPosition round_;        // the end of this round
   absl::Duration summary_at_;  // of the last summary; monotonic
   // When the newest rounds began; monotonic. The oldest of them has to be a second ago.

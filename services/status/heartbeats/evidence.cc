@@ -2,14 +2,14 @@
 
 namespace muster {
 
-Evidence EvidenceFrom(const TcpState& sight, Evidence before, bool connected, bool unanswered) {
-  const bool acknowledged = sight.sent == TcpState::Sent::kAcknowledged;
-  const bool unacknowledged = sight.sent == TcpState::Sent::kUnacknowledged;
+Evidence EvidenceFrom(const TcpState& state, Evidence before, bool connected, bool unanswered) {
+  const bool acknowledged = state.sent == TcpState::Sent::kAcknowledged;
+  const bool unacknowledged = state.sent == TcpState::Sent::kUnacknowledged;
   if (connected) {
     if (unacknowledged) return Evidence::kUnacknowledged;
     return acknowledged ? Evidence::kAcknowledging : before;
   }
-  if (sight.ended_here) {
+  if (state.ended_here) {
     return acknowledged ? Evidence::kAcknowledging : Evidence::kUnacknowledged;
   }
   if (before == Evidence::kUnacknowledged) return before;

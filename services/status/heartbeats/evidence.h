@@ -9,10 +9,10 @@
 
 namespace muster {
 
-// Returns the evidence after `sight`, the kernel's view. `before`: the evidence until now.
+// Returns the evidence after `state`, the kernel's view. `before`: the evidence until now.
 // `connected`: the sender's stream is open. `unanswered`: while the sender was online, the kernel
 // saw nothing acknowledged.
-Evidence EvidenceFrom(const TcpState& sight, Evidence before, bool connected, bool unanswered);
+Evidence EvidenceFrom(const TcpState& state, Evidence before, bool connected, bool unanswered);
 
 // The text of an event; empty for evidence that the kernel does not give.
 std::string_view DescribeEvidence(Evidence evidence);

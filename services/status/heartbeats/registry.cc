@@ -34,10 +34,10 @@ bool IsGone(v1::Presence presence) {
 
 }  // namespace
 
-std::shared_ptr<const Sender> Registry::Seat::sender() const { return entry_; }
+std::shared_ptr<const Sender> Registry::StreamRef::sender() const { return entry_; }
 
 Registry::Registry(const RegistryOptions& options, const Clock& clock, HeartbeatListener& listener,
-                   NodeJournal& journal, Look look, Metrics& metrics)
+                   NodeJournal& journal, Query query, Metrics& metrics)
     : options_(options),
       clock_(clock),
       listener_(listener),
@@ -46,13 +46,14 @@ Registry::Registry(const RegistryOptions& options, const Clock& clock, Heartbeat
       senders_({options.tick, options.interval, options.target_rate, options.max_senders}, clock,
                metrics_),
       relays_({options.doubt_limit, GraceOf(options)}),
-      judge_(JudgeOptions(options), clock, senders_, relays_, std::move(look), metrics_) {}
+      judge_(JudgeOptions(options), clock, senders_, relays_, std::move(query), metrics_) {}
 
-absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
-                                              std::weak_ptr<SenderLink> line, const TcpPeer& peer) {
+absl::StatusOr<Registry::StreamRef> Registry::Open(const SenderHello& hello,
+                                                   std::weak_ptr<SenderLink> line,
+                                                   const TcpPeer& peer) {
   const absl::Duration now = clock_.MonotonicNow();
   SenderEffects effects;
-  absl::StatusOr<Seat> seat = Seat();
+  absl::StatusOr<StreamRef> stream = StreamRef();
   {
     SenderTable::Shard& shard = senders_.ShardOf(hello.uri, hello.node);
     MutexLock lock(shard.mutex);
@@ -63,13 +64,13 @@ absl::StatusOr<Registry::Seat> Registry::Open(const SenderHello& hello,
       entry->set_relay(hello.relay);
       entry->connected = true;
       const uint32_t number = ++entry->stream;
-      seat = Seat(std::move(entry), number);
+      stream = StreamRef(std::move(entry), number);
     } else {
-      seat = errors::DuplicateAgent(hello.node);
+      stream = errors::DuplicateAgent(hello.node);
     }
   }
   Deliver(std::move(effects));
-  return seat;
+  return stream;
 }
 
 // Returns whether the new stream replaces the old one: not if the old one is of a younger process
@@ -103,8 +104,8 @@ bool Registry::TakePlace(SenderEntry& entry, const SenderHello& hello, absl::Dur
   return true;
 }
 
-bool Registry::IsNews(const Seat& seat, int64_t sequence, Answer* answer) {
-  SenderEntry& entry = *seat.entry_;
+bool Registry::IsNews(const StreamRef& stream, int64_t sequence, Answer* answer) {
+  SenderEntry& entry = *stream.entry_;
   MutexLock lock(senders_.ShardOf(entry).mutex);
   if (sequence > entry.sequence) return true;
   metrics_.out_of_order.Add();
@@ -113,8 +114,8 @@ bool Registry::IsNews(const Seat& seat, int64_t sequence, Answer* answer) {
 }
 
 template <typename Prepare>
-Registry::Answer Registry::Handle(const Seat& seat, Prepare prepare) {
-  SenderEntry& entry = *seat.entry_;
+Registry::Answer Registry::Handle(const StreamRef& stream, Prepare prepare) {
+  SenderEntry& entry = *stream.entry_;
   const absl::Duration now = clock_.MonotonicNow();
   SenderEffects effects;
   Answer answer;
@@ -128,25 +129,27 @@ Registry::Answer Registry::Handle(const Seat& seat, Prepare prepare) {
   return answer;
 }
 
-Registry::Answer Registry::Beat(const Seat& seat, int64_t sequence, absl::Duration clock_skew) {
-  return Handle(seat, [&](SenderEntry& entry) {
-    if (entry.stream != seat.number_) return false;
+Registry::Answer Registry::HandleHeartbeat(const StreamRef& stream, int64_t sequence,
+                                           absl::Duration clock_skew) {
+  return Handle(stream, [&](SenderEntry& entry) {
+    if (entry.stream != stream.number_) return false;
     entry.sequence = std::max(entry.sequence, sequence);
     entry.set_clock_skew(clock_skew);
     return true;
   });
 }
 
-Registry::Answer Registry::SendHeartbeat(const Seat& seat) {
-  return Handle(seat, [](const SenderEntry&) { return true; });
+Registry::Answer Registry::SendHeartbeat(const StreamRef& stream) {
+  return Handle(stream, [](const SenderEntry&) { return true; });
 }
 
-absl::StatusOr<Registry::Seat> Registry::Visit(const std::string& uri, const std::string& node) {
+absl::StatusOr<Registry::StreamRef> Registry::Visit(const std::string& uri,
+                                                    const std::string& node) {
   SenderTable::Shard& shard = senders_.ShardOf(uri, node);
   MutexLock lock(shard.mutex);
   ASSIGN_OR_RETURN(auto entry, senders_.FindOrAdd(shard, uri, node));
   const uint32_t number = entry->stream;
-  return Seat(std::move(entry), number);
+  return StreamRef(std::move(entry), number);
 }
 
 Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
@@ -156,7 +159,7 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
   entry.set_last_seen(now);
   entry.set_interval(senders_.Interval());
   entry.changed = true;
-  entry.looked = entry.unanswered = false;
+  entry.checked = entry.unanswered = false;
   const bool restarted = entry.took_over || entry.evidence() == Evidence::kRestarted;
   const Evidence evidence = restarted ? Evidence::kRestarted : Evidence::kNone;
   const bool new_evidence = evidence != entry.evidence();
@@ -173,15 +176,15 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
                              : absl::StrCat("heard again after ", absl::FormatDuration(absl::Trunc(
                                                                       silence, absl::Seconds(1)))),
                          effects);
-    if (entry.listed) senders_.Schedule(shard, entry, now + entry.LookAfter());
+    if (entry.listed) senders_.Schedule(shard, entry, now + entry.CheckAfter());
   } else if (new_evidence) {
     effects->changed.push_back(entry.shared_from_this());
   }
   return {entry.sequence, entry.interval()};
 }
 
-void Registry::Leave(const Seat& seat) {
-  SenderEntry& entry = *seat.entry_;
+void Registry::Leave(const StreamRef& stream) {
+  SenderEntry& entry = *stream.entry_;
   SenderTable::Shard& shard = senders_.ShardOf(entry);
   MutexLock lock(shard.mutex);
   if (entry.presence() == v1::PRESENCE_UNSPECIFIED && !entry.connected) {
@@ -197,20 +200,20 @@ void Registry::SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::st
   senders_.Schedule(shard, entry, now + options_.forget_after);
 }
 
-void Registry::Goodbye(const Seat& seat) {
-  SenderEntry& entry = *seat.entry_;
+void Registry::Goodbye(const StreamRef& stream) {
+  SenderEntry& entry = *stream.entry_;
   SenderEffects effects;
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.stream != seat.number_ || !entry.listed) return;
+    if (entry.stream != stream.number_ || !entry.listed) return;
     entry.connected = false;
     SetOffline(shard, entry, "goodbye", &effects);
   }
   Deliver(std::move(effects));
 }
 
-void Registry::Excuse(const std::shared_ptr<const Sender>& sender) {
+void Registry::SetFinished(const std::shared_ptr<const Sender>& sender) {
   SenderEffects effects;
   {
     SenderTable::Shard& shard = senders_.ShardOf(*sender);
@@ -230,26 +233,26 @@ std::shared_ptr<const Sender> Registry::Find(const std::string& uri,
   return senders_.Find(shard, uri, node);
 }
 
-void Registry::Closed(const Seat& seat, bool by_peer) {
-  SenderEntry& entry = *seat.entry_;
+void Registry::Closed(const StreamRef& stream, bool by_peer) {
+  SenderEntry& entry = *stream.entry_;
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.stream != seat.number_) return;
+    if (entry.stream != stream.number_) return;
     const bool was_connected = std::exchange(entry.connected, false);
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return senders_.Forget(shard, entry);
     if (!by_peer || !was_connected || entry.presence() == v1::PRESENCE_OFFLINE) return;
   }
-  judge_.AddClosed(seat.entry_);
+  judge_.AddClosed(stream.entry_);
 }
 
-void Registry::Revoked(const Seat& seat) {
-  SenderEntry& entry = *seat.entry_;
+void Registry::Revoked(const StreamRef& stream) {
+  SenderEntry& entry = *stream.entry_;
   SenderEffects effects;
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.stream != seat.number_ || entry.presence() == v1::PRESENCE_OFFLINE) return;
+    if (entry.stream != stream.number_ || entry.presence() == v1::PRESENCE_OFFLINE) return;
     entry.connected = false;
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return senders_.Forget(shard, entry);
     entry.peer = TcpPeer();  // the state of the connection is no evidence any more
@@ -284,7 +287,7 @@ void Registry::EndAll(const absl::Status& why) {
 
 void Registry::Deliver(SenderEffects effects) {
   for (const auto& sender : effects.changed) listener_.PresenceChanged(sender);
-  for (auto& [node, event] : effects.events) journal_.Happened(node, std::move(event));
+  for (auto& [node, event] : effects.events) journal_.AddEvent(node, std::move(event));
   for (const auto& line : effects.probes) line->Probe();
   for (const auto& [line, why] : effects.ends) line->End(why);
 }
@@ -317,7 +320,7 @@ void Registry::Restore(const std::vector<SenderRecord>& records) {
   Deliver(std::move(effects));
 }
 
-std::vector<SenderRecord> Registry::TakeChanged(size_t max) {
+std::vector<SenderRecord> Registry::DrainChanged(size_t max) {
   const absl::Time wall = clock_.Now();
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<SenderRecord> records;

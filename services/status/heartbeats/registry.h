@@ -43,7 +43,7 @@ struct RegistryOptions {
 class NodeJournal {
  public:
   virtual ~NodeJournal() = default;
-  virtual void Happened(const std::string& node, v1::NodeEvent event) = 0;
+  virtual void AddEvent(const std::string& node, v1::NodeEvent event) = 0;
 };
 
 // The first message of a stream, about its sender.
@@ -73,14 +73,14 @@ struct SenderRecord {
 class Registry {
  public:
   // A stream of a sender.
-  class Seat {
+  class StreamRef {
    public:
-    Seat() = default;
+    StreamRef() = default;
     std::shared_ptr<const Sender> sender() const;
 
    private:
     friend class Registry;
-    Seat(std::shared_ptr<SenderEntry> entry, uint32_t number)
+    StreamRef(std::shared_ptr<SenderEntry> entry, uint32_t number)
         : entry_(std::move(entry)), number_(number) {}
     std::shared_ptr<SenderEntry> entry_;
     uint32_t number_ = 0;  // of the sender's streams; only the newest counts
@@ -91,10 +91,10 @@ class Registry {
     absl::Duration interval;
   };
 
-  using Look = SilenceJudge::Look;
+  using Query = SilenceJudge::Query;
 
   Registry(const RegistryOptions& options, const Clock& clock, HeartbeatListener& listener,
-           NodeJournal& journal, Look look, Metrics& metrics);
+           NodeJournal& journal, Query query, Metrics& metrics);
 
   // Restores the senders from before a restart, before the first heartbeat. The
   // presence of those that were not gone is UNKNOWN.
@@ -104,29 +104,29 @@ class Registry {
   // that is online, the sender is marked as a duplicate agent, and the stream of the process that
   // has run longer is ended with DUPLICATE_AGENT. The listener learns of the sender with its first
   // heartbeat. TOO_MANY_SENDERS.
-  absl::StatusOr<Seat> Open(const SenderHello& hello, std::weak_ptr<SenderLink> line,
-                            const TcpPeer& peer);
+  absl::StatusOr<StreamRef> Open(const SenderHello& hello, std::weak_ptr<SenderLink> line,
+                                 const TcpPeer& peer);
 
   // Returns whether a heartbeat with this number is newer than all before. Counts it if not.
-  bool IsNews(const Seat& seat, int64_t sequence, Answer* answer);
+  bool IsNews(const StreamRef& stream, int64_t sequence, Answer* answer);
 
   // Accepts a heartbeat that IsNews admitted. Ignores it if another stream replaced this one.
-  Answer Beat(const Seat& seat, int64_t sequence, absl::Duration clock_skew);
+  Answer HandleHeartbeat(const StreamRef& stream, int64_t sequence, absl::Duration clock_skew);
 
   // The sender ends on purpose: it is offline.
-  void Goodbye(const Seat& seat);
+  void Goodbye(const StreamRef& stream);
 
   // The stream has ended. `by_peer`: without a goodbye, and not because this service ended it.
-  void Closed(const Seat& seat, bool by_peer);
+  void Closed(const StreamRef& stream, bool by_peer);
 
   // This service ended the stream because the certificate of its sender was revoked.
-  void Revoked(const Seat& seat);
+  void Revoked(const StreamRef& stream);
 
   // A heartbeat without a stream: Visit, then SendHeartbeat, or Leave if its pair was rejected.
   // TOO_MANY_SENDERS.
-  absl::StatusOr<Seat> Visit(const std::string& uri, const std::string& node);
-  Answer SendHeartbeat(const Seat& seat);
-  void Leave(const Seat& seat);
+  absl::StatusOr<StreamRef> Visit(const std::string& uri, const std::string& node);
+  Answer SendHeartbeat(const StreamRef& stream);
+  void Leave(const StreamRef& stream);
 
   // A relay has opened a stream that forwards heartbeats. TOO_MANY_SENDERS.
   absl::StatusOr<RelayState*> OpenRelay(const std::string& name);
@@ -137,7 +137,7 @@ class Registry {
   std::shared_ptr<const Sender> Find(const std::string& uri, const std::string& node) const;
 
   // All pairs of the sender have outcomes: unless it is connected, it is offline.
-  void Excuse(const std::shared_ptr<const Sender>& sender);
+  void SetFinished(const std::shared_ptr<const Sender>& sender);
 
   // Ends every stream, because this service stops. Nothing ticks afterwards, so the ends are not
   // taken for silence.
@@ -147,7 +147,7 @@ class Registry {
   void Tick();
 
   // Returns the records of at most `max` senders that changed since they were returned last.
-  std::vector<SenderRecord> TakeChanged(size_t max);
+  std::vector<SenderRecord> DrainChanged(size_t max);
 
   absl::Duration Interval() const { return senders_.Interval(); }
   // Returns why this service doubts its network or machine; empty if it does not.
@@ -156,7 +156,7 @@ class Registry {
  private:
   // Handles a heartbeat, under the lock of its shard, if `prepare(entry)` returns true.
   template <typename Prepare>
-  Answer Handle(const Seat& seat, Prepare prepare);
+  Answer Handle(const StreamRef& stream, Prepare prepare);
   Answer Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
                 SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   bool TakePlace(SenderEntry& entry, const SenderHello& hello, absl::Duration now,

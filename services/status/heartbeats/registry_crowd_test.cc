@@ -1,5 +1,4 @@
-// Many who fall silent at once: those that the kernel knows to have closed their connection, and
-// those of whom nothing is known.
+// The silence of many senders: of those that closed their connection, and of others.
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ class RegistryCrowdTest : public testing::RegistryFixture {
   }
 
   void CloseFirst(size_t count) {
-    for (size_t i = 0; i < count; ++i) registry_->Closed(streams_[i].seat, /*by_peer=*/true);
+    for (size_t i = 0; i < count; ++i) registry_->Closed(streams_[i].stream_ref, /*by_peer=*/true);
   }
 
   const Sender& sender(size_t i) const { return *streams_[i].sender; }
@@ -83,9 +82,9 @@ TEST_F(RegistryCrowdTest, DoubtedSenderThatClosesIsJudged) {
 
 TEST_F(RegistryCrowdTest, LostConnectionIsNoCloseByThePeer) {
   OpenMany(10);
-  for (uint16_t port = 1; port <= 10; ++port) sights_[port].sent = Sent::kUnacknowledged;
+  for (uint16_t port = 1; port <= 10; ++port) states_[port].sent = Sent::kUnacknowledged;
   Pass(13);
-  sights_.clear();
+  states_.clear();
   CloseFirst(10);
   Pass(167);
   EXPECT_NE(registry_->doubt(), "");
@@ -119,10 +118,10 @@ TEST_F(RegistryCrowdTest, LongIntervalHasSeveralLooks) {
   Restart();
   Stream cut = Open(1);
   Pass(30);
-  sights_[2].sent = Sent::kUnacknowledged;  // the keepalive
+  states_[2].sent = Sent::kUnacknowledged;  // the keepalive
   Pass(15);
-  sights_.clear();
-  registry_->Closed(cut.seat, /*by_peer=*/true);
+  states_.clear();
+  registry_->Closed(cut.stream_ref, /*by_peer=*/true);
   Pass(2);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
 }

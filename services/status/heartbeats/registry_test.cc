@@ -15,8 +15,8 @@ using RegistryTest = testing::RegistryFixture;
 
 TEST_F(RegistryTest, SenderAfterGoodbyeIsOffline) {
   Stream stream = Open(1);
-  registry_->Goodbye(stream.seat);
-  registry_->Closed(stream.seat, true);
+  registry_->Goodbye(stream.stream_ref);
+  registry_->Closed(stream.stream_ref, true);
   Pass(300);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_OFFLINE);
   EXPECT_EQ(stream.sender->evidence(), Evidence::kNone);
@@ -25,18 +25,18 @@ TEST_F(RegistryTest, SenderAfterGoodbyeIsOffline) {
 TEST_F(RegistryTest, HeartbeatOutOfOrderIsIgnored) {
   Stream stream = Open(1);
   Registry::Answer answer;
-  EXPECT_TRUE(registry_->IsNews(stream.seat, 2, &answer));
-  registry_->Beat(stream.seat, 7, absl::ZeroDuration());
-  EXPECT_FALSE(registry_->IsNews(stream.seat, 7, &answer));
+  EXPECT_TRUE(registry_->IsNews(stream.stream_ref, 2, &answer));
+  registry_->HandleHeartbeat(stream.stream_ref, 7, absl::ZeroDuration());
+  EXPECT_FALSE(registry_->IsNews(stream.stream_ref, 7, &answer));
   EXPECT_EQ(answer.sequence, 7);
-  EXPECT_FALSE(registry_->IsNews(stream.seat, 3, &answer));
+  EXPECT_FALSE(registry_->IsNews(stream.stream_ref, 3, &answer));
   EXPECT_NE(metrics_->Text().find("muster_heartbeats_total{result=\"out_of_order\"} 2"),
             std::string::npos);
   // Over a new connection of the same process as well; a new process begins anew.
   Stream again = *TryOpen(1);
-  EXPECT_FALSE(registry_->IsNews(again.seat, 7, &answer));
+  EXPECT_FALSE(registry_->IsNews(again.stream_ref, 7, &answer));
   Stream fresh = *TryOpen(1, "i2");
-  EXPECT_TRUE(registry_->IsNews(fresh.seat, 0, &answer));
+  EXPECT_TRUE(registry_->IsNews(fresh.stream_ref, 0, &answer));
 }
 
 TEST_F(RegistryTest, NewStreamOfAProcessReplacesTheOldOne) {
@@ -45,7 +45,7 @@ TEST_F(RegistryTest, NewStreamOfAProcessReplacesTheOldOne) {
   EXPECT_EQ(old.sender, fresh.sender);
   EXPECT_EQ(old.line->ended.code(), absl::StatusCode::kCancelled);
   EXPECT_FALSE(fresh.sender->duplicate_agent());
-  registry_->Closed(old.seat, true);  // too late to matter
+  registry_->Closed(old.stream_ref, true);  // too late to matter
   Pass(2);
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kNone);
 }
@@ -76,7 +76,7 @@ TEST_F(RegistryTest, HeartbeatOfAReplacedStreamIsIgnored) {
 
 TEST_F(RegistryTest, ProcessThatReplacesADeadOneIsARestart) {
   Stream old = Open(1, "i1");
-  registry_->Closed(old.seat, true);
+  registry_->Closed(old.stream_ref, true);
   Pass(3);
   Stream fresh = Open(1, "i2");
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
@@ -84,7 +84,7 @@ TEST_F(RegistryTest, ProcessThatReplacesADeadOneIsARestart) {
   Beat(fresh);
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
   // One that said goodbye may come back as it likes.
-  registry_->Goodbye(fresh.seat);
+  registry_->Goodbye(fresh.stream_ref);
   EXPECT_EQ(Open(1, "i3").sender->evidence(), Evidence::kNone);
 }
 
@@ -102,12 +102,12 @@ TEST_F(RegistryTest, IntervalGrowsWithTheSenders) {
 TEST_F(RegistryTest, ChangedSenderIsReturnedOnce) {
   Stream a = Open(1);
   Open(2);
-  EXPECT_EQ(registry_->TakeChanged(1).size(), 1);
-  EXPECT_EQ(registry_->TakeChanged(10).size(), 1);
-  EXPECT_EQ(registry_->TakeChanged(10).size(), 0);
+  EXPECT_EQ(registry_->DrainChanged(1).size(), 1);
+  EXPECT_EQ(registry_->DrainChanged(10).size(), 1);
+  EXPECT_EQ(registry_->DrainChanged(10).size(), 0);
   clock_.Advance(absl::Seconds(3));
   Beat(a);
-  const auto changed = registry_->TakeChanged(10);
+  const auto changed = registry_->DrainChanged(10);
   ASSERT_EQ(changed.size(), 1);
   EXPECT_EQ(changed[0].node, "n1");
   EXPECT_EQ(changed[0].last_seen, clock_.Now());
@@ -117,7 +117,7 @@ TEST_F(RegistryTest, ChangedSenderIsReturnedOnce) {
 
 TEST_F(RegistryTest, SenderRejectedAtItsFirstHeartbeatIsForgotten) {
   Stream stream = *TryOpen(1);
-  registry_->Closed(stream.seat, false);
+  registry_->Closed(stream.stream_ref, false);
   EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1"), nullptr);
   registry_->Leave(*registry_->Visit("u", "n1"));
   EXPECT_EQ(registry_->Find("u", "n1"), nullptr);
@@ -126,10 +126,10 @@ TEST_F(RegistryTest, SenderRejectedAtItsFirstHeartbeatIsForgotten) {
 }
 
 TEST_F(RegistryTest, HeartbeatWithoutAStreamIsAccepted) {
-  const auto seat = registry_->Visit("u", "n1");
-  ASSERT_TRUE(seat.ok());
-  EXPECT_EQ(registry_->SendHeartbeat(*seat).interval, absl::Seconds(10));
-  const auto sender = seat->sender();
+  const auto stream_ref = registry_->Visit("u", "n1");
+  ASSERT_TRUE(stream_ref.ok());
+  EXPECT_EQ(registry_->SendHeartbeat(*stream_ref).interval, absl::Seconds(10));
+  const auto sender = stream_ref->sender();
   EXPECT_EQ(sender->presence(), v1::PRESENCE_ONLINE);
   Pass(20);
   EXPECT_EQ(sender->presence(), v1::PRESENCE_LATE);
@@ -137,7 +137,7 @@ TEST_F(RegistryTest, HeartbeatWithoutAStreamIsAccepted) {
   registry_->SendHeartbeat(*registry_->Visit("u", "n1"));
   EXPECT_EQ(sender->presence(), v1::PRESENCE_ONLINE);
   // All that it was for is done, and old clients say no goodbye.
-  registry_->Excuse(sender);
+  registry_->SetFinished(sender);
   Pass(300);
   EXPECT_EQ(sender->presence(), v1::PRESENCE_OFFLINE);
 }
@@ -145,7 +145,7 @@ TEST_F(RegistryTest, HeartbeatWithoutAStreamIsAccepted) {
 TEST_F(RegistryTest, EndAllEndsConnectedStreams) {
   Stream there = Open(1);
   Stream gone = Open(2);
-  registry_->Closed(gone.seat, true);
+  registry_->Closed(gone.stream_ref, true);
   registry_->EndAll(absl::UnavailableError("stopping"));
   EXPECT_EQ(there.line->ended.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(gone.line->ended.ok());
@@ -153,7 +153,7 @@ TEST_F(RegistryTest, EndAllEndsConnectedStreams) {
 
 TEST_F(RegistryTest, ConnectedSenderIsNotOffline) {
   Stream stream = Open(1);
-  registry_->Excuse(stream.sender);
+  registry_->SetFinished(stream.sender);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
 }
 

@@ -1,4 +1,4 @@
-// What time does: silence, doubt, and what the kernel says of a connection.
+// Silence, doubt, and the kernel's view of connections.
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,9 +57,9 @@ TEST_F(RegistryTickTest, KernelsViewBecomesEvidence) {
   Stream stopped = Open(1);
   Stream cut = Open(2);
   Stream killed = Open(3);
-  sights_[2].sent = Sent::kAcknowledged;
-  sights_[3].sent = Sent::kWaiting;
-  registry_->Closed(killed.seat, true);
+  states_[2].sent = Sent::kAcknowledged;
+  states_[3].sent = Sent::kWaiting;
+  registry_->Closed(killed.stream_ref, true);
   Pass(1);
   EXPECT_EQ(killed.sender->evidence(), Evidence::kClosed);
   EXPECT_EQ(killed.sender->presence(), v1::PRESENCE_ONLINE);
@@ -67,7 +67,7 @@ TEST_F(RegistryTickTest, KernelsViewBecomesEvidence) {
   EXPECT_EQ(stopped.sender->presence(), v1::PRESENCE_LATE);
   EXPECT_EQ(stopped.sender->evidence(), Evidence::kAcknowledging);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);
-  sights_[3].sent = Sent::kUnacknowledged;
+  states_[3].sent = Sent::kUnacknowledged;
   Pass(1);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
   EXPECT_EQ(killed.sender->evidence(), Evidence::kClosed);
@@ -77,26 +77,26 @@ TEST_F(RegistryTickTest, KernelsViewBecomesEvidence) {
 
 TEST_F(RegistryTickTest, ConnectionThatTheKernelDroppedIsNoCrash) {
   Stream cut = Open(1);
-  sights_[2].sent = Sent::kUnacknowledged;
+  states_[2].sent = Sent::kUnacknowledged;
   Pass(13);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);  // it is not even late
-  sights_[2] = {};
-  registry_->Closed(cut.seat, true);
+  states_[2] = {};
+  registry_->Closed(cut.stream_ref, true);
   Pass(1);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
 }
 
 TEST_F(RegistryTickTest, ConnectionEndedHereForSilenceIsNoCrash) {
   Stream stopped = Open(1);
-  sights_[2] = {Sent::kAcknowledged, /*ended_here=*/true};
-  registry_->Closed(stopped.seat, true);
+  states_[2] = {Sent::kAcknowledged, /*ended_here=*/true};
+  registry_->Closed(stopped.stream_ref, true);
   Pass(1);
   EXPECT_EQ(stopped.sender->evidence(), Evidence::kAcknowledging);
 }
 
 TEST_F(RegistryTickTest, OrderlyEndByTheServiceIsNoEvidence) {
   Stream stream = Open(1);
-  registry_->Closed(stream.seat, false);
+  registry_->Closed(stream.stream_ref, false);
   Pass(25);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
   EXPECT_EQ(stream.sender->evidence(), Evidence::kNone);
@@ -195,7 +195,7 @@ TEST_F(RegistryTickTest, SendersAreBoundedAndOldOnesForgotten) {
   Open(2);
   EXPECT_EQ(ReasonOf(TryOpen(3).status()), "TOO_MANY_SENDERS");
   EXPECT_EQ(ReasonOf(registry_->Visit("u", "n3").status()), "TOO_MANY_SENDERS");
-  registry_->Goodbye(one.seat);
+  registry_->Goodbye(one.stream_ref);
   clock_.Advance(absl::Hours(24));
   registry_->Tick();
   EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1"), nullptr);

@@ -101,8 +101,9 @@ class HeartbeatListener {
   // Handles the activity of `sender` for a pair: the whole activity when its stream starts, then
   // changes. The texts in `activity` are printable UTF-8 within their limits; its key is `key`.
   // RUN_NOT_FOUND, PAIR_NOT_PLANNED, INVALID_PROGRESS, STATUS_NOT_READY.
-  virtual absl::Status Took(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender,
-                            const v1::Activity& activity) = 0;
+  virtual absl::Status HandleActivity(const v1::ResultKey& key,
+                                      const std::shared_ptr<const Sender>& sender,
+                                      const v1::Activity& activity) = 0;
 
   // Presence, evidence, doubt or the duplicate mark has changed, or the sender is new.
   virtual void PresenceChanged(const std::shared_ptr<const Sender>& sender) = 0;

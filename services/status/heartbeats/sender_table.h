@@ -55,14 +55,14 @@ class SenderEntry : public Sender,
   bool connected = false;   // the newest stream is open
   bool listed = false;      // in its shard
   bool changed = false;     // since it was last recorded
-  bool looked = false;      // at its connection, since its last heartbeat
+  bool checked = false;     // at its connection, since its last heartbeat
   bool unanswered = false;  // that look saw nothing acknowledged
   bool asked = false;       // the kernel answered when its connection was last looked at
   bool took_over = false;   // from a process without a goodbye, and without a heartbeat since
 
   // When a look at its connection is first useful: the next heartbeat is overdue, and the kernel,
   // which drops a dead connection after 15 s (rpc/server.cc), still has it.
-  absl::Duration LookAfter() const { return std::min(interval() * 1.3, absl::Seconds(13)); }
+  absl::Duration CheckAfter() const { return std::min(interval() * 1.3, absl::Seconds(13)); }
 
   // Returns whether the kernel saw the other side close the connection. Then there is a route to
   // the sender, and its silence is no reason for doubt, however many senders are silent.
@@ -75,7 +75,7 @@ struct SenderEffects {
   std::vector<std::pair<std::string, v1::NodeEvent>> events;  // by node
   std::vector<std::shared_ptr<SenderLink>> probes;
   std::vector<std::pair<std::shared_ptr<SenderLink>, absl::Status>> ends;
-  std::vector<std::shared_ptr<SenderEntry>> looks;
+  std::vector<std::shared_ptr<SenderEntry>> checks;
 };
 
 // Invariants: count(p) is the number of listed senders with presence p, and doubted() the number of

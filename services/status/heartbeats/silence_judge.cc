@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 // After this time gRPC has closed the socket of a connection that ended.
-constexpr absl::Duration kSettles = absl::Milliseconds(500);
+constexpr absl::Duration kSettleTime = absl::Milliseconds(500);
 
 // After this time the kernel drops a dead connection that carries only gRPC's keepalive
 // (rpc/server.cc).
@@ -33,12 +33,12 @@ bool IsGone(v1::Presence presence) {
 }  // namespace
 
 SilenceJudge::SilenceJudge(const Options& options, const Clock& clock, SenderTable& senders,
-                           const RelayTable& relays, Look look, RegistryMetrics& metrics)
+                           const RelayTable& relays, Query query, RegistryMetrics& metrics)
     : options_(options),
       clock_(clock),
       senders_(senders),
       relays_(relays),
-      look_(std::move(look)),
+      query_(std::move(query)),
       metrics_(metrics),
       last_tick_(senders.started()),
       observer_(options.observer) {}
@@ -73,7 +73,7 @@ void SilenceJudge::Tick(SenderEffects* effects) {
   while (!newly_late_.empty() && newly_late_.front().first <= now - interval) {
     newly_late_.pop_front();
   }
-  LookAtConnections(now, effects);
+  CheckConnections(now, effects);
   metrics_.probes.Add(static_cast<double>(effects->probes.size()));
   Measure(lag);
 }
@@ -124,9 +124,9 @@ bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
     senders_.Forget(shard, entry);
     return true;
   }
-  if (!gone && silence >= entry.LookAfter()) return false;
+  if (!gone && silence >= entry.CheckAfter()) return false;
   senders_.Schedule(shard, entry,
-                    entry.last_seen() + (gone ? options_.forget_after : entry.LookAfter()));
+                    entry.last_seen() + (gone ? options_.forget_after : entry.CheckAfter()));
   return true;
 }
 
@@ -148,11 +148,11 @@ void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration
   // The kernel may drop a dead connection before two long intervals are over. The last look has to
   // be just before that.
   const bool repeat = next - entry.last_seen() > kKernelGivesUp;
-  if (entry.connected && (repeat || !entry.looked)) {
-    effects->looks.push_back(entry.shared_from_this());
+  if (entry.connected && (repeat || !entry.checked)) {
+    effects->checks.push_back(entry.shared_from_this());
   }
-  entry.looked = true;
-  if (repeat) next = std::min(next, now + entry.LookAfter());
+  entry.checked = true;
+  if (repeat) next = std::min(next, now + entry.CheckAfter());
   senders_.Schedule(shard, entry, next);
 }
 
@@ -201,7 +201,7 @@ void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Dur
                            : presence == v1::PRESENCE_SUSPECT ? lost
                                                               : options_.forget_after);
   if (presence != v1::PRESENCE_LOST && entry.connected && entry.peer.port != 0) {
-    effects->looks.push_back(entry.shared_from_this());
+    effects->checks.push_back(entry.shared_from_this());
     next = std::min(next,
                     now + (entry.evidence() == Evidence::kNone ? options_.tick : entry.interval()));
   }
@@ -220,12 +220,12 @@ void SilenceJudge::DoubtNewlyLate(absl::Duration now, SenderEffects* effects) {
   newly_late_.clear();
 }
 
-void SilenceJudge::LookAtConnections(absl::Duration now, SenderEffects* effects) {
-  std::vector<std::shared_ptr<SenderEntry>> entries = std::move(effects->looks);
+void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) {
+  std::vector<std::shared_ptr<SenderEntry>> entries = std::move(effects->checks);
   {
     MutexLock lock(closed_mutex_);
     const auto settled = std::stable_partition(
-        closed_.begin(), closed_.end(), [&](const auto& c) { return c.first > now - kSettles; });
+        closed_.begin(), closed_.end(), [&](const auto& c) { return c.first > now - kSettleTime; });
     for (auto it = settled; it != closed_.end(); ++it) entries.push_back(std::move(it->second));
     closed_.erase(settled, closed_.end());
   }
@@ -235,28 +235,28 @@ void SilenceJudge::LookAtConnections(absl::Duration now, SenderEffects* effects)
     MutexLock lock(senders_.ShardOf(*entry).mutex);
     peers.push_back(entry->peer);
   }
-  std::vector<TcpState> sights = look_(peers);
-  const bool asked = !sights.empty();
-  sights.resize(peers.size());
+  std::vector<TcpState> states = query_(peers);
+  const bool asked = !states.empty();
+  states.resize(peers.size());
   for (size_t i = 0; i < entries.size(); ++i) {
     MutexLock lock(senders_.ShardOf(*entries[i]).mutex);
     // The sender may have returned by another connection meanwhile.
     if (!(entries[i]->peer == peers[i])) continue;
     entries[i]->asked = asked;
-    ApplySight(*entries[i], sights[i], effects);
+    ApplyState(*entries[i], states[i], effects);
   }
 }
 
 // The caller holds the mutex of the shard.
-void SilenceJudge::ApplySight(SenderEntry& entry, const TcpState& sight, SenderEffects* effects) {
+void SilenceJudge::ApplyState(SenderEntry& entry, const TcpState& state, SenderEffects* effects) {
   const v1::Presence presence = entry.presence();
   if (entry.peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
   if (entry.connected && presence == v1::PRESENCE_ONLINE) {
-    entry.unanswered = sight.sent == TcpState::Sent::kUnacknowledged;
+    entry.unanswered = state.sent == TcpState::Sent::kUnacknowledged;
     return;
   }
   const Evidence evidence =
-      EvidenceFrom(sight, entry.evidence(), entry.connected, entry.unanswered);
+      EvidenceFrom(state, entry.evidence(), entry.connected, entry.unanswered);
   if (evidence == entry.evidence()) return;
   entry.set_evidence(evidence);
   effects->changed.push_back(entry.shared_from_this());

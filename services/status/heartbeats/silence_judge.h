@@ -34,11 +34,11 @@ class SilenceJudge {
   };
 
   // Returns how the kernel sees these connections; empty if it cannot be asked.
-  using Look = std::function<std::vector<TcpState>(const std::vector<TcpPeer>&)>;
+  using Query = std::function<std::vector<TcpState>(const std::vector<TcpPeer>&)>;
 
   // The references outlive this object.
   SilenceJudge(const Options& options, const Clock& clock, SenderTable& senders,
-               const RelayTable& relays, Look look, RegistryMetrics& metrics);
+               const RelayTable& relays, Query query, RegistryMetrics& metrics);
 
   // Judges the senders that are due. Adds what follows to `effects`.
   void Tick(SenderEffects* effects);
@@ -65,16 +65,16 @@ class SilenceJudge {
   void SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Duration now,
                          SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   void DoubtNewlyLate(absl::Duration now, SenderEffects* effects);
-  void LookAtConnections(absl::Duration now, SenderEffects* effects)
+  void CheckConnections(absl::Duration now, SenderEffects* effects)
       ABSL_LOCKS_EXCLUDED(closed_mutex_);
-  void ApplySight(SenderEntry& entry, const TcpState& sight, SenderEffects* effects);
+  void ApplyState(SenderEntry& entry, const TcpState& state, SenderEffects* effects);
   void Measure(absl::Duration lag);
 
   const Options options_;
   const Clock& clock_;
   SenderTable& senders_;
   const RelayTable& relays_;
-  const Look look_;
+  const Query query_;
   RegistryMetrics& metrics_;
 
   // Used by Tick alone, which changes the observer with observer_mutex_ held.

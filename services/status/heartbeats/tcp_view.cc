@@ -33,8 +33,8 @@ constexpr uint32_t kStates = 1 << kEstablished | 1 << kFinWait1 | 1 << kFinWait2
 constexpr size_t kPeersPerQuestion = 256;
 constexpr timeval kPatience = {1, 0};
 
-// A piece of the kernel's filter: "the far port is `port`: accept; else go on behind". A filter
-// accepts by a jump to its end, and refuses by one to 4 bytes beyond.
+// A piece of the kernel's filter: "the far port is `port`: accept; else continue behind". A
+// filter accepts by a jump to its end, and refuses by one to 4 bytes beyond.
 struct PortTest {
   inet_diag_bc_op test;
   struct {
@@ -74,15 +74,15 @@ TcpPeer PeerOf(const inet_diag_msg& message) {
 }
 
 TcpState SightOf(const inet_diag_msg& message, const tcp_info& info) {
-  TcpState sight;
-  sight.ended_here = message.idiag_state != kEstablished;
+  TcpState state;
+  state.ended_here = message.idiag_state != kEstablished;
   if (info.tcpi_unacked == 0) {
-    sight.sent = TcpState::Sent::kAcknowledged;
+    state.sent = TcpState::Sent::kAcknowledged;
   } else {
-    sight.sent =
+    state.sent =
         info.tcpi_retransmits > 0 ? TcpState::Sent::kUnacknowledged : TcpState::Sent::kWaiting;
   }
-  return sight;
+  return state;
 }
 
 }  // namespace
@@ -133,9 +133,9 @@ absl::StatusOr<TcpView> TcpView::Open() {
   return TcpView(std::move(fd));
 }
 
-absl::StatusOr<std::vector<TcpState>> TcpView::Look(uint16_t local_port,
-                                                    const std::vector<TcpPeer>& peers) {
-  std::vector<TcpState> sights(peers.size());
+absl::StatusOr<std::vector<TcpState>> TcpView::Query(uint16_t local_port,
+                                                     const std::vector<TcpPeer>& peers) {
+  std::vector<TcpState> states(peers.size());
   for (size_t first = 0; first < peers.size(); first += kPeersPerQuestion) {
     Question question;
     question.local_port = local_port;
@@ -145,13 +145,13 @@ absl::StatusOr<std::vector<TcpState>> TcpView::Look(uint16_t local_port,
     question.filter = MakeFilter(question.peers);
     // A listener for any address takes IPv4 on a socket of IPv6, one for an IPv4 address does not.
     for (const uint8_t family : {AF_INET6, AF_INET}) {
-      RETURN_IF_ERROR(Ask(family, question, &sights));
+      RETURN_IF_ERROR(Ask(family, question, &states));
     }
   }
-  return sights;
+  return states;
 }
 
-absl::Status TcpView::Ask(uint8_t family, const Question& question, std::vector<TcpState>* sights) {
+absl::Status TcpView::Ask(uint8_t family, const Question& question, std::vector<TcpState>* states) {
   struct {
     nlmsghdr header;
     inet_diag_req_v2 request;
@@ -174,10 +174,10 @@ absl::Status TcpView::Ask(uint8_t family, const Question& question, std::vector<
   if (send(fd_.get(), bytes.data(), bytes.size(), 0) < 0) {
     return ErrnoError(errno, "ask for", "the kernel's view of connections");
   }
-  return ReadAnswers(question, sights);
+  return ReadAnswers(question, states);
 }
 
-absl::Status TcpView::ReadAnswers(const Question& question, std::vector<TcpState>* sights) {
+absl::Status TcpView::ReadAnswers(const Question& question, std::vector<TcpState>* states) {
   alignas(nlmsghdr) char buffer[32 * 1024];
   for (;;) {
     const ssize_t received = recv(fd_.get(), buffer, sizeof(buffer), 0);
@@ -208,7 +208,7 @@ absl::Status TcpView::ReadAnswers(const Question& question, std::vector<TcpState
       }
       const auto found = std::find(question.peers.begin(), question.peers.end(), PeerOf(*message));
       if (found == question.peers.end()) continue;
-      (*sights)[question.first + static_cast<size_t>(found - question.peers.begin())] =
+      (*states)[question.first + static_cast<size_t>(found - question.peers.begin())] =
           SightOf(*message, info);
     }
   }

@@ -1,4 +1,4 @@
-// What the kernel knows of a peer where gRPC knows nothing: whether its machine acknowledges.
+// The kernel's view of a peer, which gRPC does not have: whether its machine acknowledges.
 //
 // Asked by NETLINK_SOCK_DIAG, which tells an unprivileged process of the connections in its own
 // network namespace (sock_diag(7)).
@@ -47,15 +47,15 @@ class TcpView {
 
   // How each of `peers` that is connected to our port `local_port` stands, in their order. Asks the
   // kernel once or twice for every 256 of them; waits for it a second at most.
-  absl::StatusOr<std::vector<TcpState>> Look(uint16_t local_port,
-                                             const std::vector<TcpPeer>& peers);
+  absl::StatusOr<std::vector<TcpState>> Query(uint16_t local_port,
+                                              const std::vector<TcpPeer>& peers);
 
  private:
   explicit TcpView(UniqueFd fd) : fd_(std::move(fd)) {}
 
   struct Question;
-  absl::Status Ask(uint8_t family, const Question& question, std::vector<TcpState>* sights);
-  absl::Status ReadAnswers(const Question& question, std::vector<TcpState>* sights);
+  absl::Status Ask(uint8_t family, const Question& question, std::vector<TcpState>* states);
+  absl::Status ReadAnswers(const Question& question, std::vector<TcpState>* states);
 
   UniqueFd fd_;
   uint32_t sequence_ = 0;

@@ -77,22 +77,22 @@ class TcpViewTest : public ::testing::TestWithParam<int> {
     return connection;
   }
 
-  TcpState Look(const TcpPeer& peer) {
-    const auto sights = view_->Look(port_, {peer});
-    EXPECT_TRUE(sights.ok()) << sights.status();
-    return sights.ok() ? sights->at(0) : TcpState{};
+  TcpState Query(const TcpPeer& peer) {
+    const auto states = view_->Query(port_, {peer});
+    EXPECT_TRUE(states.ok()) << states.status();
+    return states.ok() ? states->at(0) : TcpState{};
   }
 
   // Looks until it is `sent`, 10 s at most.
   TcpState AwaitSight(const TcpPeer& peer, Sent sent) {
-    TcpState sight;
+    TcpState state;
     for (int i = 0; i < 1000; ++i) {
-      sight = Look(peer);
-      if (sight.sent == sent) break;
+      state = Query(peer);
+      if (state.sent == sent) break;
       absl::SleepFor(absl::Milliseconds(10));
     }
-    EXPECT_EQ(sight.sent, sent);
-    return sight;
+    EXPECT_EQ(state.sent, sent);
+    return state;
   }
 
   UniqueFd listener_;
@@ -105,16 +105,16 @@ INSTANTIATE_TEST_SUITE_P(Families, TcpViewTest, ::testing::Values(AF_INET6, AF_I
 TEST_P(TcpViewTest, ASilentProcessThatStillRunsAcknowledges) {
   const Connection connection = Connect();
   ASSERT_EQ(send(connection.here.get(), "probe", 5, 0), 5);
-  const TcpState sight = AwaitSight(connection.peer, Sent::kAcknowledged);
-  EXPECT_FALSE(sight.ended_here);
+  const TcpState state = AwaitSight(connection.peer, Sent::kAcknowledged);
+  EXPECT_FALSE(state.ended_here);
 }
 
 TEST_P(TcpViewTest, AMachineThatIsCutOffDoesNotAcknowledge) {
   const Connection connection = Connect();
   CutOff(connection.there.get());
   ASSERT_EQ(send(connection.here.get(), "probe", 5, 0), 5);
-  const TcpState sight = AwaitSight(connection.peer, Sent::kUnacknowledged);
-  EXPECT_FALSE(sight.ended_here);
+  const TcpState state = AwaitSight(connection.peer, Sent::kUnacknowledged);
+  EXPECT_FALSE(state.ended_here);
 }
 
 TEST_P(TcpViewTest, AClosedConnectionIsNotThere) {
@@ -122,14 +122,14 @@ TEST_P(TcpViewTest, AClosedConnectionIsNotThere) {
   connection.there.reset();
   pollfd readable = {connection.here.get(), POLLIN, 0};
   ASSERT_EQ(poll(&readable, 1, 10'000), 1);  // the end has come
-  EXPECT_EQ(Look(connection.peer).sent, Sent::kUnknown);
+  EXPECT_EQ(Query(connection.peer).sent, Sent::kUnknown);
 }
 
 TEST_P(TcpViewTest, AConnectionThatOurSideEndedIsTold) {
   Connection connection = Connect();
   connection.here.reset();
-  const TcpState sight = AwaitSight(connection.peer, Sent::kAcknowledged);
-  EXPECT_TRUE(sight.ended_here);
+  const TcpState state = AwaitSight(connection.peer, Sent::kAcknowledged);
+  EXPECT_TRUE(state.ended_here);
 }
 
 TEST_P(TcpViewTest, EachOfManyPeersGetsItsOwnAnswer) {
@@ -143,18 +143,18 @@ TEST_P(TcpViewTest, EachOfManyPeersGetsItsOwnAnswer) {
   connections[299].there.reset();
   pollfd readable = {connections[299].here.get(), POLLIN, 0};
   ASSERT_EQ(poll(&readable, 1, 10'000), 1);
-  const auto sights = view_->Look(port_, peers);
-  ASSERT_TRUE(sights.ok()) << sights.status();
+  const auto states = view_->Query(port_, peers);
+  ASSERT_TRUE(states.ok()) << states.status();
   for (size_t i = 0; i < peers.size(); ++i) {
-    EXPECT_EQ(sights->at(i).sent, i == 7 || i == 299 ? Sent::kUnknown : Sent::kAcknowledged) << i;
+    EXPECT_EQ(states->at(i).sent, i == 7 || i == 299 ? Sent::kUnknown : Sent::kAcknowledged) << i;
   }
 }
 
 TEST_P(TcpViewTest, APeerOfAnotherPortIsNotOurs) {
   const Connection connection = Connect();
-  const auto sights = view_->Look(1, {connection.peer});
-  ASSERT_TRUE(sights.ok()) << sights.status();
-  EXPECT_EQ(sights->at(0).sent, Sent::kUnknown);
+  const auto states = view_->Query(1, {connection.peer});
+  ASSERT_TRUE(states.ok()) << states.status();
+  EXPECT_EQ(states->at(0).sent, Sent::kUnknown);
 }
 
 TEST(TcpPeerTest, PeerIsParsedFromGrpcsText) {

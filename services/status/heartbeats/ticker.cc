@@ -12,7 +12,7 @@ constexpr size_t kStoreBatch = 50'000;
 
 }  // namespace
 
-std::vector<TcpState> PeerWatch::Look(const std::vector<TcpPeer>& peers) {
+std::vector<TcpState> PeerWatch::Query(const std::vector<TcpPeer>& peers) {
   absl::Status status;
   if (!view_) {
     auto opened = TcpView::Open();
@@ -20,11 +20,11 @@ std::vector<TcpState> PeerWatch::Look(const std::vector<TcpPeer>& peers) {
     if (opened.ok()) view_.emplace(*std::move(opened));
   }
   if (view_) {
-    auto sights = view_->Look(local_port_, peers);
-    status = sights.status();
-    if (sights.ok()) {
+    auto states = view_->Query(local_port_, peers);
+    status = states.status();
+    if (states.ok()) {
       failing_ = false;
-      return *std::move(sights);
+      return *std::move(states);
     }
     view_.reset();
   }
@@ -62,7 +62,7 @@ void Ticker::Tick() {
 
 void Ticker::Store() {
   for (;;) {
-    std::vector<SenderRecord> changed = registry_.TakeChanged(kStoreBatch);
+    std::vector<SenderRecord> changed = registry_.DrainChanged(kStoreBatch);
     if (changed.empty()) return;
     store_(std::move(changed));
   }

@@ -18,14 +18,14 @@
 
 namespace muster {
 
-// Asks the kernel about connections. Calls of Look must not overlap.
+// Asks the kernel about connections. Calls of Query must not overlap.
 class PeerWatch {
  public:
-  // Sets the port on which the service listens. Called before the first Look.
+  // Sets the port on which the service listens. Called before the first Query.
   void set_local_port(int port) { local_port_ = static_cast<uint16_t>(port); }
 
-  // As Registry::Look requires. Logs the first of several failures.
-  std::vector<TcpState> Look(const std::vector<TcpPeer>& peers);
+  // As Registry::Query requires. Logs the first of several failures.
+  std::vector<TcpState> Query(const std::vector<TcpPeer>& peers);
 
  private:
   std::atomic<uint16_t> local_port_ = 0;

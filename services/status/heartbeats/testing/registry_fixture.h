@@ -18,8 +18,8 @@ namespace muster::testing {
 
 class Listener : public HeartbeatListener {
  public:
-  absl::Status Took(const v1::ResultKey&, const std::shared_ptr<const Sender>&,
-                    const v1::Activity&) override {
+  absl::Status HandleActivity(const v1::ResultKey&, const std::shared_ptr<const Sender>&,
+                              const v1::Activity&) override {
     return absl::OkStatus();
   }
   void PresenceChanged(const std::shared_ptr<const Sender>& sender) override {
@@ -30,7 +30,7 @@ class Listener : public HeartbeatListener {
 
 class Journal : public NodeJournal {
  public:
-  void Happened(const std::string& node, v1::NodeEvent event) override {
+  void AddEvent(const std::string& node, v1::NodeEvent event) override {
     details[node].push_back(event.detail());
   }
   std::map<std::string, std::vector<std::string>> details;
@@ -55,10 +55,10 @@ class RegistryFixture : public ::testing::Test {
     registry_ = std::make_unique<Registry>(
         options_, clock_, listener_, journal_,
         [this](const std::vector<TcpPeer>& peers) {
-          std::vector<TcpState> sights;
-          if (!kernel_answers_) return sights;
-          for (const TcpPeer& peer : peers) sights.push_back(sights_[peer.port]);
-          return sights;
+          std::vector<TcpState> states;
+          if (!kernel_answers_) return states;
+          for (const TcpPeer& peer : peers) states.push_back(states_[peer.port]);
+          return states;
         },
         *metrics_);
     registry_->Restore(records);
@@ -66,7 +66,7 @@ class RegistryFixture : public ::testing::Test {
 
   struct Stream {
     std::shared_ptr<Line> line;
-    Registry::Seat seat;
+    Registry::StreamRef stream_ref;
     std::shared_ptr<const Sender> sender;
     int64_t sequence = 0;
   };
@@ -77,11 +77,12 @@ class RegistryFixture : public ::testing::Test {
     stream.line = std::make_shared<Line>();
     TcpPeer peer;
     peer.port = static_cast<uint16_t>(node + 1);
-    ASSIGN_OR_RETURN(auto seat, registry_->Open({absl::StrCat("spiffe://f/node/n", node),
-                                                 absl::StrCat("n", node), instance, "b", uptime},
-                                                stream.line, peer));
-    stream.seat = seat;
-    stream.sender = seat.sender();
+    ASSIGN_OR_RETURN(auto stream_ref,
+                     registry_->Open({absl::StrCat("spiffe://f/node/n", node),
+                                      absl::StrCat("n", node), instance, "b", uptime},
+                                     stream.line, peer));
+    stream.stream_ref = stream_ref;
+    stream.sender = stream_ref.sender();
     return stream;
   }
 
@@ -95,7 +96,7 @@ class RegistryFixture : public ::testing::Test {
   }
 
   Registry::Answer Beat(Stream& stream) {
-    return registry_->Beat(stream.seat, ++stream.sequence, absl::ZeroDuration());
+    return registry_->HandleHeartbeat(stream.stream_ref, ++stream.sequence, absl::ZeroDuration());
   }
 
   void Pass(int seconds) {
@@ -118,7 +119,7 @@ class RegistryFixture : public ::testing::Test {
   FakeClock clock_;
   Listener listener_;
   Journal journal_;
-  std::map<uint16_t, TcpState> sights_;
+  std::map<uint16_t, TcpState> states_;
   bool kernel_answers_ = true;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Registry> registry_;
