@@ -20,10 +20,10 @@ class KnownNodes {
 
   // Takes what the file holds into the tree; who was attached when it was written went away at
   // `now`. OK if there is no file.
-  absl::Status Load(const std::string& fleet, absl::Time now, Topology& tree);
+  absl::Status Load(const std::string& fleet, absl::Time now, Topology& topology);
 
   // Replaces the file, if anything is new.
-  absl::Status Store(const Topology& tree);
+  absl::Status Store(const Topology& topology);
 
  private:
   FileOps& files_;

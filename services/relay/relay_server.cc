@@ -62,12 +62,12 @@ class Assembly : public RelayServer {
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
         callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
-        tree_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
+        topology_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
-        dispatcher_(tree_, clock_),
+        dispatcher_(topology_, clock_),
         trust_(
-            self_->fleet(), [this] { return self_->roots(); }, tree_, live_, clock_),
-        offers_(tree_) {}
+            self_->fleet(), [this] { return self_->roots(); }, topology_, live_, clock_),
+        offers_(topology_) {}
 
   ~Assembly() override { Stop(); }
 
@@ -92,7 +92,7 @@ class Assembly : public RelayServer {
   RelaySelf Self() const;
   absl::Status Ready() const;
   void AddGauges();
-  void Came(const std::vector<std::string>& names);
+  void OnReachable(const std::vector<std::string>& names);
   void Tick(const std::stop_token& stop);
   void EverySecond(int64_t second);
 
@@ -108,14 +108,14 @@ class Assembly : public RelayServer {
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;
-  Topology tree_;
+  Topology topology_;
   KnownNodes known_;
   CommandDispatcher dispatcher_;
   Trust trust_;
   RunOffers offers_;
   std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
   std::unique_ptr<JobBoard> board_;            // at the centre
-  std::unique_ptr<Centre> centre_;             // at the centre
+  std::unique_ptr<RootUpstream> centre_;       // at the centre
   std::unique_ptr<Shares> shares_;
   std::unique_ptr<ParentLink> parent_;  // elsewhere
   std::unique_ptr<AttachService> attach_service_;
@@ -143,9 +143,9 @@ RelaySelf Assembly::Self() const {
 void Assembly::AddGauges() {
   metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_relay_children", "Nodes and relays attached to this relay.",
-                           [this] { return static_cast<double>(tree_.children()); });
+                           [this] { return static_cast<double>(topology_.children()); });
   metrics_.AddSampledGauge("muster_relay_attached", "Nodes and relays attached below this relay.",
-                           [this] { return static_cast<double>(tree_.attached()); });
+                           [this] { return static_cast<double>(topology_.attached()); });
   metrics_.AddSampledGauge("muster_relay_upstream_connected",
                            "1 while the way to the centre stands.", [this] {
                              return (centre_ != nullptr && centre_->connected()) ||
@@ -165,10 +165,10 @@ void Assembly::AddGauges() {
 }
 
 absl::Status Assembly::Begin() {
-  tree_.Listen([this](const std::vector<std::string>& names) { Came(names); },
-               [this](const std::string& relay, bool attached) {
-                 if (board_ != nullptr) board_->RelayChanged(relay, attached);
-               });
+  topology_.Listen([this](const std::vector<std::string>& names) { OnReachable(names); },
+                   [this](const std::string& relay, bool attached) {
+                     if (board_ != nullptr) board_->RelayChanged(relay, attached);
+                   });
   AddGauges();
   RETURN_IF_ERROR(OpenShares());
   RETURN_IF_ERROR(LookUp());
@@ -183,7 +183,7 @@ absl::Status Assembly::OpenShares() {
   const SharesConfig& config = config_.shares;
   SharesOptions options;
   options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
-                   tree_.name(), config.quota, config.max_files, config.max_size};
+                   topology_.name(), config.quota, config.max_files, config.max_size};
   // After a start nodes come back within a while; and one that stays away may have gone elsewhere.
   options.times.settling = 3 * config_.interval;
   options.times.elsewhere = 4 * config_.interval;
@@ -195,14 +195,14 @@ absl::Status Assembly::OpenShares() {
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
   };
-  ASSIGN_OR_RETURN(shares_,
-                   Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_));
+  ASSIGN_OR_RETURN(
+      shares_, Shares::Open(std::move(options), topology_, clock_, Runtime(requests_), metrics_));
   return absl::OkStatus();
 }
 
 // Makes the way to what is above.
 absl::Status Assembly::LookUp() {
-  RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), tree_));
+  RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), topology_));
   if (!is_root()) {
     AttachClientOptions options;
     options.targets = parents_;
@@ -211,8 +211,8 @@ absl::Status Assembly::LookUp() {
     options.identity_folder = self_->published_folder();
     options.is_relay = true;
     options.relay_targets = config_.advertise;
-    parent_ = std::make_unique<ParentLink>(std::move(options), tree_, trust_, dispatcher_, clock_,
-                                           config_.interval,
+    parent_ = std::make_unique<ParentLink>(std::move(options), topology_, trust_, dispatcher_,
+                                           clock_, config_.interval,
                                            [this](const auto& message) { shares_->Take(message); });
     return absl::OkStatus();
   }
@@ -223,17 +223,17 @@ absl::Status Assembly::LookUp() {
   jobs.retention = config_.jobs.retention;
   dispatcher_.Hold();
   ASSIGN_OR_RETURN(board_,
-                   JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, dispatcher_, clock_));
+                   JobBoard::Open(std::move(jobs), PosixFileOps(), topology_, dispatcher_, clock_));
   aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
-  centre_ = std::make_unique<Centre>(tree_, trust_, offers_, aggregator_,
-                                     ChannelTo(config_.status_targets, ServiceRole::kStatus),
-                                     [this] { dispatcher_.Release(); });
+  centre_ = std::make_unique<RootUpstream>(topology_, trust_, offers_, aggregator_,
+                                           ChannelTo(config_.status_targets, ServiceRole::kStatus),
+                                           [this] { dispatcher_.Release(); });
   return absl::OkStatus();
 }
 
 AttachParts Assembly::MakeAttachParts() {
   RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
-  return {tree_,
+  return {topology_,
           dispatcher_,
           records,
           clock_,
@@ -241,9 +241,11 @@ AttachParts Assembly::MakeAttachParts() {
           [this] { return Self(); },
           [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
           [this] { return is_root() ? centre_->connected() : parent_->connected(); },
-          [this](ChildLink& child, int64_t known) { return trust_.TellSigners(child, known); },
+          [this](ChildLink& child, int64_t known) {
+            return trust_.SendCommandRevocations(child, known);
+          },
           [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
-            trust_.Tell(child, hello);
+            trust_.SendRevocations(child, hello);
           },
           [this](const std::string& child, const v1::CollectionEnded& ended) {
             Log(LogLevel::kInfo, "a node does not collect for a run",
@@ -254,7 +256,7 @@ AttachParts Assembly::MakeAttachParts() {
 
 JobService::Parts Assembly::MakeJobParts() {
   return {board_.get(),
-          tree_.name(),
+          topology_.name(),
           PosixFileOps(),
           clock_,
           [this] { return centre_ == nullptr ? std::nullopt : centre_->command_ca(); },
@@ -277,7 +279,7 @@ absl::Status Assembly::Forward() {
   const std::string roots = ChainToPem(self_->roots());
   ASSIGN_OR_RETURN(forwarding_,
                    Forwarding::Start(config_.forwarding,
-                                     {way, Runtime(requests_), clock_, metrics_, tree_.name(),
+                                     {way, Runtime(requests_), clock_, metrics_, topology_.name(),
                                       self_->fleet(), roots, config_.state_folder + "/spool"}));
   return absl::OkStatus();
 }
@@ -314,11 +316,11 @@ absl::Status Assembly::Serve() {
   return WriteAddresses(config_.addresses_file, addresses);
 }
 
-void Assembly::Came(const std::vector<std::string>& names) {
+void Assembly::OnReachable(const std::vector<std::string>& names) {
   dispatcher_.Came(names);
   shares_->Wake();
   if (!is_root()) return;
-  offers_.Came(names);
+  offers_.OnReachable(names);
   if (board_ != nullptr) board_->Came();
 }
 
@@ -328,7 +330,7 @@ void Assembly::Tick(const std::stop_token& stop) {
   for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
     if (parent_ != nullptr) parent_->Tick();
     if (ticks % between_looks == 0) {
-      for (const auto& child : tree_.Children()) child->Tick();
+      for (const auto& child : topology_.Children()) child->Tick();
     }
     if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
     MutexLock lock(tick_mutex_);
@@ -337,11 +339,11 @@ void Assembly::Tick(const std::stop_token& stop) {
 }
 
 void Assembly::EverySecond(int64_t second) {
-  tree_.Tick();
+  topology_.Tick();
   dispatcher_.Tick();
   live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
-    if (absl::Status s = known_.Store(tree_); !s.ok()) {
+    if (absl::Status s = known_.Store(topology_); !s.ok()) {
       Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
     }
   }
@@ -365,7 +367,8 @@ void Assembly::Stop() {
     ticker_.join();
   }
   // Streams of children last for as long as they are let: they are not waited for.
-  for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("the relay stops"));
+  for (const auto& child : topology_.Children())
+    child->End(absl::UnavailableError("the relay stops"));
   if (forwarding_ != nullptr) forwarding_->EndStreams();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   inspection_.reset();  // it reads figures of what goes now
@@ -377,7 +380,7 @@ void Assembly::Stop() {
   shares_.reset();
   centre_.reset();
   self_->Stop();
-  if (server_ != nullptr) known_.Store(tree_).IgnoreError();
+  if (server_ != nullptr) known_.Store(topology_).IgnoreError();
   board_.reset();
 }
 

@@ -27,7 +27,7 @@ class Trust {
   // What certificates have to lead to, as it is now; asked for each statement.
   using Roots = std::function<std::vector<Certificate>()>;
 
-  Trust(std::string fleet, Roots roots, Topology& tree, LiveCalls& live, const Clock& clock);
+  Trust(std::string fleet, Roots roots, Topology& topology, LiveCalls& live, const Clock& clock);
 
   // OK and what it says, if it holds and its child is not revoked; STATEMENT_REFUSED,
   // IDENTITY_REVOKED.
@@ -39,19 +39,19 @@ class Trust {
   // and tells child relays.
   void Revoke(const std::vector<std::string>& subjects);
   void Replace(std::set<std::string> subjects);
-  void Take(const v1::AttachResponse::Revoked& revoked);
+  void HandleRevoked(const v1::AttachResponse::Revoked& revoked);
 
   // A newer list replaces the one there is, and goes to every child; another is ignored.
-  void Take(const v1::CommandRevocations& list);
+  void UpdateCommandRevocations(const v1::CommandRevocations& list);
   int64_t commands_version() const;
   // Whether the list names this signer.
   bool IsRevokedSigner(const Identity& signer) const;
 
   // Who may sign commands no more, if the list is newer than what the child knows; the version that
   // it knows then.
-  int64_t TellSigners(ChildLink& child, int64_t known) const;
+  int64_t SendCommandRevocations(ChildLink& child, int64_t known) const;
   // What a child that was welcomed has to know.
-  void Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const;
+  void SendRevocations(ChildLink& child, const v1::AttachRequest::Hello& hello) const;
 
  private:
   void Enforce(const std::vector<std::string>& fresh);
@@ -59,7 +59,7 @@ class Trust {
 
   const std::string fleet_;
   const Roots roots_;
-  Topology& tree_;
+  Topology& topology_;
   LiveCalls& live_;
   const Clock& clock_;
   RevocationList revocations_;

@@ -2,7 +2,7 @@
 // message, goes into a sink: upward (upload_upward.h) or into the spool (upload_into_spool.h).
 //
 // Messages stay as they came off the wire; only the first is looked into, by who chooses the sink.
-// Any other stream that is passed on as it is goes the same way.
+// Any other stream that is passed on as it is goes the same upstream.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_DOWNSTREAM_STREAM_H_
 #define MUSTER_SERVICES_RELAY_PROXY_DOWNSTREAM_STREAM_H_
 

@@ -34,13 +34,15 @@ class Assembly : public Forwarding {
         calls_(kCalls),
         uploads_(kUploads),
         ahead_(kAhead),
-        forward_{parts.way, parts.runtime, calls_},
+        forward_{parts.upstream, parts.runtime, calls_},
         runs_(forward_),
         status_(forward_),
-        join_(parts.way, parts.runtime, parts.clock, parts.metrics),
+        join_(parts.upstream, parts.runtime, parts.clock, parts.metrics),
         hub_(
             parts.relay,
-            [&way = parts.way](const Caller& caller) { return way.StatementFor(caller); },
+            [&upstream = parts.upstream](const Caller& caller) {
+              return upstream.StatementFor(caller);
+            },
             parts.clock, parts.metrics),
         heartbeats_(forward_, hub_, ahead_, parts.clock) {}
 
@@ -51,7 +53,7 @@ class Assembly : public Forwarding {
   }
 
   absl::Status Begin(const ForwardingConfig& config) {
-    beats_up_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.way);
+    beats_up_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.upstream);
     if (config.spool) {
       SpoolOptions options;
       options.folder = parts_.spool_folder;
@@ -62,7 +64,7 @@ class Assembly : public Forwarding {
       options.fleet = parts_.fleet;
       options.fleet_ca_pem = parts_.fleet_ca_pem;
       ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
-      drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.way);
+      drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.upstream);
     }
     results_ = std::make_unique<ResultForward>(forward_, uploads_, ahead_, spool_.get());
     parts_.metrics.AddSampledGauge("muster_relay_uploads",
@@ -70,7 +72,7 @@ class Assembly : public Forwarding {
                                    [this] { return static_cast<double>(uploads_.calls()); });
     parts_.metrics.AddSampledCounter(
         "muster_relay_overloaded_total",
-        "Calls that were not passed on because too many were under way.",
+        "Calls that were not passed on because too many were under upstream.",
         [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
     return absl::OkStatus();
   }

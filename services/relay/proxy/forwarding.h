@@ -35,7 +35,7 @@ void BindForwarding(ForwardingConfig* config, Config* file);
 class Forwarding {
  public:
   struct Parts {
-    Upstream& way;
+    Upstream& upstream;
     RpcRuntime runtime;
     const Clock& clock;
     Metrics& metrics;

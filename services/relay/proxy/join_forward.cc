@@ -33,9 +33,9 @@ bool TokenBucket::Take() {
   return true;
 }
 
-JoinForward::JoinForward(Upstream& way, const RpcRuntime& runtime, const Clock& clock,
+JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock,
                          Metrics& metrics)
-    : way_(way),
+    : upstream_(upstream),
       runtime_(runtime),
       rate_(kBurst, kPerSecond, clock),
       calls_({kCalls, kCalls, kCalls * kBytesOfOne}),
@@ -49,7 +49,7 @@ absl::StatusOr<std::shared_ptr<UpstreamCall>> JoinForward::Admit(
   if (bytes > kBytesOfOne || !rate_.Take()) return errors::Overloaded();
   ASSIGN_OR_RETURN(auto ticket, calls_.Enter("", bytes));
   auto up = std::make_shared<UpstreamCall>();
-  up->channel = way_.Joining();
+  up->channel = upstream_.Joining();
   if (up->channel == nullptr) return errors::RelayCutOff();
   up->ticket = std::move(ticket);
   up->context = grpc::ClientContext::FromCallbackServerContext(*context);

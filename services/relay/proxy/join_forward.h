@@ -34,7 +34,7 @@ class TokenBucket {
 // call. Thread-safe.
 class JoinForward : public v1::JoinService::CallbackService {
  public:
-  JoinForward(Upstream& way, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
+  JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -50,7 +50,7 @@ class JoinForward : public v1::JoinService::CallbackService {
   absl::StatusOr<std::shared_ptr<UpstreamCall>> Admit(grpc::CallbackServerContext* context,
                                                       int64_t bytes);
 
-  Upstream& way_;
+  Upstream& upstream_;
   const RpcRuntime runtime_;
   TokenBucket rate_;
   Admission calls_;

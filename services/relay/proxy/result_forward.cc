@@ -72,11 +72,12 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
       return finish_(allowed);
     }
     if (auto named = CheckNames(*request_); !named.ok()) return finish_(named);
-    Upstream& way = service_.parts_.way;
+    Upstream& upstream = service_.parts_.upstream;
     spool_ = RoleOf(call_->caller().identity) == Role::kNode ? service_.spool_ : nullptr;
-    if (spool_ != nullptr && (!way.connected() || spool_->Holds(description))) return IntoSpool();
-    auto up = BeginUpstreamCall(way, &Upstream::Results, service_.parts_.calls, *call_, context,
-                                static_cast<int64_t>(request_->ByteSizeLong()));
+    if (spool_ != nullptr && (!upstream.connected() || spool_->Holds(description)))
+      return IntoSpool();
+    auto up = BeginUpstreamCall(upstream, &Upstream::Results, service_.parts_.calls, *call_,
+                                context, static_cast<int64_t>(request_->ByteSizeLong()));
     if (!up.ok()) return Answered(up.status());
     CallUpstream(
         *std::move(up), kOpenUpload, request_, response_,
@@ -92,7 +93,7 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
   }
 
   void IntoSpool() {
-    const auto statement = service_.parts_.way.StatementFor(call_->caller());
+    const auto statement = service_.parts_.upstream.StatementFor(call_->caller());
     if (!statement.ok()) return finish_(statement.status());
     spool_->OpenUpload(*request_, PeerOf(call_->caller()),
                        [self = shared_from_this()](auto opened) {
@@ -137,8 +138,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
         if (spool_ != nullptr && spool_->Has(start.upload_id())) {
           return UploadIntoSpool::Start(below, *spool_, start, PeerOf(call.caller()), own.node);
         }
-        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.way, &Upstream::Results, uploads_, call,
-                                                    below->context(), 0));
+        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.upstream, &Upstream::Results, uploads_,
+                                                    call, below->context(), 0));
         return UpstreamStream::Start(below, std::move(up), kUpload, ahead_);
       });
 }

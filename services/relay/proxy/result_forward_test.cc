@@ -43,7 +43,7 @@ class ResultForwardTest : public ::testing::Test {
  protected:
   void SetUp() override {
     run_ = fleet_.CreateRun({"hostfacts", "systemd-logs"}, {"n1", "n2"}).id();
-    relay_.way().Attach("n1", node_);
+    relay_.upstream().Attach("n1", node_);
     relay_.Start();
     relay_.ConnectUp();
   }
@@ -97,7 +97,7 @@ class ResultForwardTest : public ::testing::Test {
   // The centre is gone, and comes back elsewhere.
   void CutOff() {
     fleet_.Stop();
-    relay_.way().Cut();
+    relay_.upstream().Cut();
   }
   void Reconnect() {
     fleet_.Start();
@@ -141,10 +141,10 @@ TEST_F(ResultForwardTest, ErrorsFromAboveArriveAsTheyAre) {
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_, "hostfacts", "n2", "{}"))), "NOT_YOURS");
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_, "hostfacts", "n1", std::string(70'000, 'x')))),
             "TOO_LARGE_FOR_SUBMIT");
-  relay_.way().Detach("n1");
+  relay_.upstream().Detach("n1");
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_, "hostfacts", "n1", "{}"))), "NOT_ATTACHED");
-  relay_.way().Cut();
-  relay_.way().Attach("n1", node_);
+  relay_.upstream().Cut();
+  relay_.upstream().Attach("n1", node_);
   const absl::Status cut_off = submit(SmallResult(run_, "hostfacts", "n1", "{}"));
   EXPECT_EQ(ReasonOf(cut_off), "RELAY_CUT_OFF");
   EXPECT_TRUE(RetryAfterOf(cut_off));
@@ -190,7 +190,7 @@ TEST_F(ResultForwardTest, WhatCameWhileCutOffIsCommittedOnceTheWayIsBackAlsoAfte
             Code::kHandedOver);
   relay_.Stop();
   // The node has gone meanwhile: its signature is what counts.
-  relay_.way().Detach("n1");
+  relay_.upstream().Detach("n1");
   relay_.Start();
   Reconnect();
   ASSERT_TRUE(Await([&] { return Committed("systemd-logs").outcome() == v1::OUTCOME_GENUINE; }));
@@ -236,7 +236,7 @@ TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason
   // The node still has it.
   EXPECT_EQ(MakeClient("hostfacts")->SubmitFile(File("{}"), {}).status.code, Code::kOk);
   EXPECT_EQ(Committed("hostfacts").outcome(), v1::OUTCOME_GENUINE);
-  relay_.way().Cut();
+  relay_.upstream().Cut();
   int audited = 0;
   for (const AuditRecord& record : fleet_.Audit(run_)) {
     if (record.kind != AuditKind::kExpired) continue;
@@ -252,7 +252,7 @@ TEST_F(ResultForwardTest, WhatExpiresAfterItsRunWasSealedEndsAllTheSame) {
   relay_.Stop();
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
-  relay_.way().Cut();
+  relay_.upstream().Cut();
   ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
             Code::kHandedOver);
   v1::CancelRunRequest cancel;
@@ -282,7 +282,7 @@ TEST_F(ResultForwardTest, ARelayCannotDeliverWhatNoNodeSigned) {
   EXPECT_EQ(try_open(), "PROOF_TOO_OLD");
   open.mutable_spooled()->mutable_accept_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
   EXPECT_EQ(try_open(), "INVALID_SIGNATURE");
-  // Nor may anybody else use that way.
+  // Nor may anybody else use that upstream.
   grpc::ClientContext context;
   EXPECT_EQ(
       ReasonOf(FromGrpc(

@@ -50,7 +50,7 @@ class WatchForward : public grpc::ServerWriteReactor<v1::Run>,
     if (auto allowed = call_.Authorize(Resource::Run(request_.run())); !allowed.ok()) {
       return End(allowed);
     }
-    auto up = BeginUpstreamCall(parts.way, &Upstream::Results, parts.calls, call_, context, 0);
+    auto up = BeginUpstreamCall(parts.upstream, &Upstream::Results, parts.calls, call_, context, 0);
     if (!up.ok()) return End(up.status());
     up_ = *std::move(up);
     above_self_ = shared_from_this();

@@ -96,8 +96,8 @@ absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadRes
 
 }  // namespace
 
-SpoolDrain::SpoolDrain(Spool& spool, Upstream& way) : spool_(spool), way_(way) {
-  watch_ = way.OnChange([this] { Wake(); });
+SpoolDrain::SpoolDrain(Spool& spool, Upstream& upstream) : spool_(spool), upstream_(upstream) {
+  watch_ = upstream.OnChange([this] { Wake(); });
   spool.set_on_complete([this] { Wake(); });
   for (int i = 0; i < kThreads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
@@ -136,7 +136,7 @@ void SpoolDrain::SweepIfDue() {
 void SpoolDrain::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     SweepIfDue();
-    if (way_.connected()) {
+    if (upstream_.connected()) {
       RunOnce(stop);
     } else {
       Rest(kRest, stop);
@@ -176,7 +176,7 @@ void SpoolDrain::RunOnce(const std::stop_token& stop) {
 }
 
 absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) {
-  const auto channel = way_.Results();
+  const auto channel = upstream_.Results();
   if (channel == nullptr) return errors::RelayCutOff();
   const auto stub = v1::ResultService::NewStub(channel);
   const v1::SubmitResultRequest& header = delivery.header;
@@ -215,7 +215,7 @@ absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_
 }
 
 absl::Status SpoolDrain::TellExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {
-  const auto channel = way_.Results();
+  const auto channel = upstream_.Results();
   if (channel == nullptr) return errors::RelayCutOff();
   v1::SubmitResultRequest request = delivery.header;
   request.mutable_description()->set_is_error(true);

@@ -20,7 +20,7 @@ namespace muster {
 // at a time. What a later try cannot cure ends a result: it is counted and logged. Thread-safe.
 class SpoolDrain {
  public:
-  SpoolDrain(Spool& spool, Upstream& way);
+  SpoolDrain(Spool& spool, Upstream& upstream);
 
   // Stops: what is under way is cut off, and delivered by a later life.
   ~SpoolDrain();
@@ -35,7 +35,7 @@ class SpoolDrain {
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Spool& spool_;
-  Upstream& way_;
+  Upstream& upstream_;
   Mutex mutex_;
   StoppableCondVar wake_;
   uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // how often something changed

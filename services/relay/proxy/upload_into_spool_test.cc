@@ -35,7 +35,7 @@ constexpr char kPlugin[] = "hostfacts";
 class UploadIntoSpoolTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    relay_.way().Attach("n1", node_);
+    relay_.upstream().Attach("n1", node_);
     relay_.Start();
   }
 

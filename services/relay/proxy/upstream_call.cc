@@ -16,22 +16,20 @@ constexpr absl::Duration kUnaryLimit = absl::Seconds(60);
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<UpstreamCall>> BeginUpstreamCall(Upstream& way, ChannelOf channel_of,
-                                                                Admission& admission,
-                                                                const Call& call,
-                                                                grpc::CallbackServerContext* below,
-                                                                int64_t bytes) {
+absl::StatusOr<std::shared_ptr<UpstreamCall>> BeginUpstreamCall(
+    Upstream& upstream, ChannelOf channel_of, Admission& admission, const Call& call,
+    grpc::CallbackServerContext* below, int64_t bytes) {
   const Caller& caller = call.caller();
   const bool as_relay = RoleOf(caller.identity) == Role::kRelay;
   std::string statement;
   if (as_relay) {
-    RETURN_IF_ERROR(way.CheckChildRelay(caller));
+    RETURN_IF_ERROR(upstream.CheckChildRelay(caller));
   } else {
-    ASSIGN_OR_RETURN(statement, way.StatementFor(caller));
+    ASSIGN_OR_RETURN(statement, upstream.StatementFor(caller));
   }
   ASSIGN_OR_RETURN(auto uri, ToUri(caller.identity));
   auto up = std::make_shared<UpstreamCall>();
-  up->channel = (way.*channel_of)();
+  up->channel = (upstream.*channel_of)();
   if (up->channel == nullptr) return errors::RelayCutOff();
   ASSIGN_OR_RETURN(up->ticket, admission.Enter(uri, bytes));
   up->context = grpc::ClientContext::FromCallbackServerContext(*below);

@@ -23,7 +23,7 @@ namespace muster {
 
 // What all forwarded calls share. The references outlive every call.
 struct ForwardParts {
-  Upstream& way;
+  Upstream& upstream;
   RpcRuntime runtime;
   Admission& calls;
 };
@@ -42,11 +42,9 @@ struct UpstreamCall {
 // Prepares it: a node's call carries the node's name and statement, a child relay's own call is
 // made as this relay. NOT_ATTACHED, RELAY_CUT_OFF, OVERLOADED. `bytes`: of the message, for
 // `admission`.
-absl::StatusOr<std::shared_ptr<UpstreamCall>> BeginUpstreamCall(Upstream& way, ChannelOf channel_of,
-                                                                Admission& admission,
-                                                                const Call& call,
-                                                                grpc::CallbackServerContext* below,
-                                                                int64_t bytes);
+absl::StatusOr<std::shared_ptr<UpstreamCall>> BeginUpstreamCall(
+    Upstream& upstream, ChannelOf channel_of, Admission& admission, const Call& call,
+    grpc::CallbackServerContext* below, int64_t bytes);
 
 // What came from above, for below: as it is, but that nobody was there is RELAY_CUT_OFF.
 absl::Status FromUpstream(const grpc::Status& status);
@@ -81,7 +79,7 @@ grpc::ServerUnaryReactor* ForwardUnary(const ForwardParts& parts, ChannelOf chan
                       const absl::Status allowed = call->Authorize(resource);
                       if (!allowed.ok()) return finish(allowed);
                       auto up =
-                          BeginUpstreamCall(parts.way, channel_of, parts.calls, *call, context,
+                          BeginUpstreamCall(parts.upstream, channel_of, parts.calls, *call, context,
                                             static_cast<int64_t>(request->ByteSizeLong()));
                       if (!up.ok()) return finish(up.status());
                       auto done = std::make_shared<Finish>(std::move(finish));

@@ -17,19 +17,19 @@ namespace muster {
 
 // Sends a collection down to `nodes`, each by the child that it is reached by; nodes that are away
 // are left out. Does not wait.
-void SendOffer(Topology& tree, const v1::CollectionOffer& offer);
+void SendOffer(Topology& topology, const v1::CollectionOffer& offer);
 
 // At the relay at the centre. A node is asked for a result as long as none is there, not even an
 // error, and whenever it attaches. Thread-safe.
 class RunOffers {
  public:
-  explicit RunOffers(Topology& tree) : tree_(tree) {}
+  explicit RunOffers(Topology& topology) : topology_(topology) {}
 
   // An event of the feed, in order.
-  void Take(const v1::FollowChangesResponse& event);
+  void HandleChange(const v1::FollowChangesResponse& event);
 
   // These can be reached now.
-  void Came(const std::vector<std::string>& names);
+  void OnReachable(const std::vector<std::string>& names);
 
   // Results that attached nodes are asked for.
   size_t open() const;
@@ -53,7 +53,7 @@ class RunOffers {
   v1::CollectionOffer Offer(const std::string& run, const std::string& plugin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Topology& tree_;
+  Topology& topology_;
   mutable Mutex mutex_;
   std::map<std::string, Active> runs_ ABSL_GUARDED_BY(mutex_);
   bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;

@@ -73,7 +73,7 @@ class ProxyFixture {
   std::shared_ptr<grpc::Channel> ConnectToJoin() const;
   std::string target() const;
   const TestIdentity& identity() const { return identity_; }
-  FakeUpstream& way() { return way_; }
+  FakeUpstream& upstream() { return upstream_; }
   Metrics& metrics() { return *metrics_; }
 
   ForwardingConfig config;
@@ -83,7 +83,7 @@ class ProxyFixture {
   const std::string name_;
   const std::string folder_;
   const TestIdentity identity_;
-  FakeUpstream way_;
+  FakeUpstream upstream_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<RpcMetrics> rpc_metrics_;

@@ -156,25 +156,25 @@ absl::Status AttachHandler::TakeHello() {
   auto statement =
       std::make_shared<const v1::AttachStatement>(std::move(*hello.mutable_statement()));
   if (attached_.exchange(true)) {
-    parts_.tree.Refresh(name_, this, std::move(statement));
+    parts_.topology.Refresh(name_, this, std::move(statement));
     return absl::OkStatus();
   }
   TopologyEntry entry;
   entry.name = name_;
   entry.uri = statement->child();
   entry.is_relay = is_relay_;
-  entry.relay = parts_.tree.name();
+  entry.relay = parts_.topology.name();
   entry.attached = true;
   entry.since = parts_.clock.Now();
   entry.certificate = CertificateSubject(verified.issuer, verified.serial);
   entry.statement = std::move(statement);
-  RETURN_IF_ERROR(parts_.tree.MayAttach(entry));
+  RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
   // Welcome first: what the tree brings to light for this child goes after it.
-  SendWelcome(*this, parts_.tree, parts_.connected(), parts_.interval, parts_.clock.Now());
+  SendWelcome(*this, parts_.topology, parts_.connected(), parts_.interval, parts_.clock.Now());
   // Before any command that waits for it: one of a signer who was revoked meanwhile may be among
   // them.
   hello.set_revocations_version(parts_.tell_signers(*this, hello.revocations_version()));
-  ASSIGN_OR_RETURN(auto old, parts_.tree.Attach(std::move(entry), shared_from_this()));
+  ASSIGN_OR_RETURN(auto old, parts_.topology.Attach(std::move(entry), shared_from_this()));
   hello_late_.reset();
   bool done = false;
   {
@@ -182,7 +182,7 @@ absl::Status AttachHandler::TakeHello() {
     done = done_;
   }
   // The stream may have ended meanwhile; then nobody else takes it out of the tree.
-  if (done) parts_.tree.Detach(name_, this);
+  if (done) parts_.topology.Detach(name_, this);
   if (old != nullptr) (old)->End(errors::ChildTakenOver(name_));
   parts_.welcomed(*this, hello);
   return absl::OkStatus();
@@ -208,7 +208,7 @@ absl::StatusOr<TopologyEntry> AttachHandler::EntryOf(
   if (verified.relay.name != entry.relay) {
     return errors::StatementRefused("it is for another relay than the one it is shown for");
   }
-  const bool known = entry.relay == name_ || parts_.tree.Via(entry.relay) == name_ ||
+  const bool known = entry.relay == name_ || parts_.topology.NextHop(entry.relay) == name_ ||
                      std::any_of(so_far.begin(), so_far.end(), [&](const TopologyEntry& other) {
                        return other.is_relay && other.name == entry.relay;
                      });
@@ -236,9 +236,9 @@ absl::Status AttachHandler::ApplyUpdate() {
     Log(LogLevel::kWarning, "a node below a relay is left out",
         {{"relay", name_}, {"node", child.statement().child()}, {"error", entry.status()}});
   }
-  return parts_.tree.ApplyUpdate(name_, std::move(entries),
-                                 {below.forgotten_uris().begin(), below.forgotten_uris().end()},
-                                 below.complete());
+  return parts_.topology.ApplyUpdate(name_, std::move(entries),
+                                     {below.forgotten_uris().begin(), below.forgotten_uris().end()},
+                                     below.complete());
 }
 
 // Records of a branch come in many small messages: if each were stored before the next is read,
@@ -264,7 +264,8 @@ absl::Status AttachHandler::CheckRecords() const {
   }
   for (const v1::JobRecord& record : records.records()) {
     RETURN_IF_ERROR(ValidateJobRecord(record));
-    const bool own = is_relay_ ? parts_.tree.Via(record.node()) == name_ : record.node() == name_;
+    const bool own =
+        is_relay_ ? parts_.topology.NextHop(record.node()) == name_ : record.node() == name_;
     // A node below that has just moved to another branch: its records come again from there.
     if (!own && !is_relay_) return errors::InvalidAttachment("a record of another node");
   }
@@ -353,16 +354,16 @@ void AttachHandler::OnDone() {
     MutexLock lock(mutex_);
     done_ = true;
   }
-  if (!name_.empty()) parts_.tree.Detach(name_, this);
+  if (!name_.empty()) parts_.topology.Detach(name_, this);
   self_.reset();
 }
 
-void SendWelcome(ChildLink& child, const Topology& tree, bool connected, absl::Duration interval,
-                 absl::Time now) {
+void SendWelcome(ChildLink& child, const Topology& topology, bool connected,
+                 absl::Duration interval, absl::Time now) {
   v1::AttachResponse message;
   v1::AttachResponse::Welcome& welcome = *message.mutable_welcome();
   ToProto(interval, welcome.mutable_interval());
-  for (std::string& relay : tree.path()) welcome.add_path(std::move(relay));
+  for (std::string& relay : topology.path()) welcome.add_path(std::move(relay));
   welcome.set_connected(connected);
   ToProto(now, welcome.mutable_time());
   child.Send(std::move(message));

@@ -38,7 +38,7 @@ struct RelaySelf {
 
 // What the streams of children work with. All of it outlives them.
 struct AttachParts {
-  Topology& tree;
+  Topology& topology;
   CommandDispatcher& dispatcher;
   RecordSink& records;
   const Clock& clock;
@@ -57,8 +57,8 @@ struct AttachParts {
 };
 
 // Tells a child where it hangs; again when the way up is back.
-void SendWelcome(ChildLink& child, const Topology& tree, bool connected, absl::Duration interval,
-                 absl::Time now);
+void SendWelcome(ChildLink& child, const Topology& topology, bool connected,
+                 absl::Duration interval, absl::Time now);
 
 // Deletes itself when gRPC is done with it and nobody holds it.
 class AttachHandler : public grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>,

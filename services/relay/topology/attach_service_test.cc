@@ -82,7 +82,8 @@ class KeptRecords : public RecordSink {
 class AttachServiceTest : public ::testing::Test {
  protected:
   AttachServiceTest() : tls_(fleet_.WriteIdentity(Relay("root"), "root/tls")) {
-    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.Came(names); }, {});
+    topology_.Listen([this](const std::vector<std::string>& names) { dispatcher_.Came(names); },
+                     {});
     RpcServerOptions options;
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
@@ -91,7 +92,7 @@ class AttachServiceTest : public ::testing::Test {
         RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_}).value();
   }
   ~AttachServiceTest() override {
-    for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("over"));
+    for (const auto& child : topology_.Children()) child->End(absl::UnavailableError("over"));
     server_.reset();
     records_.AskForMore();
   }
@@ -109,7 +110,7 @@ class AttachServiceTest : public ::testing::Test {
   }
 
   AttachParts Parts() {
-    return {tree_,
+    return {topology_,
             dispatcher_,
             records_,
             SystemClock(),
@@ -117,21 +118,23 @@ class AttachServiceTest : public ::testing::Test {
             [this] { return Self(); },
             [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
             [] { return true; },
-            [this](ChildLink& child, int64_t known) { return trust_.TellSigners(child, known); },
+            [this](ChildLink& child, int64_t known) {
+              return trust_.SendCommandRevocations(child, known);
+            },
             [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
-              trust_.Tell(child, hello);
+              trust_.SendRevocations(child, hello);
             },
             [](const std::string&, const v1::CollectionEnded&) {}};
   }
 
-  bool IsAttached(const std::string& name) const { return tree_.Route(name) != nullptr; }
+  bool IsAttached(const std::string& name) const { return topology_.Route(name) != nullptr; }
 
   const RelayTestFleet fleet_;
   const std::string tls_;
-  Topology tree_{{"root", true, 100}, SystemClock()};
+  Topology topology_{{"root", true, 100}, SystemClock()};
   LiveCalls live_;
-  CommandDispatcher dispatcher_{tree_, SystemClock()};
-  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, tree_, live_, SystemClock()};
+  CommandDispatcher dispatcher_{topology_, SystemClock()};
+  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, topology_, live_, SystemClock()};
   KeptRecords records_;
   Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
@@ -245,11 +248,11 @@ TEST_F(AttachServiceTest, AChildThatNeverReadsLosesItsStreamAndHoldsUpNobody) {
   deaf.Write(deaf.Hello());
   other.Write(other.Hello());
   ASSERT_TRUE(Await([&] { return IsAttached("deaf") && IsAttached("n2"); }));
-  const auto to_deaf = tree_.Route("deaf");
+  const auto to_deaf = topology_.Route("deaf");
   ASSERT_TRUE(other.Read().has_welcome());
   for (int i = 0; i < 200; ++i) {
     to_deaf->Send(Numbered(i));
-    tree_.Route("n2")->Send(Numbered(i));
+    topology_.Route("n2")->Send(Numbered(i));
     ASSERT_EQ(other.Read().command().job(), absl::StrCat(i));
   }
   ASSERT_TRUE(Await([&] { return !IsAttached("deaf"); }));
@@ -291,7 +294,7 @@ TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
   v1::CommandRevocations list;
   list.set_version(7);
   list.add_revoked(UriOf(UserIdentity{"mallory"}));
-  trust_.Take(list);
+  trust_.UpdateCommandRevocations(list);
   v1::JobCommand command;
   command.set_job("j1");
   command.add_targets()->set_node("n1");

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-void Topology::Listen(Came came, RelayChanged relay_changed) {
-  came_ = std::move(came);
+void Topology::Listen(OnReachable reachable, RelayChanged relay_changed) {
+  on_reachable_ = std::move(reachable);
   relay_changed_ = std::move(relay_changed);
 }
 
@@ -60,9 +60,9 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
     direct.complete = !entry.is_relay;
     // What the child is reached by is new, even if it was attached before.
     entries_[name].via.clear();
-    Put(entries_[name], std::move(entry), name, news);
+    MarkAttached(entries_[name], std::move(entry), name, news);
   }
-  Tell(news);
+  Notify(news);
   return old;
 }
 
@@ -88,13 +88,13 @@ void Topology::Detach(const std::string& name, const ChildLink* link) {
     const bool is_relay = entries_[name].is.is_relay;
     if (is_relay) {
       for (auto& [other, entry] : entries_) {
-        if (entry.via == name) Gone(entry, news);
+        if (entry.via == name) MarkDetached(entry, news);
       }
     } else {
-      Gone(entries_[name], news);
+      MarkDetached(entries_[name], news);
     }
   }
-  Tell(news);
+  Notify(news);
 }
 
 absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
@@ -119,27 +119,27 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
       Entry& entry = entries_[name];
       entry.listing = direct->second.listing;
       if (is.attached) {
-        Put(entry, std::move(is), child, news);
+        MarkAttached(entry, std::move(is), child, news);
       } else if (entry.via == child || entry.via.empty()) {
         if (entry.is.name.empty()) entry.is = std::move(is);
-        Gone(entry, news);
+        MarkDetached(entry, news);
       }
     }
     if (complete && !direct->second.complete) {
       direct->second.complete = true;
       for (auto& [name, entry] : entries_) {
         if (entry.via == child && name != child && entry.listing != direct->second.listing) {
-          Gone(entry, news);
+          MarkDetached(entry, news);
         }
       }
     }
   }
-  Tell(news);
+  Notify(news);
   for (const std::string& uri : forgotten_uris) Forget(uri);
   return refused;
 }
 
-void Topology::Put(Entry& entry, TopologyEntry is, const std::string& via, News& news) {
+void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, News& news) {
   // Who came anew within the time in which changes are gathered may have forgotten what came down.
   const bool same_way = entry.is.attached && entry.via == via && entry.is.since == is.since;
   if (!entry.is.attached) ++attached_;
@@ -147,12 +147,12 @@ void Topology::Put(Entry& entry, TopologyEntry is, const std::string& via, News&
   entry.is = std::move(is);
   entry.via = via;
   entry.is.attached = true;
-  if (!same_way) news.came.push_back(entry.is.name);
+  if (!same_way) news.reachable.push_back(entry.is.name);
   if (relay_came) news.relays.emplace_back(entry.is.name, true);
   Changed(entry.is);
 }
 
-void Topology::Gone(Entry& entry, News& news) {
+void Topology::MarkDetached(Entry& entry, News& news) {
   entry.via.clear();
   if (!entry.is.attached) return;
   --attached_;
@@ -168,8 +168,8 @@ void Topology::Changed(const TopologyEntry& is) {
   changed_.emplace(!is.is_relay, is.name);
 }
 
-void Topology::Tell(const News& news) {
-  if (!news.came.empty() && came_) came_(news.came);
+void Topology::Notify(const News& news) {
+  if (!news.reachable.empty() && on_reachable_) on_reachable_(news.reachable);
   if (relay_changed_) {
     for (const auto& [relay, attached] : news.relays) relay_changed_(relay, attached);
   }
@@ -183,7 +183,7 @@ std::shared_ptr<ChildLink> Topology::Route(std::string_view name) const {
   return direct == direct_.end() ? nullptr : direct->second.link;
 }
 
-std::string Topology::Via(std::string_view name) const {
+std::string Topology::NextHop(std::string_view name) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   return entry == entries_.end() ? "" : entry->second.via;
@@ -298,13 +298,13 @@ void Topology::Forget(const std::string& subject) {
       link = direct->second.link;
       direct_.erase(direct);
     }
-    Gone(it->second, news);
+    MarkDetached(it->second, news);
     changed_.erase({!it->second.is.is_relay, it->first});
     entries_.erase(it);
     if (!options_.is_root) forgotten_.insert(uri);
   }
   if (link != nullptr) link->End(errors::IdentityRevoked(uri));
-  Tell(news);
+  Notify(news);
 }
 
 void Topology::Tick() {
@@ -320,14 +320,14 @@ void Topology::Tick() {
       if (ends) {
         const auto direct = direct_.find(it->first);
         if (direct != direct_.end()) ended.push_back(direct->second.link);
-        if (direct == direct_.end()) Gone(entry, news);
+        if (direct == direct_.end()) MarkDetached(entry, news);
       }
       const bool old = !entry.is.attached && entry.is.since + kRemembered < now;
       it = old ? entries_.erase(it) : std::next(it);
     }
   }
   for (const auto& link : ended) link->End(errors::StatementExpired());
-  Tell(news);
+  Notify(news);
 }
 
 std::vector<TopologyEntry> Topology::Snapshot() const {

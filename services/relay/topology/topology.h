@@ -69,14 +69,14 @@ class Topology {
     size_t max_entries = 200'000;
   };
   // Names that can be reached now and could not before, or only by another way or another stream.
-  using Came = std::function<void(const std::vector<std::string>& names)>;
+  using OnReachable = std::function<void(const std::vector<std::string>& names)>;
   // A relay below that came or went.
   using RelayChanged = std::function<void(const std::string& relay, bool attached)>;
 
   Topology(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
 
   // Once, before anything else; they outlive the tree's use.
-  void Listen(Came came, RelayChanged relay_changed);
+  void Listen(OnReachable reachable, RelayChanged relay_changed);
 
   const std::string& name() const { return options_.name; }
   // The relays from the root to this one; only this one before it is known.
@@ -108,7 +108,7 @@ class Topology {
   // The stream by which `name` is reached now; null if it is not.
   std::shared_ptr<ChildLink> Route(std::string_view name) const;
   // The name of that direct child, or empty.
-  std::string Via(std::string_view name) const;
+  std::string NextHop(std::string_view name) const;
 
   std::optional<TopologyEntry> Find(std::string_view name) const;
   // By name, from the first after `after`; of those below `relay` alone, if it is not empty.
@@ -155,20 +155,20 @@ class Topology {
   };
   // What has to be told once the lock is free.
   struct News {
-    std::vector<std::string> came;
+    std::vector<std::string> reachable;
     std::vector<std::pair<std::string, bool>> relays;
   };
 
-  void Gone(Entry& entry, News& news) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Put(Entry& entry, TopologyEntry is, const std::string& via, News& news)
+  void MarkDetached(Entry& entry, News& news) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, News& news)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Changed(const TopologyEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Tell(const News& news);
+  void Notify(const News& news);
   absl::Status CheckPlace(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const Clock& clock_;
-  Came came_;
+  OnReachable on_reachable_;
   RelayChanged relay_changed_;
   mutable Mutex mutex_;
   std::vector<std::string> path_ ABSL_GUARDED_BY(mutex_);

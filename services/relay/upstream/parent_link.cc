@@ -20,11 +20,11 @@ constexpr absl::Duration kGather = absl::Milliseconds(10);
 
 }  // namespace
 
-ParentLink::ParentLink(AttachClientOptions options, Topology& tree, Trust& trust,
+ParentLink::ParentLink(AttachClientOptions options, Topology& topology, Trust& trust,
                        CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
                        TakeShares shares)
-    : UpstreamBase(tree),
-      tree_(tree),
+    : UpstreamBase(topology),
+      topology_(topology),
       trust_(trust),
       dispatcher_(dispatcher),
       clock_(clock),
@@ -51,12 +51,12 @@ void ParentLink::SetConnected(bool connected) {
 
 absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
   std::vector<std::string> path(welcome.path().begin(), welcome.path().end());
-  if (std::find(path.begin(), path.end(), tree_.name()) != path.end()) {
-    return errors::RelayLoop(tree_.name(), path.back());
+  if (std::find(path.begin(), path.end(), topology_.name()) != path.end()) {
+    return errors::RelayLoop(topology_.name(), path.back());
   }
-  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(tree_.name(), kMaxDepth);
-  path.push_back(tree_.name());
-  tree_.SetPath(std::move(path));
+  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(topology_.name(), kMaxDepth);
+  path.push_back(topology_.name());
+  topology_.SetPath(std::move(path));
   if (first) {
     MutexLock lock(below_mutex_);
     tell_all_ = true;
@@ -65,8 +65,8 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   }
   SetConnected(welcome.connected());
   // What was on its way may be lost: those below send it again.
-  for (const auto& child : tree_.Children()) {
-    SendWelcome(*child, tree_, welcome.connected(), interval_, clock_.Now());
+  for (const auto& child : topology_.Children()) {
+    SendWelcome(*child, topology_, welcome.connected(), interval_, clock_.Now());
   }
   return absl::OkStatus();
 }
@@ -80,16 +80,16 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
     case v1::AttachResponse::kRecordsAck:
       return dispatcher_.Acknowledge(message.records_ack());
     case v1::AttachResponse::kRevocations:
-      return trust_.Take(message.revocations());
+      return trust_.UpdateCommandRevocations(message.revocations());
     case v1::AttachResponse::kRevoked:
-      return trust_.Take(message.revoked());
+      return trust_.HandleRevoked(message.revoked());
     case v1::AttachResponse::kShares:
     case v1::AttachResponse::kShareQuery:
       return take_shares_(message);
     case v1::AttachResponse::kCollection:
-      return SendOffer(tree_, message.collection());
+      return SendOffer(topology_, message.collection());
     case v1::AttachResponse::kCollectionEnded:
-      for (const auto& child : tree_.Children()) child->Send(message);
+      for (const auto& child : topology_.Children()) child->Send(message);
       return;
     default:
       return;
@@ -203,11 +203,11 @@ bool ParentLink::TellChanges() {
   MutexLock lock(below_mutex_);
   while (client_->attached()) {
     if (!unsent_below_) {
-      if (!tell_all_ && complete_ && !tree_.HasChanges()) return true;
+      if (!tell_all_ && complete_ && !topology_.HasChanges()) return true;
       v1::AttachRequest& message = unsent_below_.emplace();
       *message.mutable_topology() =
-          tree_.TakeChanges(kChildrenAtOnce, std::exchange(tell_all_, false));
-      if (!complete_ && !tree_.HasChanges()) {
+          topology_.TakeChanges(kChildrenAtOnce, std::exchange(tell_all_, false));
+      if (!complete_ && !topology_.HasChanges()) {
         message.mutable_topology()->set_complete(true);
         complete_ = true;
       }

@@ -33,7 +33,7 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
 
   // All outlive it. `interval`: how often this relay's own children are heard of; `shares` is
   // called with what the parent says about shared files, and must not wait.
-  ParentLink(AttachClientOptions options, Topology& tree, Trust& trust,
+  ParentLink(AttachClientOptions options, Topology& topology, Trust& trust,
              CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
              TakeShares shares);
   ~ParentLink() override;
@@ -69,7 +69,7 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   void Gather(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
   void Drop() ABSL_LOCKS_EXCLUDED(records_mutex_);
 
-  Topology& tree_;
+  Topology& topology_;
   Trust& trust_;
   CommandDispatcher& dispatcher_;
   const Clock& clock_;

@@ -102,9 +102,9 @@ class ParentLinkTest : public ::testing::Test {
     options.uri = "spiffe://" + options.fleet + "/service/relay/r2";
     options.identity_folder = folder_;
     options.is_relay = true;
-    link_ =
-        std::make_unique<ParentLink>(std::move(options), tree_, trust_, dispatcher_, SystemClock(),
-                                     absl::Seconds(60), [](const v1::AttachResponse&) {});
+    link_ = std::make_unique<ParentLink>(std::move(options), topology_, trust_, dispatcher_,
+                                         SystemClock(), absl::Seconds(60),
+                                         [](const v1::AttachResponse&) {});
   }
 
   void AwaitConnected() {
@@ -117,7 +117,7 @@ class ParentLinkTest : public ::testing::Test {
 
   void Attach(const std::string& node) {
     EXPECT_TRUE(
-        tree_.Attach(AttachedEntry(node, "r2", absl::Now()), std::make_shared<RecordedLink>())
+        topology_.Attach(AttachedEntry(node, "r2", absl::Now()), std::make_shared<RecordedLink>())
             .ok());
   }
 
@@ -130,10 +130,10 @@ class ParentLinkTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir();
   const TestIssuer fleet_;
   Parent parent_{fleet_, "r1"};
-  Topology tree_{{.name = "r2", .is_root = false}, SystemClock()};
-  CommandDispatcher dispatcher_{tree_, SystemClock()};
+  Topology topology_{{.name = "r2", .is_root = false}, SystemClock()};
+  CommandDispatcher dispatcher_{topology_, SystemClock()};
   LiveCalls live_;
-  Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, tree_, live_,
+  Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, topology_, live_,
                SystemClock()};
   std::unique_ptr<ParentLink> link_;
 };
@@ -175,7 +175,7 @@ TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain)
   ASSERT_TRUE(said[0].has_topology() && said[1].has_records());
   EXPECT_TRUE(said[0].topology().complete());
   EXPECT_EQ(said[0].topology().descendants_size(), 1);
-  EXPECT_EQ(tree_.path(), (std::vector<std::string>{"r3", "r2"}));
+  EXPECT_EQ(topology_.path(), (std::vector<std::string>{"r3", "r2"}));
 }
 
 }  // namespace

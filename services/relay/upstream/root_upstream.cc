@@ -20,33 +20,34 @@ constexpr int kLooksBetweenAsking = 60;
 
 }  // namespace
 
-Centre::Centre(Topology& tree, Trust& trust, RunOffers& offers,
-               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
-               std::function<void()> signers_known)
-    : UpstreamBase(tree),
+RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
+                           std::shared_ptr<grpc::Channel> aggregator,
+                           std::shared_ptr<grpc::Channel> status,
+                           std::function<void()> signers_known)
+    : UpstreamBase(topology),
       trust_(trust),
       offers_(offers),
       aggregator_(std::move(aggregator)),
       status_(std::move(status)),
       signers_known_(std::move(signers_known)),
       follower_(std::make_unique<FeedFollower>(
-          aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); })),
+          aggregator_, [this](const v1::FollowChangesResponse& event) { HandleChange(event); })),
       watcher_([this](const std::stop_token& stop) { Watch(stop); }) {}
 
-Centre::~Centre() {
+RootUpstream::~RootUpstream() {
   watcher_.request_stop();
   wake_.NotifyAll();
   watcher_.join();
   follower_.reset();
 }
 
-std::optional<Certificate> Centre::command_ca() const {
+std::optional<Certificate> RootUpstream::command_ca() const {
   MutexLock lock(mutex_);
   return command_ca_;
 }
 
-void Centre::Take(const v1::FollowChangesResponse& event) {
-  offers_.Take(event);
+void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
+  offers_.HandleChange(event);
   switch (event.event_case()) {
     case v1::FollowChangesResponse::kSnapshotBegin:
       in_snapshot_ = true;
@@ -73,7 +74,7 @@ void Centre::Take(const v1::FollowChangesResponse& event) {
 }
 
 // Looks whether the aggregator is heard, and keeps the list of revoked signers.
-void Centre::Watch(const std::stop_token& stop) {
+void RootUpstream::Watch(const std::stop_token& stop) {
   int looks = 0;
   while (!stop.stop_requested()) {
     const bool heard = follower_->connected();
@@ -100,7 +101,7 @@ void Centre::Watch(const std::stop_token& stop) {
   }
 }
 
-absl::Status Centre::AskWhoIsRevoked() {
+absl::Status RootUpstream::AskWhoIsRevoked() {
   const auto stub = v1::IdentityService::NewStub(aggregator_);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kAnswerWithin);
@@ -108,7 +109,7 @@ absl::Status Centre::AskWhoIsRevoked() {
   const grpc::Status called = stub->GetCommandRevocations(&context, {}, &list);
   if (!called.ok()) return FromGrpc(called);
   ASSIGN_OR_RETURN(auto authority, Certificate::FromPem(list.command_ca_pem()));
-  trust_.Take(list);
+  trust_.UpdateCommandRevocations(list);
   {
     MutexLock lock(mutex_);
     command_ca_ = std::move(authority);

@@ -25,13 +25,14 @@ namespace muster {
 
 // Follows the aggregator's change feed: who was revoked, which runs want results of whom. Asks it
 // who may sign commands. Thread-safe.
-class Centre : public UpstreamBase {
+class RootUpstream : public UpstreamBase {
  public:
   // All outlive it. `signers_known` is called each time that the aggregator has told who may sign
   // commands no more.
-  Centre(Topology& tree, Trust& trust, RunOffers& offers, std::shared_ptr<grpc::Channel> aggregator,
-         std::shared_ptr<grpc::Channel> status, std::function<void()> signers_known);
-  ~Centre() override;
+  RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
+               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
+               std::function<void()> signers_known);
+  ~RootUpstream() override;
 
   // Upstream.
   std::shared_ptr<grpc::Channel> Results() override { return aggregator_; }
@@ -45,7 +46,7 @@ class Centre : public UpstreamBase {
   bool caught_up() const { return caught_up_; }
 
  private:
-  void Take(const v1::FollowChangesResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleChange(const v1::FollowChangesResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void Watch(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AskWhoIsRevoked() ABSL_LOCKS_EXCLUDED(mutex_);
 

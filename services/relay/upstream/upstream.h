@@ -33,7 +33,7 @@ class Upstream {
   virtual bool connected() const = 0;
 
   // Calls `changed` whenever connected() changes or a channel is replaced, on any thread, without a
-  // lock, until the handle is gone; that waits for a call under way. `changed` must not wait.
+  // lock, until the handle is gone; that waits for a call under upstream. `changed` must not wait.
   [[nodiscard]] virtual std::shared_ptr<void> OnChange(std::function<void()> changed) = 0;
 
   // The serialised AttachStatement with which this relay may speak for `caller` to who is above it.

@@ -18,7 +18,7 @@ namespace muster {
 // Thread-safe.
 class UpstreamBase : public Upstream {
  public:
-  explicit UpstreamBase(const Topology& tree) : tree_(tree) {}
+  explicit UpstreamBase(const Topology& topology) : topology_(topology) {}
 
   std::shared_ptr<void> OnChange(std::function<void()> changed) override;
   absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
@@ -35,7 +35,7 @@ class UpstreamBase : public Upstream {
     std::map<uint64_t, std::function<void()>> callbacks ABSL_GUARDED_BY(mutex);
   };
 
-  const Topology& tree_;
+  const Topology& topology_;
   const std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
 };
 

@@ -22,14 +22,14 @@ constexpr size_t kMaxBeatAll = size_t{8} << 20;
 
 // One sender's stream. Small, as thousands of these are idle most of the time. Deletes itself when
 // gRPC is done with it and the hub does not probe it.
-class BeatBelow
+class HeartbeatHandler
     : public grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
       public HeartbeatSender,
-      public std::enable_shared_from_this<BeatBelow> {
+      public std::enable_shared_from_this<HeartbeatHandler> {
  public:
-  static BeatBelow* Start(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
-                          grpc::CallbackServerContext* context) {
-    std::shared_ptr<BeatBelow> below(new BeatBelow(parts, hub, clock, context));
+  static HeartbeatHandler* Start(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
+                                 grpc::CallbackServerContext* context) {
+    std::shared_ptr<HeartbeatHandler> below(new HeartbeatHandler(parts, hub, clock, context));
     below->self_ = below;
     if (!below->call_.caller_status().ok()) {
       below->End(below->call_.caller_status());
@@ -79,7 +79,7 @@ class BeatBelow
   void OnCancel() override { End(absl::CancelledError("the call was cancelled")); }
 
   void OnDone() override {
-    if (id_ != 0) hub_.Gone(id_);
+    if (id_ != 0) hub_.Remove(id_);
     self_.reset();
   }
 
@@ -100,9 +100,9 @@ class BeatBelow
   }
 
  private:
-  BeatBelow(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
-            grpc::CallbackServerContext* context)
-      : way_(parts.way), hub_(hub), clock_(clock), call_(parts.runtime, context, kBeat) {}
+  HeartbeatHandler(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
+                   grpc::CallbackServerContext* context)
+      : upstream_(parts.upstream), hub_(hub), clock_(clock), call_(parts.runtime, context, kBeat) {}
 
   // Who never beats is nobody whom silence could betray.
   void AwaitFirst() {
@@ -127,7 +127,7 @@ class BeatBelow
           call_.Authorize(Resource::Pair("", "", node.ok() ? *node : std::string()));
       if (!node.ok()) return node.status();
       if (!allowed.ok()) return allowed;
-      RETURN_IF_ERROR(way_.StatementFor(call_.caller()));
+      RETURN_IF_ERROR(upstream_.StatementFor(call_.caller()));
       node_ = *node;
       instance_ = request_.instance_id();
     }
@@ -142,7 +142,7 @@ class BeatBelow
       ASSIGN_OR_RETURN(
           id_, hub_.Add(std::make_shared<Caller>(call_.caller()), request_, weak_from_this()));
     } else if (IsNews()) {
-      hub_.Beat(id_, request_);
+      hub_.HandleHeartbeat(id_, request_);
     }
     MutexLock lock(mutex_);
     sequence_ = std::max(sequence_, request_.sequence());
@@ -174,11 +174,11 @@ class BeatBelow
     return call_.Final(*end_);
   }
 
-  Upstream& way_;
+  Upstream& upstream_;
   HeartbeatHub& hub_;
   const Clock& clock_;
   Call call_;
-  std::shared_ptr<BeatBelow> self_;          // until OnDone
+  std::shared_ptr<HeartbeatHandler> self_;   // until OnDone
   std::unique_ptr<grpc::Alarm> first_late_;  // until the first beat
 
   // Of the reading thread.
@@ -202,7 +202,7 @@ class BeatBelow
 
 grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
 HeartbeatForward::StreamHeartbeats(grpc::CallbackServerContext* context) {
-  return BeatBelow::Start(parts_, hub_, clock_, context);
+  return HeartbeatHandler::Start(parts_, hub_, clock_, context);
 }
 
 grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerContext* context,
@@ -221,8 +221,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::R
       [this](Call& call, const grpc::ByteBuffer&, const std::shared_ptr<DownstreamStream>& below)
           -> absl::StatusOr<std::shared_ptr<MessageSink>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Own()));
-        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.way, &Upstream::Status, parts_.calls,
-                                                    call, below->context(), 0));
+        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.upstream, &Upstream::Status,
+                                                    parts_.calls, call, below->context(), 0));
         return UpstreamStream::Start(below, std::move(up), kBeatAll, ahead_);
       });
 }

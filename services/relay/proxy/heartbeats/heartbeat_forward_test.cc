@@ -34,7 +34,7 @@ class HeartbeatForwardTest : public ::testing::Test {
     status_.config.heartbeats.grace = absl::Seconds(1);
     status_.config.heartbeats.lost_after = absl::Seconds(3);
     status_.Start();
-    relay_.way().Attach("n1", node_);
+    relay_.upstream().Attach("n1", node_);
     relay_.Start();
     ConnectUp();
   }
@@ -109,7 +109,7 @@ TEST_F(HeartbeatForwardTest, OneWhoFallsSilentIsAskedAndThenLostAndTheTextNamesT
 }
 
 TEST_F(HeartbeatForwardTest, WhatIsRefusedAboveEndsThatStreamAlone) {
-  relay_.way().Attach("n2", fleet_.Issue(NodeIdentity{"n2"}));
+  relay_.upstream().Attach("n2", fleet_.Issue(NodeIdentity{"n2"}));
   BeatStream good(relay_.Connect(node_));
   good.Send(First(good, "at it"));
   BeatStream bad(relay_.Connect(fleet_.Issue(NodeIdentity{"n2"})));
@@ -128,7 +128,7 @@ TEST_F(HeartbeatForwardTest, WhileTheRelayIsCutOffNobodyBelowItIsLost) {
   BeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
-  relay_.way().Cut();
+  relay_.upstream().Cut();
   // It beats on: the relay answers.
   EXPECT_EQ(stream.Send(stream.Next()).sequence(), 2);
   v1::RunStatus status =

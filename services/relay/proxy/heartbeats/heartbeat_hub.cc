@@ -128,7 +128,7 @@ void HeartbeatHub::Queue(Sender& sender) {
   news_.push_back(sender.id);
 }
 
-void HeartbeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
+void HeartbeatHub::HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
   beats_.Add();
   MutexLock lock(mutex_);
   const auto it = senders_.find(id);
@@ -148,7 +148,7 @@ void HeartbeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
   Queue(sender);
 }
 
-void HeartbeatHub::Gone(int32_t id) {
+void HeartbeatHub::Remove(int32_t id) {
   MutexLock lock(mutex_);
   const auto it = senders_.find(id);
   if (it == senders_.end()) return;
@@ -260,7 +260,7 @@ std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
   return request;
 }
 
-void HeartbeatHub::Take(const v1::RelayHeartbeatsResponse& response) {
+void HeartbeatHub::HandleResponse(const v1::RelayHeartbeatsResponse& response) {
   std::vector<std::pair<std::shared_ptr<HeartbeatSender>, absl::Status>> ends;
   std::vector<std::shared_ptr<HeartbeatSender>> probes;
   {

@@ -50,9 +50,9 @@ class HeartbeatHub {
   absl::StatusOr<int32_t> Add(std::shared_ptr<const Caller> caller,
                               const v1::StreamHeartbeatsRequest& first,
                               std::weak_ptr<HeartbeatSender> child);
-  void Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
+  void HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
   // The stream is over. Nothing for one that said goodbye.
-  void Gone(int32_t id);
+  void Remove(int32_t id);
   // Ends every stream: this relay stops.
   void EndAll(const absl::Status& why);
   // What senders are told: how often to beat.
@@ -65,7 +65,7 @@ class HeartbeatHub {
   // What is to be said next; nothing if there is nothing now.
   std::optional<v1::RelayHeartbeatsRequest> Next();
   // What came down.
-  void Take(const v1::RelayHeartbeatsResponse& response);
+  void HandleResponse(const v1::RelayHeartbeatsResponse& response);
 
   size_t senders() const;
 

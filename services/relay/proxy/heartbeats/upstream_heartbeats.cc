@@ -22,15 +22,15 @@ constexpr absl::Duration kNoWay = absl::Seconds(1);
 
 }  // namespace
 
-UpstreamHeartbeats::UpstreamHeartbeats(HeartbeatHub& hub, Upstream& way)
-    : hub_(hub), way_(way), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+UpstreamHeartbeats::UpstreamHeartbeats(HeartbeatHub& hub, Upstream& upstream)
+    : hub_(hub), upstream_(upstream), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
 UpstreamHeartbeats::~UpstreamHeartbeats() { thread_.request_stop(); }
 
 void UpstreamHeartbeats::Run(const std::stop_token& stop) {
   Backoff backoff;
   while (!stop.stop_requested()) {
-    const auto channel = way_.Status();
+    const auto channel = upstream_.Status();
     if (channel == nullptr) {
       WaitFor(kNoWay, stop);
       continue;
@@ -51,16 +51,16 @@ void UpstreamHeartbeats::Hold(const std::shared_ptr<grpc::Channel>& channel,
   std::atomic<bool> over = false;
   std::jthread reader([&] {
     v1::RelayHeartbeatsResponse response;
-    while (stream->Read(&response)) hub_.Take(response);
+    while (stream->Read(&response)) hub_.HandleResponse(response);
     over = true;
   });
   hub_.Restart();
-  while (!over && !stop.stop_requested() && way_.Status() == channel) {
+  while (!over && !stop.stop_requested() && upstream_.Status() == channel) {
     if (auto request = hub_.Next(); request && !stream->Write(*request)) break;
     WaitFor(kPace, stop);
   }
   // Another way up takes over; what is left of this one is not waited for.
-  if (way_.Status() != channel) context.TryCancel();
+  if (upstream_.Status() != channel) context.TryCancel();
   stream->WritesDone();
   if (stop.stop_requested()) context.TryCancel();
   reader.join();

@@ -15,7 +15,7 @@ namespace muster {
 // when it is lost or the way has changed. Thread-safe.
 class UpstreamHeartbeats {
  public:
-  UpstreamHeartbeats(HeartbeatHub& hub, Upstream& way);
+  UpstreamHeartbeats(HeartbeatHub& hub, Upstream& upstream);
   ~UpstreamHeartbeats();
 
  private:
@@ -23,7 +23,7 @@ class UpstreamHeartbeats {
   void Hold(const std::shared_ptr<grpc::Channel>& channel, const std::stop_token& stop);
 
   HeartbeatHub& hub_;
-  Upstream& way_;
+  Upstream& upstream_;
   std::jthread thread_;
 };
 
