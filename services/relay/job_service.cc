@@ -31,8 +31,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                 [=, this](Call& call) { return Submit(call, *request, response); });
 }
 
-// What a node would refuse is refused here too, before it is handed to thousands. The node does not
-// rely on it.
+// Rejects a command that the nodes would reject. The nodes do not rely on it.
 absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
                                 v1::Job* response) {
   RETURN_IF_ERROR(Allowed(call));
@@ -68,7 +67,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 
-// The token is the last job of the page before.
+// The token is the last job of the previous page.
 absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
                               v1::ListJobsResponse* response) const {
   RETURN_IF_ERROR(Allowed(call));

@@ -1,4 +1,4 @@
-// muster.v1.JobService: commands for many nodes, at the relay at the centre.
+// muster.v1.JobService: jobs at the root relay.
 #ifndef MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 #define MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 
@@ -19,17 +19,17 @@ namespace muster {
 class JobService : public v1::JobService::CallbackService {
  public:
   struct Parts {
-    JobBoard* board = nullptr;  // null: this relay is not the one at the centre
-    std::string relay;          // this one's name
+    JobBoard* board = nullptr;  // null: not the root relay
+    std::string relay;          // the name of this relay
     FileOps& files;
     const Clock& clock;
-    // The fleet's command authority, once the aggregator has told it.
+    // Returns the fleet's command authority; empty before the aggregator has sent it.
     std::function<std::optional<Certificate>()> command_ca;
-    // Whether a signer was revoked.
+    // Returns whether a signer was revoked.
     std::function<bool(const Identity& signer)> is_revoked;
   };
 
-  // `requests` answers; `streams` reads the disk for those who watch.
+  // `requests` runs unary calls; `streams` runs watches, which read the disk.
   JobService(const RpcRuntime& requests, const RpcRuntime& streams, Parts parts)
       : requests_(requests), streams_(streams), parts_(std::move(parts)) {}
 

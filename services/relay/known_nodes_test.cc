@@ -18,7 +18,7 @@ constexpr char kFleet[] = "fleet.test";
 
 class KnownNodesTest : public ::testing::Test {
  protected:
-  // What a relay that starts now knows of a node.
+  // Returns the entry of a node in a relay that starts now.
   std::optional<TopologyEntry> AfterARestart(const std::string& name) {
     Topology restarted({.name = "r1"}, clock_);
     KnownNodes known(disk_, kPath);
@@ -32,7 +32,7 @@ class KnownNodesTest : public ::testing::Test {
   KnownNodes known_{disk_, kPath};
 };
 
-TEST_F(KnownNodesTest, WhoWasAttachedForLongIsKnownAfterARestart) {
+TEST_F(KnownNodesTest, AttachedNodeIsKnownAfterARestart) {
   const auto link = std::make_shared<RecordedLink>();
   ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
   ASSERT_TRUE(known_.Store(topology_).ok());
@@ -43,7 +43,7 @@ TEST_F(KnownNodesTest, WhoWasAttachedForLongIsKnownAfterARestart) {
   EXPECT_EQ(n1->since, clock_.Now()) << "it was here just now";
 }
 
-TEST_F(KnownNodesTest, WhoWentAwayWentWhenItDid) {
+TEST_F(KnownNodesTest, DetachTimeIsKept) {
   const auto link = std::make_shared<RecordedLink>();
   ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
   clock_.Advance(absl::Minutes(1));
@@ -56,7 +56,7 @@ TEST_F(KnownNodesTest, WhoWentAwayWentWhenItDid) {
   EXPECT_EQ(n1->since, went);
 }
 
-TEST_F(KnownNodesTest, NothingIsWrittenWhenNothingChanged) {
+TEST_F(KnownNodesTest, UnchangedTopologyIsNotWritten) {
   const auto link = std::make_shared<RecordedLink>();
   ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
   ASSERT_TRUE(known_.Store(topology_).ok());

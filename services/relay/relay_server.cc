@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/inspection_server.h"
@@ -20,36 +19,34 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
-#include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
+#include "services/relay/child_role.h"
 #include "services/relay/files/shares.h"
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/command_dispatcher.h"
-#include "services/relay/jobs/job_board.h"
 #include "services/relay/known_nodes.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/relay_identity.h"
-#include "services/relay/runs/run_offers.h"
+#include "services/relay/relay_role.h"
+#include "services/relay/root_role.h"
 #include "services/relay/topology/attach_service.h"
-#include "services/relay/topology/topology.h"
 #include "services/relay/trust.h"
-#include "services/relay/upstream/parent_link.h"
-#include "services/relay/upstream/root_upstream.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMaxQueue = 65'536;
 constexpr size_t kWatchThreads = 2;
-// What changed below is told the parent so often: many changes go together.
+// Changes of the topology are sent to the parent this often: many go together.
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
 constexpr int kSecondsBetweenRenewals = 30;
-// A peer that takes no message for so long is given up.
+// The call of a peer that does not take its message within this time is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 class Assembly : public RelayServer {
@@ -57,7 +54,7 @@ class Assembly : public RelayServer {
   Assembly(RelayConfig config, std::unique_ptr<RelayIdentity> self)
       : config_(std::move(config)),
         self_(std::move(self)),
-        parents_(config_.parents.empty() ? self_->relay_targets() : config_.parents),
+        parents_(config_.parents.empty() ? ParseTargets(self_->relay_targets()) : config_.parents),
         requests_({"request", static_cast<size_t>(config_.request_threads), kMaxQueue}),
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
@@ -65,9 +62,7 @@ class Assembly : public RelayServer {
         topology_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
         dispatcher_(topology_, clock_),
-        trust_(
-            self_->fleet(), [this] { return self_->roots(); }, topology_, live_, clock_),
-        offers_(topology_) {}
+        trust_(self_->fleet(), [this] { return self_->roots(); }, topology_, live_, clock_) {}
 
   ~Assembly() override { Stop(); }
 
@@ -81,9 +76,7 @@ class Assembly : public RelayServer {
     return {&callers_, &executor, &live_, &rpc_metrics_, stream_timers_.get(), &open_streams_};
   }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
-  std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
-                                           ServiceRole role) const;
-  absl::Status LookUp();
+  absl::Status StartRole();
   absl::Status OpenShares();
   absl::Status Forward();
   absl::Status Serve();
@@ -99,7 +92,7 @@ class Assembly : public RelayServer {
   const RelayConfig config_;
   const Clock& clock_ = SystemClock();
   const std::unique_ptr<RelayIdentity> self_;
-  const std::vector<std::string> parents_;
+  const std::vector<HostPort> parents_;
   Metrics metrics_;
   Executor requests_;
   Executor streams_;
@@ -112,12 +105,8 @@ class Assembly : public RelayServer {
   KnownNodes known_;
   CommandDispatcher dispatcher_;
   Trust trust_;
-  RunOffers offers_;
-  std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
-  std::unique_ptr<JobBoard> board_;            // at the centre
-  std::unique_ptr<RootUpstream> centre_;       // at the centre
+  std::unique_ptr<RelayRole> role_;
   std::unique_ptr<Shares> shares_;
-  std::unique_ptr<ParentLink> parent_;  // elsewhere
   std::unique_ptr<AttachService> attach_service_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<Forwarding> forwarding_;
@@ -129,13 +118,6 @@ class Assembly : public RelayServer {
   std::atomic<bool> stopping_ = false;
 };
 
-std::shared_ptr<grpc::Channel> Assembly::ChannelTo(const std::vector<std::string>& targets,
-                                                   ServiceRole role) const {
-  return MakeChannel(absl::StrJoin(targets, ","),
-                     MakeChannelCredentials(
-                         ChannelIdentityFolder{self_->fleet(), self_->published_folder()}, {role}));
-}
-
 RelaySelf Assembly::Self() const {
   return {self_->uri(), self_->trio().key.public_key().Sha256().value_or("")};
 }
@@ -144,34 +126,32 @@ void Assembly::AddGauges() {
   metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_relay_children", "Nodes and relays attached to this relay.",
                            [this] { return static_cast<double>(topology_.children()); });
-  metrics_.AddSampledGauge("muster_relay_attached", "Nodes and relays attached below this relay.",
+  metrics_.AddSampledGauge("muster_relay_attached", "Attached descendants of this relay.",
                            [this] { return static_cast<double>(topology_.attached()); });
   metrics_.AddSampledGauge("muster_relay_upstream_connected",
-                           "1 while the way to the centre stands.", [this] {
-                             return (centre_ != nullptr && centre_->connected()) ||
-                                    (parent_ != nullptr && parent_->connected());
-                           });
+                           "1 while the upstream connection works.",
+                           [this] { return role_->upstream().connected() ? 1.0 : 0.0; });
   metrics_.AddSampledGauge("muster_relay_open_commands",
-                           "Jobs of which a command waits here for a node, or for its answer.",
+                           "Jobs with a command that waits for a node or for its result.",
                            [this] { return static_cast<double>(dispatcher_.open()); });
-  metrics_.AddSampledGauge("muster_relay_jobs_running", "Jobs that run (at the centre).", [this] {
-    return board_ == nullptr ? 0.0 : static_cast<double>(board_->running());
+  metrics_.AddSampledGauge("muster_relay_jobs_running", "Running jobs (root relay).", [this] {
+    const JobBoard* board = role_->job_board();
+    return board == nullptr ? 0.0 : static_cast<double>(board->running());
   });
   metrics_.AddSampledGauge(
       "muster_certificate_expires_timestamp_seconds",
-      "When the service's certificate ends, in Unix time.", [this] {
+      "Expiry of the service's certificate, in Unix time.", [this] {
         return static_cast<double>(absl::ToUnixSeconds(self_->trio().chain.front().NotAfter()));
       });
 }
 
 absl::Status Assembly::Begin() {
-  topology_.Listen([this](const std::vector<std::string>& names) { OnReachable(names); },
-                   [this](const std::string& relay, bool attached) {
-                     if (board_ != nullptr) board_->RelayChanged(relay, attached);
-                   });
+  topology_.Listen(
+      [this](const std::vector<std::string>& names) { OnReachable(names); },
+      [this](const std::string& relay, bool attached) { role_->OnRelayChanged(relay, attached); });
   AddGauges();
   RETURN_IF_ERROR(OpenShares());
-  RETURN_IF_ERROR(LookUp());
+  RETURN_IF_ERROR(StartRole());
   shares_->Start();
   RETURN_IF_ERROR(Forward());
   RETURN_IF_ERROR(Serve());
@@ -189,8 +169,8 @@ absl::Status Assembly::OpenShares() {
   options.times.elsewhere = 4 * config_.interval;
   options.fleet = self_->fleet();
   options.is_root = is_root();
-  options.parent = [this] { return parent_ == nullptr ? nullptr : parent_->Results(); };
-  options.aggregator = [this] { return aggregator_; };
+  options.parent = [this] { return role_->parent(); };
+  options.aggregator = [this] { return role_->aggregator(); };
   options.roots = [this] { return self_->roots(); };
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
@@ -200,87 +180,54 @@ absl::Status Assembly::OpenShares() {
   return absl::OkStatus();
 }
 
-// Makes the way to what is above.
-absl::Status Assembly::LookUp() {
+absl::Status Assembly::StartRole() {
   RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), topology_));
-  if (!is_root()) {
-    AttachClientOptions options;
-    options.targets = parents_;
-    options.fleet = self_->fleet();
-    options.uri = self_->uri();
-    options.identity_folder = self_->published_folder();
-    options.is_relay = true;
-    options.relay_targets = config_.advertise;
-    parent_ = std::make_unique<ParentLink>(std::move(options), topology_, trust_, dispatcher_,
-                                           clock_, config_.interval,
-                                           [this](const auto& message) { shares_->Take(message); });
-    return absl::OkStatus();
+  const RoleParts parts = {config_, *self_, topology_, dispatcher_, trust_, clock_};
+  if (is_root()) {
+    ASSIGN_OR_RETURN(role_, RootRole::Start(parts));
+  } else {
+    role_ = std::make_unique<ChildRole>(
+        parts, parents_, [this](const v1::AttachResponse& message) { shares_->Take(message); });
   }
-  JobBoard::Options jobs;
-  jobs.folder = config_.state_folder + "/jobs";
-  jobs.max_running = config_.jobs.max_running;
-  jobs.max_output = config_.jobs.max_output;
-  jobs.retention = config_.jobs.retention;
-  dispatcher_.Hold();
-  ASSIGN_OR_RETURN(board_,
-                   JobBoard::Open(std::move(jobs), PosixFileOps(), topology_, dispatcher_, clock_));
-  aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
-  centre_ = std::make_unique<RootUpstream>(topology_, trust_, offers_, aggregator_,
-                                           ChannelTo(config_.status_targets, ServiceRole::kStatus),
-                                           [this] { dispatcher_.Release(); });
   return absl::OkStatus();
 }
 
 AttachParts Assembly::MakeAttachParts() {
-  RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
   return {topology_,
           dispatcher_,
-          records,
+          role_->records(),
+          trust_,
+          role_->upstream(),
           clock_,
           config_.interval,
           [this] { return Self(); },
-          [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
-          [this] { return is_root() ? centre_->connected() : parent_->connected(); },
-          [this](ChildLink& child, int64_t known) {
-            return trust_.SendCommandRevocations(child, known);
-          },
-          [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
-            trust_.SendRevocations(child, hello);
-          },
           [this](const std::string& child, const v1::CollectionEnded& ended) {
             Log(LogLevel::kInfo, "a node does not collect for a run",
                 {{"child", child}, {"run", ended.run()}});
-            if (parent_ != nullptr) parent_->CollectionEnded(ended);
+            role_->OnCollectionEnded(ended);
           }};
 }
 
 JobService::Parts Assembly::MakeJobParts() {
-  return {board_.get(),
+  return {role_->job_board(),
           topology_.name(),
           PosixFileOps(),
           clock_,
-          [this] { return centre_ == nullptr ? std::nullopt : centre_->command_ca(); },
+          [this] { return role_->command_ca(); },
           [this](const Identity& signer) { return trust_.IsRevokedSigner(signer); }};
 }
 
 absl::Status Assembly::Ready() const {
   if (stopping_) return absl::UnavailableError("stopping");
-  if (centre_ != nullptr && !centre_->caught_up()) {
-    return absl::UnavailableError("the aggregator's change feed has not been heard yet");
-  }
-  if (centre_ != nullptr && !centre_->command_ca()) {
-    return absl::UnavailableError("the aggregator has not told yet who may sign commands");
-  }
-  return absl::OkStatus();
+  return role_->Ready();
 }
 
 absl::Status Assembly::Forward() {
-  Upstream& way = is_root() ? static_cast<Upstream&>(*centre_) : *parent_;
   const std::string roots = ChainToPem(self_->roots());
-  ASSIGN_OR_RETURN(forwarding_,
-                   Forwarding::Start(config_.forwarding,
-                                     {way, Runtime(requests_), clock_, metrics_, topology_.name(),
-                                      self_->fleet(), roots, config_.state_folder + "/spool"}));
+  ASSIGN_OR_RETURN(forwarding_, Forwarding::Start(config_.forwarding,
+                                                  {role_->upstream(), Runtime(requests_), clock_,
+                                                   metrics_, topology_.name(), self_->fleet(),
+                                                   roots, config_.state_folder + "/spool"}));
   return absl::OkStatus();
 }
 
@@ -319,17 +266,15 @@ absl::Status Assembly::Serve() {
 void Assembly::OnReachable(const std::vector<std::string>& names) {
   dispatcher_.Came(names);
   shares_->Wake();
-  if (!is_root()) return;
-  offers_.OnReachable(names);
-  if (board_ != nullptr) board_->Came();
+  role_->OnReachable(names);
 }
 
 void Assembly::Tick(const std::stop_token& stop) {
-  // Twice an interval at least, so that nobody is taken for silent.
-  const int64_t between_looks = std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
+  // At least twice an interval, so that no heartbeat is late.
+  const int64_t between_ticks = std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
   for (int64_t ticks = 0; !stop.stop_requested(); ++ticks) {
-    if (parent_ != nullptr) parent_->Tick();
-    if (ticks % between_looks == 0) {
+    role_->Tick();
+    if (ticks % between_ticks == 0) {
       for (const auto& child : topology_.Children()) child->Tick();
     }
     if (ticks % kTicksASecond == 0) EverySecond(ticks / kTicksASecond);
@@ -344,15 +289,15 @@ void Assembly::EverySecond(int64_t second) {
   live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
     if (absl::Status s = known_.Store(topology_); !s.ok()) {
-      Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
+      Log(LogLevel::kError, "cannot store the known nodes", {{"error", s}});
     }
   }
-  if (self_->files() == nullptr || aggregator_ == nullptr ||
+  if (self_->files() == nullptr || role_->aggregator() == nullptr ||
       second % kSecondsBetweenRenewals != 0) {
     return;
   }
   const bool queued = requests_.Post([this] {
-    if (absl::Status s = RenewIfDue(*self_->files(), aggregator_, clock_.Now()); !s.ok()) {
+    if (absl::Status s = RenewIfDue(*self_->files(), role_->aggregator(), clock_.Now()); !s.ok()) {
       Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
     }
   });
@@ -366,22 +311,21 @@ void Assembly::Stop() {
     tick_wake_.NotifyAll();
     ticker_.join();
   }
-  // Streams of children last for as long as they are let: they are not waited for.
+  // The children would keep their streams open.
   for (const auto& child : topology_.Children())
     child->End(absl::UnavailableError("the relay stops"));
   if (forwarding_ != nullptr) forwarding_->EndStreams();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
-  inspection_.reset();  // it reads figures of what goes now
+  inspection_.reset();  // its gauges read what is destroyed next
   forwarding_.reset();
   requests_.Drain(config_.drain).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
   if (shares_ != nullptr) shares_->StopWay();
-  parent_.reset();
+  if (role_ != nullptr) role_->Disconnect();
   shares_.reset();
-  centre_.reset();
+  role_.reset();
   self_->Stop();
   if (server_ != nullptr) known_.Store(topology_).IgnoreError();
-  board_.reset();
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ void Trust::SendRevocations(ChildLink& child, const v1::AttachRequest::Hello& he
     }
     for (v1::AttachResponse& message : messages) child.Send(std::move(message));
   }
-  // A list that came while the child was on its way into the tree.
+  // A newer list may have arrived while the child was being attached.
   SendCommandRevocations(child, hello.revocations_version());
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/rpc/channel_target.h"
 
 namespace muster {
 namespace {
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                      n->wake_.NotifyAll();
                    }));
   AttachClientOptions client;
-  client.targets = folder.relay_targets;
+  client.targets = ParseTargets(folder.relay_targets);
   client.fleet = folder.fleet;
   client.uri = folder.uri();
   client.identity_folder = options.identity_folder;

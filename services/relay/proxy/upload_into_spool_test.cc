@@ -1,4 +1,4 @@
-// Upload streams into the spool of a relay that is cut off, over real mutual TLS.
+// Upload streams into the spool of a disconnected relay, over real mutual TLS.
 #include "services/relay/proxy/upload_into_spool.h"
 
 #include <memory>

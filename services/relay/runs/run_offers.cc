@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// So many nodes in one message to a relay.
+// The maximum number of nodes in one message.
 constexpr int kNodesAtOnce = 2'000;
 
 bool TakesResults(v1::RunState state) {
@@ -45,7 +45,7 @@ void RunOffers::TakeRun(const v1::Run& run) {
   Active& active = runs_[run.id()];
   active.deadline = run.deadline();
   for (const v1::Plugin& plugin : run.plugins()) {
-    // What runs once has no node of its own; what has an image is a container's.
+    // A plugin that runs once has no node; a plugin with an image runs in a container.
     if (plugin.once() || plugin.has_image()) continue;
     active.plugins[plugin.name()].definition_yaml = plugin.definition_yaml();
   }

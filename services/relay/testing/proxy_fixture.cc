@@ -132,7 +132,9 @@ void ProxyFixture::Start() {
   callers_ =
       std::make_unique<CallerResolver>(fleet_.name(), SystemClock(), [roots] { return roots; });
   live_ = std::make_unique<LiveCalls>();
-  const RpcRuntime runtime = {callers_.get(), executor_.get(), live_.get(), rpc_metrics_.get()};
+  streams_ = std::make_unique<OpenStreams>(*metrics_);
+  const RpcRuntime runtime = {callers_.get(),     executor_.get(), live_.get(),
+                              rpc_metrics_.get(), &stream_clock_,  streams_.get()};
   auto forwarding =
       Forwarding::Start(config, {upstream_, runtime, SystemClock(), *metrics_, name_, fleet_.name(),
                                  fleet_.fleet_ca_pem(), folder_ + "/spool"});

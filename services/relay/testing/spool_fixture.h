@@ -27,7 +27,7 @@ namespace muster::testing {
 inline constexpr char kFleet[] = "fleet-00112233.muster";
 inline constexpr char kRun[] = "0123456789abcdef";
 
-// Who signs: a fleet with an intermediate, and one key for all nodes.
+// The signers: a fleet with an intermediate CA, and one key for all nodes.
 class Signers {
  public:
   explicit Signers(absl::Time now)
@@ -97,7 +97,7 @@ class SpoolFixture {
     return promise->get_future().get();
   }
 
-  // Sends bytes from where the upload stands, up to `until`, by a stream of its own.
+  // Sends the bytes from the offset of the upload up to `until`, by a separate stream.
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
@@ -116,7 +116,7 @@ class SpoolFixture {
     });
   }
 
-  // Finishes, by a stream of its own.
+  // Completes the upload, by a separate stream.
   absl::Status Complete(const v1::OpenUploadResponse& opened, const std::string& node,
                         const std::string& plugin, const std::string& body, int64_t attempt = 1,
                         const std::optional<std::string>& signer = std::nullopt) {
@@ -137,7 +137,7 @@ class SpoolFixture {
     });
   }
 
-  // All of it.
+  // Opens, sends and completes an upload.
   absl::Status Deliver(const std::string& node, const std::string& plugin, const std::string& body,
                        int64_t attempt = 1) {
     ASSIGN_OR_RETURN(auto opened, OpenUpload(Request(node, plugin, body, attempt)));
@@ -146,7 +146,7 @@ class SpoolFixture {
     return Complete(opened, node, plugin, body, attempt);
   }
 
-  // What the spool hands out next as "node/plugin", or "".
+  // Takes the next result of the spool; returns "node/plugin", or "".
   std::string Next() {
     taken = spool().Take();
     if (!taken) return "";

@@ -1,5 +1,6 @@
 #include "services/relay/topology/attach_service.h"
 
+#include <algorithm>
 #include <string>
 
 #include "services/common/base/names.h"

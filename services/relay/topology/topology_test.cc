@@ -55,7 +55,7 @@ class TopologyTest : public ::testing::Test {
   std::vector<std::string> relays_;
 };
 
-TEST_F(TopologyTest, AChildIsReachedByItsStreamUntilItEnds) {
+TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   const auto link = Attach("n1");
   EXPECT_EQ(topology_.Route("n1"), link);
@@ -67,7 +67,7 @@ TEST_F(TopologyTest, AChildIsReachedByItsStreamUntilItEnds) {
   EXPECT_EQ(topology_.Find("n1")->statement, nullptr) << "nobody may speak for it any more";
 }
 
-TEST_F(TopologyTest, ASecondStreamTakesOverAndTheFirstTakesNothingAlong) {
+TEST_F(TopologyTest, EndOfReplacedStreamDetachesNothing) {
   const auto first = Attach("n1");
   auto second = std::make_shared<RecordedLink>();
   const auto old = topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), second);
@@ -78,7 +78,7 @@ TEST_F(TopologyTest, ASecondStreamTakesOverAndTheFirstTakesNothingAlong) {
   EXPECT_EQ(came_, (std::vector<std::string>{"n1", "n1"})) << "it may have forgotten what it had";
 }
 
-TEST_F(TopologyTest, WhatHangsBelowARelayIsReachedByIt) {
+TEST_F(TopologyTest, DescendantsAreRoutedThroughTheirRelay) {
   const auto relay = Attach("r2", true);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
   EXPECT_EQ(topology_.Route("n2"), relay);
@@ -91,7 +91,7 @@ TEST_F(TopologyTest, WhatHangsBelowARelayIsReachedByIt) {
   EXPECT_EQ(relays_.back(), "-r2");
 }
 
-TEST_F(TopologyTest, WhatAFullListDoesNotNameIsGone) {
+TEST_F(TopologyTest, CompleteListDetachesMissingDescendants) {
   const auto first = Attach("r2", true);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
   const auto second = Attach("r2", true);
@@ -101,7 +101,7 @@ TEST_F(TopologyTest, WhatAFullListDoesNotNameIsGone) {
   EXPECT_EQ(topology_.Route("n2"), second);
 }
 
-TEST_F(TopologyTest, ANodeThatMovedIsReachedByItsNewWay) {
+TEST_F(TopologyTest, MovedNodeIsRoutedThroughItsNewParent) {
   Attach("r2", true);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
   const auto own = Attach("n1");
@@ -112,7 +112,7 @@ TEST_F(TopologyTest, ANodeThatMovedIsReachedByItsNewWay) {
   EXPECT_EQ(topology_.Route("n1"), own) << "the relay's word is older than the node's stream";
 }
 
-TEST_F(TopologyTest, ANodeThatAttachedAnewComesAgainThoughNobodySawItGo) {
+TEST_F(TopologyTest, NodeThatAttachedAgainIsReportedReachableAgain) {
   Attach("r2", true);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
@@ -125,7 +125,7 @@ TEST_F(TopologyTest, ANodeThatAttachedAnewComesAgainThoughNobodySawItGo) {
       << "it is told as precisely as it is known";
 }
 
-TEST_F(TopologyTest, ARelayAboveCannotHangBelow) {
+TEST_F(TopologyTest, AncestorCannotBecomeDescendant) {
   topology_.SetPath({"root", "r0", "r1"});
   auto link = std::make_shared<RecordedLink>();
   for (const char* above : {"root", "r0", "r1"}) {
@@ -138,7 +138,7 @@ TEST_F(TopologyTest, ARelayAboveCannotHangBelow) {
   EXPECT_FALSE(topology_.Find("r0").has_value());
 }
 
-TEST_F(TopologyTest, TheTreeIsTwentyDeep) {
+TEST_F(TopologyTest, TwentyFirstRelayInARowIsRejected) {
   std::vector<std::string> path;
   for (int i = 0; i < 18; ++i) path.push_back("above" + std::to_string(i));
   path.push_back("r1");  // the 19th
@@ -152,7 +152,7 @@ TEST_F(TopologyTest, TheTreeIsTwentyDeep) {
   Attach("n1");  // a node is no relay in a row
 }
 
-TEST_F(TopologyTest, TheParentHearsOfChangesOnceRelaysFirst) {
+TEST_F(TopologyTest, ChangesAreReturnedOnceAndRelaysFirst) {
   Attach("a-node");
   Attach("z-relay", true);
   EXPECT_EQ(TakeChanged(), (std::vector<std::string>{"+z-relay", "+a-node"}));
@@ -163,7 +163,7 @@ TEST_F(TopologyTest, TheParentHearsOfChangesOnceRelaysFirst) {
   EXPECT_EQ(TakeChanged(true), (std::vector<std::string>{"+z-relay", "-a-node"}));
 }
 
-TEST_F(TopologyTest, AStatementThatEndedEndsTheStream) {
+TEST_F(TopologyTest, ExpiredStatementEndsTheStream) {
   const auto link = Attach("n1");
   topology_.Tick();
   EXPECT_TRUE(link->end().ok());
@@ -172,7 +172,7 @@ TEST_F(TopologyTest, AStatementThatEndedEndsTheStream) {
   EXPECT_EQ(ReasonOf(link->end()), "STATEMENT_EXPIRED");
 }
 
-TEST_F(TopologyTest, AFreshStatementKeepsIt) {
+TEST_F(TopologyTest, RefreshedStatementKeepsTheStream) {
   const auto link = Attach("n1");
   clock_.Advance(absl::Minutes(50));
   topology_.Refresh("n1", link.get(), AttachedEntry("n1", "r1", clock_.Now()).statement);
@@ -181,7 +181,7 @@ TEST_F(TopologyTest, AFreshStatementKeepsIt) {
   EXPECT_TRUE(link->end().ok());
 }
 
-TEST_F(TopologyTest, ARevokedNodeIsForgotten) {
+TEST_F(TopologyTest, RevokedNodeIsRemoved) {
   const auto link = Attach("n1");
   TakeChanged();
   topology_.Forget("spiffe://fleet.test/node/n1");
@@ -190,7 +190,7 @@ TEST_F(TopologyTest, ARevokedNodeIsForgotten) {
   EXPECT_EQ(topology_.TakeChanges(10, false).forgotten_uris(0), "spiffe://fleet.test/node/n1");
 }
 
-TEST_F(TopologyTest, ARevokedCertificateNamesItsNode) {
+TEST_F(TopologyTest, RevokedCertificateRemovesItsNode) {
   TopologyEntry entry = AttachedEntry("n1", "r1", clock_.Now());
   entry.certificate = "issuer:01";
   const auto link = std::make_shared<RecordedLink>();
@@ -202,7 +202,7 @@ TEST_F(TopologyTest, ARevokedCertificateNamesItsNode) {
   EXPECT_FALSE(topology_.Find("n1").has_value()) << "also while it is away";
 }
 
-TEST_F(TopologyTest, WhoWasForgottenIsNotBroughtBackByAChild) {
+TEST_F(TopologyTest, RemovedNodeIsNotRestoredByAnUpdate) {
   Attach("r2", true);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
   topology_.Forget("spiffe://fleet.test/node/n1");
@@ -212,7 +212,7 @@ TEST_F(TopologyTest, WhoWasForgottenIsNotBroughtBackByAChild) {
   EXPECT_FALSE(topology_.Find("n1").has_value());
 }
 
-TEST_F(TopologyTest, WhoIsAwayForAWeekIsNotKnownAnyMore) {
+TEST_F(TopologyTest, NodeDetachedForAWeekIsRemoved) {
   const auto link = Attach("n1");
   topology_.Detach("n1", link.get());
   clock_.Advance(kRemembered - absl::Minutes(1));
@@ -223,7 +223,7 @@ TEST_F(TopologyTest, WhoIsAwayForAWeekIsNotKnownAnyMore) {
   EXPECT_FALSE(topology_.Find("n1").has_value());
 }
 
-TEST_F(TopologyTest, ItIsBounded) {
+TEST_F(TopologyTest, EntriesBeyondTheLimitAreRejected) {
   for (int i = 0; i < 6; ++i) Attach("n" + std::to_string(i));
   const auto refused =
       topology_.Attach(AttachedEntry("n6", "r1", clock_.Now()), std::make_shared<RecordedLink>());
@@ -231,7 +231,7 @@ TEST_F(TopologyTest, ItIsBounded) {
   Attach("n3");  // who is known may come again
 }
 
-TEST_F(TopologyTest, ItIsRememberedOverARestart) {
+TEST_F(TopologyTest, RestoredEntriesAreDetached) {
   Attach("n1");
   Attach("r2", true);
   Topology next({.name = "r1", .is_root = true}, clock_);

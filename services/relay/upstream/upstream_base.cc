@@ -25,7 +25,7 @@ std::shared_ptr<void> UpstreamBase::OnChange(std::function<void()> changed) {
           }};
 }
 
-void UpstreamBase::Changed() {
+void UpstreamBase::NotifyListeners() {
   MutexLock lock(listeners_->mutex);
   for (const auto& [id, callback] : listeners_->callbacks) callback();
 }
@@ -34,7 +34,7 @@ absl::StatusOr<std::string> UpstreamBase::StatementFor(const Caller& caller) {
   const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
   if (node == nullptr)
     return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), topology_.name());
-  // Directly below, or below the child that speaks for it.
+  // The node is a child of this relay, or a descendant of the relay that forwards its call.
   std::string via = node->name;
   if (caller.via) {
     const ServiceIdentity* relay = RelayOf(*caller.via);
