@@ -10,6 +10,7 @@
 #include "cli/rpc/job_client.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/shares/share_transfer.h"
 
 namespace muster::cli {
@@ -22,8 +23,8 @@ constexpr int kPage = 1'000;
 struct FleetShares::State {
   explicit State(const OperatorContext& context)
       : jobs(context),
-        subject(absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ","))),
-        transfer(MakeChannel(absl::StrJoin(context.relay_targets, ","),
+        subject(absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ", "))),
+        transfer(MakeChannel(ParseTargets(context.relay_targets),
                              MakeChannelCredentials(
                                  ChannelIdentity{context.fleet, context.fleet_ca_pem,
                                                  context.certificate_chain_pem,

@@ -24,6 +24,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::cli {
@@ -107,31 +108,23 @@ class ArchiveSource : public ByteSource {
   bool ended_ = false;
 };
 
-// Returns all targets if gRPC accepts a list (addresses, not names), else the first.
-std::string Target(const std::vector<std::string>& targets) {
-  const auto is_ipv4 = [](const std::string& target) {
-    return target.find_first_not_of("0123456789.:") == std::string::npos;
-  };
-  if (std::ranges::all_of(targets, is_ipv4)) return absl::StrJoin(targets, ",");
-  return targets.front();
-}
-
 }  // namespace
 
 struct Client::Stubs {
   explicit Stubs(const OperatorContext& context)
-      : aggregator_target(Target(context.aggregator_targets)),
-        status_target(Target(context.status_targets)) {
+      : aggregator_target(absl::StrJoin(context.aggregator_targets, ", ")),
+        status_target(absl::StrJoin(context.status_targets, ", ")) {
     const ChannelIdentity identity{
         .fleet = context.fleet,
         .fleet_ca_pem = context.fleet_ca_pem,
         .certificate_chain_pem = context.certificate_chain_pem,
         .private_key_pem = std::string(context.private_key_pem.view()),
     };
-    const auto aggregator = MakeChannel(
-        aggregator_target, MakeChannelCredentials(identity, {ServiceRole::kAggregator}));
-    const auto status =
-        MakeChannel(status_target, MakeChannelCredentials(identity, {ServiceRole::kStatus}));
+    const auto aggregator =
+        MakeChannel(ParseTargets(context.aggregator_targets),
+                    MakeChannelCredentials(identity, {ServiceRole::kAggregator}));
+    const auto status = MakeChannel(ParseTargets(context.status_targets),
+                                    MakeChannelCredentials(identity, {ServiceRole::kStatus}));
     runs = v1::RunService::NewStub(aggregator);
     results = v1::ResultService::NewStub(aggregator);
     archives = v1::ArchiveService::NewStub(aggregator);

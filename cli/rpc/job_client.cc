@@ -21,6 +21,7 @@
 #include "services/common/identity/signing_key.h"
 #include "services/common/identity/target_set.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::cli {
@@ -49,16 +50,16 @@ JobClient::JobClient(const OperatorContext& context)
   const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
                                     context.certificate_chain_pem,
                                     std::string(context.private_key_pem.view())};
-  stubs_->relay = absl::StrJoin(context.relay_targets, ",");
-  stubs_->aggregator = absl::StrJoin(context.aggregator_targets, ",");
-  const auto relay =
-      MakeChannel(stubs_->relay, MakeChannelCredentials(identity, {ServiceRole::kRelay}));
+  const auto relay = MakeChannel(ParseTargets(context.relay_targets),
+                                 MakeChannelCredentials(identity, {ServiceRole::kRelay}));
   stubs_->jobs = v1::JobService::NewStub(relay);
   stubs_->attachment = v1::AttachService::NewStub(relay);
-  stubs_->identities = v1::IdentityService::NewStub(MakeChannel(
-      stubs_->aggregator, MakeChannelCredentials(identity, {ServiceRole::kAggregator})));
-  stubs_->relay = absl::StrCat("the relay at ", stubs_->relay);
-  stubs_->aggregator = absl::StrCat("the aggregator at ", stubs_->aggregator);
+  stubs_->identities = v1::IdentityService::NewStub(
+      MakeChannel(ParseTargets(context.aggregator_targets),
+                  MakeChannelCredentials(identity, {ServiceRole::kAggregator})));
+  stubs_->relay = absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ", "));
+  stubs_->aggregator =
+      absl::StrCat("the aggregator at ", absl::StrJoin(context.aggregator_targets, ", "));
 }
 
 JobClient::~JobClient() = default;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "services/aggregator/addresses.h"
 #include "services/aggregator/archive_service.h"
 #include "services/aggregator/audit_service.h"
@@ -44,6 +43,7 @@
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/service_threads.h"
@@ -296,7 +296,7 @@ void Assembly::FollowVerdicts() {
   if (config_.status_targets.empty()) return;
   const ChannelIdentityFolder identity{f_.tls->identity().fleet, f_.tls->published_folder()};
   follower_ = std::make_unique<VerdictFollower>(
-      MakeChannel(absl::StrJoin(config_.status_targets, ","),
+      MakeChannel(ParseTargets(config_.status_targets),
                   MakeChannelCredentials(identity, {ServiceRole::kStatus})),
       verdicts_, clock_, timers_, threads_.background());
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
@@ -38,16 +40,16 @@ bool Eventually(const std::function<bool()>& is_so) {
 
 class VerdictTest : public ::testing::Test {
  protected:
-  VerdictTest() { Follow(status_.emplace(fleet_, StatusIdentity()).target()); }
+  VerdictTest() { Follow({status_.emplace(fleet_, StatusIdentity()).target()}); }
 
   TestIdentity StatusIdentity() const {
     return fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "main"});
   }
 
   // Restarts the aggregator as a follower of `targets`.
-  void Follow(const std::string& targets) {
+  void Follow(std::vector<std::string> targets) {
     fleet_.Stop();
-    fleet_.config.status_targets = {targets};
+    fleet_.config.status_targets = std::move(targets);
     fleet_.Start();
   }
 
@@ -212,7 +214,7 @@ TEST_F(VerdictTest, AggregatorWorksWithoutTheStatusService) {
 
 TEST_F(VerdictTest, VerdictsOfOtherRolesAreIgnored) {
   TestVerdicts impostor(fleet_, fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "main"}));
-  Follow(impostor.target() + "," + status_->target());
+  Follow({impostor.target(), status_->target()});
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2", "n3"}).id();
   impostor.Send(Lost(run, "hostfacts", "n1"));
   status_->Send(Lost(run, "hostfacts", "n2"));

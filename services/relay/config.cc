@@ -6,24 +6,23 @@ namespace muster {
 namespace {
 
 void BindJobs(JobsConfig* config, Config* file) {
-  file->Int("jobs.max_running", &config->max_running, "Jobs that run at a time; more are refused.",
+  file->Int("jobs.max_running", &config->max_running, "Running jobs at a time; more are rejected.",
             1, 100'000);
   file->Int("jobs.max_output", &config->max_output,
-            "Bytes of output that are kept of one job; what is more is cut, visibly.", 1024,
+            "Stored bytes of output of one job; the rest is cut and reported.", 1024,
             int64_t{1} << 40);
   file->Duration("jobs.retention", &config->retention,
-                 "How long jobs that have ended are kept, with their output.", absl::Minutes(1),
+                 "How long ended jobs are stored, with their output.", absl::Minutes(1),
                  absl::Hours(24 * 3650));
 }
 
 void BindShares(SharesConfig* config, Config* file) {
   file->String("shares.folder", &config->folder,
-               "Where shared files are kept. Empty: shares/ in the state folder.");
-  file->Int("shares.quota", &config->quota, "Bytes that shared files may take; more are refused.",
+               "The folder of shared files. Empty: shares/ in the state folder.");
+  file->Int("shares.quota", &config->quota, "Bytes of all shared files; more are rejected.",
             1 << 20, int64_t{1} << 50);
-  file->Int("shares.max_files", &config->max_files, "How many there may be at a time.", 1,
-            1'000'000);
-  file->Int("shares.max_size", &config->max_size, "Bytes of the largest one that is taken.", 1,
+  file->Int("shares.max_files", &config->max_files, "Shared files at a time.", 1, 1'000'000);
+  file->Int("shares.max_size", &config->max_size, "Bytes of the largest shared file.", 1,
             int64_t{1} << 50);
 }
 
@@ -31,32 +30,32 @@ void BindShares(SharesConfig* config, Config* file) {
 
 void BindRelayConfig(RelayConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
-                  "Where the relay keeps its certificate, tls/, and what has to last.", file);
-  file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
-  file->Address("join_listen", &config->join_listen,
-                "Where machines join through it that have no certificate yet. Port 0 takes a free "
-                "one.");
-  file->StringList(
-      "parents", &config->parents,
-      "The relays it hangs below, host:port each, tried in turn. None: it is the relay "
-      "at the centre, beside the aggregator.");
-  file->StringList("aggregator_targets", &config->aggregator_targets,
-                   "At the centre: where the aggregator's gRPC is, host:port each.");
-  file->StringList("status_targets", &config->status_targets,
-                   "At the centre: where the status service's gRPC is, host:port each.");
+                  "The folder of the certificate, tls/, and of all durable state.", file);
+  file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
+  file->Address(
+      "join_listen", &config->join_listen,
+      "The address at which machines without a certificate join. Port 0 means any free port.");
+  file->AddressList("parents", &config->parents,
+                    "The addresses of the parent relays, host:port each, the preferred one first. "
+                    "Empty: this is the root relay.");
+  file->AddressList("aggregator_targets", &config->aggregator_targets,
+                    "For the root relay: the addresses of the aggregator, host:port each.");
+  file->AddressList("status_targets", &config->status_targets,
+                    "For the root relay: the addresses of the status service, host:port each.");
   file->StringList("advertise", &config->advertise,
-                   "Where what hangs below this relay reaches it, host:port each.");
+                   "The addresses of this relay for its children, host:port each.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "How long a stop waits for calls under way.",
+  file->Duration("drain", &config->drain, "How long a stop waits for running calls.",
                  absl::ZeroDuration(), absl::Minutes(10));
-  file->Duration("interval", &config->interval,
-                 "How often nodes and relay say something to each other. After three times that, a "
-                 "stream on which nothing came is dead.",
-                 absl::Milliseconds(200), absl::Minutes(5));
-  file->Int("max_nodes", &config->max_nodes, "Nodes and relays below this one, attached or known.",
-            1, 10'000'000);
-  file->Int("threads.requests", &config->request_threads, "Threads that answer.", 1, 256);
+  file->Duration(
+      "interval", &config->interval,
+      "The interval between heartbeats of children and relay. A stream without messages for "
+      "three intervals is ended.",
+      absl::Milliseconds(200), absl::Minutes(5));
+  file->Int("max_nodes", &config->max_nodes, "Descendants of this relay, attached or known.", 1,
+            10'000'000);
+  file->Int("threads.requests", &config->request_threads, "Threads for requests.", 1, 256);
   BindJobs(&config->jobs, file);
   BindShares(&config->shares, file);
   BindForwarding(&config->forwarding, file);

@@ -31,9 +31,9 @@ struct RelayConfig {
   std::string state_folder;  // tls/, and what has to last
   HostPort listen = {"127.0.0.1", 7445};
   HostPort join_listen = {"", 0};  // nowhere
-  std::vector<std::string> parents;
-  std::vector<std::string> aggregator_targets = {"127.0.0.1:7440"};
-  std::vector<std::string> status_targets = {"127.0.0.1:7441"};
+  std::vector<HostPort> parents;
+  std::vector<HostPort> aggregator_targets = {{"127.0.0.1", 7440}};
+  std::vector<HostPort> status_targets = {{"127.0.0.1", 7441}};
   std::vector<std::string> advertise;
   int64_t health_port = 0;
   int64_t inspection_port = 0;

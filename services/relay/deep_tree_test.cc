@@ -26,8 +26,7 @@ using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
 
-// What a relay hears that wants to hang below another: the reason of its refusal, "" if it is
-// welcome.
+// Attaches a relay to another; returns the reason of the rejection, "" if the relay is welcomed.
 std::string Ask(const RelayTestFleet& fleet, const std::string& name, const TestRelay& parent) {
   const ServiceIdentity self{ServiceRole::kRelay, name};
   const std::string folder = fleet.WriteIdentity(self, name + "/asks");
@@ -58,7 +57,7 @@ std::string Ask(const RelayTestFleet& fleet, const std::string& name, const Test
   return ReasonOf(FromGrpc(stream->Finish()));
 }
 
-TEST(DeepTreeTest, FilesGoThroughTwentyRelaysAndNoRelayHangsBelowThem) {
+TEST(DeepTreeTest, FilesPassTwentyRelaysAndAnotherRelayIsRejected) {
   const RelayTestFleet fleet;
   std::vector<std::unique_ptr<TestRelay>> relays;
   relays.push_back(std::make_unique<TestRelay>(fleet, "root", nullptr));

@@ -31,8 +31,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
                 [=, this](Call& call) { return Submit(call, *request, response); });
 }
 
-// Refuses a command that the nodes would refuse, before it is sent to thousands of them. The nodes
-// do not rely on this.
+// Rejects a command that the nodes would reject. The nodes do not rely on it.
 absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
                                 v1::Job* response) {
   RETURN_IF_ERROR(Allowed(call));
@@ -69,7 +68,7 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 
-// The page token is the last job of the previous page.
+// The token is the last job of the previous page.
 absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
                               v1::ListJobsResponse* response) const {
   RETURN_IF_ERROR(Allowed(call));

@@ -1,4 +1,4 @@
-// muster.v1.JobService: commands for many nodes, at the root relay.
+// muster.v1.JobService: jobs at the root relay.
 #ifndef MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 #define MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 
@@ -19,17 +19,17 @@ namespace muster {
 class JobService : public v1::JobService::CallbackService {
  public:
   struct Parts {
-    JobBoard* board = nullptr;  // null: this is not the root relay
+    JobBoard* board = nullptr;  // null: not the root relay
     std::string relay;          // the name of this relay
     FileOps& files;
     const Clock& clock;
-    // Returns the fleet's command authority, if the aggregator has sent it.
+    // Returns the fleet's command authority; empty before the aggregator has sent it.
     std::function<std::optional<Certificate>()> command_ca;
     // Returns whether a signer was revoked.
     std::function<bool(const Identity& signer)> is_revoked;
   };
 
-  // `requests` runs unary calls, `streams` reads the disk for watchers.
+  // `requests` runs unary calls; `streams` runs watches, which read the disk.
   JobService(const RpcRuntime& requests, const RpcRuntime& streams, Parts parts)
       : requests_(requests), streams_(streams), parts_(std::move(parts)) {}
 

@@ -16,7 +16,7 @@ constexpr int64_t kMaxFile = int64_t{1} << 30;
 
 }  // namespace
 
-absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology& tree) {
+absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology& topology) {
   const auto bytes = ReadSmallFile(files_, path_, kMaxFile);
   if (absl::IsNotFound(bytes.status())) return absl::OkStatus();
   if (!bytes.ok()) return bytes.status();
@@ -40,13 +40,13 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology
     entry.since = child.attached() ? now : FromProto(child.change_time());
     entries.push_back(std::move(entry));
   }
-  tree.Restore(entries);
+  topology.Restore(entries);
   return absl::OkStatus();
 }
 
-absl::Status KnownNodes::Store(const Topology& tree) {
+absl::Status KnownNodes::Store(const Topology& topology) {
   v1::AttachRequest::TopologyUpdate known;
-  for (const TopologyEntry& entry : tree.Snapshot()) {
+  for (const TopologyEntry& entry : topology.Snapshot()) {
     v1::AttachRequest::TopologyUpdate::Descendant& child = *known.add_descendants();
     child.mutable_statement()->set_child(entry.uri);
     child.set_relay(entry.relay);

@@ -1,4 +1,4 @@
-// Who was attached, remembered over a restart: a node that is away is told from one that never was.
+// The known nodes, stored over a restart: a detached node differs from an unknown one.
 #ifndef MUSTER_SERVICES_RELAY_KNOWN_NODES_H_
 #define MUSTER_SERVICES_RELAY_KNOWN_NODES_H_
 
@@ -18,12 +18,12 @@ class KnownNodes {
  public:
   KnownNodes(FileOps& files, std::string path) : files_(files), path_(std::move(path)) {}
 
-  // Takes what the file holds into the tree; who was attached when it was written went away at
-  // `now`. OK if there is no file.
-  absl::Status Load(const std::string& fleet, absl::Time now, Topology& tree);
+  // Adds the entries of the file to the topology. Entries that were attached become detached at
+  // `now`. Returns OK without a file.
+  absl::Status Load(const std::string& fleet, absl::Time now, Topology& topology);
 
-  // Replaces the file, if anything is new.
-  absl::Status Store(const Topology& tree);
+  // Replaces the file if the topology has changed.
+  absl::Status Store(const Topology& topology);
 
  private:
   FileOps& files_;

@@ -18,24 +18,24 @@ constexpr char kFleet[] = "fleet.test";
 
 class KnownNodesTest : public ::testing::Test {
  protected:
-  // What a relay that starts now knows of a node.
+  // Returns the entry of a node in a relay that starts now.
   std::optional<TopologyEntry> AfterARestart(const std::string& name) {
-    Topology tree({.name = "r1"}, clock_);
+    Topology restarted({.name = "r1"}, clock_);
     KnownNodes known(disk_, kPath);
-    EXPECT_TRUE(known.Load(kFleet, clock_.Now(), tree).ok());
-    return tree.Find(name);
+    EXPECT_TRUE(known.Load(kFleet, clock_.Now(), restarted).ok());
+    return restarted.Find(name);
   }
 
   SimulatedDisk disk_;
   FakeClock clock_;
-  Topology tree_{{.name = "r1"}, clock_};
+  Topology topology_{{.name = "r1"}, clock_};
   KnownNodes known_{disk_, kPath};
 };
 
-TEST_F(KnownNodesTest, WhoWasAttachedForLongIsKnownAfterARestart) {
+TEST_F(KnownNodesTest, AttachedNodeIsKnownAfterARestart) {
   const auto link = std::make_shared<RecordedLink>();
-  ASSERT_TRUE(tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
-  ASSERT_TRUE(known_.Store(tree_).ok());
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(known_.Store(topology_).ok());
   clock_.Advance(absl::Hours(24 * 30));
   const auto n1 = AfterARestart("n1");
   ASSERT_TRUE(n1.has_value());
@@ -43,28 +43,28 @@ TEST_F(KnownNodesTest, WhoWasAttachedForLongIsKnownAfterARestart) {
   EXPECT_EQ(n1->since, clock_.Now()) << "it was here just now";
 }
 
-TEST_F(KnownNodesTest, WhoWentAwayWentWhenItDid) {
+TEST_F(KnownNodesTest, DetachTimeIsKept) {
   const auto link = std::make_shared<RecordedLink>();
-  ASSERT_TRUE(tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
   clock_.Advance(absl::Minutes(1));
-  tree_.Detach("n1", link.get());
+  topology_.Detach("n1", link.get());
   const absl::Time went = clock_.Now();
-  ASSERT_TRUE(known_.Store(tree_).ok());
+  ASSERT_TRUE(known_.Store(topology_).ok());
   clock_.Advance(absl::Hours(1));
   const auto n1 = AfterARestart("n1");
   ASSERT_TRUE(n1.has_value());
   EXPECT_EQ(n1->since, went);
 }
 
-TEST_F(KnownNodesTest, NothingIsWrittenWhenNothingChanged) {
+TEST_F(KnownNodesTest, UnchangedTopologyIsNotWritten) {
   const auto link = std::make_shared<RecordedLink>();
-  ASSERT_TRUE(tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
-  ASSERT_TRUE(known_.Store(tree_).ok());
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(known_.Store(topology_).ok());
   const int64_t before = disk_.changes();
-  ASSERT_TRUE(known_.Store(tree_).ok());
+  ASSERT_TRUE(known_.Store(topology_).ok());
   EXPECT_EQ(disk_.changes(), before);
-  tree_.Detach("n1", link.get());
-  ASSERT_TRUE(known_.Store(tree_).ok());
+  topology_.Detach("n1", link.get());
+  ASSERT_TRUE(known_.Store(topology_).ok());
   EXPECT_GT(disk_.changes(), before);
 }
 

@@ -1,4 +1,4 @@
-// muster-relay: what nodes hang below that only dial out; the root of them at the centre.
+// muster-relay: the service to which nodes without inbound connections attach.
 #include "services/common/service/service_main.h"
 #include "services/relay/config.h"
 #include "services/relay/relay_server.h"

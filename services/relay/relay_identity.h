@@ -1,4 +1,4 @@
-// Who a relay is: made at the centre by `muster up`, or joined with a token.
+// The identity of a relay: created by `muster up` for the root relay, or joined with a token.
 #ifndef MUSTER_SERVICES_RELAY_RELAY_IDENTITY_H_
 #define MUSTER_SERVICES_RELAY_RELAY_IDENTITY_H_
 
@@ -18,14 +18,14 @@ namespace muster {
 // Thread-safe.
 class RelayIdentity {
  public:
-  // From `folder`, which holds tls/ and, of a relay that joined, relay.json: then it is kept
-  // current here, with `timers` and `executor`, which outlive it. As CertificateFiles::Open and
+  // Reads tls/ in `folder`. With relay.json, the relay has joined, and the identity is renewed here
+  // by `timers` and `executor`, which outlive it. Errors as CertificateFiles::Open and
   // IdentityKeeper::Open.
   static absl::StatusOr<std::unique_ptr<RelayIdentity>> Open(const std::string& folder,
                                                              TimerService& timers,
                                                              Executor& executor);
 
-  // Where gRPC has to watch key.pem, cert.pem and ca.pem. The same path for life.
+  // The folder with key.pem, cert.pem and ca.pem, which gRPC watches. The path does not change.
   const std::string& published_folder() const;
   CertificateTrio trio() const;
   std::vector<Certificate> roots() const;
@@ -34,12 +34,12 @@ class RelayIdentity {
   const std::string& uri() const { return uri_; }
   const std::string& name() const { return name_; }
 
-  // Whether it joined: then it hangs below others.
+  // Returns whether the relay has joined; if so, it is attached to a parent.
   bool joined() const { return keeper_ != nullptr; }
-  // Where it was told to hang.
+  // The addresses of its parents, from the join.
   std::vector<std::string> relay_targets() const;
 
-  // Of one at the centre, to be renewed by asking the aggregator; null of one that joined.
+  // The files of the root relay, for the renewal by the aggregator; null for a relay that joined.
   CertificateFiles* files() { return files_.get(); }
   void Stop();
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/inspection_server.h"
@@ -17,38 +16,35 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
-#include "services/common/jobs/records_signature.h"
-#include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/service_threads.h"
+#include "services/relay/child_role.h"
 #include "services/relay/files/shares.h"
 #include "services/relay/job_service.h"
 #include "services/relay/jobs/command_dispatcher.h"
-#include "services/relay/jobs/job_board.h"
 #include "services/relay/jobs/record_filter.h"
 #include "services/relay/known_nodes.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/relay_identity.h"
-#include "services/relay/runs/run_offers.h"
+#include "services/relay/relay_role.h"
+#include "services/relay/root_role.h"
 #include "services/relay/topology/attach_service.h"
-#include "services/relay/topology/topology.h"
 #include "services/relay/trust.h"
-#include "services/relay/upstream/parent_link.h"
-#include "services/relay/upstream/root_upstream.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMaxQueue = 65'536;
 constexpr size_t kWatchThreads = 2;
-// What changed below is told the parent so often: many changes go together.
+// Changes of the topology are sent to the parent this often: many go together.
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
 constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
-// A peer that takes no message for so long is given up.
+// The call of a peer that does not take its message within this time is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 class Assembly : public RelayServer {
@@ -58,16 +54,15 @@ class Assembly : public RelayServer {
       : config_(std::move(config)),
         threads_(std::move(threads)),
         self_(std::move(self)),
-        parents_(config_.parents.empty() ? self_->relay_targets() : config_.parents),
+        parents_(config_.parents.empty() ? ParseTargets(self_->relay_targets()) : config_.parents),
         streams_({"watch", kWatchThreads, kMaxQueue}),
         rpc_metrics_(metrics_),
         callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
-        tree_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
+        topology_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
-        dispatcher_(tree_, clock_),
+        dispatcher_(topology_, clock_),
         trust_(
-            self_->fleet(), [this] { return self_->roots(); }, tree_, live_, clock_),
-        offers_(tree_),
+            self_->fleet(), [this] { return self_->roots(); }, topology_, live_, clock_),
         tick_(timers_, threads_->background(), [this] { Tick(); }),
         renewal_(timers_, threads_->background(), [this] { RenewCertificate(); }) {}
 
@@ -84,9 +79,7 @@ class Assembly : public RelayServer {
             &timers_,  &open_streams_, &request_memory_};
   }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
-  std::shared_ptr<grpc::Channel> ChannelTo(const std::vector<std::string>& targets,
-                                           ServiceRole role) const;
-  absl::Status LookUp();
+  absl::Status StartRole();
   absl::Status OpenShares();
   absl::Status Forward();
   absl::Status Serve();
@@ -95,7 +88,7 @@ class Assembly : public RelayServer {
   RelaySelf Self() const;
   absl::Status Ready() const;
   void AddGauges();
-  void Came(const std::vector<std::string>& names);
+  void OnReachable(const std::vector<std::string>& names);
   void Tick();
   void EverySecond(int64_t second);
   void RenewCertificate();
@@ -106,7 +99,7 @@ class Assembly : public RelayServer {
   TimerService& timers_ = threads_->timers();
   Executor& requests_ = threads_->requests();
   const std::unique_ptr<RelayIdentity> self_;
-  const std::vector<std::string> parents_;
+  const std::vector<HostPort> parents_;
   Metrics metrics_;
   Executor streams_;
   OpenStreams open_streams_{metrics_};
@@ -114,17 +107,13 @@ class Assembly : public RelayServer {
   RpcMetrics rpc_metrics_;
   CallerResolver callers_;
   LiveCalls live_;
-  Topology tree_;
+  Topology topology_;
   KnownNodes known_;
   CommandDispatcher dispatcher_;
-  RecordFilter record_filter_{tree_};
+  RecordFilter record_filter_{topology_};
   Trust trust_;
-  RunOffers offers_;
-  std::shared_ptr<grpc::Channel> aggregator_;  // at the centre
-  std::unique_ptr<JobBoard> board_;            // at the centre
-  std::unique_ptr<Centre> centre_;             // at the centre
+  std::unique_ptr<RelayRole> role_;
   std::unique_ptr<Shares> shares_;
-  std::unique_ptr<ParentLink> parent_;  // elsewhere
   std::unique_ptr<AttachService> attach_service_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<Forwarding> forwarding_;
@@ -137,13 +126,6 @@ class Assembly : public RelayServer {
   ScheduledTask renewal_;
 };
 
-std::shared_ptr<grpc::Channel> Assembly::ChannelTo(const std::vector<std::string>& targets,
-                                                   ServiceRole role) const {
-  return MakeChannel(absl::StrJoin(targets, ","),
-                     MakeChannelCredentials(
-                         ChannelIdentityFolder{self_->fleet(), self_->published_folder()}, {role}));
-}
-
 RelaySelf Assembly::Self() const {
   return {self_->uri(), self_->trio().key.public_key().Sha256().value_or("")};
 }
@@ -151,44 +133,42 @@ RelaySelf Assembly::Self() const {
 void Assembly::AddGauges() {
   metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_relay_children", "Nodes and relays attached to this relay.",
-                           [this] { return static_cast<double>(tree_.children()); });
-  metrics_.AddSampledGauge("muster_relay_attached", "Nodes and relays attached below this relay.",
-                           [this] { return static_cast<double>(tree_.attached()); });
+                           [this] { return static_cast<double>(topology_.children()); });
+  metrics_.AddSampledGauge("muster_relay_attached", "Attached descendants of this relay.",
+                           [this] { return static_cast<double>(topology_.attached()); });
   metrics_.AddSampledGauge("muster_relay_upstream_connected",
-                           "1 while the way to the centre stands.", [this] {
-                             return (centre_ != nullptr && centre_->connected()) ||
-                                    (parent_ != nullptr && parent_->connected());
-                           });
+                           "1 while the upstream connection works.",
+                           [this] { return role_->upstream().connected() ? 1.0 : 0.0; });
   metrics_.AddSampledGauge("muster_relay_open_commands",
-                           "Jobs of which a command waits here for a node, or for its answer.",
+                           "Jobs with a command that waits for a node or for its result.",
                            [this] { return static_cast<double>(dispatcher_.open()); });
   metrics_.AddSampledCounter("muster_relay_foreign_records_total",
                              "Job records that a child relay sent for a node that is not its "
                              "descendant. They are dropped.",
                              [this] { return static_cast<double>(record_filter_.removed()); });
-  metrics_.AddSampledGauge("muster_relay_jobs_running", "Jobs that run (at the centre).", [this] {
-    return board_ == nullptr ? 0.0 : static_cast<double>(board_->running());
+  metrics_.AddSampledGauge("muster_relay_jobs_running", "Running jobs (root relay).", [this] {
+    const JobBoard* board = role_->job_board();
+    return board == nullptr ? 0.0 : static_cast<double>(board->running());
   });
   metrics_.AddSampledGauge(
       "muster_certificate_expires_timestamp_seconds",
-      "When the service's certificate ends, in Unix time.", [this] {
+      "Expiry of the service's certificate, in Unix time.", [this] {
         return static_cast<double>(absl::ToUnixSeconds(self_->trio().chain.front().NotAfter()));
       });
 }
 
 absl::Status Assembly::Begin() {
-  tree_.Listen([this](const std::vector<std::string>& names) { Came(names); },
-               [this](const std::string& relay, bool attached) {
-                 if (board_ != nullptr) board_->OnRelayChanged(relay, attached);
-               });
+  topology_.Listen(
+      [this](const std::vector<std::string>& names) { OnReachable(names); },
+      [this](const std::string& relay, bool attached) { role_->OnRelayChanged(relay, attached); });
   AddGauges();
   RETURN_IF_ERROR(OpenShares());
-  RETURN_IF_ERROR(LookUp());
+  RETURN_IF_ERROR(StartRole());
   shares_->Start();
   RETURN_IF_ERROR(Forward());
   RETURN_IF_ERROR(Serve());
   tick_.RunAfter(absl::ZeroDuration());
-  if (self_->files() != nullptr && aggregator_ != nullptr) {
+  if (self_->files() != nullptr && role_->aggregator() != nullptr) {
     renewal_.RunAfter(absl::ZeroDuration());
   }
   return absl::OkStatus();
@@ -198,105 +178,72 @@ absl::Status Assembly::OpenShares() {
   const SharesConfig& config = config_.shares;
   SharesOptions options;
   options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
-                   tree_.name(), config.quota, config.max_files, config.max_size};
+                   topology_.name(), config.quota, config.max_files, config.max_size};
   // After a start nodes come back within a while; and one that stays away may have gone elsewhere.
   options.times.settling = 3 * config_.interval;
   options.times.elsewhere = 4 * config_.interval;
   options.fleet = self_->fleet();
   options.is_root = is_root();
-  options.parent = [this] { return parent_ == nullptr ? nullptr : parent_->Results(); };
-  options.aggregator = [this] { return aggregator_; };
+  options.parent = [this] { return role_->parent(); };
+  options.aggregator = [this] { return role_->aggregator(); };
   options.roots = [this] { return self_->roots(); };
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
   };
-  ASSIGN_OR_RETURN(shares_,
-                   Shares::Open(std::move(options), tree_, clock_, Runtime(requests_), metrics_));
+  ASSIGN_OR_RETURN(
+      shares_, Shares::Open(std::move(options), topology_, clock_, Runtime(requests_), metrics_));
   return absl::OkStatus();
 }
 
-// Makes the way to what is above.
-absl::Status Assembly::LookUp() {
-  RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), tree_));
-  if (!is_root()) {
-    AttachClientOptions options;
-    options.targets = parents_;
-    options.fleet = self_->fleet();
-    options.uri = self_->uri();
-    options.identity_folder = self_->published_folder();
-    options.is_relay = true;
-    options.relay_targets = config_.advertise;
-    parent_ = std::make_unique<ParentLink>(
-        std::move(options), tree_, trust_, dispatcher_, clock_, config_.interval,
-        [this](const auto& message) { shares_->HandleMessage(message); });
-    return absl::OkStatus();
+absl::Status Assembly::StartRole() {
+  RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), topology_));
+  const RoleParts parts = {config_, *self_, topology_, dispatcher_, trust_, clock_, *threads_};
+  if (is_root()) {
+    ASSIGN_OR_RETURN(role_, RootRole::Start(parts));
+  } else {
+    role_ = std::make_unique<ChildRole>(parts, parents_, [this](const v1::AttachResponse& message) {
+      shares_->HandleMessage(message);
+    });
   }
-  JobBoard::Options jobs;
-  jobs.folder = config_.state_folder + "/jobs";
-  jobs.max_running = config_.jobs.max_running;
-  jobs.max_output = config_.jobs.max_output;
-  jobs.retention = config_.jobs.retention;
-  jobs.verify = [this](const v1::JobRecord& final) {
-    return VerifyFinal(final, self_->fleet(), self_->roots(), clock_.Now());
-  };
-  dispatcher_.Hold();
-  ASSIGN_OR_RETURN(board_,
-                   JobBoard::Open(std::move(jobs), PosixFileOps(), tree_, dispatcher_, clock_));
-  aggregator_ = ChannelTo(config_.aggregator_targets, ServiceRole::kAggregator);
-  centre_ = std::make_unique<Centre>(
-      tree_, trust_, offers_, aggregator_, ChannelTo(config_.status_targets, ServiceRole::kStatus),
-      [this] { dispatcher_.Release(); }, timers_, threads_->background());
   return absl::OkStatus();
 }
 
 AttachParts Assembly::MakeAttachParts() {
-  RecordSink& records = is_root() ? static_cast<RecordSink&>(*board_) : *parent_;
-  return {tree_,
-          records,
+  return {topology_,
+          role_->records(),
           record_filter_,
+          trust_,
+          role_->upstream(),
           clock_,
           config_.interval,
           [this] { return Self(); },
-          [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
-          [this] { return is_root() ? centre_->connected() : parent_->connected(); },
-          [this](ChildLink& child, int64_t known) { return trust_.TellSigners(child, known); },
-          [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
-            trust_.Tell(child, hello);
-          },
           [this](const std::string& child, const v1::CollectionEnded& ended) {
             Log(LogLevel::kInfo, "a node does not collect for a run",
                 {{"child", child}, {"run", ended.run()}});
-            if (parent_ != nullptr) parent_->CollectionEnded(ended);
+            role_->OnCollectionEnded(ended);
           }};
 }
 
 JobService::Parts Assembly::MakeJobParts() {
-  return {board_.get(),
-          tree_.name(),
+  return {role_->job_board(),
+          topology_.name(),
           PosixFileOps(),
           clock_,
-          [this] { return centre_ == nullptr ? std::nullopt : centre_->command_ca(); },
+          [this] { return role_->command_ca(); },
           [this](const Identity& signer) { return trust_.IsRevokedSigner(signer); }};
 }
 
 absl::Status Assembly::Ready() const {
   if (stopping_) return absl::UnavailableError("stopping");
-  if (centre_ != nullptr && !centre_->caught_up()) {
-    return absl::UnavailableError("the aggregator's change feed has not been heard yet");
-  }
-  if (centre_ != nullptr && !centre_->command_ca()) {
-    return absl::UnavailableError("the aggregator has not told yet who may sign commands");
-  }
-  return absl::OkStatus();
+  return role_->Ready();
 }
 
 absl::Status Assembly::Forward() {
-  Upstream& way = is_root() ? static_cast<Upstream&>(*centre_) : *parent_;
   const std::string roots = ChainToPem(self_->roots());
-  ASSIGN_OR_RETURN(forwarding_,
-                   Forwarding::Start(config_.forwarding,
-                                     {way, Runtime(requests_), clock_, metrics_, tree_.name(),
-                                      self_->fleet(), roots, config_.state_folder + "/spool"}));
+  ASSIGN_OR_RETURN(forwarding_, Forwarding::Start(config_.forwarding,
+                                                  {role_->upstream(), Runtime(requests_), clock_,
+                                                   metrics_, topology_.name(), self_->fleet(),
+                                                   roots, config_.state_folder + "/spool"}));
   return absl::OkStatus();
 }
 
@@ -332,21 +279,18 @@ absl::Status Assembly::Serve() {
   return WriteAddresses(config_.addresses_file, addresses);
 }
 
-void Assembly::Came(const std::vector<std::string>& names) {
+void Assembly::OnReachable(const std::vector<std::string>& names) {
   dispatcher_.OnReachable(names);
   shares_->Wake();
-  if (!is_root()) return;
-  offers_.Came(names);
-  if (board_ != nullptr) board_->OnReachable();
+  role_->OnReachable(names);
 }
 
 void Assembly::Tick() {
-  // At least twice in each interval, so that no child seems silent.
-  const int64_t between_children =
-      std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
-  if (parent_ != nullptr) parent_->Tick();
-  if (ticks_ % between_children == 0) {
-    for (const auto& child : tree_.Children()) child->Tick();
+  // At least twice an interval, so that no heartbeat is late.
+  const int64_t between_ticks = std::clamp<int64_t>(config_.interval / 2 / kTick, 1, kTicksASecond);
+  role_->Tick();
+  if (ticks_ % between_ticks == 0) {
+    for (const auto& child : topology_.Children()) child->Tick();
   }
   if (ticks_ % kTicksASecond == 0) EverySecond(ticks_ / kTicksASecond);
   ++ticks_;
@@ -354,18 +298,18 @@ void Assembly::Tick() {
 }
 
 void Assembly::EverySecond(int64_t second) {
-  tree_.Tick();
+  topology_.Tick();
   dispatcher_.Tick();
   live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
-    if (absl::Status s = known_.Store(tree_); !s.ok()) {
-      Log(LogLevel::kError, "cannot remember who is attached", {{"error", s}});
+    if (absl::Status s = known_.Store(topology_); !s.ok()) {
+      Log(LogLevel::kError, "cannot store the known nodes", {{"error", s}});
     }
   }
 }
 
 void Assembly::RenewCertificate() {
-  if (absl::Status s = RenewIfDue(*self_->files(), aggregator_, clock_.Now()); !s.ok()) {
+  if (absl::Status s = RenewIfDue(*self_->files(), role_->aggregator(), clock_.Now()); !s.ok()) {
     Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
   }
   renewal_.RunAfter(kRenewalCheck);
@@ -375,22 +319,23 @@ void Assembly::Stop() {
   if (stopping_.exchange(true)) return;
   tick_.Stop();
   renewal_.Stop();
-  // Streams of children last for as long as they are let: they are not waited for.
-  for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("the relay stops"));
+  // The children would keep their streams open.
+  for (const auto& child : topology_.Children()) {
+    child->End(absl::UnavailableError("the relay stops"));
+  }
   if (forwarding_ != nullptr) forwarding_->EndStreams();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
-  inspection_.reset();  // it reads figures of what goes now
+  inspection_.reset();  // its gauges read what is destroyed next
   forwarding_.reset();
   requests_.Drain(config_.drain).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
   if (shares_ != nullptr) shares_->StopRouter();
-  parent_.reset();
+  if (role_ != nullptr) role_->Disconnect();
   shares_.reset();
-  centre_.reset();
+  role_.reset();
   self_->Stop();
   threads_->Stop(config_.drain);
-  if (server_ != nullptr) known_.Store(tree_).IgnoreError();
-  board_.reset();
+  if (server_ != nullptr) known_.Store(topology_).IgnoreError();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What every RPC and every listener of a relay has to keep, whatever it does.
+// The rules for every RPC and every listener of a relay.
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 
@@ -101,7 +101,7 @@ class RelayRpcTest : public ::testing::Test {
   TestRelay relay_{fleet_, "root", nullptr};
 };
 
-TEST_F(RelayRpcTest, EachRoleMayCallWhatTheTableSaysAndNoHandlerForgetsToAsk) {
+TEST_F(RelayRpcTest, RolesMayCallWhatTheTablePermits) {
   std::set<std::string> rows;
   for (const std::string_view row : PolicyMethods()) rows.emplace(row);
   ASSERT_GE(Methods().size(), 45u);
@@ -134,14 +134,14 @@ TEST_F(RelayRpcTest, TextThatIsNotUtf8IsAnswered) {
   EXPECT_TRUE(CallEmpty(Connect(UserIdentity{"ann"}), "/muster.v1.JobService/ListJobs").ok());
 }
 
-TEST_F(RelayRpcTest, AMethodThatDoesNotExistIsRefused) {
+TEST_F(RelayRpcTest, UnknownMethodIsRejected) {
   for (const char* path : {"/muster.v1.JobService/Explode", "/muster.v1.RelayService/Reload"}) {
     EXPECT_EQ(CallEmpty(Connect(UserIdentity{"ann"}), path).error_code(),
               grpc::StatusCode::UNIMPLEMENTED);
   }
 }
 
-TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
+TEST_F(RelayRpcTest, OpenListenerPermitsJoinOnly) {
   const auto channel = MakeChannel(
       relay_.join_target(),
       MakeOpenChannelCredentials(kRelayTestFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
@@ -160,7 +160,7 @@ TEST_F(RelayRpcTest, TheListenerWithoutCertificatesLetsJoinAndNothingElse) {
   EXPECT_EQ(joins, 2);
 }
 
-TEST_F(RelayRpcTest, WithoutACertificateNobodyGetsThroughTheOtherDoor) {
+TEST_F(RelayRpcTest, CallWithoutCertificateIsRejected) {
   const auto channel = MakeChannel(
       relay_.target(),
       MakeOpenChannelCredentials(kRelayTestFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);

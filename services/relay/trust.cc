@@ -12,8 +12,13 @@ constexpr int kSubjectsAtOnce = 1'000;
 
 }  // namespace
 
-Trust::Trust(std::string fleet, Roots roots, Topology& tree, LiveCalls& live, const Clock& clock)
-    : fleet_(std::move(fleet)), roots_(std::move(roots)), tree_(tree), live_(live), clock_(clock) {}
+Trust::Trust(std::string fleet, Roots roots, Topology& topology, LiveCalls& live,
+             const Clock& clock)
+    : fleet_(std::move(fleet)),
+      roots_(std::move(roots)),
+      topology_(topology),
+      live_(live),
+      clock_(clock) {}
 
 absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {
   auto verified = VerifyAttachStatement(statement, fleet_, roots_(), clock_.Now());
@@ -36,7 +41,7 @@ std::vector<v1::AttachResponse> Trust::Messages(const std::set<std::string>& sub
 
 void Trust::Enforce(const std::vector<std::string>& fresh) {
   live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
-  for (const std::string& subject : fresh) tree_.Forget(subject);
+  for (const std::string& subject : fresh) topology_.Forget(subject);
 }
 
 void Trust::Revoke(const std::vector<std::string>& subjects) {
@@ -47,7 +52,7 @@ void Trust::Revoke(const std::vector<std::string>& subjects) {
   for (const std::string& subject : subjects) revocations_.Add(subject);
   Enforce(subjects);
   const auto messages = Messages({subjects.begin(), subjects.end()}, false);
-  for (const auto& relay : tree_.ChildRelays()) {
+  for (const auto& relay : topology_.ChildRelays()) {
     for (const v1::AttachResponse& message : messages) relay->Send(message);
   }
 }
@@ -64,12 +69,12 @@ void Trust::Replace(std::set<std::string> subjects) {
   const auto messages = Messages(subjects, true);
   revocations_.Replace(std::move(subjects));
   Enforce(fresh);
-  for (const auto& relay : tree_.ChildRelays()) {
+  for (const auto& relay : topology_.ChildRelays()) {
     for (const v1::AttachResponse& message : messages) relay->Send(message);
   }
 }
 
-void Trust::Take(const v1::AttachResponse::Revoked& revoked) {
+void Trust::HandleRevoked(const v1::AttachResponse::Revoked& revoked) {
   if (revoked.reset()) {
     Replace({revoked.subjects().begin(), revoked.subjects().end()});
   } else {
@@ -77,7 +82,7 @@ void Trust::Take(const v1::AttachResponse::Revoked& revoked) {
   }
 }
 
-void Trust::Take(const v1::CommandRevocations& list) {
+void Trust::UpdateCommandRevocations(const v1::CommandRevocations& list) {
   v1::AttachResponse message;
   {
     MutexLock lock(mutex_);
@@ -86,7 +91,7 @@ void Trust::Take(const v1::CommandRevocations& list) {
     *message.mutable_revocations() = list;
     message.mutable_revocations()->clear_command_ca_pem();
   }
-  for (const auto& child : tree_.Children()) child->Send(message);
+  for (const auto& child : topology_.Children()) child->Send(message);
 }
 
 int64_t Trust::commands_version() const {
@@ -99,7 +104,7 @@ bool Trust::IsRevokedSigner(const Identity& signer) const {
   return muster::IsRevoked(commands_, signer);
 }
 
-int64_t Trust::TellSigners(ChildLink& child, int64_t known) const {
+int64_t Trust::SendCommandRevocations(ChildLink& child, int64_t known) const {
   v1::AttachResponse message;
   {
     MutexLock lock(mutex_);
@@ -112,7 +117,7 @@ int64_t Trust::TellSigners(ChildLink& child, int64_t known) const {
   return version;
 }
 
-void Trust::Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
+void Trust::SendRevocations(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
   if (hello.is_relay()) {
     std::vector<v1::AttachResponse> messages;
     {
@@ -121,8 +126,8 @@ void Trust::Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const 
     }
     for (v1::AttachResponse& message : messages) child.Send(std::move(message));
   }
-  // A list that came while the child was on its way into the tree.
-  TellSigners(child, hello.revocations_version());
+  // A newer list may have arrived while the child was being attached.
+  SendCommandRevocations(child, hello.revocations_version());
 }
 
 }  // namespace muster

@@ -1,5 +1,4 @@
-// Whom this relay trusts: statements of those below it, who was revoked, and who may sign commands
-// no more; and how what hangs below hears of it.
+// Revocations and attach statements at a relay.
 #ifndef MUSTER_SERVICES_RELAY_TRUST_H_
 #define MUSTER_SERVICES_RELAY_TRUST_H_
 
@@ -24,34 +23,33 @@ namespace muster {
 // Thread-safe.
 class Trust {
  public:
-  // What certificates have to lead to, as it is now; asked for each statement.
+  // Returns the present root CAs.
   using Roots = std::function<std::vector<Certificate>()>;
 
-  Trust(std::string fleet, Roots roots, Topology& tree, LiveCalls& live, const Clock& clock);
+  Trust(std::string fleet, Roots roots, Topology& topology, LiveCalls& live, const Clock& clock);
 
-  // OK and what it says, if it holds and its child is not revoked; STATEMENT_REFUSED,
-  // IDENTITY_REVOKED.
+  // Verifies a statement and that its child is not revoked. STATEMENT_REFUSED, IDENTITY_REVOKED.
   absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement) const;
 
   bool IsRevoked(const Caller& caller) const { return revocations_.IsRevoked(caller); }
 
-  // From the feed, or from the parent: one more, or the whole truth. Ends streams, forgets nodes,
-  // and tells child relays.
+  // Add revoked subjects, or replace all of them; from the feed or the parent. End their streams,
+  // remove them from the topology, and inform the child relays.
   void Revoke(const std::vector<std::string>& subjects);
   void Replace(std::set<std::string> subjects);
-  void Take(const v1::AttachResponse::Revoked& revoked);
+  void HandleRevoked(const v1::AttachResponse::Revoked& revoked);
 
-  // A newer list replaces the one there is, and goes to every child; another is ignored.
-  void Take(const v1::CommandRevocations& list);
+  // Replaces the list by a newer one, and sends it to every child. Ignores an older list.
+  void UpdateCommandRevocations(const v1::CommandRevocations& list);
   int64_t commands_version() const;
-  // Whether the list names this signer.
+  // Returns whether the list contains this signer.
   bool IsRevokedSigner(const Identity& signer) const;
 
-  // Who may sign commands no more, if the list is newer than what the child knows; the version that
-  // it knows then.
-  int64_t TellSigners(ChildLink& child, int64_t known) const;
-  // What a child that was welcomed has to know.
-  void Tell(ChildLink& child, const v1::AttachRequest::Hello& hello) const;
+  // Sends the list if it is newer than the child's version; returns the version that the child has
+  // then.
+  int64_t SendCommandRevocations(ChildLink& child, int64_t known) const;
+  // Sends all revocations to a child that was welcomed.
+  void SendRevocations(ChildLink& child, const v1::AttachRequest::Hello& hello) const;
 
  private:
   void Enforce(const std::vector<std::string>& fresh);
@@ -59,7 +57,7 @@ class Trust {
 
   const std::string fleet_;
   const Roots roots_;
-  Topology& tree_;
+  Topology& topology_;
   LiveCalls& live_;
   const Clock& clock_;
   RevocationList revocations_;

@@ -37,8 +37,8 @@ void BindStatusConfig(StatusConfig* config, Config* file) {
       &config->state_folder,
       "Where the service keeps its certificate, tls/, and what it remembers, status.db.", file);
   file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
-  file->StringList("aggregator_targets", &config->aggregator_targets,
-                   "Where the aggregator's gRPC is: host:port each.");
+  file->AddressList("aggregator_targets", &config->aggregator_targets,
+                    "Where the aggregator's gRPC is: host:port each.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   BindLogConfig(&config->log, file);
   file->Duration("drain", &config->drain, "How long a stop waits for calls under way.",

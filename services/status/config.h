@@ -26,7 +26,7 @@ struct HeartbeatConfig {
 struct StatusConfig {
   std::string state_folder;  // tls/, status.db
   HostPort listen = {"127.0.0.1", 7441};
-  std::vector<std::string> aggregator_targets = {"127.0.0.1:7440"};
+  std::vector<HostPort> aggregator_targets = {{"127.0.0.1", 7440}};
   int64_t health_port = 0;
   int64_t inspection_port = 0;
   std::string addresses_file;

@@ -52,8 +52,8 @@ absl::Status HeartbeatService::HandleOne(Call& call, const v1::SendHeartbeatRequ
     parts_.registry.Leave(stream_ref);
     return took;
   }
-  parts_.contact(key, *seat.sender());
-  const absl::Duration interval = parts_.registry.SendHeartbeat(seat).interval;
+  parts_.contact(key, *stream_ref.sender());
+  const absl::Duration interval = parts_.registry.SendHeartbeat(stream_ref).interval;
   ToProto(interval, response->mutable_interval());
   return absl::OkStatus();
 }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
@@ -57,7 +56,7 @@ class Assembly : public StatusServer {
             [this](const std::string& node) { return store_->Events(node); }, clock_),
         verdict_service_(Runtime(streams_), verdicts_, clock_),
         aggregator_(
-            MakeChannel(absl::StrJoin(config_.aggregator_targets, ","),
+            MakeChannel(config_.aggregator_targets,
                         MakeChannelCredentials(
                             ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()},
                             {ServiceRole::kAggregator}))),

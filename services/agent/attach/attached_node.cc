@@ -7,6 +7,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/jobs/records_signature.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -31,7 +32,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                      n->wake_.NotifyAll();
                    }));
   AttachClientOptions client;
-  client.targets = folder.relay_targets;
+  client.targets = ParseTargets(folder.relay_targets);
   client.fleet = folder.fleet;
   client.uri = folder.uri();
   client.identity_folder = options.identity_folder;

@@ -40,7 +40,7 @@ class NoCollections final : public Collections {
 class AttachedNodeTest : public ::testing::Test {
  protected:
   AttachedNodeTest() {
-    for (TestRelay* relay : {&relay_, &other_}) {
+    for (FakeRelay* relay : {&relay_, &other_}) {
       relay->Start();
       relay->Stop();  // its port is known
     }
@@ -59,7 +59,7 @@ class AttachedNodeTest : public ::testing::Test {
   }
   void End() { node_.reset(); }
 
-  v1::Command Send(TestRelay& relay, std::vector<std::string> argv) {
+  v1::Command Send(FakeRelay& relay, std::vector<std::string> argv) {
     const v1::Command command = TestCommands::Exec(std::move(argv));
     v1::AttachResponse message;
     *message.mutable_command() = commands_.ForNode(command, kNode);
@@ -72,8 +72,8 @@ class AttachedNodeTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "/attached";
   TestIssuer tree_;
   TestCommands commands_;
-  TestRelay relay_{tree_, "r1"};
-  TestRelay other_{tree_, "r2"};
+  FakeRelay relay_{tree_, "r1"};
+  FakeRelay other_{tree_, "r2"};
   NoCollections collections_;
   std::unique_ptr<AttachedNode> node_;
 };
@@ -252,7 +252,7 @@ TEST_F(AttachedNodeTest, StaysWhereItIsWhileTheRelayThatItPrefersIsCutOff) {
 }
 
 TEST_F(AttachedNodeTest, AnotherAddressOfTheSameRelayIsNotPreferred) {
-  TestRelay same(tree_, "r2");
+  FakeRelay same(tree_, "r2");
   same.Start();
   tree_.WriteNodeFolder(folder_, kNode, {same.target(), other_.target()},
                         commands_.authority().certificate().ToPem());

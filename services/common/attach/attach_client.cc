@@ -5,21 +5,17 @@
 #include <utility>
 
 #include "absl/random/random.h"
-#include "services/common/attach/attach_stream.h"
-#include "services/common/base/clock.h"
+#include "services/common/attach/parent_connection.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
-#include "services/common/rpc/channel.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kLeastWait = absl::Seconds(1);
-// A stream that lasted so long was a good one: the wait after it begins small again.
+constexpr absl::Duration kShortestWait = absl::Seconds(1);
+// After an attachment that lasted this long the back-off starts again.
 constexpr absl::Duration kSettled = absl::Seconds(3);
-
-absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
 }  // namespace
 
@@ -41,7 +37,7 @@ AttachClient::~AttachClient() {
   if (stream != nullptr) stream->End(absl::CancelledError("this program stops"));
 }
 
-// With the lock held: a reaction that sends must not be the last to let go of the stream.
+// Holds the mutex, so that a callback that sends does not drop the last reference to the stream.
 bool AttachClient::Send(v1::AttachRequest message) {
   MutexLock lock(mutex_);
   return stream_ != nullptr && stream_->Send(std::move(message));
@@ -52,12 +48,12 @@ bool AttachClient::attached() const {
   return stream_ != nullptr && stream_->welcomed();
 }
 
-std::string AttachClient::target() const { return Newest().target; }
+std::string AttachClient::target() const { return LastParent().target; }
 
-std::shared_ptr<grpc::Channel> AttachClient::channel() const { return Newest().channel; }
+std::shared_ptr<grpc::Channel> AttachClient::channel() const { return LastParent().channel; }
 
-// The parent that welcomed last: one that is only tried leads nowhere yet.
-AttachClient::Parent AttachClient::Newest() const {
+// Returns the parent that sent the last welcome: an address that did not answer yet serves nothing.
+AttachClient::Parent AttachClient::LastParent() const {
   MutexLock lock(mutex_);
   if (stream_ != nullptr && stream_->welcomed()) {
     parent_ = trying_;
@@ -72,23 +68,21 @@ void AttachClient::SetParent(const Parent& parent) {
   trying_ = parent;
 }
 
-AttachClient::Parent AttachClient::Reach(size_t index) const {
-  const std::string& target = options_.targets[index];
-  return {index, target,
-          MakeChannel(target,
-                      MakeChannelCredentials(
-                          ChannelIdentityFolder{options_.fleet, options_.identity_folder},
-                          {ServiceRole::kRelay}),
-                      /*own_connection=*/true),
-          nullptr};
+AttachClient::Parent AttachClient::MakeParent(size_t index) const {
+  const HostPort& target = options_.targets[index];
+  return {index, target.ToString(), ConnectToParent(options_, target), nullptr};
 }
 
-// Holds to a parent, and to those that it is left for, until there is none.
-absl::Status AttachClient::Hold(const std::stop_token& stop, Parent& parent) {
-  parent.stream = std::make_shared<AttachStream>(options_, delegate_, instance_);
+AttachStream::Parts AttachClient::StreamParts() const {
+  return {options_, delegate_, clock_, SignerOf(options_, clock_), instance_};
+}
+
+// Stays attached to a parent, and to the preferred ones that replace it, until the stream ends.
+absl::Status AttachClient::StayAttached(const std::stop_token& stop, Parent& parent) {
+  parent.stream = std::make_shared<AttachStream>(StreamParts());
   SetParent(parent);
-  parent.stream->Start(parent.channel);
-  absl::Duration look_at = NextLook();
+  parent.stream->Start(OpenerOn(parent.channel));
+  absl::Duration probe_at = NextProbe();
   std::optional<absl::Status> end;
   while (!(end = parent.stream->AwaitEnd(parent.stream->tick()))) {
     AttachStream& stream = *parent.stream;
@@ -97,49 +91,50 @@ absl::Status AttachClient::Hold(const std::stop_token& stop, Parent& parent) {
       continue;
     }
     stream.Tick();
-    Newest();
-    if (parent.index == 0 || !stream.welcomed() || Now() < look_at) continue;
-    look_at = NextLook();
-    Parent earlier = FindEarlier(stop, stream, parent.index);
-    if (earlier.stream == nullptr) continue;
-    const absl::Status why = absl::CancelledError("a parent that is preferred is there again");
+    LastParent();
+    if (parent.index == 0 || !stream.welcomed() || clock_.MonotonicNow() < probe_at) continue;
+    probe_at = NextProbe();
+    Parent preferred = FindPreferred(stop, stream, parent.index);
+    if (preferred.stream == nullptr) continue;
+    const absl::Status why = absl::CancelledError("a preferred parent is available again");
     stream.End(why);
-    while (!stream.AwaitEnd(kLeastWait)) {
+    while (!stream.AwaitEnd(kShortestWait)) {
     }
     delegate_.OnLost(why);
-    parent = std::move(earlier);
+    parent = std::move(preferred);
     SetParent(parent);
     parent.stream->Adopt();
-    Log(LogLevel::kInfo, "went over to a parent that is preferred", {{"relay", parent.target}});
+    Log(LogLevel::kInfo, "attached to a preferred parent", {{"relay", parent.target}});
   }
   SetParent({});
   return *end;
 }
 
-// In a random while, so that those who lost a parent together do not come back together.
-absl::Duration AttachClient::NextLook() const {
+// Returns a random time, so that children that lost a parent together do not return together.
+absl::Duration AttachClient::NextProbe() const {
   absl::BitGen random;
-  return Now() + absl::Uniform(random, 1.0, 3.0) * options_.return_after;
+  return clock_.MonotonicNow() + absl::Uniform(random, 1.0, 3.0) * options_.return_after;
 }
 
-// One of those that are preferred to the parent at `index`, welcomed aside; without a stream if
-// none of them takes this child. `now` goes on meanwhile.
-AttachClient::Parent AttachClient::FindEarlier(const std::stop_token& stop, AttachStream& now,
-                                               size_t index) const {
+// Returns the first parent before `index` that welcomes this child as a candidate; one without a
+// stream if none does. Keeps the `current` stream alive meanwhile.
+AttachClient::Parent AttachClient::FindPreferred(const std::stop_token& stop, AttachStream& current,
+                                                 size_t index) const {
   for (size_t i = 0; i < index; ++i) {
-    Parent earlier = Reach(i);
-    earlier.stream = std::make_shared<AttachStream>(options_, delegate_, instance_, now.relay());
-    earlier.stream->Start(earlier.channel);
+    Parent preferred = MakeParent(i);
+    preferred.stream = std::make_shared<AttachStream>(StreamParts(), current.relay());
+    preferred.stream->Start(OpenerOn(preferred.channel));
     std::optional<absl::Status> answer;
-    while (!(answer = earlier.stream->AwaitOffer(now.tick()))) {
-      now.Tick();
-      earlier.stream->Tick();
-      if (stop.stop_requested() || !now.welcomed()) {
-        earlier.stream->End(absl::CancelledError("there is nothing to be left any more"));
+    while (!(answer = preferred.stream->AwaitOffer(current.tick()))) {
+      current.Tick();
+      preferred.stream->Tick();
+      if (stop.stop_requested() || !current.welcomed()) {
+        preferred.stream->End(absl::CancelledError("the current attachment has ended"));
       }
     }
-    if (answer->ok()) return earlier;
-    Log(LogLevel::kInfo, "stays where it is", {{"preferred", earlier.target}, {"reason", *answer}});
+    if (answer->ok()) return preferred;
+    Log(LogLevel::kInfo, "a preferred parent does not accept this child",
+        {{"preferred", preferred.target}, {"reason", *answer}});
   }
   return {};
 }
@@ -149,19 +144,19 @@ void AttachClient::Run(const std::stop_token& stop) {
   absl::Duration back_off = options_.first_back_off;
   size_t next = 0;
   while (!stop.stop_requested() && !options_.targets.empty()) {
-    Parent parent = Reach(next % options_.targets.size());
-    const absl::Status end = Hold(stop, parent);
+    Parent parent = MakeParent(next % options_.targets.size());
+    const absl::Status end = StayAttached(stop, parent);
     if (stop.stop_requested()) return;
     Log(LogLevel::kWarning, "not attached", {{"relay", parent.target}, {"reason", end}});
     const auto welcomed_at = parent.stream->welcomed_at();
     if (welcomed_at) delegate_.OnLost(end);
-    const bool lasted = welcomed_at && Now() - *welcomed_at > kSettled;
+    const bool lasted = welcomed_at && clock_.MonotonicNow() - *welcomed_at > kSettled;
     if (lasted) back_off = options_.first_back_off;
-    // After a good one they are tried from the first on; without a wait until all have been.
+    // After a settled attachment the first target is next. There is no wait before all were tried.
     next = lasted ? 0 : next + 1;
     if (!lasted && next % options_.targets.size() != 0) continue;
     absl::Duration wait = absl::Uniform(random, 0.0, 1.0) * back_off;
-    wait = std::max(wait, RetryAfterOf(end).value_or(kLeastWait));
+    wait = std::max(wait, RetryAfterOf(end).value_or(kShortestWait));
     back_off = std::min(back_off * 2, options_.longest_back_off);
     MutexLock lock(mutex_);
     changed_.WaitFor(mutex_, stop, wait, [] { return false; });

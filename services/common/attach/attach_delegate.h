@@ -1,4 +1,4 @@
-// What an attachment is made of, and what its owner does with it.
+// The options of an attachment, and the callbacks of its owner.
 #ifndef MUSTER_SERVICES_COMMON_ATTACH_ATTACH_DELEGATE_H_
 #define MUSTER_SERVICES_COMMON_ATTACH_ATTACH_DELEGATE_H_
 
@@ -9,48 +9,49 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
+#include "services/common/base/text_values.h"
 
 namespace muster {
 
-// What the owner of an attachment does with it. Called from threads of gRPC and of the client, one
-// call at a time except OnWritable; must not wait for long: nothing else is read meanwhile, and
-// that is how an owner holds up its parent.
+// The owner of an attachment. Called on threads of gRPC and of the client, one call at a time
+// except OnWritable. A call must not block for long: the next message is read after it returns, and
+// this is the flow control towards the parent.
 class AttachDelegate {
  public:
   virtual ~AttachDelegate() = default;
 
-  // Of the command revocations that are held.
+  // The version of the stored command revocations.
   virtual int64_t RevocationsVersion() = 0;
 
-  // The first time on a stream (`first`), and whenever the relay says it again: then what was not
-  // acknowledged has to be sent again. An error ends the stream and tries the next parent.
+  // Called for the first welcome of a stream (`first`), and for each later one: then send again
+  // what was not acked. An error ends the stream, and the next parent is tried.
   virtual absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) = 0;
 
-  // Everything that is not of the attachment itself.
+  // Called for each message that does not concern the attachment itself.
   virtual void OnMessage(v1::AttachResponse message) = 0;
 
-  // A stream that was welcomed has ended.
+  // Called when a welcomed stream has ended.
   virtual void OnLost(const absl::Status& why) = 0;
 
-  // Send takes messages again, after it refused one.
+  // Called when Send accepts messages again after it returned false.
   virtual void OnWritable() = 0;
 };
 
 struct AttachClientOptions {
-  // "host:port", in the order in which they are preferred.
-  std::vector<std::string> targets;
+  // The most preferred parent first.
+  std::vector<HostPort> targets;
   std::string fleet;
   std::string uri;  // the child's
-  // key.pem, cert.pem and ca.pem, replaced as a whole when they change: read for each connection
-  // and each statement.
+  // Contains key.pem, cert.pem and ca.pem, and is replaced as a whole when they change. Read for
+  // each connection and each statement.
   std::string identity_folder;
   bool is_relay = false;
-  std::vector<std::string> relay_targets;  // of a relay
-  // Full jitter up to a bound that begins here and doubles; at least 1 s passes.
+  std::vector<std::string> relay_targets;  // addresses of a relay for its own children
+  // Back-off with full jitter between these bounds; at least 1 s.
   absl::Duration first_back_off = absl::Seconds(5);
   absl::Duration longest_back_off = absl::Seconds(60);
-  // Who hangs below another parent than the first looks whether an earlier one is there again,
-  // after a random time of once to three times this.
+  // A child that is attached to a less-preferred parent probes the preferred ones after a random
+  // time of one to three times this.
   absl::Duration return_after = absl::Minutes(5);
 };
 

@@ -1,111 +1,65 @@
 #include "services/common/attach/attach_stream.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "services/common/base/clock.h"
-#include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors/relay.h"
-#include "services/common/identity/attach_statement.h"
-#include "services/common/identity/certificate.h"
-#include "services/common/identity/key.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/common/rpc/status.h"
 #include "services/common/version.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kLeastLife = absl::Seconds(1);
-constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
+constexpr absl::Duration kShortestLife = absl::Seconds(1);
+constexpr absl::Duration kWelcomeWithin = absl::Seconds(20);
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
-constexpr absl::Duration kTickUnwelcomed = absl::Milliseconds(100);
-constexpr int64_t kMaxPem = 64 * 1024;
-
-// What may wait to be sent, and from where on the owner hears that there is room again.
-constexpr size_t kMaxQueued = 4 << 20;
-constexpr size_t kRoomAgain = 1 << 20;
-
-absl::Duration Now() { return SystemClock().MonotonicNow(); }
-
-// The statement for the relay that greeted, by the newest key and certificate in the folder.
-absl::StatusOr<v1::AttachStatement> MakeStatement(const AttachClientOptions& options,
-                                                  const v1::AttachResponse::Greeting& greeting) {
-  ASSIGN_OR_RETURN(const auto key_pem,
-                   ReadSmallFile(PosixFileOps(), options.identity_folder + "/key.pem", kMaxPem));
-  ASSIGN_OR_RETURN(const auto chain,
-                   ReadSmallFile(PosixFileOps(), options.identity_folder + "/cert.pem", kMaxPem));
-  ASSIGN_OR_RETURN(const auto key, PrivateKey::FromPem(key_pem));
-  ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(chain));
-  const absl::Time expires = std::min(SystemClock().Now() + kMaxAttachment, leaf.NotAfter());
-  return SignAttachStatement(key, chain, options.uri, greeting.relay(), greeting.key_sha256(),
-                             expires);
-}
-
-// Whether the key in the greeting is the one of the certificate at the other end of the connection.
-absl::Status CheckGreeting(const grpc::ClientContext& context,
-                           const v1::AttachResponse::Greeting& greeting) {
-  const auto auth = context.auth_context();
-  const auto pem =
-      auth == nullptr ? std::vector<grpc::string_ref>() : auth->FindPropertyValues("x509_pem_cert");
-  if (pem.size() != 1) return errors::RelayRefused("it showed no certificate");
-  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem({pem[0].data(), pem[0].size()}));
-  ASSIGN_OR_RETURN(const auto uri, certificate.Uri());
-  ASSIGN_OR_RETURN(const auto key, certificate.Key());
-  ASSIGN_OR_RETURN(const auto sha256, key.Sha256());
-  if (uri != greeting.relay() || sha256 != greeting.key_sha256()) {
-    return errors::RelayRefused("it greets as another than its certificate says");
-  }
-  return absl::OkStatus();
-}
+constexpr absl::Duration kTickBeforeWelcome = absl::Milliseconds(100);
+constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
 
 }  // namespace
 
-AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& delegate,
-                           std::string instance)
-    : options_(options), delegate_(delegate), instance_(std::move(instance)), aside_(false) {}
-
-AttachStream::AttachStream(const AttachClientOptions& options, AttachDelegate& delegate,
-                           std::string instance, std::string relay_now)
-    : options_(options),
-      delegate_(delegate),
-      instance_(std::move(instance)),
-      relay_now_(std::move(relay_now)),
-      aside_(true) {}
+AttachStream::AttachStream(Parts parts, std::optional<std::string> current_relay)
+    : parts_(std::move(parts)),
+      current_relay_(current_relay.value_or("")),
+      candidate_(current_relay.has_value()) {}
 
 AttachStream::~AttachStream() {
-  if (stub_ == nullptr) return;  // never started
-  End(absl::CancelledError("this program needs it no more"));
-  MutexLock lock(mutex_);
-  while (!end_.has_value()) changed_.Wait(mutex_);
+  if (stream_ != nullptr) stream_->Close();
 }
 
-void AttachStream::Start(const std::shared_ptr<grpc::Channel>& channel) {
+void AttachStream::Start(const OpenParentStream& open) {
   {
     MutexLock lock(mutex_);
-    heard_at_ = Now();
+    received_at_ = parts_.clock.MonotonicNow();
   }
-  stub_ = v1::AttachService::NewStub(channel);
-  stub_->async()->Attach(&context_, this);
-  AddHold();  // until End: messages are also sent from other threads
-  StartRead(&response_);
-  StartCall();
+  std::unique_ptr<ParentStream> stream = open(*this);
+  std::optional<absl::Status> why;
+  {
+    MutexLock lock(mutex_);
+    stream_ = std::move(stream);
+    why = ended_before_start_;
+  }
+  if (why) stream_->Cancel(*why);
+  stream_->ReadNext();
 }
 
 bool AttachStream::Send(v1::AttachRequest message) {
   MutexLock lock(mutex_);
   if (!welcomed_at_ || ending_) return false;
-  if (queued_ > kMaxQueued) {
-    refused_ = true;
-    return false;
+  const Sent sent = Enqueue(std::move(message));
+  if (sent == Sent::kFull) refused_ = true;
+  return sent == Sent::kQueued;
+}
+
+Sent AttachStream::Enqueue(v1::AttachRequest message) {
+  const Sent sent = stream_->Send(std::move(message));
+  if (sent == Sent::kQueued) {
+    sending_ = true;
+    sent_at_ = parts_.clock.MonotonicNow();
   }
-  Queue(std::move(message));
-  return true;
+  return sent;
 }
 
 bool AttachStream::welcomed() const {
@@ -125,39 +79,42 @@ std::string AttachStream::relay() const {
 
 absl::Duration AttachStream::tick() const {
   MutexLock lock(mutex_);
-  return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickUnwelcomed;
+  return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickBeforeWelcome;
 }
 
 void AttachStream::Tick() {
-  const absl::Duration now = Now();
-  MutexLock lock(mutex_);
-  if (ending_) return;
-  const absl::Duration limit = welcomed_at_ ? 3 * interval_ : kGreetingWithin;
-  if (now - heard_at_ > limit) {
-    const char* const why = welcomed_at_ ? "the relay fell silent" : "the relay did not answer";
-    lock.Unlock();
-    return End(absl::DeadlineExceededError(why));
+  const absl::Duration now = parts_.clock.MonotonicNow();
+  bool renew = false;
+  absl::Status silence;
+  {
+    MutexLock lock(mutex_);
+    if (ending_) return;
+    if (now - received_at_ > (welcomed_at_ ? 3 * interval_ : kWelcomeWithin)) {
+      silence = absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
+                                                         : "the relay did not answer");
+    } else if (welcomed_at_ && now > renew_at_) {
+      renew = true;
+    } else if (welcomed_at_ && !sending_ && now - sent_at_ >= interval_) {
+      v1::AttachRequest heartbeat;
+      ToProto(parts_.clock.Now(), heartbeat.mutable_beat()->mutable_time());
+      Enqueue(std::move(heartbeat));
+    }
   }
-  if (welcomed_at_ && now > renew_at_) {
-    lock.Unlock();
-    if (const absl::Status s = SayHello(); !s.ok()) End(s);
-    return;
-  }
-  if (!welcomed_at_ || now - said_at_ < interval_) return;
-  v1::AttachRequest beat;
-  ToProto(SystemClock().Now(), beat.mutable_beat()->mutable_time());
-  Queue(std::move(beat));
+  if (!silence.ok()) return End(silence);
+  if (!renew) return;
+  if (const absl::Status sent = SendHello(); !sent.ok()) End(sent);
 }
 
 void AttachStream::End(const absl::Status& why) {
   {
     MutexLock lock(mutex_);
-    if (ending_) return;
-    ending_ = true;
-    why_ = why;
+    if (std::exchange(ending_, true)) return;
+    if (stream_ == nullptr) {
+      ended_before_start_ = why;
+      return;
+    }
   }
-  context_.TryCancel();
-  RemoveHold();
+  stream_->Cancel(why);
 }
 
 std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
@@ -170,7 +127,7 @@ std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
 std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
   MutexLock lock(mutex_);
   const auto offered = [this]()
-                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return offered_ && !ending_; };
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return offer_ && !ending_; };
   changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return offered() || end_.has_value();
   });
@@ -179,142 +136,131 @@ std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
 }
 
 void AttachStream::Adopt() {
+  v1::AttachResponse::Welcome welcome;
   {
     MutexLock lock(mutex_);
-    aside_ = false;
-    heard_at_ = Now();
+    if (ending_ || !offer_) return;
+    candidate_ = false;
+    received_at_ = parts_.clock.MonotonicNow();
+    welcome = *std::move(offer_);
+    offer_.reset();
   }
-  Then then = Then::kRead;
-  if (const absl::Status s = TakeWelcome(&then); !s.ok()) return End(s);
-  StartRead(&response_);
+  if (const absl::Status handled = HandleWelcome(std::move(welcome)); !handled.ok()) {
+    return End(handled);
+  }
+  stream_->ReadNext();
 }
 
-void AttachStream::OnReadDone(bool ok) {
-  if (!ok) return End(absl::UnavailableError("the stream ended"));
+void AttachStream::OnMessage(v1::AttachResponse message) {
   {
     MutexLock lock(mutex_);
-    heard_at_ = Now();
+    received_at_ = parts_.clock.MonotonicNow();
   }
-  Then then = Then::kRead;
-  if (const absl::Status s = Take(&then); !s.ok()) return End(s);
-  if (then == Then::kRead) StartRead(&response_);
-}
-
-void AttachStream::OnWriteDone(bool ok) {
-  bool room = false;
+  if (const absl::Status handled = Handle(std::move(message)); !handled.ok()) return End(handled);
   {
     MutexLock lock(mutex_);
-    writing_ = false;
-    queued_ -= queue_.front().ByteSizeLong();
-    queue_.pop_front();
-    if (!ok || ending_) return;
-    if (!queue_.empty()) Write();
-    room = refused_ && queued_ < kRoomAgain;
-    if (room) refused_ = false;
+    if (offer_) return;  // the messages after an offer are for the delegate
   }
-  if (room) delegate_.OnWritable();
+  stream_->ReadNext();
 }
 
-void AttachStream::OnDone(const grpc::Status& status) {
+void AttachStream::OnWritable() {
+  bool notify = false;
+  {
+    MutexLock lock(mutex_);
+    sending_ = false;
+    notify = std::exchange(refused_, false) && !ending_;
+  }
+  if (notify) parts_.delegate.OnWritable();
+}
+
+void AttachStream::OnEnd(const absl::Status& status) {
   MutexLock lock(mutex_);
-  // What the relay said of the end says more than that it came.
-  const bool told = !status.ok() && status.error_code() != grpc::StatusCode::CANCELLED;
-  end_ = told || !why_ ? FromGrpc(status) : *why_;
-  if (end_->ok()) end_ = absl::UnavailableError("the relay ended the stream");
-  changed_.NotifyAll();  // with the lock held: who hears of it may destroy this
+  const bool no_reason = status.ok() || (absl::IsCancelled(status) && !ending_);
+  ending_ = true;
+  end_ = no_reason ? absl::UnavailableError("the relay ended the stream") : status;
+  changed_.NotifyAll();
 }
 
-absl::Status AttachStream::Take(Then* then) {
-  switch (response_.message_case()) {
+absl::Status AttachStream::Handle(v1::AttachResponse message) {
+  switch (message.message_case()) {
     case v1::AttachResponse::kGreeting:
-      return TakeGreeting();
+      return HandleGreeting(std::move(*message.mutable_greeting()));
     case v1::AttachResponse::kWelcome:
-      return TakeWelcome(then);
+      return HandleWelcome(std::move(*message.mutable_welcome()));
     case v1::AttachResponse::kBeat:
+    case v1::AttachResponse::MESSAGE_NOT_SET:  // of a newer version
       return absl::OkStatus();
-    case v1::AttachResponse::MESSAGE_NOT_SET:
-      return absl::OkStatus();  // of a newer version
     default:
-      delegate_.OnMessage(std::move(response_));
+      parts_.delegate.OnMessage(std::move(message));
       return absl::OkStatus();
   }
 }
 
-absl::Status AttachStream::TakeGreeting() {
-  RETURN_IF_ERROR(CheckGreeting(context_, response_.greeting()));
+absl::Status AttachStream::HandleGreeting(v1::AttachResponse::Greeting greeting) {
+  RETURN_IF_ERROR(stream_->CheckGreeting(greeting));
   {
     MutexLock lock(mutex_);
-    greeting_ = response_.greeting();
-    if (aside_ && greeting_.relay() == relay_now_) {
+    greeting_ = std::move(greeting);
+    if (candidate_ && greeting_.relay() == current_relay_) {
       return absl::AlreadyExistsError("it is the same relay at another address");
     }
   }
-  return SayHello();
+  return SendHello();
 }
 
-absl::Status AttachStream::SayHello() {
+absl::Status AttachStream::SendHello() {
   v1::AttachResponse::Greeting greeting;
   {
     MutexLock lock(mutex_);
     greeting = greeting_;
   }
-  ASSIGN_OR_RETURN(auto statement, MakeStatement(options_, greeting));
-  const absl::Duration life = FromProto(statement.expire_time()) - SystemClock().Now();
+  ASSIGN_OR_RETURN(auto statement, parts_.sign(greeting));
+  const absl::Duration life = FromProto(statement.expire_time()) - parts_.clock.Now();
   v1::AttachRequest message;
   v1::AttachRequest::Hello& hello = *message.mutable_hello();
   *hello.mutable_statement() = std::move(statement);
-  hello.set_instance_id(instance_);
+  hello.set_instance_id(parts_.instance);
   hello.set_version(std::string(kVersion));
-  hello.set_is_relay(options_.is_relay);
-  for (const std::string& target : options_.relay_targets) hello.add_relay_targets(target);
-  hello.set_revocations_version(delegate_.RevocationsVersion());
+  hello.set_is_relay(parts_.options.is_relay);
+  for (const std::string& target : parts_.options.relay_targets) hello.add_relay_targets(target);
+  hello.set_revocations_version(parts_.delegate.RevocationsVersion());
   MutexLock lock(mutex_);
-  renew_at_ = Now() + std::max(life / 2, kLeastLife);
-  if (!ending_) Queue(std::move(message));
+  // A statement that does not fit into the queue is signed again at the next tick.
+  if (Enqueue(std::move(message)) != Sent::kFull) {
+    renew_at_ = parts_.clock.MonotonicNow() + std::max(life / 2, kShortestLife);
+  }
   return absl::OkStatus();
 }
 
-absl::Status AttachStream::TakeWelcome(Then* then) {
+absl::Status AttachStream::HandleWelcome(v1::AttachResponse::Welcome welcome) {
   bool first = false;
   {
     MutexLock lock(mutex_);
-    if (aside_) {
-      RETURN_IF_ERROR(CheckOffer());
-      // What comes after it is for the delegate, which is not to hear of it yet.
-      offered_ = true;
-      *then = Then::kWait;
+    if (candidate_) {
+      RETURN_IF_ERROR(CheckOffer(welcome));
+      offer_ = std::move(welcome);
       changed_.NotifyAll();
       return absl::OkStatus();
     }
     first = !welcomed_at_;
-    if (first) welcomed_at_ = Now();
-    interval_ = std::max(FromProto(response_.welcome().interval()), absl::Milliseconds(100));
+    if (first) welcomed_at_ = parts_.clock.MonotonicNow();
+    interval_ = std::max(FromProto(welcome.interval()), kShortestInterval);
   }
-  return delegate_.OnWelcome(response_.welcome(), first);
+  return parts_.delegate.OnWelcome(welcome, first);
 }
 
-// A stream that stands is left for a better one only.
-absl::Status AttachStream::CheckOffer() const {
-  if (!response_.welcome().connected()) {
-    return absl::UnavailableError("the relay itself has no way to the centre");
+// An attachment is given up only for a better one.
+absl::Status AttachStream::CheckOffer(const v1::AttachResponse::Welcome& welcome) const {
+  if (!welcome.connected()) {
+    return absl::UnavailableError("the relay has no upstream connection");
   }
-  const auto& path = response_.welcome().path();
-  const bool below = std::any_of(path.begin(), path.end(), [this](const std::string& relay) {
-    return absl::EndsWith(options_.uri, absl::StrCat("/relay/", relay));
+  const auto& path = welcome.path();
+  const bool descendant = std::any_of(path.begin(), path.end(), [this](const std::string& relay) {
+    return absl::EndsWith(parts_.options.uri, absl::StrCat("/relay/", relay));
   });
-  return below ? absl::FailedPreconditionError("the relay hangs below this one") : absl::OkStatus();
-}
-
-void AttachStream::Queue(v1::AttachRequest message) {
-  queued_ += message.ByteSizeLong();
-  queue_.push_back(std::move(message));
-  if (!writing_) Write();
-}
-
-void AttachStream::Write() {
-  writing_ = true;
-  said_at_ = Now();
-  StartWrite(&queue_.front());
+  return descendant ? absl::FailedPreconditionError("the relay is a descendant of this one")
+                    : absl::OkStatus();
 }
 
 }  // namespace muster

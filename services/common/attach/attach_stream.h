@@ -1,108 +1,104 @@
-// One stream of a child to a parent, from the greeting to its end.
+// One attachment of a child to a parent, from the greeting to its end.
 #ifndef MUSTER_SERVICES_COMMON_ATTACH_ATTACH_STREAM_H_
 #define MUSTER_SERVICES_COMMON_ATTACH_ATTACH_STREAM_H_
 
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/support/client_callback.h>
-
-#include <cstddef>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "muster/v1/attachment.grpc.pb.h"
+#include "muster/v1/attachment.pb.h"
 #include "services/common/attach/attach_delegate.h"
+#include "services/common/attach/parent_stream.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 
 namespace muster {
 
-// Its reactions call the delegate; a thread of the owner's ticks it and waits for its end.
-// Thread-safe.
-class AttachStream : public grpc::ClientBidiReactor<v1::AttachRequest, v1::AttachResponse> {
+// Callbacks of the stream call the delegate; a thread of the owner's calls Tick and waits for the
+// end. Thread-safe. The mutex is not held while the delegate is called.
+class AttachStream final : private ParentStreamEvents {
  public:
-  // All outlive it. One that is `aside` is welcomed beside another stream, and says nothing to the
-  // delegate before Adopt; `relay_now` is the relay at the other end of that other stream.
-  AttachStream(const AttachClientOptions& options, AttachDelegate& delegate, std::string instance);
-  AttachStream(const AttachClientOptions& options, AttachDelegate& delegate, std::string instance,
-               std::string relay_now);
+  struct Parts {
+    const AttachClientOptions& options;
+    AttachDelegate& delegate;
+    const Clock& clock;
+    SignStatement sign;
+    std::string instance;
+  };
 
-  // Ends it and waits until gRPC is done with it: the channel must not be let go of by a reaction.
-  // The last channel of a process takes the threads along that call reactions (gRPC 1.51), and one
-  // of them would wait for itself.
+  // An attachment that has to be accepted by Adopt first is a candidate: it is welcomed while
+  // another attachment to `current_relay` exists, and does not call the delegate before Adopt.
+  explicit AttachStream(Parts parts, std::optional<std::string> current_relay = std::nullopt);
+
+  // Cancels the stream and waits for its last callback. Not to be called in a callback.
   ~AttachStream() override;
 
-  void Start(const std::shared_ptr<grpc::Channel>& channel);
+  // Opens the stream. Called once.
+  void Start(const OpenParentStream& open);
 
   // As AttachClient::Send.
   [[nodiscard]] bool Send(v1::AttachRequest message);
 
-  // Whether it stands.
+  // Returns whether the delegate was welcomed and the stream has not ended.
   bool welcomed() const;
   // When the delegate was welcomed (monotonic), also after the end.
   std::optional<absl::Duration> welcomed_at() const;
   // URI of the relay that greeted; empty before.
   std::string relay() const;
 
-  // Says something now and then, renews the statement, notices silence. To be called every tick().
+  // Sends a heartbeat or a new statement when it is due, and ends a silent stream. To be called
+  // every tick().
   void Tick();
-  // A second, or less if the relay wants to hear more often, or has not said yet how often.
+  // At most a second; less if the relay wants more frequent heartbeats, or before the welcome.
   absl::Duration tick() const;
 
   void End(const absl::Status& why);
-  // Whether it has ended within `wait`; then why.
+  // Returns the reason if the stream ends within `wait`.
   std::optional<absl::Status> AwaitEnd(absl::Duration wait);
 
-  // Of one that is aside: whether it was welcomed by a relay that has a way to the centre. Nothing
-  // if neither that nor its end came within `wait`.
+  // For a candidate. Returns OK if a relay with an upstream connection welcomes it, the reason if
+  // the stream ends, nothing if neither happens within `wait`.
   std::optional<absl::Status> AwaitOffer(absl::Duration wait);
-  // It takes the place of the other stream, which has ended: the delegate is welcomed.
+  // Makes the candidate the attachment, after the other one has ended: welcomes the delegate. Has
+  // no effect on a candidate that has ended.
   void Adopt();
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnDone(const grpc::Status& status) override;
-
  private:
-  // What is to be done after a message.
-  enum class Then { kRead, kWait };
+  // ParentStreamEvents.
+  void OnMessage(v1::AttachResponse message) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnWritable() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEnd(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::Status Take(Then* then) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status TakeGreeting() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status SayHello() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status TakeWelcome(Then* then) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CheckOffer() const;
-  void Queue(v1::AttachRequest message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Handle(v1::AttachResponse message) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleGreeting(v1::AttachResponse::Greeting greeting) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleWelcome(v1::AttachResponse::Welcome welcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SendHello() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckOffer(const v1::AttachResponse::Welcome& welcome) const;
+  Sent Enqueue(v1::AttachRequest message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const AttachClientOptions& options_;
-  AttachDelegate& delegate_;
-  const std::string instance_;
-  const std::string relay_now_;
-  grpc::ClientContext context_;
-  std::unique_ptr<v1::AttachService::Stub> stub_;
-  v1::AttachResponse response_;
+  const Parts parts_;
+  const std::string current_relay_;  // of a candidate
+  // Set once, by Start, with the mutex held.
+  std::unique_ptr<ParentStream> stream_;
 
   mutable Mutex mutex_;
   CondVar changed_;
-  bool aside_ ABSL_GUARDED_BY(mutex_);
-  bool offered_ ABSL_GUARDED_BY(mutex_) = false;  // welcomed, aside; response_ is the welcome
+  bool candidate_ ABSL_GUARDED_BY(mutex_);
+  // The welcome of a candidate; nothing is read after it before Adopt.
+  std::optional<v1::AttachResponse::Welcome> offer_ ABSL_GUARDED_BY(mutex_);
   v1::AttachResponse::Greeting greeting_ ABSL_GUARDED_BY(mutex_);
-  // Its first is being written, if writing_.
-  std::deque<v1::AttachRequest> queue_ ABSL_GUARDED_BY(mutex_);
-  size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool refused_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<absl::Duration> welcomed_at_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> ended_before_start_ ABSL_GUARDED_BY(mutex_);
+  bool refused_ ABSL_GUARDED_BY(mutex_) = false;  // Send returned false since OnWritable
+  // A message waits to be sent, so that no heartbeat is needed; OnWritable clears it.
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(15);
-  absl::Duration heard_at_ ABSL_GUARDED_BY(mutex_);  // monotonic, as those that follow
-  absl::Duration said_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration received_at_ ABSL_GUARDED_BY(mutex_);  // monotonic, as the next two
+  absl::Duration sent_at_ ABSL_GUARDED_BY(mutex_);
   absl::Duration renew_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
-  std::optional<absl::Status> why_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -239,6 +239,29 @@ void Config::StringList(std::string name, std::vector<std::string>* value, std::
        .print = [value] { return AsYaml(*value); }});
 }
 
+void Config::AddressList(std::string name, std::vector<HostPort>* value, std::string comment) {
+  Add({.name = std::move(name),
+       .comment = std::move(comment),
+       .allowed = "a list of host:port, with IPv6 as [::1]:port",
+       .list = true,
+       .read = [value](const auto& given) -> std::optional<std::string> {
+         std::vector<HostPort> addresses;
+         for (const std::string& text : given) {
+           auto address = ParseHostPort(text);
+           if (!address) return "a list, each element host:port, with IPv6 as [::1]:port";
+           addresses.push_back(*std::move(address));
+         }
+         *value = std::move(addresses);
+         return std::nullopt;
+       },
+       .print =
+           [value] {
+             std::vector<std::string> texts;
+             for (const HostPort& address : *value) texts.push_back(address.ToString());
+             return AsYaml(texts);
+           }});
+}
+
 void Config::Address(std::string name, HostPort* value, std::string comment) {
   const bool optional = value->host.empty();
   const std::string allowed =

@@ -47,6 +47,8 @@ class Config {
   void ByteSize(std::string name, uint64_t* value, std::string comment, uint64_t min, uint64_t max);
   void StringList(std::string name, std::vector<std::string>* value, std::string comment,
                   const Check& check_each = {});
+  // Addresses, "host:port" each.
+  void AddressList(std::string name, std::vector<HostPort>* value, std::string comment);
   // May be left empty if its default is.
   void Address(std::string name, HostPort* value, std::string comment);
 

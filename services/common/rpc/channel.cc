@@ -12,7 +12,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -75,13 +75,6 @@ std::shared_ptr<grpc::ChannelCredentials> FromProvider(
   return grpc::experimental::TlsCredentials(options);
 }
 
-std::string ResolverTarget(const std::string& targets) {
-  const std::vector<std::string> list = absl::StrSplit(targets, ',');
-  if (list.size() == 1) return targets;
-  // gRPC takes a list of addresses, not of names, in one target.
-  return absl::StrCat("ipv4:", targets);
-}
-
 }  // namespace
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelIdentity& identity,
@@ -109,7 +102,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
                       fleet, std::move(roles), Own::kNothing);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& targets,
+std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection) {
   grpc::ChannelArguments arguments;
@@ -121,7 +114,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& targets,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // our callers retry, with what they know
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(ResolverTarget(targets), creds, arguments);
+  return grpc::CreateCustomChannel(ChannelTarget(targets), creds, arguments);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& creds,
+                                           bool own_connection) {
+  return MakeChannel(ParseTargets({target}), creds, own_connection);
 }
 
 }  // namespace muster

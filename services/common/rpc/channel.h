@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "services/common/base/text_values.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
 
-// The identity of a client and the root that it trusts. PEM texts; the chain begins with the leaf.
+// The identity of this program and the trusted root CA. PEM texts; the chain begins with the leaf.
 struct ChannelIdentity {
   std::string fleet;         // the trust domain of the server's URI
   std::string fleet_ca_pem;  // the fleet's root
@@ -36,15 +38,20 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelId
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
     const ChannelIdentityFolder& identity, std::vector<ServiceRole> roles);
 
-// The same for a client without an identity, at a listener that does not ask for one.
+// The same for a machine without an identity yet, on a listener without client certificates.
 std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
     const std::string& fleet, const std::string& fleet_ca_pem, std::vector<ServiceRole> roles);
 
-// A channel to "host:port" (or several, separated by commas: the first that answers is used).
-// Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s; messages
-// are bounded to what this API sends. `own_connection`: do not share a connection with other
-// channels to the same target, for parallel bulk transfers.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& targets,
+// Returns a channel to the first of `targets` that answers (channel_target.h). With several names
+// this blocks until they are resolved. Keepalive finds dead paths in under a minute; connection
+// attempts back off up to 10 s; messages are bounded to what this API sends. `own_connection`: do
+// not share a connection with other channels to the same target, for parallel bulk transfers.
+std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& creds,
+                                           bool own_connection = false);
+
+// The same for one target, "host:port".
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection = false);
 

@@ -24,6 +24,7 @@ void StreamCore::NotifyWhenWritable() {
   {
     MutexLock lock(mutex_);
     notify_ = true;
+    NoteRoom();
     todo = Advance();
   }
   Do(std::move(todo));
@@ -120,6 +121,7 @@ void StreamCore::HandleWritten(bool ok) {
     } else if (options_.notify_when_sent && queue_.empty()) {
       notify_ = true;
     }
+    NoteRoom();
     todo = Advance();
   }
   Do(std::move(todo));
@@ -145,6 +147,12 @@ void StreamCore::SlotFree() {
   Do(std::move(todo));
 }
 
+void StreamCore::NoteRoom() {
+  if (!notify_ || sends_closed_ || !queue_.AtMostHalfFull()) return;
+  notify_ = false;
+  writable_due_ = true;
+}
+
 StreamCore::Todo StreamCore::Advance() {
   Todo todo;
   todo.dropped = std::move(dropped_);
@@ -159,10 +167,6 @@ StreamCore::Todo StreamCore::Advance() {
     const bool last = half_close_ && queue_.count() == 1;
     if (last) half_closing_ = true;
     StartWriting(queue_.front(), last);
-  }
-  if (notify_ && !sends_closed_ && queue_.AtMostHalfFull()) {
-    notify_ = false;
-    writable_due_ = true;
   }
   if (!running_ && CallbacksDue()) running_ = todo.run = true;
   if (!closed_ && Settle()) closed_ = todo.close = true;

@@ -176,6 +176,9 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   enum class Due { kNothing, kMessage, kHalfClosed, kWritable, kEnd };
 
   void FirstLate();
+  // Makes OnWritable due if it is wanted and there is room. Not part of Advance, so that OnWritable
+  // never runs inside of a Send, whose caller may hold locks.
+  void NoteRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   bool RunOnce();
   bool Refused();

@@ -62,7 +62,7 @@ bool Covers(const v1::Share& copy, const v1::SharedFile& file) {
 
 absl::Status ShareService::IsChild(const Call& call) const {
   const std::string* relay = RelayOf(call.caller());
-  if (relay != nullptr && parts_.tree.Via(*relay) == *relay) return absl::OkStatus();
+  if (relay != nullptr && parts_.tree.NextHop(*relay) == *relay) return absl::OkStatus();
   return errors::NoLiveStatement(relay == nullptr ? "the caller" : *relay, parts_.tree.name());
 }
 
@@ -76,7 +76,8 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   const absl::Time now = parts_.clock.Now();
   if (const std::string* node = NodeOf(call.caller())) {
     if (*node != key.source()) return errors::ShareNotYours(*node, key);
-    if (parts_.tree.Via(*node) != *node) return errors::NoLiveStatement(*node, parts_.tree.name());
+    if (parts_.tree.NextHop(*node) != *node)
+      return errors::NoLiveStatement(*node, parts_.tree.name());
     if (absl::FromUnixSeconds(file.sign_time().seconds()) < now - kSignedWithin) {
       return errors::SignedTooLongAgo();
     }
@@ -364,7 +365,7 @@ grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerCon
                        if (status.ok()) status = IsChild(*call);
                        if (!status.ok()) return finish(status);
                        const std::string& child = *RelayOf(call->caller());
-                       if (parts_.tree.Via(request->relay()) != child) {
+                       if (parts_.tree.NextHop(request->relay()) != child) {
                          return finish(errors::NoLiveStatement(request->relay(), child));
                        }
                        if (parts_.is_root) {

@@ -7,7 +7,7 @@ TargetRoute FindTargetRoute(const Topology& tree, const std::string& node) {
   const auto entry = tree.Find(node);
   if (!entry || entry->is_relay) return {Kind::kUnknown, "", false};
   if (entry->relay == tree.name()) return {Kind::kLocal, "", entry->attached};
-  const std::string via = entry->attached ? tree.Via(node) : tree.Via(entry->relay);
+  const std::string via = entry->attached ? tree.NextHop(node) : tree.NextHop(entry->relay);
   if (via.empty()) return {Kind::kUnreachable, "", false};
   return {Kind::kDownstream, via, entry->attached};
 }
@@ -15,7 +15,7 @@ TargetRoute FindTargetRoute(const Topology& tree, const std::string& node) {
 bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node) {
   const auto entry = tree.Find(node);
   if (!entry || entry->is_relay) return false;
-  const std::string via = entry->attached ? tree.Via(node) : tree.Via(entry->relay);
+  const std::string via = entry->attached ? tree.NextHop(node) : tree.NextHop(entry->relay);
   return via == relay || (!entry->attached && entry->relay == relay);
 }
 

@@ -23,8 +23,13 @@ absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, in
 void Admission::Leave(const std::string& caller, int64_t bytes) {
   MutexLock lock(mutex_);
   if (const auto it = of_one_.find(caller); --it->second == 0) of_one_.erase(it);
-  --calls_;
   bytes_ -= bytes;
+  if (--calls_ == 0) none_.NotifyAll();
+}
+
+void Admission::AwaitNone() {
+  MutexLock lock(mutex_);
+  while (calls_ > 0) none_.Wait(mutex_);
 }
 
 int64_t Admission::calls() const {

@@ -1,4 +1,4 @@
-// How much may be on its way up at a time, so that nobody below can take all of it.
+// Limits on the calls that are forwarded at a time, so that one caller cannot use all of them.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_ADMISSION_H_
 #define MUSTER_SERVICES_RELAY_PROXY_ADMISSION_H_
 
@@ -12,22 +12,25 @@
 
 namespace muster {
 
-// Counts what is under way, of everybody and of each caller. Thread-safe; outlives its tickets.
+// Counts the forwarded calls, in all and of each caller. Thread-safe; outlives its tickets.
 class Admission {
  public:
   struct Limits {
     int64_t calls = 0;
     int64_t calls_of_one = 0;
-    int64_t bytes = 0;  // of their messages
+    int64_t bytes = 0;  // of the messages of all calls
   };
 
-  // Ends what it was given for with its last copy.
+  // Counts one call until its last copy is destroyed.
   using Ticket = std::shared_ptr<void>;
 
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
   // RESOURCE_EXHAUSTED (OVERLOADED), counted.
   absl::StatusOr<Ticket> Enter(const std::string& caller, int64_t bytes);
+
+  // Waits until no call is counted.
+  void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t calls() const;
   int64_t refused() const;
@@ -37,6 +40,7 @@ class Admission {
 
   const Limits limits_;
   mutable Mutex mutex_;
+  CondVar none_;
   std::unordered_map<std::string, int64_t> of_one_ ABSL_GUARDED_BY(mutex_);
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

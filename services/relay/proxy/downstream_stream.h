@@ -1,98 +1,89 @@
-// The lower end of an upload that comes through this relay: what the sender says, message by
-// message, goes into a sink: upward (upload_upward.h) or into the spool (upload_into_spool.h).
+// The downstream side of a stream that passes through this relay. Its messages go into a sink:
+// upstream (upstream_stream.h) or into the spool (upload_into_spool.h).
 //
-// Messages stay as they came off the wire; only the first is looked into, by who chooses the sink.
-// Any other stream that is passed on as it is goes the same way.
+// Messages stay serialised. Only the function that chooses the sink parses the first one.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_DOWNSTREAM_STREAM_H_
 #define MUSTER_SERVICES_RELAY_PROXY_DOWNSTREAM_STREAM_H_
 
+#include <google/protobuf/message.h>
 #include <grpcpp/support/byte_buffer.h>
-#include <grpcpp/support/server_callback.h>
 
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 
-#include "muster/v1/results.pb.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "services/common/base/mutex.h"
-#include "services/common/rpc/call.h"
+#include "services/common/rpc/server_stream.h"
 
 namespace muster {
 
 class DownstreamStream;
 
-// Where the messages go. Its methods are called one at a time, on gRPC's threads, and must not
-// wait.
+// Receives the messages of a stream. The methods are called one at a time, on gRPC's threads, and
+// must not block.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;
-  // One message. The next one is read when the sink says so (DownstreamStream::ReadNext).
-  virtual void Take(grpc::ByteBuffer message) = 0;
-  // The sender says nothing more.
-  virtual void HalfClosed() = 0;
-  // What was sent by DownstreamStream::Send has gone out.
-  virtual void Sent() = 0;
-  // The call is over: nothing of it may be used any more.
-  virtual void Over() = 0;
+  // The next message is read when the sink calls DownstreamStream::ReadNext.
+  virtual void HandleMessage(grpc::ByteBuffer message) = 0;
+  // The sender sends no more messages.
+  virtual void HandleHalfClose() = 0;
+  // The message of DownstreamStream::Send has been sent.
+  virtual void HandleSent() = 0;
+  // The call is over, and its context does not exist any more.
+  virtual void HandleEnd() = 0;
 };
 
-// Deletes itself when gRPC is done with it and its sink has let go. Thread-safe.
-class DownstreamStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+// Thread-safe.
+class DownstreamStream : public ServerStreamHandler<grpc::ByteBuffer, grpc::ByteBuffer>,
                          public std::enable_shared_from_this<DownstreamStream> {
  public:
-  // Gives the sink for an upload, or refuses it; on gRPC's threads. `call` is authorised by it.
-  using Choose = std::function<absl::StatusOr<std::shared_ptr<MessageSink>>(
-      Call& call, const grpc::ByteBuffer& first, const std::shared_ptr<DownstreamStream>& below)>;
+  using Stream = ServerStream<grpc::ByteBuffer>;
+  using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-  static DownstreamStream* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                                 std::string_view method, size_t max_message, Choose choose);
+  // Returns the sink of a stream, or why the stream is rejected. Called on gRPC's threads; has to
+  // authorise `call`.
+  using ChooseSink = std::function<absl::StatusOr<std::shared_ptr<MessageSink>>(
+      Call& call, const grpc::ByteBuffer& first,
+      const std::shared_ptr<DownstreamStream>& downstream)>;
 
-  // Of the sink.
-  grpc::CallbackServerContext* context() const { return context_; }
-  void ReadNext();
-  // At most one message at a time.
-  void Send(grpc::ByteBuffer message);
-  // The last word; `last` goes before an OK. What was said before is finished first.
+  static Reactor* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
+                        std::string_view method, const StreamLimits& limits, size_t max_message,
+                        ChooseSink choose_sink);
+
+  DownstreamStream(size_t max_message, ChooseSink choose_sink)
+      : max_message_(max_message), choose_sink_(std::move(choose_sink)) {}
+
+  // For the sink.
+  grpc::CallbackServerContext* context() const { return stream_->context(); }
+  // Reads one more message. Has no effect while the previous demand is not met.
+  void ReadNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends a message; the previous one must have been sent.
+  void Send(grpc::ByteBuffer message) { stream_->Send(std::move(message)); }
+  // Ends the stream; `last` is sent before an OK.
   void End(const absl::Status& status, std::optional<grpc::ByteBuffer> last = std::nullopt);
 
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override;
-  void OnDone() override;
+  // ServerStreamHandler.
+  void OnStart(const std::shared_ptr<Stream>& stream) override;
+  void OnMessage(grpc::ByteBuffer message) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnHalfClose() override;
+  void OnWritable() override;
+  void OnEnd(const absl::Status& status, EndedBy by) override;
 
  private:
-  DownstreamStream(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                   std::string_view method, size_t max_message, Choose choose);
-
-  // How a stream ends.
-  struct Ending {
-    grpc::Status status;
-    bool with_message = false;  // response_ goes before it
-  };
-
-  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  Ending MarkEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(const Ending& ending);
-
-  grpc::CallbackServerContext* const context_;
-  Call call_;
   const size_t max_message_;
-  const Choose choose_;
-  std::shared_ptr<DownstreamStream> self_;  // until OnDone
-  grpc::ByteBuffer request_;
-  grpc::ByteBuffer response_;
+  const ChooseSink choose_sink_;
+  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<MessageSink> sink_;  // of the callbacks; set by the first message
 
   Mutex mutex_;
-  std::shared_ptr<MessageSink> sink_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
-  std::optional<grpc::ByteBuffer> last_ ABSL_GUARDED_BY(mutex_);
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Between messages and what is on the wire.
+// Convert between messages and their serialised form.
 bool Parse(const grpc::ByteBuffer& bytes, google::protobuf::Message* message);
 grpc::ByteBuffer Serialize(const google::protobuf::Message& message);
 

@@ -15,13 +15,13 @@
 namespace muster {
 namespace {
 
-// A relay carries thousands of nodes over one connection of 1,024 streams: long uploads leave half
-// of them to short calls, and one node cannot take more than a part of either.
+// A relay forwards the calls of thousands of nodes over one connection of 1,024 streams. Uploads
+// leave half of them to short calls, and the calls of one node are limited.
 constexpr Admission::Limits kCalls = {
     .calls = 2000, .calls_of_one = 64, .bytes = int64_t{64} << 20};
 constexpr Admission::Limits kUploads = {.calls = 500, .calls_of_one = 8, .bytes = 1};
 
-// What uploads may read ahead, together.
+// The memory that all uploads together may use for reading ahead.
 constexpr int64_t kAhead = int64_t{64} << 20;
 
 constexpr absl::Duration kDrain = absl::Seconds(10);
@@ -34,24 +34,29 @@ class Assembly : public Forwarding {
         calls_(kCalls),
         uploads_(kUploads),
         ahead_(kAhead),
-        forward_{parts.way, parts.runtime, calls_},
+        forward_{parts.upstream, parts.runtime, calls_},
         runs_(forward_),
         status_(forward_),
-        join_(parts.way, parts.runtime, parts.clock, parts.metrics),
+        join_(parts.upstream, parts.runtime, parts.clock, parts.metrics),
         hub_(
             parts.relay,
-            [&way = parts.way](const Caller& caller) { return way.StatementFor(caller); },
+            [&upstream = parts.upstream](const Caller& caller) {
+              return upstream.StatementFor(caller);
+            },
             parts.clock, parts.metrics),
         heartbeats_(forward_, hub_, ahead_, parts.clock) {}
 
   ~Assembly() override {
-    beats_up_.reset();
+    upstream_heartbeats_.reset();
     drain_.reset();
+    // The upstream side of a stream may end after its downstream side.
+    calls_.AwaitNone();
+    uploads_.AwaitNone();
     disk_.Drain(kDrain).IgnoreError();
   }
 
   absl::Status Begin(const ForwardingConfig& config) {
-    beats_up_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.way);
+    upstream_heartbeats_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.upstream);
     if (config.spool) {
       SpoolOptions options;
       options.folder = parts_.spool_folder;
@@ -62,15 +67,16 @@ class Assembly : public Forwarding {
       options.fleet = parts_.fleet;
       options.fleet_ca_pem = parts_.fleet_ca_pem;
       ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
-      drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.way);
+      sender_ = std::make_unique<UpstreamResultSender>(*spool_, parts_.upstream);
+      drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.upstream, *sender_, parts_.clock);
+      drain_->Start();
     }
     results_ = std::make_unique<ResultForward>(forward_, uploads_, ahead_, spool_.get());
-    parts_.metrics.AddSampledGauge("muster_relay_uploads",
-                                   "Uploads that pass through this relay now.",
+    parts_.metrics.AddSampledGauge("muster_relay_uploads", "Uploads that are forwarded now.",
                                    [this] { return static_cast<double>(uploads_.calls()); });
     parts_.metrics.AddSampledCounter(
         "muster_relay_overloaded_total",
-        "Calls that were not passed on because too many were under way.",
+        "Calls that were not passed on because too many were under upstream.",
         [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
     return absl::OkStatus();
   }
@@ -94,8 +100,9 @@ class Assembly : public Forwarding {
   JoinForward join_;
   HeartbeatHub hub_;
   HeartbeatForward heartbeats_;
-  std::unique_ptr<UpstreamHeartbeats> beats_up_;
+  std::unique_ptr<UpstreamHeartbeats> upstream_heartbeats_;
   std::unique_ptr<ResultForward> results_;
+  std::unique_ptr<ResultSender> sender_;
   std::unique_ptr<SpoolDrain> drain_;
 };
 
@@ -103,14 +110,14 @@ class Assembly : public Forwarding {
 
 void BindForwarding(ForwardingConfig* config, Config* file) {
   file->Bool("spool.enabled", &config->spool,
-             "Whether results are taken while there is no way to the centre.");
+             "Whether results are accepted without an upstream connection.");
   file->ByteSize("spool.max_bytes", &config->spool_bytes,
-                 "How much the spool may hold; of one node a quarter of it.", uint64_t{1} << 20,
+                 "The size of the spool; one node may use a quarter of it.", uint64_t{1} << 20,
                  uint64_t{1} << 50);
   file->Int("spool.max_results", &config->spool_entries,
-            "How many results it may hold; of one node a quarter.", 1, 1'000'000);
+            "The number of results in the spool; one node may use a quarter of it.", 1, 1'000'000);
   file->Duration("spool.ttl", &config->spool_ttl,
-                 "After this long a result that could not be delivered becomes an error.",
+                 "After this time a result that could not be delivered becomes an error result.",
                  absl::Minutes(1), absl::Hours(7 * 24));
 }
 

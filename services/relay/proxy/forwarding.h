@@ -1,5 +1,4 @@
-// All that a relay forwards, put together: the services that make it look like aggregator and
-// status.
+// The services by which a relay serves the API of the aggregator and the status service.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_FORWARDING_H_
 #define MUSTER_SERVICES_RELAY_PROXY_FORWARDING_H_
 
@@ -31,33 +30,33 @@ struct ForwardingConfig {
 // spool.enabled, spool.max_bytes, spool.max_results, spool.ttl.
 void BindForwarding(ForwardingConfig* config, Config* file);
 
-// Made before the server and stopped after it. Thread-safe.
+// Created before the server and destroyed after it. Thread-safe.
 class Forwarding {
  public:
   struct Parts {
-    Upstream& way;
+    Upstream& upstream;
     RpcRuntime runtime;
     const Clock& clock;
     Metrics& metrics;
-    // This relay, and what signatures lead to.
+    // The name of this relay, and the fleet with its root CA.
     std::string relay;
     std::string fleet;
     std::string fleet_ca_pem;
     std::string spool_folder;
   };
 
-  // Takes over the spool of an earlier life: waits for the disk.
+  // Opens the spool; blocks.
   static absl::StatusOr<std::unique_ptr<Forwarding>> Start(const ForwardingConfig& config,
                                                            const Parts& parts);
   virtual ~Forwarding() = default;
 
-  // ResultService, RunService, StatusService, HeartbeatService, and JoinService for child relays:
-  // for the listener with mutual TLS.
+  // For the listener with mutual TLS: ResultService, RunService, StatusService, HeartbeatService,
+  // and JoinService for child relays.
   virtual std::vector<grpc::Service*> services() = 0;
-  // JoinService, for the open listener too.
+  // JoinService, for the listener without client certificates.
   virtual grpc::Service* join_service() = 0;
 
-  // Ends the streams that it holds open itself, so that the server can stop. Call it before that.
+  // Ends the streams that end only at this relay. Call it before the server stops.
   virtual void EndStreams() = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-// A rack that is switched on joins within seconds; who floods gets no further than this.
+// A rack that is switched on joins within seconds. A flood is limited to this.
 constexpr double kBurst = 200;
 constexpr double kPerSecond = 50;
 
@@ -21,7 +21,7 @@ constexpr int64_t kBytesOfOne = 64 * 1024;
 
 }  // namespace
 
-bool TokenBucket::Take() {
+bool TokenBucket::TryTake() {
   MutexLock lock(mutex_);
   const absl::Duration now = clock_.MonotonicNow();
   if (seen_ > absl::ZeroDuration()) {
@@ -33,27 +33,28 @@ bool TokenBucket::Take() {
   return true;
 }
 
-JoinForward::JoinForward(Upstream& way, const RpcRuntime& runtime, const Clock& clock,
+JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock,
                          Metrics& metrics)
-    : way_(way),
+    : upstream_(upstream),
       runtime_(runtime),
       rate_(kBurst, kPerSecond, clock),
       calls_({kCalls, kCalls, kCalls * kBytesOfOne}),
-      forwarded_(metrics.AddCounter("muster_relay_joins_total",
-                                    "Requests to join or return that were passed on.")),
-      refused_(metrics.AddCounter("muster_relay_joins_refused_total",
-                                  "Those that were not: too many at once, or too large.")) {}
+      forwarded_(
+          metrics.AddCounter("muster_relay_joins_total", "Forwarded requests to join or rejoin.")),
+      refused_(metrics.AddCounter(
+          "muster_relay_joins_refused_total",
+          "Rejected requests to join or rejoin: too many at once, or too large.")) {}
 
-absl::StatusOr<std::shared_ptr<UpstreamCall>> JoinForward::Admit(
-    grpc::CallbackServerContext* context, int64_t bytes) {
-  if (bytes > kBytesOfOne || !rate_.Take()) return errors::Overloaded();
+absl::StatusOr<UpstreamCall> JoinForward::Admit(grpc::CallbackServerContext* context,
+                                                int64_t bytes) {
+  if (bytes > kBytesOfOne || !rate_.TryTake()) return errors::Overloaded();
   ASSIGN_OR_RETURN(auto ticket, calls_.Enter("", bytes));
-  auto up = std::make_shared<UpstreamCall>();
-  up->channel = way_.Joining();
-  if (up->channel == nullptr) return errors::RelayCutOff();
-  up->ticket = std::move(ticket);
-  up->context = grpc::ClientContext::FromCallbackServerContext(*context);
-  return up;
+  UpstreamCall call;
+  call.channel = upstream_.Joining();
+  if (call.channel == nullptr) return errors::RelayCutOff();
+  call.ticket = std::move(ticket);
+  call.context = grpc::ClientContext::FromCallbackServerContext(*context);
+  return call;
 }
 
 template <typename Request>
@@ -61,7 +62,7 @@ grpc::ServerUnaryReactor* JoinForward::Forward(grpc::CallbackServerContext* cont
                                                std::string_view method, const Request* request,
                                                v1::NodeCertificate* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  // On the listener for verified peers: relays alone.
+  // On the listener with mutual TLS only relays may call.
   std::shared_ptr<Call> call;
   if (context->auth_context()->IsPeerAuthenticated()) {
     call = std::make_shared<Call>(runtime_, context, method);

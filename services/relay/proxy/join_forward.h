@@ -1,5 +1,5 @@
-// muster.v1.JoinService at a relay: for machines without an identity, on the open listener, and for
-// child relays that pass on what came to theirs.
+// muster.v1.JoinService at a relay: for machines without an identity, on the listener without
+// client certificates, and for child relays that forward such calls.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 
@@ -13,13 +13,14 @@
 
 namespace muster {
 
-// So many at once and, in the long run, per second. Thread-safe.
+// Permits bursts of `burst` calls, and `per_second` on average. Thread-safe.
 class TokenBucket {
  public:
   TokenBucket(double burst, double per_second, const Clock& clock)
       : burst_(burst), per_second_(per_second), clock_(clock), left_(burst) {}
 
-  bool Take();
+  // Returns whether a token is left, and takes it.
+  bool TryTake();
 
  private:
   const double burst_;
@@ -30,11 +31,11 @@ class TokenBucket {
   absl::Duration seen_ ABSL_GUARDED_BY(mutex_);  // monotonic
 };
 
-// What it forwards proves itself above; here only its rate and size are bounded, since anybody may
-// call. Thread-safe.
+// The aggregator verifies the requests. Callers are unknown, so this relay limits rate and size.
+// Thread-safe.
 class JoinForward : public v1::JoinService::CallbackService {
  public:
-  JoinForward(Upstream& way, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
+  JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,
@@ -47,10 +48,9 @@ class JoinForward : public v1::JoinService::CallbackService {
   template <typename Request>
   grpc::ServerUnaryReactor* Forward(grpc::CallbackServerContext* context, std::string_view method,
                                     const Request* request, v1::NodeCertificate* response);
-  absl::StatusOr<std::shared_ptr<UpstreamCall>> Admit(grpc::CallbackServerContext* context,
-                                                      int64_t bytes);
+  absl::StatusOr<UpstreamCall> Admit(grpc::CallbackServerContext* context, int64_t bytes);
 
-  Upstream& way_;
+  Upstream& upstream_;
   const RpcRuntime runtime_;
   TokenBucket rate_;
   Admission calls_;

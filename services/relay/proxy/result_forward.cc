@@ -22,7 +22,11 @@ constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
 // The first message names an upload and an epoch.
 constexpr size_t kMaxStart = 4096;
 
-// A chunk, and what is around it: also a finish with its chain of certificates.
+// Higher than the limits on forwarded uploads (forwarding.cc), because uploads into the spool
+// count.
+constexpr StreamLimits kStreams = {.in_all = 1000, .of_caller = 16};
+
+// A chunk with its header, or a finish with its chain of certificates.
 constexpr size_t kMaxMessage = kChunkMaxLarge + 64 * 1024;
 
 constexpr int64_t kSubmitMax = 64 * 1024;
@@ -32,13 +36,13 @@ Resource PairOf(const v1::ResultKey& key) {
   return Resource::Pair(key.run(), key.plugin(), key.node());
 }
 
-// Which upload an id means is known to who opened it: whoever that is decides again.
+// The aggregator or the spool decides whether the upload is the caller's: only they know it.
 Resource OwnPair(const Caller& caller) {
   const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
   return Resource::Pair("", "", node == nullptr ? "" : node->name);
 }
 
-// Names become part of paths and keys.
+// The names become parts of paths and keys.
 absl::Status CheckNames(const v1::OpenUploadRequest& request) {
   const v1::ResultKey& key = request.description().key();
   if (request.ByteSizeLong() > kMaxOpen) return errors::TextTooLong("the request", kMaxOpen);
@@ -48,14 +52,15 @@ absl::Status CheckNames(const v1::OpenUploadRequest& request) {
   return ValidateName("node", key.node());
 }
 
-// Nobody above takes it now.
-bool IsAway(const absl::Status& status) {
+// Returns whether no upstream service accepts results now.
+bool HasNoUpstream(const absl::Status& status) {
   return absl::IsUnavailable(status) || ReasonOf(status) == "SPOOL_FULL";
 }
 
 }  // namespace
 
-// One OpenUpload: upward first, then into the spool if nobody is there. Kept by its callbacks.
+// One OpenUpload: forwarded upstream, or into the spool without an upstream connection. Kept by its
+// callbacks.
 class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
  public:
   Opening(ResultForward& service, std::shared_ptr<Call> call, const v1::OpenUploadRequest* request,
@@ -72,27 +77,29 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
       return finish_(allowed);
     }
     if (auto named = CheckNames(*request_); !named.ok()) return finish_(named);
-    Upstream& way = service_.parts_.way;
+    Upstream& upstream = service_.parts_.upstream;
     spool_ = RoleOf(call_->caller().identity) == Role::kNode ? service_.spool_ : nullptr;
-    if (spool_ != nullptr && (!way.connected() || spool_->Holds(description))) return IntoSpool();
-    auto up = BeginUpstreamCall(way, &Upstream::Results, service_.parts_.calls, *call_, context,
-                                static_cast<int64_t>(request_->ByteSizeLong()));
-    if (!up.ok()) return Answered(up.status());
+    if (spool_ != nullptr && (!upstream.connected() || spool_->Holds(description)))
+      return IntoSpool();
+    auto upstream_call =
+        BeginUpstreamCall(upstream, &Upstream::Results, service_.parts_.calls, *call_, context,
+                          static_cast<int64_t>(request_->ByteSizeLong()));
+    if (!upstream_call.ok()) return Answered(upstream_call.status());
     CallUpstream(
-        *std::move(up), kOpenUpload, request_, response_,
+        *std::move(upstream_call), kOpenUpload, request_, response_,
         [self = shared_from_this()](const absl::Status& status) { self->Answered(status); });
   }
 
  private:
   void Answered(const absl::Status& status) {
     if (spool_ == nullptr) return finish_(status);
-    if (IsAway(status)) return IntoSpool();
+    if (HasNoUpstream(status)) return IntoSpool();
     if (status.ok()) spool_->DiscardUpload(request_->description());
     finish_(status);
   }
 
   void IntoSpool() {
-    const auto statement = service_.parts_.way.StatementFor(call_->caller());
+    const auto statement = service_.parts_.upstream.StatementFor(call_->caller());
     if (!statement.ok()) return finish_(statement.status());
     spool_->OpenUpload(*request_, PeerOf(call_->caller()),
                        [self = shared_from_this()](auto opened) {
@@ -106,7 +113,7 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
   const v1::OpenUploadRequest* const request_;
   v1::OpenUploadResponse* const response_;
   Finish finish_;
-  Spool* spool_ = nullptr;  // null: this caller's uploads are not taken
+  Spool* spool_ = nullptr;  // null: uploads of this caller are not spooled
 };
 
 grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext* context,
@@ -123,9 +130,9 @@ grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext*
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Upload(
     grpc::CallbackServerContext* context) {
   return DownstreamStream::Start(
-      parts_.runtime, context, kUpload, kMaxMessage,
+      parts_.runtime, context, kUpload, kStreams, kMaxMessage,
       [this](Call& call, const grpc::ByteBuffer& message,
-             const std::shared_ptr<DownstreamStream>& below)
+             const std::shared_ptr<DownstreamStream>& downstream)
           -> absl::StatusOr<std::shared_ptr<MessageSink>> {
         v1::UploadRequest first;
         if (message.Length() > kMaxStart || !Parse(message, &first) || !first.has_start()) {
@@ -135,11 +142,13 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
         const Resource own = OwnPair(call.caller());
         RETURN_IF_ERROR(call.Authorize(own));
         if (spool_ != nullptr && spool_->Has(start.upload_id())) {
-          return UploadIntoSpool::Start(below, *spool_, start, PeerOf(call.caller()), own.node);
+          return UploadIntoSpool::Start(downstream, *spool_, start, PeerOf(call.caller()),
+                                        own.node);
         }
-        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.way, &Upstream::Results, uploads_, call,
-                                                    below->context(), 0));
-        return UpstreamStream::Start(below, std::move(up), kUpload, ahead_);
+        ASSIGN_OR_RETURN(auto upstream_call,
+                         BeginUpstreamCall(parts_.upstream, &Upstream::Results, uploads_, call,
+                                           downstream->context(), 0));
+        return UpstreamStream::Start(downstream, std::move(upstream_call), kUpload, ahead_);
       });
 }
 
@@ -167,13 +176,13 @@ grpc::ServerUnaryReactor* ResultForward::GetResult(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ResultForward::ListResults(grpc::CallbackServerContext* context,
                                                      const v1::ListResultsRequest*,
                                                      v1::ListResultsResponse*) {
-  return RefuseUnary(parts_.runtime, context, "/muster.v1.ResultService/ListResults");
+  return RejectUnary(parts_.runtime, context, "/muster.v1.ResultService/ListResults");
 }
 
 grpc::ServerWriteReactor<v1::FileChunk>* ResultForward::ReadResult(
     grpc::CallbackServerContext* context, const v1::ReadResultRequest*) {
-  return RefusedStream<v1::FileChunk>::Start(parts_.runtime, context,
-                                             "/muster.v1.ResultService/ReadResult");
+  return RejectStream<v1::FileChunk>(parts_.runtime, context,
+                                     "/muster.v1.ResultService/ReadResult");
 }
 
 }  // namespace muster

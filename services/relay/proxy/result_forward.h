@@ -1,4 +1,5 @@
-// muster.v1.ResultService at a relay: deliveries go up, or into the spool while there is no way up.
+// muster.v1.ResultService at a relay: results are forwarded, or spooled without an upstream
+// connection.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_RESULT_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_RESULT_FORWARD_H_
 
@@ -11,7 +12,7 @@
 
 namespace muster {
 
-// With Upload in the form that leaves its messages as they are on the wire.
+// Upload is forwarded without parsing its messages.
 using ResultServiceBase = v1::ResultService::WithCallbackMethod_OpenUpload<
     v1::ResultService::WithRawCallbackMethod_Upload<
         v1::ResultService::WithCallbackMethod_SubmitResult<
@@ -23,7 +24,7 @@ using ResultServiceBase = v1::ResultService::WithCallbackMethod_OpenUpload<
 // Thread-safe.
 class ResultForward : public ResultServiceBase {
  public:
-  // `uploads` admits streams; `spool` may be null: then there is none.
+  // `uploads` limits the streams. `spool` is null if results are not spooled.
   ResultForward(const ForwardParts& parts, Admission& uploads, ReadAheadBudget& ahead, Spool* spool)
       : parts_(parts), uploads_(uploads), ahead_(ahead), spool_(spool) {}
 

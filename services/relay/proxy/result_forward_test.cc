@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/join.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
@@ -18,37 +19,29 @@
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
 
 using client::Code;
+using testing::Await;
 using ::testing::HasSubstr;
 using testing::ProxyFixture;
 using testing::SmallResult;
 using testing::TestFleet;
 using testing::TestIdentity;
 
-// Waits for `holds`, at most 30 s.
-bool Await(const std::function<bool()>& holds) {
-  const absl::Time end = absl::Now() + absl::Seconds(30);
-  while (!holds()) {
-    if (absl::Now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
-
 class ResultForwardTest : public ::testing::Test {
  protected:
   void SetUp() override {
     run_ = fleet_.CreateRun({"hostfacts", "systemd-logs"}, {"n1", "n2"}).id();
-    relay_.way().Attach("n1", node_);
+    relay_.upstream().Attach("n1", node_);
     relay_.Start();
     relay_.ConnectUp();
   }
 
-  // The client library, as node n1, below the relay.
+  // Returns a client of the library for node n1, attached to the relay.
   std::unique_ptr<client::Client> MakeClient(const std::string& plugin, bool leave = false) {
     client::Config config;
     config.grpc_targets = {relay_.target()};
@@ -94,10 +87,10 @@ class ResultForwardTest : public ::testing::Test {
     return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size()));
   }
 
-  // The centre is gone, and comes back elsewhere.
+  // The aggregator stops, and starts again at another address.
   void CutOff() {
     fleet_.Stop();
-    relay_.way().Cut();
+    relay_.upstream().Cut();
   }
   void Reconnect() {
     fleet_.Start();
@@ -110,7 +103,7 @@ class ResultForwardTest : public ::testing::Test {
   ProxyFixture relay_{fleet_};
 };
 
-TEST_F(ResultForwardTest, SmallAndLargeResultsArePassedOnAsTheNodesOwn) {
+TEST_F(ResultForwardTest, SmallAndLargeResultsAreForwardedInTheNodesName) {
   EXPECT_EQ(MakeClient("hostfacts")->SubmitFile(File("{}"), {}).status.code, Code::kOk);
   const std::string large = Pattern(5'000'000);
   const client::Delivery delivery = MakeClient("systemd-logs")->SubmitFile(File(large), {});
@@ -124,7 +117,7 @@ TEST_F(ResultForwardTest, SmallAndLargeResultsArePassedOnAsTheNodesOwn) {
   EXPECT_EQ(Committed("hostfacts").outcome(), v1::OUTCOME_GENUINE);
 }
 
-TEST_F(ResultForwardTest, ErrorsFromAboveArriveAsTheyAre) {
+TEST_F(ResultForwardTest, UpstreamErrorsArriveUnchanged) {
   const auto stub = v1::ResultService::NewStub(relay_.Connect(node_));
   v1::Result result;
   const auto submit = [&](const v1::SubmitResultRequest& request) {
@@ -141,16 +134,16 @@ TEST_F(ResultForwardTest, ErrorsFromAboveArriveAsTheyAre) {
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_, "hostfacts", "n2", "{}"))), "NOT_YOURS");
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_, "hostfacts", "n1", std::string(70'000, 'x')))),
             "TOO_LARGE_FOR_SUBMIT");
-  relay_.way().Detach("n1");
+  relay_.upstream().Detach("n1");
   EXPECT_EQ(ReasonOf(submit(SmallResult(run_, "hostfacts", "n1", "{}"))), "NOT_ATTACHED");
-  relay_.way().Cut();
-  relay_.way().Attach("n1", node_);
+  relay_.upstream().Cut();
+  relay_.upstream().Attach("n1", node_);
   const absl::Status cut_off = submit(SmallResult(run_, "hostfacts", "n1", "{}"));
   EXPECT_EQ(ReasonOf(cut_off), "RELAY_CUT_OFF");
   EXPECT_TRUE(RetryAfterOf(cut_off));
 }
 
-TEST_F(ResultForwardTest, ANodeSeesItsRunAndHowItChanges) {
+TEST_F(ResultForwardTest, NodeWatchesItsRun) {
   const auto stub = v1::RunService::NewStub(relay_.Connect(node_));
   v1::GetRunRequest get;
   get.set_run(run_);
@@ -180,7 +173,7 @@ TEST_F(ResultForwardTest, ANodeSeesItsRunAndHowItChanges) {
   EXPECT_TRUE(reader->Finish().ok());
 }
 
-TEST_F(ResultForwardTest, WhatCameWhileCutOffIsCommittedOnceTheWayIsBackAlsoAfterARestart) {
+TEST_F(ResultForwardTest, SpooledResultIsCommittedAfterReconnectAndRestart) {
   CutOff();
   const client::Delivery small = MakeClient("hostfacts", true)->SubmitFile(File("{\"a\":1}"), {});
   EXPECT_EQ(small.status.code, Code::kHandedOver) << small.status.message;
@@ -190,7 +183,7 @@ TEST_F(ResultForwardTest, WhatCameWhileCutOffIsCommittedOnceTheWayIsBackAlsoAfte
             Code::kHandedOver);
   relay_.Stop();
   // The node has gone meanwhile: its signature is what counts.
-  relay_.way().Detach("n1");
+  relay_.upstream().Detach("n1");
   relay_.Start();
   Reconnect();
   ASSERT_TRUE(Await([&] { return Committed("systemd-logs").outcome() == v1::OUTCOME_GENUINE; }));
@@ -202,7 +195,7 @@ TEST_F(ResultForwardTest, WhatCameWhileCutOffIsCommittedOnceTheWayIsBackAlsoAfte
   ASSERT_TRUE(Await([&] { return Outcomes("committed") == 2; }));
 }
 
-TEST_F(ResultForwardTest, AClientWaitsUntilWhatARelayHoldsIsCommitted) {
+TEST_F(ResultForwardTest, ClientWaitsUntilSpooledResultIsCommitted) {
   CutOff();
   std::jthread back([this] {
     ASSERT_TRUE(Await([&] {
@@ -218,7 +211,7 @@ TEST_F(ResultForwardTest, AClientWaitsUntilWhatARelayHoldsIsCommitted) {
   EXPECT_EQ(Committed("systemd-logs").generation(), 1);
 }
 
-TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason) {
+TEST_F(ResultForwardTest, ExpiredSpooledResultBecomesErrorResult) {
   relay_.Stop();
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
@@ -236,7 +229,7 @@ TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason
   // The node still has it.
   EXPECT_EQ(MakeClient("hostfacts")->SubmitFile(File("{}"), {}).status.code, Code::kOk);
   EXPECT_EQ(Committed("hostfacts").outcome(), v1::OUTCOME_GENUINE);
-  relay_.way().Cut();
+  relay_.upstream().Cut();
   int audited = 0;
   for (const AuditRecord& record : fleet_.Audit(run_)) {
     if (record.kind != AuditKind::kExpired) continue;
@@ -248,11 +241,11 @@ TEST_F(ResultForwardTest, WhatExpiresInTheSpoolBecomesAnErrorResultWithTheReason
   EXPECT_EQ(audited, 1);
 }
 
-TEST_F(ResultForwardTest, WhatExpiresAfterItsRunWasSealedEndsAllTheSame) {
+TEST_F(ResultForwardTest, ExpiredSpooledResultOfSealedRunIsRemoved) {
   relay_.Stop();
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
-  relay_.way().Cut();
+  relay_.upstream().Cut();
   ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
             Code::kHandedOver);
   v1::CancelRunRequest cancel;
@@ -267,7 +260,7 @@ TEST_F(ResultForwardTest, WhatExpiresAfterItsRunWasSealedEndsAllTheSame) {
   EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_entries 0\n"));
 }
 
-TEST_F(ResultForwardTest, ARelayCannotDeliverWhatNoNodeSigned) {
+TEST_F(ResultForwardTest, UnsignedSpooledResultIsRejected) {
   const auto stub = v1::ResultService::NewStub(fleet_.Connect(relay_.identity()));
   v1::OpenUploadRequest open;
   *open.mutable_description() = SmallResult(run_, "hostfacts", "n1", "{}").description();
@@ -282,7 +275,7 @@ TEST_F(ResultForwardTest, ARelayCannotDeliverWhatNoNodeSigned) {
   EXPECT_EQ(try_open(), "PROOF_TOO_OLD");
   open.mutable_spooled()->mutable_accept_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
   EXPECT_EQ(try_open(), "INVALID_SIGNATURE");
-  // Nor may anybody else use that way.
+  // Another identity may not use the upstream either.
   grpc::ClientContext context;
   EXPECT_EQ(
       ReasonOf(FromGrpc(
@@ -290,7 +283,7 @@ TEST_F(ResultForwardTest, ARelayCannotDeliverWhatNoNodeSigned) {
       "INVALID_SIGNATURE");
 }
 
-TEST_F(ResultForwardTest, MachinesJoinThroughIt) {
+TEST_F(ResultForwardTest, MachinesJoinThroughTheRelay) {
   v1::JoinRequest request;
   request.set_token_id("00112233445566778899aabbccddeeff");
   v1::NodeCertificate certificate;
@@ -300,6 +293,25 @@ TEST_F(ResultForwardTest, MachinesJoinThroughIt) {
   // Whatever the aggregator says of it, it says by way of the relay.
   EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_joins_total 1"));
   EXPECT_FALSE(status.ok());
+}
+
+TEST_F(ResultForwardTest, UploadWithoutFirstMessageIsEnded) {
+  const auto stub = v1::ResultService::NewStub(relay_.Connect(node_));
+  grpc::ClientContext context;
+  const auto stream = stub->Upload(&context);
+  ASSERT_TRUE(Await([&] { return relay_.stream_clock().waiting_timers() > 0; }));
+  relay_.stream_clock().Advance(absl::Seconds(10));
+  EXPECT_EQ(ReasonOf(FromGrpc(stream->Finish())), "NO_FIRST_MESSAGE");
+}
+
+TEST_F(ResultForwardTest, RelayHeartbeatsWithoutFirstMessageAreEnded) {
+  const auto stub = v1::HeartbeatService::NewStub(
+      relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"})));
+  grpc::ClientContext context;
+  const auto stream = stub->RelayHeartbeats(&context);
+  ASSERT_TRUE(Await([&] { return relay_.stream_clock().waiting_timers() > 0; }));
+  relay_.stream_clock().Advance(absl::Seconds(10));
+  EXPECT_EQ(ReasonOf(FromGrpc(stream->Finish())), "NO_FIRST_MESSAGE");
 }
 
 }  // namespace

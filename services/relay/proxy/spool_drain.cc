@@ -1,60 +1,29 @@
 #include "services/relay/proxy/spool_drain.h"
 
-#include <grpcpp/channel.h>
-
-#include <algorithm>
-#include <chrono>
-#include <functional>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "absl/random/random.h"
-#include "absl/strings/str_cat.h"
-#include "muster/v1/results.grpc.pb.h"
-#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
-#include "services/common/base/sha256.h"
-#include "services/common/base/status_macros.h"
-#include "services/common/errors/relay.h"
-#include "services/common/rpc/status.h"
-#include "services/common/upload/upload_stream.h"
 
 namespace muster {
 namespace {
 
-// A large result on a slow connection must not delay the others.
+// Several, because one may send a large result over a slow connection.
 constexpr int kThreads = 3;
 
-constexpr std::chrono::seconds kUnaryLimit{60};
-constexpr int64_t kChunkMost = 1024 * 1024;
+// The wait without events.
+constexpr absl::Duration kRest = absl::Seconds(2);
+constexpr absl::Duration kBetweenSweeps = absl::Seconds(5);
 
-// The longest time between two looks at the queue.
-constexpr absl::Duration kIdle = absl::Seconds(2);
-constexpr absl::Duration kSweep = absl::Seconds(5);
-
-// The context of a unary call that is cancelled when the drain stops.
-class StoppableContext {
- public:
-  explicit StoppableContext(const std::stop_token& stop)
-      : cancel_(stop, [this] { context_.TryCancel(); }) {
-    context_.set_deadline(std::chrono::system_clock::now() + kUnaryLimit);
-  }
-  grpc::ClientContext* get() { return &context_; }
-
- private:
-  grpc::ClientContext context_;
-  std::stop_callback<std::function<void()>> cancel_;
-};
-
-// Returns whether the error is a verdict on the result, so that another try cannot succeed. Errors
-// about this relay may pass.
+// Returns whether another attempt would fail as well, because the result itself is rejected. An
+// error that concerns this relay is temporary.
 bool IsFinal(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   switch (status.code()) {
     case absl::StatusCode::kPermissionDenied:
-      // Without a reason it comes from a service that may not know this relay yet.
+      // An error without a reason is from a service that may not know this relay yet.
       return !reason.empty() && reason != "NOT_ATTACHED" && reason != "ROLE_NOT_ALLOWED";
     case absl::StatusCode::kNotFound:
       return reason == "RUN_NOT_FOUND";
@@ -69,44 +38,24 @@ bool IsFinal(const absl::Status& status) {
   }
 }
 
-absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadResponse& opened,
-                        UploadStream& stream) {
-  const int64_t chunk_max = std::min(opened.chunk_max(), kChunkMost);
-  const int64_t window = std::max(opened.window(), chunk_max);
-  for (int64_t offset = opened.offset(); offset < size;) {
-    v1::UploadRequest request;
-    v1::UploadRequest::Chunk& chunk = *request.mutable_chunk();
-    std::string& raw = *chunk.mutable_data();
-    raw.resize(static_cast<size_t>(std::min(chunk_max, size - offset)));
-    for (size_t filled = 0; filled < raw.size();) {
-      ASSIGN_OR_RETURN(const auto n, bytes.Read(std::span(raw).subspan(filled)));
-      if (n == 0) return absl::DataLossError("the bytes of the spool are shorter than the result");
-      filled += n;
-    }
-    const int64_t end = offset + static_cast<int64_t>(raw.size());
-    chunk.set_offset(offset);
-    chunk.set_raw_size(end - offset);
-    chunk.set_crc32c(Crc32c(raw));
-    RETURN_IF_ERROR(stream.AwaitRoom(end, window));
-    RETURN_IF_ERROR(stream.Send(std::move(request), false));
-    offset = end;
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
-SpoolDrain::SpoolDrain(Spool& spool, Upstream& way) : spool_(spool), way_(way) {
-  watch_ = way.OnChange([this] { Wake(); });
+SpoolDrain::SpoolDrain(Spool& spool, Upstream& upstream, ResultSender& sender, const Clock& clock)
+    : spool_(spool), upstream_(upstream), sender_(sender), clock_(clock) {
+  watch_ = upstream.OnChange([this] { Wake(); });
   spool.set_on_complete([this] { Wake(); });
-  for (int i = 0; i < kThreads; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
-  }
 }
 
 SpoolDrain::~SpoolDrain() {
   watch_.reset();
   for (std::jthread& thread : threads_) thread.request_stop();
+}
+
+void SpoolDrain::Start() {
+  for (int i = 0; i < kThreads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
+  }
 }
 
 void SpoolDrain::Wake() {
@@ -115,119 +64,66 @@ void SpoolDrain::Wake() {
   wake_.NotifyAll();
 }
 
-// Waits for a change, at most for `delay`.
-void SpoolDrain::Wait(absl::Duration delay, const std::stop_token& stop) {
-  MutexLock lock(mutex_);
-  const uint64_t seen = events_;
-  wake_.WaitFor(mutex_, stop, delay,
-                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
+void SpoolDrain::Run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const absl::Duration rest = RunOnce(stop);
+    if (rest <= absl::ZeroDuration()) continue;
+    MutexLock lock(mutex_);
+    const uint64_t seen = events_;
+    wake_.WaitFor(mutex_, stop, rest,
+                  [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
+  }
 }
 
 void SpoolDrain::SweepIfDue() {
   {
     MutexLock lock(mutex_);
-    const absl::Time now = absl::Now();
-    if (now - swept_ < kSweep) return;
-    swept_ = now;
+    const absl::Duration now = clock_.MonotonicNow();
+    if (swept_at_ && now - *swept_at_ < kBetweenSweeps) return;
+    swept_at_ = now;
   }
   spool_.Sweep();
 }
 
-void SpoolDrain::Run(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    SweepIfDue();
-    if (way_.connected()) {
-      RunOnce(stop);
-    } else {
-      Wait(kIdle, stop);
-    }
-  }
+absl::Duration SpoolDrain::RunOnce(const std::stop_token& stop) {
+  SweepIfDue();
+  if (!upstream_.connected()) return kRest;
+  const auto delivery = spool_.Dequeue();
+  if (!delivery) return kRest;
+  const absl::Status status =
+      delivery->expired ? sender_.ReportExpired(*delivery, stop) : sender_.Deliver(*delivery, stop);
+  if (!status.ok() && !IsFinal(status)) return Requeue(*delivery, status);
+  Finish(*delivery, status);
+  return absl::ZeroDuration();
 }
 
-void SpoolDrain::RunOnce(const std::stop_token& stop) {
-  const auto delivery = spool_.Dequeue();
-  if (!delivery) return Wait(kIdle, stop);
-  const absl::Status status =
-      delivery->expired ? ReportExpired(*delivery, stop) : Deliver(*delivery, stop);
-  const v1::ResultKey& key = delivery->header.description().key();
-  if (status.ok() || IsFinal(status)) {
-    const bool committed = status.ok() && !delivery->expired;
-    Log(committed ? LogLevel::kInfo : LogLevel::kWarning,
-        committed     ? "a result of the spool is committed"
-        : status.ok() ? "a result of the spool has expired"
-                      : "a result of the spool was refused upstream",
-        {{"run", key.run()},
-         {"plugin", key.plugin()},
-         {"node", key.node()},
-         {"why", status.ok() ? delivery->why : status.ToString()}});
-    spool_.Finish(*delivery, committed           ? "committed"
-                             : delivery->lost    ? "lost"
-                             : delivery->expired ? "expired"
-                                                 : "refused");
-    return;
-  }
+void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& status) {
+  const v1::ResultKey& key = delivery.header.description().key();
+  const bool committed = status.ok() && !delivery.expired;
+  Log(committed ? LogLevel::kInfo : LogLevel::kWarning,
+      committed     ? "a spooled result is committed"
+      : status.ok() ? "a spooled result has expired"
+                    : "a spooled result was rejected upstream",
+      {{"run", key.run()},
+       {"plugin", key.plugin()},
+       {"node", key.node()},
+       {"why", status.ok() ? delivery.why : status.ToString()}});
+  spool_.Finish(delivery, committed          ? "committed"
+                          : delivery.lost    ? "lost"
+                          : delivery.expired ? "expired"
+                                             : "refused");
+}
+
+// Returns how long to wait before the next delivery.
+absl::Duration SpoolDrain::Requeue(const SpoolDelivery& delivery, const absl::Status& status) {
   absl::BitGen random;
   const absl::Duration spread = absl::Milliseconds(absl::Uniform(random, 200, 3000));
-  spool_.Requeue(*delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
-  Log(LogLevel::kInfo, "a result of the spool is tried again",
+  spool_.Requeue(delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
+  const v1::ResultKey& key = delivery.header.description().key();
+  Log(LogLevel::kInfo, "the delivery of a spooled result failed and is repeated",
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});
-  // Other results would fail in the same way.
-  if (absl::IsUnavailable(status)) Wait(spread, stop);
-}
-
-absl::Status SpoolDrain::Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) {
-  const auto channel = way_.Results();
-  if (channel == nullptr) return errors::RelayCutOff();
-  const auto stub = v1::ResultService::NewStub(channel);
-  const v1::SubmitResultRequest& header = delivery.header;
-  const int64_t size = header.spooled().size();
-  v1::OpenUploadRequest request;
-  *request.mutable_description() = header.description();
-  request.set_size(size);
-  request.set_sha256(header.sha256());
-  *request.mutable_spooled() = header.spooled();
-  v1::OpenUploadResponse opened;
-  {
-    StoppableContext context(stop);
-    const grpc::Status status = stub->OpenUpload(context.get(), request, &opened);
-    if (!status.ok()) return FromGrpc(status);
-  }
-  // It is the same content: other content is refused.
-  if (opened.has_committed()) return absl::OkStatus();
-  if (opened.offset() < 0 || opened.offset() > size || opened.chunk_max() <= 0) {
-    return absl::InternalError("invalid OpenUpload response: offset or chunk_max out of range");
-  }
-  ASSIGN_OR_RETURN(auto bytes, spool_.Read(delivery, opened.offset()));
-  UploadStream stream(*stub, opened.offset(), stop);
-  v1::UploadRequest start;
-  start.mutable_start()->set_upload_id(opened.upload_id());
-  start.mutable_start()->set_epoch(opened.epoch());
-  RETURN_IF_ERROR(stream.Send(std::move(start), false));
-  RETURN_IF_ERROR(SendChunks(*bytes, size, opened, stream));
-  v1::UploadRequest finish;
-  finish.mutable_finish()->set_size(size);
-  finish.mutable_finish()->set_crc32c(header.crc32c());
-  finish.mutable_finish()->set_sha256(header.sha256());
-  *finish.mutable_finish()->mutable_signature() = header.spooled().signature();
-  RETURN_IF_ERROR(stream.Send(std::move(finish), true));
-  ASSIGN_OR_RETURN(const auto end, stream.AwaitEnd());
-  return end.has_committed() ? absl::OkStatus() : errors::RelayCutOff();
-}
-
-absl::Status SpoolDrain::ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop) {
-  const auto channel = way_.Results();
-  if (channel == nullptr) return errors::RelayCutOff();
-  v1::SubmitResultRequest request = delivery.header;
-  request.mutable_description()->set_is_error(true);
-  request.mutable_description()->set_media_type("text/plain; charset=utf-8");
-  request.mutable_description()->set_file_name("error.txt");
-  request.set_body(delivery.why);
-  request.set_crc32c(Crc32c(delivery.why));
-  request.set_sha256(DigestBytes(Sha256::Of(delivery.why)));
-  StoppableContext context(stop);
-  v1::Result response;
-  return FromGrpc(
-      v1::ResultService::NewStub(channel)->SubmitResult(context.get(), request, &response));
+  // Without a connection every other delivery would fail as well.
+  return absl::IsUnavailable(status) ? spread : absl::ZeroDuration();
 }
 
 }  // namespace muster

@@ -24,21 +24,21 @@ class StatusForward : public v1::StatusService::CallbackService {
   // RELAY_DOES_NOT_SERVE.
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest*, v1::RunStatus*) override {
-    return RefuseUnary(parts_.runtime, context, "/muster.v1.StatusService/GetStatus");
+    return RejectUnary(parts_.runtime, context, "/muster.v1.StatusService/GetStatus");
   }
   grpc::ServerUnaryReactor* ListNodes(grpc::CallbackServerContext* context,
                                       const v1::ListNodesRequest*,
                                       v1::ListNodesResponse*) override {
-    return RefuseUnary(parts_.runtime, context, "/muster.v1.StatusService/ListNodes");
+    return RejectUnary(parts_.runtime, context, "/muster.v1.StatusService/ListNodes");
   }
   grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context, const v1::GetNodeRequest*,
                                     v1::Node*) override {
-    return RefuseUnary(parts_.runtime, context, "/muster.v1.StatusService/GetNode");
+    return RejectUnary(parts_.runtime, context, "/muster.v1.StatusService/GetNode");
   }
   grpc::ServerWriteReactor<v1::WatchStatusResponse>* WatchStatus(
       grpc::CallbackServerContext* context, const v1::WatchStatusRequest*) override {
-    return RefusedStream<v1::WatchStatusResponse>::Start(parts_.runtime, context,
-                                                         "/muster.v1.StatusService/WatchStatus");
+    return RejectStream<v1::WatchStatusResponse>(parts_.runtime, context,
+                                                 "/muster.v1.StatusService/WatchStatus");
   }
 
  private:

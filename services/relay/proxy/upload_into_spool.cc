@@ -9,22 +9,22 @@
 namespace muster {
 
 absl::StatusOr<std::shared_ptr<MessageSink>> UploadIntoSpool::Start(
-    std::shared_ptr<DownstreamStream> below, Spool& spool, const v1::UploadRequest::Start& start,
-    UploadPeer peer, const std::string& node) {
+    std::shared_ptr<DownstreamStream> downstream, Spool& spool,
+    const v1::UploadRequest::Start& start, UploadPeer peer, const std::string& node) {
   auto session = spool.Find(start.upload_id(), node);
   if (!session.ok()) {
-    // What is complete has no session any more: its sender may be told so once more.
+    // A complete upload has no session: its sender receives the same answer again.
     if (!spool.IsComplete(start.upload_id(), node)) return session.status();
     session = std::shared_ptr<UploadSession>();
   }
-  return std::shared_ptr<MessageSink>(
-      new UploadIntoSpool(std::move(below), spool, start, std::move(peer), *std::move(session)));
+  return std::shared_ptr<MessageSink>(new UploadIntoSpool(std::move(downstream), spool, start,
+                                                          std::move(peer), *std::move(session)));
 }
 
-void UploadIntoSpool::Take(grpc::ByteBuffer message) {
+void UploadIntoSpool::HandleMessage(grpc::ByteBuffer message) {
   v1::UploadRequest request;
   if (!Parse(message, &request)) {
-    return below_->End(errors::InvalidChunk("a message that cannot be read"));
+    return downstream_->End(errors::InvalidChunk("a message that cannot be parsed"));
   }
   {
     MutexLock lock(mutex_);
@@ -34,52 +34,52 @@ void UploadIntoSpool::Take(grpc::ByteBuffer message) {
     case v1::UploadRequest::kStart:
       return Attach();
     case v1::UploadRequest::kChunk:
-      return TakeChunk(request.mutable_chunk());
+      return HandleChunk(request.mutable_chunk());
     case v1::UploadRequest::kFinish:
-      return TakeFinish(request.finish());
+      return HandleFinish(request.finish());
     case v1::UploadRequest::MESSAGE_NOT_SET:
-      return below_->End(errors::InvalidChunk("an empty message"));
+      return downstream_->End(errors::InvalidChunk("an empty message"));
   }
 }
 
 void UploadIntoSpool::Attach() {
-  if (session_ == nullptr) return below_->ReadNext();
+  if (session_ == nullptr) return downstream_->ReadNext();
   const bool queued = session_->strand().Post([self = shared_from_this()] {
     const auto attachment = self->session_->Attach(
         self->epoch_, self->peer_, [weak = self->weak_from_this()](const auto& why) {
-          if (auto upload = weak.lock()) upload->below_->End(why);
+          if (auto upload = weak.lock()) upload->downstream_->End(why);
         });
-    if (!attachment.ok()) return self->below_->End(attachment.status());
+    if (!attachment.ok()) return self->downstream_->End(attachment.status());
     self->attachment_ = *attachment;
-    self->below_->ReadNext();
+    self->downstream_->ReadNext();
   });
-  if (!queued) below_->End(errors::Overloaded());
+  if (!queued) downstream_->End(errors::Overloaded());
 }
 
-void UploadIntoSpool::TakeChunk(v1::UploadRequest::Chunk* chunk) {
+void UploadIntoSpool::HandleChunk(v1::UploadRequest::Chunk* chunk) {
   if (session_ == nullptr) {
-    return below_->End(errors::InvalidChunk("the upload was complete before"));
+    return downstream_->End(errors::InvalidChunk("the upload is already complete"));
   }
   if (chunk->raw_size() < 0 || chunk->raw_size() > kChunkMaxLarge) {
-    return below_->End(errors::ChunkTooLarge(chunk->raw_size(), kChunkMaxLarge));
+    return downstream_->End(errors::ChunkTooLarge(chunk->raw_size(), kChunkMaxLarge));
   }
   if (chunk->offset() < 0 || chunk->offset() > INT64_MAX - chunk->raw_size()) {
-    return below_->End(errors::InvalidOffset(chunk->offset()));
+    return downstream_->End(errors::InvalidOffset(chunk->offset()));
   }
-  UploadChunk taken;
-  taken.offset = chunk->offset();
-  taken.raw_size = chunk->raw_size();
-  taken.crc32c = chunk->crc32c();
-  taken.zstd = chunk->encoding() == v1::UploadRequest::ENCODING_ZSTD;
-  taken.data = std::move(*chunk->mutable_data());
-  const bool queued =
-      session_->strand().Post([self = shared_from_this(), taken = std::move(taken)]() mutable {
-        const auto ack = self->session_->Append(self->attachment_, std::move(taken));
-        if (!ack.ok()) return self->below_->End(ack.status());
+  UploadChunk converted;
+  converted.offset = chunk->offset();
+  converted.raw_size = chunk->raw_size();
+  converted.crc32c = chunk->crc32c();
+  converted.zstd = chunk->encoding() == v1::UploadRequest::ENCODING_ZSTD;
+  converted.data = std::move(*chunk->mutable_data());
+  const bool queued = session_->strand().Post(
+      [self = shared_from_this(), converted = std::move(converted)]() mutable {
+        const auto ack = self->session_->Append(self->attachment_, std::move(converted));
+        if (!ack.ok()) return self->downstream_->End(ack.status());
         self->Acknowledge(*ack);
-        self->below_->ReadNext();
+        self->downstream_->ReadNext();
       });
-  if (!queued) below_->End(errors::Overloaded());
+  if (!queued) downstream_->End(errors::Overloaded());
 }
 
 void UploadIntoSpool::Acknowledge(const UploadAck& ack) {
@@ -88,13 +88,13 @@ void UploadIntoSpool::Acknowledge(const UploadAck& ack) {
     MutexLock lock(mutex_);
     ack_ = ack;
     if (sending_) return;
-    response = TakeAck();
+    response = DequeueAck();
   }
-  below_->Send(Serialize(response));
+  downstream_->Send(Serialize(response));
 }
 
-// Returns the message with the newest acknowledgement, which the caller sends without the mutex.
-v1::UploadResponse UploadIntoSpool::TakeAck() {
+// Returns the newest ack, which the caller sends without the mutex.
+v1::UploadResponse UploadIntoSpool::DequeueAck() {
   v1::UploadResponse response;
   response.mutable_ack()->set_written(ack_->written);
   response.mutable_ack()->set_durable(ack_->durable);
@@ -103,56 +103,56 @@ v1::UploadResponse UploadIntoSpool::TakeAck() {
   return response;
 }
 
-void UploadIntoSpool::Sent() {
+void UploadIntoSpool::HandleSent() {
   v1::UploadResponse response;
   {
     MutexLock lock(mutex_);
     sending_ = false;
     if (!ack_) return;
-    response = TakeAck();
+    response = DequeueAck();
   }
-  below_->Send(Serialize(response));
+  downstream_->Send(Serialize(response));
 }
 
-void UploadIntoSpool::TakeFinish(const v1::UploadRequest::Finish& finish) {
-  if (session_ == nullptr) return Spooled();
-  UploadFinish taken;
-  taken.size = finish.size();
-  taken.crc32c = finish.crc32c();
-  taken.sha256 = finish.sha256();
-  taken.signature = finish.signature().value();
-  taken.signer_chain_pem = finish.signature().certificate_chain_pem();
-  if (!taken.sha256.empty() && taken.sha256.size() != 32) {
-    return below_->End(errors::InvalidChunk("a SHA-256 that is not 32 bytes"));
+void UploadIntoSpool::HandleFinish(const v1::UploadRequest::Finish& finish) {
+  if (session_ == nullptr) return ReplySpooled();
+  UploadFinish converted;
+  converted.size = finish.size();
+  converted.crc32c = finish.crc32c();
+  converted.sha256 = finish.sha256();
+  converted.signature = finish.signature().value();
+  converted.signer_chain_pem = finish.signature().certificate_chain_pem();
+  if (!converted.sha256.empty() && converted.sha256.size() != 32) {
+    return downstream_->End(errors::InvalidChunk("a SHA-256 that is not 32 bytes"));
   }
   const bool queued =
-      session_->strand().Post([self = shared_from_this(), taken = std::move(taken)] {
-        self->session_->Complete(self->attachment_, taken, [self](const auto& result) {
-          if (!result.ok()) return self->below_->End(result.status());
-          self->Spooled();
+      session_->strand().Post([self = shared_from_this(), converted = std::move(converted)] {
+        self->session_->Complete(self->attachment_, converted, [self](const auto& result) {
+          if (!result.ok()) return self->downstream_->End(result.status());
+          self->ReplySpooled();
         });
       });
-  if (!queued) below_->End(errors::Overloaded());
+  if (!queued) downstream_->End(errors::Overloaded());
 }
 
-void UploadIntoSpool::Spooled() {
-  const auto told = spool_.Receipt(id_);
-  // It may have been delivered in this very moment: the sender asks, and finds it committed.
-  if (!told) return below_->End(errors::UploadNotFound(id_));
+void UploadIntoSpool::ReplySpooled() {
+  const auto spooled = spool_.Receipt(id_);
+  // The spool may have just delivered it: the sender opens it again and receives COMMITTED.
+  if (!spooled) return downstream_->End(errors::UploadNotFound(id_));
   v1::UploadResponse response;
-  *response.mutable_spooled() = *told;
-  below_->End(absl::OkStatus(), Serialize(response));
+  *response.mutable_spooled() = *spooled;
+  downstream_->End(absl::OkStatus(), Serialize(response));
 }
 
-void UploadIntoSpool::HalfClosed() {
+void UploadIntoSpool::HandleHalfClose() {
   {
     MutexLock lock(mutex_);
     if (finishing_) return;
   }
-  below_->End(absl::OkStatus());
+  downstream_->End(absl::OkStatus());
 }
 
-void UploadIntoSpool::Over() {
+void UploadIntoSpool::HandleEnd() {
   if (session_ == nullptr) return;
   const bool queued = session_->strand().Post(
       [self = shared_from_this()] { self->session_->Detach(self->attachment_); });

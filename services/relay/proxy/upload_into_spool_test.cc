@@ -1,4 +1,4 @@
-// Upload streams into the spool of a relay that is cut off, over real mutual TLS.
+// Upload streams into the spool of a disconnected relay, over real mutual TLS.
 #include "services/relay/proxy/upload_into_spool.h"
 
 #include <memory>
@@ -35,7 +35,7 @@ constexpr char kPlugin[] = "hostfacts";
 class UploadIntoSpoolTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    relay_.way().Attach("n1", node_);
+    relay_.upstream().Attach("n1", node_);
     relay_.Start();
   }
 

@@ -6,52 +6,49 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/forwarding.h"
-#include "services/common/rpc/status.h"
 
 namespace muster {
 namespace {
 
-// Longer than any answer of the services takes; the call from below may end it earlier.
+// Longer than any call of the services takes; the deadline of the downstream call may be shorter.
 constexpr absl::Duration kUnaryLimit = absl::Seconds(60);
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<UpstreamCall>> BeginUpstreamCall(Upstream& way, ChannelOf channel_of,
-                                                                Admission& admission,
-                                                                const Call& call,
-                                                                grpc::CallbackServerContext* below,
-                                                                int64_t bytes) {
+absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf channel_of,
+                                               Admission& admission, const Call& call,
+                                               grpc::CallbackServerContext* downstream,
+                                               int64_t bytes) {
   const Caller& caller = call.caller();
   const bool as_relay = RoleOf(caller.identity) == Role::kRelay;
   std::string statement;
   if (as_relay) {
-    RETURN_IF_ERROR(way.CheckChildRelay(caller));
+    RETURN_IF_ERROR(upstream.CheckChildRelay(caller));
   } else {
-    ASSIGN_OR_RETURN(statement, way.StatementFor(caller));
+    ASSIGN_OR_RETURN(statement, upstream.StatementFor(caller));
   }
   ASSIGN_OR_RETURN(auto uri, ToUri(caller.identity));
-  auto up = std::make_shared<UpstreamCall>();
-  up->channel = (way.*channel_of)();
-  if (up->channel == nullptr) return errors::RelayCutOff();
-  ASSIGN_OR_RETURN(up->ticket, admission.Enter(uri, bytes));
-  up->context = grpc::ClientContext::FromCallbackServerContext(*below);
+  UpstreamCall prepared;
+  prepared.channel = (upstream.*channel_of)();
+  if (prepared.channel == nullptr) return errors::RelayCutOff();
+  ASSIGN_OR_RETURN(prepared.ticket, admission.Enter(uri, bytes));
+  prepared.context = grpc::ClientContext::FromCallbackServerContext(*downstream);
   if (!as_relay) {
-    up->context->AddMetadata(kForwardedIdentity, uri);
-    up->context->AddMetadata(kAttachStatement, statement);
+    prepared.context->AddMetadata(kForwardedIdentity, uri);
+    prepared.context->AddMetadata(kAttachStatement, statement);
   }
-  return up;
+  return prepared;
 }
 
-absl::Status FromUpstream(const grpc::Status& status) {
-  absl::Status above = FromGrpc(status);
-  return ReasonOf(above) == "UNREACHABLE" ? errors::RelayCutOff() : above;
+absl::Status FromUpstream(const absl::Status& status) {
+  return ReasonOf(status) == "UNREACHABLE" ? errors::RelayCutOff() : status;
 }
 
-void BoundUnary(grpc::ClientContext& context) {
+void LimitUnary(grpc::ClientContext& context) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + kUnaryLimit));
 }
 
-grpc::ServerUnaryReactor* RefuseUnary(const RpcRuntime& runtime,
+grpc::ServerUnaryReactor* RejectUnary(const RpcRuntime& runtime,
                                       grpc::CallbackServerContext* context,
                                       std::string_view method) {
   // It is refused whatever its size.

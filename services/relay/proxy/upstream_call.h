@@ -1,4 +1,4 @@
-// One call from below, made again upward in the caller's name.
+// Calls that this relay forwards upstream in the name of their callers.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_UPSTREAM_CALL_H_
 #define MUSTER_SERVICES_RELAY_PROXY_UPSTREAM_CALL_H_
 
@@ -16,59 +16,61 @@
 #include "absl/status/statusor.h"
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/call.h"
+#include "services/common/rpc/status.h"
+#include "services/common/rpc/stream.h"
 #include "services/relay/proxy/admission.h"
 #include "services/relay/upstream/upstream.h"
 
 namespace muster {
 
-// What all forwarded calls share. The references outlive every call.
+// Shared by all forwarded calls. The references outlive every call.
 struct ForwardParts {
-  Upstream& way;
+  Upstream& upstream;
   RpcRuntime runtime;
   Admission& calls;
 };
 
-// Which of the channels upward a service takes.
+// Selects the upstream channel of a service.
 using ChannelOf = std::shared_ptr<grpc::Channel> (Upstream::*)();
 
-// The context of a call upward: deadline and cancellation are those of the call from below. Kept
-// until the call upward is over.
+// A prepared upstream call. Its deadline and cancellation are those of the downstream call. The
+// ticket and the context are kept until the upstream call has ended.
 struct UpstreamCall {
   std::unique_ptr<grpc::ClientContext> context;
   std::shared_ptr<grpc::Channel> channel;
   Admission::Ticket ticket;
 };
 
-// Prepares it: a node's call carries the node's name and statement, a child relay's own call is
-// made as this relay. NOT_ATTACHED, RELAY_CUT_OFF, OVERLOADED. `bytes`: of the message, for
-// `admission`.
-absl::StatusOr<std::shared_ptr<UpstreamCall>> BeginUpstreamCall(Upstream& way, ChannelOf channel_of,
-                                                                Admission& admission,
-                                                                const Call& call,
-                                                                grpc::CallbackServerContext* below,
-                                                                int64_t bytes);
+// Prepares the upstream call: a call of a node carries the node's identity and statement; a child
+// relay's own call is made with the identity of this relay. NOT_ATTACHED, RELAY_CUT_OFF,
+// OVERLOADED. `bytes`: the size of the message, for `admission`.
+absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf channel_of,
+                                               Admission& admission, const Call& call,
+                                               grpc::CallbackServerContext* downstream,
+                                               int64_t bytes);
 
-// What came from above, for below: as it is, but that nobody was there is RELAY_CUT_OFF.
-absl::Status FromUpstream(const grpc::Status& status);
+// Converts the status of an upstream call for the downstream caller: a failed connection becomes
+// RELAY_CUT_OFF.
+absl::Status FromUpstream(const absl::Status& status);
 
-// A unary call upward that somebody waits for takes at most this.
-void BoundUnary(grpc::ClientContext& context);
+// Limits the duration of a unary upstream call.
+void LimitUnary(grpc::ClientContext& context);
 
-// Makes a unary call again upward; `done` is called once, on gRPC's threads. `request` and
-// `response` stay until then.
+// Forwards a unary call; `done` is called once, on gRPC's threads. `request` and `response` outlive
+// the call.
 template <typename Request, typename Response>
-void CallUpstream(std::shared_ptr<UpstreamCall> up, std::string_view method, const Request* request,
+void CallUpstream(UpstreamCall call, std::string_view method, const Request* request,
                   Response* response, std::function<void(const absl::Status&)> done) {
-  BoundUnary(*up->context);
-  grpc::TemplatedGenericStub<Request, Response> stub(up->channel);
-  grpc::ClientContext* context = up->context.get();
-  stub.UnaryCall(context, std::string(method), {}, request, response,
-                 [up = std::move(up), done = std::move(done)](const grpc::Status& status) {
-                   done(FromUpstream(status));
+  LimitUnary(*call.context);
+  grpc::TemplatedGenericStub<Request, Response> stub(call.channel);
+  const auto kept = std::make_shared<UpstreamCall>(std::move(call));
+  stub.UnaryCall(kept->context.get(), std::string(method), {}, request, response,
+                 [kept, done = std::move(done)](const grpc::Status& status) {
+                   done(FromUpstream(FromGrpc(status)));
                  });
 }
 
-// Answers a unary call with what the same call upward gives, after the caller was allowed to touch
+// Answers a unary call with the result of the same upstream call, if the caller may access
 // `resource`.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* ForwardUnary(const ForwardParts& parts, ChannelOf channel_of,
@@ -80,35 +82,32 @@ grpc::ServerUnaryReactor* ForwardUnary(const ForwardParts& parts, ChannelOf chan
                      response](const std::shared_ptr<Call>& call, Finish finish) {
                       const absl::Status allowed = call->Authorize(resource);
                       if (!allowed.ok()) return finish(allowed);
-                      auto up =
-                          BeginUpstreamCall(parts.way, channel_of, parts.calls, *call, context,
+                      auto upstream_call =
+                          BeginUpstreamCall(parts.upstream, channel_of, parts.calls, *call, context,
                                             static_cast<int64_t>(request->ByteSizeLong()));
-                      if (!up.ok()) return finish(up.status());
+                      if (!upstream_call.ok()) return finish(upstream_call.status());
                       auto done = std::make_shared<Finish>(std::move(finish));
-                      CallUpstream(*std::move(up), method, request, response,
+                      CallUpstream(*std::move(upstream_call), method, request, response,
                                    [done](const absl::Status& status) { (*done)(status); });
                     });
 }
 
-// The answer to what relays do not serve.
-grpc::ServerUnaryReactor* RefuseUnary(const RpcRuntime& runtime,
+// Rejects a call of a method that relays do not serve: RELAY_DOES_NOT_SERVE.
+grpc::ServerUnaryReactor* RejectUnary(const RpcRuntime& runtime,
                                       grpc::CallbackServerContext* context,
                                       std::string_view method);
 
-// The same of a server's stream.
+// The same for a server streaming method.
 template <typename Message>
-class RefusedStream : public grpc::ServerWriteReactor<Message> {
- public:
-  static RefusedStream* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                              std::string_view method) {
-    auto* reactor = new RefusedStream;
-    Call call(runtime, context, method);
-    reactor->Finish(call.Final(call.caller_status().ok() ? errors::RelayDoesNotServe(method)
-                                                         : call.caller_status()));
-    return reactor;
-  }
-  void OnDone() override { delete this; }
-};
+grpc::ServerWriteReactor<Message>* RejectStream(const RpcRuntime& runtime,
+                                                grpc::CallbackServerContext* context,
+                                                std::string_view method) {
+  return StartSourceStream<Message>(runtime, context, method,
+                                    [method](Call&, const std::function<void()>&)
+                                        -> absl::StatusOr<std::unique_ptr<StreamSource<Message>>> {
+                                      return errors::RelayDoesNotServe(method);
+                                    });
+}
 
 }  // namespace muster
 

@@ -1,31 +1,30 @@
 #include "services/relay/proxy/upstream_stream.h"
 
-#include <utility>
-
 #include "services/common/rpc/limits.h"
 
 namespace muster {
 
-std::shared_ptr<MessageSink> UpstreamStream::Start(std::shared_ptr<DownstreamStream> below,
-                                                   std::shared_ptr<UpstreamCall> up,
-                                                   const char* method, ReadAheadBudget& budget) {
-  std::shared_ptr<UpstreamStream> upload(
-      new UpstreamStream(std::move(below), std::move(up), budget));
-  upload->self_ = upload;
-  grpc::GenericStub stub(upload->up_->channel);
-  stub.PrepareBidiStreamingCall(upload->up_->context.get(), method, {}, upload.get());
-  // Both reads and writes are begun from the lower side's callbacks.
-  upload->AddHold();
-  upload->StartRead(&upload->down_message_);
-  upload->StartCall();
-  return upload;
+std::shared_ptr<MessageSink> UpstreamStream::Start(std::shared_ptr<DownstreamStream> downstream,
+                                                   UpstreamCall call, const char* method,
+                                                   ReadAheadBudget& budget) {
+  auto upstream =
+      std::make_shared<UpstreamStream>(std::move(downstream), std::move(call.ticket), budget);
+  StreamOptions options;
+  options.first_within = absl::ZeroDuration();  // the sender's own deadline applies
+  options.notify_when_sent = true;
+  Stream::Start(call.channel, method, options, upstream, {}, std::move(call.context));
+  return upstream;
 }
 
-void UpstreamStream::Take(grpc::ByteBuffer message) {
+void UpstreamStream::OnStart(const std::shared_ptr<Stream>& stream) {
+  stream_ = stream;
+  stream->ReadNext();
+}
+
+void UpstreamStream::HandleMessage(grpc::ByteBuffer message) {
   bool read = false;
   {
     MutexLock lock(mutex_);
-    if (reads_ended_) return;
     if (writing_) {
       ahead_ = std::move(message);
     } else {
@@ -33,18 +32,17 @@ void UpstreamStream::Take(grpc::ByteBuffer message) {
       read = MayRead();
     }
   }
-  if (read) below_->ReadNext();
+  if (read) downstream_->ReadNext();
 }
 
 void UpstreamStream::Write(grpc::ByteBuffer message) {
-  up_message_.Swap(&message);
   writing_ = true;
-  StartWrite(&up_message_);
+  stream_->Send(std::move(message));
 }
 
-// Whether another message may be read from below.
+// Returns whether one more message of the sender may be read.
 bool UpstreamStream::MayRead() {
-  if (half_closed_ || ahead_) return false;
+  if (half_closed_ || ahead_ || ended_) return false;
   if (!writing_ || permit_) return true;
   permit_ = budget_.TryReserve(kChunkMaxLarge);
   return permit_;
@@ -54,69 +52,44 @@ void UpstreamStream::ReturnPermit() {
   if (std::exchange(permit_, false)) budget_.Release(kChunkMaxLarge);
 }
 
-void UpstreamStream::OnWriteDone(bool ok) {
+// The message has been sent.
+void UpstreamStream::OnWritable() {
   bool read = false;
   {
     MutexLock lock(mutex_);
     writing_ = false;
-    // A write that failed ends the call: its status says why.
-    if (!ok || reads_ended_) return;
     if (ahead_) {
       Write(*std::exchange(ahead_, std::nullopt));
-      // What was read ahead has taken the place of what needs no permit.
-      ReturnPermit();
-    } else if (half_closed_) {
-      StartWritesDone();
-      return;
-    } else {
-      ReturnPermit();
+      if (half_closed_) stream_->HalfClose();
     }
+    // The message that was read ahead is now the one that needs no permit.
+    ReturnPermit();
     read = MayRead();
   }
-  if (read) below_->ReadNext();
+  if (read) downstream_->ReadNext();
 }
 
-void UpstreamStream::HalfClosed() {
+void UpstreamStream::HandleHalfClose() {
   MutexLock lock(mutex_);
-  // A read that was asked for just before the end ends again.
-  if (std::exchange(half_closed_, true)) return;
-  if (!writing_ && !reads_ended_) StartWritesDone();
+  half_closed_ = true;
+  if (!ahead_) stream_->HalfClose();
 }
 
-void UpstreamStream::OnReadDone(bool ok) {
+// The previous message reached the sender: the next one may be received.
+void UpstreamStream::HandleSent() { stream_->ReadNext(); }
+
+void UpstreamStream::HandleEnd() {
+  stream_->Cancel(absl::CancelledError("the downstream call has ended"));
+}
+
+void UpstreamStream::OnEnd(const absl::Status& status, EndedBy) {
   {
     MutexLock lock(mutex_);
-    reads_ended_ = !ok;
-    // Nobody listens below any more: only the end is waited for.
-    if (ok && over_) return StartRead(&down_message_);
-    sending_ = ok;
-  }
-  if (!ok) return RemoveHold();
-  grpc::ByteBuffer message;
-  message.Swap(&down_message_);
-  below_->Send(std::move(message));
-}
-
-// The sender has taken what was sent: the next answer may come.
-void UpstreamStream::Sent() {
-  MutexLock lock(mutex_);
-  if (std::exchange(sending_, false)) StartRead(&down_message_);
-}
-
-void UpstreamStream::Over() {
-  up_->context->TryCancel();
-  MutexLock lock(mutex_);
-  over_ = true;
-  if (std::exchange(sending_, false)) StartRead(&down_message_);
-}
-
-void UpstreamStream::OnDone(const grpc::Status& status) {
-  {
-    MutexLock lock(mutex_);
+    ended_ = true;
+    ahead_.reset();
     ReturnPermit();
   }
-  below_->End(FromUpstream(status));
-  self_.reset();
+  downstream_->End(FromUpstream(status));
 }
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// So many nodes in one message to a relay.
+// The maximum number of nodes in one message.
 constexpr int kNodesAtOnce = 2'000;
 
 bool TakesResults(v1::RunState state) {
@@ -15,10 +15,10 @@ bool TakesResults(v1::RunState state) {
 
 }  // namespace
 
-void SendOffer(Topology& tree, const v1::CollectionOffer& offer) {
+void SendOffer(Topology& topology, const v1::CollectionOffer& offer) {
   std::map<std::shared_ptr<ChildLink>, v1::AttachResponse> by_child;
   for (const std::string& node : offer.nodes()) {
-    auto link = tree.Route(node);
+    auto link = topology.Route(node);
     if (link == nullptr) continue;
     v1::AttachResponse& message = by_child[link];
     v1::CollectionOffer& part = *message.mutable_collection();
@@ -39,13 +39,13 @@ void RunOffers::TakeRun(const v1::Run& run) {
     if (runs_.erase(run.id()) == 0) return;
     v1::AttachResponse over;
     over.mutable_collection_ended()->set_run(run.id());
-    for (const auto& child : tree_.Children()) child->Send(over);
+    for (const auto& child : topology_.Children()) child->Send(over);
     return;
   }
   Active& active = runs_[run.id()];
   active.deadline = run.deadline();
   for (const v1::Plugin& plugin : run.plugins()) {
-    // What runs once has no node of its own; what has an image is a container's.
+    // A plugin that runs once has no node; a plugin with an image runs in a container.
     if (plugin.once() || plugin.has_image()) continue;
     active.plugins[plugin.name()].definition_yaml = plugin.definition_yaml();
   }
@@ -76,7 +76,7 @@ v1::CollectionOffer RunOffers::Offer(const std::string& run, const std::string& 
   return offer;
 }
 
-void RunOffers::Take(const v1::FollowChangesResponse& event) {
+void RunOffers::HandleChange(const v1::FollowChangesResponse& event) {
   std::vector<v1::CollectionOffer> offers;
   {
     MutexLock lock(mutex_);
@@ -88,7 +88,7 @@ void RunOffers::Take(const v1::FollowChangesResponse& event) {
         break;
       case v1::FollowChangesResponse::kSnapshotEnd:
         in_snapshot_ = false;
-        offers = OffersFor(tree_.Nodes());
+        offers = OffersFor(topology_.Nodes());
         break;
       case v1::FollowChangesResponse::kRun:
         TakeRun(event.run());
@@ -111,7 +111,7 @@ void RunOffers::Take(const v1::FollowChangesResponse& event) {
       for (std::string& node : nodes) offers.back().add_nodes(std::move(node));
     }
   }
-  for (const v1::CollectionOffer& offer : offers) SendOffer(tree_, offer);
+  for (const v1::CollectionOffer& offer : offers) SendOffer(topology_, offer);
 }
 
 std::vector<v1::CollectionOffer> RunOffers::OffersFor(const std::vector<std::string>& names) const {
@@ -130,14 +130,14 @@ std::vector<v1::CollectionOffer> RunOffers::OffersFor(const std::vector<std::str
   return offers;
 }
 
-void RunOffers::Came(const std::vector<std::string>& names) {
+void RunOffers::OnReachable(const std::vector<std::string>& names) {
   std::vector<v1::CollectionOffer> offers;
   {
     MutexLock lock(mutex_);
     if (in_snapshot_) return;
     offers = OffersFor(names);
   }
-  for (const v1::CollectionOffer& offer : offers) SendOffer(tree_, offer);
+  for (const v1::CollectionOffer& offer : offers) SendOffer(topology_, offer);
 }
 
 size_t RunOffers::open() const {

@@ -1,4 +1,4 @@
-// Which nodes are to be asked for results of which runs, from the aggregator's change feed.
+// Offers collections of results to nodes, from the aggregator's change feed.
 #ifndef MUSTER_SERVICES_RELAY_RUNS_RUN_OFFERS_H_
 #define MUSTER_SERVICES_RELAY_RUNS_RUN_OFFERS_H_
 
@@ -15,23 +15,22 @@
 
 namespace muster {
 
-// Sends a collection down to `nodes`, each by the child that it is reached by; nodes that are away
-// are left out. Does not wait.
-void SendOffer(Topology& tree, const v1::CollectionOffer& offer);
+// Sends an offer to its nodes by their next hops. Skips unreachable nodes. Does not block.
+void SendOffer(Topology& topology, const v1::CollectionOffer& offer);
 
-// At the relay at the centre. A node is asked for a result as long as none is there, not even an
-// error, and whenever it attaches. Thread-safe.
+// For the root relay. A node receives an offer for each result without an outcome, and again
+// whenever it is attached. Thread-safe.
 class RunOffers {
  public:
-  explicit RunOffers(Topology& tree) : tree_(tree) {}
+  explicit RunOffers(Topology& topology) : topology_(topology) {}
 
-  // An event of the feed, in order.
-  void Take(const v1::FollowChangesResponse& event);
+  // Handles one event of the feed; events are in order.
+  void HandleChange(const v1::FollowChangesResponse& event);
 
-  // These can be reached now.
-  void Came(const std::vector<std::string>& names);
+  // Nodes became reachable, or by another route.
+  void OnReachable(const std::vector<std::string>& names);
 
-  // Results that attached nodes are asked for.
+  // The number of results without an outcome.
   size_t open() const;
 
  private:
@@ -41,7 +40,7 @@ class RunOffers {
   };
   struct Active {
     google::protobuf::Timestamp deadline;
-    std::map<std::string, Plugin> plugins;  // those that a node runs by itself
+    std::map<std::string, Plugin> plugins;  // the plugins that nodes run
   };
 
   void TakeRun(const v1::Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -53,7 +52,7 @@ class RunOffers {
   v1::CollectionOffer Offer(const std::string& run, const std::string& plugin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Topology& tree_;
+  Topology& topology_;
   mutable Mutex mutex_;
   std::map<std::string, Active> runs_ ABSL_GUARDED_BY(mutex_);
   bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;

@@ -111,7 +111,7 @@ ProxyFixture::ProxyFixture(TestFleet& fleet, const std::string& name)
       name_(name),
       folder_(NewFolder(name)),
       identity_(fleet.Issue(ServiceIdentity{ServiceRole::kRelay, name})),
-      way_(fleet, identity_) {
+      upstream_(fleet, identity_) {
   std::filesystem::create_directory(folder_ + "/tls");
   Write(folder_ + "/tls/key.pem", identity_.key_pem);
   Write(folder_ + "/tls/cert.pem", identity_.chain_pem);
@@ -132,9 +132,11 @@ void ProxyFixture::Start() {
   callers_ =
       std::make_unique<CallerResolver>(fleet_.name(), SystemClock(), [roots] { return roots; });
   live_ = std::make_unique<LiveCalls>();
-  const RpcRuntime runtime = {callers_.get(), executor_.get(), live_.get(), rpc_metrics_.get()};
+  streams_ = std::make_unique<OpenStreams>(*metrics_);
+  const RpcRuntime runtime = {callers_.get(),     executor_.get(), live_.get(),
+                              rpc_metrics_.get(), &stream_clock_,  streams_.get()};
   auto forwarding =
-      Forwarding::Start(config, {way_, runtime, SystemClock(), *metrics_, name_, fleet_.name(),
+      Forwarding::Start(config, {upstream_, runtime, SystemClock(), *metrics_, name_, fleet_.name(),
                                  fleet_.fleet_ca_pem(), folder_ + "/spool"});
   ASSERT_TRUE(forwarding.ok()) << forwarding.status();
   forwarding_ = *std::move(forwarding);
@@ -158,7 +160,7 @@ void ProxyFixture::Stop() {
 }
 
 void ProxyFixture::ConnectUp(std::shared_ptr<grpc::Channel> status) {
-  way_.Connect(fleet_.Connect(identity_), std::move(status));
+  upstream_.Connect(fleet_.Connect(identity_), std::move(status));
 }
 
 std::string ProxyFixture::target() const { return absl::StrCat("127.0.0.1:", server_->port()); }

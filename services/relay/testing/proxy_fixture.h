@@ -1,4 +1,4 @@
-// What a relay forwards, served over real mutual TLS, below a real aggregator, for tests.
+// The forwarding part of a relay over real mutual TLS, upstream of it a real aggregator.
 #ifndef MUSTER_SERVICES_RELAY_TESTING_PROXY_FIXTURE_H_
 #define MUSTER_SERVICES_RELAY_TESTING_PROXY_FIXTURE_H_
 
@@ -10,9 +10,11 @@
 #include <string>
 
 #include "services/common/base/executor.h"
+#include "services/common/base/fake_clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/caller.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
 #include "services/relay/proxy/forwarding.h"
 #include "services/relay/upstream/upstream.h"
@@ -20,16 +22,16 @@
 
 namespace muster::testing {
 
-// A way up that a test makes and cuts. Thread-safe.
+// An upstream that a test connects and disconnects. Thread-safe.
 class FakeUpstream : public Upstream {
  public:
   explicit FakeUpstream(TestFleet& fleet, TestIdentity relay)
       : fleet_(fleet), relay_(std::move(relay)) {}
 
-  // To an aggregator and a status service, or to another relay.
+  // Connects to an aggregator and a status service, or to another relay.
   void Connect(std::shared_ptr<grpc::Channel> results, std::shared_ptr<grpc::Channel> status);
   void Cut();
-  // Who hangs here, with its statement.
+  // Adds an attached node with its statement.
   void Attach(const std::string& node, const TestIdentity& identity);
   void Detach(const std::string& node);
 
@@ -61,20 +63,22 @@ class ProxyFixture {
   explicit ProxyFixture(TestFleet& fleet, const std::string& name = "r1");
   ~ProxyFixture();
 
-  // Starts the relay's forwarding part, or again over the same spool. Way and metrics stay.
+  // Starts the forwarding part, or restarts it with the same spool, upstream and metrics.
   void Start();
   void Stop();
 
-  // Its way up is the fleet's aggregator, as it listens now; `status` may be null.
+  // Connects the upstream to the fleet's aggregator at its present address; `status` may be null.
   void ConnectUp(std::shared_ptr<grpc::Channel> status = nullptr);
 
-  // As who hangs here.
+  // Returns a channel to the relay for an attached node.
   std::shared_ptr<grpc::Channel> Connect(const TestIdentity& identity) const;
   std::shared_ptr<grpc::Channel> ConnectToJoin() const;
   std::string target() const;
   const TestIdentity& identity() const { return identity_; }
-  FakeUpstream& way() { return way_; }
+  FakeUpstream& upstream() { return upstream_; }
   Metrics& metrics() { return *metrics_; }
+  // The time of the limits on first messages.
+  FakeClock& stream_clock() { return stream_clock_; }
 
   ForwardingConfig config;
 
@@ -83,8 +87,10 @@ class ProxyFixture {
   const std::string name_;
   const std::string folder_;
   const TestIdentity identity_;
-  FakeUpstream way_;
+  FakeUpstream upstream_;
+  FakeClock stream_clock_;
   std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<OpenStreams> streams_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<RpcMetrics> rpc_metrics_;
   std::unique_ptr<CallerResolver> callers_;

@@ -1,4 +1,4 @@
-// A child's stream that remembers what it was to send, for tests of what lies above streams.
+// The stream of a child that records its messages, for tests without connections.
 #ifndef MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
 #define MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
 

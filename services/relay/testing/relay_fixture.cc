@@ -1,10 +1,7 @@
 #include "services/relay/testing/relay_fixture.h"
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <thread>
 #include <utility>
 #include <variant>
 
@@ -21,18 +18,10 @@
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/rpc/channel.h"
+#include "testing/fixtures/await.h"
 
 namespace muster::testing {
 namespace {
-
-bool Until(const std::function<bool()>& condition) {
-  const absl::Time limit = absl::Now() + absl::Seconds(90);
-  while (!condition()) {
-    if (absl::Now() > limit) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return true;
-}
 
 void Write(const std::string& path, std::string_view text) {
   if (!WriteFileAtomically(path, text).ok()) std::abort();
@@ -107,10 +96,10 @@ TestRelay::TestRelay(const RelayTestFleet& fleet, const std::string& name,
   config.listen = {"127.0.0.1", 0};
   config.interval = absl::Seconds(1);
   config.drain = absl::Milliseconds(100);
-  // Nobody is there: a relay keeps its tree and its files without the rest.
-  config.aggregator_targets = {"127.0.0.1:1"};
-  config.status_targets = {"127.0.0.1:1"};
-  if (parent != nullptr) config.parents = {parent->target()};
+  // Nothing listens there: a relay has its topology and its files without the other services.
+  config.aggregator_targets = {{"127.0.0.1", 1}};
+  config.status_targets = {{"127.0.0.1", 1}};
+  if (parent != nullptr) config.parents = {parent->config.listen};
   Start();
 }
 
@@ -137,14 +126,14 @@ void TestNode::Attach(const TestRelay& relay) {
   client_.reset();
   target_ = relay.target();
   AttachClientOptions options;
-  options.targets = {target_};
+  options.targets = {relay.config.listen};
   options.fleet = kRelayTestFleet;
   options.uri = ToUri({kRelayTestFleet, NodeIdentity{name_}}).value();
   options.identity_folder = identity_folder_;
   options.longest_back_off = absl::Seconds(2);
   client_ = std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this));
   client_->Start();
-  if (!Until([this] { return attached(); })) std::abort();
+  if (!testing::Await([this] { return attached(); })) std::abort();
 }
 
 std::shared_ptr<grpc::Channel> TestNode::channel() const {
@@ -225,12 +214,14 @@ std::string TestNode::Outcome(const std::string& source, const std::string& targ
 bool TestNode::Await(const std::string& source, const std::string& target, const std::string& id,
                      const std::string& outcome) const {
   std::string last;
-  const bool came = Until([&] {
-    last = Outcome(source, target, id);
-    return absl::StartsWith(last, outcome);
-  });
-  if (!came) absl::FPrintF(stderr, "still: %s\n", last);
-  return came;
+  const bool reached = testing::Await(
+      [&] {
+        last = Outcome(source, target, id);
+        return absl::StartsWith(last, outcome);
+      },
+      absl::Seconds(90));
+  if (!reached) absl::FPrintF(stderr, "last outcome: %s\n", last);
+  return reached;
 }
 
 }  // namespace muster::testing

@@ -16,8 +16,8 @@ namespace muster::testing {
 
 inline constexpr char kRelayTestFleet[] = "fleet-00112233.muster";
 
-// Who issues certificates for a test, and where its files are. Not thread-safe. What fails ends the
-// test program.
+// Issues certificates for a test, and has a folder for its files. Not thread-safe. A failure ends
+// the test program.
 class RelayTestFleet {
  public:
   RelayTestFleet();
@@ -28,7 +28,7 @@ class RelayTestFleet {
     std::string chain_pem;
   };
   Credential Issue(const FleetName& name) const;
-  // Of a run, by an authority of its own.
+  // Issues a credential of a run, by a separate run CA.
   Credential IssueForRun(const RunName& name) const;
   // key.pem, cert.pem and ca.pem for it, in a folder of this name.
   std::string WriteIdentity(const FleetName& name, const std::string& folder) const;
@@ -45,13 +45,13 @@ class RelayTestFleet {
 // A relay that can be stopped and started again on the same port. Not thread-safe.
 class TestRelay {
  public:
-  // `parent`: null for the one at the centre.
+  // `parent`: null for the root relay.
   TestRelay(const RelayTestFleet& fleet, const std::string& name, const TestRelay* parent);
 
   void Start();
   void Stop() { server_.reset(); }
   std::string target() const { return config.listen.ToString(); }
-  // Where machines join, if the configuration says so.
+  // The address for joins, if it is configured.
   std::string join_target() const;
 
   RelayConfig config;
@@ -60,18 +60,18 @@ class TestRelay {
   std::unique_ptr<RunningService> server_;
 };
 
-// A node that hangs below a relay, and shares. Not thread-safe.
+// A node that attaches to a relay, and shares files. Not thread-safe.
 class TestNode : private AttachDelegate {
  public:
   TestNode(const RelayTestFleet& fleet, const std::string& name);
   ~TestNode() override;
 
-  // Hangs below this relay from now on; waits until it is welcomed.
+  // Attaches to this relay; waits for the welcome.
   void Attach(const TestRelay& relay);
   void Detach() { client_.reset(); }
   bool attached() const { return client_ != nullptr && client_->attached(); }
 
-  // A signed one.
+  // Returns a signed shared file.
   v1::SharedFile File(const std::string& target, const std::string& id, const std::string& body,
                       absl::Duration ttl = absl::InfiniteDuration()) const;
   absl::Status Sign(v1::SharedFile* file) const;
@@ -79,12 +79,12 @@ class TestNode : private AttachDelegate {
   absl::StatusOr<v1::Share> Share(const std::string& target, const std::string& id,
                                   const std::string& body,
                                   absl::Duration ttl = absl::InfiniteDuration()) const;
-  // The bytes of what was shared with this node, or the error's reason.
+  // Returns the bytes of a file that was shared with this node, or the reason of the error.
   std::string Read(const std::string& source, const std::string& id) const;
-  // "delivered at r2", "refused at root: ..."; or the error's reason.
+  // Returns "delivered at r2", "refused at root: ..."; or the reason of the error.
   std::string Outcome(const std::string& source, const std::string& target,
                       const std::string& id) const;
-  // Until the outcome is, or begins with, this; false after a minute and a half.
+  // Waits until the outcome begins with this text; returns false after 90 s.
   bool Await(const std::string& source, const std::string& target, const std::string& id,
              const std::string& outcome) const;
   std::shared_ptr<grpc::Channel> channel() const;

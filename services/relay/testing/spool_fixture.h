@@ -32,7 +32,7 @@ namespace muster::testing {
 inline constexpr char kFleet[] = "fleet-00112233.muster";
 inline constexpr char kRun[] = "0123456789abcdef";
 
-// A fleet with an intermediate CA that signs results, with one key for all nodes.
+// The signers: a fleet with an intermediate CA, and one key for all nodes.
 class Signers {
  public:
   explicit Signers(absl::Time now)
@@ -109,7 +109,7 @@ class SpoolFixture {
     return promise->get_future().get();
   }
 
-  // Sends the bytes from the offset of the upload up to `until`, by its own stream.
+  // Sends the bytes from the offset of the upload up to `until`, by a separate stream.
   absl::Status Send(const v1::OpenUploadResponse& opened, const std::string& node,
                     const std::string& body, size_t until) {
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
@@ -168,7 +168,7 @@ class SpoolFixture {
     return names;
   }
 
-  // Finishes the upload by its own stream.
+  // Completes the upload, by a separate stream.
   absl::Status Complete(const v1::OpenUploadResponse& opened, const std::string& node,
                         const std::string& plugin, const std::string& body, int64_t attempt = 1,
                         const std::optional<std::string>& signer = std::nullopt) {
@@ -189,7 +189,7 @@ class SpoolFixture {
     });
   }
 
-  // Opens, sends and finishes.
+  // Opens, sends and completes an upload.
   absl::Status Deliver(const std::string& node, const std::string& plugin, const std::string& body,
                        int64_t attempt = 1) {
     ASSIGN_OR_RETURN(auto opened, OpenUpload(Request(node, plugin, body, attempt)));

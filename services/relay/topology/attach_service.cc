@@ -1,5 +1,6 @@
 #include "services/relay/topology/attach_service.h"
 
+#include <algorithm>
 #include <string>
 
 #include "services/common/base/names.h"
@@ -37,8 +38,8 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     return errors::InvalidPageToken();
   }
   const auto limit = static_cast<size_t>(request.page_size() > 0 ? request.page_size() : kMaxPage);
-  const auto entries =
-      parts_.tree.List(request.page_token(), limit + 1, request.relay(), request.attached_only());
+  const auto entries = parts_.topology.List(request.page_token(), limit + 1, request.relay(),
+                                            request.attached_only());
   for (size_t i = 0; i < std::min(limit, entries.size()); ++i) {
     const TopologyEntry& entry = entries[i];
     v1::ListAttachedResponse::Child& child = *response->add_children();
@@ -47,7 +48,7 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
     ToProto(entry.since, child.mutable_change_time());
-    if (entry.is_relay) child.set_descendants(parts_.tree.CountDescendants(entry.name));
+    if (entry.is_relay) child.set_descendants(parts_.topology.CountDescendants(entry.name));
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);
   return absl::OkStatus();

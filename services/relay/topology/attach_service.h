@@ -1,4 +1,4 @@
-// muster.v1.AttachService: who hangs below this relay.
+// muster.v1.AttachService: the attachments to this relay.
 #ifndef MUSTER_SERVICES_RELAY_TOPOLOGY_ATTACH_SERVICE_H_
 #define MUSTER_SERVICES_RELAY_TOPOLOGY_ATTACH_SERVICE_H_
 

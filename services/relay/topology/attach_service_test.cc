@@ -19,35 +19,32 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/fake_clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/identity/key.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/testing/relay_fixture.h"
+#include "services/relay/testing/stub_upstream.h"
 #include "services/relay/trust.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
 
+using testing::Await;
 using ::testing::HasSubstr;
 using testing::kRelayTestFleet;
 using testing::RelayTestFleet;
-
-bool Await(const std::function<bool()>& holds) {
-  const absl::Time end = absl::Now() + absl::Seconds(60);
-  while (!holds()) {
-    if (absl::Now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
+using testing::StubUpstream;
 
 std::string UriOf(const FleetName& name) {
   return std::visit([](const auto& one) { return ToUri({kRelayTestFleet, one}).value(); }, name);
@@ -83,8 +80,8 @@ class KeptRecords : public RecordSink {
 class AttachServiceTest : public ::testing::Test {
  protected:
   AttachServiceTest() : tls_(fleet_.WriteIdentity(Relay("root"), "root/tls")) {
-    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
-                 {});
+    topology_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
+                     {});
     RpcServerOptions options;
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
@@ -93,7 +90,7 @@ class AttachServiceTest : public ::testing::Test {
         RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_}).value();
   }
   ~AttachServiceTest() override {
-    for (const auto& child : tree_.Children()) child->End(absl::UnavailableError("over"));
+    for (const auto& child : topology_.Children()) child->End(absl::UnavailableError("over"));
     server_.reset();
     records_.AskForMore();
   }
@@ -111,36 +108,36 @@ class AttachServiceTest : public ::testing::Test {
   }
 
   AttachParts Parts() {
-    return {tree_,
+    return {topology_,
             records_,
             record_filter_,
+            trust_,
+            upstream_,
             SystemClock(),
             absl::Minutes(5),
             [this] { return Self(); },
-            [this](const v1::AttachStatement& statement) { return trust_.Verify(statement); },
-            [] { return true; },
-            [this](ChildLink& child, int64_t known) { return trust_.TellSigners(child, known); },
-            [this](ChildLink& child, const v1::AttachRequest::Hello& hello) {
-              trust_.Tell(child, hello);
-            },
             [](const std::string&, const v1::CollectionEnded&) {}};
   }
 
-  bool IsAttached(const std::string& name) const { return tree_.Route(name) != nullptr; }
+  bool IsAttached(const std::string& name) const { return topology_.Route(name) != nullptr; }
 
   const RelayTestFleet fleet_;
   const std::string tls_;
-  Topology tree_{{"root", true, 100}, SystemClock()};
+  Topology topology_{{"root", true, 100}, SystemClock()};
   LiveCalls live_;
-  CommandDispatcher dispatcher_{tree_, SystemClock()};
-  RecordFilter record_filter_{tree_};
-  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, tree_, live_, SystemClock()};
+  CommandDispatcher dispatcher_{topology_, SystemClock()};
+  RecordFilter record_filter_{topology_};
+  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, topology_, live_, SystemClock()};
   KeptRecords records_;
+  StubUpstream upstream_;
   Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
   Executor executor_{{"request", 2, 1024}};
   CallerResolver callers_{kRelayTestFleet, SystemClock(), [this] { return Roots(fleet_); }};
-  AttachService service_{{&callers_, &executor_, &live_, &rpc_metrics_}, Parts()};
+  FakeClock stream_clock_;
+  OpenStreams streams_{metrics_};
+  AttachService service_{{&callers_, &executor_, &live_, &rpc_metrics_, &stream_clock_, &streams_},
+                         Parts()};
   std::unique_ptr<RpcServer> server_;
 
   // A child that says and reads what the test tells it to.
@@ -203,7 +200,7 @@ class AttachServiceTest : public ::testing::Test {
     v1::AttachResponse::Greeting greeting_;
   };
 
-  // What the relay says of a child whose messages are these.
+  // Returns the reason with which the relay rejects a changed hello.
   std::string Refusal(const FleetName& name,
                       const std::function<void(const Child&, v1::AttachRequest*)>& change) {
     Child child(*this, name);
@@ -242,17 +239,17 @@ v1::AttachRequest ManyRecords(const std::string& node, int64_t number) {
   return message;
 }
 
-TEST_F(AttachServiceTest, AChildThatNeverReadsLosesItsStreamAndHoldsUpNobody) {
+TEST_F(AttachServiceTest, ChildThatNeverReadsLosesItsStream) {
   Child deaf(*this, NodeIdentity{"deaf"});
   Child other(*this, NodeIdentity{"n2"});
   deaf.Write(deaf.Hello());
   other.Write(other.Hello());
   ASSERT_TRUE(Await([&] { return IsAttached("deaf") && IsAttached("n2"); }));
-  const auto to_deaf = tree_.Route("deaf");
+  const auto to_deaf = topology_.Route("deaf");
   ASSERT_TRUE(other.Read().has_welcome());
   for (int i = 0; i < 200; ++i) {
     to_deaf->Send(Numbered(i));
-    tree_.Route("n2")->Send(Numbered(i));
+    topology_.Route("n2")->Send(Numbered(i));
     ASSERT_EQ(other.Read().command().job(), absl::StrCat(i));
   }
   ASSERT_TRUE(Await([&] { return !IsAttached("deaf"); }));
@@ -266,7 +263,13 @@ TEST_F(AttachServiceTest, AChildThatNeverReadsLosesItsStreamAndHoldsUpNobody) {
   EXPECT_TRUE(again.Read().has_welcome());
 }
 
-TEST_F(AttachServiceTest, AFloodOfRecordsStaysWhereItComesFrom) {
+TEST_F(AttachServiceTest, ChildWithoutAHelloLosesItsStream) {
+  Child child(*this, NodeIdentity{"n1"});
+  stream_clock_.Advance(absl::Seconds(10));
+  EXPECT_EQ(ReasonOf(child.End()), "NO_HELLO");
+}
+
+TEST_F(AttachServiceTest, FloodOfRecordsHoldsUpItsSenderOnly) {
   Child flood(*this, NodeIdentity{"n1"});
   Child other(*this, NodeIdentity{"n2"});
   for (Child* child : {&flood, &other}) {
@@ -278,7 +281,7 @@ TEST_F(AttachServiceTest, AFloodOfRecordsStaysWhereItComesFrom) {
     }
   });
   ASSERT_TRUE(Await([&] { return records_.messages("n1") == 1; }));
-  // What another child brings is taken meanwhile; of the first, nothing before it is asked for.
+  // The messages of another child are handled meanwhile; the first child has to wait.
   ASSERT_TRUE(other.Write(RecordOf("n2", 1, 10)));
   ASSERT_TRUE(Await([&] { return records_.messages("n2") == 1; }));
   EXPECT_EQ(records_.messages("n1"), 1);
@@ -290,11 +293,11 @@ TEST_F(AttachServiceTest, AFloodOfRecordsStaysWhereItComesFrom) {
   }));
 }
 
-TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
+TEST_F(AttachServiceTest, RevocationsPrecedePendingCommands) {
   v1::CommandRevocations list;
   list.set_version(7);
   list.add_revoked(UriOf(UserIdentity{"mallory"}));
-  trust_.Take(list);
+  trust_.UpdateCommandRevocations(list);
   v1::JobCommand command;
   command.set_job("j1");
   command.add_targets()->set_node("n1");
@@ -307,7 +310,7 @@ TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
   EXPECT_TRUE(child.Read().has_welcome());
   EXPECT_EQ(child.Read().revocations().version(), 7);
   EXPECT_EQ(child.Read().command().job(), "j1");
-  // Who has the list is not told it again.
+  // A child with this version does not receive it again.
   Child knows(*this, NodeIdentity{"n1"});
   v1::AttachRequest hello = knows.Hello();
   hello.mutable_hello()->set_revocations_version(7);
@@ -316,7 +319,7 @@ TEST_F(AttachServiceTest, WhoMaySignNoMoreIsToldBeforeACommandThatWaits) {
   EXPECT_EQ(knows.Read().command().job(), "j1");
 }
 
-TEST_F(AttachServiceTest, OnlyAStatementOfTheCallersOwnForThisRelayAttaches) {
+TEST_F(AttachServiceTest, StatementOfAnotherCallerOrRelayIsRejected) {
   using Request = v1::AttachRequest;
   const NodeIdentity n1{"n1"};
   EXPECT_EQ(Refusal(n1,
@@ -366,7 +369,7 @@ TEST_F(AttachServiceTest, RecordThatIsMalformedOrTooLargeEndsTheStream) {
   EXPECT_EQ(records_.messages("n1"), 0);
 }
 
-TEST_F(AttachServiceTest, ANodeSpeaksOfItselfAlone) {
+TEST_F(AttachServiceTest, MessageAboutAnotherNodeEndsTheStream) {
   for (const v1::AttachRequest& bad : {RecordOf("n2", 1, 1), RecordOf("n1", 1, 400 << 10), [] {
                                          v1::AttachRequest below;
                                          below.mutable_topology()->set_complete(true);

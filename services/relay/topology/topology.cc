@@ -11,8 +11,8 @@
 
 namespace muster {
 
-void Topology::Listen(Came came, RelayChanged relay_changed) {
-  came_ = std::move(came);
+void Topology::Listen(OnReachable reachable, RelayChanged relay_changed) {
+  on_reachable_ = std::move(reachable);
   relay_changed_ = std::move(relay_changed);
 }
 
@@ -26,7 +26,7 @@ void Topology::SetPath(std::vector<std::string> path) {
   path_ = std::move(path);
 }
 
-// A relay hangs in the tree once, and never below itself.
+// A relay is attached once, and is never its own descendant.
 absl::Status Topology::CheckPlace(const TopologyEntry& entry) const {
   if (!entries_.contains(entry.name) && entries_.size() >= options_.max_entries) {
     return errors::TooManyChildren(static_cast<int64_t>(options_.max_entries));
@@ -48,7 +48,7 @@ absl::Status Topology::MayAttach(const TopologyEntry& entry) const {
 
 absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
                                                             std::shared_ptr<ChildLink> link) {
-  News news;
+  Changes changes;
   std::shared_ptr<ChildLink> old;
   {
     MutexLock lock(mutex_);
@@ -58,11 +58,11 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
     old = std::exchange(direct.link, std::move(link));
     direct.listing = ++listings_;
     direct.complete = !entry.is_relay;
-    // What the child is reached by is new, even if it was attached before.
+    // The stream is new, even if the child was attached before.
     entries_[name].via.clear();
-    Put(entries_[name], std::move(entry), name, news);
+    MarkAttached(entries_[name], std::move(entry), name, changes);
   }
-  Tell(news);
+  Notify(changes);
   return old;
 }
 
@@ -73,12 +73,12 @@ void Topology::Refresh(const std::string& name, const ChildLink* link,
   if (direct == direct_.end() || direct->second.link.get() != link) return;
   Entry& entry = entries_[name];
   entry.is.statement = std::move(statement);
-  Changed(entry.is);
+  NoteChanged(entry.is);
 }
 
 void Topology::Detach(const std::string& name, const ChildLink* link) {
-  News news;
-  std::shared_ptr<ChildLink> last;  // let go of without the lock
+  Changes changes;
+  std::shared_ptr<ChildLink> last;  // released without the mutex
   {
     MutexLock lock(mutex_);
     const auto direct = direct_.find(name);
@@ -88,90 +88,91 @@ void Topology::Detach(const std::string& name, const ChildLink* link) {
     const bool is_relay = entries_[name].is.is_relay;
     if (is_relay) {
       for (auto& [other, entry] : entries_) {
-        if (entry.via == name) Gone(entry, news);
+        if (entry.via == name) MarkDetached(entry, changes);
       }
     } else {
-      Gone(entries_[name], news);
+      MarkDetached(entries_[name], changes);
     }
   }
-  Tell(news);
+  Notify(changes);
 }
 
 absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                                    const std::vector<std::string>& forgotten_uris, bool complete) {
-  News news;
+  Changes changes;
   absl::Status refused;
   {
     MutexLock lock(mutex_);
     const auto direct = direct_.find(child);
     if (direct == direct_.end()) return absl::OkStatus();
     for (TopologyEntry& is : entries) {
-      // A loop below is found here too: the list of a relay cannot hold a relay above it.
+      // This finds loops among descendants, too: no ancestor is a descendant of a relay.
       if (const absl::Status s = CheckPlace(is); !s.ok()) {
         refused = s;
         continue;
       }
       const std::string name = is.name;
-      // Who has a stream here is here; the child's word is older.
+      // An entry with a stream to this relay is a child; the update is older.
       if (direct_.contains(name)) continue;
-      // Who is away is news in the first list alone; later it is somebody who was forgotten here.
+      // Detached entries are accepted in the first list only: a later one was removed here.
       if (!is.attached && direct->second.complete && !entries_.contains(name)) continue;
       Entry& entry = entries_[name];
       entry.listing = direct->second.listing;
       if (is.attached) {
-        Put(entry, std::move(is), child, news);
+        MarkAttached(entry, std::move(is), child, changes);
       } else if (entry.via == child || entry.via.empty()) {
         if (entry.is.name.empty()) entry.is = std::move(is);
-        Gone(entry, news);
+        MarkDetached(entry, changes);
       }
     }
     if (complete && !direct->second.complete) {
       direct->second.complete = true;
       for (auto& [name, entry] : entries_) {
         if (entry.via == child && name != child && entry.listing != direct->second.listing) {
-          Gone(entry, news);
+          MarkDetached(entry, changes);
         }
       }
     }
   }
-  Tell(news);
+  Notify(changes);
   for (const std::string& uri : forgotten_uris) Forget(uri);
   return refused;
 }
 
-void Topology::Put(Entry& entry, TopologyEntry is, const std::string& via, News& news) {
-  // Who came anew within the time in which changes are gathered may have forgotten what came down.
+void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& via,
+                            Changes& changes) {
+  // A node that attached again since the last update may have lost what was sent to it.
   const bool same_way = entry.is.attached && entry.via == via && entry.is.since == is.since;
   if (!entry.is.attached) ++attached_;
   const bool relay_came = is.is_relay && !entry.is.attached;
   entry.is = std::move(is);
   entry.via = via;
   entry.is.attached = true;
-  if (!same_way) news.came.push_back(entry.is.name);
-  if (relay_came) news.relays.emplace_back(entry.is.name, true);
-  Changed(entry.is);
+  if (!same_way) changes.reachable.push_back(entry.is.name);
+  if (relay_came) changes.relays.emplace_back(entry.is.name, true);
+  NoteChanged(entry.is);
 }
 
-void Topology::Gone(Entry& entry, News& news) {
+void Topology::MarkDetached(Entry& entry, Changes& changes) {
   entry.via.clear();
   if (!entry.is.attached) return;
   --attached_;
   entry.is.attached = false;
   entry.is.since = clock_.Now();
   entry.is.statement = nullptr;
-  if (entry.is.is_relay) news.relays.emplace_back(entry.is.name, false);
-  Changed(entry.is);
+  if (entry.is.is_relay) changes.relays.emplace_back(entry.is.name, false);
+  NoteChanged(entry.is);
 }
 
-void Topology::Changed(const TopologyEntry& is) {
+void Topology::NoteChanged(const TopologyEntry& is) {
   if (options_.is_root) return;
   changed_.emplace(!is.is_relay, is.name);
 }
 
-void Topology::Tell(const News& news) {
-  if (!news.came.empty() && came_) came_(news.came);
+void Topology::Notify(const Changes& changes) {
+  if (!changes.reachable.empty() && on_reachable_) on_reachable_(changes.reachable);
   if (relay_changed_) {
-    for (const auto& [relay, attached] : news.relays) relay_changed_(relay, attached);
+    for (const auto& [relay, attached] : changes.relays) relay_changed_(relay, attached);
   }
 }
 
@@ -183,7 +184,7 @@ std::shared_ptr<ChildLink> Topology::Route(std::string_view name) const {
   return direct == direct_.end() ? nullptr : direct->second.link;
 }
 
-std::string Topology::Via(std::string_view name) const {
+std::string Topology::NextHop(std::string_view name) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   return entry == entries_.end() ? "" : entry->second.via;
@@ -222,15 +223,15 @@ int64_t Topology::CountDescendants(const std::string& relay) const {
   int64_t count = 0;
   for (const auto& [name, entry] : entries_) {
     if (!entry.is.attached) continue;
-    // Up from the entry to the relay; the number of steps bounds what a wrong list could do.
-    std::string_view above = entry.is.relay;
-    for (size_t step = 0; step < kMaxDepth && !above.empty(); ++step) {
-      if (above == relay) {
+    // Follows the parents up to the relay. The limit on steps protects against loops.
+    std::string_view ancestor = entry.is.relay;
+    for (size_t step = 0; step < kMaxDepth && !ancestor.empty(); ++step) {
+      if (ancestor == relay) {
         ++count;
         break;
       }
-      const auto next = entries_.find(above);
-      above = next == entries_.end() ? std::string_view() : next->second.is.relay;
+      const auto next = entries_.find(ancestor);
+      ancestor = next == entries_.end() ? std::string_view() : next->second.is.relay;
     }
   }
   return count;
@@ -284,7 +285,7 @@ bool Topology::HasChanges() const {
 }
 
 void Topology::Forget(const std::string& subject) {
-  News news;
+  Changes changes;
   std::shared_ptr<ChildLink> link;
   std::string uri;
   {
@@ -298,18 +299,18 @@ void Topology::Forget(const std::string& subject) {
       link = direct->second.link;
       direct_.erase(direct);
     }
-    Gone(it->second, news);
+    MarkDetached(it->second, changes);
     changed_.erase({!it->second.is.is_relay, it->first});
     entries_.erase(it);
     if (!options_.is_root) forgotten_.insert(uri);
   }
   if (link != nullptr) link->End(errors::IdentityRevoked(uri));
-  Tell(news);
+  Notify(changes);
 }
 
 void Topology::Tick() {
   const absl::Time now = clock_.Now();
-  News news;
+  Changes changes;
   std::vector<std::shared_ptr<ChildLink>> ended;
   {
     MutexLock lock(mutex_);
@@ -320,14 +321,14 @@ void Topology::Tick() {
       if (ends) {
         const auto direct = direct_.find(it->first);
         if (direct != direct_.end()) ended.push_back(direct->second.link);
-        if (direct == direct_.end()) Gone(entry, news);
+        if (direct == direct_.end()) MarkDetached(entry, changes);
       }
       const bool old = !entry.is.attached && entry.is.since + kRemembered < now;
       it = old ? entries_.erase(it) : std::next(it);
     }
   }
   for (const auto& link : ended) link->End(errors::StatementExpired());
-  Tell(news);
+  Notify(changes);
 }
 
 std::vector<TopologyEntry> Topology::Snapshot() const {

@@ -1,7 +1,8 @@
-// What hangs below this relay, and by which of its children each of it is reached.
+// The descendants of this relay, and the routes to them.
 //
-// A relay knows its own children by their streams, and what hangs below a child relay by what that
-// one says, each with the statement that the node itself signed for the relay it hangs below.
+// A relay knows its children by their streams. It knows the descendants of a child relay by the
+// topology updates of that child, with the statement that each descendant signed for its own
+// parent.
 #ifndef MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_H_
 #define MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_H_
 
@@ -27,115 +28,117 @@
 
 namespace muster {
 
-// Relays in a row, the root included.
+// The maximum number of relays in a row, the root relay included.
 inline constexpr size_t kMaxDepth = 20;
 
-// What was attached is remembered for so long after it went.
+// How long a detached node or relay is remembered.
 inline constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
 
 // The stream of a direct child. Thread-safe.
 class ChildLink {
  public:
   virtual ~ChildLink() = default;
-  // Queues a message and returns; a child that takes none loses its stream.
+  // Enqueues a message. A child that does not take its messages loses its stream.
   virtual void Send(v1::AttachResponse message) = 0;
   virtual void End(const absl::Status& why) = 0;
-  // Says something if nothing was said for an interval, and ends a stream on which nothing was
-  // heard for three. Called every second or so.
+  // Sends a heartbeat after an interval without messages to the child, and ends the stream after
+  // three intervals without messages of the child. To be called at least every second.
   virtual void Tick() = 0;
 };
 
-// A node or relay below this one. A value.
+// A descendant of this relay. A value.
 struct TopologyEntry {
   std::string name;
   std::string uri;
   bool is_relay = false;
-  std::string relay;  // the one it hangs, or hung, below
+  std::string relay;  // its current or last parent
   bool attached = false;
-  absl::Time since;  // when it came or went
-  // Of the certificate that it showed last: "<issuer key id>:<serial>" (identity/revocation.h).
+  absl::Time since;  // when it was attached or detached
+  // The last certificate: "<issuer key id>:<serial>" (identity/revocation.h).
   std::string certificate;
-  // What it signed for that relay; null when it is not attached.
+  // The statement for that relay; null if it is not attached.
   std::shared_ptr<const v1::AttachStatement> statement;
 };
 
-// Thread-safe. Hears of changes are called from whoever made them, without a lock held.
+// Thread-safe. Listeners run on the thread that made the change, with no lock held.
 class Topology {
  public:
   struct Options {
     std::string name;  // of this relay
-    // Whether this is the relay at the centre: nobody asks it for changes.
+    // The root relay has no parent that asks for changes.
     bool is_root = true;
     size_t max_entries = 200'000;
   };
-  // Names that can be reached now and could not before, or only by another way or another stream.
-  using Came = std::function<void(const std::vector<std::string>& names)>;
-  // A relay below that came or went.
+  // Nodes and relays that became reachable, or are now routed through another child or stream.
+  using OnReachable = std::function<void(const std::vector<std::string>& names)>;
+  // A descendant relay that was attached or detached.
   using RelayChanged = std::function<void(const std::string& relay, bool attached)>;
 
   Topology(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
 
-  // Once, before anything else; they outlive the tree's use.
-  void Listen(Came came, RelayChanged relay_changed);
+  // Sets the listeners. Called once, before any other method.
+  void Listen(OnReachable reachable, RelayChanged relay_changed);
 
   const std::string& name() const { return options_.name; }
-  // The relays from the root to this one; only this one before it is known.
+  // The relays from the root relay to this one; only this one until SetPath.
   std::vector<std::string> path() const;
   void SetPath(std::vector<std::string> path);
 
-  // Whether there is a place for it: else what Attach would refuse it with.
+  // Returns the error of Attach for this entry, without attaching it.
   absl::Status MayAttach(const TopologyEntry& entry) const;
 
-  // A child came by a stream of its own; `entry` is attached, to this relay. The stream that it had
-  // before is returned, to be ended. FAILED_PRECONDITION (RELAY_LOOP, RELAY_TOO_DEEP),
-  // RESOURCE_EXHAUSTED (TOO_MANY_CHILDREN).
+  // Attaches a child to this relay by its stream. Returns its previous stream, which the caller has
+  // to end. FAILED_PRECONDITION (RELAY_LOOP, RELAY_TOO_DEEP), RESOURCE_EXHAUSTED
+  // (TOO_MANY_CHILDREN).
   absl::StatusOr<std::shared_ptr<ChildLink>> Attach(TopologyEntry entry,
                                                     std::shared_ptr<ChildLink> link);
 
-  // A fresh statement of a child whose stream this is.
+  // Replaces the statement of the child with this stream.
   void Refresh(const std::string& name, const ChildLink* link,
                std::shared_ptr<const v1::AttachStatement> statement);
 
-  // The stream ended: the child is gone, and what was reached by it. Nothing if another stream has
-  // taken over.
+  // Detaches the child with this stream, and all descendants that are routed through it. Has no
+  // effect if another stream has taken over.
   void Detach(const std::string& name, const ChildLink* link);
 
-  // What a child relay says of what hangs below it, checked before. Entries that name this relay's
-  // own children, or this relay, are refused: INVALID_ARGUMENT (INVALID_ATTACHMENT).
+  // Applies a topology update of a child relay, whose statements the caller has verified. Entries
+  // that this relay cannot accept are skipped; returns the error of one of them (RELAY_LOOP,
+  // RELAY_TOO_DEEP, TOO_MANY_CHILDREN).
   absl::Status ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                            const std::vector<std::string>& forgotten_uris, bool complete);
 
-  // The stream by which `name` is reached now; null if it is not.
+  // Returns the stream of the next hop to `name`; null if it is unreachable.
   std::shared_ptr<ChildLink> Route(std::string_view name) const;
-  // The name of that direct child, or empty.
-  std::string Via(std::string_view name) const;
+  // Returns the name of that child, or an empty string.
+  std::string NextHop(std::string_view name) const;
 
   std::optional<TopologyEntry> Find(std::string_view name) const;
-  // By name, from the first after `after`; of those below `relay` alone, if it is not empty.
+  // Lists entries by name, beginning after `after`; only the children of `relay` if it is not
+  // empty.
   std::vector<TopologyEntry> List(const std::string& after, size_t limit, const std::string& relay,
                                   bool attached_only) const;
-  // Every node that is attached, or was within kRemembered.
+  // Lists the nodes that are attached, or were attached within kRemembered.
   std::vector<std::string> Nodes() const;
-  // How many are attached at or below a relay.
+  // Returns the number of attached descendants of a relay.
   int64_t CountDescendants(const std::string& relay) const;
 
-  // Direct children, for messages to all of them.
+  // Return the streams of all children, and of those that are relays.
   std::vector<std::shared_ptr<ChildLink>> Children() const;
   std::vector<std::shared_ptr<ChildLink>> ChildRelays() const;
 
-  // What changed since it was asked last, relays first, at most `limit`; for the parent. With `all`
-  // everything counts as changed first.
+  // Returns at most `limit` changes since the previous call, relays first, for the parent. With
+  // `all`, every entry counts as changed.
   v1::AttachRequest::TopologyUpdate TakeChanges(size_t limit, bool all);
   bool HasChanges() const;
 
-  // Forgets whom this names, a URI or a certificate, for good: it was revoked.
+  // Removes the entry with this URI or certificate, which was revoked, and ends its stream.
   void Forget(const std::string& subject);
 
-  // Ends children whose statement has ended, and forgets what was away for long. To be called every
-  // few seconds.
+  // Detaches entries whose statement has expired, and removes those that were detached for longer
+  // than kRemembered. To be called every few seconds.
   void Tick();
 
-  // Everything known, to be remembered over a restart; Restore takes it as not attached.
+  // Returns all entries, to be stored over a restart. Restore adds them as detached.
   std::vector<TopologyEntry> Snapshot() const;
   void Restore(const std::vector<TopologyEntry>& entries);
 
@@ -145,38 +148,39 @@ class Topology {
  private:
   struct Entry {
     TopologyEntry is;
-    std::string via;       // the direct child by which it is reached; empty when it is not
-    uint64_t listing = 0;  // of the list in which its child named it last
+    std::string via;       // the child that it is routed through; empty if unreachable
+    uint64_t listing = 0;  // of the stream whose updates contained it last
   };
   struct Direct {
     std::shared_ptr<ChildLink> link;
-    uint64_t listing = 0;   // rises with each stream
-    bool complete = false;  // its list of what hangs below is
+    uint64_t listing = 0;   // increases with each stream
+    bool complete = false;  // its list of descendants is complete
   };
-  // What has to be told once the lock is free.
-  struct News {
-    std::vector<std::string> came;
+  // Changes that the listeners are called for after the mutex is released.
+  struct Changes {
+    std::vector<std::string> reachable;
     std::vector<std::pair<std::string, bool>> relays;
   };
 
-  void Gone(Entry& entry, News& news) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Put(Entry& entry, TopologyEntry is, const std::string& via, News& news)
+  void MarkDetached(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, Changes& changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Changed(const TopologyEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Tell(const News& news);
+  void NoteChanged(const TopologyEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Notify(const Changes& changes);
   absl::Status CheckPlace(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const Clock& clock_;
-  Came came_;
+  OnReachable on_reachable_;
   RelayChanged relay_changed_;
   mutable Mutex mutex_;
   std::vector<std::string> path_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Direct> direct_ ABSL_GUARDED_BY(mutex_);
-  // Names to tell the parent of; false: a relay.
+  // Names of changed entries, for the parent; false: a relay.
   std::set<std::pair<bool, std::string>> changed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // URIs, likewise
+  std::set<std::string> forgotten_
+      ABSL_GUARDED_BY(mutex_);  // URIs of removed entries, for the parent
   uint64_t listings_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t attached_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -18,7 +18,7 @@ namespace {
 class TopologyTest : public ::testing::Test {
  protected:
   TopologyTest() {
-    tree_.Listen([this](const auto& names) { Note(names); }, Relay());
+    topology_.Listen([this](const auto& names) { Note(names); }, Relay());
   }
 
   void Note(const std::vector<std::string>& names) {
@@ -31,7 +31,8 @@ class TopologyTest : public ::testing::Test {
   }
   std::shared_ptr<RecordedLink> Attach(const std::string& name, bool is_relay = false) {
     auto link = std::make_shared<RecordedLink>();
-    const auto old = tree_.Attach(AttachedEntry(name, tree_.name(), clock_.Now(), is_relay), link);
+    const auto old =
+        topology_.Attach(AttachedEntry(name, topology_.name(), clock_.Now(), is_relay), link);
     EXPECT_TRUE(old.ok()) << old.status();
     return link;
   }
@@ -40,7 +41,7 @@ class TopologyTest : public ::testing::Test {
   }
   std::vector<std::string> TakeChanged(bool all = false) {
     std::vector<std::string> uris;
-    const auto below = tree_.TakeChanges(100, all);
+    const auto below = topology_.TakeChanges(100, all);
     for (const auto& child : below.descendants()) {
       const std::string& uri = child.statement().child();
       uris.push_back((child.attached() ? "+" : "-") + uri.substr(uri.rfind('/') + 1));
@@ -49,192 +50,192 @@ class TopologyTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  Topology tree_{{.name = "r1", .is_root = false, .max_entries = 6}, clock_};
+  Topology topology_{{.name = "r1", .is_root = false, .max_entries = 6}, clock_};
   std::vector<std::string> came_;
   std::vector<std::string> relays_;
 };
 
-TEST_F(TopologyTest, AChildIsReachedByItsStreamUntilItEnds) {
-  EXPECT_EQ(tree_.Route("n1"), nullptr);
+TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
   const auto link = Attach("n1");
-  EXPECT_EQ(tree_.Route("n1"), link);
+  EXPECT_EQ(topology_.Route("n1"), link);
   EXPECT_EQ(came_, std::vector<std::string>{"n1"});
-  tree_.Detach("n1", link.get());
-  EXPECT_EQ(tree_.Route("n1"), nullptr);
-  ASSERT_TRUE(tree_.Find("n1").has_value()) << "it is away, and known";
-  EXPECT_FALSE(tree_.Find("n1")->attached);
-  EXPECT_EQ(tree_.Find("n1")->statement, nullptr) << "nobody may speak for it any more";
+  topology_.Detach("n1", link.get());
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+  ASSERT_TRUE(topology_.Find("n1").has_value()) << "it is away, and known";
+  EXPECT_FALSE(topology_.Find("n1")->attached);
+  EXPECT_EQ(topology_.Find("n1")->statement, nullptr) << "nobody may speak for it any more";
 }
 
-TEST_F(TopologyTest, ASecondStreamTakesOverAndTheFirstTakesNothingAlong) {
+TEST_F(TopologyTest, EndOfReplacedStreamDetachesNothing) {
   const auto first = Attach("n1");
   auto second = std::make_shared<RecordedLink>();
-  const auto old = tree_.Attach(AttachedEntry("n1", "r1", clock_.Now()), second);
+  const auto old = topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), second);
   ASSERT_TRUE(old.ok());
   EXPECT_EQ(*old, first);
-  tree_.Detach("n1", first.get());
-  EXPECT_EQ(tree_.Route("n1"), second);
+  topology_.Detach("n1", first.get());
+  EXPECT_EQ(topology_.Route("n1"), second);
   EXPECT_EQ(came_, (std::vector<std::string>{"n1", "n1"})) << "it may have forgotten what it had";
 }
 
-TEST_F(TopologyTest, WhatHangsBelowARelayIsReachedByIt) {
+TEST_F(TopologyTest, DescendantsAreRoutedThroughTheirRelay) {
   const auto relay = Attach("r2", true);
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
-  EXPECT_EQ(tree_.Route("n2"), relay);
-  EXPECT_EQ(tree_.Via("n2"), "r2");
-  EXPECT_EQ(tree_.CountDescendants("r2"), 2);
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
+  EXPECT_EQ(topology_.Route("n2"), relay);
+  EXPECT_EQ(topology_.NextHop("n2"), "r2");
+  EXPECT_EQ(topology_.CountDescendants("r2"), 2);
   EXPECT_EQ(relays_, std::vector<std::string>{"+r2"});
-  tree_.Detach("r2", relay.get());
-  EXPECT_EQ(tree_.Route("n1"), nullptr);
-  EXPECT_EQ(tree_.attached(), 0U);
+  topology_.Detach("r2", relay.get());
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+  EXPECT_EQ(topology_.attached(), 0U);
   EXPECT_EQ(relays_.back(), "-r2");
 }
 
-TEST_F(TopologyTest, WhatAFullListDoesNotNameIsGone) {
+TEST_F(TopologyTest, CompleteListDetachesMissingDescendants) {
   const auto first = Attach("r2", true);
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
   const auto second = Attach("r2", true);
-  tree_.Detach("r2", first.get());
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n2", "r2")}, {}, true).ok());
-  EXPECT_EQ(tree_.Route("n1"), nullptr);
-  EXPECT_EQ(tree_.Route("n2"), second);
+  topology_.Detach("r2", first.get());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n2", "r2")}, {}, true).ok());
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+  EXPECT_EQ(topology_.Route("n2"), second);
 }
 
-TEST_F(TopologyTest, ANodeThatMovedIsReachedByItsNewWay) {
+TEST_F(TopologyTest, MovedNodeIsRoutedThroughItsNewParent) {
   Attach("r2", true);
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
   const auto own = Attach("n1");
-  EXPECT_EQ(tree_.Route("n1"), own);
+  EXPECT_EQ(topology_.Route("n1"), own);
   TopologyEntry gone = Below("n1", "r2");
   gone.attached = false;
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {gone}, {}, false).ok());
-  EXPECT_EQ(tree_.Route("n1"), own) << "the relay's word is older than the node's stream";
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {gone}, {}, false).ok());
+  EXPECT_EQ(topology_.Route("n1"), own) << "the relay's word is older than the node's stream";
 }
 
-TEST_F(TopologyTest, ANodeThatAttachedAnewComesAgainThoughNobodySawItGo) {
+TEST_F(TopologyTest, NodeThatAttachedAgainIsReportedReachableAgain) {
   Attach("r2", true);
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
   EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1"})) << "a fresh statement is no news";
   clock_.Advance(absl::Milliseconds(100));
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
   EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1", "n1"}));
   TakeChanged();
-  EXPECT_EQ(FromProto(tree_.TakeChanges(100, true).descendants(1).change_time()), clock_.Now())
+  EXPECT_EQ(FromProto(topology_.TakeChanges(100, true).descendants(1).change_time()), clock_.Now())
       << "it is told as precisely as it is known";
 }
 
-TEST_F(TopologyTest, ARelayAboveCannotHangBelow) {
-  tree_.SetPath({"root", "r0", "r1"});
+TEST_F(TopologyTest, AncestorCannotBecomeDescendant) {
+  topology_.SetPath({"root", "r0", "r1"});
   auto link = std::make_shared<RecordedLink>();
   for (const char* above : {"root", "r0", "r1"}) {
-    const auto refused = tree_.Attach(AttachedEntry(above, "r1", clock_.Now(), true), link);
+    const auto refused = topology_.Attach(AttachedEntry(above, "r1", clock_.Now(), true), link);
     EXPECT_EQ(ReasonOf(refused.status()), "RELAY_LOOP") << above;
   }
   Attach("r2", true);
   TopologyEntry loop = AttachedEntry("r0", "r2", clock_.Now(), true);
-  EXPECT_EQ(ReasonOf(tree_.ApplyUpdate("r2", {loop}, {}, true)), "RELAY_LOOP");
-  EXPECT_FALSE(tree_.Find("r0").has_value());
+  EXPECT_EQ(ReasonOf(topology_.ApplyUpdate("r2", {loop}, {}, true)), "RELAY_LOOP");
+  EXPECT_FALSE(topology_.Find("r0").has_value());
 }
 
-TEST_F(TopologyTest, TheTreeIsTwentyDeep) {
+TEST_F(TopologyTest, TwentyFirstRelayInARowIsRejected) {
   std::vector<std::string> path;
   for (int i = 0; i < 18; ++i) path.push_back("above" + std::to_string(i));
   path.push_back("r1");  // the 19th
-  tree_.SetPath(path);
+  topology_.SetPath(path);
   Attach("r20", true);
   path.insert(path.begin(), "one-more");
-  tree_.SetPath(path);
-  const auto refused = tree_.Attach(AttachedEntry("r21", "r1", clock_.Now(), true),
-                                    std::make_shared<RecordedLink>());
+  topology_.SetPath(path);
+  const auto refused = topology_.Attach(AttachedEntry("r21", "r1", clock_.Now(), true),
+                                        std::make_shared<RecordedLink>());
   EXPECT_EQ(ReasonOf(refused.status()), "RELAY_TOO_DEEP");
   Attach("n1");  // a node is no relay in a row
 }
 
-TEST_F(TopologyTest, TheParentHearsOfChangesOnceRelaysFirst) {
+TEST_F(TopologyTest, ChangesAreReturnedOnceAndRelaysFirst) {
   Attach("a-node");
   Attach("z-relay", true);
   EXPECT_EQ(TakeChanged(), (std::vector<std::string>{"+z-relay", "+a-node"}));
-  EXPECT_FALSE(tree_.HasChanges());
+  EXPECT_FALSE(topology_.HasChanges());
   const auto link = Attach("a-node");
-  tree_.Detach("a-node", link.get());
+  topology_.Detach("a-node", link.get());
   EXPECT_EQ(TakeChanged(), std::vector<std::string>{"-a-node"}) << "only how it is now";
   EXPECT_EQ(TakeChanged(true), (std::vector<std::string>{"+z-relay", "-a-node"}));
 }
 
-TEST_F(TopologyTest, AStatementThatEndedEndsTheStream) {
+TEST_F(TopologyTest, ExpiredStatementEndsTheStream) {
   const auto link = Attach("n1");
-  tree_.Tick();
+  topology_.Tick();
   EXPECT_TRUE(link->end().ok());
   clock_.Advance(absl::Hours(1) + absl::Seconds(2));
-  tree_.Tick();
+  topology_.Tick();
   EXPECT_EQ(ReasonOf(link->end()), "STATEMENT_EXPIRED");
 }
 
-TEST_F(TopologyTest, AFreshStatementKeepsIt) {
+TEST_F(TopologyTest, RefreshedStatementKeepsTheStream) {
   const auto link = Attach("n1");
   clock_.Advance(absl::Minutes(50));
-  tree_.Refresh("n1", link.get(), AttachedEntry("n1", "r1", clock_.Now()).statement);
+  topology_.Refresh("n1", link.get(), AttachedEntry("n1", "r1", clock_.Now()).statement);
   clock_.Advance(absl::Minutes(50));
-  tree_.Tick();
+  topology_.Tick();
   EXPECT_TRUE(link->end().ok());
 }
 
-TEST_F(TopologyTest, ARevokedNodeIsForgotten) {
+TEST_F(TopologyTest, RevokedNodeIsRemoved) {
   const auto link = Attach("n1");
   TakeChanged();
-  tree_.Forget("spiffe://fleet.test/node/n1");
+  topology_.Forget("spiffe://fleet.test/node/n1");
   EXPECT_EQ(ReasonOf(link->end()), "IDENTITY_REVOKED");
-  EXPECT_FALSE(tree_.Find("n1").has_value());
-  EXPECT_EQ(tree_.TakeChanges(10, false).forgotten_uris(0), "spiffe://fleet.test/node/n1");
+  EXPECT_FALSE(topology_.Find("n1").has_value());
+  EXPECT_EQ(topology_.TakeChanges(10, false).forgotten_uris(0), "spiffe://fleet.test/node/n1");
 }
 
-TEST_F(TopologyTest, ARevokedCertificateNamesItsNode) {
+TEST_F(TopologyTest, RevokedCertificateRemovesItsNode) {
   TopologyEntry entry = AttachedEntry("n1", "r1", clock_.Now());
   entry.certificate = "issuer:01";
   const auto link = std::make_shared<RecordedLink>();
-  ASSERT_TRUE(tree_.Attach(entry, link).ok());
-  tree_.Detach("n1", link.get());
-  tree_.Forget("issuer:02");
-  EXPECT_TRUE(tree_.Find("n1").has_value());
-  tree_.Forget("issuer:01");
-  EXPECT_FALSE(tree_.Find("n1").has_value()) << "also while it is away";
+  ASSERT_TRUE(topology_.Attach(entry, link).ok());
+  topology_.Detach("n1", link.get());
+  topology_.Forget("issuer:02");
+  EXPECT_TRUE(topology_.Find("n1").has_value());
+  topology_.Forget("issuer:01");
+  EXPECT_FALSE(topology_.Find("n1").has_value()) << "also while it is away";
 }
 
-TEST_F(TopologyTest, WhoWasForgottenIsNotBroughtBackByAChild) {
+TEST_F(TopologyTest, RemovedNodeIsNotRestoredByAnUpdate) {
   Attach("r2", true);
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
-  tree_.Forget("spiffe://fleet.test/node/n1");
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  topology_.Forget("spiffe://fleet.test/node/n1");
   TopologyEntry gone = Below("n1", "r2");
   gone.attached = false;
-  ASSERT_TRUE(tree_.ApplyUpdate("r2", {gone}, {}, false).ok());
-  EXPECT_FALSE(tree_.Find("n1").has_value());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {gone}, {}, false).ok());
+  EXPECT_FALSE(topology_.Find("n1").has_value());
 }
 
-TEST_F(TopologyTest, WhoIsAwayForAWeekIsNotKnownAnyMore) {
+TEST_F(TopologyTest, NodeDetachedForAWeekIsRemoved) {
   const auto link = Attach("n1");
-  tree_.Detach("n1", link.get());
+  topology_.Detach("n1", link.get());
   clock_.Advance(kRemembered - absl::Minutes(1));
-  tree_.Tick();
-  EXPECT_TRUE(tree_.Find("n1").has_value());
+  topology_.Tick();
+  EXPECT_TRUE(topology_.Find("n1").has_value());
   clock_.Advance(absl::Minutes(2));
-  tree_.Tick();
-  EXPECT_FALSE(tree_.Find("n1").has_value());
+  topology_.Tick();
+  EXPECT_FALSE(topology_.Find("n1").has_value());
 }
 
-TEST_F(TopologyTest, ItIsBounded) {
+TEST_F(TopologyTest, EntriesBeyondTheLimitAreRejected) {
   for (int i = 0; i < 6; ++i) Attach("n" + std::to_string(i));
   const auto refused =
-      tree_.Attach(AttachedEntry("n6", "r1", clock_.Now()), std::make_shared<RecordedLink>());
+      topology_.Attach(AttachedEntry("n6", "r1", clock_.Now()), std::make_shared<RecordedLink>());
   EXPECT_EQ(ReasonOf(refused.status()), "TOO_MANY_CHILDREN");
   Attach("n3");  // who is known may come again
 }
 
-TEST_F(TopologyTest, ItIsRememberedOverARestart) {
+TEST_F(TopologyTest, RestoredEntriesAreDetached) {
   Attach("n1");
   Attach("r2", true);
   Topology next({.name = "r1", .is_root = true}, clock_);
-  next.Restore(tree_.Snapshot());
+  next.Restore(topology_.Snapshot());
   EXPECT_EQ(next.Nodes(), std::vector<std::string>{"n1"});
   EXPECT_EQ(next.Route("n1"), nullptr);
   EXPECT_EQ(next.attached(), 0U);

@@ -8,70 +8,70 @@
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/runs/run_offers.h"
-#include "services/relay/topology/attach_handler.h"
+#include "services/relay/topology/child_session.h"
 
 namespace muster {
 namespace {
 
-constexpr size_t kChildrenAtOnce = 500;
+constexpr size_t kMaxDescendants = 500;  // in one message
 
-// Of one message of records (jobs.proto), and how long they are gathered for one.
+// The limit on one message of records (jobs.proto), and the time for which they are collected.
 constexpr size_t kMaxRecordsBytes = 256 * 1024;
-constexpr absl::Duration kGather = absl::Milliseconds(10);
+constexpr absl::Duration kBatchWithin = absl::Milliseconds(10);
 
 }  // namespace
 
-ParentLink::ParentLink(AttachClientOptions options, Topology& tree, Trust& trust,
+ParentLink::ParentLink(AttachClientOptions options, Topology& topology, Trust& trust,
                        CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
-                       TakeShares shares)
-    : UpstreamBase(tree),
-      tree_(tree),
+                       HandleShares handle_shares)
+    : UpstreamBase(topology),
+      topology_(topology),
       trust_(trust),
       dispatcher_(dispatcher),
       clock_(clock),
       interval_(interval),
-      take_shares_(std::move(shares)),
+      handle_shares_(std::move(handle_shares)),
       client_(
           std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this))) {
   client_->Start();
-  gatherer_ = std::jthread([this](const std::stop_token& stop) { Gather(stop); });
+  sender_ = std::jthread([this](const std::stop_token& stop) { SendLoop(stop); });
 }
 
 ParentLink::~ParentLink() {
-  gatherer_ = {};  // waits for it
+  sender_ = {};  // joins the thread
   client_.reset();
-  Drop();
+  DropRecords();
 }
 
 std::shared_ptr<grpc::Channel> ParentLink::channel() const { return client_->channel(); }
 
 void ParentLink::SetConnected(bool connected) {
   connected_ = connected;
-  Changed();
+  NotifyListeners();
 }
 
 absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
   std::vector<std::string> path(welcome.path().begin(), welcome.path().end());
-  if (std::find(path.begin(), path.end(), tree_.name()) != path.end()) {
-    return errors::RelayLoop(tree_.name(), path.back());
+  if (std::find(path.begin(), path.end(), topology_.name()) != path.end()) {
+    return errors::RelayLoop(topology_.name(), path.back());
   }
-  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(tree_.name(), kMaxDepth);
+  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(topology_.name(), kMaxDepth);
   if (welcome.has_clock()) {
     MutexLock lock(transit_mutex_);
     transit_.Welcome(FromProto(welcome.clock()), clock_.MonotonicNow(), first);
   }
-  path.push_back(tree_.name());
-  tree_.SetPath(std::move(path));
+  path.push_back(topology_.name());
+  topology_.SetPath(std::move(path));
   if (first) {
-    MutexLock lock(below_mutex_);
-    tell_all_ = true;
+    MutexLock lock(changes_mutex_);
+    send_all_ = true;
     complete_ = false;
-    unsent_below_.reset();
+    unsent_changes_.reset();
   }
   SetConnected(welcome.connected());
-  // What was on its way may be lost: those below send it again.
-  for (const auto& child : tree_.Children()) {
-    SendWelcome(*child, tree_, welcome.connected(), interval_, clock_);
+  // Messages in flight may be lost: a welcome makes the children send them again.
+  for (const auto& child : topology_.Children()) {
+    SendWelcome(*child, topology_, welcome.connected(), interval_, clock_);
   }
   return absl::OkStatus();
 }
@@ -85,16 +85,16 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
     case v1::AttachResponse::kRecordsAck:
       return dispatcher_.SendAcks(message.records_ack());
     case v1::AttachResponse::kRevocations:
-      return trust_.Take(message.revocations());
+      return trust_.UpdateCommandRevocations(message.revocations());
     case v1::AttachResponse::kRevoked:
-      return trust_.Take(message.revoked());
+      return trust_.HandleRevoked(message.revoked());
     case v1::AttachResponse::kShares:
     case v1::AttachResponse::kShareQuery:
-      return take_shares_(message);
+      return handle_shares_(message);
     case v1::AttachResponse::kCollection:
-      return SendOffer(tree_, message.collection());
+      return SendOffer(topology_, message.collection());
     case v1::AttachResponse::kCollectionEnded:
-      for (const auto& child : tree_.Children()) child->Send(message);
+      for (const auto& child : topology_.Children()) child->Send(message);
       return;
     default:
       return;
@@ -111,16 +111,16 @@ void ParentLink::Dispatch(v1::JobCommand command) {
 
 void ParentLink::OnLost(const absl::Status& /*why*/) {
   SetConnected(false);
-  Drop();
+  DropRecords();
 }
 
-void ParentLink::Drop() {
+void ParentLink::DropRecords() {
   std::vector<Done> dropped;
   {
     MutexLock lock(records_mutex_);
-    dropped = std::exchange(gathered_done_, {});
-    gathered_.Clear();
-    gathered_bytes_ = 0;
+    dropped = std::exchange(batch_accepted_, {});
+    batch_.Clear();
+    batch_bytes_ = 0;
     for (auto& [message, done] : waiting_) {
       std::move(done.begin(), done.end(), std::back_inserter(dropped));
     }
@@ -129,9 +129,9 @@ void ParentLink::Drop() {
   for (Done& done : dropped) done();
 }
 
-// While there is no way up, what comes is let go of: it is not acknowledged, and comes again.
-// Records that come one by one go at once; those that come in a crowd go together, as each message
-// costs this relay and all above it more than what it says.
+// Without a parent the records are dropped: they are not acked, and the child sends them again. A
+// single record is sent immediately. Records that arrive together are sent together, because each
+// message costs this relay and all of its ancestors more than its records.
 void ParentLink::Receive(v1::JobRecords records, Done done) {
   dispatcher_.HandleRecords(records);
   std::vector<Done> sent;
@@ -141,32 +141,32 @@ void ParentLink::Receive(v1::JobRecords records, Done done) {
       sent.push_back(std::move(done));
     } else {
       const size_t bytes = records.ByteSizeLong();
-      if (gathered_bytes_ + bytes > kMaxRecordsBytes) SendGathered(sent);
-      gathered_bytes_ += bytes;
+      if (batch_bytes_ + bytes > kMaxRecordsBytes) SendBatch(sent);
+      batch_bytes_ += bytes;
       for (v1::JobRecord& record : *records.mutable_records()) {
-        *gathered_.add_records() = std::move(record);
+        *batch_.add_records() = std::move(record);
       }
-      gathered_done_.push_back(std::move(done));
-      if (clock_.MonotonicNow() - sent_at_ > kGather) {
-        SendGathered(sent);
+      batch_accepted_.push_back(std::move(done));
+      if (clock_.MonotonicNow() - sent_at_ > kBatchWithin) {
+        SendBatch(sent);
       } else {
-        gather_.NotifyOne();
+        wake_sender_.NotifyOne();
       }
     }
   }
   for (Done& call : sent) call();
 }
 
-// Those whose records are on their way are added to `sent`. Whose they are is told before them: an
-// acknowledgement that finds no way down is lost, and a node waits for it.
-void ParentLink::SendGathered(std::vector<Done>& sent) {
-  if (gathered_done_.empty()) return;
+// Adds the callbacks of sent records to `sent`. Topology changes are sent first, because the root
+// relay needs a route for the acks.
+void ParentLink::SendBatch(std::vector<Done>& sent) {
+  if (batch_accepted_.empty()) return;
   sent_at_ = clock_.MonotonicNow();
-  gathered_bytes_ = 0;
+  batch_bytes_ = 0;
   v1::AttachRequest message;
-  *message.mutable_records() = std::exchange(gathered_, {});
-  std::vector<Done> done = std::exchange(gathered_done_, {});
-  const bool waits = !waiting_.empty() || !TellChanges() || !client_->Send(message);
+  *message.mutable_records() = std::exchange(batch_, {});
+  std::vector<Done> done = std::exchange(batch_accepted_, {});
+  const bool waits = !waiting_.empty() || !SendChanges() || !client_->Send(message);
   if (waits && client_->attached()) {
     waiting_.emplace_back(std::move(message), std::move(done));
   } else {
@@ -174,14 +174,15 @@ void ParentLink::SendGathered(std::vector<Done>& sent) {
   }
 }
 
-void ParentLink::Gather(const std::stop_token& stop) {
+void ParentLink::SendLoop(const std::stop_token& stop) {
   MutexLock lock(records_mutex_);
-  while (gather_.Wait(records_mutex_, stop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_) {
-    return !gathered_done_.empty();
-  })) {
-    gather_.WaitFor(records_mutex_, stop, kGather, [] { return false; });
+  while (wake_sender_.Wait(records_mutex_, stop,
+                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_) {
+                             return !batch_accepted_.empty();
+                           })) {
+    wake_sender_.WaitFor(records_mutex_, stop, kBatchWithin, [] { return false; });
     std::vector<Done> sent;
-    SendGathered(sent);
+    SendBatch(sent);
     lock.Unlock();
     for (Done& call : sent) call();
     lock.Lock();
@@ -192,7 +193,7 @@ void ParentLink::OnWritable() {
   std::vector<Done> done;
   {
     MutexLock lock(records_mutex_);
-    while (!waiting_.empty() && TellChanges() && client_->Send(waiting_.front().first)) {
+    while (!waiting_.empty() && SendChanges() && client_->Send(waiting_.front().first)) {
       std::move(waiting_.front().second.begin(), waiting_.front().second.end(),
                 std::back_inserter(done));
       waiting_.pop_front();
@@ -201,33 +202,34 @@ void ParentLink::OnWritable() {
   for (Done& call : done) call();
 }
 
-void ParentLink::CollectionEnded(const v1::CollectionEnded& ended) {
+void ParentLink::SendCollectionEnded(const v1::CollectionEnded& ended) {
   v1::AttachRequest message;
   *message.mutable_collection_ended() = ended;
-  static_cast<void>(client_->Send(std::move(message)));  // advice: the run's end comes down anyway
+  static_cast<void>(
+      client_->Send(std::move(message)));  // best effort: the end of the run is announced as well
 }
 
 void ParentLink::Tick() {
-  TellChanges();
+  SendChanges();
   OnWritable();
 }
 
-// False if there is something that cannot be told now.
-bool ParentLink::TellChanges() {
-  MutexLock lock(below_mutex_);
+// Returns false if a change could not be sent.
+bool ParentLink::SendChanges() {
+  MutexLock lock(changes_mutex_);
   while (client_->attached()) {
-    if (!unsent_below_) {
-      if (!tell_all_ && complete_ && !tree_.HasChanges()) return true;
-      v1::AttachRequest& message = unsent_below_.emplace();
+    if (!unsent_changes_) {
+      if (!send_all_ && complete_ && !topology_.HasChanges()) return true;
+      v1::AttachRequest& message = unsent_changes_.emplace();
       *message.mutable_topology() =
-          tree_.TakeChanges(kChildrenAtOnce, std::exchange(tell_all_, false));
-      if (!complete_ && !tree_.HasChanges()) {
+          topology_.TakeChanges(kMaxDescendants, std::exchange(send_all_, false));
+      if (!complete_ && !topology_.HasChanges()) {
         message.mutable_topology()->set_complete(true);
         complete_ = true;
       }
     }
-    if (!client_->Send(*unsent_below_)) return false;
-    unsent_below_.reset();
+    if (!client_->Send(*unsent_changes_)) return false;
+    unsent_changes_.reset();
   }
   return false;
 }

@@ -1,4 +1,4 @@
-// The way of a relay that hangs below another: one connection to its parent.
+// The upstream of a relay that is attached to a parent.
 #ifndef MUSTER_SERVICES_RELAY_UPSTREAM_PARENT_LINK_H_
 #define MUSTER_SERVICES_RELAY_UPSTREAM_PARENT_LINK_H_
 
@@ -26,17 +26,18 @@
 
 namespace muster {
 
-// Hangs this relay below its parent, tells it what hangs here, hands on what comes down, and sends
-// up what comes from below. Keeps nothing of that: who is welcomed again sends again. Thread-safe.
+// Attaches this relay to its parent, sends it the topology and the records of the descendants, and
+// passes on what the parent sends. Stores nothing: a child that is welcomed again sends its unacked
+// records again. Thread-safe.
 class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegate {
  public:
-  using TakeShares = std::function<void(const v1::AttachResponse&)>;
+  using HandleShares = std::function<void(const v1::AttachResponse&)>;
 
-  // All outlive it. `interval`: how often this relay's own children are heard of; `shares` is
-  // called with what the parent says about shared files, and must not wait.
-  ParentLink(AttachClientOptions options, Topology& tree, Trust& trust,
+  // All outlive it. `interval`: of the heartbeats of this relay's children. `handle_shares`
+  // receives the parent's messages about shared files, and must not block.
+  ParentLink(AttachClientOptions options, Topology& topology, Trust& trust,
              CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
-             TakeShares shares);
+             HandleShares handle_shares);
   ~ParentLink() override;
 
   // Upstream.
@@ -48,17 +49,17 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   // RecordSink.
   void Receive(v1::JobRecords records, Done done) override;
 
-  // From a child: what became of a collection; passed on as advice.
-  void CollectionEnded(const v1::CollectionEnded& ended);
+  // Forwards that a descendant declines a collection, or has finished it. Best effort.
+  void SendCollectionEnded(const v1::CollectionEnded& ended);
 
-  // Tells the parent what changed below, and what waited. To be called several times a second.
+  // Sends the topology changes and the waiting records. To be called several times a second.
   void Tick();
 
  private:
   // AttachDelegate.
   int64_t RevocationsVersion() override { return trust_.commands_version(); }
   absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first)
-      ABSL_LOCKS_EXCLUDED(below_mutex_) override;
+      ABSL_LOCKS_EXCLUDED(changes_mutex_) override;
   void OnMessage(v1::AttachResponse message) override;
   void OnLost(const absl::Status& why) override;
   void OnWritable() ABSL_LOCKS_EXCLUDED(records_mutex_) override;
@@ -66,39 +67,39 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   std::shared_ptr<grpc::Channel> channel() const;
   void SetConnected(bool connected);
   void Dispatch(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(transit_mutex_);
-  bool TellChanges() ABSL_LOCKS_EXCLUDED(below_mutex_);
-  void SendGathered(std::vector<Done>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
-  void Gather(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
-  void Drop() ABSL_LOCKS_EXCLUDED(records_mutex_);
+  bool SendChanges() ABSL_LOCKS_EXCLUDED(changes_mutex_);
+  void SendBatch(std::vector<Done>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
+  void SendLoop(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
+  void DropRecords() ABSL_LOCKS_EXCLUDED(records_mutex_);
 
-  Topology& tree_;
+  Topology& topology_;
   Trust& trust_;
   CommandDispatcher& dispatcher_;
   const Clock& clock_;
   const absl::Duration interval_;
-  const TakeShares take_shares_;
+  const HandleShares handle_shares_;
   std::atomic<bool> connected_ = false;
 
-  Mutex below_mutex_;  // held while changes are taken and sent, so that they stay in order
-  bool tell_all_ ABSL_GUARDED_BY(below_mutex_) = false;
-  bool complete_ ABSL_GUARDED_BY(below_mutex_) = false;
-  std::optional<v1::AttachRequest> unsent_below_ ABSL_GUARDED_BY(below_mutex_);
+  Mutex changes_mutex_;  // held while changes are dequeued and sent, so that they stay in order
+  bool send_all_ ABSL_GUARDED_BY(changes_mutex_) = false;
+  bool complete_ ABSL_GUARDED_BY(changes_mutex_) = false;
+  std::optional<v1::AttachRequest> unsent_changes_ ABSL_GUARDED_BY(changes_mutex_);
 
   Mutex transit_mutex_;
   TransitClock transit_ ABSL_GUARDED_BY(transit_mutex_);
 
-  Mutex records_mutex_ ABSL_ACQUIRED_BEFORE(below_mutex_);
-  StoppableCondVar gather_;
-  // Each of the children has at most 1 MiB here.
-  v1::JobRecords gathered_ ABSL_GUARDED_BY(records_mutex_);  // to go together
-  size_t gathered_bytes_ ABSL_GUARDED_BY(records_mutex_) = 0;
-  std::vector<Done> gathered_done_ ABSL_GUARDED_BY(records_mutex_);
+  Mutex records_mutex_ ABSL_ACQUIRED_BEFORE(changes_mutex_);
+  StoppableCondVar wake_sender_;
+  // Contains at most 1 MiB of each child.
+  v1::JobRecords batch_ ABSL_GUARDED_BY(records_mutex_);  // for one message
+  size_t batch_bytes_ ABSL_GUARDED_BY(records_mutex_) = 0;
+  std::vector<Done> batch_accepted_ ABSL_GUARDED_BY(records_mutex_);
   absl::Duration sent_at_ ABSL_GUARDED_BY(records_mutex_) = -absl::InfiniteDuration();  // monotonic
   std::deque<std::pair<v1::AttachRequest, std::vector<Done>>> waiting_
       ABSL_GUARDED_BY(records_mutex_);
 
   std::unique_ptr<AttachClient> client_;
-  std::jthread gatherer_;
+  std::jthread sender_;
 };
 
 }  // namespace muster

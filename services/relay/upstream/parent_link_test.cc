@@ -14,6 +14,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/relay/testing/recorded_link.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/fake_relay.h"
 #include "testing/fixtures/test_commands.h"
 
@@ -22,10 +23,10 @@ namespace {
 
 constexpr absl::Duration kLong = absl::Minutes(1);
 
-// Welcomes whoever comes, and remembers what it says after its hello.
+// Welcomes every child, and records its messages after the hello.
 class Parent final : public v1::AttachService::Service {
  public:
-  // At `port`; 0: at a free one.
+  // Listens at `port`; 0: at any free port.
   Parent(const TestIssuer& tree, const std::string& name, int port = 0)
       : name_(name), credential_(tree.Issue(ServiceIdentity{ServiceRole::kRelay, name})) {
     grpc::SslServerCredentialsOptions tls(
@@ -42,7 +43,7 @@ class Parent final : public v1::AttachService::Service {
 
   int port() const { return port_; }
 
-  // What was said so far, when it is enough; empty if it is not within `limit`.
+  // Returns the messages when there are `count`; nothing if there are fewer after `limit`.
   std::vector<v1::AttachRequest> Await(size_t count, absl::Duration limit = kLong) {
     MutexLock lock(mutex_);
     const bool enough = changed_.WaitFor(
@@ -96,28 +97,26 @@ class ParentLinkTest : public ::testing::Test {
 
   void Begin(const std::vector<int>& ports) {
     AttachClientOptions options;
-    for (const int port : ports) options.targets.push_back("127.0.0.1:" + std::to_string(port));
+    for (const int port : ports) {
+      options.targets.push_back({"127.0.0.1", static_cast<uint16_t>(port)});
+    }
     options.return_after = absl::Milliseconds(10);
     options.fleet = std::string(kTestFleet);
     options.uri = "spiffe://" + options.fleet + "/service/relay/r2";
     options.identity_folder = folder_;
     options.is_relay = true;
-    link_ =
-        std::make_unique<ParentLink>(std::move(options), tree_, trust_, dispatcher_, SystemClock(),
-                                     absl::Seconds(60), [](const v1::AttachResponse&) {});
+    link_ = std::make_unique<ParentLink>(std::move(options), topology_, trust_, dispatcher_,
+                                         SystemClock(), absl::Seconds(60),
+                                         [](const v1::AttachResponse&) {});
   }
 
   void AwaitConnected() {
-    const auto end = std::chrono::steady_clock::now() + absl::ToChronoSeconds(kLong);
-    while (!link_->connected() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    ASSERT_TRUE(link_->connected());
+    ASSERT_TRUE(testing::Await([this] { return link_->connected(); }));
   }
 
   void Attach(const std::string& node) {
     EXPECT_TRUE(
-        tree_.Attach(AttachedEntry(node, "r2", absl::Now()), std::make_shared<RecordedLink>())
+        topology_.Attach(AttachedEntry(node, "r2", absl::Now()), std::make_shared<RecordedLink>())
             .ok());
   }
 
@@ -130,16 +129,16 @@ class ParentLinkTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir();
   const TestIssuer fleet_;
   Parent parent_{fleet_, "r1"};
-  Topology tree_{{.name = "r2", .is_root = false}, SystemClock()};
-  CommandDispatcher dispatcher_{tree_, SystemClock()};
+  Topology topology_{{.name = "r2", .is_root = false}, SystemClock()};
+  CommandDispatcher dispatcher_{topology_, SystemClock()};
   LiveCalls live_;
-  Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, tree_, live_,
+  Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, topology_, live_,
                SystemClock()};
   std::unique_ptr<ParentLink> link_;
 };
 
 // An acknowledgement of what a node says finds its way down only if the node is known.
-TEST_F(ParentLinkTest, WhoHangsBelowIsToldBeforeWhatTheySay) {
+TEST_F(ParentLinkTest, TopologyPrecedesRecords) {
   Begin({parent_.port()});
   AwaitConnected();
   for (const char* node : {"n1", "n2"}) {
@@ -157,7 +156,7 @@ TEST_F(ParentLinkTest, WhoHangsBelowIsToldBeforeWhatTheySay) {
   EXPECT_TRUE(said[0].topology().complete());
 }
 
-TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain) {
+TEST_F(ParentLinkTest, PreferredParentReceivesTheWholeTopology) {
   auto preferred = std::make_unique<Parent>(fleet_, "r3");
   const int port = preferred->port();
   preferred.reset();
@@ -175,7 +174,7 @@ TEST_F(ParentLinkTest, AParentThatIsPreferredIsToldEverythingWhenItIsThereAgain)
   ASSERT_TRUE(said[0].has_topology() && said[1].has_records());
   EXPECT_TRUE(said[0].topology().complete());
   EXPECT_EQ(said[0].topology().descendants_size(), 1);
-  EXPECT_EQ(tree_.path(), (std::vector<std::string>{"r3", "r2"}));
+  EXPECT_EQ(topology_.path(), (std::vector<std::string>{"r3", "r2"}));
 }
 
 }  // namespace

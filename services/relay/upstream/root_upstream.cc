@@ -13,41 +13,43 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr std::chrono::seconds kAnswerWithin(10);
-// A list that was missed is fetched by then; a revocation in the feed asks at once.
-constexpr int kLooksBetweenAsking = 60;
+// Repairs a missed list; a revocation in the feed updates the list immediately.
+constexpr int kTicksBetweenUpdates = 60;
 
 }  // namespace
 
-Centre::Centre(Topology& tree, Trust& trust, RunOffers& offers,
-               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
-               std::function<void()> signers_known, TimerService& timers, Executor& executor)
-    : UpstreamBase(tree),
+RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
+                           std::shared_ptr<grpc::Channel> aggregator,
+                           std::shared_ptr<grpc::Channel> status,
+                           std::function<void()> signers_known, TimerService& timers,
+                           Executor& executor)
+    : UpstreamBase(topology),
       trust_(trust),
       offers_(offers),
       aggregator_(std::move(aggregator)),
       status_(std::move(status)),
       signers_known_(std::move(signers_known)),
       follower_(std::make_unique<FeedFollower>(
-          aggregator_, [this](const v1::FollowChangesResponse& event) { Take(event); }, timers,
-          executor)),
-      watcher_([this](const std::stop_token& stop) { Watch(stop); }) {}
+          aggregator_, [this](const v1::FollowChangesResponse& event) { HandleChange(event); },
+          timers, executor)),
+      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 
-Centre::~Centre() {
-  watcher_.request_stop();
+RootUpstream::~RootUpstream() {
+  thread_.request_stop();
   wake_.NotifyAll();
-  watcher_.join();
+  thread_.join();
   follower_.reset();
 }
 
-std::optional<Certificate> Centre::command_ca() const {
+std::optional<Certificate> RootUpstream::command_ca() const {
   MutexLock lock(mutex_);
   return command_ca_;
 }
 
-void Centre::Take(const v1::FollowChangesResponse& event) {
-  offers_.Take(event);
+void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
+  offers_.HandleChange(event);
   switch (event.event_case()) {
     case v1::FollowChangesResponse::kSnapshotBegin:
       in_snapshot_ = true;
@@ -69,39 +71,40 @@ void Centre::Take(const v1::FollowChangesResponse& event) {
       return;
   }
   MutexLock lock(mutex_);
-  ask_ = true;
+  stale_ = true;
   wake_.NotifyAll();
 }
 
-// Looks whether the aggregator is heard, and keeps the list of revoked signers.
-void Centre::Watch(const std::stop_token& stop) {
-  int looks = 0;
+// Watches the connection to the aggregator, and keeps the command revocations current.
+void RootUpstream::Run(const std::stop_token& stop) {
+  int ticks = 0;
   while (!stop.stop_requested()) {
-    const bool heard = follower_->connected();
-    if (connected_.exchange(heard) != heard) Changed();
-    bool ask = false;
+    const bool connected = follower_->connected();
+    if (connected_.exchange(connected) != connected) NotifyListeners();
+    bool update = false;
     {
       MutexLock lock(mutex_);
-      ask = ask_ || ++looks >= kLooksBetweenAsking;
+      update = stale_ || ++ticks >= kTicksBetweenUpdates;
     }
-    if (ask && heard) {
-      const absl::Status asked = AskWhoIsRevoked();
-      if (asked.ok()) {
-        looks = 0;
+    if (update && connected) {
+      const absl::Status updated = UpdateCommandRevocations();
+      if (updated.ok()) {
+        ticks = 0;
         MutexLock lock(mutex_);
-        ask_ = false;
+        stale_ = false;
       } else {
-        Log(LogLevel::kWarning, "cannot ask who may sign commands no more", {{"error", asked}});
+        Log(LogLevel::kWarning, "cannot get the command revocations", {{"error", updated}});
       }
     }
     MutexLock lock(mutex_);
-    // What failed is not asked again before the next look.
-    wake_.WaitFor(mutex_, stop, kLook,
-                  [this, ask]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ask_ && !ask; });
+    // A failed update is repeated at the next tick.
+    wake_.WaitFor(mutex_, stop, kTick, [this, update]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stale_ && !update;
+    });
   }
 }
 
-absl::Status Centre::AskWhoIsRevoked() {
+absl::Status RootUpstream::UpdateCommandRevocations() {
   const auto stub = v1::IdentityService::NewStub(aggregator_);
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kAnswerWithin);
@@ -109,7 +112,7 @@ absl::Status Centre::AskWhoIsRevoked() {
   const grpc::Status called = stub->GetCommandRevocations(&context, {}, &list);
   if (!called.ok()) return FromGrpc(called);
   ASSIGN_OR_RETURN(auto authority, Certificate::FromPem(list.command_ca_pem()));
-  trust_.Take(list);
+  trust_.UpdateCommandRevocations(list);
   {
     MutexLock lock(mutex_);
     command_ca_ = std::move(authority);

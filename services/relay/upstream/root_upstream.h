@@ -1,4 +1,4 @@
-// The way of the relay at the centre: straight to aggregator and status.
+// The upstream of the root relay: the aggregator and the status service.
 #ifndef MUSTER_SERVICES_RELAY_UPSTREAM_ROOT_UPSTREAM_H_
 #define MUSTER_SERVICES_RELAY_UPSTREAM_ROOT_UPSTREAM_H_
 
@@ -25,16 +25,16 @@
 
 namespace muster {
 
-// Follows the aggregator's change feed: who was revoked, which runs want results of whom. Asks it
-// who may sign commands. Thread-safe.
-class Centre : public UpstreamBase {
+// Follows the aggregator's change feed with its revocations and runs, and gets the command
+// revocations. Thread-safe.
+class RootUpstream : public UpstreamBase {
  public:
   // All outlive it; events of the feed are handled on `executor`. `signers_known` is called each
-  // time that the aggregator has told who may sign commands no more.
-  Centre(Topology& tree, Trust& trust, RunOffers& offers, std::shared_ptr<grpc::Channel> aggregator,
-         std::shared_ptr<grpc::Channel> status, std::function<void()> signers_known,
-         TimerService& timers, Executor& executor);
-  ~Centre() override;
+  // time the aggregator has sent the command revocations.
+  RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
+               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
+               std::function<void()> signers_known, TimerService& timers, Executor& executor);
+  ~RootUpstream() override;
 
   // Upstream.
   std::shared_ptr<grpc::Channel> Results() override { return aggregator_; }
@@ -42,15 +42,15 @@ class Centre : public UpstreamBase {
   std::shared_ptr<grpc::Channel> Joining() override { return aggregator_; }
   bool connected() const override { return connected_; }
 
-  // The fleet's command authority; nothing until the aggregator has told it.
+  // The fleet's command authority; empty until the aggregator has sent it.
   std::optional<Certificate> command_ca() const;
-  // Whether the feed has been heard from its beginning.
+  // Returns whether the first snapshot of the feed is complete.
   bool caught_up() const { return caught_up_; }
 
  private:
-  void Take(const v1::FollowChangesResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Watch(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status AskWhoIsRevoked() ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleChange(const v1::FollowChangesResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status UpdateCommandRevocations() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Trust& trust_;
   RunOffers& offers_;
@@ -59,14 +59,14 @@ class Centre : public UpstreamBase {
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;
-  std::set<std::string> snapshot_revoked_;  // used by Take, as the next
+  std::set<std::string> snapshot_revoked_;  // used by HandleChange, as the next
   bool in_snapshot_ = false;
   mutable Mutex mutex_;
   StoppableCondVar wake_;
-  bool ask_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stale_ ABSL_GUARDED_BY(mutex_) = true;
   std::optional<Certificate> command_ca_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<FeedFollower> follower_;
-  std::jthread watcher_;
+  std::jthread thread_;
 };
 
 }  // namespace muster

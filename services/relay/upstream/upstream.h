@@ -1,4 +1,4 @@
-// The way to the centre, as those see it who forward: the tree knows it (services/relay/topology).
+// The connection of a relay towards the aggregator.
 #ifndef MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_H_
 #define MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_H_
 
@@ -17,31 +17,31 @@ class Channel;
 
 namespace muster {
 
-// Thread-safe; nothing of it waits. It outlives whoever forwards.
+// The root relay is connected to the aggregator and the status service, any other relay to its
+// parent. Thread-safe; the methods do not block. Outlives its users.
 class Upstream {
  public:
   virtual ~Upstream() = default;
 
-  // Channels to whoever serves these above: the parent for all of them, or aggregator and status
-  // at the root. They change when the parent does: ask for each call. Null when there is no parent
-  // now. A channel that was given stays usable until it is let go of.
+  // Return the channel to the server of these services; null without a parent. The channel changes
+  // with the parent, so get it for each call. An old channel stays usable while it is referenced.
   virtual std::shared_ptr<grpc::Channel> Results() = 0;  // ResultService, RunService
   virtual std::shared_ptr<grpc::Channel> Status() = 0;   // HeartbeatService, StatusService
   virtual std::shared_ptr<grpc::Channel> Joining() = 0;  // JoinService, over mutual TLS
 
-  // Whether all of the way to the centre stands, as far as is known here.
+  // Returns whether all connections up to the aggregator work, as far as this relay knows.
   virtual bool connected() const = 0;
 
-  // Calls `changed` whenever connected() changes or a channel is replaced, on any thread, without a
-  // lock, until the handle is gone; that waits for a call under way. `changed` must not wait.
+  // Calls `changed` whenever connected() changes or a channel is replaced, on any thread, until the
+  // handle is destroyed; the destruction waits for a running call. `changed` must not block.
   [[nodiscard]] virtual std::shared_ptr<void> OnChange(std::function<void()> changed) = 0;
 
-  // The serialised AttachStatement with which this relay may speak for `caller` to who is above it.
-  // PERMISSION_DENIED (NOT_ATTACHED) if `caller` is no node; if it does not hang here; or, where a
-  // child relay forwards it (`caller.via`), if it does not hang below that child.
+  // Returns the serialised AttachStatement that permits this relay to act for `caller`.
+  // PERMISSION_DENIED (NOT_ATTACHED) if `caller` is no node or not attached to this relay; or, if a
+  // child relay forwards the call (`caller.via`), no descendant of that child.
   virtual absl::StatusOr<std::string> StatementFor(const Caller& caller) = 0;
 
-  // OK if `caller` is a relay that hangs directly below this one, else PERMISSION_DENIED
+  // Returns OK if `caller` is a relay that is attached to this one, else PERMISSION_DENIED
   // (NOT_ATTACHED).
   virtual absl::Status CheckChildRelay(const Caller& caller) = 0;
 };

@@ -25,7 +25,7 @@ std::shared_ptr<void> UpstreamBase::OnChange(std::function<void()> changed) {
           }};
 }
 
-void UpstreamBase::Changed() {
+void UpstreamBase::NotifyListeners() {
   MutexLock lock(listeners_->mutex);
   for (const auto& [id, callback] : listeners_->callbacks) callback();
 }
@@ -33,25 +33,25 @@ void UpstreamBase::Changed() {
 absl::StatusOr<std::string> UpstreamBase::StatementFor(const Caller& caller) {
   const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
   if (node == nullptr)
-    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), tree_.name());
-  // Directly below, or below the child that speaks for it.
+    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), topology_.name());
+  // The node is a child of this relay, or a descendant of the relay that forwards its call.
   std::string via = node->name;
   if (caller.via) {
     const ServiceIdentity* relay = RelayOf(*caller.via);
-    if (relay == nullptr) return errors::NoLiveStatement(node->name, tree_.name());
+    if (relay == nullptr) return errors::NoLiveStatement(node->name, topology_.name());
     via = relay->name;
   }
-  const auto entry = tree_.Find(node->name);
-  if (!entry || entry->statement == nullptr || tree_.Via(node->name) != via) {
-    return errors::NoLiveStatement(node->name, tree_.name());
+  const auto entry = topology_.Find(node->name);
+  if (!entry || entry->statement == nullptr || topology_.NextHop(node->name) != via) {
+    return errors::NoLiveStatement(node->name, topology_.name());
   }
   return entry->statement->SerializeAsString();
 }
 
 absl::Status UpstreamBase::CheckChildRelay(const Caller& caller) {
   const ServiceIdentity* relay = RelayOf(caller.identity);
-  if (relay == nullptr || caller.via || tree_.Via(relay->name) != relay->name) {
-    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), tree_.name());
+  if (relay == nullptr || caller.via || topology_.NextHop(relay->name) != relay->name) {
+    return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), topology_.name());
   }
   return absl::OkStatus();
 }

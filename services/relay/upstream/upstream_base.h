@@ -1,5 +1,4 @@
-// What both ways to the centre have in common: for whom this relay may speak, and who wants to hear
-// of changes.
+// The common part of both upstreams: the statements of descendants, and the listeners.
 #ifndef MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_BASE_H_
 #define MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_BASE_H_
 
@@ -18,24 +17,24 @@ namespace muster {
 // Thread-safe.
 class UpstreamBase : public Upstream {
  public:
-  explicit UpstreamBase(const Topology& tree) : tree_(tree) {}
+  explicit UpstreamBase(const Topology& topology) : topology_(topology) {}
 
   std::shared_ptr<void> OnChange(std::function<void()> changed) override;
   absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
   absl::Status CheckChildRelay(const Caller& caller) override;
 
  protected:
-  // Tells those who wanted to hear. Without a lock held.
-  void Changed();
+  // Calls the listeners. The caller holds no lock.
+  void NotifyListeners();
 
  private:
   struct Listeners {
-    Mutex mutex;  // held while they are called, so that a handle that is gone is never called
+    Mutex mutex;  // held during calls, so that a removed listener is not called
     uint64_t next ABSL_GUARDED_BY(mutex) = 0;
     std::map<uint64_t, std::function<void()>> callbacks ABSL_GUARDED_BY(mutex);
   };
 
-  const Topology& tree_;
+  const Topology& topology_;
   const std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
 };
 

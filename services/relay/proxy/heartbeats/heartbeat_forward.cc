@@ -1,7 +1,7 @@
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
 
-#include <grpcpp/alarm.h>
-
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,198 +11,137 @@
 #include "services/common/errors/heartbeats.h"
 #include "services/common/heartbeat/beat_check.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/server_stream.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kBeat = "/muster.v1.HeartbeatService/StreamHeartbeats";
-constexpr char kBeatAll[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
-constexpr absl::Duration kFirstWithin = absl::Seconds(10);
-constexpr size_t kMaxBeatAll = size_t{8} << 20;
+constexpr char kRelayHeartbeats[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
+constexpr size_t kMaxRelayMessage = size_t{8} << 20;
 
-// One sender's stream. Small, as thousands of these are idle most of the time. Deletes itself when
-// gRPC is done with it and the hub does not probe it.
-class BeatBelow
-    : public grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
+// A sender has one stream; more are open only while it reconnects.
+constexpr StreamLimits kStreams = {.of_caller = 64};
+constexpr StreamLimits kRelayStreams = {.of_caller = 8};
+
+// The heartbeats of one sender. Small, because thousands of these are idle most of the time.
+// Callbacks use the fields without a guard; Probe and End come from any thread.
+class HeartbeatHandler final
+    : public ServerStreamHandler<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>,
       public HeartbeatSender,
-      public std::enable_shared_from_this<BeatBelow> {
+      public std::enable_shared_from_this<HeartbeatHandler> {
  public:
-  static BeatBelow* Start(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
-                          grpc::CallbackServerContext* context) {
-    std::shared_ptr<BeatBelow> below(new BeatBelow(parts, hub, clock, context));
-    below->self_ = below;
-    if (!below->call_.caller_status().ok()) {
-      below->End(below->call_.caller_status());
-    } else {
-      below->AwaitFirst();
-      below->StartRead(&below->request_);
-    }
-    return below.get();
+  HeartbeatHandler(Upstream& upstream, HeartbeatHub& hub, const Clock& clock)
+      : upstream_(upstream), hub_(hub), clock_(clock) {}
+
+  // ServerStreamHandler.
+  void OnStart(const std::shared_ptr<ServerStream<v1::StreamHeartbeatsResponse>>& stream) override {
+    stream_ = stream;
+    stream->ReadNext();
   }
 
-  void OnReadDone(bool ok) override {
-    if (first_late_ != nullptr) {
-      {
-        MutexLock lock(mutex_);
-        begun_ = true;
-      }
-      first_late_.reset();
-    }
-    if (!ok) {
-      return End(errors::InvalidHeartbeat(
-          "the stream ended without a goodbye, or with a message that cannot be read"));
-    }
-    const absl::Status status = Take();
-    if (!status.ok()) return End(status);
-    if (request_.goodbye()) return End(absl::OkStatus());
-    if (!request_.instance_id().empty() || request_.activities_size() > 0) {
-      request_ = v1::StreamHeartbeatsRequest();
-    }
+  void OnMessage(v1::StreamHeartbeatsRequest request) override {
+    const bool goodbye = request.goodbye();
+    if (const absl::Status status = Handle(std::move(request)); !status.ok()) return End(status);
+    if (goodbye) return End(absl::OkStatus());
+    stream_->ReadNext();
+  }
+
+  void OnHalfClose() override {
+    End(errors::InvalidHeartbeat(
+        "the stream ended without a goodbye, or with a message that cannot be read"));
+  }
+
+  void OnWritable() override {
     MutexLock lock(mutex_);
-    if (!ended_ && !end_) StartRead(&request_);
+    SendDue();
   }
 
-  void OnWriteDone(bool ok) override {
-    call_.EndWrite();
-    MutexLock lock(mutex_);
-    writing_ = false;
-    if (ended_) return;
-    if (!ok && !end_) end_ = absl::CancelledError("the sender went away");
-    if (end_) {
-      const grpc::Status final = MarkEnded();
-      lock.Unlock();
-      return Finish(final);
-    }
-    Send();
-  }
-
-  void OnCancel() override { End(absl::CancelledError("the call was cancelled")); }
-
-  void OnDone() override {
-    if (id_ != 0) hub_.Gone(id_);
-    self_.reset();
+  void OnEnd(const absl::Status&, EndedBy) override {
+    if (id_ != 0) hub_.Remove(id_);
   }
 
   // HeartbeatSender.
   void Probe() override {
     MutexLock lock(mutex_);
-    probing_ = true;
-    Send();
+    probe_due_ = true;
+    SendDue();
   }
-  void End(const absl::Status& why) override {
-    MutexLock lock(mutex_);
-    if (ended_ || end_) return;
-    end_ = why;
-    if (writing_) return;
-    const grpc::Status final = MarkEnded();
-    lock.Unlock();
-    Finish(final);
-  }
+  void End(const absl::Status& why) override { stream_->End(why); }
 
  private:
-  BeatBelow(const ForwardParts& parts, HeartbeatHub& hub, const Clock& clock,
-            grpc::CallbackServerContext* context)
-      : way_(parts.way), hub_(hub), clock_(clock), call_(parts.runtime, context, kBeat) {}
-
-  // Who never beats is nobody whom silence could betray.
-  void AwaitFirst() {
-    first_late_ = std::make_unique<grpc::Alarm>();
-    first_late_->Set(absl::ToChronoTime(absl::Now() + kFirstWithin),
-                     [weak = weak_from_this()](bool expired) {
-                       const auto self = expired ? weak.lock() : nullptr;
-                       if (self == nullptr) return;
-                       {
-                         MutexLock lock(self->mutex_);
-                         if (self->begun_) return;
-                       }
-                       self->End(errors::NoFirstHeartbeat(kFirstWithin));
-                     });
-  }
-
-  absl::Status Take() {
-    const Identity& identity = call_.caller().identity;
+  absl::Status Handle(v1::StreamHeartbeatsRequest request) {
+    Call& call = stream_->call();
+    const Identity& identity = call.caller().identity;
     if (id_ == 0) {
-      const auto node = NodeOf(identity, request_);
+      const auto node = NodeOf(identity, request);
       const absl::Status allowed =
-          call_.Authorize(Resource::Pair("", "", node.ok() ? *node : std::string()));
-      if (!node.ok()) return node.status();
-      if (!allowed.ok()) return allowed;
-      RETURN_IF_ERROR(way_.StatementFor(call_.caller()));
+          call.Authorize(Resource::Pair("", "", node.ok() ? *node : std::string()));
+      RETURN_IF_ERROR(node.status());
+      RETURN_IF_ERROR(allowed);
+      RETURN_IF_ERROR(upstream_.StatementFor(call.caller()).status());
       node_ = *node;
-      instance_ = request_.instance_id();
+      instance_ = request.instance_id();
     }
-    RETURN_IF_ERROR(CheckBeat(request_, node_, instance_));
-    for (v1::Activity& activity : *request_.mutable_activities()) {
+    RETURN_IF_ERROR(CheckBeat(request, node_, instance_));
+    for (v1::Activity& activity : *request.mutable_activities()) {
       CleanActivity(&activity);
       ASSIGN_OR_RETURN(const auto key, PairOf(identity, node_, activity.key()));
       *activity.mutable_key() = key;
-      RETURN_IF_ERROR(call_.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+      RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
     }
     if (id_ == 0) {
       ASSIGN_OR_RETURN(
-          id_, hub_.Add(std::make_shared<Caller>(call_.caller()), request_, weak_from_this()));
-    } else if (IsNews()) {
-      hub_.Beat(id_, request_);
+          id_, hub_.Add(std::make_shared<Caller>(call.caller()), request, weak_from_this()));
+    } else if (request.sequence() > sequence_) {
+      hub_.HandleHeartbeat(id_, request);
     }
+    sequence_ = std::max(sequence_, request.sequence());
     MutexLock lock(mutex_);
-    sequence_ = std::max(sequence_, request_.sequence());
-    answering_ = true;
-    Send();
+    answer_due_ = sequence_;
+    SendDue();
     return absl::OkStatus();
   }
 
-  bool IsNews() {
-    MutexLock lock(mutex_);
-    return request_.sequence() > sequence_;
+  // While a message is being sent the stream accepts no other; then OnWritable sends what is due.
+  void SendDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!answer_due_ && !probe_due_) return;
+    v1::StreamHeartbeatsResponse response;
+    response.set_sequence(answer_due_.value_or(answered_));
+    ToProto(hub_.interval(), response.mutable_interval());
+    ToProto(clock_.Now(), response.mutable_time());
+    response.set_probe(!answer_due_);
+    if (stream_->Send(std::move(response)) != Sent::kQueued) return;
+    answered_ = answer_due_.value_or(answered_);
+    answer_due_.reset();
+    probe_due_ = false;
   }
 
-  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (writing_ || ended_ || end_ || (!answering_ && !probing_)) return;
-    response_.set_sequence(sequence_);
-    ToProto(hub_.interval(), response_.mutable_interval());
-    ToProto(clock_.Now(), response_.mutable_time());
-    response_.set_probe(probing_ && !answering_);
-    answering_ = probing_ = false;
-    writing_ = true;
-    call_.BeginWrite();
-    StartWrite(&response_);
-  }
-
-  // Returns what Finish has to be called with once the mutex is released.
-  grpc::Status MarkEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    ended_ = true;
-    return call_.Final(*end_);
-  }
-
-  Upstream& way_;
+  Upstream& upstream_;
   HeartbeatHub& hub_;
   const Clock& clock_;
-  Call call_;
-  std::shared_ptr<BeatBelow> self_;          // until OnDone
-  std::unique_ptr<grpc::Alarm> first_late_;  // until the first beat
-
-  // Of the reading thread.
-  v1::StreamHeartbeatsRequest request_;
+  std::shared_ptr<ServerStream<v1::StreamHeartbeatsResponse>> stream_;
   std::string node_;
   std::string instance_;
   int32_t id_ = 0;  // in the hub
+  int64_t sequence_ = -1;
 
-  v1::StreamHeartbeatsResponse response_;
   Mutex mutex_;
-  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = -1;
-  bool answering_ ABSL_GUARDED_BY(mutex_) = false;
-  bool probing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool begun_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);  // to end with once no write is out
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<int64_t> answer_due_ ABSL_GUARDED_BY(mutex_);  // the sequence
+  bool probe_due_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t answered_ ABSL_GUARDED_BY(mutex_) = -1;
 };
 
 }  // namespace
 
 grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
 HeartbeatForward::StreamHeartbeats(grpc::CallbackServerContext* context) {
-  return BeatBelow::Start(parts_, hub_, clock_, context);
+  ServerStreamOptions options;
+  // A sender that never sends a heartbeat could not be missed.
+  options.first_late = errors::NoFirstHeartbeat;
+  options.limits = kStreams;
+  return StartServerStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>(
+      parts_.runtime, context, "/muster.v1.HeartbeatService/StreamHeartbeats", options,
+      std::make_shared<HeartbeatHandler>(parts_.upstream, hub_, clock_));
 }
 
 grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerContext* context,
@@ -217,13 +156,16 @@ grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerCo
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::RelayHeartbeats(
     grpc::CallbackServerContext* context) {
   return DownstreamStream::Start(
-      parts_.runtime, context, kBeatAll, kMaxBeatAll,
-      [this](Call& call, const grpc::ByteBuffer&, const std::shared_ptr<DownstreamStream>& below)
+      parts_.runtime, context, kRelayHeartbeats, kRelayStreams, kMaxRelayMessage,
+      [this](Call& call, const grpc::ByteBuffer&,
+             const std::shared_ptr<DownstreamStream>& downstream)
           -> absl::StatusOr<std::shared_ptr<MessageSink>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Own()));
-        ASSIGN_OR_RETURN(auto up, BeginUpstreamCall(parts_.way, &Upstream::Status, parts_.calls,
-                                                    call, below->context(), 0));
-        return UpstreamStream::Start(below, std::move(up), kBeatAll, ahead_);
+        ASSIGN_OR_RETURN(auto upstream_call,
+                         BeginUpstreamCall(parts_.upstream, &Upstream::Status, parts_.calls, call,
+                                           downstream->context(), 0));
+        return UpstreamStream::Start(downstream, std::move(upstream_call), kRelayHeartbeats,
+                                     ahead_);
       });
 }
 

@@ -1,8 +1,7 @@
-// muster.v1.HeartbeatService at a relay: streams of heartbeats end here and go up together.
+// muster.v1.HeartbeatService at a relay: the heartbeats of all senders are forwarded by one stream.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_FORWARD_H_
 
-#include <list>
 #include <memory>
 
 #include "muster/v1/heartbeats.grpc.pb.h"
@@ -13,8 +12,7 @@
 
 namespace muster {
 
-// With RelayHeartbeats in the form that leaves its messages as they are on the wire: it is passed
-// on.
+// RelayHeartbeats is forwarded without parsing its messages.
 using HeartbeatServiceBase = v1::HeartbeatService::WithCallbackMethod_StreamHeartbeats<
     v1::HeartbeatService::WithCallbackMethod_SendHeartbeat<
         v1::HeartbeatService::WithRawCallbackMethod_RelayHeartbeats<

@@ -34,7 +34,7 @@ class HeartbeatForwardTest : public ::testing::Test {
     status_.config.heartbeats.grace = absl::Seconds(1);
     status_.config.heartbeats.lost_after = absl::Seconds(3);
     status_.Start();
-    relay_.way().Attach("n1", node_);
+    relay_.upstream().Attach("n1", node_);
     relay_.Start();
     ConnectUp();
   }
@@ -64,7 +64,7 @@ class HeartbeatForwardTest : public ::testing::Test {
   ProxyFixture relay_{fleet_};
 };
 
-TEST_F(HeartbeatForwardTest, WhatANodeSaysIsShownAsIfItHadSaidItThere) {
+TEST_F(HeartbeatForwardTest, ActivityIsShownAsWithoutRelay) {
   BeatStream stream(relay_.Connect(node_));
   const v1::StreamHeartbeatsResponse answer = stream.Send(First(stream, "at it"));
   EXPECT_EQ(answer.sequence(), 1);
@@ -84,7 +84,7 @@ TEST_F(HeartbeatForwardTest, WhatANodeSaysIsShownAsIfItHadSaidItThere) {
   EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_OFFLINE);
 }
 
-TEST_F(HeartbeatForwardTest, OneWhoBeatsOnAndSaysNothingNewIsNotMissed) {
+TEST_F(HeartbeatForwardTest, HeartbeatsWithoutActivitiesKeepTheSenderOnline) {
   BeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
@@ -97,10 +97,10 @@ TEST_F(HeartbeatForwardTest, OneWhoBeatsOnAndSaysNothingNewIsNotMissed) {
   }
 }
 
-TEST_F(HeartbeatForwardTest, OneWhoFallsSilentIsAskedAndThenLostAndTheTextNamesTheRelay) {
+TEST_F(HeartbeatForwardTest, SilentSenderIsProbedThenLostWithTheRelayNamed) {
   BeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
-  // It is asked through the relay.
+  // The probe passes through the relay.
   EXPECT_TRUE(stream.Read().probe());
   const v1::RunStatus status =
       Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_LOST; });
@@ -108,8 +108,8 @@ TEST_F(HeartbeatForwardTest, OneWhoFallsSilentIsAskedAndThenLostAndTheTextNamesT
   EXPECT_THAT(PairOf(status, "n1").detail(), HasSubstr("it comes by relay r1"));
 }
 
-TEST_F(HeartbeatForwardTest, WhatIsRefusedAboveEndsThatStreamAlone) {
-  relay_.way().Attach("n2", fleet_.Issue(NodeIdentity{"n2"}));
+TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
+  relay_.upstream().Attach("n2", fleet_.Issue(NodeIdentity{"n2"}));
   BeatStream good(relay_.Connect(node_));
   good.Send(First(good, "at it"));
   BeatStream bad(relay_.Connect(fleet_.Issue(NodeIdentity{"n2"})));
@@ -124,12 +124,12 @@ TEST_F(HeartbeatForwardTest, WhatIsRefusedAboveEndsThatStreamAlone) {
   EXPECT_EQ(ReasonOf(other.SendAndEnd(other.First())), "NOT_ATTACHED");
 }
 
-TEST_F(HeartbeatForwardTest, WhileTheRelayIsCutOffNobodyBelowItIsLost) {
+TEST_F(HeartbeatForwardTest, SendersOfDisconnectedRelayAreNotLost) {
   BeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
-  relay_.way().Cut();
-  // It beats on: the relay answers.
+  relay_.upstream().Cut();
+  // The sender continues: the relay answers.
   EXPECT_EQ(stream.Send(stream.Next()).sequence(), 2);
   v1::RunStatus status =
       Await([](const auto& pair) { return pair.reason() == v1::REASON_SEGMENT_LOST; });

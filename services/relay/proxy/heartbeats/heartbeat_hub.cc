@@ -14,11 +14,11 @@ namespace {
 constexpr size_t kMaxSenders = 100'000;
 constexpr int kMaxActivities = 1000;
 
-// One message upward.
+// The limits on one message.
 constexpr int kMaxEntries = 500;
 constexpr size_t kMaxBytes = size_t{1} << 20;
 
-// How often it is looked whether a sender has signed anew.
+// How often new statements of the senders are looked for.
 constexpr absl::Duration kStatements = absl::Seconds(30);
 
 bool Appends(const v1::Activity& activity) {
@@ -31,26 +31,27 @@ bool SamePair(const v1::ResultKey& a, const v1::ResultKey& b) {
   return a.run() == b.run() && a.plugin() == b.plugin();
 }
 
-void MergeActivity(const v1::Activity& news, v1::Activity* before) {
-  if (news.phase() != v1::PHASE_UNSPECIFIED) before->set_phase(news.phase());
-  before->set_message(news.message());
-  if (news.has_progress()) *before->mutable_progress() = news.progress();
-  if (news.has_fault()) {
-    *before->mutable_fault() = news.fault();
+void MergeActivity(const v1::Activity& activity, v1::Activity* unsent) {
+  if (activity.phase() != v1::PHASE_UNSPECIFIED) unsent->set_phase(activity.phase());
+  unsent->set_message(activity.message());
+  if (activity.has_progress()) *unsent->mutable_progress() = activity.progress();
+  if (activity.has_fault()) {
+    *unsent->mutable_fault() = activity.fault();
   } else {
-    before->clear_fault();
+    unsent->clear_fault();
   }
 }
 
 }  // namespace
 
-void MergeHeartbeat(const v1::StreamHeartbeatsRequest& news, v1::StreamHeartbeatsRequest* before) {
-  before->set_sequence(news.sequence());
-  *before->mutable_uptime() = news.uptime();
-  *before->mutable_time() = news.time();
-  if (news.goodbye()) before->set_goodbye(true);
-  for (const v1::Activity& activity : news.activities()) {
-    auto& list = *before->mutable_activities();
+void MergeHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat,
+                    v1::StreamHeartbeatsRequest* unsent) {
+  unsent->set_sequence(heartbeat.sequence());
+  *unsent->mutable_uptime() = heartbeat.uptime();
+  *unsent->mutable_time() = heartbeat.time();
+  if (heartbeat.goodbye()) unsent->set_goodbye(true);
+  for (const v1::Activity& activity : heartbeat.activities()) {
+    auto& list = *unsent->mutable_activities();
     const auto same = std::find_if(list.rbegin(), list.rend(), [&](const v1::Activity& known) {
       return SamePair(known.key(), activity.key());
     });
@@ -66,14 +67,14 @@ struct HeartbeatHub::Sender {
   int32_t id = 0;
   std::shared_ptr<const Caller> caller;
   std::string uri;
-  std::weak_ptr<HeartbeatSender> child;
-  v1::StreamHeartbeatsRequest all;   // what it would say in a first message now
-  v1::StreamHeartbeatsRequest news;  // what has not gone up
-  bool has_news = false;             // `news` is something
+  std::weak_ptr<HeartbeatSender> stream;
+  v1::StreamHeartbeatsRequest all;     // the content of a first message now
+  v1::StreamHeartbeatsRequest unsent;  // not sent upstream yet
+  bool has_unsent = false;             // `unsent` has content
   bool introduced = false;
-  bool queued = false;    // in news_
-  bool heard = false;     // since the last list
-  std::string statement;  // that went up on this stream
+  bool queued = false;    // in unsent_
+  bool heard = false;     // since the last list was sent
+  std::string statement;  // as sent on this stream
 };
 
 HeartbeatHub::HeartbeatHub(std::string relay, StatementOf statement_of, const Clock& clock,
@@ -81,11 +82,11 @@ HeartbeatHub::HeartbeatHub(std::string relay, StatementOf statement_of, const Cl
     : relay_(std::move(relay)),
       statement_of_(std::move(statement_of)),
       clock_(clock),
-      beats_(
-          metrics.AddCounter("muster_relay_heartbeats_total", "Heartbeats that came from below.")),
+      beats_(metrics.AddCounter("muster_relay_heartbeats_total",
+                                "Heartbeats received from children.")),
       sent_bytes_(metrics.AddCounter("muster_relay_heartbeat_bytes_total",
-                                     "Bytes that went up for them.")) {
-  metrics.AddSampledGauge("muster_relay_senders", "Who beats through this relay now.",
+                                     "Bytes of heartbeats sent upstream.")) {
+  metrics.AddSampledGauge("muster_relay_senders", "Senders of heartbeats that are connected now.",
                           [this] { return static_cast<double>(senders()); });
 }
 
@@ -103,32 +104,32 @@ absl::Duration HeartbeatHub::interval() const {
 
 absl::StatusOr<int32_t> HeartbeatHub::Add(std::shared_ptr<const Caller> caller,
                                           const v1::StreamHeartbeatsRequest& first,
-                                          std::weak_ptr<HeartbeatSender> child) {
+                                          std::weak_ptr<HeartbeatSender> stream) {
   ASSIGN_OR_RETURN(auto uri, ToUri(caller->identity));
   auto sender = std::make_unique<Sender>();
   sender->caller = std::move(caller);
   sender->uri = std::move(uri);
-  sender->child = std::move(child);
+  sender->stream = std::move(stream);
   sender->all = first;
   beats_.Add();
   MutexLock lock(mutex_);
   if (senders_.size() >= kMaxSenders) return errors::TooManySenders(kMaxSenders);
-  // Numbers go round; one is free, since there are far fewer senders.
+  // Numbers wrap around. One is free, because there are far fewer senders.
   do {
     last_id_ = last_id_ == INT32_MAX ? 1 : last_id_ + 1;
   } while (senders_.contains(last_id_));
   sender->id = last_id_;
   Sender& added = *(senders_[last_id_] = std::move(sender));
-  Queue(added);
+  Enqueue(added);
   return added.id;
 }
 
-void HeartbeatHub::Queue(Sender& sender) {
+void HeartbeatHub::Enqueue(Sender& sender) {
   if (std::exchange(sender.queued, true)) return;
-  news_.push_back(sender.id);
+  unsent_.push_back(sender.id);
 }
 
-void HeartbeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
+void HeartbeatHub::HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
   beats_.Add();
   MutexLock lock(mutex_);
   const auto it = senders_.find(id);
@@ -136,26 +137,26 @@ void HeartbeatHub::Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
   Sender& sender = *it->second;
   sender.heard = true;
   MergeHeartbeat(beat, &sender.all);
-  // What was appended is told once; said anew to another status service it would count twice.
+  // Appended progress is sent once: a second status service would count it twice.
   auto& all = *sender.all.mutable_activities();
   all.erase(std::remove_if(all.begin(), all.end(), Appends), all.end());
   if (beat.activities_size() == 0 && !beat.goodbye()) {
-    if (sender.has_news) sender.news.set_sequence(beat.sequence());
+    if (sender.has_unsent) sender.unsent.set_sequence(beat.sequence());
     return;
   }
-  MergeHeartbeat(beat, &sender.news);
-  sender.has_news = true;
-  Queue(sender);
+  MergeHeartbeat(beat, &sender.unsent);
+  sender.has_unsent = true;
+  Enqueue(sender);
 }
 
-void HeartbeatHub::Gone(int32_t id) {
+void HeartbeatHub::Remove(int32_t id) {
   MutexLock lock(mutex_);
   const auto it = senders_.find(id);
   if (it == senders_.end()) return;
   Sender& sender = *it->second;
-  sender.child.reset();
-  if (sender.all.goodbye() && sender.queued) return;  // it goes up, and is forgotten then
-  if (sender.introduced && !sender.all.goodbye()) gone_.push_back(id);
+  sender.stream.reset();
+  if (sender.all.goodbye() && sender.queued) return;  // it is removed when it has been sent
+  if (sender.introduced && !sender.all.goodbye()) ended_.push_back(id);
   senders_.erase(it);
 }
 
@@ -164,7 +165,7 @@ void HeartbeatHub::EndAll(const absl::Status& why) {
   {
     MutexLock lock(mutex_);
     for (const auto& [id, sender] : senders_) {
-      if (auto child = sender->child.lock()) children.push_back(std::move(child));
+      if (auto child = sender->stream.lock()) children.push_back(std::move(child));
     }
   }
   for (const auto& child : children) child->End(why);
@@ -173,16 +174,16 @@ void HeartbeatHub::EndAll(const absl::Status& why) {
 void HeartbeatHub::Restart() {
   MutexLock lock(mutex_);
   named_ = false;
-  gone_.clear();
-  news_.clear();
+  ended_.clear();
+  unsent_.clear();
   for (auto& [id, sender] : senders_) {
     sender->introduced = sender->queued = false;
     sender->statement.clear();
-    Queue(*sender);
+    Enqueue(*sender);
   }
 }
 
-// False if there is nothing to be said of it, or nobody may speak for it any more.
+// Returns false if there is nothing to send, or no statement permits it.
 bool HeartbeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry) {
   entry->set_id(sender.id);
   auto statement = statement_of_(*sender.caller);
@@ -194,16 +195,16 @@ bool HeartbeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entr
     if (sender.statement.empty()) return false;
     entry->set_uri(sender.uri);
     *entry->mutable_beat() = sender.all;
-    // What was appended before anything went up is in the news alone.
-    if (sender.has_news) MergeHeartbeat(sender.news, entry->mutable_beat());
+    // Appended progress is in `unsent` only.
+    if (sender.has_unsent) MergeHeartbeat(sender.unsent, entry->mutable_beat());
     sender.introduced = true;
-  } else if (sender.has_news) {
-    *entry->mutable_beat() = std::move(sender.news);
+  } else if (sender.has_unsent) {
+    *entry->mutable_beat() = std::move(sender.unsent);
   } else {
     return entry->attach_statement().empty() ? false : true;
   }
-  sender.news = v1::StreamHeartbeatsRequest();
-  sender.has_news = sender.heard = false;
+  sender.unsent = v1::StreamHeartbeatsRequest();
+  sender.has_unsent = sender.heard = false;
   return true;
 }
 
@@ -218,25 +219,25 @@ void HeartbeatHub::AddHeard(v1::RelayHeartbeatsRequest* request) {
     if (std::exchange(sender->heard, false)) request->add_heard_ids(id);
     if (!statements) continue;
     const auto statement = statement_of_(*sender->caller);
-    if (statement.ok() && *statement != sender->statement) Queue(*sender);
+    if (statement.ok() && *statement != sender->statement) Enqueue(*sender);
   }
 }
 
 std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
   MutexLock lock(mutex_);
   v1::RelayHeartbeatsRequest request;
-  while (!gone_.empty() && request.senders_size() < kMaxEntries) {
+  while (!ended_.empty() && request.senders_size() < kMaxEntries) {
     v1::RelayHeartbeatsRequest::Sender& entry = *request.add_senders();
-    entry.set_id(gone_.front());
+    entry.set_id(ended_.front());
     entry.set_ended(true);
-    gone_.pop_front();
+    ended_.pop_front();
   }
   size_t bytes = 0;
-  // Who cannot be introduced yet, since its statement is not there, is tried the next time.
+  // Senders without a statement are introduced by a later message.
   std::vector<int32_t> later;
-  while (!news_.empty() && request.senders_size() < kMaxEntries && bytes < kMaxBytes) {
-    const auto it = senders_.find(news_.front());
-    news_.pop_front();
+  while (!unsent_.empty() && request.senders_size() < kMaxEntries && bytes < kMaxBytes) {
+    const auto it = senders_.find(unsent_.front());
+    unsent_.pop_front();
     if (it == senders_.end()) continue;
     Sender& sender = *it->second;
     sender.queued = false;
@@ -246,13 +247,13 @@ std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
       bytes += entry.ByteSizeLong();
       *request.add_senders() = std::move(entry);
     }
-    if (sender.all.goodbye() && sender.child.expired()) {
+    if (sender.all.goodbye() && sender.stream.expired()) {
       senders_.erase(it);
     } else if (!said && !sender.introduced) {
       later.push_back(sender.id);
     }
   }
-  for (const int32_t id : later) Queue(*senders_.at(id));
+  for (const int32_t id : later) Enqueue(*senders_.at(id));
   AddHeard(&request);
   if (named_ && request.senders_size() == 0 && request.heard_ids_size() == 0) return std::nullopt;
   if (!std::exchange(named_, true)) request.set_relay(relay_);
@@ -260,7 +261,7 @@ std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
   return request;
 }
 
-void HeartbeatHub::Take(const v1::RelayHeartbeatsResponse& response) {
+void HeartbeatHub::HandleResponse(const v1::RelayHeartbeatsResponse& response) {
   std::vector<std::pair<std::shared_ptr<HeartbeatSender>, absl::Status>> ends;
   std::vector<std::shared_ptr<HeartbeatSender>> probes;
   {
@@ -277,13 +278,13 @@ void HeartbeatHub::Take(const v1::RelayHeartbeatsResponse& response) {
       if (refused.detail().has_retry_after()) {
         why = WithRetryAfter(why, absl::Seconds(refused.detail().retry_after().seconds()));
       }
-      if (auto child = it->second->child.lock()) ends.emplace_back(std::move(child), why);
+      if (auto child = it->second->stream.lock()) ends.emplace_back(std::move(child), why);
       senders_.erase(it);
     }
     for (const int32_t id : response.probes()) {
       const auto it = senders_.find(id);
       if (it == senders_.end()) continue;
-      if (auto child = it->second->child.lock()) probes.push_back(std::move(child));
+      if (auto child = it->second->stream.lock()) probes.push_back(std::move(child));
     }
   }
   for (const auto& [child, why] : ends) child->End(why);

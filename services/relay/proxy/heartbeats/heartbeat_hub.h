@@ -1,7 +1,8 @@
-// The heartbeats of all who hang directly below this relay, on their way into one stream upward.
+// Combines the heartbeats of all children into the messages of one upstream stream.
 //
-// A beat that says nothing new is a number in a list that goes up twice an interval; one with news
-// is merged into what has not gone up yet, so that a fast sender costs no more than a slow one.
+// A heartbeat without activities becomes a number in a list, which is sent twice an interval. One
+// with activities is merged into the unsent ones of its sender, so that a fast sender costs no more
+// than a slow one.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_HUB_H_
 #define MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_HUB_H_
 
@@ -25,7 +26,7 @@
 
 namespace muster {
 
-// How the hub reaches a sender's own stream. Thread-safe; does not wait.
+// The stream of one sender. Thread-safe; the methods do not block.
 class HeartbeatSender {
  public:
   virtual ~HeartbeatSender() = default;
@@ -33,46 +34,45 @@ class HeartbeatSender {
   virtual void End(const absl::Status& why) = 0;
 };
 
-// Thread-safe. Calls children without its lock.
+// Thread-safe. Calls senders without its mutex.
 class HeartbeatHub {
  public:
-  // The word of a sender for this relay, as it is now: from the tree.
+  // Returns the current attach statement of a sender.
   using StatementOf = std::function<absl::StatusOr<std::string>(const Caller&)>;
 
-  // `relay`: our name.
+  // `relay`: the name of this relay.
   HeartbeatHub(std::string relay, StatementOf statement_of, const Clock& clock, Metrics& metrics);
   ~HeartbeatHub();
 
-  // Below.
+  // Downstream.
 
-  // A sender's stream begins with `first`, which was checked. RESOURCE_EXHAUSTED
-  // (TOO_MANY_SENDERS).
+  // Adds a sender with its first message, which was validated; returns its number.
+  // RESOURCE_EXHAUSTED (TOO_MANY_SENDERS).
   absl::StatusOr<int32_t> Add(std::shared_ptr<const Caller> caller,
                               const v1::StreamHeartbeatsRequest& first,
-                              std::weak_ptr<HeartbeatSender> child);
-  void Beat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
-  // The stream is over. Nothing for one that said goodbye.
-  void Gone(int32_t id);
-  // Ends every stream: this relay stops.
+                              std::weak_ptr<HeartbeatSender> stream);
+  void HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
+  // Removes a sender whose stream has ended.
+  void Remove(int32_t id);
+  // Ends all streams.
   void EndAll(const absl::Status& why);
-  // What senders are told: how often to beat.
+  // The interval between the heartbeats of a sender.
   absl::Duration interval() const;
 
-  // Above.
+  // Upstream.
 
-  // A stream upward begins: everybody is to be introduced.
+  // Begins a new stream, on which all senders are introduced again.
   void Restart();
-  // What is to be said next; nothing if there is nothing now.
+  // Returns the next message; nothing if there is nothing to send.
   std::optional<v1::RelayHeartbeatsRequest> Next();
-  // What came down.
-  void Take(const v1::RelayHeartbeatsResponse& response);
+  void HandleResponse(const v1::RelayHeartbeatsResponse& response);
 
   size_t senders() const;
 
  private:
   struct Sender;
 
-  void Queue(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddHeard(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -85,20 +85,21 @@ class HeartbeatHub {
 
   mutable Mutex mutex_;
   std::map<int32_t, std::unique_ptr<Sender>> senders_ ABSL_GUARDED_BY(mutex_);
-  std::deque<int32_t> news_ ABSL_GUARDED_BY(mutex_);  // who has something to say upward
-  // Who was introduced, and is not there any more.
-  std::deque<int32_t> gone_ ABSL_GUARDED_BY(mutex_);
+  std::deque<int32_t> unsent_ ABSL_GUARDED_BY(mutex_);  // senders with unsent activities
+  // Introduced senders whose stream has ended.
+  std::deque<int32_t> ended_ ABSL_GUARDED_BY(mutex_);
   int32_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool named_ ABSL_GUARDED_BY(mutex_) = false;  // our name went up on this stream
+  bool named_ ABSL_GUARDED_BY(mutex_) = false;  // the name was sent on this stream
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(10);
-  // When the list of those who were heard went up last.
+  // The last time at which the list of heartbeats was sent.
   absl::Duration heard_at_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration statements_at_ ABSL_GUARDED_BY(mutex_);  // when statements were compared last
+  absl::Duration statements_at_ ABSL_GUARDED_BY(mutex_);  // when statements were last compared
 };
 
-// Adds what `news` says to what was said before and has not gone up: the newest for each pair, but
-// progress of the append form, which adds up above.
-void MergeHeartbeat(const v1::StreamHeartbeatsRequest& news, v1::StreamHeartbeatsRequest* before);
+// Merges `heartbeat` into an unsent one: the newest activity of each pair, but all progress of the
+// append form, which the status service adds up.
+void MergeHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat,
+                    v1::StreamHeartbeatsRequest* unsent);
 
 }  // namespace muster
 

@@ -1,0 +1,213 @@
+#include "services/relay/proxy/heartbeats/heartbeat_hub.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/base/metrics.h"
+#include "services/common/errors/relay.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+
+// The stream of one sender.
+struct FakeSender final : HeartbeatSender {
+  void Probe() override { ++probes; }
+  void End(const absl::Status& why) override { end = why; }
+
+  int probes = 0;
+  std::optional<absl::Status> end;
+};
+
+v1::StreamHeartbeatsRequest Heartbeat(int64_t sequence) {
+  v1::StreamHeartbeatsRequest heartbeat;
+  heartbeat.set_sequence(sequence);
+  return heartbeat;
+}
+
+v1::StreamHeartbeatsRequest News(int64_t sequence, const std::string& message) {
+  v1::StreamHeartbeatsRequest heartbeat = Heartbeat(sequence);
+  v1::Activity& activity = *heartbeat.add_activities();
+  activity.mutable_key()->set_run("r");
+  activity.mutable_key()->set_plugin("p");
+  activity.set_message(message);
+  return heartbeat;
+}
+
+class HeartbeatHubTest : public ::testing::Test {
+ protected:
+  int32_t Add(const std::string& node, const std::shared_ptr<FakeSender>& sender,
+              int64_t sequence = 1) {
+    auto caller = std::make_shared<Caller>();
+    caller->identity = {"fleet.test", NodeIdentity{node}};
+    const auto id = hub_.Add(std::move(caller), Heartbeat(sequence), sender);
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.value_or(0);
+  }
+  // Adds a sender that the status service knows already.
+  int32_t AddIntroduced(const std::string& node, const std::shared_ptr<FakeSender>& sender) {
+    const int32_t id = Add(node, sender);
+    EXPECT_TRUE(hub_.Next());
+    return id;
+  }
+
+  FakeClock clock_;
+  Metrics metrics_;
+  absl::StatusOr<std::string> statement_ = "statement";
+  HeartbeatHub hub_{"r1", [this](const Caller&) { return statement_; }, clock_, metrics_};
+  const std::shared_ptr<FakeSender> sender_ = std::make_shared<FakeSender>();
+};
+
+TEST_F(HeartbeatHubTest, FirstMessageNamesTheRelayAndIntroducesSenders) {
+  const int32_t id = Add("n1", sender_, 4);
+  const auto first = hub_.Next();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->relay(), "r1");
+  ASSERT_EQ(first->senders_size(), 1);
+  EXPECT_EQ(first->senders(0).id(), id);
+  EXPECT_EQ(first->senders(0).uri(), "spiffe://fleet.test/node/n1");
+  EXPECT_EQ(first->senders(0).attach_statement(), "statement");
+  EXPECT_EQ(first->senders(0).beat().sequence(), 4);
+  EXPECT_FALSE(hub_.Next()) << "nothing is new";
+}
+
+TEST_F(HeartbeatHubTest, HeartbeatsWithoutNewsAreListedByNumberOnceAnInterval) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  hub_.HandleHeartbeat(id, Heartbeat(2));
+  hub_.HandleHeartbeat(id, Heartbeat(3));
+  clock_.Advance(hub_.interval());
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->senders_size(), 0);
+  EXPECT_THAT(request->heard_ids(), ElementsAre(id));
+  clock_.Advance(hub_.interval());
+  EXPECT_FALSE(hub_.Next()) << "a silent sender is not listed";
+}
+
+TEST_F(HeartbeatHubTest, NewsOfAFastSenderAreMerged) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  for (int64_t i = 2; i <= 50; ++i) hub_.HandleHeartbeat(id, News(i, absl::StrCat("step ", i)));
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->senders_size(), 1);
+  EXPECT_EQ(request->senders(0).beat().sequence(), 50);
+  ASSERT_EQ(request->senders(0).beat().activities_size(), 1);
+  EXPECT_EQ(request->senders(0).beat().activities(0).message(), "step 50");
+}
+
+TEST_F(HeartbeatHubTest, AppendedProgressIsNotMerged) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  for (int64_t i = 2; i <= 3; ++i) {
+    v1::StreamHeartbeatsRequest heartbeat = News(i, "");
+    heartbeat.mutable_activities(0)->mutable_progress()->set_append_completed(1);
+    hub_.HandleHeartbeat(id, heartbeat);
+  }
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->senders(0).beat().activities_size(), 2);
+}
+
+TEST_F(HeartbeatHubTest, SenderWithoutStatementIsIntroducedWhenItHasOne) {
+  statement_ = errors::NotAttached("n1");
+  Add("n1", sender_);
+  const auto first = hub_.Next();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->senders_size(), 0);
+  statement_ = "statement";
+  const auto second = hub_.Next();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->senders_size(), 1);
+}
+
+TEST_F(HeartbeatHubTest, NewStatementIsSentWithinHalfAMinute) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  statement_ = "renewed";
+  clock_.Advance(absl::Seconds(31));
+  hub_.Next();
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->senders_size(), 1);
+  EXPECT_EQ(request->senders(0).id(), id);
+  EXPECT_EQ(request->senders(0).attach_statement(), "renewed");
+}
+
+TEST_F(HeartbeatHubTest, NewUpstreamStreamIntroducesAllSendersAgain) {
+  AddIntroduced("n1", sender_);
+  hub_.Restart();
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  EXPECT_EQ(request->relay(), "r1");
+  ASSERT_EQ(request->senders_size(), 1);
+  EXPECT_EQ(request->senders(0).uri(), "spiffe://fleet.test/node/n1");
+}
+
+TEST_F(HeartbeatHubTest, EndOfAStreamIsReported) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  hub_.Remove(id);
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->senders_size(), 1);
+  EXPECT_EQ(request->senders(0).id(), id);
+  EXPECT_TRUE(request->senders(0).ended());
+  EXPECT_EQ(hub_.senders(), 0u);
+}
+
+TEST_F(HeartbeatHubTest, GoodbyeIsSentAfterTheStreamHasEnded) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  v1::StreamHeartbeatsRequest goodbye = Heartbeat(2);
+  goodbye.set_goodbye(true);
+  hub_.HandleHeartbeat(id, goodbye);
+  hub_.Remove(id);
+  const auto request = hub_.Next();
+  ASSERT_TRUE(request);
+  ASSERT_EQ(request->senders_size(), 1);
+  EXPECT_TRUE(request->senders(0).beat().goodbye());
+  EXPECT_FALSE(request->senders(0).ended());
+  EXPECT_EQ(hub_.senders(), 0u);
+}
+
+TEST_F(HeartbeatHubTest, RejectedSenderLosesItsStreamWithTheReason) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  v1::RelayHeartbeatsResponse response;
+  auto& rejected = *response.add_refused();
+  rejected.set_id(id);
+  rejected.set_code(static_cast<int>(absl::StatusCode::kPermissionDenied));
+  rejected.mutable_detail()->set_reason("IDENTITY_REVOKED");
+  hub_.HandleResponse(response);
+  ASSERT_TRUE(sender_->end);
+  EXPECT_EQ(ReasonOf(*sender_->end), "IDENTITY_REVOKED");
+  EXPECT_EQ(hub_.senders(), 0u);
+}
+
+TEST_F(HeartbeatHubTest, ProbeReachesItsSender) {
+  const int32_t id = AddIntroduced("n1", sender_);
+  v1::RelayHeartbeatsResponse response;
+  response.add_probes(id);
+  response.add_probes(id + 1);
+  hub_.HandleResponse(response);
+  EXPECT_EQ(sender_->probes, 1);
+}
+
+TEST_F(HeartbeatHubTest, IntervalOfTheServiceIsTakenOver) {
+  v1::RelayHeartbeatsResponse response;
+  response.mutable_interval()->set_seconds(3);
+  hub_.HandleResponse(response);
+  EXPECT_EQ(hub_.interval(), absl::Seconds(3));
+}
+
+TEST_F(HeartbeatHubTest, EndAllEndsEveryStream) {
+  Add("n1", sender_);
+  hub_.EndAll(errors::RelayStopping());
+  EXPECT_EQ(ReasonOf(*sender_->end), ReasonOf(errors::RelayStopping()));
+}
+
+}  // namespace
+}  // namespace muster

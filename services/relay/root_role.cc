@@ -1,0 +1,54 @@
+#include "services/relay/root_role.h"
+
+#include <utility>
+
+#include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/jobs/records_signature.h"
+#include "services/common/rpc/channel.h"
+
+namespace muster {
+
+absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& parts) {
+  std::unique_ptr<RootRole> role(new RootRole(parts));
+  const RelayConfig& config = parts.config;
+  JobBoard::Options jobs;
+  jobs.folder = config.state_folder + "/jobs";
+  jobs.max_running = config.jobs.max_running;
+  jobs.max_output = config.jobs.max_output;
+  jobs.retention = config.jobs.retention;
+  jobs.verify = [&self = parts.self, &clock = parts.clock](const v1::JobRecord& final) {
+    return VerifyFinal(final, self.fleet(), self.roots(), clock.Now());
+  };
+  parts.dispatcher.Hold();
+  ASSIGN_OR_RETURN(role->board_, JobBoard::Open(std::move(jobs), PosixFileOps(), parts.topology,
+                                                parts.dispatcher, parts.clock));
+  const ChannelIdentityFolder identity{parts.self.fleet(), parts.self.published_folder()};
+  const auto channel_to = [&identity](const std::vector<HostPort>& targets, ServiceRole service) {
+    return MakeChannel(targets, MakeChannelCredentials(identity, {service}));
+  };
+  role->aggregator_ = channel_to(config.aggregator_targets, ServiceRole::kAggregator);
+  role->upstream_ = std::make_unique<RootUpstream>(
+      parts.topology, parts.trust, role->offers_, role->aggregator_,
+      channel_to(config.status_targets, ServiceRole::kStatus),
+      [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.threads.timers(),
+      parts.threads.background());
+  return role;
+}
+
+absl::Status RootRole::Ready() const {
+  if (!upstream_->caught_up()) {
+    return absl::UnavailableError("the change feed of the aggregator was not received yet");
+  }
+  if (!upstream_->command_ca()) {
+    return absl::UnavailableError("the command revocations were not received yet");
+  }
+  return absl::OkStatus();
+}
+
+void RootRole::OnReachable(const std::vector<std::string>& names) {
+  offers_.OnReachable(names);
+  board_->OnReachable();
+}
+
+}  // namespace muster

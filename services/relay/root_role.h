@@ -1,0 +1,48 @@
+#ifndef MUSTER_SERVICES_RELAY_ROOT_ROLE_H_
+#define MUSTER_SERVICES_RELAY_ROOT_ROLE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "services/relay/relay_role.h"
+#include "services/relay/runs/run_offers.h"
+#include "services/relay/upstream/root_upstream.h"
+
+namespace muster {
+
+// The role of the root relay. Commands of jobs are held until the aggregator has sent the command
+// revocations.
+class RootRole final : public RelayRole {
+ public:
+  // Reads the jobs of the state folder and connects to the aggregator and the status service.
+  static absl::StatusOr<std::unique_ptr<RelayRole>> Start(const RoleParts& parts);
+
+  Upstream& upstream() override { return *upstream_; }
+  RecordSink& records() override { return *board_; }
+  absl::Status Ready() const override;
+  void OnReachable(const std::vector<std::string>& names) override;
+  void OnRelayChanged(const std::string& relay, bool attached) override {
+    board_->OnRelayChanged(relay, attached);
+  }
+  void OnCollectionEnded(const v1::CollectionEnded&) override {}
+  void Tick() override {}
+  void Disconnect() override {}
+  JobBoard* job_board() override { return board_.get(); }
+  std::shared_ptr<grpc::Channel> aggregator() const override { return aggregator_; }
+  std::optional<Certificate> command_ca() const override { return upstream_->command_ca(); }
+  std::shared_ptr<grpc::Channel> parent() override { return nullptr; }
+
+ private:
+  explicit RootRole(const RoleParts& parts) : offers_(parts.topology) {}
+
+  RunOffers offers_;
+  std::unique_ptr<JobBoard> board_;
+  std::shared_ptr<grpc::Channel> aggregator_;
+  std::unique_ptr<RootUpstream> upstream_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_ROOT_ROLE_H_

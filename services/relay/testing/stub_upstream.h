@@ -1,0 +1,52 @@
+#ifndef MUSTER_SERVICES_RELAY_TESTING_STUB_UPSTREAM_H_
+#define MUSTER_SERVICES_RELAY_TESTING_STUB_UPSTREAM_H_
+
+#include <grpcpp/channel.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "services/common/base/mutex.h"
+#include "services/relay/upstream/upstream.h"
+
+namespace muster::testing {
+
+// An upstream without channels, for units that only ask whether it is connected. It speaks for
+// every caller. Thread-safe.
+class StubUpstream : public Upstream {
+ public:
+  void SetConnected(bool connected) {
+    MutexLock lock(mutex_);
+    connected_ = connected;
+    if (changed_) changed_();
+  }
+
+  std::shared_ptr<grpc::Channel> Results() override { return nullptr; }
+  std::shared_ptr<grpc::Channel> Status() override { return nullptr; }
+  std::shared_ptr<grpc::Channel> Joining() override { return nullptr; }
+  bool connected() const override {
+    MutexLock lock(mutex_);
+    return connected_;
+  }
+  std::shared_ptr<void> OnChange(std::function<void()> changed) override {
+    MutexLock lock(mutex_);
+    changed_ = std::move(changed);
+    return {this, [this](void*) {
+              MutexLock held(mutex_);
+              changed_ = nullptr;
+            }};
+  }
+  absl::StatusOr<std::string> StatementFor(const Caller&) override { return "statement"; }
+  absl::Status CheckChildRelay(const Caller&) override { return absl::OkStatus(); }
+
+ private:
+  mutable Mutex mutex_;
+  bool connected_ ABSL_GUARDED_BY(mutex_) = true;
+  std::function<void()> changed_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster::testing
+
+#endif  // MUSTER_SERVICES_RELAY_TESTING_STUB_UPSTREAM_H_

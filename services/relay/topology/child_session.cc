@@ -1,0 +1,271 @@
+#include "services/relay/topology/child_session.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/runs.h"
+#include "services/common/identity/revocation.h"
+#include "services/common/jobs/job_record.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxInstance = 64;
+constexpr int kMaxTargets = 16;
+constexpr int kMaxDescendants = 500;  // in one message
+
+// A relay may send this much more before the sink has accepted its records.
+constexpr size_t kMaxPendingOfRelay = 1 << 20;
+
+std::string NameOf(const Identity& identity) {
+  if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
+  if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) return service->name;
+  return "";
+}
+
+int64_t Nanos(absl::Duration time) { return absl::ToInt64Nanoseconds(time); }
+
+}  // namespace
+
+bool IsRelay(const Identity& identity) { return RoleOf(identity) == Role::kRelay; }
+
+ChildSession::ChildSession(const AttachParts& parts, Executor& executor, Identity child,
+                           std::shared_ptr<ChildStream> stream)
+    : parts_(parts),
+      executor_(executor),
+      child_(std::move(child)),
+      name_(NameOf(child_)),
+      is_relay_(IsRelay(child_)),
+      stream_(std::move(stream)),
+      received_at_(Nanos(parts.clock.MonotonicNow())) {}
+
+void ChildSession::Begin() {
+  const RelaySelf self = parts_.self();
+  greeted_key_ = self.key_sha256;
+  v1::AttachResponse message;
+  message.mutable_greeting()->set_relay(self.uri);
+  message.mutable_greeting()->set_key_sha256(self.key_sha256);
+  ToProto(parts_.clock.Now(), message.mutable_greeting()->mutable_time());
+  Send(std::move(message));
+  stream_->ReadNext();
+}
+
+void ChildSession::HandleMessage(v1::AttachRequest message) {
+  received_at_ = Nanos(parts_.clock.MonotonicNow());
+  if (!attached_ && !message.has_hello()) {
+    return End(errors::InvalidAttachment("the first message is no hello"));
+  }
+  switch (message.message_case()) {
+    case v1::AttachRequest::kHello:
+      return RunLater([this, hello = std::move(*message.mutable_hello())]() mutable {
+        return HandleHello(std::move(hello));
+      });
+    case v1::AttachRequest::kTopology:
+      return RunLater([this, update = std::move(*message.mutable_topology())] {
+        return HandleTopologyUpdate(update);
+      });
+    case v1::AttachRequest::kRecords: {
+      if (const absl::Status s = CheckRecords(message.records()); !s.ok()) return End(s);
+      return HandleRecords(std::move(*message.mutable_records()));
+    }
+    case v1::AttachRequest::kCollectionEnded:
+      parts_.on_collection_ended(name_, message.collection_ended());
+      break;
+    case v1::AttachRequest::kBeat:
+    case v1::AttachRequest::MESSAGE_NOT_SET:  // of a newer version
+      break;
+  }
+  stream_->ReadNext();
+}
+
+void ChildSession::RunLater(absl::AnyInvocable<absl::Status()> work) {
+  const bool queued = executor_.Post([self = shared_from_this(), work = std::move(work)]() mutable {
+    if (const absl::Status status = work(); !status.ok()) return self->End(status);
+    self->stream_->ReadNext();
+  });
+  if (!queued) End(errors::Overloaded());
+}
+
+absl::Status ChildSession::CheckHello(const v1::AttachRequest::Hello& hello,
+                                      const VerifiedStatement& verified) const {
+  if (!(verified.child == child_)) {
+    return errors::StatementRefused("it is not the caller's statement");
+  }
+  if (hello.is_relay() != is_relay_) {
+    return errors::InvalidAttachment("is_relay does not match the certificate");
+  }
+  if (hello.statement().relay() != parts_.self().uri || verified.relay_key_sha256 != greeted_key_) {
+    return errors::StatementRefused("it is for another relay than this, or another key");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
+  if (hello.instance_id().empty() || hello.instance_id().size() > kMaxInstance) {
+    return errors::InvalidAttachment("the instance_id is empty or too long");
+  }
+  if (hello.relay_targets_size() > kMaxTargets) {
+    return errors::InvalidAttachment("more than 16 addresses");
+  }
+  ASSIGN_OR_RETURN(const auto verified, parts_.trust.Verify(hello.statement()));
+  RETURN_IF_ERROR(CheckHello(hello, verified));
+  auto statement =
+      std::make_shared<const v1::AttachStatement>(std::move(*hello.mutable_statement()));
+  if (attached_.exchange(true)) {
+    parts_.topology.Refresh(name_, this, std::move(statement));
+    return absl::OkStatus();
+  }
+  TopologyEntry entry;
+  entry.name = name_;
+  entry.uri = statement->child();
+  entry.is_relay = is_relay_;
+  entry.relay = parts_.topology.name();
+  entry.attached = true;
+  entry.since = parts_.clock.Now();
+  entry.certificate = CertificateSubject(verified.issuer, verified.serial);
+  entry.statement = std::move(statement);
+  RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
+  // The welcome precedes the messages that the attachment causes.
+  SendWelcome(*this, parts_.topology, parts_.upstream.connected(), parts_.interval, parts_.clock);
+  // The revocations precede the pending commands: the signer of one may be revoked meanwhile.
+  hello.set_revocations_version(
+      parts_.trust.SendCommandRevocations(*this, hello.revocations_version()));
+  ASSIGN_OR_RETURN(auto previous, parts_.topology.Attach(std::move(entry), shared_from_this()));
+  bool ended = false;
+  {
+    MutexLock lock(mutex_);
+    ended = ended_;
+  }
+  // The stream may have ended meanwhile; HandleEnd found no attachment then.
+  if (ended) parts_.topology.Detach(name_, this);
+  if (previous != nullptr) previous->End(errors::ChildTakenOver(name_));
+  parts_.trust.SendRevocations(*this, hello);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
+    const v1::AttachRequest::TopologyUpdate::Descendant& descendant,
+    const std::vector<TopologyEntry>& so_far) const {
+  TopologyEntry entry;
+  entry.uri = descendant.statement().child();
+  entry.relay = descendant.relay();
+  entry.attached = descendant.attached();
+  entry.since = FromProto(descendant.change_time());
+  ASSIGN_OR_RETURN(const auto identity, ParseIdentity(entry.uri, child_.fleet));
+  entry.name = NameOf(identity);
+  entry.is_relay = IsRelay(identity);
+  if (entry.name.empty() || (!entry.is_relay && RoleOf(identity) != Role::kNode)) {
+    return errors::InvalidAttachment("a descendant is neither a node nor a relay");
+  }
+  if (!entry.attached) return entry;
+  ASSIGN_OR_RETURN(const auto verified, parts_.trust.Verify(descendant.statement()));
+  if (verified.relay.name != entry.relay) {
+    return errors::StatementRefused("it is for another relay than the named parent");
+  }
+  const bool known = entry.relay == name_ || parts_.topology.NextHop(entry.relay) == name_ ||
+                     std::any_of(so_far.begin(), so_far.end(), [&](const TopologyEntry& other) {
+                       return other.is_relay && other.name == entry.relay;
+                     });
+  if (!known) return errors::StatementRefused("its relay is not a descendant of this child");
+  entry.certificate = CertificateSubject(verified.issuer, verified.serial);
+  entry.statement = std::make_shared<const v1::AttachStatement>(descendant.statement());
+  return entry;
+}
+
+absl::Status ChildSession::HandleTopologyUpdate(const v1::AttachRequest::TopologyUpdate& update) {
+  if (!is_relay_) return errors::InvalidAttachment("a node has no descendants");
+  if (update.descendants_size() > kMaxDescendants) {
+    return errors::InvalidAttachment("more than 500 descendants in one message");
+  }
+  std::vector<TopologyEntry> entries;
+  for (const auto& descendant : update.descendants()) {
+    auto entry = EntryOf(descendant, entries);
+    if (entry.ok()) {
+      entries.push_back(*std::move(entry));
+      continue;
+    }
+    // One bad statement does not detach the rest of the branch.
+    Log(LogLevel::kWarning, "a descendant of a relay is ignored",
+        {{"relay", name_}, {"node", descendant.statement().child()}, {"error", entry.status()}});
+  }
+  return parts_.topology.ApplyUpdate(
+      name_, std::move(entries), {update.forgotten_uris().begin(), update.forgotten_uris().end()},
+      update.complete());
+}
+
+// A node sends its own records only. A relay also sends those of its descendants (record_filter.h).
+absl::Status ChildSession::CheckRecords(const v1::JobRecords& records) const {
+  if (records.ByteSizeLong() > kMaxJobRecords + kMaxJobRecord) {
+    return errors::InvalidAttachment("more than 256 KiB of records in one message");
+  }
+  for (const v1::JobRecord& record : records.records()) {
+    RETURN_IF_ERROR(ValidateJobRecord(record));
+    if (!is_relay_ && record.node() != name_) {
+      return errors::InvalidAttachment("a record of another node");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Records of a branch come in many small messages. They are stored together only if the next
+// message is read before the records of the previous one are stored.
+void ChildSession::HandleRecords(v1::JobRecords records) {
+  if (is_relay_) parts_.record_filter.Apply(name_, &records);
+  const size_t bytes = records.ByteSizeLong();
+  const size_t limit = is_relay_ ? kMaxPendingOfRelay : 0;
+  const bool full = (pending_records_ += bytes) > limit;
+  parts_.records.Receive(std::move(records), [self = shared_from_this(), bytes, full] {
+    self->pending_records_ -= bytes;
+    if (full) self->stream_->ReadNext();
+  });
+  if (!full) stream_->ReadNext();
+}
+
+void ChildSession::Send(v1::AttachResponse message) {
+  sending_ = true;
+  sent_at_ = Nanos(parts_.clock.MonotonicNow());
+  if (stream_->Send(std::move(message)) != Sent::kFull) return;
+  const absl::Status why = errors::ChildStuck(name_);
+  Log(LogLevel::kWarning, "the stream of a child is cancelled: it does not take its messages",
+      {{"child", name_}, {"error", why}});
+  stream_->Cancel(why);
+}
+
+void ChildSession::Tick() {
+  const int64_t now = Nanos(parts_.clock.MonotonicNow());
+  const int64_t interval = Nanos(parts_.interval);
+  if (now - received_at_ > 3 * interval) {
+    return End(absl::DeadlineExceededError("the child was silent for three intervals"));
+  }
+  if (sending_ || now - sent_at_ < interval) return;
+  v1::AttachResponse message;
+  ToProto(parts_.clock.Now(), message.mutable_beat()->mutable_time());
+  Send(std::move(message));
+}
+
+void ChildSession::HandleEnd() {
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+  }
+  parts_.topology.Detach(name_, this);
+}
+
+void SendWelcome(ChildLink& child, const Topology& topology, bool connected,
+                 absl::Duration interval, const Clock& clock) {
+  v1::AttachResponse message;
+  v1::AttachResponse::Welcome& welcome = *message.mutable_welcome();
+  ToProto(interval, welcome.mutable_interval());
+  for (std::string& relay : topology.path()) welcome.add_path(std::move(relay));
+  welcome.set_connected(connected);
+  ToProto(clock.Now(), welcome.mutable_time());
+  ToProto(clock.MonotonicNow(), welcome.mutable_clock());
+  child.Send(std::move(message));
+}
+
+}  // namespace muster

@@ -1,0 +1,310 @@
+#include "services/relay/topology/child_session.h"
+
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/identity/key.h"
+#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/testing/stub_upstream.h"
+#include "testing/fixtures/fake_relay.h"
+#include "testing/fixtures/test_commands.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::StubUpstream;
+
+constexpr absl::Duration kInterval = absl::Seconds(15);
+
+std::string UriOf(const FleetName& name) {
+  return std::visit([](const auto& one) { return ToUri({std::string(kTestFleet), one}).value(); },
+                    name);
+}
+
+// The stream of a child that the test plays.
+class FakeChildStream final : public ChildStream {
+ public:
+  void ReadNext() override { ++reads; }
+  Sent Send(v1::AttachResponse message) override {
+    if (end) return Sent::kEnded;
+    if (full) return Sent::kFull;
+    sent.push_back(std::move(message));
+    return Sent::kQueued;
+  }
+  void End(const absl::Status& why) override {
+    if (!end) end = why;
+  }
+  void Cancel(const absl::Status& why) override {
+    cancelled = true;
+    End(why);
+  }
+
+  std::vector<v1::AttachResponse> TakeSent() { return std::exchange(sent, {}); }
+
+  int reads = 0;
+  bool full = false;
+  bool cancelled = false;
+  std::vector<v1::AttachResponse> sent;
+  std::optional<absl::Status> end;
+};
+
+// Accepts the records of children when the test calls AcceptAll.
+struct FakeSink final : RecordSink {
+  void Take(v1::JobRecords records, Taken taken) override {
+    received.push_back(std::move(records));
+    waiting.push_back(std::move(taken));
+  }
+  void AcceptAll() {
+    for (Taken& taken : std::exchange(waiting, {})) taken();
+  }
+
+  std::vector<v1::JobRecords> received;
+  std::vector<Taken> waiting;
+};
+
+// A child with its session.
+struct Child {
+  std::string uri;
+  TestIssuer::Credential credential;
+  std::shared_ptr<FakeChildStream> stream = std::make_shared<FakeChildStream>();
+  std::shared_ptr<ChildSession> session;
+};
+
+class ChildSessionTest : public ::testing::Test {
+ protected:
+  Child Connect(const FleetName& name) {
+    Child child{UriOf(name), issuer_.Issue(name)};
+    const Identity identity =
+        std::visit([](const auto& one) { return Identity{std::string(kTestFleet), one}; }, name);
+    child.session = std::make_shared<ChildSession>(parts_, executor_, identity, child.stream);
+    child.session->Begin();
+    return child;
+  }
+  v1::AttachRequest Hello(const Child& child, bool is_relay = false) const {
+    v1::AttachRequest message;
+    auto& hello = *message.mutable_hello();
+    *hello.mutable_statement() =
+        SignAttachStatement(*PrivateKey::FromPem(child.credential.key_pem),
+                            child.credential.chain_pem, child.uri, kSelf, std::string(32, 'k'),
+                            clock_.Now() + absl::Minutes(30))
+            .value();
+    hello.set_instance_id("1");
+    hello.set_is_relay(is_relay);
+    return message;
+  }
+  // Hands the session a message, and waits until it was handled.
+  void Deliver(const Child& child, v1::AttachRequest message) {
+    child.session->HandleMessage(std::move(message));
+    std::promise<void> done;
+    ASSERT_TRUE(executor_.Post([&done] { done.set_value(); }));
+    done.get_future().wait();
+  }
+  Child Attach(const FleetName& name, bool is_relay = false) {
+    Child child = Connect(name);
+    Deliver(child, Hello(child, is_relay));
+    EXPECT_FALSE(child.stream->end) << *child.stream->end;
+    child.session->HandleSent();
+    child.stream->TakeSent();
+    child.stream->reads = 0;
+    return child;
+  }
+  static v1::AttachRequest RecordOf(const std::string& node, size_t bytes = 1) {
+    v1::AttachRequest message;
+    v1::JobRecord& record = *message.mutable_records()->add_records();
+    record.set_job("j");
+    record.set_node(node);
+    record.set_sequence(1);
+    record.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
+    record.mutable_output()->set_data(std::string(bytes, 'x'));
+    return message;
+  }
+
+  static constexpr char kSelf[] = "spiffe://fleet-0badcafe.muster/service/relay/root";
+
+  const TestIssuer issuer_;
+  FakeClock clock_{absl::Now()};
+  Topology topology_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{topology_, clock_};
+  FakeSink records_;
+  LiveCalls live_;
+  Trust trust_{
+      std::string(kTestFleet),
+      [this] { return std::vector<Certificate>{*Certificate::FromPem(issuer_.root_pem())}; },
+      topology_, live_, clock_};
+  StubUpstream upstream_;
+  std::vector<std::string> declined_;
+  const AttachParts parts_{
+      topology_,
+      dispatcher_,
+      records_,
+      trust_,
+      upstream_,
+      clock_,
+      kInterval,
+      [] { return RelaySelf{kSelf, std::string(32, 'k')}; },
+      [this](const std::string& child, const v1::CollectionEnded&) { declined_.push_back(child); }};
+  Executor executor_{{"request", 1, 100}};
+};
+
+TEST_F(ChildSessionTest, HelloAttachesTheChild) {
+  const Child child = Connect(NodeIdentity{"n1"});
+  ASSERT_EQ(child.stream->sent.size(), 1u);
+  EXPECT_EQ(child.stream->sent[0].greeting().relay(), kSelf);
+  EXPECT_EQ(child.stream->reads, 1);
+  Deliver(child, Hello(child));
+  ASSERT_EQ(child.stream->sent.size(), 2u);
+  EXPECT_THAT(child.stream->sent[1].welcome().path(), ElementsAre("root"));
+  EXPECT_TRUE(child.stream->sent[1].welcome().connected());
+  EXPECT_EQ(child.stream->reads, 2);
+  EXPECT_EQ(topology_.Route("n1"), child.session);
+  child.session->HandleEnd();
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+}
+
+TEST_F(ChildSessionTest, WelcomeOfADisconnectedRelaySaysSo) {
+  upstream_.SetConnected(false);
+  const Child child = Connect(NodeIdentity{"n1"});
+  Deliver(child, Hello(child));
+  EXPECT_FALSE(child.stream->sent[1].welcome().connected());
+}
+
+TEST_F(ChildSessionTest, SecondStreamTakesOver) {
+  const Child first = Attach(NodeIdentity{"n1"});
+  const Child second = Attach(NodeIdentity{"n1"});
+  EXPECT_EQ(ReasonOf(*first.stream->end), "TAKEN_OVER");
+  first.session->HandleEnd();
+  EXPECT_EQ(topology_.Route("n1"), second.session);
+}
+
+TEST_F(ChildSessionTest, StreamThatEndsDuringItsHelloIsDetached) {
+  const Child child = Connect(NodeIdentity{"n1"});
+  child.session->HandleEnd();
+  Deliver(child, Hello(child));
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+}
+
+TEST_F(ChildSessionTest, FirstMessageOtherThanHelloEndsTheStream) {
+  const Child child = Connect(NodeIdentity{"n1"});
+  v1::AttachRequest heartbeat;
+  heartbeat.mutable_beat();
+  Deliver(child, heartbeat);
+  EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
+}
+
+TEST_F(ChildSessionTest, StatementOfAnotherNodeEndsTheStream) {
+  const Child child = Connect(NodeIdentity{"n1"});
+  Deliver(child, Hello(Connect(NodeIdentity{"n2"})));
+  EXPECT_EQ(ReasonOf(*child.stream->end), "STATEMENT_REFUSED");
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+}
+
+TEST_F(ChildSessionTest, StatementForAnotherKeyEndsTheStream) {
+  const Child child = Connect(NodeIdentity{"n1"});
+  v1::AttachRequest hello = Hello(child);
+  hello.mutable_hello()->mutable_statement()->set_relay_key_sha256(std::string(32, 'x'));
+  Deliver(child, hello);
+  EXPECT_EQ(ReasonOf(*child.stream->end), "STATEMENT_REFUSED");
+}
+
+TEST_F(ChildSessionTest, HeartbeatIsSentAfterAnIntervalWithoutMessages) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  clock_.Advance(kInterval - absl::Seconds(1));
+  child.session->Tick();
+  EXPECT_THAT(child.stream->sent, IsEmpty());
+  clock_.Advance(absl::Seconds(1));
+  child.session->Tick();
+  ASSERT_EQ(child.stream->sent.size(), 1u);
+  EXPECT_TRUE(child.stream->sent[0].has_beat());
+}
+
+TEST_F(ChildSessionTest, HeartbeatsDoNotQueueBehindAStuckWrite) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  child.session->Send({});  // never sent by the connection
+  for (int i = 0; i < 100; ++i) {
+    clock_.Advance(kInterval);
+    v1::AttachRequest heartbeat;
+    heartbeat.mutable_beat();
+    Deliver(child, heartbeat);
+    child.session->Tick();
+  }
+  EXPECT_EQ(child.stream->sent.size(), 1u);
+}
+
+TEST_F(ChildSessionTest, SilentChildLosesItsStreamAfterThreeIntervals) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  clock_.Advance(3 * kInterval);
+  child.session->Tick();
+  EXPECT_FALSE(child.stream->end);
+  clock_.Advance(absl::Seconds(1));
+  child.session->Tick();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(*child.stream->end));
+}
+
+TEST_F(ChildSessionTest, ChildThatDoesNotTakeItsMessagesIsCancelled) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  child.stream->full = true;
+  child.session->Send({});
+  EXPECT_TRUE(child.stream->cancelled);
+  EXPECT_EQ(ReasonOf(*child.stream->end), "CHILD_STUCK");
+}
+
+TEST_F(ChildSessionTest, NextMessageOfANodeIsReadWhenItsRecordsAreAccepted) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  Deliver(child, RecordOf("n1"));
+  EXPECT_EQ(records_.received.size(), 1u);
+  EXPECT_EQ(child.stream->reads, 0);
+  records_.AcceptAll();
+  EXPECT_EQ(child.stream->reads, 1);
+}
+
+TEST_F(ChildSessionTest, RelayMaySendMoreBeforeItsRecordsAreAccepted) {
+  const Child child = Attach(ServiceIdentity{ServiceRole::kRelay, "r1"}, /*is_relay=*/true);
+  int messages = 0;
+  while (child.stream->reads == messages) {
+    Deliver(child, RecordOf("n1", 28 << 10));
+    ASSERT_LT(++messages, 100);
+  }
+  EXPECT_GT(messages * (28 << 10), 1 << 20);
+  records_.AcceptAll();
+  EXPECT_EQ(child.stream->reads, messages);
+}
+
+TEST_F(ChildSessionTest, RecordOfAnotherNodeEndsTheStream) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  Deliver(child, RecordOf("n2"));
+  EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
+  EXPECT_THAT(records_.received, IsEmpty());
+}
+
+TEST_F(ChildSessionTest, TopologyUpdateOfANodeEndsTheStream) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  v1::AttachRequest update;
+  update.mutable_topology()->set_complete(true);
+  Deliver(child, update);
+  EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
+}
+
+TEST_F(ChildSessionTest, DeclinedCollectionIsReported) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  v1::AttachRequest ended;
+  ended.mutable_collection_ended()->set_run("r");
+  Deliver(child, ended);
+  EXPECT_THAT(declined_, ElementsAre("n1"));
+  EXPECT_EQ(child.stream->reads, 1);
+}
+
+}  // namespace
+}  // namespace muster
