@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,7 +17,7 @@
 #include "services/common/identity/signing_key.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/caller.h"
-#include "services/common/rpc/status.h"
+#include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -33,14 +35,9 @@ class CommandTrustTest : public ::testing::Test {
                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*),
                                 const Request& request, const std::string& forwarded = "") {
-    Response response;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    if (!forwarded.empty()) context.AddMetadata(kForwardedIdentity, forwarded);
-    const auto stub = v1::IdentityService::NewStub(fleet_.Connect(as));
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status);
-    return response;
+    std::vector<std::pair<std::string, std::string>> metadata;
+    if (!forwarded.empty()) metadata.emplace_back(kForwardedIdentity, forwarded);
+    return testing::CallUnary<v1::IdentityService>(fleet_.Connect(as), method, request, metadata);
   }
 
   absl::StatusOr<v1::CommandCertificate> Issue(const TestIdentity& as, const SigningKey& key,

@@ -22,6 +22,7 @@
 #include "services/common/identity/result_signature.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -57,14 +58,7 @@ class ForwardingTest : public ::testing::Test {
                                 grpc::Status (Service::Stub::*method)(grpc::ClientContext*,
                                                                       const Request&, Response*),
                                 const Request& request) {
-    Response response;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
-    const auto stub = Service::NewStub(fleet_.Connect(as));
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status);
-    return response;
+    return testing::CallUnary<Service>(fleet_.Connect(as), method, request, metadata);
   }
 
   absl::Status GetRun(const TestIdentity& as, const Metadata& metadata) {

@@ -16,7 +16,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/signing_request.h"
-#include "services/common/rpc/status.h"
+#include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -36,12 +36,7 @@ class ViewerTest : public ::testing::Test {
                                 grpc::Status (Service::Stub::*method)(grpc::ClientContext*,
                                                                       const Request&, Response*),
                                 const Request& request) {
-    Response response;
-    grpc::ClientContext context;
-    const auto stub = Service::NewStub(fleet_.Connect(as));
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status);
-    return response;
+    return testing::CallUnary<Service>(fleet_.Connect(as), method, request);
   }
 
   absl::StatusOr<v1::Run> Create(const v1::CreateRunRequest& request) {

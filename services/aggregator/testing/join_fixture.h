@@ -15,7 +15,7 @@
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/key.h"
 #include "services/common/identity/signing_request.h"
-#include "services/common/rpc/status.h"
+#include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster::testing {
@@ -39,13 +39,7 @@ class JoinFixture : public ::testing::Test {
                                 grpc::Status (Service::Stub::*method)(grpc::ClientContext*,
                                                                       const Request&, Response*),
                                 const Request& request) {
-    Response response;
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-    const auto stub = Service::NewStub(channel);
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status);
-    return response;
+    return CallUnary<Service>(channel, method, request);
   }
 
   template <typename Request, typename Response>
