@@ -57,7 +57,7 @@ class StreamFollower {
       : options_(std::move(options)),
         clock_(clock),
         executor_(executor),
-        started_(clock.MonotonicNow()),
+        received_at_(absl::ToInt64Nanoseconds(clock.MonotonicNow())),
         backoff_(options_.backoff),
         open_(timers, executor, [this] { Open(); }) {
     open_.RunAfter(absl::ZeroDuration());
@@ -80,12 +80,11 @@ class StreamFollower {
   // Returns the time since the last message, of any stream; before the first one, the time since
   // the construction.
   absl::Duration silence() const {
-    const int64_t at = received_at_;
-    return clock_.MonotonicNow() - (at == 0 ? started_ : absl::Nanoseconds(at));
+    return clock_.MonotonicNow() - absl::Nanoseconds(received_at_.load());
   }
 
   // Returns whether any stream has brought a message.
-  bool received() const { return received_at_ != 0; }
+  bool received() const { return received_; }
 
   // Returns whether the open stream has brought a message.
   bool receiving() const { return receiving_; }
@@ -178,7 +177,7 @@ class StreamFollower {
 
   void Received() {
     received_at_ = absl::ToInt64Nanoseconds(clock_.MonotonicNow());
-    receiving_ = true;
+    received_ = receiving_ = true;
   }
 
   // Called once a session, with its lock held.
@@ -193,8 +192,8 @@ class StreamFollower {
   const Options options_;
   const Clock& clock_;
   Executor& executor_;
-  const absl::Duration started_;          // monotonic
-  std::atomic<int64_t> received_at_ = 0;  // monotonic nanoseconds
+  std::atomic<int64_t> received_at_;  // monotonic nanoseconds; at first of the construction
+  std::atomic<bool> received_ = false;
   std::atomic<bool> receiving_ = false;
   std::atomic<bool> stopping_ = false;
   // Used by Open and SessionEnded, which never overlap, and by Stop after them.
