@@ -63,16 +63,16 @@ class FakeChildStream final : public ChildStream {
 
 // Accepts the records of children when the test calls AcceptAll.
 struct FakeSink final : RecordSink {
-  void Take(v1::JobRecords records, Taken taken) override {
+  void Receive(v1::JobRecords records, Done done) override {
     received.push_back(std::move(records));
-    waiting.push_back(std::move(taken));
+    waiting.push_back(std::move(done));
   }
   void AcceptAll() {
-    for (Taken& taken : std::exchange(waiting, {})) taken();
+    for (Done& done : std::exchange(waiting, {})) done();
   }
 
   std::vector<v1::JobRecords> received;
-  std::vector<Taken> waiting;
+  std::vector<Done> waiting;
 };
 
 // A child with its session.
@@ -137,8 +137,8 @@ class ChildSessionTest : public ::testing::Test {
   const TestIssuer issuer_;
   FakeClock clock_{absl::Now()};
   Topology topology_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{topology_, clock_};
   FakeSink records_;
+  RecordFilter record_filter_{topology_};
   LiveCalls live_;
   Trust trust_{
       std::string(kTestFleet),
@@ -148,8 +148,8 @@ class ChildSessionTest : public ::testing::Test {
   std::vector<std::string> declined_;
   const AttachParts parts_{
       topology_,
-      dispatcher_,
       records_,
+      record_filter_,
       trust_,
       upstream_,
       clock_,
