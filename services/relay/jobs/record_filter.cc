@@ -14,7 +14,7 @@ constexpr size_t kMaxLogged = 1'000;
 void RecordFilter::Apply(const std::string& relay, v1::JobRecords* records) {
   auto& all = *records->mutable_records();
   const auto is_foreign = [&](const v1::JobRecord& record) {
-    return tree_.Via(record.node()) != relay;
+    return tree_.NextHop(record.node()) != relay;
   };
   const auto foreign = std::stable_partition(
       all.begin(), all.end(), [&](const v1::JobRecord& record) { return !is_foreign(record); });
