@@ -315,7 +315,8 @@ void Assembly::AddGauges() {
   metrics_.AddSampledCounter("muster_lost_pairs_total", "Pairs that were timed out for silence.",
                              [this] { return static_cast<double>(verdicts_.lost()); });
   metrics_.AddSampledCounter(
-      "muster_abandoned_runs_total", "Runs that failed since nobody came.",
+      "muster_abandoned_runs_total",
+      "Runs that failed because no node reported within the start grace.",
       [this] { return static_cast<double>(verdicts_.start_grace_expired()); });
   metrics_.AddSampledCounter("muster_store_commands_total", "Changes committed to the store.",
                              [this] { return static_cast<double>(f_.store->stats().commands); });

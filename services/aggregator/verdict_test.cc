@@ -154,12 +154,13 @@ TEST_F(VerdictTest, RunWithoutAgentsFailsWithTheFaultsOfItsNodes) {
   ASSERT_TRUE(Submit(fleet_.Credential(delivers, "hostfacts", "n1"), delivers, "n1").ok());
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   const TestIdentity late = fleet_.Credential(run, "hostfacts", "n1");
-  status_->Send(StartGraceExpired(delivers, "n1: never heard of"));
-  status_->Send(StartGraceExpired(run, "n1: CONNECTION: refused; n2: never heard of"));
+  status_->Send(StartGraceExpired(delivers, "n1: no heartbeat received"));
+  status_->Send(StartGraceExpired(run, "n1: CONNECTION: refused; n2: no heartbeat received"));
   const v1::Run ended = fleet_.WaitForEnd(run);
   EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
-  EXPECT_EQ(ended.state_reason(),
-            "nobody came within the start grace: n1: CONNECTION: refused; n2: never heard of");
+  EXPECT_EQ(
+      ended.state_reason(),
+      "no agent reported within the start grace: n1: CONNECTION: refused; n2: no heartbeat received");
   EXPECT_EQ(GetRun(delivers).state(), v1::RUN_STATE_RUNNING);
   EXPECT_EQ(ReasonOf(Submit(late, run, "n1").status()), "RUN_CANCELLED");
 }
@@ -191,7 +192,7 @@ TEST_F(VerdictTest, RepeatedVerdictAfterARestartHasNoEffect) {
   ASSERT_TRUE(Submit(node, run, "n1").ok());
   fleet_.Stop();
   fleet_.Start();
-  status_->Send(StartGraceExpired(run, "n3: never heard of"));
+  status_->Send(StartGraceExpired(run, "n3: no heartbeat received"));
   const std::string barrier = fleet_.CreateRun({"hostfacts"}, {"n1", "n2"}).id();
   status_->Send(Lost(barrier, "hostfacts", "n1"));
   ASSERT_TRUE(TimesOut(barrier, "n1"));

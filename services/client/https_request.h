@@ -24,7 +24,7 @@ struct HttpsOptions {
   std::string key_pem;
 };
 
-// What came back of one request under way.
+// The response to one request, as far as it has arrived.
 struct Exchange {
   std::string answer;  // the first 4 KiB of the body
   std::optional<absl::Duration> retry_after;

@@ -28,7 +28,7 @@ using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestStatus;
 
-// What plugins are made of is not of interest here.
+// Returns a minimal plugin definition.
 std::string Plugin(const std::string& name) {
   return absl::StrCat("sonobuoy-config:\n  driver: DaemonSet\n  plugin-name: ", name,
                       "\n  result-format: raw\nspec:\n  name: plugin\n  command: [/bin/true]\n");
@@ -272,7 +272,7 @@ TEST_F(HeartbeatServiceTest, SilentSenderIsProbedAndLate) {
   stream.Send(stream.First());
   EXPECT_TRUE(stream.Read().probe());
   AwaitPresence("n1", v1::PRESENCE_SUSPECT);
-  // This process is there and does not answer: its kernel acknowledges.
+  // This process does not answer, but its kernel acknowledges.
   Await("not responding", [&] { return Pair("p", "n1").reason() == v1::REASON_NOT_RESPONDING; });
   stream.Send(stream.Next());
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);

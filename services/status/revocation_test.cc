@@ -39,8 +39,8 @@ class RevocationTest : public ::testing::Test {
     status_.Await(run_, [](const v1::RunStatus& s) { return s.counts().planned() == 2; });
   }
 
-  // The API revokes operators alone: what beats is revoked in the store of an aggregator that is
-  // away.
+  // The API revokes operators only. A sender of heartbeats is revoked in the store of a stopped
+  // aggregator.
   void Revoke(const std::string& subject) {
     fleet_.Stop();
     {

@@ -96,7 +96,7 @@ class StatusApiTest : public ::testing::Test {
     return request;
   }
 
-  // The node as soon as its history tells of `reason`; as it is after 30 s.
+  // Returns the node once its history contains `reason`, or after 30 s.
   v1::Node AwaitEvent(const std::string& name, v1::Reason reason) {
     const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
     v1::GetNodeRequest request;
@@ -205,7 +205,7 @@ TEST_F(StatusApiTest, ViewerSeesOnlyItsRun) {
   // The name that was left out stands for the newest run: another's.
   EXPECT_EQ(ReasonOf(GetAsViewer(mine, "")), "NOT_YOURS");
   EXPECT_TRUE(GetAsViewer(other, "").ok());
-  // Nobody but the gateway speaks for a viewer.
+  // Only the gateway may name a viewer.
   v1::GetStatusRequest request;
   request.set_run(mine);
   EXPECT_TRUE(
@@ -328,7 +328,7 @@ TEST_F(StatusApiTest, AggregatorReceivesTheStartGraceVerdict) {
   while (stream->Read(&verdict) && !verdict.has_start_grace_expired()) {
   }
   EXPECT_EQ(verdict.start_grace_expired().run(), run.id());
-  EXPECT_EQ(verdict.start_grace_expired().reason(), "n1: never heard of");
+  EXPECT_EQ(verdict.start_grace_expired().reason(), "n1: no heartbeat received");
   context.TryCancel();
   stream->Finish();
 }

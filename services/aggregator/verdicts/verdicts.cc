@@ -40,7 +40,7 @@ void Verdicts::StartGraceExpired(const std::string& run, std::string_view why, D
   EndRun command;
   command.run = run;
   command.state = RunState::kFailed;
-  command.reason = absl::StrCat("nobody came within the start grace: ",
+  command.reason = absl::StrCat("no agent reported within the start grace: ",
                                 ToAbsl(CutUtf8(why, kMaxStartGraceText)));
   command.actor = actor_;
   command.at = absl::ToUnixMicros(clock_.Now());

@@ -64,10 +64,10 @@ TEST_F(VerdictsTest, VerdictWithoutEffectIsNotCounted) {
 
 TEST_F(VerdictsTest, ExpiredStartGraceIsTheReasonOfTheRun) {
   state_.Plan({"n1"});
-  EXPECT_TRUE(StartGraceExpired("n1: never heard of").ok());
-  EXPECT_TRUE(StartGraceExpired("n1: never heard of").ok());
+  EXPECT_TRUE(StartGraceExpired("n1: no heartbeat received").ok());
+  EXPECT_TRUE(StartGraceExpired("n1: no heartbeat received").ok());
   EXPECT_EQ(state_.Run().state, RunState::kFailed);
-  EXPECT_EQ(state_.Run().reason, "nobody came within the start grace: n1: never heard of");
+  EXPECT_EQ(state_.Run().reason, "no agent reported within the start grace: n1: no heartbeat received");
   EXPECT_EQ(verdicts_.start_grace_expired(), 1);
   EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
 }

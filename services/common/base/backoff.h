@@ -17,7 +17,7 @@ struct BackoffOptions {
 };
 
 // Exponential back-off with full jitter: a random time between 0 and a ceiling, which doubles with
-// each attempt. So a fleet that lost its aggregator does not reconnect all at once. Not
+// each attempt. So the machines of a fleet do not reconnect together. Not
 // thread-safe.
 class Backoff {
  public:

@@ -1,5 +1,5 @@
-// CRC32C (Castagnoli) as everybody writes it: RFC 3720 appendix B.4, initial value and final
-// inversion included. It finds accidents; only a signature or a SHA-256 finds an attack.
+// CRC32C (Castagnoli) in its usual form: RFC 3720 appendix B.4, with initial value and final
+// inversion. It finds accidents; only a signature or a SHA-256 finds an attack.
 #ifndef MUSTER_SERVICES_COMMON_BASE_CRC32C_H_
 #define MUSTER_SERVICES_COMMON_BASE_CRC32C_H_
 

@@ -26,7 +26,7 @@ absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::stri
 // The machine-readable reason, or an empty string for a status that was not made by MakeError.
 std::string ReasonOf(const absl::Status& status);
 
-// What to do next, or an empty string.
+// Returns the next step for the user, or an empty string.
 std::string NextStepOf(const absl::Status& status);
 
 // Adds the time after which the caller may try again. Returns the same status for chaining.

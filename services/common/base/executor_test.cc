@@ -33,7 +33,7 @@ class Plug {
 
 TEST(ExecutorTest, RunsTasksOnSeveralThreads) {
   Executor executor({.threads = 3});
-  std::latch all(3);  // passes only if three tasks run at once
+  std::latch all(3);  // passes only if three tasks run at the same time
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(executor.Post([&] { all.arrive_and_wait(); }));
   all.wait();
 }

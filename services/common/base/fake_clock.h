@@ -1,4 +1,4 @@
-// A clock that stands still until a test moves it, and its timers.
+// A clock that only a test advances, and its timers.
 #ifndef MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_
 #define MUSTER_SERVICES_COMMON_BASE_FAKE_CLOCK_H_
 

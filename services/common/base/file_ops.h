@@ -96,10 +96,10 @@ class FileOps {
 
   virtual absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path, OpenMode mode) = 0;
 
-  // Replaces `to` if it is there, at once for every observer.
+  // Replaces an existing `to` atomically.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
 
-  // ALREADY_EXISTS if `to` is there.
+  // ALREADY_EXISTS if `to` exists.
   virtual absl::Status RenameNoReplace(const std::string& from, const std::string& to) = 0;
 
   // Makes the names in a folder durable: needed after create, link, rename, remove and mkdir.
@@ -116,10 +116,10 @@ class FileOps {
 // The real disk. Lives as long as the process.
 FileOps& PosixFileOps();
 
-// The folder that `path` lies in: "/a" for "/a/b", "." for "b".
+// Returns the parent folder of `path`: "/a" for "/a/b", "." for "b".
 std::string ParentFolder(std::string_view path);
 
-// Makes `path` and what is missing above it, each durable in its parent. Success if it is there.
+// Makes `path` and its missing parents, each durable in its parent. Success if it exists.
 absl::Status MakeFolders(FileOps& ops, const std::string& path);
 
 // Replaces `path` with `data`, durably: a reader, and a crash at any point, sees the old content or

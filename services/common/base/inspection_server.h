@@ -1,4 +1,4 @@
-// What a program shows to its operator's tools over HTTP, on this machine alone.
+// The HTTP server of a program for its operator's tools, on the loopback address.
 #ifndef MUSTER_SERVICES_COMMON_BASE_INSPECTION_SERVER_H_
 #define MUSTER_SERVICES_COMMON_BASE_INSPECTION_SERVER_H_
 

@@ -1,4 +1,4 @@
-// What a program writes for its operator: one line for each event, as text or JSON.
+// The log of a program: one line for each event, as text or JSON.
 //
 //   Log(LogLevel::kInfo, "upload committed", {{"run", run}, {"node", node}, {"bytes", size}});
 //
@@ -28,7 +28,7 @@ enum class LogFormat { kText, kJson };
 
 struct LogOptions {
   LogFormat format = LogFormat::kText;
-  LogLevel level = LogLevel::kInfo;  // what is below is dropped
+  LogLevel level = LogLevel::kInfo;  // less important events are dropped
   std::string service;               // the JSON field "service"
   std::string file;                  // empty: stderr
   // A file that reaches this size is renamed to .1, .2, ...; the oldest is deleted.

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// What one thread does and others wait for.
+// An event of one thread for which others wait.
 struct Shared {
   Mutex mutex;
   CondVar changed;
@@ -28,7 +28,7 @@ struct Shared {
   }
 };
 
-// Whether another thread could acquire `mutex` now.
+// Returns whether another thread could acquire `mutex` now.
 bool IsFree(Mutex& mutex) {
   bool acquired = false;
   std::thread([&] {

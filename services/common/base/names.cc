@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxShown = 64;  // of a refused name in a message
 
-// Of a name that is too long this much is kept at its end, where its kind shows (".tar.gz").
+// A name that is too long keeps this much of its end, which shows its type (".tar.gz").
 constexpr size_t kKeptEnd = 32;
 
 bool IsNameCharacter(char c) {

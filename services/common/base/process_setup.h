@@ -1,4 +1,4 @@
-// What every program of ours does first, and how it learns that it should stop.
+// The first steps of each program, and its stop signals.
 #ifndef MUSTER_SERVICES_COMMON_BASE_PROCESS_SETUP_H_
 #define MUSTER_SERVICES_COMMON_BASE_PROCESS_SETUP_H_
 
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// Ignores SIGPIPE (a lost peer is an error of one write, not the end of the process), switches core
-// dumps and ptrace by others off (memory holds keys), sets umask 077, and switches off Abseil's
+// Ignores SIGPIPE: a lost peer is an error of one write, not the end of the process. Disables core
+// dumps and ptrace by others, because memory holds keys, and sets umask 077. Disables Abseil's
 // mutex deadlock detection, which costs heartbeats 16 %. Call it at the beginning of main.
 absl::Status SetUpProcess();
 

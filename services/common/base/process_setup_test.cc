@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Runs `body` in a process of its own, since these settings are a process's.
+// Runs `body` in a separate process, because the settings apply to a process.
 template <typename Body>
 int InChild(Body body) {
   const pid_t pid = fork();

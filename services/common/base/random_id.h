@@ -1,4 +1,4 @@
-// Identifiers that nobody can guess or make twice.
+// Unique identifiers that cannot be guessed.
 #ifndef MUSTER_SERVICES_COMMON_BASE_RANDOM_ID_H_
 #define MUSTER_SERVICES_COMMON_BASE_RANDOM_ID_H_
 
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// `bytes` (at most 256) random bytes of the kernel, in lower-case hexadecimal. Ends the process if
-// the kernel has none to give: nothing that needs an identifier could go on.
+// Returns `bytes` (at most 256) random bytes of the kernel, in lower-case hexadecimal. Ends the
+// process if the kernel returns none: without identifiers it could not continue.
 std::string RandomHex(size_t bytes);
 
 }  // namespace muster

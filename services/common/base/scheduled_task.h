@@ -1,4 +1,4 @@
-// A task that runs later, again and again, or after a retry wait, without a thread of its own.
+// A task that runs later, again and again, or after a retry wait, without a dedicated thread.
 #ifndef MUSTER_SERVICES_COMMON_BASE_SCHEDULED_TASK_H_
 #define MUSTER_SERVICES_COMMON_BASE_SCHEDULED_TASK_H_
 

@@ -13,15 +13,15 @@ namespace muster {
 
 inline constexpr size_t kMaxSecretFile = size_t{1} << 20;
 
-// Replaces the file at `path` as one step that survives a power failure: whoever opens it sees all
-// of the old content or all of the new. The file gets `mode` (0600 unless the content is public).
-// Its folder must exist. A symbolic link at `path` is replaced, not followed.
+// Replaces the file at `path` atomically, also across a power failure: a reader sees either the
+// whole old content or the whole new content. The file gets `mode` (0600 unless the content is
+// public). Its folder must exist. A symbolic link at `path` is replaced, not followed.
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content,
                                  unsigned mode = 0600);
 
 // Reads a secret of at most 1 MiB. FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if group or others may
 // touch it, if it belongs to another user (root excepted), or if `path` is a symbolic link or no
-// plain file: such a secret may have been read or planted by somebody else.
+// plain file: another user may have read or replaced such a secret.
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
 
 // Reads a plain file whole. RESOURCE_EXHAUSTED (FILE_TOO_LARGE) if it holds more than `max_bytes`;

@@ -28,7 +28,7 @@ class Sha256 {
 
   void Update(std::string_view data);
 
-  // The digest of everything so far; begins anew.
+  // Returns the digest of all data so far, and starts again.
   Sha256Digest Finish();
 
   static Sha256Digest Of(std::string_view data);

@@ -1,8 +1,8 @@
 // A disk in memory that remembers what was synced and what was not, for tests of crash safety.
 //
-// What is written or named becomes visible at once, as on a real machine, but survives Crash() only
-// if it was synced. What was not synced is dropped or kept by chance, in any combination: data in
-// sectors of 512 bytes (so writes are torn and reordered), sizes, and names one by one. The
+// Writes and names are visible immediately, as on a real machine, but survive Crash() only if they
+// were synced. Unsynced changes are dropped or kept at random, in any combination: data in sectors
+// of 512 bytes (so writes are torn and reordered), sizes, and names one by one. The
 // adversary is harsher than a journalling file system; only a rename never loses its file: it may
 // not have happened, have happened, or have left both names.
 #ifndef MUSTER_SERVICES_COMMON_BASE_SIMULATED_DISK_H_

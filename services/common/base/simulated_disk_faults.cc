@@ -122,7 +122,7 @@ void SimulatedDisk::CrashNames(const NodePtr& folder, std::mt19937_64& chance) {
     } else if (change.moved_node == nullptr) {
       folder->durable_names.erase(change.name);
     } else {
-      // The old name of a rename: it goes only if the new one is there to stay.
+      // The old name of a rename: it is removed only if the new one is durable.
       const NodePtr target = change.moved_folder.lock();
       if (target == nullptr) continue;
       const auto& names = target->durable_names;

@@ -24,7 +24,7 @@ TEST(SimulatedDiskTest, SyncedContentSurvivesButNeedsASyncedName) {
     ASSERT_TRUE((*file)->WriteAt("kept", 0).ok());
     ASSERT_TRUE((*file)->SyncData().ok());
     disk.Crash(seed);
-    EXPECT_FALSE((*file)->WriteAt("x", 0).ok());  // the process is gone
+    EXPECT_FALSE((*file)->WriteAt("x", 0).ok());  // the process has ended
     seen.insert(Content(disk, "/a"));
   }
   EXPECT_EQ(seen, (std::set<std::string>{"kept", "(none)"}));

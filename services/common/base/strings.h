@@ -1,7 +1,7 @@
 // Bridges between the standard string view and Abseil's own.
 //
-// Debian's Abseil is built with its own string_view, which does not convert to or from
-// std::string_view by itself. Our headers use the standard one; call these at Abseil's edge.
+// Debian's Abseil is built with its own string_view, without implicit conversion to or
+// from std::string_view. Our headers use the standard one; these functions convert for Abseil.
 #ifndef MUSTER_SERVICES_COMMON_BASE_STRINGS_H_
 #define MUSTER_SERVICES_COMMON_BASE_STRINGS_H_
 

@@ -45,7 +45,7 @@ std::string Contents(const std::filesystem::path& path) {
   return out.str();
 }
 
-// Gone, or dead and waiting for whoever inherited it.
+// Returns whether the process has ended; its parent may not have waited for it yet.
 bool HasEnded(pid_t pid) {
   if (kill(pid, 0) != 0) return errno == ESRCH;
   const std::string stat = Contents("/proc/" + std::to_string(pid) + "/stat");

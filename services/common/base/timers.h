@@ -25,7 +25,7 @@ class TimerService {
  public:
   virtual ~TimerService() = default;
 
-  // Runs `callback` once, after `delay`, or at once if that is not positive. For timers whose
+  // Runs `callback` once, after `delay`, or immediately if that is not positive. For timers whose
   // number depends on peers: RESOURCE_EXHAUSTED (TOO_MANY_TIMERS) if the limit of the service is
   // reached; the callback is then dropped.
   virtual absl::StatusOr<TimerId> Schedule(absl::Duration delay,

@@ -13,7 +13,7 @@ namespace muster {
 // the direction of text) or not UTF-8 at all. `text` must not be empty.
 size_t PrintableLength(std::string_view text);
 
-// Whether all of `text` is characters in UTF-8, printable or not.
+// Returns whether `text` is valid UTF-8, printable or not.
 bool IsUtf8(std::string_view text);
 
 // `text` with U+FFFD in place of every byte that is not UTF-8.

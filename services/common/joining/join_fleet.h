@@ -17,9 +17,10 @@ struct MemberJoined {
 
 // Joins as `node` (empty: the name in the token) and writes to `folder`, which is created (0700).
 //
-//   node.json       the fleet, the node's name, and where its services are (member_file.h)
-//   command-ca.pem  the fleet's command authority, which signs signing certificates
+//   node.json       the fleet, the node's name, and the addresses of services (member_file.h)
+//   command-ca.pem  the command authority of the fleet
 //   tls/key.pem     the node's key, made here and never sent (0600)
+//
 //   tls/cert.pem    its certificate, then the intermediate
 //   tls/ca.pem      the fleet's root
 //

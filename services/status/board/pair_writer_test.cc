@@ -112,7 +112,7 @@ TEST_F(PairWriterTest, UnknownFieldsAreAbsent) {
   EXPECT_EQ(written.outcome(), v1::OUTCOME_GENUINE);
 }
 
-// A message that is there and says nothing is another thing than none.
+// An empty message differs from a missing one.
 TEST_F(PairWriterTest, AgeOfZeroIsWritten) {
   pair_.work = std::make_unique<Work>();
   pair_.work->received_at = kNow;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr absl::Duration kNow = absl::Hours(1);
 
-// A pair that works and whose agent is there.
+// A pair that works, with a connected agent.
 PairFacts Working() {
   PairFacts facts;
   facts.heard_of = true;
@@ -74,7 +74,7 @@ std::vector<Case> Cases() {
               f.error = "CRASHED: gone";
             }),
        v1::REASON_TIMED_OUT, "CRASHED: gone", "genuine result still replaces"},
-      {"never heard of", PairFacts(), v1::REASON_NOT_STARTED, "nothing was heard", kDeadline},
+      {"no heartbeat", PairFacts(), v1::REASON_NOT_STARTED, "nothing was heard", kDeadline},
       {"works", Working(), v1::REASON_RUNNING, "", kDeadline},
       {"an old sidecar that reported progress",
        With(PairFacts(), [](auto& f) { f.heard_of = true; }), v1::REASON_RUNNING, "", kDeadline},

@@ -230,14 +230,14 @@ TEST_F(RunBoardTest, RunWithoutAReportGetsAVerdictNamingItsNodes) {
   EXPECT_EQ(Get(0).stragglers_size(), 1) << "the one with the fault";
   Pass(absl::Seconds(2));
   ASSERT_TRUE(NextVerdict());
-  EXPECT_EQ(*NextVerdict(), "n2: CLOCK: 3 h ahead; n1: never heard of");
+  EXPECT_EQ(*NextVerdict(), "n2: CLOCK: 3 h ahead; n1: no heartbeat received");
   EXPECT_EQ(Get(0).stragglers_size(), 2) << "and the one that never came";
   run.set_state(v1::RUN_STATE_FAILED);
   SetRun(run);
   EXPECT_FALSE(NextVerdict());
 }
 
-// An agent beats while it checks its way: it may take a while before it knows what is wrong.
+// An agent sends heartbeats while its connection check is in progress.
 TEST_F(RunBoardTest, CheckingAgentHasNotReported) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);
@@ -252,7 +252,7 @@ TEST_F(RunBoardTest, CheckingAgentHasNotReported) {
   ASSERT_TRUE(board_.HandleActivity(Key("n1"), sender, activity).ok());
   Pass(absl::Seconds(301));
   ASSERT_TRUE(NextVerdict());
-  EXPECT_EQ(*NextVerdict(), "n1: CONNECTION: refused; n2: never heard of");
+  EXPECT_EQ(*NextVerdict(), "n1: CONNECTION: refused; n2: no heartbeat received");
 }
 
 TEST_F(RunBoardTest, OnlineAgentWithoutFaultDefersTheVerdict) {
@@ -301,7 +301,7 @@ TEST_F(RunBoardTest, NewProgressIsReturnedOnce) {
   EXPECT_TRUE(board_.DrainNewProgress().empty());
 }
 
-// The two clocks cannot be read at once; a client compares answers.
+// The two clocks cannot be read at the same instant, and clients compare responses.
 TEST_F(RunBoardTest, UnchangedPairKeepsItsTimes) {
   Start({"n1"});
   const absl::Time since = FromProto(Pair("n1").reason_since());

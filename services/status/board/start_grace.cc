@@ -74,7 +74,7 @@ std::string WhyNotReported(const PairTable& pairs) {
     for (const auto& [node, fault] : faults) {
       if (fault.empty() == known || ++named > kNodesNamed) continue;
       absl::StrAppend(&why, why.empty() ? "" : "; ", ToAbsl(node), ": ",
-                      known ? fault : "never heard of");
+                      known ? fault : "no heartbeat received");
     }
   }
   if (pairs.size() > static_cast<size_t>(kNodesNamed)) absl::StrAppend(&why, "; and others");

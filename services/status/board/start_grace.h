@@ -53,8 +53,8 @@ class StartGrace {
 // Returns whether a sender of these pairs is online and has found no fault: it may yet report.
 bool AnySenderWaits(const PairTable& pairs);
 
-// "n1: CONNECTION: 10.0.0.1:8443: connection refused; n2: never heard of; and others": the faults
-// of the nodes that cannot report, at most 100 nodes.
+// "n1: CONNECTION: 10.0.0.1:8443: connection refused; n2: no heartbeat received; and others": the
+// faults of the nodes that cannot report, at most 100 nodes.
 std::string WhyNotReported(const PairTable& pairs);
 
 }  // namespace muster

@@ -71,7 +71,7 @@ TEST(WhyNotReportedTest, NodesWithAFaultComeFirst) {
   fault->set_message("connection refused");
   pairs.Hear(pairs.Add("facts", "n2", {}), {}).fault = std::move(fault);
   EXPECT_EQ(WhyNotReported(pairs),
-            "n2: CONNECTION: 10.0.0.1:8443: connection refused; n1: never heard of");
+            "n2: CONNECTION: 10.0.0.1:8443: connection refused; n1: no heartbeat received");
   for (int i = 0; i < 200; ++i) pairs.Add("facts", absl::StrCat("x", i), {});
   EXPECT_EQ(WhyNotReported(pairs).find("n2: CONNECTION"), 0u);
   EXPECT_NE(WhyNotReported(pairs).find("; and others"), std::string::npos);

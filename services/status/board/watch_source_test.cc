@@ -140,7 +140,7 @@ TEST_F(WatchSourceTest, LargeSnapshotHasOneCursorAtItsEnd) {
     EXPECT_EQ(message.reset(), i == 0);
     EXPECT_EQ(message.pairs_size(), 2000);
     EXPECT_EQ(message.cursor(), "");
-    // What was told and changes meanwhile comes again after the snapshot.
+    // A pair that changes after it was sent is sent again after the snapshot.
     if (i == 0) SetPair(message.pairs(0).node(), v1::OUTCOME_GENUINE, 1);
   }
   ASSERT_EQ(*Next(*watcher->source, &message), Pull::kMessage);

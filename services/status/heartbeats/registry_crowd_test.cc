@@ -16,7 +16,7 @@ class RegistryCrowdTest : public testing::RegistryFixture {
     for (int i = 0; i < count; ++i) streams_.push_back(Open(i));
   }
 
-  // Time passes while those from this one on go on beating.
+  // Advances time while the streams from `first` on continue to send heartbeats.
   void PassBeatingFrom(size_t first, int seconds) {
     std::vector<Stream*> there;
     for (size_t i = first; i < streams_.size(); ++i) there.push_back(&streams_[i]);

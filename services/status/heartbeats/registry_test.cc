@@ -32,7 +32,7 @@ TEST_F(RegistryTest, HeartbeatOutOfOrderIsIgnored) {
   EXPECT_FALSE(registry_->IsNews(stream.stream_ref, 3, &answer));
   EXPECT_NE(metrics_->Text().find("muster_heartbeats_total{result=\"out_of_order\"} 2"),
             std::string::npos);
-  // Over a new connection of the same process as well; a new process begins anew.
+  // The numbers continue on a new connection of the process; a new process starts again.
   Stream again = *TryOpen(1);
   EXPECT_FALSE(registry_->IsNews(again.stream_ref, 7, &answer));
   Stream fresh = *TryOpen(1, "i2");

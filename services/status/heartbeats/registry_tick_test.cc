@@ -108,7 +108,7 @@ TEST_F(RegistryTickTest, SilenceOfManyIsDoubted) {
   for (int i = 0; i < 20; ++i) streams.push_back(Open(i));
   std::vector<Stream*> there;
   for (int i = 6; i < 20; ++i) there.push_back(&streams[static_cast<size_t>(i)]);
-  // They do not all fall due at once: the first are called late before they are many.
+  // They do not become due at the same time: the first are late before there are many.
   for (int i = 0; i < 3; ++i) Beat(streams[static_cast<size_t>(i)]);
   Pass(1);
   for (int i = 3; i < 6; ++i) Beat(streams[static_cast<size_t>(i)]);

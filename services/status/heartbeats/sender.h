@@ -18,8 +18,9 @@ namespace muster {
 // The evidence about a sender beside its silence.
 enum class Evidence : uint8_t {
   kNone,
-  kClosed,          // it closed its connection without a goodbye
-  kAcknowledging,   // its machine acknowledges what is sent to it
+  kClosed,         // it closed its connection without a goodbye
+  kAcknowledging,  // its machine acknowledges what is sent to it
+
   kUnacknowledged,  // nothing that is sent to it is acknowledged
   kRestarted,       // a new process sends its heartbeats, without a goodbye of the old one
   kRevoked,         // its stream was ended because its certificate was revoked

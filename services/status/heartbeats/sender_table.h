@@ -51,11 +51,13 @@ class SenderEntry : public Sender,
   std::weak_ptr<SenderLink> line;
   TcpPeer peer;
   absl::Duration duplicate_since;
-  uint32_t stream = 0;      // the number of its newest stream
-  bool connected = false;   // the newest stream is open
-  bool listed = false;      // in its shard
-  bool changed = false;     // since it was last recorded
-  bool checked = false;     // at its connection, since its last heartbeat
+  uint32_t stream = 0;     // the number of its newest stream
+  bool connected = false;  // the newest stream is open
+
+  bool listed = false;   // in its shard
+  bool changed = false;  // since it was last recorded
+  bool checked = false;  // at its connection, since its last heartbeat
+
   bool unanswered = false;  // that look saw nothing acknowledged
   bool asked = false;       // the kernel answered when its connection was last looked at
   bool took_over = false;   // from a process without a goodbye, and without a heartbeat since

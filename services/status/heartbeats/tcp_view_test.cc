@@ -30,7 +30,7 @@ uint16_t LocalPort(int fd) {
                                              : reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// From now on nothing that comes for this socket arrives, as if its network were gone.
+// Drops all packets for this socket, as a lost network would.
 void CutOff(int fd) {
   sock_filter drop_all = {BPF_RET | BPF_K, 0, 0, 0};
   const sock_fprog program = {1, &drop_all};
