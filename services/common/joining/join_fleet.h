@@ -17,12 +17,11 @@ struct MemberJoined {
 
 // Joins as `node` (empty: the name in the token) and writes to `folder`, which is created (0700).
 //
-//   node.json       the fleet, the node's name, and the addresses of services (member_file.h)
-//   command-ca.pem  the command authority of the fleet
-//   tls/key.pem     the node's key, made here and never sent (0600)
-//
-//   tls/cert.pem    its certificate, then the intermediate
-//   tls/ca.pem      the fleet's root
+//   node.json       The fleet, the node's name, and the addresses of services (member_file.h).
+//   command-ca.pem  The command authority of the fleet.
+//   tls/key.pem     The node's key, made here and never sent (0600).
+//   tls/cert.pem    Its certificate, then the intermediate.
+//   tls/ca.pem      The fleet's root.
 //
 // The root and the command authority are those in the token, not those in the response. With a
 // token of a version without commands, command-ca.pem is omitted.
