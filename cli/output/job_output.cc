@@ -80,9 +80,11 @@ void JobOutput::PrintCut(const std::string& node) {
 void JobOutput::PrintUnverified(const v1::JobRecord& record) {
   if (record.sequence() == 0 || record.final().records_verified()) return;
   HideSummary();
-  PrintMessage(console_, absl::StrCat(record.node(),
-                                      ": the output is not what the node signed; it may have been "
-                                      "changed or lost on the way"));
+  PrintMessage(
+      console_,
+      absl::StrCat(
+          record.node(),
+          ": the output is not what the node signed; it may have been changed or lost in transit"));
 }
 
 void JobOutput::HandleResponse(const v1::WatchJobResponse& response) {

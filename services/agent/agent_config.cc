@@ -119,7 +119,7 @@ std::string AgentConfigSchema() {
   nlohmann::ordered_json schema;
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "Configuration of a Muster agent";
-  schema["description"] = "What muster credentials export writes; docs/agent.md says more.";
+  schema["description"] = "The file that `muster credentials export` writes; see docs/agent.md.";
   schema["type"] = "object";
   schema["additionalProperties"] = false;
   schema["properties"] = std::move(properties);

@@ -310,7 +310,7 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_disk_queued", "Pieces of uploads that wait for a thread.",
                            [this] { return static_cast<double>(disk_.queued()); });
   metrics_.AddSampledGauge("muster_verdicts_connected",
-                           "1 while the status service's verdicts are heard.",
+                           "1 while verdicts of the status service are received.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
   metrics_.AddSampledCounter("muster_lost_pairs_total", "Pairs that were timed out for silence.",
                              [this] { return static_cast<double>(verdicts_.lost()); });

@@ -17,14 +17,14 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   file->StringList("advertise", &config->advertise,
                    "Names and addresses by which clients reach this fleet; they stand in its "
                    "certificates.");
-  file->String("legacy_host", &config->legacy_host,
-               "Gives every new run a host name of its own for old clients, on a port that all "
-               "share, such as {run}.collect.example.org. Empty: a port of its own on the "
-               "advertised hosts.",
-               [](const std::string& value) -> std::optional<std::string> {
-                 if (value.empty() || IsRunHostPattern(value)) return std::nullopt;
-                 return std::string(kRunHostRule) + "; or nothing";
-               });
+  file->String(
+      "legacy_host", &config->legacy_host,
+      "Gives every new run its own host name for legacy clients, on a shared port, such as "
+      "{run}.collect.example.org. Empty: each run has its own port on the advertised hosts.",
+      [](const std::string& value) -> std::optional<std::string> {
+        if (value.empty() || IsRunHostPattern(value)) return std::nullopt;
+        return std::string(kRunHostRule) + "; or nothing";
+      });
   file->StringList("aggregator_targets", &config->aggregator_targets,
                    "What credentials say of where gRPC is: host:port each. Empty: every advertised "
                    "host with the port of listen.");
@@ -44,7 +44,7 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
                    "What viewers' credentials say of where the status of a run is shown: "
                    "https://host:port/ each. Empty: every advertised host with port 8002.");
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "How long a stop waits for calls under way.",
+  file->Duration("drain", &config->drain, "The time that a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Duration("limits.upload_expiry", &config->upload_expiry,
                  "An upload that no stream carries is forgotten after this.", absl::Minutes(1),

@@ -196,13 +196,13 @@ std::vector<ConfigField> ClientFields(Config& c) {
       {"leave_when_spooled",
        {"MUSTER_LEAVE_WHEN_SPOOLED"},
        &c.leave_when_spooled,
-       "Ends with code 16 when a relay without a way to the centre has taken the result; otherwise "
-       "it is waited for.",
+       "Ends with code 16 when a relay without an upstream connection has accepted the result; "
+       "otherwise the program waits for the commit.",
        {}},
       {"max_result_bytes",
        {"MUSTER_MAX_RESULT_BYTES"},
        &c.max_result_bytes,
-       "The largest result; above it an error result goes in its place.",
+       "The largest result; a larger one is replaced by an error result.",
        {}},
   };
 }

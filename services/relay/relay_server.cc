@@ -327,7 +327,8 @@ void Assembly::Stop() {
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   inspection_.reset();  // its gauges read what is destroyed next
   forwarding_.reset();
-  requests_.Drain(config_.drain).IgnoreError();
+  // Tasks of sessions use the role: all of them end first.
+  requests_.Drain(absl::InfiniteDuration()).IgnoreError();
   streams_.Drain(config_.drain).IgnoreError();
   if (shares_ != nullptr) shares_->StopRouter();
   if (role_ != nullptr) role_->Disconnect();

@@ -16,12 +16,14 @@ void BindHeartbeats(HeartbeatConfig* config, Config* file) {
                  "Silence after which an agent is lost. A run's own lost_after decides about its "
                  "results.",
                  absl::Seconds(1), absl::Hours(24));
-  file->Duration("heartbeats.grace", &config->grace,
-                 "After a start or a hold-up nobody is called late for so long (or two intervals).",
-                 absl::Seconds(1), absl::Hours(1));
-  file->Duration("heartbeats.doubt_limit", &config->doubt_limit,
-                 "Silence of more than a fifth of all agents at once is doubted for so long.",
-                 absl::Seconds(1), absl::Hours(24));
+  file->Duration(
+      "heartbeats.grace", &config->grace,
+      "The time after a start or a hold-up (or two intervals) in which no sender is late.",
+      absl::Seconds(1), absl::Hours(1));
+  file->Duration(
+      "heartbeats.doubt_limit", &config->doubt_limit,
+      "The time for which the simultaneous silence of more than a fifth of all agents is doubted.",
+      absl::Seconds(1), absl::Hours(24));
   file->Int("heartbeats.max_senders", &config->max_senders,
             "Agents that are remembered, connected or not; each takes about half a KiB.", 1,
             10'000'000);
@@ -41,7 +43,7 @@ void BindStatusConfig(StatusConfig* config, Config* file) {
                     "Where the aggregator's gRPC is: host:port each.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "How long a stop waits for calls under way.",
+  file->Duration("drain", &config->drain, "The time that a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Int("threads.requests", &config->request_threads, "Threads that answer.", 1, 256);
   BindHeartbeats(&config->heartbeats, file);

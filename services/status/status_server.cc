@@ -124,7 +124,8 @@ void Assembly::AddGauges() {
                            "1 while events of the aggregator's feed arrive.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
   metrics_.AddSampledGauge(
-      "muster_feed_silence_seconds", "For how long the aggregator's feed was not heard.",
+      "muster_feed_silence_seconds",
+      "The time since the last message of the aggregator's change feed.",
       [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
   metrics_.AddSampledGauge("muster_status_watchers", "Streams that follow a run.",
                            [this] { return static_cast<double>(hub_.watchers()); });

@@ -18,8 +18,7 @@ absl::StatusOr<NodeFolder> NodeFolder::Load(const std::string& path) {
     return errors::NotANodeFolder(path, "names no relay to attach to");
   const auto ca = ReadChainFile(absl::StrCat(path, "/command-ca.pem"));
   if (absl::IsNotFound(ca.status())) {
-    return errors::NotANodeFolder(path,
-                                  "holds no command-ca.pem: whose commands to obey is not known");
+    return errors::NotANodeFolder(path, "holds no command-ca.pem, so no command can be verified");
   }
   if (!ca.ok()) return ca.status();
   return NodeFolder{path, std::move(member.fleet), std::move(member.name),

@@ -211,7 +211,7 @@ void JobProcess::AppendWithRetry(v1::JobRecord record) {
   for (;;) {
     const absl::Status status = folder_.log()->Append(record);
     if (status.ok()) return on_records_();
-    Log(LogLevel::kError, "what became of a job cannot be written down; tried again",
+    Log(LogLevel::kError, "the outcome of a job cannot be stored; it is tried again",
         {{"job", job_}, {"error", status}});
     // The next process reports the job as lost. A refused record would be refused again.
     if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;

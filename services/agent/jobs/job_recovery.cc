@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
     return nullptr;
   }
   const int ended = EndGroup(*(*folder)->process(), id);
-  Log(LogLevel::kWarning, "a job of an earlier life of this agent is lost",
+  Log(LogLevel::kWarning, "a job of an earlier process of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
   const bool damaged = (*folder)->records_damaged();
   RETURN_IF_ERROR((*folder)->log()->Append(FinalRecord(

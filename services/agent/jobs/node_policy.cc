@@ -179,7 +179,7 @@ class PolicyReader {
   // An empty list would mean "all", which is not what it looks like.
   std::vector<std::string> ReadSigners(const YAML::Node& node) {
     std::vector<std::string> signers = ReadList(node, "signers");
-    if (signers.empty()) Mistake(node, "signers", "names nobody; leave it out to admit all");
+    if (signers.empty()) Mistake(node, "signers", "is an empty list; leave it out to admit all");
     return signers;
   }
 

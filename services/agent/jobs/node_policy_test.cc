@@ -162,7 +162,7 @@ TEST(NodePolicyTest, EveryMistakeIsNamedWithItsLine) {
         "/etc/policy.yaml:3: commands.time_limt: no such field; did you mean time_limit?",
         "/etc/policy.yaml:4: argv: ** may only be the last", ":5: time_limit: must be a time",
         ":6: max_output: must be a size", ":7: actions: allowed are", ":4: directory: must be",
-        ":9: signers: names nobody", ":10: argv: it is missing",
+        ":9: signers: is an empty list", ":10: argv: it is missing",
         ":11: colect: no such field; did you mean collect?"}) {
     EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << "\nnot in:\n" << mistakes;
   }

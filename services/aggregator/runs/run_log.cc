@@ -19,7 +19,7 @@ struct Wording {
 Wording Describe(AuditKind kind) {
   switch (kind) {
     case AuditKind::kConflict:
-      return {"warning", "another content for a result that is there was refused"};
+      return {"warning", "different content for a committed result was refused"};
     case AuditKind::kLate:
       return {"warning", "a delivery after the seal was refused"};
     case AuditKind::kReplaced:

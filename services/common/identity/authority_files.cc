@@ -111,8 +111,8 @@ absl::StatusOr<Intermediate> EnsureIntermediate(const Home& home, const RootFile
     return errors::HomeIncomplete(
         home.IntermediateKey(), "its certificate exists",
         absl::StrCat("Restore it from a backup, or remove ", home.IntermediateCertificate(),
-                     " to have a new intermediate made (the root key has to be "
-                     "there); what the old one signed stays valid."));
+                     " to make a new intermediate (the root key is required); certificates of the "
+                     "old one stay valid."));
   }
   if (!has_certificate && !root.root) return RootKeyOffline(home, "there is no intermediate yet");
   ASSIGN_OR_RETURN(const auto key, EnsureKeyFile(home.IntermediateKey()));

@@ -85,7 +85,10 @@ class Call {
   // cancelled until ContextGone, and LiveCalls waits for it until Leave.
   grpc::Status FinalOfStream(const absl::Status& status);
   void ContextGone();
-  void Leave() { live_.reset(); }
+  void Leave() {
+    memory_ = RequestMemory::Ticket();
+    live_.reset();
+  }
 
   // Lets LiveCalls::AwaitNone wait for the call as long as the result exists: for work of a stream
   // that continues after its end. To be called before Leave.

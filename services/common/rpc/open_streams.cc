@@ -40,7 +40,7 @@ absl::StatusOr<OpenStreams::Ticket> OpenStreams::Enter(std::string_view method,
     if (limits.in_all > 0 && all >= limits.in_all) {
       return errors::TooManyStreams(method, limits.in_all);
     }
-    if (limits.of_caller > 0) {
+    if (!ticket.caller_.empty()) {
       int64_t& own = of_caller_[Key(name, ticket.caller_)];
       if (own >= limits.of_caller) return errors::TooManyStreamsOfCaller(method, limits.of_caller);
       ++own;

@@ -77,7 +77,7 @@ int Serve(const ServiceProgram& program) {
 
 void BindLogConfig(LogConfig* log, Config* file) {
   file->OneOf("log.format", &log->format, "How log lines look.", {"text", "json"});
-  file->OneOf("log.level", &log->level, "What is logged: this and what is worse.",
+  file->OneOf("log.level", &log->level, "The lowest level that is logged.",
               {"debug", "info", "warning", "error"});
   file->String("log.file", &log->file, "Where the log goes. Empty: stderr.");
 }

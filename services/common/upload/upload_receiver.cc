@@ -1,5 +1,7 @@
 #include "services/common/upload/upload_receiver.h"
 
+#include <algorithm>
+
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/errors/results.h"
@@ -83,7 +85,7 @@ void UploadReceiver::ReceiveChunk(v1::UploadRequest::Chunk* chunk) {
   received.crc32c = chunk->crc32c();
   received.zstd = chunk->encoding() == v1::UploadRequest::ENCODING_ZSTD;
   received.data = std::move(*chunk->mutable_data());
-  const int64_t bytes = received.raw_size;
+  const int64_t bytes = std::max(received.raw_size, encoded);
   const bool reserved = budget_.TryReserve(bytes);
   {
     MutexLock lock(mutex_);

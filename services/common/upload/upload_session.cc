@@ -338,10 +338,9 @@ absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
   ended_ = true;
   if (staged_ == nullptr) {
     auto staged = blobs_.Resume(id_);
-    if (absl::IsNotFound(staged.status())) {
-      Discard(errors::RunSealed(key_.run));
-      return 0;
-    }
+    // The bytes are published, and a result may name them: the upload may have been committed since
+    // the caller listed it. So they are not removed here.
+    if (absl::IsNotFound(staged.status())) return 0;
     if (!staged.ok()) return staged.status();
     staged_ = *std::move(staged);
   }

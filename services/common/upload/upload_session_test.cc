@@ -166,6 +166,16 @@ TEST_F(UploadSessionTest, KeepPartialPublishesTheStoredBytes) {
   EXPECT_EQ(ReasonOf(Append(*session, Chunk(6, "x")).status()), "UPLOAD_NOT_FOUND");
 }
 
+TEST_F(UploadSessionTest, KeepPartialOfACommittedUploadKeepsTheResult) {
+  const std::string data = Pattern(100'000);
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
+  ASSERT_TRUE(Complete(*session, FinishOf(data)).ok());
+  // The seal listed the upload before it was committed.
+  EXPECT_EQ(*Session(upload_)->KeepPartial("runs/x/partial"), 0);
+  EXPECT_EQ(Stored("n1"), data);
+}
+
 TEST_F(UploadSessionTest, ConflictEndsTheUploadAndRemovesItsBytes) {
   sink_.hold = true;
   auto session = Attached();

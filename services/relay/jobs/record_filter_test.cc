@@ -31,5 +31,21 @@ TEST(RecordFilterTest, RecordsOfNodesOfOtherRelaysAreRemovedAndCounted) {
   EXPECT_EQ(filter.removed(), 2);
 }
 
+TEST(RecordFilterTest, RecordOfANodeThatHasJustDetachedIsKept) {
+  FakeClock clock;
+  Topology tree{{.name = "root"}, clock};
+  ASSERT_TRUE(
+      tree.Attach(AttachedEntry("r1", "root", clock.Now(), true), std::make_shared<RecordedLink>())
+          .ok());
+  ASSERT_TRUE(tree.ApplyUpdate("r1", {AttachedEntry("n1", "r1", clock.Now())}, {}, true).ok());
+  ASSERT_TRUE(tree.ApplyUpdate("r1", {}, {}, true).ok());
+  ASSERT_FALSE(tree.Find("n1")->attached);
+  v1::JobRecords records;
+  records.add_records()->set_node("n1");
+  RecordFilter filter(tree);
+  filter.Apply("r1", &records);
+  EXPECT_EQ(records.records_size(), 1);
+}
+
 }  // namespace
 }  // namespace muster

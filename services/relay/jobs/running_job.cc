@@ -35,11 +35,13 @@ void RunningJob::Start() {
   AddPending(state_.EndUnknown(fleet_.clock.Now(), [this](std::string_view node) {
     return fleet_.tree.Find(node).has_value();
   }));
+  started_ = true;
   Release();
 }
 
 void RunningJob::Continue() {
   MutexLock lock(mutex_);
+  started_ = true;
   Release();
   JobRoutes routes = Routes();
   routes.Withdraw(state_.Abandoned());
@@ -149,6 +151,7 @@ JobRoutes RunningJob::Routes() const {
 
 // Gives the targets whose turn it is to the dispatcher.
 void RunningJob::Release() {
+  if (!started_) return;
   const absl::Time now = fleet_.clock.Now();
   const JobState::Plan& plan = state_.plan();
   // After its time to start, a job of an earlier process is dispatched only to be cancelled.

@@ -86,6 +86,8 @@ class RunningJob {
   size_t appended_ = 0;  // of storing_
   mutable Mutex mutex_;
   JobState state_ ABSL_GUARDED_BY(mutex_);
+  // Nothing is dispatched before: Start first ends the targets that are unknown.
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<v1::JobRecord> pending_ ABSL_GUARDED_BY(mutex_);
   int64_t end_ ABSL_GUARDED_BY(mutex_);
 };

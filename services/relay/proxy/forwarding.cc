@@ -24,8 +24,6 @@ constexpr Admission::Limits kUploads = {.calls = 500, .calls_of_one = 8, .bytes 
 // The memory that all uploads together may use for reading ahead.
 constexpr int64_t kAhead = int64_t{64} << 20;
 
-constexpr absl::Duration kDrain = absl::Seconds(10);
-
 class Assembly : public Forwarding {
  public:
   explicit Assembly(const Parts& parts)
@@ -48,11 +46,12 @@ class Assembly : public Forwarding {
 
   ~Assembly() override {
     upstream_heartbeats_.reset();
-    drain_.reset();
     // The upstream side of a stream may end after its downstream side.
     calls_.AwaitNone();
     uploads_.AwaitNone();
-    disk_.Drain(kDrain).IgnoreError();
+    // The tasks use the spool and its drain.
+    disk_.Drain(absl::InfiniteDuration()).IgnoreError();
+    drain_.reset();
   }
 
   absl::Status Begin(const ForwardingConfig& config) {
@@ -109,8 +108,7 @@ class Assembly : public Forwarding {
 }  // namespace
 
 void BindForwarding(ForwardingConfig* config, Config* file) {
-  file->Bool("spool.enabled", &config->spool,
-             "Whether results are accepted without an upstream connection.");
+  file->Bool("spool.enabled", &config->spool, "Accepts results without an upstream connection.");
   file->ByteSize("spool.max_bytes", &config->spool_bytes,
                  "The size of the spool; one node may use a quarter of it.", uint64_t{1} << 20,
                  uint64_t{1} << 50);

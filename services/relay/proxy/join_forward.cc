@@ -43,7 +43,7 @@ JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Cl
           metrics.AddCounter("muster_relay_joins_total", "Forwarded requests to join or rejoin.")),
       refused_(metrics.AddCounter(
           "muster_relay_joins_refused_total",
-          "Rejected requests to join or rejoin: too many at once, or too large.")) {}
+          "Rejected requests to join or rejoin: too many at a time, or too large.")) {}
 
 absl::StatusOr<UpstreamCall> JoinForward::Admit(grpc::CallbackServerContext* context,
                                                 int64_t bytes) {

@@ -136,15 +136,24 @@ void Spool::RecoverEntry(const SpoolRow& row) {
     const absl::Time accepted = FromProto(row.header.spooled().accept_time());
     entry.sha256 = row.header.sha256();
     entry.expires = accepted + options_.ttl;
-    queue_.Enqueue(entry.node(), entry.id, accepted);
   } else {
     v1::OpenUploadRequest request;
     *request.mutable_description() = entry.description;
     entry.session = std::make_shared<UploadSession>(ToRecord(request, entry.id, 0), *blobs_, *this,
                                                     disk_, clock_);
   }
+  // Two rows of one attempt remain if the removal of the first one failed.
+  if (!index_.Insert(entry)) {
+    Log(LogLevel::kWarning, "a second entry of the same result is removed", {{"upload", row.id}});
+    if (const absl::Status status = table_->Remove(row.id); !status.ok()) {
+      Log(LogLevel::kError, "cannot remove an entry of the spool",
+          {{"upload", row.id}, {"error", status}});
+    }
+    return;
+  }
   quota_.Restore(entry.id, entry.node(), entry.size);
-  index_.Insert(entry);
+  if (row.complete)
+    queue_.Enqueue(entry.node(), entry.id, FromProto(row.header.spooled().accept_time()));
 }
 
 // A crash leaves bytes without a row when it comes before the row is written or after it is

@@ -219,9 +219,13 @@ void ChildSession::HandleRecords(v1::JobRecords records) {
   const size_t bytes = records.ByteSizeLong();
   const size_t limit = is_relay_ ? kMaxPendingOfRelay : 0;
   const bool full = (pending_records_ += bytes) > limit;
+  if (full) reading_ = false;
   parts_.records.Receive(std::move(records), [self = shared_from_this(), bytes, full] {
     self->pending_records_ -= bytes;
-    if (full) self->stream_->ReadNext();
+    if (!full) return;
+    self->received_at_ = Nanos(self->parts_.clock.MonotonicNow());
+    self->reading_ = true;
+    self->stream_->ReadNext();
   });
   if (!full) stream_->ReadNext();
 }
@@ -239,7 +243,7 @@ void ChildSession::Send(v1::AttachResponse message) {
 void ChildSession::Tick() {
   const int64_t now = Nanos(parts_.clock.MonotonicNow());
   const int64_t interval = Nanos(parts_.interval);
-  if (now - received_at_ > 3 * interval) {
+  if (reading_ && now - received_at_ > 3 * interval) {
     return End(absl::DeadlineExceededError("the child was silent for three intervals"));
   }
   if (sending_ || now - sent_at_ < interval) return;

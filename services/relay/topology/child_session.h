@@ -111,7 +111,8 @@ class ChildSession : public ChildLink, public std::enable_shared_from_this<Child
   std::atomic<bool> attached_ = false;
   std::atomic<bool> sending_ = false;        // a message waits to be sent
   std::atomic<size_t> pending_records_ = 0;  // bytes that the sink has not accepted yet
-  std::atomic<int64_t> received_at_ = 0;     // monotonic nanoseconds, as the next
+  std::atomic<bool> reading_ = true;      // false while records wait for the sink: no silence then
+  std::atomic<int64_t> received_at_ = 0;  // monotonic nanoseconds, as the next
   std::atomic<int64_t> sent_at_ = 0;
 
   Mutex mutex_;

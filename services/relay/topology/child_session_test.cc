@@ -16,6 +16,7 @@
 #include "services/common/identity/key.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/relay/testing/recorded_link.h"
 #include "services/relay/testing/stub_upstream.h"
 #include "testing/fixtures/fake_relay.h"
 #include "testing/fixtures/test_commands.h"
@@ -270,8 +271,22 @@ TEST_F(ChildSessionTest, NextMessageOfANodeIsReadWhenItsRecordsAreAccepted) {
   EXPECT_EQ(child.stream->reads, 1);
 }
 
+TEST_F(ChildSessionTest, ChildIsNotSilentWhileItsRecordsWaitForTheSink) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  Deliver(child, RecordOf("n1"));
+  clock_.Advance(4 * kInterval);
+  child.session->Tick();
+  EXPECT_FALSE(child.stream->end);
+  records_.AcceptAll();
+  clock_.Advance(4 * kInterval);
+  child.session->Tick();
+  EXPECT_TRUE(child.stream->end);
+}
+
 TEST_F(ChildSessionTest, RelayMaySendMoreBeforeItsRecordsAreAccepted) {
   const Child child = Attach(ServiceIdentity{ServiceRole::kRelay, "r1"}, /*is_relay=*/true);
+  ASSERT_TRUE(
+      topology_.ApplyUpdate("r1", {AttachedEntry("n1", "r1", clock_.Now())}, {}, true).ok());
   int messages = 0;
   while (child.stream->reads == messages) {
     Deliver(child, RecordOf("n1", 28 << 10));
@@ -280,6 +295,15 @@ TEST_F(ChildSessionTest, RelayMaySendMoreBeforeItsRecordsAreAccepted) {
   EXPECT_GT(messages * (28 << 10), 1 << 20);
   records_.AcceptAll();
   EXPECT_EQ(child.stream->reads, messages);
+}
+
+TEST_F(ChildSessionTest, RecordsOfForeignNodesAreDropped) {
+  const Child child = Attach(ServiceIdentity{ServiceRole::kRelay, "r1"}, /*is_relay=*/true);
+  Deliver(child, RecordOf("n1"));
+  EXPECT_FALSE(child.stream->end);
+  EXPECT_EQ(record_filter_.removed(), 1);
+  ASSERT_EQ(records_.received.size(), 1u);
+  EXPECT_EQ(records_.received[0].records_size(), 0);
 }
 
 TEST_F(ChildSessionTest, RecordOfAnotherNodeEndsTheStream) {

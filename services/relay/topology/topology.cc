@@ -254,15 +254,30 @@ std::vector<std::shared_ptr<ChildLink>> Topology::ChildRelays() const {
   return links;
 }
 
-v1::AttachRequest::TopologyUpdate Topology::TakeChanges(size_t limit, bool all) {
+// Relays come first, and after their own relay: the receiver rejects an entry whose relay it does
+// not know. They are ordered by name, so "r10", which is attached to "r9", would precede it.
+std::map<std::string, Topology::Entry, std::less<>>::iterator Topology::DequeueChanged() {
+  auto next = changed_.begin();
+  for (size_t depth = 0; depth < kMaxDepth; ++depth) {
+    const auto entry = entries_.find(next->second);
+    if (entry == entries_.end()) break;
+    const auto relay = changed_.find({false, entry->second.is.relay});
+    if (relay == changed_.end()) break;
+    next = relay;
+  }
+  const auto entry = entries_.find(next->second);
+  changed_.erase(next);
+  return entry;
+}
+
+v1::AttachRequest::TopologyUpdate Topology::DequeueChanges(size_t limit, bool all) {
   v1::AttachRequest::TopologyUpdate below;
   MutexLock lock(mutex_);
   if (all) {
     for (const auto& [name, entry] : entries_) changed_.emplace(!entry.is.is_relay, name);
   }
   while (!changed_.empty() && static_cast<size_t>(below.descendants_size()) < limit) {
-    const auto entry = entries_.find(changed_.begin()->second);
-    changed_.erase(changed_.begin());
+    const auto entry = DequeueChanged();
     if (entry == entries_.end()) continue;
     const TopologyEntry& is = entry->second.is;
     v1::AttachRequest::TopologyUpdate::Descendant& child = *below.add_descendants();
@@ -298,6 +313,9 @@ void Topology::Forget(const std::string& subject) {
     if (const auto direct = direct_.find(it->first); direct != direct_.end()) {
       link = direct->second.link;
       direct_.erase(direct);
+      for (auto& [name, entry] : entries_) {
+        if (entry.via == it->first && name != it->first) MarkDetached(entry, changes);
+      }
     }
     MarkDetached(it->second, changes);
     changed_.erase({!it->second.is.is_relay, it->first});

@@ -126,9 +126,9 @@ class Topology {
   std::vector<std::shared_ptr<ChildLink>> Children() const;
   std::vector<std::shared_ptr<ChildLink>> ChildRelays() const;
 
-  // Returns at most `limit` changes since the previous call, relays first, for the parent. With
-  // `all`, every entry counts as changed.
-  v1::AttachRequest::TopologyUpdate TakeChanges(size_t limit, bool all);
+  // Returns at most `limit` changes since the previous call, for the parent: relays first, and each
+  // after its own relay. With `all`, every entry counts as changed.
+  v1::AttachRequest::TopologyUpdate DequeueChanges(size_t limit, bool all);
   bool HasChanges() const;
 
   // Removes the entry with this URI or certificate, which was revoked, and ends its stream.
@@ -162,6 +162,8 @@ class Topology {
     std::vector<std::pair<std::string, bool>> relays;
   };
 
+  std::map<std::string, Entry, std::less<>>::iterator DequeueChanged()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkDetached(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, Changes& changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -41,7 +41,7 @@ class TopologyTest : public ::testing::Test {
   }
   std::vector<std::string> TakeChanged(bool all = false) {
     std::vector<std::string> uris;
-    const auto below = topology_.TakeChanges(100, all);
+    const auto below = topology_.DequeueChanges(100, all);
     for (const auto& child : below.descendants()) {
       const std::string& uri = child.statement().child();
       uris.push_back((child.attached() ? "+" : "-") + uri.substr(uri.rfind('/') + 1));
@@ -121,7 +121,8 @@ TEST_F(TopologyTest, NodeThatAttachedAgainIsReportedReachableAgain) {
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
   EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1", "n1"}));
   TakeChanged();
-  EXPECT_EQ(FromProto(topology_.TakeChanges(100, true).descendants(1).change_time()), clock_.Now())
+  EXPECT_EQ(FromProto(topology_.DequeueChanges(100, true).descendants(1).change_time()),
+            clock_.Now())
       << "it is told as precisely as it is known";
 }
 
@@ -163,6 +164,16 @@ TEST_F(TopologyTest, ChangesAreReturnedOnceAndRelaysFirst) {
   EXPECT_EQ(TakeChanged(true), (std::vector<std::string>{"+z-relay", "-a-node"}));
 }
 
+TEST_F(TopologyTest, RelayIsReturnedAfterItsOwnRelay) {
+  Attach("r9", true);
+  const auto below = [&](const std::string& name, const std::string& relay) {
+    return AttachedEntry(name, relay, clock_.Now(), /*is_relay=*/true);
+  };
+  ASSERT_TRUE(
+      topology_.ApplyUpdate("r9", {below("r11", "r9"), below("r10", "r11")}, {}, true).ok());
+  EXPECT_EQ(TakeChanged(), (std::vector<std::string>{"+r9", "+r11", "+r10"}));
+}
+
 TEST_F(TopologyTest, ExpiredStatementEndsTheStream) {
   const auto link = Attach("n1");
   topology_.Tick();
@@ -187,7 +198,15 @@ TEST_F(TopologyTest, RevokedNodeIsRemoved) {
   topology_.Forget("spiffe://fleet.test/node/n1");
   EXPECT_EQ(ReasonOf(link->end()), "IDENTITY_REVOKED");
   EXPECT_FALSE(topology_.Find("n1").has_value());
-  EXPECT_EQ(topology_.TakeChanges(10, false).forgotten_uris(0), "spiffe://fleet.test/node/n1");
+  EXPECT_EQ(topology_.DequeueChanges(10, false).forgotten_uris(0), "spiffe://fleet.test/node/n1");
+}
+
+TEST_F(TopologyTest, RevokedRelayDetachesItsDescendants) {
+  Attach("r2", true);
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  topology_.Forget("spiffe://fleet.test/service/relay/r2");
+  EXPECT_FALSE(topology_.Find("n1")->attached);
+  EXPECT_EQ(topology_.NextHop("n1"), "");
 }
 
 TEST_F(TopologyTest, RevokedCertificateRemovesItsNode) {

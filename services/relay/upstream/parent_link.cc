@@ -38,7 +38,8 @@ ParentLink::ParentLink(AttachClientOptions options, Topology& topology, Trust& t
 }
 
 ParentLink::~ParentLink() {
-  sender_ = {};  // joins the thread
+  sender_ = {};   // joins the thread
+  DropRecords();  // so that OnWritable does not use the client meanwhile
   client_.reset();
   DropRecords();
 }
@@ -222,7 +223,7 @@ bool ParentLink::SendChanges() {
       if (!send_all_ && complete_ && !topology_.HasChanges()) return true;
       v1::AttachRequest& message = unsent_changes_.emplace();
       *message.mutable_topology() =
-          topology_.TakeChanges(kMaxDescendants, std::exchange(send_all_, false));
+          topology_.DequeueChanges(kMaxDescendants, std::exchange(send_all_, false));
       if (!complete_ && !topology_.HasChanges()) {
         message.mutable_topology()->set_complete(true);
         complete_ = true;

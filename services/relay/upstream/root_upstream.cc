@@ -85,14 +85,17 @@ void RootUpstream::Run(const std::stop_token& stop) {
     {
       MutexLock lock(mutex_);
       update = stale_ || ++ticks >= kTicksBetweenUpdates;
+      // A revocation that arrives during the update requires another one.
+      if (update && connected) stale_ = false;
     }
     if (update && connected) {
       const absl::Status updated = UpdateCommandRevocations();
       if (updated.ok()) {
         ticks = 0;
-        MutexLock lock(mutex_);
-        stale_ = false;
+        update = false;
       } else {
+        MutexLock lock(mutex_);
+        stale_ = true;
         Log(LogLevel::kWarning, "cannot get the command revocations", {{"error", updated}});
       }
     }

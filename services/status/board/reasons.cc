@@ -40,29 +40,31 @@ std::string SilentDetail(const PairFacts& facts, const Moment& now) {
   const std::string since =
       absl::StrCat("no heartbeat since ", ClockTime(now.WallOf(facts.last_seen), now.wall), "; ");
   if (facts.doubted && facts.relay != nullptr && !facts.relay->connected) {
-    return absl::StrCat(since, "relay ", facts.relay->name,
-                        ", by which it comes, is not connected: nothing is known of it");
+    return absl::StrCat(
+        since, "relay ", facts.relay->name,
+        ", which forwards its heartbeats, is not connected, so its state is not known");
   }
-  if (facts.doubted) return since + "so it is for many others, the fault may be on the way to them";
+  if (facts.doubted)
+    return since + "many others are silent too, so the fault may be in the network";
   switch (facts.evidence) {
     case Evidence::kClosed:
       return since + "its connection was closed without a goodbye";
     case Evidence::kRestarted:
-      return since + "its process had been started anew before";
+      return since + "its process had restarted before";
     case Evidence::kAcknowledging:
-      return since + "its machine acknowledges what is sent to it";
+      return since + "its machine acknowledges packets";
     case Evidence::kUnacknowledged:
-      return since + "nothing that is sent to it is acknowledged";
+      return since + "its machine does not acknowledge packets";
     case Evidence::kRevoked:
-      return since + "its certificate was revoked, nothing that it sends is taken";
+      return since + "its certificate was revoked, so its messages are rejected";
     case Evidence::kNone:
       break;
   }
   if (facts.relay != nullptr) {
-    return absl::StrCat(since, "it comes by relay ", facts.relay->name,
-                        ": whether its machine answers is not known here");
+    return absl::StrCat(since, "relay ", facts.relay->name,
+                        " forwards its heartbeats, so the state of its machine is not known");
   }
-  return since + "nothing is known of its connection";
+  return since + "the state of its connection is not known";
 }
 
 std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
@@ -72,17 +74,17 @@ std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
                         facts.fault->message());
   }
   if (facts.presence == v1::PRESENCE_OFFLINE) {
-    return absl::StrCat("its agent ended on purpose at ",
+    return absl::StrCat("its agent stopped at ",
                         ClockTime(now.WallOf(facts.presence_since), now.wall),
-                        " and waits to be started again");
+                        " and has to be started again");
   }
-  return Words(facts.message, "it waits and does not say for what");
+  return Words(facts.message, "it waits without a stated cause");
 }
 
 std::string RunningDetail(const PairFacts& facts, const Moment& now) {
   if (IsSilent(facts.presence)) return SilentDetail(facts, now);
   if (facts.presence == v1::PRESENCE_UNKNOWN) {
-    return "not heard of since the status service started, or while it doubts its own sight";
+    return "no heartbeat since the status service started or lost most senders";
   }
   if (facts.duplicate_agent) return "two processes send heartbeats with its identity";
   return std::string(facts.message);
@@ -93,7 +95,7 @@ std::string AfterSilence(const PairFacts& facts, const Outlook& outlook, const M
   const absl::Time end = now.WallOf(facts.silent_since()) + outlook.lost_after;
   const absl::Time at = std::min(std::max(end, now.wall), outlook.deadline);
   return absl::StrCat(outlook.fail_fast ? "the run fails at " : "becomes timed out at ",
-                      ClockTime(at, now.wall), " unless it returns");
+                      ClockTime(at, now.wall), " unless its heartbeats resume");
 }
 
 }  // namespace
@@ -148,17 +150,17 @@ std::string_view ReasonName(v1::Reason reason) {
 std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now) {
   switch (reason) {
     case v1::REASON_NOT_STARTED:
-      return "nothing was heard of it yet";
+      return "no heartbeat was received yet";
     case v1::REASON_RUNNING:
       return RunningDetail(facts, now);
     case v1::REASON_SLOW:
-      return "its progress is slower than that of nine in ten others of its plugin";
+      return "its progress is slower than that of 90 % of the other nodes";
     case v1::REASON_STUCK:
-      return absl::StrCat("heartbeats arrive, but its progress stands still since ",
+      return absl::StrCat("heartbeats arrive, but its progress has not changed since ",
                           ClockTime(now.WallOf(facts.moved_at), now.wall));
     case v1::REASON_CRASHED:
       if (IsSilent(facts.presence)) return SilentDetail(facts, now);
-      return "its process was started anew, and the new one does not attend to it";
+      return "its process restarted, and the new process does not work on it";
     case v1::REASON_NOT_RESPONDING:
     case v1::REASON_NETWORK_LOST:
     case v1::REASON_SEGMENT_LOST:
@@ -166,9 +168,9 @@ std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now)
     case v1::REASON_BLOCKED:
       return BlockedDetail(facts, now);
     case v1::REASON_BACKPRESSURED:
-      return Words(facts.message, "the fleet told it to wait");
+      return Words(facts.message, "the aggregator asked it to wait");
     case v1::REASON_TIMED_OUT:
-      return Words(facts.error, "its time was over");
+      return Words(facts.error, "its deadline passed");
     default:
       return "";
   }
@@ -179,27 +181,28 @@ std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& o
   if (outlook.ended || reason == v1::REASON_UNSPECIFIED) return "";
   const std::string deadline =
       outlook.deadline == absl::InfiniteFuture()
-          ? "is waited for"
+          ? "stays pending"
           : absl::StrCat("becomes timed out at ", ClockTime(outlook.deadline, now.wall),
-                         " unless its result comes");
+                         " unless its result arrives");
   switch (reason) {
     case v1::REASON_NOT_STARTED:
       if (outlook.start_by == absl::InfinitePast()) return deadline;
       return absl::StrCat("the run fails at ", ClockTime(outlook.start_by, now.wall),
-                          " unless somebody of its plan is heard of");
+                          " unless a node of its plan sends a heartbeat");
     case v1::REASON_NOT_RESPONDING:
     case v1::REASON_NETWORK_LOST:
     case v1::REASON_CRASHED:
       return AfterSilence(facts, outlook, now);
     case v1::REASON_SEGMENT_LOST:
-      return "nobody is timed out for silence while the status service doubts its own sight";
+      return "no pair times out for silence while the status service may have lost its own "
+             "connection";
     case v1::REASON_BLOCKED:
       if (facts.presence == v1::PRESENCE_OFFLINE || facts.evidence == Evidence::kRevoked) {
         return AfterSilence(facts, outlook, now);
       }
-      return absl::StrCat("goes on by itself when that is over; ", deadline);
+      return absl::StrCat("continues automatically once that is resolved; ", deadline);
     case v1::REASON_BACKPRESSURED:
-      return absl::StrCat("goes on by itself when the fleet lets it; ", deadline);
+      return absl::StrCat("continues automatically when the aggregator has capacity; ", deadline);
     case v1::REASON_TIMED_OUT:
       return "a genuine result still replaces this until the run is sealed";
     default:

@@ -46,7 +46,7 @@ struct Case {
 const v1::Fault& ClockFault() {
   static const v1::Fault fault = [] {
     v1::Fault made;
-    made.set_address("centre:7440");
+    made.set_address("root:7440");
     made.set_message("the clock is 3 h ahead");
     return made;
   }();
@@ -61,7 +61,7 @@ std::vector<Case> Cases() {
     };
   };
   const char* const kDeadline = "timed out at 18:00:00 UTC unless its result";
-  const char* const kReturns = "timed out at 17:17:28 UTC unless it returns";
+  const char* const kReturns = "timed out at 17:17:28 UTC unless its heartbeats resume";
   return {
       {"finished", With(Working(), [](auto& f) { f.outcome = v1::OUTCOME_GENUINE; }),
        v1::REASON_UNSPECIFIED, "", ""},
@@ -74,7 +74,7 @@ std::vector<Case> Cases() {
               f.error = "CRASHED: gone";
             }),
        v1::REASON_TIMED_OUT, "CRASHED: gone", "genuine result still replaces"},
-      {"no heartbeat", PairFacts(), v1::REASON_NOT_STARTED, "nothing was heard", kDeadline},
+      {"no heartbeat", PairFacts(), v1::REASON_NOT_STARTED, "no heartbeat was received", kDeadline},
       {"works", Working(), v1::REASON_RUNNING, "", kDeadline},
       {"an old sidecar that reported progress",
        With(PairFacts(), [](auto& f) { f.heard_of = true; }), v1::REASON_RUNNING, "", kDeadline},
@@ -104,7 +104,7 @@ std::vector<Case> Cases() {
               standing(kStuckAtLeast)(f);
               f.slow = true;
             }),
-       v1::REASON_STUCK, "stands still", kDeadline},
+       v1::REASON_STUCK, "has not changed since", kDeadline},
       {"delivers what it counted",
        With(Working(),
             [&](auto& f) {
@@ -115,50 +115,50 @@ std::vector<Case> Cases() {
       {"acknowledging", Silent(Evidence::kAcknowledging), v1::REASON_NOT_RESPONDING,
        "no heartbeat since 17:14:28 UTC; its machine acknowledges", kReturns},
       {"unacknowledged", Silent(Evidence::kUnacknowledged), v1::REASON_NETWORK_LOST,
-       "nothing that is sent to it is acknowledged", kReturns},
+       "its machine does not acknowledge packets", kReturns},
       {"closed", Silent(Evidence::kClosed, v1::PRESENCE_LATE), v1::REASON_CRASHED,
        "closed without a goodbye", kReturns},
       {"restarted, then silent", Silent(Evidence::kRestarted, v1::PRESENCE_LOST),
-       v1::REASON_CRASHED, "started anew", kReturns},
-      {"started anew without this pair",
+       v1::REASON_CRASHED, "had restarted before", kReturns},
+      {"restarted without this pair",
        With(Working(),
             [](auto& f) {
               f.abandoned = true;
               f.abandoned_at = kNow - absl::Seconds(42);
             }),
-       v1::REASON_CRASHED, "the new one does not attend", kReturns},
+       v1::REASON_CRASHED, "the new process does not work on it", kReturns},
       {"late and nothing else known", Silent(Evidence::kNone, v1::PRESENCE_LATE),
        v1::REASON_RUNNING, "no heartbeat since", kDeadline},
       {"lost and nothing else known", Silent(Evidence::kNone, v1::PRESENCE_LOST),
-       v1::REASON_NOT_RESPONDING, "nothing is known of its connection", kReturns},
+       v1::REASON_NOT_RESPONDING, "the state of its connection is not known", kReturns},
       {"many fell silent at once",
        With(Silent(Evidence::kUnacknowledged, v1::PRESENCE_UNKNOWN),
             [](auto& f) { f.doubted = true; }),
-       v1::REASON_SEGMENT_LOST, "many others", "doubts its own sight"},
-      {"who beats in a doubted segment is there",
-       With(Working(), [](auto& f) { f.doubted = true; }), v1::REASON_RUNNING, "", kDeadline},
-      {"not heard of since a restart of this service",
+       v1::REASON_SEGMENT_LOST, "many others", "may have lost its own connection"},
+      {"a sender in a doubted segment", With(Working(), [](auto& f) { f.doubted = true; }),
+       v1::REASON_RUNNING, "", kDeadline},
+      {"silent since a restart of this service",
        With(Working(), [](auto& f) { f.presence = v1::PRESENCE_UNKNOWN; }), v1::REASON_RUNNING,
        "since the status service started", kDeadline},
       {"said goodbye without a result",
        With(Working(), [](auto& f) { f.presence = v1::PRESENCE_OFFLINE; }), v1::REASON_BLOCKED,
-       "ended on purpose", "unless it returns"},
+       "its agent stopped", "unless its heartbeats resume"},
       {"blocked",
        With(Working(),
             [](auto& f) {
               f.phase = v1::PHASE_BLOCKED;
               f.message = "waits for a file";
             }),
-       v1::REASON_BLOCKED, "waits for a file", "goes on by itself"},
+       v1::REASON_BLOCKED, "waits for a file", "continues automatically"},
       {"a fault before the work",
        With(Working(),
             [](auto& f) {
               f.phase = v1::PHASE_CHECKING;
               f.fault = &ClockFault();
             }),
-       v1::REASON_BLOCKED, "centre:7440: the clock is 3 h ahead", "goes on by itself"},
+       v1::REASON_BLOCKED, "root:7440: the clock is 3 h ahead", "continues automatically"},
       {"backpressured", With(Working(), [](auto& f) { f.phase = v1::PHASE_BACKPRESSURED; }),
-       v1::REASON_BACKPRESSURED, "told it to wait", "when the fleet lets it"},
+       v1::REASON_BACKPRESSURED, "asked it to wait", "has capacity"},
       {"silence counts before what it said last",
        With(Silent(Evidence::kUnacknowledged), [](auto& f) { f.phase = v1::PHASE_BLOCKED; }),
        v1::REASON_NETWORK_LOST, "no heartbeat", kReturns},
@@ -198,10 +198,10 @@ TEST(ReasonsTest, NextStepFollowsTheRun) {
   Outlook outlook = Open();
   outlook.start_by = absl::FromUnixSeconds(1'750'007'760);
   EXPECT_EQ(NextStep(v1::REASON_NOT_STARTED, PairFacts(), outlook, kMoment),
-            "the run fails at 17:16:00 UTC unless somebody of its plan is heard of");
+            "the run fails at 17:16:00 UTC unless a node of its plan sends a heartbeat");
   outlook.fail_fast = true;
   EXPECT_EQ(NextStep(v1::REASON_CRASHED, Silent(Evidence::kClosed), outlook, kMoment),
-            "the run fails at 17:17:28 UTC unless it returns");
+            "the run fails at 17:17:28 UTC unless its heartbeats resume");
   outlook.ended = true;
   EXPECT_EQ(NextStep(v1::REASON_CRASHED, Silent(Evidence::kClosed), outlook, kMoment), "");
 }
@@ -210,10 +210,10 @@ TEST(ReasonsTest, TimeOutIsNeitherAfterTheDeadlineNorInThePast) {
   Outlook outlook = Open();
   outlook.lost_after = absl::Hours(10);
   EXPECT_EQ(NextStep(v1::REASON_CRASHED, Silent(Evidence::kClosed), outlook, kMoment),
-            "becomes timed out at 18:00:00 UTC unless it returns");
+            "becomes timed out at 18:00:00 UTC unless its heartbeats resume");
   outlook.lost_after = absl::Seconds(10);
   EXPECT_EQ(NextStep(v1::REASON_CRASHED, Silent(Evidence::kClosed), outlook, kMoment),
-            "becomes timed out at 17:15:10 UTC unless it returns");
+            "becomes timed out at 17:15:10 UTC unless its heartbeats resume");
 }
 
 TEST(ReasonsTest, DistantTimesIncludeTheDate) {

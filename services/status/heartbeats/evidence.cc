@@ -22,9 +22,9 @@ std::string_view DescribeEvidence(Evidence evidence) {
     case Evidence::kClosed:
       return "its connection was closed without a goodbye";
     case Evidence::kAcknowledging:
-      return "no heartbeat, but its machine acknowledges what is sent to it";
+      return "no heartbeat, but its machine acknowledges packets";
     case Evidence::kUnacknowledged:
-      return "no heartbeat, and nothing that is sent to it is acknowledged";
+      return "no heartbeat, and its machine does not acknowledge packets";
     case Evidence::kNone:
     case Evidence::kRestarted:
     case Evidence::kRevoked:

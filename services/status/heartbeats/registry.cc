@@ -86,7 +86,8 @@ bool Registry::TakePlace(SenderEntry& entry, const SenderHello& hello, absl::Dur
     entry.duplicate_since = now;
     entry.set_duplicate_agent(true);
     metrics_.duplicate_agents.Add();
-    senders_.AddEvent(entry, "two processes beat with one identity: the older one was told to end",
+    senders_.AddEvent(entry,
+                      "two processes send heartbeats with one identity: the older stream was ended",
                       effects);
     effects->changed.push_back(entry.shared_from_this());
     if (began < entry.began) return false;
@@ -170,12 +171,13 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
   senders_.List(shard, entry);
   const v1::Presence before = entry.presence();
   if (before != v1::PRESENCE_ONLINE) {
-    senders_.SetPresence(entry, v1::PRESENCE_ONLINE, now,
-                         before == v1::PRESENCE_UNSPECIFIED
-                             ? "first heartbeat"
-                             : absl::StrCat("heard again after ", absl::FormatDuration(absl::Trunc(
-                                                                      silence, absl::Seconds(1)))),
-                         effects);
+    senders_.SetPresence(
+        entry, v1::PRESENCE_ONLINE, now,
+        before == v1::PRESENCE_UNSPECIFIED
+            ? "first heartbeat"
+            : absl::StrCat("heartbeats resumed after ",
+                           absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1)))),
+        effects);
     if (entry.listed) senders_.Schedule(shard, entry, now + entry.CheckAfter());
   } else if (new_evidence) {
     effects->changed.push_back(entry.shared_from_this());

@@ -22,7 +22,7 @@ RegistryMetrics::RegistryMetrics(Metrics& metrics)
       refused(metrics.AddCounter("muster_senders_refused_total",
                                  "Senders refused because there are too many.")),
       interval(metrics.AddGauge("muster_heartbeat_interval_seconds",
-                                "The interval between heartbeats that senders are told.")),
+                                "The interval between heartbeats that is sent to senders.")),
       doubt(metrics.AddGauge("muster_heartbeat_doubt",
                              "1 while the service doubts its network or machine.")),
       lag(metrics.AddGauge("muster_heartbeat_lag_seconds",

@@ -48,7 +48,7 @@ TEST_F(RegistryTickTest, SenderIsOnlineWhileItSendsHeartbeats) {
   Beat(stream);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
   EXPECT_EQ(stream.sender->last_seen(), clock_.MonotonicNow());
-  EXPECT_EQ(journal_.details["n1"].back(), "heard again after 3m10s");
+  EXPECT_EQ(journal_.details["n1"].back(), "heartbeats resumed after 3m10s");
   Pass(20);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
 }

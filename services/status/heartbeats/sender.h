@@ -19,9 +19,9 @@ namespace muster {
 enum class Evidence : uint8_t {
   kNone,
   kClosed,         // it closed its connection without a goodbye
-  kAcknowledging,  // its machine acknowledges what is sent to it
+  kAcknowledging,  // its machine acknowledges packets
 
-  kUnacknowledged,  // nothing that is sent to it is acknowledged
+  kUnacknowledged,  // its machine does not acknowledge packets
   kRestarted,       // a new process sends its heartbeats, without a goodbye of the old one
   kRevoked,         // its stream was ended because its certificate was revoked
 };

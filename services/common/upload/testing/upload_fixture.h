@@ -139,9 +139,12 @@ class UploadSessionTest : public ::testing::Test {
   // Completes as the attached stream, and waits for the outcome.
   absl::StatusOr<ResultRecord> Complete(UploadSession& session, const UploadFinish& finish) {
     std::promise<absl::StatusOr<ResultRecord>> answer;
-    session.Complete(attachment_, finish, [&](absl::StatusOr<ResultRecord> result) {
-      answer.set_value(std::move(result));
+    const bool queued = session.strand().Post([&] {
+      session.Complete(attachment_, finish, [&](absl::StatusOr<ResultRecord> result) {
+        answer.set_value(std::move(result));
+      });
     });
+    if (!queued) return absl::InternalError("the strand is full");
     return answer.get_future().get();
   }
 
