@@ -38,7 +38,9 @@ TEST(RecordFilterTest, RecordOfANodeThatHasJustDetachedIsKept) {
       tree.Attach(AttachedEntry("r1", "root", clock.Now(), true), std::make_shared<RecordedLink>())
           .ok());
   ASSERT_TRUE(tree.ApplyUpdate("r1", {AttachedEntry("n1", "r1", clock.Now())}, {}, true).ok());
-  ASSERT_TRUE(tree.ApplyUpdate("r1", {}, {}, true).ok());
+  TopologyEntry detached = AttachedEntry("n1", "r1", clock.Now());
+  detached.attached = false;
+  ASSERT_TRUE(tree.ApplyUpdate("r1", {detached}, {}, false).ok());
   ASSERT_FALSE(tree.Find("n1")->attached);
   v1::JobRecords records;
   records.add_records()->set_node("n1");

@@ -88,7 +88,7 @@ std::vector<Case> Cases() {
       {"slow", With(Working(), [](auto& f) { f.slow = true; }), v1::REASON_SLOW, "slower than",
        kDeadline},
       {"stuck", With(Working(), standing(kStuckAtLeast)), v1::REASON_STUCK,
-       "stands still since 17:13:10 UTC", kDeadline},
+       "has not changed since 17:13:10 UTC", kDeadline},
       {"not stuck yet", With(Working(), standing(kStuckAtLeast - absl::Seconds(1))),
        v1::REASON_RUNNING, "", kDeadline},
       {"a plugin of long steps is not stuck",

@@ -22,7 +22,7 @@ std::string InSeconds(absl::Duration d) {
 // The kernel sees the relay's connection, not the sender's.
 std::string ByRelay(const RelayState* relay) {
   if (relay == nullptr) return "";
-  return absl::StrCat("; it comes by relay ", relay->name,
+  return absl::StrCat("; its heartbeats are forwarded by relay ", relay->name,
                       relay->connected ? ", which is connected" : ", which is not connected");
 }
 

@@ -105,7 +105,7 @@ TEST_F(HeartbeatForwardTest, SilentSenderIsProbedThenLostWithTheRelayNamed) {
   const v1::RunStatus status =
       Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_LOST; });
   EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_LOST);
-  EXPECT_THAT(PairOf(status, "n1").detail(), HasSubstr("it comes by relay r1"));
+  EXPECT_THAT(PairOf(status, "n1").detail(), HasSubstr("relay r1 forwards its heartbeats"));
 }
 
 TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
