@@ -158,9 +158,9 @@ TEST_F(VerdictTest, RunWithoutAgentsFailsWithTheFaultsOfItsNodes) {
   status_->Send(StartGraceExpired(run, "n1: CONNECTION: refused; n2: no heartbeat received"));
   const v1::Run ended = fleet_.WaitForEnd(run);
   EXPECT_EQ(ended.state(), v1::RUN_STATE_FAILED);
-  EXPECT_EQ(
-      ended.state_reason(),
-      "no agent reported within the start grace: n1: CONNECTION: refused; n2: no heartbeat received");
+  EXPECT_EQ(ended.state_reason(),
+            "no agent reported within the start grace: n1: CONNECTION: refused; n2: no heartbeat "
+            "received");
   EXPECT_EQ(GetRun(delivers).state(), v1::RUN_STATE_RUNNING);
   EXPECT_EQ(ReasonOf(Submit(late, run, "n1").status()), "RUN_CANCELLED");
 }

@@ -24,9 +24,10 @@ namespace muster {
 class HeartbeatSubsystem {
  public:
   // The references outlive this object.
-  HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime, ServiceThreads& threads,
-               const Clock& clock, HeartbeatListener& listener, StatusStore& store,
-               std::function<bool(const Caller&)> is_revoked, Metrics& metrics);
+  HeartbeatSubsystem(const HeartbeatConfig& config, const RpcRuntime& runtime,
+                     ServiceThreads& threads, const Clock& clock, HeartbeatListener& listener,
+                     StatusStore& store, std::function<bool(const Caller&)> is_revoked,
+                     Metrics& metrics);
 
   Registry& registry() { return registry_; }
   HeartbeatService& service() { return service_; }

@@ -67,7 +67,8 @@ TEST_F(VerdictsTest, ExpiredStartGraceIsTheReasonOfTheRun) {
   EXPECT_TRUE(StartGraceExpired("n1: no heartbeat received").ok());
   EXPECT_TRUE(StartGraceExpired("n1: no heartbeat received").ok());
   EXPECT_EQ(state_.Run().state, RunState::kFailed);
-  EXPECT_EQ(state_.Run().reason, "no agent reported within the start grace: n1: no heartbeat received");
+  EXPECT_EQ(state_.Run().reason,
+            "no agent reported within the start grace: n1: no heartbeat received");
   EXPECT_EQ(verdicts_.start_grace_expired(), 1);
   EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
 }

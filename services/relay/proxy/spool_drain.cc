@@ -38,7 +38,6 @@ bool IsFinal(const absl::Status& status) {
   }
 }
 
-
 }  // namespace
 
 SpoolDrain::SpoolDrain(Spool& spool, Upstream& upstream, ResultSender& sender, const Clock& clock)

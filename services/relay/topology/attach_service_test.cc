@@ -80,8 +80,8 @@ class KeptRecords : public RecordSink {
 class AttachServiceTest : public ::testing::Test {
  protected:
   AttachServiceTest() : tls_(fleet_.WriteIdentity(Relay("root"), "root/tls")) {
-    topology_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
-                     {});
+    topology_.Listen(
+        [this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); }, {});
     RpcServerOptions options;
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
