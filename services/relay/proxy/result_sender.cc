@@ -3,8 +3,6 @@
 #include <grpcpp/channel.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,27 +13,13 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/stoppable_context.h"
 #include "services/common/upload/upload_stream.h"
 
 namespace muster {
 namespace {
 
-constexpr std::chrono::seconds kUnaryLimit{60};
 constexpr int64_t kMaxChunk = 1024 * 1024;
-
-// Cancels a unary call on `stop`.
-class StoppableContext {
- public:
-  explicit StoppableContext(const std::stop_token& stop)
-      : cancel_(stop, [this] { context_.TryCancel(); }) {
-    context_.set_deadline(std::chrono::system_clock::now() + kUnaryLimit);
-  }
-  grpc::ClientContext* get() { return &context_; }
-
- private:
-  grpc::ClientContext context_;
-  std::stop_callback<std::function<void()>> cancel_;
-};
 
 absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadResponse& opened,
                         UploadStream& stream) {
