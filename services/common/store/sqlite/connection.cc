@@ -26,6 +26,19 @@ absl::Status SqliteError(int code, std::string_view path, std::string_view messa
   }
 }
 
+bool IsFatal(int code) {
+  switch (code & 0xff) {
+    case SQLITE_IOERR:
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool Rows::Next() {
   column_ = 0;
   return connection_->Step(statement_);

@@ -133,6 +133,9 @@ class Connection {
 // INTERNAL (STORE_ERROR). All except the first name the file.
 absl::Status SqliteError(int code, std::string_view path, std::string_view message);
 
+// Returns whether the content of the disk is unknown after a failure with this code of SQLite.
+bool IsFatal(int code);
+
 }  // namespace muster::sqlite
 
 #endif  // MUSTER_SERVICES_COMMON_STORE_SQLITE_CONNECTION_H_

@@ -58,20 +58,6 @@ absl::Status RecoverAfterCrash(Connection& db, const std::string& path) {
   return code == SQLITE_OK ? absl::OkStatus() : SqliteError(code, path, "recover the log");
 }
 
-// Returns whether the content of the disk is unknown after this failure.
-bool IsFatal(int code) {
-  switch (code & 0xff) {
-    case SQLITE_IOERR:
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_READONLY:
-    case SQLITE_CANTOPEN:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalDatabase>> LocalDatabase::Open(

@@ -38,20 +38,6 @@ size_t BytesOf(const Command& command) {
   return bytes;
 }
 
-// Returns true for a failure after which the content of the disk is unknown.
-bool IsFatal(int code) {
-  switch (code & 0xff) {
-    case SQLITE_IOERR:
-    case SQLITE_CORRUPT:
-    case SQLITE_NOTADB:
-    case SQLITE_READONLY:
-    case SQLITE_CANTOPEN:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options,
