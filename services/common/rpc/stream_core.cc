@@ -222,7 +222,11 @@ bool StreamCore::Refused() {
 StreamCore::Due StreamCore::TakeDue() {
   if (std::exchange(message_due_, false)) return Due::kMessage;
   if (std::exchange(half_closed_due_, false)) return Due::kHalfClosed;
-  if (std::exchange(writable_due_, false)) return Due::kWritable;
+  if (std::exchange(writable_due_, false)) {
+    // A message may have been queued since the room was noted.
+    if (queue_.AtMostHalfFull()) return Due::kWritable;
+    notify_ = true;
+  }
   return done_ ? Due::kEnd : Due::kNothing;
 }
 

@@ -101,6 +101,21 @@ TEST_F(StreamTest, WaitingSourceIsAskedAgainWhenWoken) {
   EXPECT_EQ(asked.size(), before);
 }
 
+TEST_F(StreamTest, WakeDuringNextLosesNoMessage) {
+  next_ = [&, n = 0,
+           wake = std::function<void()>()](Message* message) mutable -> absl::StatusOr<Pull> {
+    if (wake == nullptr) wake = *wakes_.Take();
+    wake();
+    if (n == 50) return Pull::kEnd;
+    message->set_cursor(n++);
+    return Pull::kMessage;
+  };
+  Follow();
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Read(), i);
+  EXPECT_EQ(Read(), -1);
+  EXPECT_TRUE(End().ok());
+}
+
 TEST_F(StreamTest, SourceGetsItsLastMessageBack) {
   next_ = [](Message* message) -> absl::StatusOr<Pull> {
     if (message->cursor() == 5) return Pull::kEnd;

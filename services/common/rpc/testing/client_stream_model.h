@@ -156,6 +156,10 @@ class TestClientStream : public ClientStreamCore {
   void CallWritable() override {
     const InCallback check(*this);
     EXPECT_FALSE(trace_.muted);
+    {
+      MutexLock lock(mutex_);
+      EXPECT_LE(queue_.count(), 1u);  // half of it
+    }
     ++trace_.writables;
     if (policy_.room == OnRoom::kSend) Send();
   }

@@ -181,6 +181,7 @@ class TestStream : public ServerStreamCore {
   void CallWritable() override {
     const InCallback check(*this);
     EXPECT_FALSE(trace_.done || trace_.muted);
+    EXPECT_LE(queued(), 1u);  // half of it
     ++trace_.writables;
     if (policy_.writable == InWritable::kNothing) return;
     if (Send() == Sent::kQueued) NotifyWhenWritable();
