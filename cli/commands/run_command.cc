@@ -30,6 +30,8 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kMaxDefinition = size_t{1} << 20;
+constexpr absl::Duration kShownWithin = absl::Seconds(2);
+constexpr absl::Duration kShownPause = absl::Milliseconds(20);
 
 struct RunArguments {
   std::vector<std::string> plugins;
@@ -163,6 +165,19 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
   return OutcomeExitCode(end->status.state(), end->status.counts());
 }
 
+// Waits until the status service shows the new run, so that a status command directly after this one
+// does. Not for long, and not while the service is down: the run exists all the same.
+void AwaitShown(Client& client, const std::string& run) {
+  v1::GetStatusRequest request;
+  request.set_run(run);
+  const absl::Time until = absl::Now() + kShownWithin;
+  while (absl::Now() < until) {
+    const std::string reason = ReasonOf(client.GetStatus(request).status());
+    if (reason != "RUN_NOT_FOUND" && reason != "STATUS_NOT_READY") return;
+    if (!SleepUnlessInterrupted(kShownPause)) return;
+  }
+}
+
 // Writes the credentials file of the run, to stdout for "-".
 absl::Status WriteRunCredentials(Console& console, Client& client, const RunArguments& arguments,
                                  const std::string& run) {
@@ -210,7 +225,10 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (!accessible.ok()) {
     return WithSubject(accessible, absl::StrCat("run ", run.id(), ", which is still running"));
   }
-  if (!arguments.wait) return kExitOk;
+  if (!arguments.wait) {
+    AwaitShown(*client, run.id());
+    return kExitOk;
+  }
   return Wait(console, client, run.id());
 }
 

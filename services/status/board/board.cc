@@ -196,6 +196,7 @@ absl::StatusOr<std::shared_ptr<RunBoard>> Board::Find(const std::string& run) co
   if (!ready_) return errors::StatusNotReady();
   auto found = Known(run);
   if (found == nullptr) return errors::RunNotFound(run);
+  if (!found->complete()) return errors::StatusNotReady();
   return found;
 }
 

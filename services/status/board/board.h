@@ -74,7 +74,7 @@ class Board : public HeartbeatListener {
   // Returns the id of the newest run for an empty name; any other name is returned unchanged.
   // RUN_NOT_FOUND if there is no run, STATUS_NOT_READY.
   absl::StatusOr<std::string> Resolve(const std::string& run) const;
-  // RUN_NOT_FOUND, STATUS_NOT_READY.
+  // RUN_NOT_FOUND; STATUS_NOT_READY also for a new run until the feed has listed all its pairs.
   absl::StatusOr<std::shared_ptr<RunBoard>> Find(const std::string& run) const;
   // Appends the bytes of a v1::RunStatus. RUN_NOT_FOUND, STATUS_NOT_READY before the first
   // snapshot, INVALID_PAGE_TOKEN.

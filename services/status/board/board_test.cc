@@ -30,6 +30,19 @@ TEST_F(BoardTest, BoardIsNotReadyBeforeTheFirstSnapshotEnds) {
   EXPECT_TRUE(board_.Ready().ok());
 }
 
+TEST_F(BoardTest, NewRunIsNotShownBeforeTheFeedHasListedItsPairs) {
+  Begin();
+  End();
+  v1::Run run = MakeRun("r1");
+  run.mutable_counts()->set_planned(2);
+  SetRun(run);
+  EXPECT_EQ(ReasonOf(board_.Find("r1").status()), "STATUS_NOT_READY");
+  SetPair("n1", v1::OUTCOME_PENDING, 0);
+  EXPECT_EQ(ReasonOf(board_.Find("r1").status()), "STATUS_NOT_READY");
+  SetPair("n2", v1::OUTCOME_PENDING, 0);
+  EXPECT_TRUE(board_.Find("r1").ok());
+}
+
 TEST_F(BoardTest, EmptyNameResolvesToTheNewestRun) {
   Begin();
   SetRun(MakeRun("000000000000000f"));

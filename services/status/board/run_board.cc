@@ -377,6 +377,11 @@ RunBoard::Tally RunBoard::MakeTally() const {
   return tally;
 }
 
+bool RunBoard::complete() const {
+  MutexLock lock(mutex_);
+  return static_cast<int64_t>(pairs_.size()) >= run_.counts().planned();
+}
+
 bool RunBoard::ended() const {
   MutexLock lock(mutex_);
   return IsEnded(run_.state());

@@ -99,6 +99,8 @@ class RunBoard {
   // Adds one page of pairs, which ends early rather than becoming too large. Returns the token of
   // the next page, or an empty one at the end. INVALID_PAGE_TOKEN.
   absl::StatusOr<std::string> AddPairs(const StatusQuery& query, PairWriter* pairs);
+  // Returns whether the feed has listed every planned pair. Before, no count is true.
+  bool complete() const;
   // Returns whether the pair is planned. An empty `plugin` means any.
   bool Plans(const std::string& plugin, const std::string& node);
   // Returns whether the pair is unfinished, and the run has not ended.
