@@ -33,14 +33,14 @@ TEST_F(BoardTest, BoardIsNotReadyBeforeTheFirstSnapshotEnds) {
 TEST_F(BoardTest, NewRunIsNotShownBeforeTheFeedHasListedItsPairs) {
   Begin();
   End();
-  v1::Run run = MakeRun("r1");
+  v1::Run run = MakeRun();
   run.mutable_counts()->set_planned(2);
   SetRun(run);
-  EXPECT_EQ(ReasonOf(board_.Find("r1").status()), "STATUS_NOT_READY");
+  EXPECT_EQ(ReasonOf(board_.Find(kRun).status()), "STATUS_NOT_READY");
   SetPair("n1", v1::OUTCOME_PENDING, 0);
-  EXPECT_EQ(ReasonOf(board_.Find("r1").status()), "STATUS_NOT_READY");
+  EXPECT_EQ(ReasonOf(board_.Find(kRun).status()), "STATUS_NOT_READY");
   SetPair("n2", v1::OUTCOME_PENDING, 0);
-  EXPECT_TRUE(board_.Find("r1").ok());
+  EXPECT_TRUE(board_.Find(kRun).ok());
 }
 
 TEST_F(BoardTest, EmptyNameResolvesToTheNewestRun) {
