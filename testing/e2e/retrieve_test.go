@@ -68,7 +68,8 @@ func (c *cutter) pass(near net.Conn) {
 	defer far.Close()
 	c.mu.Lock()
 	limit, then := int64(1)<<40, func() {}
-	if len(c.limits) > 0 {
+	planned := len(c.limits) > 0
+	if planned {
 		limit, then = c.limits[0], c.atCut[0]
 		c.limits, c.atCut = c.limits[1:], c.atCut[1:]
 	}
@@ -80,6 +81,8 @@ func (c *cutter) pass(near net.Conn) {
 	cut := n == limit
 	if cut {
 		c.cuts++
+	} else if planned { // it broke earlier, such as in its handshake
+		c.limits, c.atCut = append([]int64{limit}, c.limits...), append([]func(){then}, c.atCut...)
 	}
 	c.mu.Unlock()
 	if cut {
