@@ -36,7 +36,7 @@ grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext
 grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
     grpc::CallbackServerContext* context, const v1::ReadArchiveRequest* request) {
   return StartSourceStream<v1::FileChunk>(
-      runtime_, context, "/muster.v1.ArchiveService/ReadArchive",
+      runtime_, context, "/muster.v1.ArchiveService/ReadArchive", kFileStreams,
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<FileChunkSource>> {
         ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));

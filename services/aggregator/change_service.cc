@@ -12,7 +12,7 @@ namespace muster {
 grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChanges(
     grpc::CallbackServerContext* context, const v1::FollowChangesRequest* request) {
   return StartSourceStream<v1::FollowChangesResponse>(
-      runtime_, context, "/muster.v1.ChangeService/FollowChanges",
+      runtime_, context, "/muster.v1.ChangeService/FollowChanges", kWatchStreams,
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FollowChangesResponse>>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));

@@ -207,7 +207,7 @@ grpc::ServerUnaryReactor* ResultService::ListResults(grpc::CallbackServerContext
 grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
     grpc::CallbackServerContext* context, const v1::ReadResultRequest* request) {
   return StartSourceStream<v1::FileChunk>(
-      runtime_, context, "/muster.v1.ResultService/ReadResult",
+      runtime_, context, "/muster.v1.ResultService/ReadResult", kFileStreams,
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
         const ResultKey key = FromProto(request->key());

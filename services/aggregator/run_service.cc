@@ -117,13 +117,13 @@ grpc::ServerUnaryReactor* RunService::ListRuns(grpc::CallbackServerContext* cont
 
 grpc::ServerWriteReactor<v1::Run>* RunService::WatchRun(grpc::CallbackServerContext* context,
                                                         const v1::WatchRunRequest* request) {
-  return StartSourceStream<v1::Run>(runtime_, context, "/muster.v1.RunService/WatchRun",
-                                    [this, request](Call& call, std::function<void()> wake)
-                                        -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Run>>> {
-                                      RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
-                                      return std::make_unique<RunWatch>(
-                                          store_, request->run(), changes_.Watch(std::move(wake)));
-                                    });
+  return StartSourceStream<v1::Run>(
+      runtime_, context, "/muster.v1.RunService/WatchRun", kWatchStreams,
+      [this, request](Call& call, std::function<void()> wake)
+          -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Run>>> {
+        RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
+        return std::make_unique<RunWatch>(store_, request->run(), changes_.Watch(std::move(wake)));
+      });
 }
 
 grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* context,

@@ -103,7 +103,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
   return StartSourceStream<v1::WatchJobResponse>(
-      streams_, context, "/muster.v1.JobService/WatchJob",
+      streams_, context, "/muster.v1.JobService/WatchJob", kWatchStreams,
       [this, request = *request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::WatchJobResponse>>> {
         RETURN_IF_ERROR(Allowed(call));

@@ -46,7 +46,7 @@ class VerdictSource : public StreamSource<v1::Verdict> {
 grpc::ServerWriteReactor<v1::Verdict>* VerdictService::FollowVerdicts(
     grpc::CallbackServerContext* context, const v1::FollowVerdictsRequest*) {
   return StartSourceStream<v1::Verdict>(
-      runtime_, context, "/muster.v1.VerdictService/FollowVerdicts",
+      runtime_, context, "/muster.v1.VerdictService/FollowVerdicts", kWatchStreams,
       [this](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Verdict>>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));

@@ -5,6 +5,23 @@
 #include "services/common/identity/identity.h"
 
 namespace muster {
+namespace {
+
+// Services call for their own clients, and many machines may have the credential of a plugin.
+bool SpeaksForMany(const Identity& caller) {
+  switch (RoleOf(caller)) {
+    case Role::kAggregator:
+    case Role::kStatus:
+    case Role::kGateway:
+    case Role::kRunPlugin:
+    case Role::kRunListener:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                                    std::string_view method, const ServerStreamOptions& options)
@@ -18,7 +35,9 @@ ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServ
 absl::Status ServerStreamBase::Admit() {
   if (streams_ == nullptr) return absl::OkStatus();
   std::string caller;
-  if (limits_.of_caller > 0) caller = ToUri(call_.caller().identity).value_or("");
+  if (limits_.of_caller > 0 && !SpeaksForMany(call_.caller().identity)) {
+    caller = ToUri(call_.caller().identity).value_or("");
+  }
   auto ticket = streams_->Enter(call_.method(), caller, limits_);
   if (ticket.ok()) ticket_ = *std::move(ticket);
   return ticket.status();

@@ -26,6 +26,7 @@ struct ServerStreamOptions : StreamOptions {
   // A stream is counted from its first message on, one without messages of the client from its
   // start; or never, if its handler counts it by OpenStreams::Enter.
   bool counted = true;
+  // `of_caller` does not apply to services, nor to credentials that many machines share.
   StreamLimits limits;
 };
 

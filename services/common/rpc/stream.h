@@ -73,13 +73,21 @@ class SourceStreamHandler : public ServerStreamHandler<void, Message> {
   std::unique_ptr<StreamSource<Message>> source_;
 };
 
+// The limits of streams that send a file: each may hold about 1 MiB for a reader that does not
+// read.
+inline constexpr StreamLimits kFileStreams = {.in_all = 1000, .of_caller = 16};
+// The limits of streams that tell changes.
+inline constexpr StreamLimits kWatchStreams = {.of_caller = 64};
+
 // Starts a stream of what the source gives that `make` makes.
 template <typename Message>
 grpc::ServerWriteReactor<Message>* StartSourceStream(const RpcRuntime& runtime,
                                                      grpc::CallbackServerContext* context,
                                                      std::string_view method,
+                                                     const StreamLimits& limits,
                                                      MakeSource<Message> make) {
   ServerStreamOptions options;
+  options.limits = limits;
   options.on_executor = true;
   options.keep_sent = true;
   return StartServerStream<void, Message>(

@@ -3,6 +3,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -35,6 +36,7 @@ class StreamTest : public ::testing::Test {
     server_.follow_changes = [this](grpc::CallbackServerContext* context, auto) {
       return StartSourceStream<Message>(
           server_.runtime(), context, "/muster.v1.ChangeService/FollowChanges",
+          StreamLimits{.of_caller = 2},
           [this](Call& call, std::function<void()> wake)
               -> absl::StatusOr<std::unique_ptr<StreamSource<Message>>> {
             if (auto s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
@@ -140,6 +142,23 @@ TEST_F(StreamTest, RefusedCallHasNoSource) {
   Follow();
   EXPECT_EQ(Read(), -1);
   EXPECT_EQ(End(), absl::NotFoundError("no such run"));
+}
+
+// A stream that its caller does not read holds memory.
+TEST_F(StreamTest, ThirdStreamOfACallerIsRefusedButNotOfAService) {
+  next_ = [](Message*) { return Pull::kMessage; };
+  const auto follow = [](v1::ChangeService::Stub& stub, grpc::ClientContext& context) {
+    auto reader = stub.FollowChanges(&context, {});
+    Message message;
+    return reader->Read(&message) ? absl::OkStatus() : FromGrpc(reader->Finish());
+  };
+  const auto relay = v1::ChangeService::NewStub(server_.ConnectRelay("r1"));
+  const auto status = v1::ChangeService::NewStub(server_.ConnectStatus());
+  std::array<grpc::ClientContext, 6> contexts;
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(follow(*relay, contexts[i]), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(follow(*relay, contexts[2])), "TOO_MANY_STREAMS_OF_CALLER");
+  for (int i = 3; i < 6; ++i) EXPECT_EQ(follow(*status, contexts[i]), absl::OkStatus());
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
 }
 
 }  // namespace

@@ -231,7 +231,7 @@ void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
 grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
     grpc::CallbackServerContext* context, const v1::ReadShareRequest* request) {
   return StartSourceStream<v1::FileChunk>(
-      disk_, context, "/muster.v1.ShareService/ReadShare",
+      disk_, context, "/muster.v1.ShareService/ReadShare", kFileStreams,
       [this, request = *request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FileChunk>>> {
         RETURN_IF_ERROR(AuthorizeParty(call, request.key()));

@@ -102,7 +102,7 @@ template <typename Message>
 grpc::ServerWriteReactor<Message>* RejectStream(const RpcRuntime& runtime,
                                                 grpc::CallbackServerContext* context,
                                                 std::string_view method) {
-  return StartSourceStream<Message>(runtime, context, method,
+  return StartSourceStream<Message>(runtime, context, method, StreamLimits(),
                                     [method](Call&, const std::function<void()>&)
                                         -> absl::StatusOr<std::unique_ptr<StreamSource<Message>>> {
                                       return errors::RelayDoesNotServe(method);
