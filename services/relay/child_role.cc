@@ -13,9 +13,10 @@ ChildRole::ChildRole(const RoleParts& parts, std::vector<HostPort> parents,
   options.identity_folder = parts.self.published_folder();
   options.is_relay = true;
   options.relay_targets = parts.config.advertise;
-  link_ = std::make_unique<ParentLink>(std::move(options), parts.topology, parts.trust,
-                                       parts.dispatcher, parts.clock, parts.config.interval,
-                                       std::move(handle_shares));
+  const AttachRuntime runtime{parts.clock, parts.threads.timers(), parts.threads.background()};
+  link_ = std::make_unique<ParentLink>(
+      std::move(options), ParentLink::Parts{parts.topology, parts.trust, parts.dispatcher, runtime},
+      parts.config.interval, std::move(handle_shares));
 }
 
 }  // namespace muster

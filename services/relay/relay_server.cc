@@ -320,9 +320,7 @@ void Assembly::Stop() {
   tick_.Stop();
   renewal_.Stop();
   // The children would keep their streams open.
-  for (const auto& child : topology_.Children()) {
-    child->End(absl::UnavailableError("the relay stops"));
-  }
+  if (attach_service_ != nullptr) attach_service_->EndStreams();
   if (forwarding_ != nullptr) forwarding_->EndStreams();
   if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
   inspection_.reset();  // its gauges read what is destroyed next

@@ -18,7 +18,8 @@ constexpr size_t kMaxWaiting = size_t{8} << 20;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOptions options,
-                                                                  Collections& collections) {
+                                                                  Collections& collections,
+                                                                  const AttachRuntime& runtime) {
   std::unique_ptr<AttachedNode> node(new AttachedNode(collections));
   const NodeFolder& folder = options.folder;
   JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
@@ -39,7 +40,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   client.first_back_off = options.first_back_off;
   client.return_after = options.return_after;
   AttachDelegate& delegate = *node;
-  node->client_ = std::make_unique<AttachClient>(std::move(client), delegate);
+  node->client_ = std::make_unique<AttachClient>(std::move(client), delegate, runtime);
   node->thread_ = std::thread([n = node.get()] { n->Work(); });
   node->client_->Start();
   return node;

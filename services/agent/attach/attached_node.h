@@ -35,9 +35,11 @@ struct AttachedNodeOptions {
 // of messages are queued, no more are read. Thread-safe.
 class AttachedNode final : private AttachDelegate {
  public:
-  // Starts to attach. `collections` outlives the node. The errors of JobRunner::Open.
+  // Starts to attach. `collections` and the objects of `runtime` outlive the node. The errors of
+  // JobRunner::Open.
   static absl::StatusOr<std::unique_ptr<AttachedNode>> Start(AttachedNodeOptions options,
-                                                             Collections& collections);
+                                                             Collections& collections,
+                                                             const AttachRuntime& runtime);
   ~AttachedNode() override;
 
   bool attached() const { return client_->attached(); }

@@ -5,9 +5,12 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
@@ -55,7 +58,9 @@ class AttachedNodeTest : public ::testing::Test {
     AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls", 16};
     options.first_back_off = absl::Milliseconds(1);
     options.return_after = absl::Milliseconds(10);
-    node_ = AttachedNode::Start(std::move(options), collections_).value();
+    node_ =
+        AttachedNode::Start(std::move(options), collections_, {SystemClock(), *timers_, executor_})
+            .value();
   }
   void End() { node_.reset(); }
 
@@ -75,6 +80,8 @@ class AttachedNodeTest : public ::testing::Test {
   FakeRelay relay_{tree_, "r1"};
   FakeRelay other_{tree_, "r2"};
   NoCollections collections_;
+  const std::unique_ptr<TimerService> timers_ = MakeTimerService(/*max_timers=*/16);
+  Executor executor_{{.name = "background", .threads = 1}};
   std::unique_ptr<AttachedNode> node_;
 };
 

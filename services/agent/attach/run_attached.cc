@@ -7,6 +7,7 @@
 #include "services/agent/attach/attached_node.h"
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/collection/collection_runner.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
@@ -43,9 +44,10 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // One thread renews the certificate; the work of jobs and collections blocks and has its own.
+  // One thread renews the certificate, which may block, and one watches the attachment. The work of
+  // jobs and collections blocks and has its own.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/1});
+  Executor background({"background", /*threads=*/2});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));
@@ -53,7 +55,8 @@ absl::Status RunAttached(const AttachOptions& options) {
   CollectionRunner collections({folder, node.node, identity, node.relay_targets});
   Log(LogLevel::kInfo, "attaching", {{"node", node.node}, {"folder", folder}});
   ASSIGN_OR_RETURN(const auto attached,
-                   AttachedNode::Start({std::move(node), identity, options.parallel}, collections));
+                   AttachedNode::Start({std::move(node), identity, options.parallel}, collections,
+                                       {SystemClock(), *timers, background}));
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");
   attached->Stop(kGrace, kReport);

@@ -1,7 +1,6 @@
 #include "services/common/attach/attach_client.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -19,22 +18,38 @@ constexpr absl::Duration kSettled = absl::Seconds(3);
 
 }  // namespace
 
-AttachClient::AttachClient(AttachClientOptions options, AttachDelegate& delegate)
-    : options_(std::move(options)), delegate_(delegate), instance_(RandomHex(16)) {}
+AttachClient::AttachClient(AttachClientOptions options, AttachDelegate& delegate,
+                           const AttachRuntime& runtime)
+    : AttachClient(std::move(options), delegate, runtime, nullptr) {}
+
+AttachClient::AttachClient(AttachClientOptions options, AttachDelegate& delegate,
+                           const AttachRuntime& runtime, std::unique_ptr<ParentConnector> connector)
+    : options_(std::move(options)),
+      delegate_(delegate),
+      clock_(runtime.clock),
+      connector_(connector != nullptr ? std::move(connector)
+                                      : MakeParentConnector(options_, runtime.clock)),
+      instance_(RandomHex(16)),
+      backoff_({.first = options_.first_back_off, .most = options_.longest_back_off}),
+      step_(runtime.timers, runtime.executor, [this] { Step(); }) {}
 
 void AttachClient::Start() {
-  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  attempt_at_ = clock_.MonotonicNow();
+  if (!options_.targets.empty()) step_.RunNow();
 }
 
-AttachClient::~AttachClient() {
-  thread_.request_stop();
-  changed_.NotifyAll();
-  std::shared_ptr<AttachStream> stream;
+void AttachClient::Stop() {
+  step_.Stop();
+  std::shared_ptr<AttachStream> stream;  // released without the mutex
   {
     MutexLock lock(mutex_);
-    stream = stream_;
+    stream = std::exchange(stream_, nullptr);
   }
-  if (stream != nullptr) stream->End(absl::CancelledError("this program stops"));
+  for (Parent* parent : {&candidate_, &current_}) {
+    if (parent->stream == nullptr) continue;
+    parent->stream->End(absl::CancelledError("this program stops"));
+    parent->stream.reset();
+  }
 }
 
 // Holds the mutex, so that a callback that sends does not drop the last reference to the stream.
@@ -48,66 +63,86 @@ bool AttachClient::attached() const {
   return stream_ != nullptr && stream_->welcomed();
 }
 
-std::string AttachClient::target() const { return LastParent().target; }
+std::string AttachClient::target() const { return UpdateLast().target; }
 
-std::shared_ptr<grpc::Channel> AttachClient::channel() const { return LastParent().channel; }
+std::shared_ptr<grpc::Channel> AttachClient::channel() const { return UpdateLast().channel; }
 
 // Returns the parent that sent the last welcome: an address that did not answer yet serves nothing.
-AttachClient::Parent AttachClient::LastParent() const {
+AttachClient::LastParent AttachClient::UpdateLast() const {
   MutexLock lock(mutex_);
-  if (stream_ != nullptr && stream_->welcomed()) {
-    parent_ = trying_;
-    parent_.stream = nullptr;
-  }
-  return parent_;
+  if (stream_ != nullptr && stream_->welcomed()) last_ = trying_;
+  return last_;
 }
 
 void AttachClient::SetParent(const Parent& parent) {
+  std::shared_ptr<AttachStream> old;  // released without the mutex
   MutexLock lock(mutex_);
-  stream_ = parent.stream;
-  trying_ = parent;
+  old = std::exchange(stream_, parent.stream);
+  trying_ = {parent.target, parent.connection.channel};
 }
 
-AttachClient::Parent AttachClient::MakeParent(size_t index) const {
+AttachClient::Parent AttachClient::MakeParent(size_t index,
+                                              std::optional<std::string> current_relay) const {
   const HostPort& target = options_.targets[index];
-  return {index, target.ToString(), ConnectToParent(options_, target), nullptr};
+  auto stream = std::make_shared<AttachStream>(
+      AttachStream::Parts{options_, delegate_, clock_,
+                          [&connector = *connector_](const v1::AttachResponse::Greeting& greeting) {
+                            return connector.Sign(greeting);
+                          },
+                          instance_, [&step = step_] { step.RunNow(); }},
+      std::move(current_relay));
+  return {index, target.ToString(), connector_->Connect(target), std::move(stream)};
 }
 
-AttachStream::Parts AttachClient::StreamParts() const {
-  return {options_, delegate_, clock_, SignerOf(options_, clock_), instance_};
+void AttachClient::Step() {
+  if (current_.stream != nullptr) Watch();
+  if (current_.stream == nullptr && clock_.MonotonicNow() >= attempt_at_) Attach();
+  step_.RunAfter(current_.stream == nullptr ? attempt_at_ - clock_.MonotonicNow()
+                                            : current_.stream->tick());
 }
 
-// Stays attached to a parent, and to the preferred ones that replace it, until the stream ends.
-absl::Status AttachClient::StayAttached(const std::stop_token& stop, Parent& parent) {
-  parent.stream = std::make_shared<AttachStream>(StreamParts());
-  SetParent(parent);
-  parent.stream->Start(OpenerOn(parent.channel));
-  absl::Duration probe_at = NextProbe();
-  std::optional<absl::Status> end;
-  while (!(end = parent.stream->AwaitEnd(parent.stream->tick()))) {
-    AttachStream& stream = *parent.stream;
-    if (stop.stop_requested()) {
-      stream.End(absl::CancelledError("this program stops"));
-      continue;
-    }
-    stream.Tick();
-    LastParent();
-    if (parent.index == 0 || !stream.welcomed() || clock_.MonotonicNow() < probe_at) continue;
-    probe_at = NextProbe();
-    Parent preferred = FindPreferred(stop, stream, parent.index);
-    if (preferred.stream == nullptr) continue;
-    const absl::Status why = absl::CancelledError("a preferred parent is available again");
-    stream.End(why);
-    while (!stream.AwaitEnd(kShortestWait)) {
-    }
-    delegate_.OnLost(why);
-    parent = std::move(preferred);
-    SetParent(parent);
-    parent.stream->Adopt();
-    Log(LogLevel::kInfo, "attached to a preferred parent", {{"relay", parent.target}});
+void AttachClient::Watch() {
+  if (const auto end = current_.stream->end()) return HandleEnd(*end);
+  UpdateLast();
+  current_.stream->Tick();
+  StepCandidate();
+}
+
+void AttachClient::Attach() {
+  current_ = MakeParent(next_ % options_.targets.size(), std::nullopt);
+  SetParent(current_);
+  probe_at_ = NextProbe();
+  current_.stream->Start(current_.connection.open);
+}
+
+void AttachClient::HandleEnd(const absl::Status& end) {
+  const Parent ended = std::exchange(current_, {});
+  Parent candidate = std::exchange(candidate_, {});
+  if (const auto why = std::exchange(replacing_, std::nullopt)) {
+    delegate_.OnLost(*why);
+    return Replace(std::move(candidate));
   }
   SetParent({});
-  return *end;
+  Log(LogLevel::kWarning, "not attached", {{"relay", ended.target}, {"reason", end}});
+  const absl::Duration now = clock_.MonotonicNow();
+  const auto welcomed_at = ended.stream->welcomed_at();
+  if (welcomed_at) delegate_.OnLost(end);
+  const bool lasted = welcomed_at && now - *welcomed_at > kSettled;
+  if (lasted) backoff_.Reset();
+  // After a settled attachment the first target is next. There is no wait before all were tried.
+  next_ = lasted ? 0 : next_ + 1;
+  attempt_at_ = now;
+  if (!lasted && next_ % options_.targets.size() != 0) return;
+  attempt_at_ += std::max(backoff_.Next(RetryAfterOf(end)), kShortestWait);
+}
+
+// Attaches to a candidate after the previous stream has ended.
+void AttachClient::Replace(Parent preferred) {
+  current_ = std::move(preferred);
+  SetParent(current_);
+  current_.stream->Adopt();
+  if (const auto end = current_.stream->end()) return HandleEnd(*end);
+  Log(LogLevel::kInfo, "attached to a preferred parent", {{"relay", current_.target}});
 }
 
 // Returns a random time, so that children that lost a parent together do not return together.
@@ -116,51 +151,34 @@ absl::Duration AttachClient::NextProbe() const {
   return clock_.MonotonicNow() + absl::Uniform(random, 1.0, 3.0) * options_.return_after;
 }
 
-// Returns the first parent before `index` that welcomes this child as a candidate; one without a
-// stream if none does. Keeps the `current` stream alive meanwhile.
-AttachClient::Parent AttachClient::FindPreferred(const std::stop_token& stop, AttachStream& current,
-                                                 size_t index) const {
-  for (size_t i = 0; i < index; ++i) {
-    Parent preferred = MakeParent(i);
-    preferred.stream = std::make_shared<AttachStream>(StreamParts(), current.relay());
-    preferred.stream->Start(OpenerOn(preferred.channel));
-    std::optional<absl::Status> answer;
-    while (!(answer = preferred.stream->AwaitOffer(current.tick()))) {
-      current.Tick();
-      preferred.stream->Tick();
-      if (stop.stop_requested() || !current.welcomed()) {
-        preferred.stream->End(absl::CancelledError("the current attachment has ended"));
-      }
-    }
-    if (answer->ok()) return preferred;
-    Log(LogLevel::kInfo, "a preferred parent does not accept this child",
-        {{"preferred", preferred.target}, {"reason", *answer}});
+// Probes the parents before the current one, one after another, until one makes an offer.
+void AttachClient::StepCandidate() {
+  if (replacing_) return;
+  if (!current_.stream->welcomed()) {
+    candidate_ = {};
+    return;
   }
-  return {};
+  if (candidate_.stream == nullptr) {
+    if (current_.index == 0 || clock_.MonotonicNow() < probe_at_) return;
+    probe_at_ = NextProbe();
+    return Probe(0);
+  }
+  if (candidate_.stream->offered()) {
+    replacing_ = absl::CancelledError("a preferred parent is available again");
+    return current_.stream->End(*replacing_);
+  }
+  const auto end = candidate_.stream->end();
+  if (!end) return candidate_.stream->Tick();
+  Log(LogLevel::kInfo, "a preferred parent does not accept this child",
+      {{"preferred", candidate_.target}, {"reason", *end}});
+  const size_t next = candidate_.index + 1;
+  candidate_ = {};
+  if (next < current_.index) Probe(next);
 }
 
-void AttachClient::Run(const std::stop_token& stop) {
-  absl::BitGen random;
-  absl::Duration back_off = options_.first_back_off;
-  size_t next = 0;
-  while (!stop.stop_requested() && !options_.targets.empty()) {
-    Parent parent = MakeParent(next % options_.targets.size());
-    const absl::Status end = StayAttached(stop, parent);
-    if (stop.stop_requested()) return;
-    Log(LogLevel::kWarning, "not attached", {{"relay", parent.target}, {"reason", end}});
-    const auto welcomed_at = parent.stream->welcomed_at();
-    if (welcomed_at) delegate_.OnLost(end);
-    const bool lasted = welcomed_at && clock_.MonotonicNow() - *welcomed_at > kSettled;
-    if (lasted) back_off = options_.first_back_off;
-    // After a settled attachment the first target is next. There is no wait before all were tried.
-    next = lasted ? 0 : next + 1;
-    if (!lasted && next % options_.targets.size() != 0) continue;
-    absl::Duration wait = absl::Uniform(random, 0.0, 1.0) * back_off;
-    wait = std::max(wait, RetryAfterOf(end).value_or(kShortestWait));
-    back_off = std::min(back_off * 2, options_.longest_back_off);
-    MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, stop, wait, [] { return false; });
-  }
+void AttachClient::Probe(size_t index) {
+  candidate_ = MakeParent(index, current_.stream->relay());
+  candidate_.stream->Start(candidate_.connection.open);
 }
 
 }  // namespace muster

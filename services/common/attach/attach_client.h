@@ -6,35 +6,55 @@
 
 #include <cstddef>
 #include <memory>
-#include <stop_token>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/attach/attach_delegate.h"
 #include "services/common/attach/attach_stream.h"
+#include "services/common/attach/parent_stream.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 
 namespace muster {
+
+// The objects that an attachment shares with other parts of its process; they outlive it.
+struct AttachRuntime {
+  const Clock& clock;
+  TimerService& timers;
+  Executor& executor;
+};
 
 // Keeps this child attached to one of the parents. While the child is attached to a less-preferred
 // parent, the client probes the preferred ones, and attaches to one that welcomes the child and has
 // an upstream connection: the new stream is welcomed before the old one ends, and the delegate sees
-// a loss and a welcome. Thread-safe.
+// a loss and a welcome.
+//
+// Has no thread: one task on the executor opens, watches and replaces streams. It runs when a
+// stream has changed, and at least every second. Thread-safe.
 class AttachClient {
  public:
   // `delegate` outlives it.
-  AttachClient(AttachClientOptions options, AttachDelegate& delegate);
-  // Begins to attach. Called once.
-  void Start();
-  // Ends the stream; after that the delegate is not called.
-  ~AttachClient();
+  AttachClient(AttachClientOptions options, AttachDelegate& delegate, const AttachRuntime& runtime);
+  // As above, with other connections, for tests.
+  AttachClient(AttachClientOptions options, AttachDelegate& delegate, const AttachRuntime& runtime,
+               std::unique_ptr<ParentConnector> connector);
+  ~AttachClient() { Stop(); }
 
   AttachClient(const AttachClient&) = delete;
   AttachClient& operator=(const AttachClient&) = delete;
+
+  // Begins to attach. Called once.
+  void Start();
+  // Ends the stream; after that the delegate is not called. Idempotent; not to be called by the
+  // delegate.
+  void Stop();
 
   // Enqueues a message for the parent. Returns false if this child is not attached, or if the queue
   // is full: OnWritable tells when to try again, OnWelcome when to start over.
@@ -48,31 +68,51 @@ class AttachClient {
 
  private:
   struct Parent {
-    size_t index = 0;  // in targets
+    size_t index = 0;  // in the options
     std::string target;
-    std::shared_ptr<grpc::Channel> channel;
+    ParentConnection connection;
     std::shared_ptr<AttachStream> stream;
   };
+  struct LastParent {
+    std::string target;
+    std::shared_ptr<grpc::Channel> channel;
+  };
 
-  Parent LastParent() const ABSL_LOCKS_EXCLUDED(mutex_);
-  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status StayAttached(const std::stop_token& stop, Parent& parent);
-  Parent MakeParent(size_t index) const;
-  AttachStream::Parts StreamParts() const;
+  // Run by step_.
+  void Step();
+  void Watch();
+  void Attach();
+  void HandleEnd(const absl::Status& end);
+  void Replace(Parent preferred);
+  void StepCandidate();
+  void Probe(size_t index);
+
+  Parent MakeParent(size_t index, std::optional<std::string> current_relay) const;
   absl::Duration NextProbe() const;
-  Parent FindPreferred(const std::stop_token& stop, AttachStream& current, size_t index) const;
   void SetParent(const Parent& parent) ABSL_LOCKS_EXCLUDED(mutex_);
+  LastParent UpdateLast() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const AttachClientOptions options_;
   AttachDelegate& delegate_;
-  const Clock& clock_ = SystemClock();
+  const Clock& clock_;
+  const std::unique_ptr<ParentConnector> connector_;
   const std::string instance_;
+
+  // Used by step_, and by Stop after its end.
+  Parent current_;                         // without a stream while this child waits
+  Parent candidate_;                       // with a stream while a preferred parent is probed
+  std::optional<absl::Status> replacing_;  // the candidate replaces the current parent, and why
+  size_t next_ = 0;                        // the number of the next attempt since the last success
+  absl::Duration attempt_at_;              // monotonic, as the next
+  absl::Duration probe_at_;
+  Backoff backoff_;
+
   mutable Mutex mutex_;
-  StoppableCondVar changed_;
-  std::shared_ptr<AttachStream> stream_ ABSL_GUARDED_BY(mutex_);
-  Parent trying_ ABSL_GUARDED_BY(mutex_);
-  mutable Parent parent_ ABSL_GUARDED_BY(mutex_);  // that sent the last welcome
-  std::jthread thread_;
+  std::shared_ptr<AttachStream> stream_ ABSL_GUARDED_BY(mutex_);  // of the current parent
+  LastParent trying_ ABSL_GUARDED_BY(mutex_);                     // the current parent
+  mutable LastParent last_ ABSL_GUARDED_BY(mutex_);  // the one that sent a welcome last
+
+  mutable ScheduledTask step_;  // last: it uses the members above
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/version.h"
 
@@ -15,7 +16,6 @@ namespace {
 constexpr absl::Duration kShortestLife = absl::Seconds(1);
 constexpr absl::Duration kWelcomeWithin = absl::Seconds(20);
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
-constexpr absl::Duration kTickBeforeWelcome = absl::Milliseconds(100);
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
 
 }  // namespace
@@ -34,14 +34,7 @@ void AttachStream::Start(const OpenParentStream& open) {
     MutexLock lock(mutex_);
     received_at_ = parts_.clock.MonotonicNow();
   }
-  std::unique_ptr<ParentStream> stream = open(*this);
-  std::optional<absl::Status> why;
-  {
-    MutexLock lock(mutex_);
-    stream_ = std::move(stream);
-    why = ended_before_start_;
-  }
-  if (why) stream_->Cancel(*why);
+  stream_ = open(*this);
   stream_->ReadNext();
 }
 
@@ -79,7 +72,7 @@ std::string AttachStream::relay() const {
 
 absl::Duration AttachStream::tick() const {
   MutexLock lock(mutex_);
-  return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kTickBeforeWelcome;
+  return welcomed_at_ ? std::min(interval_ / 2, kLongestTick) : kLongestTick;
 }
 
 void AttachStream::Tick() {
@@ -109,30 +102,18 @@ void AttachStream::End(const absl::Status& why) {
   {
     MutexLock lock(mutex_);
     if (std::exchange(ending_, true)) return;
-    if (stream_ == nullptr) {
-      ended_before_start_ = why;
-      return;
-    }
   }
   stream_->Cancel(why);
 }
 
-std::optional<absl::Status> AttachStream::AwaitEnd(absl::Duration wait) {
+std::optional<absl::Status> AttachStream::end() const {
   MutexLock lock(mutex_);
-  changed_.WaitFor(mutex_, wait,
-                   [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
   return end_;
 }
 
-std::optional<absl::Status> AttachStream::AwaitOffer(absl::Duration wait) {
+bool AttachStream::offered() const {
   MutexLock lock(mutex_);
-  const auto offered = [this]()
-                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return offer_ && !ending_; };
-  changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return offered() || end_.has_value();
-  });
-  if (offered()) return absl::OkStatus();
-  return end_;
+  return offer_ && !ending_;
 }
 
 void AttachStream::Adopt() {
@@ -142,25 +123,24 @@ void AttachStream::Adopt() {
     if (ending_ || !offer_) return;
     candidate_ = false;
     received_at_ = parts_.clock.MonotonicNow();
-    welcome = *std::move(offer_);
-    offer_.reset();
+    welcome = *std::exchange(offer_, std::nullopt);
   }
-  if (const absl::Status handled = HandleWelcome(std::move(welcome)); !handled.ok()) {
-    return End(handled);
-  }
+  if (const absl::Status handled = HandleWelcome(welcome); !handled.ok()) return End(handled);
   stream_->ReadNext();
 }
 
 void AttachStream::OnMessage(v1::AttachResponse message) {
+  bool candidate = false;
   {
     MutexLock lock(mutex_);
     received_at_ = parts_.clock.MonotonicNow();
+    candidate = candidate_;
+  }
+  // The messages after an offer are for the delegate: Adopt reads them, maybe before this returns.
+  if (candidate && message.has_welcome()) {
+    return HandleOffer(std::move(*message.mutable_welcome()));
   }
   if (const absl::Status handled = Handle(std::move(message)); !handled.ok()) return End(handled);
-  {
-    MutexLock lock(mutex_);
-    if (offer_) return;  // the messages after an offer are for the delegate
-  }
   stream_->ReadNext();
 }
 
@@ -175,11 +155,13 @@ void AttachStream::OnWritable() {
 }
 
 void AttachStream::OnEnd(const absl::Status& status) {
-  MutexLock lock(mutex_);
-  const bool no_reason = status.ok() || (absl::IsCancelled(status) && !ending_);
-  ending_ = true;
-  end_ = no_reason ? absl::UnavailableError("the relay ended the stream") : status;
-  changed_.NotifyAll();
+  {
+    MutexLock lock(mutex_);
+    const bool no_reason = status.ok() || (absl::IsCancelled(status) && !ending_);
+    ending_ = true;
+    end_ = no_reason ? absl::UnavailableError("the relay ended the stream") : status;
+  }
+  parts_.changed();
 }
 
 absl::Status AttachStream::Handle(v1::AttachResponse message) {
@@ -187,14 +169,19 @@ absl::Status AttachStream::Handle(v1::AttachResponse message) {
     case v1::AttachResponse::kGreeting:
       return HandleGreeting(std::move(*message.mutable_greeting()));
     case v1::AttachResponse::kWelcome:
-      return HandleWelcome(std::move(*message.mutable_welcome()));
+      return HandleWelcome(message.welcome());
     case v1::AttachResponse::kBeat:
     case v1::AttachResponse::MESSAGE_NOT_SET:  // of a newer version
       return absl::OkStatus();
     default:
-      parts_.delegate.OnMessage(std::move(message));
-      return absl::OkStatus();
+      break;
   }
+  {
+    MutexLock lock(mutex_);
+    if (!welcomed_at_) return errors::RelayRefused("it sent a message before its welcome");
+  }
+  parts_.delegate.OnMessage(std::move(message));
+  return absl::OkStatus();
 }
 
 absl::Status AttachStream::HandleGreeting(v1::AttachResponse::Greeting greeting) {
@@ -233,21 +220,26 @@ absl::Status AttachStream::SendHello() {
   return absl::OkStatus();
 }
 
-absl::Status AttachStream::HandleWelcome(v1::AttachResponse::Welcome welcome) {
+void AttachStream::HandleOffer(v1::AttachResponse::Welcome offer) {
+  if (const absl::Status acceptable = CheckOffer(offer); !acceptable.ok()) return End(acceptable);
+  {
+    MutexLock lock(mutex_);
+    offer_ = std::move(offer);
+  }
+  parts_.changed();
+}
+
+absl::Status AttachStream::HandleWelcome(const v1::AttachResponse::Welcome& welcome) {
   bool first = false;
   {
     MutexLock lock(mutex_);
-    if (candidate_) {
-      RETURN_IF_ERROR(CheckOffer(welcome));
-      offer_ = std::move(welcome);
-      changed_.NotifyAll();
-      return absl::OkStatus();
-    }
     first = !welcomed_at_;
     if (first) welcomed_at_ = parts_.clock.MonotonicNow();
     interval_ = std::max(FromProto(welcome.interval()), kShortestInterval);
   }
-  return parts_.delegate.OnWelcome(welcome, first);
+  RETURN_IF_ERROR(parts_.delegate.OnWelcome(welcome, first));
+  if (first) parts_.changed();
+  return absl::OkStatus();
 }
 
 // An attachment is given up only for a better one.

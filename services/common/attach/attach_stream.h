@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_COMMON_ATTACH_ATTACH_STREAM_H_
 #define MUSTER_SERVICES_COMMON_ATTACH_ATTACH_STREAM_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +17,9 @@
 
 namespace muster {
 
-// Callbacks of the stream call the delegate; a thread of the owner's calls Tick and waits for the
-// end. Thread-safe. The mutex is not held while the delegate is called.
+// Callbacks of the stream run on threads of gRPC and call the delegate. The owner calls Start,
+// Tick, End and Adopt, one at a time, and looks at the state after each call of `changed`. No lock
+// is held while the delegate or `changed` is called. Thread-safe.
 class AttachStream final : private ParentStreamEvents {
  public:
   struct Parts {
@@ -26,10 +28,14 @@ class AttachStream final : private ParentStreamEvents {
     const Clock& clock;
     SignStatement sign;
     std::string instance;
+    // Called after the first welcome, an offer and the end, on a thread of gRPC or in a call of the
+    // owner. Must not block or destroy the stream.
+    std::function<void()> changed;
   };
 
   // An attachment that has to be accepted by Adopt first is a candidate: it is welcomed while
   // another attachment to `current_relay` exists, and does not call the delegate before Adopt.
+  // Until then it reads no message after the welcome.
   explicit AttachStream(Parts parts, std::optional<std::string> current_relay = std::nullopt);
 
   // Cancels the stream and waits for its last callback. Not to be called in a callback.
@@ -51,18 +57,19 @@ class AttachStream final : private ParentStreamEvents {
   // Sends a heartbeat or a new statement when it is due, and ends a silent stream. To be called
   // every tick().
   void Tick();
-  // At most a second; less if the relay wants more frequent heartbeats, or before the welcome.
+  // At most a second; less if the relay wants more frequent heartbeats.
   absl::Duration tick() const;
 
+  // Ends the stream soon.
   void End(const absl::Status& why);
-  // Returns the reason if the stream ends within `wait`.
-  std::optional<absl::Status> AwaitEnd(absl::Duration wait);
+  // Returns the reason once the stream has ended.
+  std::optional<absl::Status> end() const;
 
-  // For a candidate. Returns OK if a relay with an upstream connection welcomes it, the reason if
-  // the stream ends, nothing if neither happens within `wait`.
-  std::optional<absl::Status> AwaitOffer(absl::Duration wait);
-  // Makes the candidate the attachment, after the other one has ended: welcomes the delegate. Has
-  // no effect on a candidate that has ended.
+  // Returns whether a relay with an upstream connection has welcomed this candidate, and the stream
+  // has not ended.
+  bool offered() const;
+  // Makes a candidate with an offer the attachment, after the other one has ended: welcomes the
+  // delegate and reads on. Has no effect on a candidate that has ended.
   void Adopt();
 
  private:
@@ -73,25 +80,24 @@ class AttachStream final : private ParentStreamEvents {
 
   absl::Status Handle(v1::AttachResponse message) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandleGreeting(v1::AttachResponse::Greeting greeting) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status HandleWelcome(v1::AttachResponse::Welcome welcome) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleOffer(v1::AttachResponse::Welcome offer) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status HandleWelcome(const v1::AttachResponse::Welcome& welcome)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SendHello() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckOffer(const v1::AttachResponse::Welcome& welcome) const;
   Sent Enqueue(v1::AttachRequest message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Parts parts_;
-  const std::string current_relay_;  // of a candidate
-  // Set once, by Start, with the mutex held.
-  std::unique_ptr<ParentStream> stream_;
+  const std::string current_relay_;       // of a candidate
+  std::unique_ptr<ParentStream> stream_;  // set once, by Start, before the first callback
 
   mutable Mutex mutex_;
-  CondVar changed_;
   bool candidate_ ABSL_GUARDED_BY(mutex_);
-  // The welcome of a candidate; nothing is read after it before Adopt.
+  // The welcome of a candidate. The callback that sets it does not read on: only Adopt does.
   std::optional<v1::AttachResponse::Welcome> offer_ ABSL_GUARDED_BY(mutex_);
   v1::AttachResponse::Greeting greeting_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Duration> welcomed_at_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> ended_before_start_ ABSL_GUARDED_BY(mutex_);
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;  // Send returned false since OnWritable
   // A message waits to be sent, so that no heartbeat is needed; OnWritable clears it.
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -80,37 +81,45 @@ class GrpcParentStream final : public ParentStream {
   const StreamOwner<v1::AttachRequest, v1::AttachResponse> stream_;
 };
 
-}  // namespace
+class GrpcParentConnector final : public ParentConnector {
+ public:
+  GrpcParentConnector(const AttachClientOptions& options, const Clock& clock)
+      : options_(options), clock_(clock) {}
 
-std::shared_ptr<grpc::Channel> ConnectToParent(const AttachClientOptions& options,
-                                               const HostPort& target) {
-  return MakeChannel(
-      absl::MakeConstSpan(&target, 1),
-      MakeChannelCredentials(ChannelIdentityFolder{options.fleet, options.identity_folder},
-                             {ServiceRole::kRelay}),
-      /*own_connection=*/true);
-}
+  ParentConnection Connect(const HostPort& target) override {
+    auto channel = MakeChannel(
+        absl::MakeConstSpan(&target, 1),
+        MakeChannelCredentials(ChannelIdentityFolder{options_.fleet, options_.identity_folder},
+                               {ServiceRole::kRelay}),
+        /*own_connection=*/true);
+    return {channel, [channel](ParentStreamEvents& events) {
+              return std::make_unique<GrpcParentStream>(channel, events);
+            }};
+  }
 
-OpenParentStream OpenerOn(std::shared_ptr<grpc::Channel> channel) {
-  return [channel = std::move(channel)](ParentStreamEvents& events) {
-    return std::make_unique<GrpcParentStream>(channel, events);
-  };
-}
-
-SignStatement SignerOf(const AttachClientOptions& options, const Clock& clock) {
-  return [&options, &clock](
-             const v1::AttachResponse::Greeting& greeting) -> absl::StatusOr<v1::AttachStatement> {
-    const std::string& folder = options.identity_folder;
+  absl::StatusOr<v1::AttachStatement> Sign(const v1::AttachResponse::Greeting& greeting) override {
+    const std::string& folder = options_.identity_folder;
     ASSIGN_OR_RETURN(const auto key_pem,
                      ReadSmallFile(PosixFileOps(), folder + "/key.pem", kMaxPem));
     ASSIGN_OR_RETURN(const auto chain,
                      ReadSmallFile(PosixFileOps(), folder + "/cert.pem", kMaxPem));
     ASSIGN_OR_RETURN(const auto key, PrivateKey::FromPem(key_pem));
     ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(chain));
-    const absl::Time expires = std::min(clock.Now() + kMaxAttachment, leaf.NotAfter());
-    return SignAttachStatement(key, chain, options.uri, greeting.relay(), greeting.key_sha256(),
+    const absl::Time expires = std::min(clock_.Now() + kMaxAttachment, leaf.NotAfter());
+    return SignAttachStatement(key, chain, options_.uri, greeting.relay(), greeting.key_sha256(),
                                expires);
-  };
+  }
+
+ private:
+  const AttachClientOptions& options_;
+  const Clock& clock_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParentConnector> MakeParentConnector(const AttachClientOptions& options,
+                                                     const Clock& clock) {
+  return std::make_unique<GrpcParentConnector>(options, clock);
 }
 
 }  // namespace muster

@@ -2,8 +2,6 @@
 #ifndef MUSTER_SERVICES_COMMON_ATTACH_PARENT_CONNECTION_H_
 #define MUSTER_SERVICES_COMMON_ATTACH_PARENT_CONNECTION_H_
 
-#include <grpcpp/channel.h>
-
 #include <memory>
 
 #include "services/common/attach/attach_delegate.h"
@@ -12,16 +10,10 @@
 
 namespace muster {
 
-// Returns a channel with a separate connection to `target`, one of the options' targets.
-std::shared_ptr<grpc::Channel> ConnectToParent(const AttachClientOptions& options,
-                                               const HostPort& target);
-
-// Opens streams on `channel`.
-OpenParentStream OpenerOn(std::shared_ptr<grpc::Channel> channel);
-
-// Signs with the newest key and certificate in the options' folder. `options` and `clock` outlive
-// the function.
-SignStatement SignerOf(const AttachClientOptions& options, const Clock& clock);
+// Returns the connector of programs. It signs with the newest key and certificate in the options'
+// folder. `options` and `clock` outlive it.
+std::unique_ptr<ParentConnector> MakeParentConnector(const AttachClientOptions& options,
+                                                     const Clock& clock);
 
 }  // namespace muster
 

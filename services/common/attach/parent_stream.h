@@ -1,4 +1,5 @@
-// The stream to a parent, as an attachment uses it: gRPC's in programs, a fake in tests.
+// The connection and the stream to a parent, as an attachment uses them: gRPC's in programs, fakes
+// in tests.
 #ifndef MUSTER_SERVICES_COMMON_ATTACH_PARENT_STREAM_H_
 #define MUSTER_SERVICES_COMMON_ATTACH_PARENT_STREAM_H_
 
@@ -8,7 +9,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/attachment.pb.h"
+#include "services/common/base/text_values.h"
 #include "services/common/rpc/stream_core.h"
+
+namespace grpc {
+class Channel;
+}
 
 namespace muster {
 
@@ -45,6 +51,22 @@ using OpenParentStream = std::function<std::unique_ptr<ParentStream>(ParentStrea
 // Signs a statement for the relay of a greeting.
 using SignStatement = std::function<absl::StatusOr<v1::AttachStatement>(
     const v1::AttachResponse::Greeting& greeting)>;
+
+// A connection to a parent.
+struct ParentConnection {
+  std::shared_ptr<grpc::Channel> channel;  // for other calls; null in tests
+  OpenParentStream open;
+};
+
+// Thread-safe.
+class ParentConnector {
+ public:
+  virtual ~ParentConnector() = default;
+  // Makes a separate connection, which is established when it is used.
+  virtual ParentConnection Connect(const HostPort& target) = 0;
+  virtual absl::StatusOr<v1::AttachStatement> Sign(
+      const v1::AttachResponse::Greeting& greeting) = 0;
+};
 
 }  // namespace muster
 

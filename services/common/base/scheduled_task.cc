@@ -18,6 +18,18 @@ struct ScheduledTask::State {
   State(TimerService& timers, Executor& executor, std::function<void()> run)
       : timers(timers), executor(executor), run(std::move(run)) {}
 
+  // Returns whether the caller has to post a run. If one is running, another follows it.
+  bool BeginPost() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (posted) return false;
+    if (running) {
+      again = true;
+      return false;
+    }
+    posted = true;
+    ++posting;
+    return true;
+  }
+
   TimerService& timers;
   Executor& executor;
   const std::function<void()> run;
@@ -25,10 +37,10 @@ struct ScheduledTask::State {
   CondVar idle;
   TimerId timer ABSL_GUARDED_BY(mutex) = 0;
   uint64_t generation ABSL_GUARDED_BY(mutex) = 0;  // of the timer; an older one has no effect
-  bool posting ABSL_GUARDED_BY(mutex) = false;     // a thread is in Executor::Post
+  int posting ABSL_GUARDED_BY(mutex) = 0;          // threads in Executor::Post
   bool posted ABSL_GUARDED_BY(mutex) = false;      // the executor has it, or will soon
   bool running ABSL_GUARDED_BY(mutex) = false;
-  bool again ABSL_GUARDED_BY(mutex) = false;  // the time came during a run
+  bool again ABSL_GUARDED_BY(mutex) = false;  // the next run follows the running one
   bool stopped ABSL_GUARDED_BY(mutex) = false;
 };
 
@@ -51,26 +63,30 @@ void ScheduledTask::Schedule(const std::shared_ptr<State>& state, absl::Duration
           MutexLock guard(alive->mutex);
           if (alive->stopped || alive->generation != generation) return;
           alive->timer = 0;
-          if (alive->posted) return;
-          if (alive->running) {
-            alive->again = true;
-            return;
-          }
-          alive->posted = alive->posting = true;
+          if (!alive->BeginPost()) return;
         }
-        Post(alive);
+        Post(alive, /*now=*/false);
       });
 }
 
-void ScheduledTask::Post(const std::shared_ptr<State>& state) {
+void ScheduledTask::RunNow() {
+  {
+    MutexLock lock(state_->mutex);
+    if (state_->stopped || !state_->BeginPost()) return;
+  }
+  Post(state_, /*now=*/true);
+}
+
+// `now`: a refused run does not wait for the timer.
+void ScheduledTask::Post(const std::shared_ptr<State>& state, bool now) {
   const bool posted = state->executor.Post([state] { Run(state); });
   {
     MutexLock lock(state->mutex);
-    state->posting = false;
+    --state->posting;
     state->idle.NotifyAll();
     if (posted) return;
     state->posted = false;
-    if (state->timer != 0) return;  // a later call scheduled the next run
+    if (state->timer != 0 && !now) return;  // a later call scheduled the next run
   }
   Schedule(state, kRetryRefused);
 }
@@ -86,16 +102,17 @@ void ScheduledTask::Run(const std::shared_ptr<State>& state) {
   state->running = false;
   state->idle.NotifyAll();
   if (state->stopped || !std::exchange(state->again, false)) return;
-  state->posted = state->posting = true;
+  state->posted = true;
+  ++state->posting;
   lock.Unlock();
-  Post(state);
+  Post(state, /*now=*/true);
 }
 
 void ScheduledTask::Stop() {
   MutexLock lock(state_->mutex);
   state_->stopped = true;
   if (state_->timer != 0) state_->timers.Cancel(std::exchange(state_->timer, 0));
-  while (state_->running || state_->posting) state_->idle.Wait(state_->mutex);
+  while (state_->running || state_->posting > 0) state_->idle.Wait(state_->mutex);
 }
 
 }  // namespace muster

@@ -31,6 +31,10 @@ class ScheduledTask {
   // time comes during a run, the next run follows it.
   void RunAfter(absl::Duration delay);
 
+  // Runs the function as soon as the executor can, from any thread. If it is running, another run
+  // follows it, whatever RunAfter it calls. A scheduled run stays scheduled.
+  void RunNow();
+
   // Cancels the scheduled run and waits for a running one. Later calls of RunAfter have no effect.
   // Must not be called from the function. Idempotent.
   void Stop();
@@ -38,7 +42,7 @@ class ScheduledTask {
  private:
   struct State;
   static void Schedule(const std::shared_ptr<State>& state, absl::Duration delay);
-  static void Post(const std::shared_ptr<State>& state);
+  static void Post(const std::shared_ptr<State>& state, bool now);
   static void Run(const std::shared_ptr<State>& state);
 
   const std::shared_ptr<State> state_;

@@ -46,6 +46,49 @@ TEST_F(ScheduledTaskTest, RunAfterReplacesTheScheduledRun) {
   EXPECT_EQ(clock_.waiting_timers(), 0u);
 }
 
+TEST_F(ScheduledTaskTest, RunNowDoesNotWaitForTheScheduledRun) {
+  ScheduledTask task(clock_, executor_, [this] { ++runs_; });
+  task.RunAfter(absl::Seconds(1));
+  task.RunNow();
+  executor_.AwaitIdle();
+  EXPECT_EQ(runs_, 1);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(runs_, 2);
+}
+
+TEST_F(ScheduledTaskTest, RunNowDuringARunIsFollowedByAnotherWhateverTheRunSchedules) {
+  std::unique_ptr<ScheduledTask> task;
+  task = std::make_unique<ScheduledTask>(clock_, executor_, [&] {
+    if (++runs_ == 1) task->RunNow();
+    task->RunAfter(absl::Hours(1));
+  });
+  task->RunNow();
+  executor_.AwaitIdle();
+  EXPECT_EQ(runs_, 2);
+  EXPECT_EQ(clock_.waiting_timers(), 1u);
+}
+
+TEST_F(ScheduledTaskTest, RunNowThatTheExecutorRefusesIsRepeatedSoon) {
+  Executor small({"small", 1, 1});
+  std::promise<void> began;
+  std::promise<void> go_on;
+  ASSERT_TRUE(small.Post([&] {
+    began.set_value();
+    go_on.get_future().get();
+  }));
+  began.get_future().get();
+  ASSERT_TRUE(small.Post([] {}));
+  ScheduledTask task(clock_, small, [this] { ++runs_; });
+  task.RunAfter(absl::Hours(1));
+  task.RunNow();
+  go_on.set_value();
+  small.AwaitIdle();
+  EXPECT_EQ(runs_, 0);
+  clock_.Advance(absl::Seconds(1));
+  small.AwaitIdle();
+  EXPECT_EQ(runs_, 1);
+}
+
 TEST_F(ScheduledTaskTest, FunctionThatSchedulesItselfRunsPeriodically) {
   std::unique_ptr<ScheduledTask> task;
   task = std::make_unique<ScheduledTask>(clock_, executor_, [&] {

@@ -8,6 +8,7 @@
 #include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server_builder.h>
 
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -155,9 +156,11 @@ void RpcServer::SetServing(bool serving) {
 }
 
 void RpcServer::Stop(absl::Time deadline) {
+  // At the same time as the other one: a Shutdown rejects new calls, and waits for its own calls.
+  std::thread open_stop;
   if (open_server_ != nullptr) {
-    open_server_->Shutdown(absl::ToChronoTime(deadline));
-    open_server_.reset();
+    open_stop =
+        std::thread([this, deadline] { open_server_->Shutdown(absl::ToChronoTime(deadline)); });
   }
   if (server_ != nullptr) {
     SetServing(false);
@@ -167,6 +170,8 @@ void RpcServer::Stop(absl::Time deadline) {
     live_.AwaitNone();
     server_.reset();
   }
+  if (open_stop.joinable()) open_stop.join();
+  open_server_.reset();
   if (health_server_ != nullptr) {
     health_server_->Shutdown(absl::ToChronoTime(deadline));
     health_server_.reset();

@@ -13,10 +13,7 @@ TargetRoute FindTargetRoute(const Topology& tree, const std::string& node) {
 }
 
 bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node) {
-  const auto entry = tree.Find(node);
-  if (!entry || entry->is_relay) return false;
-  const std::string via = entry->attached ? tree.NextHop(node) : tree.NextHop(entry->relay);
-  return via == relay || (!entry->attached && entry->relay == relay);
+  return tree.IsDownstreamOf(node, relay);
 }
 
 }  // namespace muster

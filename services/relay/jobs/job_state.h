@@ -76,6 +76,11 @@ class JobState {
   std::vector<v1::JobRecord> Branch(const std::string& relay, bool lost, absl::Time now,
                                     const std::function<bool(std::string_view node)>& below);
 
+  // Returns whether `node` is a target without a final record.
+  bool IsOpen(std::string_view node) const {
+    const auto target = targets_.find(node);
+    return target != targets_.end() && target->second.stage != Stage::kFinal;
+  }
   // Returns the targets without a final record.
   std::vector<std::string> Open() const;
   // Returns the targets that the root relay ended although the command may be on them.

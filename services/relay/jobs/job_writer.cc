@@ -60,6 +60,9 @@ void JobWriter::DropUnsigned(v1::JobRecords* records) const {
     if (status.ok()) return false;
     Log(LogLevel::kError, "a final record of a job is dropped",
         {{"job", record.job()}, {"node", record.node()}, {"error", status}});
+    if (const auto job = parts_.table.FindRunning(record.job()); job != nullptr) {
+      job->NoteDropped(record.node(), status);
+    }
     return true;
   };
   auto& all = *records->mutable_records();

@@ -13,15 +13,9 @@ constexpr size_t kMaxLogged = 1'000;
 
 void RecordFilter::Apply(const std::string& relay, v1::JobRecords* records) {
   auto& all = *records->mutable_records();
-  // The records of a node may follow the message that it was detached.
-  const auto is_foreign = [&](const v1::JobRecord& record) {
-    const auto entry = tree_.Find(record.node());
-    if (!entry) return true;
-    if (entry->attached) return tree_.NextHop(record.node()) != relay;
-    return entry->relay != relay && tree_.NextHop(entry->relay) != relay;
-  };
   const auto foreign = std::stable_partition(
-      all.begin(), all.end(), [&](const v1::JobRecord& record) { return !is_foreign(record); });
+      all.begin(), all.end(),
+      [&](const v1::JobRecord& record) { return topology_.IsDownstreamOf(record.node(), relay); });
   if (foreign == all.end()) return;
   const std::string node = foreign->node();
   removed_ += all.end() - foreign;

@@ -15,10 +15,10 @@ namespace muster {
 
 // A child relay delivers records of its descendants only. Records of other nodes are forged, or of
 // a node that has just moved to another relay: that node sends them again on its new route.
-// Thread-safe. The tree outlives it.
+// Thread-safe. The topology outlives it.
 class RecordFilter {
  public:
-  explicit RecordFilter(const Topology& tree) : tree_(tree) {}
+  explicit RecordFilter(const Topology& topology) : topology_(topology) {}
 
   // Removes the records of nodes that are not descendants of the child relay. Logs the first time
   // for each relay.
@@ -28,7 +28,7 @@ class RecordFilter {
   int64_t removed() const { return removed_; }
 
  private:
-  const Topology& tree_;
+  const Topology& topology_;
   std::atomic<int64_t> removed_ = 0;
   Mutex mutex_;
   std::set<std::string> logged_ ABSL_GUARDED_BY(mutex_);

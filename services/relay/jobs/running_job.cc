@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
@@ -66,6 +67,11 @@ void RunningJob::Receive(v1::JobRecord record) {
   if (final && state_.plan().parallel > 0) Release();
 }
 
+void RunningJob::NoteDropped(const std::string& node, const absl::Status& why) {
+  MutexLock lock(mutex_);
+  if (state_.IsOpen(node)) dropped_[node] = std::string(why.message());
+}
+
 void RunningJob::OnReachable() {
   MutexLock lock(mutex_);
   Release();
@@ -83,7 +89,14 @@ void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
 void RunningJob::Tick() {
   MutexLock lock(mutex_);
   JobRoutes routes = Routes();
-  AddPending(state_.Tick(fleet_.clock.Now(), routes));
+  std::vector<v1::JobRecord> made = state_.Tick(fleet_.clock.Now(), routes);
+  for (v1::JobRecord& record : made) {
+    const auto dropped = dropped_.extract(record.node());
+    if (dropped.empty()) continue;
+    absl::StrAppend(record.mutable_final()->mutable_detail(),
+                    "; one that arrived was dropped: ", dropped.mapped());
+  }
+  AddPending(std::move(made));
 }
 
 v1::Job RunningJob::Describe() const {

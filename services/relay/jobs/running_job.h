@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ class RunningJob {
   absl::Status Cancel();
   // Handles a record of a node.
   void Receive(v1::JobRecord record);
+  // Remembers why a final record of a node was dropped: the one that this relay makes in its place
+  // states it.
+  void NoteDropped(const std::string& node, const absl::Status& why);
   void OnReachable();
   void OnRelayChanged(const std::string& relay, bool attached);
   void Tick();
@@ -89,6 +93,8 @@ class RunningJob {
   // Nothing is dispatched before: Start first ends the targets that are unknown.
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<v1::JobRecord> pending_ ABSL_GUARDED_BY(mutex_);
+  // Targets whose final record was dropped, and why; not stored.
+  std::map<std::string, std::string> dropped_ ABSL_GUARDED_BY(mutex_);
   int64_t end_ ABSL_GUARDED_BY(mutex_);
 };
 

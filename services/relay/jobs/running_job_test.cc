@@ -92,6 +92,30 @@ TEST_F(RunningJobTest, JobEndsWhenTheLastFinalRecordIsStored) {
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
 
+TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
+  job_->Start();
+  v1::JobRecord started = Final("n1");
+  started.mutable_started();
+  job_->Receive(started);
+  job_->NoteDropped("n1", absl::UnauthenticatedError("the signature does not match"));
+  job_->NoteDropped("n2", absl::UnauthenticatedError("of a target that has ended"));
+  clock_.Advance(absl::Minutes(11));
+  job_->Tick();
+  ASSERT_TRUE(job_->Store().ok());
+  std::vector<std::string> details;
+  ASSERT_TRUE(Journal::Read(disk_, RecordsPath("/jobs/j1"), [&](std::string_view bytes, int64_t) {
+                v1::JobRecord record;
+                EXPECT_TRUE(ParseRecord(bytes, &record).ok());
+                if (record.node() == "n1" && record.has_final()) {
+                  details.push_back(record.final().detail());
+                }
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(details, std::vector<std::string>{
+                         "it started, and its final record did not arrive in time; one that "
+                         "arrived was dropped: the signature does not match"});
+}
+
 TEST_F(RunningJobTest, StoreAfterAFailureStoresEachRecordOnce) {
   job_->Start();
   job_->Receive(Final("n1"));

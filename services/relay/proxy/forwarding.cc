@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
-#include "services/common/errors/relay.h"
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
 #include "services/relay/proxy/heartbeats/upstream_heartbeats.h"
 #include "services/relay/proxy/join_forward.h"
@@ -11,6 +10,7 @@
 #include "services/relay/proxy/run_forward.h"
 #include "services/relay/proxy/spool_drain.h"
 #include "services/relay/proxy/status_forward.h"
+#include "services/relay/stream_stopper.h"
 
 namespace muster {
 namespace {
@@ -42,7 +42,7 @@ class Assembly : public Forwarding {
               return upstream.StatementFor(caller);
             },
             parts.clock, parts.metrics),
-        heartbeats_(forward_, hub_, ahead_, parts.clock) {}
+        heartbeats_(forward_, hub_, ahead_, parts.clock, stopper_) {}
 
   ~Assembly() override {
     upstream_heartbeats_.reset();
@@ -84,7 +84,7 @@ class Assembly : public Forwarding {
     return {results_.get(), &runs_, &status_, &heartbeats_, &join_};
   }
   grpc::Service* join_service() override { return &join_; }
-  void EndStreams() override { hub_.EndAll(errors::RelayStopping()); }
+  void EndStreams() override { stopper_.EndAll(); }
 
  private:
   const Parts parts_;
@@ -98,6 +98,7 @@ class Assembly : public Forwarding {
   StatusForward status_;
   JoinForward join_;
   HeartbeatHub hub_;
+  StreamStopper stopper_;
   HeartbeatForward heartbeats_;
   std::unique_ptr<UpstreamHeartbeats> upstream_heartbeats_;
   std::unique_ptr<ResultForward> results_;

@@ -56,7 +56,8 @@ class Forwarding {
   // JoinService, for the listener without client certificates.
   virtual grpc::Service* join_service() = 0;
 
-  // Ends the streams that end only at this relay. Call it before the server stops.
+  // Ends the streams of heartbeats, which would not end by themselves, and rejects new ones. Called
+  // before the server stops.
   virtual void EndStreams() = 0;
 };
 

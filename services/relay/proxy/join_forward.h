@@ -36,6 +36,9 @@ class TokenBucket {
 class JoinForward : public v1::JoinService::CallbackService {
  public:
   JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock, Metrics& metrics);
+  // Waits until no upstream call uses this object. The servers have stopped and have cancelled
+  // their calls, which cancels the upstream ones.
+  ~JoinForward() override { calls_.AwaitNone(); }
 
   grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context,
                                  const v1::JoinRequest* request,

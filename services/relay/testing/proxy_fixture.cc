@@ -152,8 +152,9 @@ void ProxyFixture::Start() {
   server_ = *std::move(server);
 }
 
-void ProxyFixture::Stop() {
+void ProxyFixture::Stop(absl::Duration drain) {
   if (forwarding_ != nullptr) forwarding_->EndStreams();
+  if (server_ != nullptr) server_->Stop(absl::Now() + drain);
   server_.reset();
   forwarding_.reset();
   executor_.reset();

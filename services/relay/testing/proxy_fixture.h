@@ -65,7 +65,8 @@ class ProxyFixture {
 
   // Starts the forwarding part, or restarts it with the same spool, upstream and metrics.
   void Start();
-  void Stop();
+  // Waits for calls in progress for at most `drain`.
+  void Stop(absl::Duration drain = absl::ZeroDuration());
 
   // Connects the upstream to the fleet's aggregator at its present address; `status` may be null.
   void ConnectUp(std::shared_ptr<grpc::Channel> status = nullptr);

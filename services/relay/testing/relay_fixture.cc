@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
@@ -131,7 +132,8 @@ void TestNode::Attach(const TestRelay& relay) {
   options.uri = ToUri({kRelayTestFleet, NodeIdentity{name_}}).value();
   options.identity_folder = identity_folder_;
   options.longest_back_off = absl::Seconds(2);
-  client_ = std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this));
+  client_ = std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this),
+                                           AttachRuntime{SystemClock(), *timers_, executor_});
   client_->Start();
   if (!testing::Await([this] { return attached(); })) std::abort();
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "services/common/attach/attach_client.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/authority.h"
 #include "services/common/shares/share_transfer.h"
 #include "services/relay/config.h"
@@ -102,6 +104,8 @@ class TestNode : private AttachDelegate {
   const std::string identity_folder_;
   std::string target_;
   mutable CallStopper stopper_;
+  const std::unique_ptr<TimerService> timers_ = MakeTimerService(/*max_timers=*/16);
+  Executor executor_{{.name = "node", .threads = 1}};
   std::unique_ptr<AttachClient> client_;
 };
 

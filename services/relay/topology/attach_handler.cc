@@ -32,7 +32,8 @@ class GrpcChildStream final : public ChildStream {
 }  // namespace
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachHandler::Start(
-    const RpcRuntime& runtime, grpc::CallbackServerContext* context, const AttachParts& parts) {
+    const RpcRuntime& runtime, grpc::CallbackServerContext* context, const AttachParts& parts,
+    StreamStopper& stopper) {
   const auto caller =
       runtime.callers->Resolve(*context->auth_context(), context->client_metadata());
   const bool is_relay = caller.ok() && IsRelay((*caller)->identity);
@@ -44,19 +45,23 @@ grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachHandler::S
   options.limits.of_caller = kMaxStreamsOfChild;
   return StartServerStream<v1::AttachRequest, v1::AttachResponse>(
       runtime, context, "/muster.v1.AttachService/Attach", options,
-      std::make_shared<AttachHandler>(parts, *runtime.executor));
+      std::make_shared<AttachHandler>(parts, *runtime.executor, stopper));
 }
 
 void AttachHandler::OnStart(const std::shared_ptr<ServerStream<v1::AttachResponse>>& stream) {
   stream_ = stream;
   const absl::Status allowed = stream->call().Authorize(Resource::Own());
   if (!allowed.ok()) return stream->End(allowed);
+  auto ticket = stopper_.Add([stream](const absl::Status& why) { stream->End(why); });
+  if (!ticket.ok()) return stream->End(ticket.status());
+  ticket_ = *std::move(ticket);
   session_ = std::make_shared<ChildSession>(parts_, executor_, stream->call().caller().identity,
                                             std::make_shared<GrpcChildStream>(stream));
   session_->Begin();
 }
 
 void AttachHandler::OnEnd(const absl::Status&, EndedBy) {
+  ticket_.reset();
   if (session_ != nullptr) session_->HandleEnd();
 }
 

@@ -7,6 +7,7 @@
 
 #include "muster/v1/attachment.pb.h"
 #include "services/common/rpc/server_stream.h"
+#include "services/relay/stream_stopper.h"
 #include "services/relay/topology/child_session.h"
 
 namespace muster {
@@ -15,10 +16,11 @@ namespace muster {
 class AttachHandler : public ServerStreamHandler<v1::AttachRequest, v1::AttachResponse> {
  public:
   static grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* Start(
-      const RpcRuntime& runtime, grpc::CallbackServerContext* context, const AttachParts& parts);
+      const RpcRuntime& runtime, grpc::CallbackServerContext* context, const AttachParts& parts,
+      StreamStopper& stopper);
 
-  AttachHandler(const AttachParts& parts, Executor& executor)
-      : parts_(parts), executor_(executor) {}
+  AttachHandler(const AttachParts& parts, Executor& executor, StreamStopper& stopper)
+      : parts_(parts), executor_(executor), stopper_(stopper) {}
 
   void OnStart(const std::shared_ptr<ServerStream<v1::AttachResponse>>& stream) override;
   void OnMessage(v1::AttachRequest message) override {
@@ -31,6 +33,8 @@ class AttachHandler : public ServerStreamHandler<v1::AttachRequest, v1::AttachRe
  private:
   const AttachParts& parts_;
   Executor& executor_;
+  StreamStopper& stopper_;
+  StreamStopper::Ticket ticket_;  // of stopper_, until the end
   std::shared_ptr<ServerStream<v1::AttachResponse>> stream_;
   std::shared_ptr<ChildSession> session_;  // null if the caller may not attach
 };

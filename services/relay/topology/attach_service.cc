@@ -17,7 +17,7 @@ constexpr int kMaxPage = 1'000;
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachService::Attach(
     grpc::CallbackServerContext* context) {
-  return AttachHandler::Start(runtime_, context, parts_);
+  return AttachHandler::Start(runtime_, context, parts_, stopper_);
 }
 
 grpc::ServerUnaryReactor* AttachService::ListAttached(grpc::CallbackServerContext* context,

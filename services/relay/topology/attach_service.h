@@ -4,6 +4,7 @@
 
 #include "muster/v1/attachment.grpc.pb.h"
 #include "services/common/rpc/call.h"
+#include "services/relay/stream_stopper.h"
 #include "services/relay/topology/attach_handler.h"
 
 namespace muster {
@@ -20,12 +21,16 @@ class AttachService : public v1::AttachService::CallbackService {
                                          const v1::ListAttachedRequest* request,
                                          v1::ListAttachedResponse* response) override;
 
+  // Ends all attachments, and rejects new ones. Called before the server stops.
+  void EndStreams() { stopper_.EndAll(); }
+
  private:
   absl::Status List(Call& call, const v1::ListAttachedRequest& request,
                     v1::ListAttachedResponse* response) const;
 
   const RpcRuntime runtime_;
   const AttachParts parts_;
+  StreamStopper stopper_;
 };
 
 }  // namespace muster

@@ -90,7 +90,7 @@ class AttachServiceTest : public ::testing::Test {
         RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_}).value();
   }
   ~AttachServiceTest() override {
-    for (const auto& child : topology_.Children()) child->End(absl::UnavailableError("over"));
+    service_.EndStreams();
     server_.reset();
     records_.AskForMore();
   }
@@ -382,6 +382,17 @@ TEST_F(AttachServiceTest, MessageAboutAnotherNodeEndsTheStream) {
     EXPECT_EQ(ReasonOf(child.End()), "INVALID_ATTACHMENT");
   }
   EXPECT_EQ(records_.messages("n1") + records_.messages("n2"), 0);
+}
+
+TEST_F(AttachServiceTest, EndStreamsEndsEveryStreamAndRejectsNewOnes) {
+  Child attached(*this, NodeIdentity{"n1"});
+  attached.Write(attached.Hello());
+  ASSERT_TRUE(attached.Read().has_welcome());
+  Child greeted(*this, NodeIdentity{"n2"});
+  service_.EndStreams();
+  EXPECT_EQ(ReasonOf(attached.End()), "RELAY_STOPPING");
+  EXPECT_EQ(ReasonOf(greeted.End()), "RELAY_STOPPING");
+  EXPECT_EQ(ReasonOf(Child(*this, NodeIdentity{"n3"}).End()), "RELAY_STOPPING") << "a new one";
 }
 
 }  // namespace

@@ -190,6 +190,16 @@ std::string Topology::NextHop(std::string_view name) const {
   return entry == entries_.end() ? "" : entry->second.via;
 }
 
+bool Topology::IsDownstreamOf(std::string_view node, std::string_view child) const {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(node);
+  if (entry == entries_.end() || entry->second.is.is_relay) return false;
+  if (entry->second.is.attached) return entry->second.via == child;
+  const std::string& parent = entry->second.is.relay;
+  const auto route = entries_.find(parent);
+  return parent == child || (route != entries_.end() && route->second.via == child);
+}
+
 std::optional<TopologyEntry> Topology::Find(std::string_view name) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(name);

@@ -111,6 +111,9 @@ class Topology {
   std::shared_ptr<ChildLink> Route(std::string_view name) const;
   // Returns the name of that child, or an empty string.
   std::string NextHop(std::string_view name) const;
+  // Returns whether a node is a descendant of this child relay, or was when it was detached: what
+  // the node said may arrive after the message that it was detached.
+  bool IsDownstreamOf(std::string_view node, std::string_view child) const;
 
   std::optional<TopologyEntry> Find(std::string_view name) const;
   // Lists entries by name, beginning after `after`; only the children of `relay` if it is not

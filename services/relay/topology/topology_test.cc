@@ -231,6 +231,27 @@ TEST_F(TopologyTest, RemovedNodeIsNotRestoredByAnUpdate) {
   EXPECT_FALSE(topology_.Find("n1").has_value());
 }
 
+TEST_F(TopologyTest, NodeIsDownstreamOfTheChildThatItIsOrWasLastRoutedThrough) {
+  Attach("r2", true);
+  Attach("r3", true);
+  const auto local = Attach("n1");
+  TopologyEntry r4 = AttachedEntry("r4", "r2", clock_.Now(), /*is_relay=*/true);
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {r4, Below("n2", "r4")}, {}, true).ok());
+  EXPECT_TRUE(topology_.IsDownstreamOf("n2", "r2"));
+  EXPECT_FALSE(topology_.IsDownstreamOf("n2", "r3"));
+  EXPECT_FALSE(topology_.IsDownstreamOf("n2", "r4")) << "it is no child of this relay";
+  EXPECT_FALSE(topology_.IsDownstreamOf("r4", "r2")) << "it is no node";
+  EXPECT_FALSE(topology_.IsDownstreamOf("n1", "r2"));
+  EXPECT_FALSE(topology_.IsDownstreamOf("n9", "r2"));
+  TopologyEntry detached = Below("n2", "r4");
+  detached.attached = false;
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {detached}, {}, false).ok());
+  EXPECT_TRUE(topology_.IsDownstreamOf("n2", "r2"));
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Below("n2", "r3")}, {}, true).ok());
+  EXPECT_FALSE(topology_.IsDownstreamOf("n2", "r2"));
+  EXPECT_TRUE(topology_.IsDownstreamOf("n2", "r3"));
+}
+
 TEST_F(TopologyTest, NodeDetachedForAWeekIsRemoved) {
   const auto link = Attach("n1");
   topology_.Detach("n1", link.get());

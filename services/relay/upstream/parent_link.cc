@@ -21,30 +21,22 @@ constexpr absl::Duration kBatchWithin = absl::Milliseconds(10);
 
 }  // namespace
 
-ParentLink::ParentLink(AttachClientOptions options, Topology& topology, Trust& trust,
-                       CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
-                       HandleShares handle_shares)
-    : UpstreamBase(topology),
-      topology_(topology),
-      trust_(trust),
-      dispatcher_(dispatcher),
-      clock_(clock),
+ParentLink::ParentLink(AttachClientOptions options, const Parts& parts, absl::Duration interval,
+                       HandleShares handle_shares, std::unique_ptr<ParentConnector> connector)
+    : UpstreamBase(parts.topology),
+      parts_(parts),
       interval_(interval),
       handle_shares_(std::move(handle_shares)),
-      client_(
-          std::make_unique<AttachClient>(std::move(options), static_cast<AttachDelegate&>(*this))) {
-  client_->Start();
-  sender_ = std::jthread([this](const std::stop_token& stop) { SendLoop(stop); });
+      client_(std::move(options), *this, parts.runtime, std::move(connector)),
+      flush_(parts.runtime.timers, parts.runtime.executor, [this] { Flush(); }) {
+  client_.Start();
 }
 
 ParentLink::~ParentLink() {
-  sender_ = {};   // joins the thread
-  DropRecords();  // so that OnWritable does not use the client meanwhile
-  client_.reset();
+  flush_.Stop();
+  client_.Stop();
   DropRecords();
 }
-
-std::shared_ptr<grpc::Channel> ParentLink::channel() const { return client_->channel(); }
 
 void ParentLink::SetConnected(bool connected) {
   connected_ = connected;
@@ -53,16 +45,16 @@ void ParentLink::SetConnected(bool connected) {
 
 absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) {
   std::vector<std::string> path(welcome.path().begin(), welcome.path().end());
-  if (std::find(path.begin(), path.end(), topology_.name()) != path.end()) {
-    return errors::RelayLoop(topology_.name(), path.back());
+  if (std::find(path.begin(), path.end(), parts_.topology.name()) != path.end()) {
+    return errors::RelayLoop(parts_.topology.name(), path.back());
   }
-  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(topology_.name(), kMaxDepth);
+  if (path.size() >= kMaxDepth) return errors::RelayTooDeep(parts_.topology.name(), kMaxDepth);
   if (welcome.has_clock()) {
     MutexLock lock(transit_mutex_);
-    transit_.Welcome(FromProto(welcome.clock()), clock_.MonotonicNow(), first);
+    transit_.Welcome(FromProto(welcome.clock()), parts_.runtime.clock.MonotonicNow(), first);
   }
-  path.push_back(topology_.name());
-  topology_.SetPath(std::move(path));
+  path.push_back(parts_.topology.name());
+  parts_.topology.SetPath(std::move(path));
   if (first) {
     MutexLock lock(changes_mutex_);
     send_all_ = true;
@@ -71,8 +63,8 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   }
   SetConnected(welcome.connected());
   // Messages in flight may be lost: a welcome makes the children send them again.
-  for (const auto& child : topology_.Children()) {
-    SendWelcome(*child, topology_, welcome.connected(), interval_, clock_);
+  for (const auto& child : parts_.topology.Children()) {
+    SendWelcome(*child, parts_.topology, welcome.connected(), interval_, parts_.runtime.clock);
   }
   return absl::OkStatus();
 }
@@ -82,20 +74,20 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
     case v1::AttachResponse::kCommand:
       return Dispatch(std::move(*message.mutable_command()));
     case v1::AttachResponse::kCancel:
-      return dispatcher_.Cancel(message.cancel());
+      return parts_.dispatcher.Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
-      return dispatcher_.SendAcks(message.records_ack());
+      return parts_.dispatcher.SendAcks(message.records_ack());
     case v1::AttachResponse::kRevocations:
-      return trust_.UpdateCommandRevocations(message.revocations());
+      return parts_.trust.UpdateCommandRevocations(message.revocations());
     case v1::AttachResponse::kRevoked:
-      return trust_.HandleRevoked(message.revoked());
+      return parts_.trust.HandleRevoked(message.revoked());
     case v1::AttachResponse::kShares:
     case v1::AttachResponse::kShareQuery:
       return handle_shares_(message);
     case v1::AttachResponse::kCollection:
-      return SendOffer(topology_, message.collection());
+      return SendOffer(parts_.topology, message.collection());
     case v1::AttachResponse::kCollectionEnded:
-      for (const auto& child : topology_.Children()) child->Send(message);
+      for (const auto& child : parts_.topology.Children()) child->Send(message);
       return;
     default:
       return;
@@ -105,9 +97,9 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
 void ParentLink::Dispatch(v1::JobCommand command) {
   {
     MutexLock lock(transit_mutex_);
-    transit_.Adjust(clock_.MonotonicNow(), &command);
+    transit_.Adjust(parts_.runtime.clock.MonotonicNow(), &command);
   }
-  dispatcher_.Dispatch(std::move(command));
+  parts_.dispatcher.Dispatch(std::move(command));
 }
 
 void ParentLink::OnLost(const absl::Status& /*why*/) {
@@ -134,11 +126,11 @@ void ParentLink::DropRecords() {
 // single record is sent immediately. Records that arrive together are sent together, because each
 // message costs this relay and all of its ancestors more than its records.
 void ParentLink::Receive(v1::JobRecords records, Done done) {
-  dispatcher_.HandleRecords(records);
+  parts_.dispatcher.HandleRecords(records);
   std::vector<Done> sent;
   {
     MutexLock lock(records_mutex_);
-    if (!client_->attached()) {
+    if (!client_.attached()) {
       sent.push_back(std::move(done));
     } else {
       const size_t bytes = records.ByteSizeLong();
@@ -148,10 +140,10 @@ void ParentLink::Receive(v1::JobRecords records, Done done) {
         *batch_.add_records() = std::move(record);
       }
       batch_accepted_.push_back(std::move(done));
-      if (clock_.MonotonicNow() - sent_at_ > kBatchWithin) {
+      if (parts_.runtime.clock.MonotonicNow() - sent_at_ > kBatchWithin) {
         SendBatch(sent);
-      } else {
-        wake_sender_.NotifyOne();
+      } else if (batch_accepted_.size() == 1) {
+        flush_.RunAfter(kBatchWithin);
       }
     }
   }
@@ -162,39 +154,33 @@ void ParentLink::Receive(v1::JobRecords records, Done done) {
 // relay needs a route for the acks.
 void ParentLink::SendBatch(std::vector<Done>& sent) {
   if (batch_accepted_.empty()) return;
-  sent_at_ = clock_.MonotonicNow();
+  sent_at_ = parts_.runtime.clock.MonotonicNow();
   batch_bytes_ = 0;
   v1::AttachRequest message;
   *message.mutable_records() = std::exchange(batch_, {});
   std::vector<Done> done = std::exchange(batch_accepted_, {});
-  const bool waits = !waiting_.empty() || !SendChanges() || !client_->Send(message);
-  if (waits && client_->attached()) {
+  const bool waits = !waiting_.empty() || !SendChanges() || !client_.Send(message);
+  if (waits && client_.attached()) {
     waiting_.emplace_back(std::move(message), std::move(done));
   } else {
     std::move(done.begin(), done.end(), std::back_inserter(sent));
   }
 }
 
-void ParentLink::SendLoop(const std::stop_token& stop) {
-  MutexLock lock(records_mutex_);
-  while (wake_sender_.Wait(records_mutex_, stop,
-                           [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_) {
-                             return !batch_accepted_.empty();
-                           })) {
-    wake_sender_.WaitFor(records_mutex_, stop, kBatchWithin, [] { return false; });
-    std::vector<Done> sent;
+void ParentLink::Flush() {
+  std::vector<Done> sent;
+  {
+    MutexLock lock(records_mutex_);
     SendBatch(sent);
-    lock.Unlock();
-    for (Done& call : sent) call();
-    lock.Lock();
   }
+  for (Done& call : sent) call();
 }
 
 void ParentLink::OnWritable() {
   std::vector<Done> done;
   {
     MutexLock lock(records_mutex_);
-    while (!waiting_.empty() && SendChanges() && client_->Send(waiting_.front().first)) {
+    while (!waiting_.empty() && SendChanges() && client_.Send(waiting_.front().first)) {
       std::move(waiting_.front().second.begin(), waiting_.front().second.end(),
                 std::back_inserter(done));
       waiting_.pop_front();
@@ -207,7 +193,7 @@ void ParentLink::SendCollectionEnded(const v1::CollectionEnded& ended) {
   v1::AttachRequest message;
   *message.mutable_collection_ended() = ended;
   static_cast<void>(
-      client_->Send(std::move(message)));  // best effort: the end of the run is announced as well
+      client_.Send(std::move(message)));  // best effort: the end of the run is announced as well
 }
 
 void ParentLink::Tick() {
@@ -218,18 +204,18 @@ void ParentLink::Tick() {
 // Returns false if a change could not be sent.
 bool ParentLink::SendChanges() {
   MutexLock lock(changes_mutex_);
-  while (client_->attached()) {
+  while (client_.attached()) {
     if (!unsent_changes_) {
-      if (!send_all_ && complete_ && !topology_.HasChanges()) return true;
+      if (!send_all_ && complete_ && !parts_.topology.HasChanges()) return true;
       v1::AttachRequest& message = unsent_changes_.emplace();
       *message.mutable_topology() =
-          topology_.DequeueChanges(kMaxDescendants, std::exchange(send_all_, false));
-      if (!complete_ && !topology_.HasChanges()) {
+          parts_.topology.DequeueChanges(kMaxDescendants, std::exchange(send_all_, false));
+      if (!complete_ && !parts_.topology.HasChanges()) {
         message.mutable_topology()->set_complete(true);
         complete_ = true;
       }
     }
-    if (!client_->Send(*unsent_changes_)) return false;
+    if (!client_.Send(*unsent_changes_)) return false;
     unsent_changes_.reset();
   }
   return false;

@@ -8,16 +8,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "services/common/attach/attach_client.h"
-#include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
 #include "services/common/jobs/transit_clock.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/record_sink.h"
@@ -28,16 +26,27 @@ namespace muster {
 
 // Attaches this relay to its parent, sends it the topology and the records of the descendants, and
 // passes on what the parent sends. Stores nothing: a child that is welcomed again sends its unacked
-// records again. Thread-safe.
-class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegate {
+// records again.
+//
+// Has no thread: the attachment runs as AttachClient describes, and a task on the executor sends
+// the records that were collected. Thread-safe.
+class ParentLink final : public UpstreamBase, public RecordSink, private AttachDelegate {
  public:
   using HandleShares = std::function<void(const v1::AttachResponse&)>;
 
-  // All outlive it. `interval`: of the heartbeats of this relay's children. `handle_shares`
-  // receives the parent's messages about shared files, and must not block.
-  ParentLink(AttachClientOptions options, Topology& topology, Trust& trust,
-             CommandDispatcher& dispatcher, const Clock& clock, absl::Duration interval,
-             HandleShares handle_shares);
+  // All outlive the link.
+  struct Parts {
+    Topology& topology;
+    Trust& trust;
+    CommandDispatcher& dispatcher;
+    AttachRuntime runtime;
+  };
+
+  // Begins to attach. `interval`: of the heartbeats of this relay's children. `handle_shares`
+  // receives the parent's messages about shared files, and must not block. `connector`: other
+  // connections, for tests.
+  ParentLink(AttachClientOptions options, const Parts& parts, absl::Duration interval,
+             HandleShares handle_shares, std::unique_ptr<ParentConnector> connector = nullptr);
   ~ParentLink() override;
 
   // Upstream.
@@ -57,25 +66,22 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
 
  private:
   // AttachDelegate.
-  int64_t RevocationsVersion() override { return trust_.commands_version(); }
+  int64_t RevocationsVersion() override { return parts_.trust.commands_version(); }
   absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first)
       ABSL_LOCKS_EXCLUDED(changes_mutex_) override;
   void OnMessage(v1::AttachResponse message) override;
   void OnLost(const absl::Status& why) override;
   void OnWritable() ABSL_LOCKS_EXCLUDED(records_mutex_) override;
 
-  std::shared_ptr<grpc::Channel> channel() const;
+  std::shared_ptr<grpc::Channel> channel() const { return client_.channel(); }
   void SetConnected(bool connected);
   void Dispatch(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(transit_mutex_);
   bool SendChanges() ABSL_LOCKS_EXCLUDED(changes_mutex_);
   void SendBatch(std::vector<Done>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
-  void SendLoop(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(records_mutex_);
+  void Flush() ABSL_LOCKS_EXCLUDED(records_mutex_);
   void DropRecords() ABSL_LOCKS_EXCLUDED(records_mutex_);
 
-  Topology& topology_;
-  Trust& trust_;
-  CommandDispatcher& dispatcher_;
-  const Clock& clock_;
+  const Parts parts_;
   const absl::Duration interval_;
   const HandleShares handle_shares_;
   std::atomic<bool> connected_ = false;
@@ -89,7 +95,6 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   TransitClock transit_ ABSL_GUARDED_BY(transit_mutex_);
 
   Mutex records_mutex_ ABSL_ACQUIRED_BEFORE(changes_mutex_);
-  StoppableCondVar wake_sender_;
   // Contains at most 1 MiB of each child.
   v1::JobRecords batch_ ABSL_GUARDED_BY(records_mutex_);  // for one message
   size_t batch_bytes_ ABSL_GUARDED_BY(records_mutex_) = 0;
@@ -98,8 +103,8 @@ class ParentLink : public UpstreamBase, public RecordSink, private AttachDelegat
   std::deque<std::pair<v1::AttachRequest, std::vector<Done>>> waiting_
       ABSL_GUARDED_BY(records_mutex_);
 
-  std::unique_ptr<AttachClient> client_;
-  std::jthread sender_;
+  AttachClient client_;
+  ScheduledTask flush_;
 };
 
 }  // namespace muster

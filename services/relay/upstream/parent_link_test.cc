@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "muster/v1/attachment.grpc.pb.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/timers.h"
 #include "services/common/rpc/live_calls.h"
 #include "services/relay/testing/recorded_link.h"
 #include "testing/fixtures/await.h"
@@ -105,9 +107,10 @@ class ParentLinkTest : public ::testing::Test {
     options.uri = "spiffe://" + options.fleet + "/service/relay/r2";
     options.identity_folder = folder_;
     options.is_relay = true;
-    link_ = std::make_unique<ParentLink>(std::move(options), topology_, trust_, dispatcher_,
-                                         SystemClock(), absl::Seconds(60),
-                                         [](const v1::AttachResponse&) {});
+    const AttachRuntime runtime{SystemClock(), *timers_, executor_};
+    link_ = std::make_unique<ParentLink>(std::move(options),
+                                         ParentLink::Parts{topology_, trust_, dispatcher_, runtime},
+                                         absl::Seconds(60), [](const v1::AttachResponse&) {});
   }
 
   void AwaitConnected() {
@@ -134,6 +137,8 @@ class ParentLinkTest : public ::testing::Test {
   LiveCalls live_;
   Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, topology_, live_,
                SystemClock()};
+  const std::unique_ptr<TimerService> timers_ = MakeTimerService(/*max_timers=*/16);
+  Executor executor_{{.name = "background", .threads = 2}};
   std::unique_ptr<ParentLink> link_;
 };
 

@@ -30,12 +30,16 @@ class HeartbeatHandler final
       public HeartbeatSender,
       public std::enable_shared_from_this<HeartbeatHandler> {
  public:
-  HeartbeatHandler(Upstream& upstream, HeartbeatHub& hub, const Clock& clock)
-      : upstream_(upstream), hub_(hub), clock_(clock) {}
+  HeartbeatHandler(Upstream& upstream, HeartbeatHub& hub, const Clock& clock,
+                   StreamStopper& stopper)
+      : upstream_(upstream), hub_(hub), clock_(clock), stopper_(stopper) {}
 
   // ServerStreamHandler.
   void OnStart(const std::shared_ptr<ServerStream<v1::StreamHeartbeatsResponse>>& stream) override {
     stream_ = stream;
+    auto ticket = stopper_.Add([stream](const absl::Status& why) { stream->End(why); });
+    if (!ticket.ok()) return stream->End(ticket.status());
+    ticket_ = *std::move(ticket);
     stream->ReadNext();
   }
 
@@ -57,6 +61,7 @@ class HeartbeatHandler final
   }
 
   void OnEnd(const absl::Status&, EndedBy) override {
+    ticket_.reset();
     if (id_ != 0) hub_.Remove(id_);
   }
 
@@ -119,6 +124,8 @@ class HeartbeatHandler final
   Upstream& upstream_;
   HeartbeatHub& hub_;
   const Clock& clock_;
+  StreamStopper& stopper_;
+  StreamStopper::Ticket ticket_;  // of stopper_, until the end
   std::shared_ptr<ServerStream<v1::StreamHeartbeatsResponse>> stream_;
   std::string node_;
   std::string instance_;
@@ -141,7 +148,7 @@ HeartbeatForward::StreamHeartbeats(grpc::CallbackServerContext* context) {
   options.limits = kStreams;
   return StartServerStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>(
       parts_.runtime, context, "/muster.v1.HeartbeatService/StreamHeartbeats", options,
-      std::make_shared<HeartbeatHandler>(parts_.upstream, hub_, clock_));
+      std::make_shared<HeartbeatHandler>(parts_.upstream, hub_, clock_, stopper_));
 }
 
 grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerContext* context,
@@ -164,6 +171,14 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::R
         ASSIGN_OR_RETURN(auto upstream_call,
                          BeginUpstreamCall(parts_.upstream, &Upstream::Status, parts_.calls, call,
                                            downstream->context(), 0));
+        ASSIGN_OR_RETURN(auto ticket,
+                         stopper_.Add([weak = std::weak_ptr(downstream)](const absl::Status& why) {
+                           if (const auto stream = weak.lock()) stream->End(why);
+                         }));
+        // The stream keeps both tickets until its upstream side has ended.
+        using Tickets = std::pair<Admission::Ticket, StreamStopper::Ticket>;
+        upstream_call.ticket =
+            std::make_shared<Tickets>(std::move(upstream_call.ticket), std::move(ticket));
         return UpstreamStream::Start(downstream, std::move(upstream_call), kRelayHeartbeats,
                                      ahead_);
       });

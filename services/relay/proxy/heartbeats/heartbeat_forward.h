@@ -9,6 +9,7 @@
 #include "services/relay/proxy/heartbeats/heartbeat_hub.h"
 #include "services/relay/proxy/upstream_call.h"
 #include "services/relay/proxy/upstream_stream.h"
+#include "services/relay/stream_stopper.h"
 
 namespace muster {
 
@@ -21,9 +22,10 @@ using HeartbeatServiceBase = v1::HeartbeatService::WithCallbackMethod_StreamHear
 // Thread-safe.
 class HeartbeatForward : public HeartbeatServiceBase {
  public:
+  // Adds every stream to `stopper`.
   HeartbeatForward(const ForwardParts& parts, HeartbeatHub& hub, ReadAheadBudget& ahead,
-                   const Clock& clock)
-      : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock) {}
+                   const Clock& clock, StreamStopper& stopper)
+      : parts_(parts), hub_(hub), ahead_(ahead), clock_(clock), stopper_(stopper) {}
 
   grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
   StreamHeartbeats(grpc::CallbackServerContext* context) override;
@@ -38,6 +40,7 @@ class HeartbeatForward : public HeartbeatServiceBase {
   HeartbeatHub& hub_;
   ReadAheadBudget& ahead_;
   const Clock& clock_;
+  StreamStopper& stopper_;
 };
 
 }  // namespace muster

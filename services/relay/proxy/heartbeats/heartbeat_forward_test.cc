@@ -8,7 +8,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/error.h"
+#include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/beat_stream.h"
 #include "testing/fixtures/test_status.h"
@@ -122,6 +124,24 @@ TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
   EXPECT_EQ(good.Send(good.Next()).sequence(), 2);
   BeatStream other(relay_.Connect(fleet_.Issue(NodeIdentity{"n3"})));
   EXPECT_EQ(ReasonOf(other.SendAndEnd(other.First())), "NOT_ATTACHED");
+}
+
+// The peers keep their streams open: only the relay ends them, before the server waits for them.
+TEST_F(HeartbeatForwardTest, StopDoesNotWaitForStreams) {
+  BeatStream stream(relay_.Connect(node_));
+  stream.Send(First(stream, "at it"));
+  const auto channel = relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}));
+  grpc::ClientContext context;
+  const auto branch = v1::HeartbeatService::NewStub(channel)->RelayHeartbeats(&context);
+  v1::RelayHeartbeatsRequest hello;
+  hello.set_relay("r2");
+  ASSERT_TRUE(branch->Write(hello));
+  v1::RelayHeartbeatsResponse response;
+  ASSERT_TRUE(branch->Read(&response));
+  relay_.Stop(/*drain=*/absl::Hours(1));
+  while (branch->Read(&response)) {
+  }
+  EXPECT_EQ(ReasonOf(FromGrpc(branch->Finish())), "RELAY_STOPPING");
 }
 
 TEST_F(HeartbeatForwardTest, SendersOfDisconnectedRelayAreNotLost) {

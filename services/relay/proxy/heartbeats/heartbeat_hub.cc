@@ -160,17 +160,6 @@ void HeartbeatHub::Remove(int32_t id) {
   senders_.erase(it);
 }
 
-void HeartbeatHub::EndAll(const absl::Status& why) {
-  std::vector<std::shared_ptr<HeartbeatSender>> children;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [id, sender] : senders_) {
-      if (auto child = sender->stream.lock()) children.push_back(std::move(child));
-    }
-  }
-  for (const auto& child : children) child->End(why);
-}
-
 void HeartbeatHub::Restart() {
   MutexLock lock(mutex_);
   named_ = false;

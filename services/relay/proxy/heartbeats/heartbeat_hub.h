@@ -54,8 +54,6 @@ class HeartbeatHub {
   void HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
   // Removes a sender whose stream has ended.
   void Remove(int32_t id);
-  // Ends all streams.
-  void EndAll(const absl::Status& why);
   // The interval between the heartbeats of a sender.
   absl::Duration interval() const;
 

@@ -203,11 +203,5 @@ TEST_F(HeartbeatHubTest, IntervalOfTheServiceIsTakenOver) {
   EXPECT_EQ(hub_.interval(), absl::Seconds(3));
 }
 
-TEST_F(HeartbeatHubTest, EndAllEndsEveryStream) {
-  Add("n1", sender_);
-  hub_.EndAll(errors::RelayStopping());
-  EXPECT_EQ(ReasonOf(*sender_->end), ReasonOf(errors::RelayStopping()));
-}
-
 }  // namespace
 }  // namespace muster
