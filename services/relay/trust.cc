@@ -1,9 +1,11 @@
 #include "services/relay/trust.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "services/common/errors/relay.h"
 #include "services/common/identity/command_revocations.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -21,7 +23,17 @@ Trust::Trust(std::string fleet, Roots roots, Topology& topology, LiveCalls& live
       clock_(clock) {}
 
 absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {
-  auto verified = VerifyAttachStatement(statement, fleet_, roots_(), clock_.Now());
+  return VerifyAt(statement, clock_.Now());
+}
+
+absl::StatusOr<VerifiedStatement> Trust::VerifyPast(const v1::AttachStatement& statement) const {
+  const absl::Time last = FromProto(statement.expire_time()) - absl::Seconds(1);
+  return VerifyAt(statement, std::min(clock_.Now(), last));
+}
+
+absl::StatusOr<VerifiedStatement> Trust::VerifyAt(const v1::AttachStatement& statement,
+                                                  absl::Time when) const {
+  auto verified = VerifyAttachStatement(statement, fleet_, roots_(), when);
   if (!verified.ok()) return verified.status();
   const Caller child = {verified->child, std::nullopt, verified->issuer, verified->serial};
   if (revocations_.IsRevoked(child)) return errors::IdentityRevoked(statement.child());

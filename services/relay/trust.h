@@ -30,6 +30,8 @@ class Trust {
 
   // Verifies a statement and that its child is not revoked. STATEMENT_REFUSED, IDENTITY_REVOKED.
   absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement) const;
+  // The same for a statement that may have expired.
+  absl::StatusOr<VerifiedStatement> VerifyPast(const v1::AttachStatement& statement) const;
 
   bool IsRevoked(const Caller& caller) const { return revocations_.IsRevoked(caller); }
 
@@ -54,6 +56,9 @@ class Trust {
  private:
   void Enforce(const std::vector<std::string>& fresh);
   std::vector<v1::AttachResponse> Messages(const std::set<std::string>& subjects, bool reset) const;
+
+  absl::StatusOr<VerifiedStatement> VerifyAt(const v1::AttachStatement& statement,
+                                             absl::Time when) const;
 
   const std::string fleet_;
   const Roots roots_;

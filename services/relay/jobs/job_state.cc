@@ -157,8 +157,10 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
   Target& target = it->second;
   if (target.stage == Stage::kFinal && !target.final_is_ours) return accepted;
   if (target.overrun) return ReceiveOverrun(target, std::move(record));
-  // The node sends a missing record again, and this one after it.
-  if (record.sequence() != target.sequence + 1) return accepted;
+  // The node signed its final record: what came with its number or a later one is forged. Else the
+  // node sends a missing record again, and this one after it.
+  const bool is_late = record.has_final() && record.sequence() <= target.sequence;
+  if (!is_late && record.sequence() != target.sequence + 1) return accepted;
   if (!record.has_output() && !record.has_final() && target.room + SizeOf(record) > kMaxRoom) {
     target.overrun = true;
     SetSequence(target, &record);
@@ -181,7 +183,7 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
 
 std::vector<v1::JobRecord> JobState::ReceiveOverrun(Target& target, v1::JobRecord record) {
   std::vector<v1::JobRecord> accepted;
-  if (record.sequence() <= target.sequence) return accepted;
+  if (record.sequence() <= target.sequence && !record.has_final()) return accepted;
   target.cut = std::min(kMaxCount, target.cut + BytesOf(record));
   if (record.has_final() && target.cut > 0) {
     AddCut(record.node(), target, record.time(), &accepted);

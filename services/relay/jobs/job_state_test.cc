@@ -391,6 +391,17 @@ TEST_F(JobStateTest, FinalRecordStatesThatTheRecordsAreTheSignedOnes) {
   EXPECT_TRUE(whole.Receive(records[2])[0].final().records_verified());
 }
 
+TEST_F(JobStateTest, FinalRecordOfTheNodeCountsAfterForgedRecords) {
+  const auto records = WithDigest({Started("n1"), Output("n1", 2, "one"), Exited("n1", 3)});
+  JobState job = Make();
+  job.Receive(records[0]);
+  for (int sequence = 2; sequence < 30; ++sequence) job.Receive(Output("n1", sequence, "forged"));
+  const auto accepted = job.Receive(records[2]);
+  ASSERT_EQ(accepted.size(), 1U);
+  EXPECT_EQ(accepted[0].final().outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_FALSE(accepted[0].final().records_verified());
+}
+
 // The limits on what the log stores do not harm the proof, with a restart after any record.
 TEST_F(JobStateTest, OmittedOutputIsPartOfTheSignedRecords) {
   std::vector<v1::JobRecord> records = {Started("n1")};

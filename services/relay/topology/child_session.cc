@@ -162,8 +162,11 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   if (entry.name.empty() || (!entry.is_relay && RoleOf(identity) != Role::kNode)) {
     return errors::InvalidAttachment("a descendant is neither a node nor a relay");
   }
-  if (!entry.attached) return entry;
-  ASSIGN_OR_RETURN(const auto verified, parts_.trust.Verify(descendant.statement()));
+  // The statement of a detached child may have expired. A relay that restarted has lost it.
+  if (!entry.attached && descendant.statement().signature().empty()) return entry;
+  ASSIGN_OR_RETURN(const auto verified, entry.attached
+                                            ? parts_.trust.Verify(descendant.statement())
+                                            : parts_.trust.VerifyPast(descendant.statement()));
   if (verified.relay.name != entry.relay) {
     return errors::StatementRefused("it is for another relay than the named parent");
   }

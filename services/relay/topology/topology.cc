@@ -10,6 +10,13 @@
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
+namespace {
+
+int64_t Expires(const TopologyEntry& entry) {
+  return entry.statement == nullptr ? 0 : entry.statement->expire_time().seconds();
+}
+
+}  // namespace
 
 void Topology::Listen(OnReachable reachable, RelayChanged relay_changed) {
   on_reachable_ = std::move(reachable);
@@ -114,14 +121,28 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
       const std::string name = is.name;
       // An entry with a stream to this relay is a child; the update is older.
       if (direct_.contains(name)) continue;
-      // Detached entries are accepted in the first list only: a later one was removed here.
-      if (!is.attached && direct->second.complete && !entries_.contains(name)) continue;
+      is.since = std::min(is.since, clock_.Now());
+      const auto known = entries_.find(name);
+      // Unknown detached entries are accepted in the first list only: a later one was removed here.
+      // Without a statement they may be invented.
+      if (!is.attached && known == entries_.end() &&
+          (direct->second.complete || is.statement == nullptr)) {
+        continue;
+      }
+      // A former parent has an older statement.
+      if (is.attached && known != entries_.end() && known->second.via != child &&
+          Expires(is) < Expires(known->second.is)) {
+        continue;
+      }
       Entry& entry = entries_[name];
       entry.listing = direct->second.listing;
       if (is.attached) {
         MarkAttached(entry, std::move(is), child, changes);
       } else if (entry.via == child || entry.via.empty()) {
-        if (entry.is.name.empty()) entry.is = std::move(is);
+        if (entry.is.name.empty()) {
+          entry.is = std::move(is);
+          entry.last_via = child;
+        }
         MarkDetached(entry, changes);
       }
     }
@@ -135,8 +156,22 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
     }
   }
   Notify(changes);
-  for (const std::string& uri : forgotten_uris) Forget(uri);
+  for (const std::string& uri : forgotten_uris) ForgetDescendant(child, uri);
   return refused;
+}
+
+// A relay forgets its own descendants only, and not those that have moved away from it.
+void Topology::ForgetDescendant(const std::string& child, const std::string& uri) {
+  Changes changes;
+  {
+    MutexLock lock(mutex_);
+    const auto it = FindSubject(uri);
+    if (it == entries_.end() || direct_.contains(it->first)) return;
+    const Entry& entry = it->second;
+    if ((entry.via.empty() ? entry.last_via : entry.via) != child) return;
+    Remove(it, changes);
+  }
+  Notify(changes);
 }
 
 void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& via,
@@ -146,7 +181,7 @@ void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& v
   if (!entry.is.attached) ++attached_;
   const bool relay_came = is.is_relay && !entry.is.attached;
   entry.is = std::move(is);
-  entry.via = via;
+  entry.via = entry.last_via = via;
   entry.is.attached = true;
   if (!same_way) changes.reachable.push_back(entry.is.name);
   if (relay_came) changes.relays.emplace_back(entry.is.name, true);
@@ -159,7 +194,6 @@ void Topology::MarkDetached(Entry& entry, Changes& changes) {
   --attached_;
   entry.is.attached = false;
   entry.is.since = clock_.Now();
-  entry.is.statement = nullptr;
   if (entry.is.is_relay) changes.relays.emplace_back(entry.is.name, false);
   NoteChanged(entry.is);
 }
@@ -266,7 +300,7 @@ std::vector<std::shared_ptr<ChildLink>> Topology::ChildRelays() const {
 
 // Relays come first, and after their own relay: the receiver rejects an entry whose relay it does
 // not know. They are ordered by name, so "r10", which is attached to "r9", would precede it.
-std::map<std::string, Topology::Entry, std::less<>>::iterator Topology::DequeueChanged() {
+Topology::Entries::iterator Topology::DequeueChanged() {
   auto next = changed_.begin();
   for (size_t depth = 0; depth < kMaxDepth; ++depth) {
     const auto entry = entries_.find(next->second);
@@ -309,15 +343,26 @@ bool Topology::HasChanges() const {
   return !changed_.empty() || !forgotten_.empty();
 }
 
+Topology::Entries::iterator Topology::FindSubject(const std::string& subject) {
+  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return entry.second.is.uri == subject || entry.second.is.certificate == subject;
+  });
+}
+
+void Topology::Remove(Entries::iterator it, Changes& changes) {
+  MarkDetached(it->second, changes);
+  changed_.erase({!it->second.is.is_relay, it->first});
+  if (!options_.is_root) forgotten_.insert(it->second.is.uri);
+  entries_.erase(it);
+}
+
 void Topology::Forget(const std::string& subject) {
   Changes changes;
   std::shared_ptr<ChildLink> link;
   std::string uri;
   {
     MutexLock lock(mutex_);
-    const auto it = std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-      return entry.second.is.uri == subject || entry.second.is.certificate == subject;
-    });
+    const auto it = FindSubject(subject);
     if (it == entries_.end()) return;
     uri = it->second.is.uri;
     if (const auto direct = direct_.find(it->first); direct != direct_.end()) {
@@ -327,10 +372,7 @@ void Topology::Forget(const std::string& subject) {
         if (entry.via == it->first && name != it->first) MarkDetached(entry, changes);
       }
     }
-    MarkDetached(it->second, changes);
-    changed_.erase({!it->second.is.is_relay, it->first});
-    entries_.erase(it);
-    if (!options_.is_root) forgotten_.insert(uri);
+    Remove(it, changes);
   }
   if (link != nullptr) link->End(errors::IdentityRevoked(uri));
   Notify(changes);
@@ -373,6 +415,7 @@ void Topology::Restore(const std::vector<TopologyEntry>& entries) {
     Entry& entry = entries_[is.name];
     entry.is = is;
     entry.is.attached = false;
+    entry.is.since = std::min(is.since, clock_.Now());
     entry.is.statement = nullptr;
   }
 }

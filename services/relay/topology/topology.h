@@ -56,7 +56,7 @@ struct TopologyEntry {
   absl::Time since;  // when it was attached or detached
   // The last certificate: "<issuer key id>:<serial>" (identity/revocation.h).
   std::string certificate;
-  // The statement for that relay; null if it is not attached.
+  // The last statement for that relay; null if it is not known since a restart.
   std::shared_ptr<const v1::AttachStatement> statement;
 };
 
@@ -103,7 +103,9 @@ class Topology {
 
   // Applies a topology update of a child relay, whose statements the caller has verified. Entries
   // that this relay cannot accept are skipped; returns the error of one of them (RELAY_LOOP,
-  // RELAY_TOO_DEEP, TOO_MANY_CHILDREN).
+  // RELAY_TOO_DEEP, TOO_MANY_CHILDREN). Without effect: unknown detached entries without a
+  // statement, statements older than that of the current route, and forgotten entries that are not
+  // descendants of the child.
   absl::Status ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                            const std::vector<std::string>& forgotten_uris, bool complete);
 
@@ -152,6 +154,7 @@ class Topology {
   struct Entry {
     TopologyEntry is;
     std::string via;       // the child that it is routed through; empty if unreachable
+    std::string last_via;  // the last such child; empty after a restart
     uint64_t listing = 0;  // of the stream whose updates contained it last
   };
   struct Direct {
@@ -165,8 +168,13 @@ class Topology {
     std::vector<std::pair<std::string, bool>> relays;
   };
 
-  std::map<std::string, Entry, std::less<>>::iterator DequeueChanged()
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using Entries = std::map<std::string, Entry, std::less<>>;
+
+  Entries::iterator DequeueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetDescendant(const std::string& child, const std::string& uri)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  Entries::iterator FindSubject(const std::string& subject) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Entries::iterator it, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkDetached(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, Changes& changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -180,7 +188,7 @@ class Topology {
   RelayChanged relay_changed_;
   mutable Mutex mutex_;
   std::vector<std::string> path_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Direct> direct_ ABSL_GUARDED_BY(mutex_);
   // Names of changed entries, for the parent; false: a relay.
   std::set<std::pair<bool, std::string>> changed_ ABSL_GUARDED_BY(mutex_);

@@ -64,7 +64,6 @@ TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   ASSERT_TRUE(topology_.Find("n1").has_value()) << "it is away, and known";
   EXPECT_FALSE(topology_.Find("n1")->attached);
-  EXPECT_EQ(topology_.Find("n1")->statement, nullptr) << "nobody may speak for it any more";
 }
 
 TEST_F(TopologyTest, EndOfReplacedStreamDetachesNothing) {
@@ -207,6 +206,45 @@ TEST_F(TopologyTest, RevokedRelayDetachesItsDescendants) {
   topology_.Forget("spiffe://fleet.test/service/relay/r2");
   EXPECT_FALSE(topology_.Find("n1")->attached);
   EXPECT_EQ(topology_.NextHop("n1"), "");
+}
+
+TEST_F(TopologyTest, RelayForgetsItsOwnDescendantsOnly) {
+  Attach("r2", true);
+  Attach("r3", true);
+  const auto link = Attach("n1");
+  const auto uri = [](const std::string& node) { return "spiffe://fleet.test/node/" + node; };
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Below("n3", "r3")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n2", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {}, {uri("n1"), uri("n2"), uri("n3")}, false).ok());
+  EXPECT_EQ(topology_.NextHop("n1"), "n1");
+  EXPECT_EQ(link->end(), absl::OkStatus());
+  EXPECT_EQ(topology_.NextHop("n3"), "r3");
+  EXPECT_FALSE(topology_.Find("n2").has_value());
+}
+
+TEST_F(TopologyTest, DetachedEntryWithoutAStatementIsNotAdded) {
+  Attach("r2", true);
+  TopologyEntry proven = Below("n1", "r2");
+  proven.attached = false;
+  proven.since = absl::InfiniteFuture();
+  TopologyEntry invented = Below("n2", "r2");
+  invented.attached = false;
+  invented.statement = nullptr;
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {proven, invented}, {}, true).ok());
+  EXPECT_FALSE(topology_.Find("n2").has_value());
+  ASSERT_TRUE(topology_.Find("n1").has_value());
+  EXPECT_EQ(topology_.Find("n1")->since, clock_.Now()) << "so that it is forgotten one day";
+}
+
+TEST_F(TopologyTest, FormerParentDoesNotMoveANodeBack) {
+  Attach("r2", true);
+  Attach("r3", true);
+  const TopologyEntry before = Below("n1", "r2");
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {before}, {}, true).ok());
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Below("n1", "r3")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {before}, {}, false).ok());
+  EXPECT_EQ(topology_.NextHop("n1"), "r3");
 }
 
 TEST_F(TopologyTest, RevokedCertificateRemovesItsNode) {

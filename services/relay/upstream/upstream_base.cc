@@ -42,7 +42,8 @@ absl::StatusOr<std::string> UpstreamBase::StatementFor(const Caller& caller) {
     via = relay->name;
   }
   const auto entry = topology_.Find(node->name);
-  if (!entry || entry->statement == nullptr || topology_.NextHop(node->name) != via) {
+  if (!entry || !entry->attached || entry->statement == nullptr ||
+      topology_.NextHop(node->name) != via) {
     return errors::NoLiveStatement(node->name, topology_.name());
   }
   return entry->statement->SerializeAsString();
