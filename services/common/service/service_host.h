@@ -58,7 +58,7 @@ class ServiceHost {
               Metrics& metrics);
   ~ServiceHost();
 
-  // What handlers need that run on `executor`.
+  // Returns the objects that handlers on `executor` share.
   RpcRuntime Runtime(Executor& executor);
 
   LiveCalls& live() { return live_; }

@@ -72,7 +72,7 @@ class AttachedStream {
   bool completing() const;
 
  private:
-  // What is left of a stream that has been ended, to be used and destroyed without the lock.
+  // The callback and the ticket of a stream that was ended, to be used without the lock.
   struct EndedStream {
     OnDetached on_detached;
     OpenStreams::Ticket ticket;
