@@ -95,7 +95,7 @@ class Assembly : public StatusServer {
   BoardFigures figures_;
   StatusService service_;
   VerdictService verdict_service_;
-  std::unique_ptr<HeartbeatSubsystem> beats_;
+  std::unique_ptr<HeartbeatSubsystem> heartbeats_;
   ServiceChannel aggregator_;
   std::unique_ptr<FeedFollower> follower_;
   int ticks_ = 0;  // used by Tick
@@ -114,7 +114,8 @@ void Assembly::AddGauges() {
       [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
   metrics_.AddSampledGauge("muster_status_watchers", "Streams that follow a run.",
                            [this] { return static_cast<double>(hub_.watchers()); });
-  metrics_.AddSampledGauge("muster_status_verdicts", "Conclusions from silence that stand.",
+  metrics_.AddSampledGauge("muster_status_verdicts",
+                           "Verdicts from missing heartbeats that apply now.",
                            [this] { return static_cast<double>(verdicts_.standing()); });
 }
 
@@ -126,7 +127,7 @@ absl::Status Assembly::Begin() {
       [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
       threads_.background());
   RETURN_IF_ERROR(Serve());
-  beats_->Begin(host_.port());
+  heartbeats_->Begin(host_.port());
   renewal_.Start(kFirstRenewal);
   tick_.RunAfter(kTick);
   return absl::OkStatus();
@@ -138,13 +139,13 @@ Board::Options Assembly::BoardOptions() {
   options.clock = &clock_;
   options.hub = &hub_;
   options.verdicts = &verdicts_;
-  options.doubt = [this] { return beats_->registry().doubt(); };
+  options.doubt = [this] { return heartbeats_->registry().doubt(); };
   options.event = [this](const std::string& node, const v1::NodeEvent& event) {
     store_->AddEvent(node, event);
   };
   options.gone = [this](const std::string& run) { store_->ForgetRun(run); };
   options.done = [this](const std::shared_ptr<const Sender>& sender) {
-    beats_->registry().SetFinished(sender);
+    heartbeats_->registry().SetFinished(sender);
   };
   return options;
 }
@@ -152,10 +153,10 @@ Board::Options Assembly::BoardOptions() {
 absl::Status Assembly::Remember() {
   ASSIGN_OR_RETURN(store_, StatusStore::Open(config_.state_folder, clock_, metrics_));
   ASSIGN_OR_RETURN(auto known, store_->Load());
-  beats_ = std::make_unique<HeartbeatSubsystem>(
+  heartbeats_ = std::make_unique<HeartbeatSubsystem>(
       config_.heartbeats, host_.Runtime(requests_), threads_, clock_, board_, *store_,
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
-  beats_->registry().Restore(known.senders);
+  heartbeats_->registry().Restore(known.senders);
   for (const ContactRecord& contact : known.contacts) {
     board_.RestoreContact(contact.key, contact.uri, contact.first);
   }
@@ -198,7 +199,7 @@ absl::Status Assembly::Serve() {
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.ready = [this] { return board_.Ready(); };
   options.max_message_bytes = kMaxSmallMessageBytes;
-  return host_.Serve(std::move(options), {&service_, &verdict_service_, &beats_->service()});
+  return host_.Serve(std::move(options), {&service_, &verdict_service_, &heartbeats_->service()});
 }
 
 void Assembly::StoreProgress() {
@@ -221,7 +222,7 @@ void Assembly::Stop() {
   if (!host_.BeginStop()) return;
   // Streams without an end are not waited for.
   verdicts_.Close();
-  if (beats_ != nullptr) beats_->Stop();
+  if (heartbeats_ != nullptr) heartbeats_->Stop();
   host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();
