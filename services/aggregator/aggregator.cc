@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -32,8 +33,6 @@
 #include "services/aggregator/verdicts/verdict_follower.h"
 #include "services/aggregator/verdicts/verdicts.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/inspection_server.h"
-#include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
@@ -44,8 +43,9 @@
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
-#include "services/common/rpc/open_streams.h"
-#include "services/common/rpc/server.h"
+#include "services/common/rpc/service_channel.h"
+#include "services/common/service/certificate_renewal.h"
+#include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 
@@ -58,7 +58,7 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr int kSweepTicks = 5;
 // A stream whose client reads no message for this long is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(30);
-constexpr int kCertificateTicks = 30;
+constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
 
 using Space = std::filesystem::space_info;
@@ -120,13 +120,14 @@ class Assembly : public Aggregator {
         f_(std::move(foundation)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         disk_({"disk", static_cast<size_t>(config_.disk_threads), kMaxQueue}),
-        rpc_metrics_(metrics_),
-        callers_(f_.authorities->fleet(), clock_, [this] { return f_.tls->roots(); }),
+        host_(
+            f_.authorities->fleet(), [this] { return f_.tls->roots(); },
+            [this] { return f_.tls->certificate().NotAfter(); }, clock_, timers_, metrics_),
         committer_(*f_.store, *f_.blobs, requests_, clock_, f_.authorities->fleet(),
                    f_.authorities->root(), revocations_, metrics_),
         proofs_(f_.authorities->fleet(), f_.authorities->root(), clock_,
                 [this](const Caller& caller) { return revocations_.IsRevoked(caller); }),
-        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, open_streams_,
+        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, host_.streams(),
                  {config_.max_uploads, config_.max_streams, config_.upload_expiry}),
         runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise,
               config_.legacy_host),
@@ -139,8 +140,7 @@ class Assembly : public Aggregator {
         sealer_(
             *f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
             [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }, metrics_),
-        runtime_{&callers_, &requests_,     &live_,          &rpc_metrics_,
-                 &timers_,  &open_streams_, &request_memory_},
+        runtime_(host_.Runtime(requests_)),
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
                      *f_.store, addresses_),
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_),
@@ -158,14 +158,15 @@ class Assembly : public Aggregator {
         join_service_(requests_, join_answers_),
         relayed_join_service_(runtime_, join_answers_),
         audit_service_(runtime_, *f_.store, clock_),
-        tick_(timers_, threads_.background(), [this] { Tick(); }) {}
+        tick_(timers_, threads_.background(), [this] { Tick(); }),
+        renewal_([this] { return RenewOwnCertificate(); }, timers_, threads_.background()) {}
 
   ~Assembly() override { Stop(); }
   absl::Status Begin();
   void Stop() override;
-  int port() const override { return server_->port(); }
-  int health_port() const override { return server_->health_port(); }
-  int join_port() const override { return server_->open_port(); }
+  int port() const override { return host_.port(); }
+  int health_port() const override { return host_.health_port(); }
+  int join_port() const override { return host_.join_port(); }
 
  private:
   std::string OwnUri() const { return ToUri(f_.tls->identity()).value_or(""); }
@@ -174,7 +175,7 @@ class Assembly : public Aggregator {
   absl::Status Serve();
   void FollowVerdicts();
   void Tick();
-  void RenewOwnCertificate();
+  absl::Status RenewOwnCertificate();
   void AddGauges();
 
   const AggregatorConfig config_;
@@ -186,11 +187,7 @@ class Assembly : public Aggregator {
   TimerService& timers_ = threads_.timers();
   Executor& requests_ = threads_.requests();
   Executor disk_;
-  OpenStreams open_streams_{metrics_};
-  RequestMemory request_memory_;
-  RpcMetrics rpc_metrics_;
-  CallerResolver callers_;
-  LiveCalls live_;
+  ServiceHost host_;
   RevocationList revocations_;
   Committer committer_;
   SpooledProofs proofs_;
@@ -216,12 +213,12 @@ class Assembly : public Aggregator {
   JoinService join_service_;
   RelayedJoinService relayed_join_service_;
   AuditService audit_service_;
-  std::unique_ptr<RpcServer> server_;
-  std::unique_ptr<InspectionServer> inspection_;
+  std::optional<ServiceChannel> status_;  // used by follower_
   std::unique_ptr<VerdictFollower> follower_;
-  std::atomic<bool> stopping_ = false;
-  int ticks_ = 0;       // used by Tick
-  ScheduledTask tick_;  // last: it uses the members above
+  int ticks_ = 0;  // used by Tick
+  // Last: they use the members above.
+  ScheduledTask tick_;
+  CertificateRenewal renewal_;
 };
 
 absl::Status Assembly::Begin() {
@@ -234,6 +231,7 @@ absl::Status Assembly::Begin() {
   AddGauges();
   RETURN_IF_ERROR(Serve());
   tick_.RunAfter(kTick);
+  renewal_.Start(kFirstRenewal);
   return absl::OkStatus();
 }
 
@@ -252,7 +250,8 @@ void Assembly::Observe(const ChangeRecord& change) {
       break;
     case ChangeKind::kRevoked:
       revocations_.Add(change.text);
-      live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+      host_.live().CancelIf(
+          [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
       break;
     case ChangeKind::kResult:
       // A result that replaced a time-out may be the last one that the seal waits for.
@@ -264,45 +263,33 @@ void Assembly::Observe(const ChangeRecord& change) {
 }
 
 absl::Status Assembly::Serve() {
-  RpcServerOptions options;
-  options.listen = config_.listen.ToString();
-  options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
+  ServiceHost::Options options;
+  options.name = "aggregator";
+  options.listen = config_.listen;
+  options.health_port = config_.health_port;
+  options.inspection_port = config_.inspection_port;
+  options.addresses_file = config_.addresses_file;
   options.certificate_folder = f_.tls->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
-  options.open_listen = config_.join_listen.ToString();
-  options.open_service = &join_service_;
-  ASSIGN_OR_RETURN(
-      server_, RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
-                                {&run_service_, &result_service_, &archive_service_,
-                                 &change_service_, &listener_service_, &identity_service_,
-                                 &enrollment_service_, &relayed_join_service_, &audit_service_}));
-  InspectionServer::Options inspection;
-  inspection.port = static_cast<uint16_t>(config_.inspection_port);
-  inspection.ready = [this] {
-    return stopping_ ? absl::UnavailableError("stopping") : absl::OkStatus();
-  };
-  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
-  return WriteAddresses(
-      config_.addresses_file,
-      {{"aggregator",
-        HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
-       {"join",
-        HostPort{config_.join_listen.host, static_cast<uint16_t>(server_->open_port())}.ToString()},
-       {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
-       {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
+  options.join_listen = config_.join_listen;
+  options.join_service = &join_service_;
+  return host_.Serve(
+      std::move(options),
+      {&run_service_, &result_service_, &archive_service_, &change_service_, &listener_service_,
+       &identity_service_, &enrollment_service_, &relayed_join_service_, &audit_service_});
 }
 
 void Assembly::FollowVerdicts() {
   if (config_.status_targets.empty()) return;
   const ChannelIdentityFolder identity{f_.tls->identity().fleet, f_.tls->published_folder()};
-  follower_ = std::make_unique<VerdictFollower>(
-      MakeChannel(ParseTargets(config_.status_targets),
-                  MakeChannelCredentials(identity, {ServiceRole::kStatus})),
-      verdicts_, clock_, timers_, threads_.background());
+  status_.emplace(ParseTargets(config_.status_targets),
+                  MakeChannelCredentials(identity, {ServiceRole::kStatus}), timers_,
+                  threads_.background());
+  follower_ = std::make_unique<VerdictFollower>([this] { return status_->Get(); }, verdicts_,
+                                                clock_, timers_, threads_.background());
 }
 
 void Assembly::AddGauges() {
-  metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_upload_streams", "Upload streams that are attached.",
                            [this] { return static_cast<double>(uploads_.streams()); });
   metrics_.AddSampledGauge("muster_requests_queued", "Requests that wait for a thread.",
@@ -325,11 +312,6 @@ void Assembly::AddGauges() {
   metrics_.AddSampledCounter("muster_store_refused_total",
                              "Changes refused because too many waited for the store.",
                              [this] { return static_cast<double>(f_.store->stats().refused); });
-  metrics_.AddSampledGauge(
-      "muster_certificate_expires_timestamp_seconds",
-      "When the service's certificate ends, in Unix time.", [this] {
-        return static_cast<double>(absl::ToUnixSeconds(f_.tls->certificate().NotAfter()));
-      });
   // If the disk cannot be queried there is no value, so that no alert reports a full disk.
   metrics_.AddSampledGauge("muster_disk_free_bytes", "Free on the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::available); });
@@ -343,41 +325,36 @@ void Assembly::Tick() {
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
-    live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
+    host_.CancelStuck(kStuckReader);
   }
-  if (ticks_ % kCertificateTicks == 0) RenewOwnCertificate();
   tick_.RunAfter(kTick);
 }
 
-void Assembly::RenewOwnCertificate() {
+// The aggregator signs its own certificate.
+absl::Status Assembly::RenewOwnCertificate() {
   const absl::Time now = clock_.Now();
-  absl::Status status = f_.tls->Refresh(now);
-  if (status.ok() && f_.tls->NeedsRenewal(now)) {
-    const auto request = f_.tls->BeginRenewal();
-    status = request.status();
-    if (request.ok()) {
-      const Identity identity = f_.tls->identity();
-      const auto issued = f_.authorities->SignForFleet(
-          std::get<ServiceIdentity>(identity.name), *request, f_.tls->certificate().Hosts(),
-          kServiceValidity, ToUri(identity).value_or(""));
-      status = issued.ok()
-                   ? f_.tls->CompleteRenewal(absl::StrCat(issued->leaf_pem, issued->chain_pem), now)
-                   : issued.status();
-    }
-  }
-  if (!status.ok()) Log(LogLevel::kError, "cannot renew the certificate", {{"error", status}});
+  RETURN_IF_ERROR(f_.tls->Refresh(now));
+  if (!f_.tls->NeedsRenewal(now)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto request, f_.tls->BeginRenewal());
+  const Identity identity = f_.tls->identity();
+  ASSIGN_OR_RETURN(const auto issued,
+                   f_.authorities->SignForFleet(std::get<ServiceIdentity>(identity.name), request,
+                                                f_.tls->certificate().Hosts(), kServiceValidity,
+                                                ToUri(identity).value_or("")));
+  return f_.tls->CompleteRenewal(absl::StrCat(issued.leaf_pem, issued.chain_pem), now);
 }
 
 void Assembly::Stop() {
-  if (stopping_.exchange(true)) return;
-  if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
+  if (!host_.BeginStop()) return;
+  host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();
+  renewal_.Stop();
   lifecycle_->Stop();
   changes_.Stop();
   threads_.Stop(config_.drain);
   disk_.Drain(config_.drain).IgnoreError();
-  inspection_.reset();
+  host_.StopInspection();
 }
 
 }  // namespace

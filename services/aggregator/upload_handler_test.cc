@@ -214,7 +214,7 @@ class UploadOnly : public v1::ResultService::CallbackService {
 class SmallUploadHandlerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    state_.Plan({"n1"});
+    state_.Plan({"n1", "n2"});
     const TestIdentity identity = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "small"});
     ASSERT_TRUE(WriteFileAtomically(folder_ / "key.pem", identity.key_pem).ok());
     ASSERT_TRUE(WriteFileAtomically(folder_ / "cert.pem", identity.chain_pem).ok());
@@ -234,6 +234,19 @@ class SmallUploadHandlerTest : public ::testing::Test {
                                                               identity.chain_pem, identity.key_pem},
                                               {ServiceRole::kAggregator}),
                        true);
+  }
+
+  // Opens an upload of `node`.
+  v1::OpenUploadResponse Open(const std::string& node) {
+    const auto upload = testing::TestState::OpenAndWait(uploads_, Opening(KeyOf(node), "").upload,
+                                                        {{fleet_.name(), NodeIdentity{node}}, {}});
+    EXPECT_TRUE(upload.ok()) << upload.status();
+    v1::OpenUploadResponse opened;
+    if (!upload.ok()) return opened;
+    opened.set_upload_id(upload->id);
+    opened.set_epoch(upload->epoch);
+    opened.set_offset(upload->offset);
+    return opened;
   }
 
   TestFleet fleet_;
@@ -267,17 +280,11 @@ TEST_F(SmallUploadHandlerTest, SilentStreamsAreNotCountedAndEndAfterTenSeconds) 
     silent.push_back(stub->Upload(contexts.back().get()));
   }
 
-  const auto upload = testing::TestState::OpenAndWait(uploads_, Opening(KeyOf("n1"), "").upload,
-                                                      {{fleet_.name(), NodeIdentity{"n1"}}, {}});
-  ASSERT_TRUE(upload.ok()) << upload.status();
-  v1::OpenUploadResponse opened;
-  opened.set_upload_id(upload->id);
-  opened.set_epoch(upload->epoch);
-  TestUploadStream stream(channel, opened);
+  TestUploadStream stream(channel, Open("n1"));
   stream.SendChunk(0, "hello");
   ASSERT_TRUE(stream.AwaitWritten(5)) << stream.End().status();
   // One more would be too many.
-  TestUploadStream second(channel, opened);
+  TestUploadStream second(Connect(fleet_.Issue(NodeIdentity{"n2"})), Open("n2"));
   EXPECT_EQ(ReasonOf(second.End().status()), "TOO_MANY_STREAMS");
 
   const absl::Time limit = absl::Now() + absl::Seconds(30);
@@ -288,6 +295,26 @@ TEST_F(SmallUploadHandlerTest, SilentStreamsAreNotCountedAndEndAfterTenSeconds) 
   for (const auto& call : silent) {
     EXPECT_EQ(ReasonOf(FromGrpc(call->Finish())), "NO_FIRST_MESSAGE");
   }
+}
+
+// The client sends chunks and reads no acknowledgement, until one of them cannot be sent.
+TEST_F(SmallUploadHandlerTest, StuckReaderIsCancelledAndItsUploadIsResumed) {
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  TestUploadStream stuck(Connect(node), Open("n1"));
+  constexpr int kChunks = 20'000;  // their acknowledgements exceed the window of HTTP/2
+  for (int at = 0; at < kChunks; ++at) stuck.SendChunk(at, "x");
+  const absl::Time limit = absl::Now() + absl::Seconds(60);
+  const auto later = [] { return SystemClock().MonotonicNow() + absl::Seconds(31); };
+  while (live_.CancelStuck(later(), absl::Seconds(30)) == 0 && absl::Now() < limit) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(stuck.End().status().code(), absl::StatusCode::kCancelled);
+
+  const v1::OpenUploadResponse resumed = Open("n1");
+  EXPECT_GT(resumed.offset(), 0);
+  TestUploadStream stream(Connect(node), resumed);
+  stream.SendChunk(resumed.offset(), "hello");
+  EXPECT_TRUE(stream.AwaitWritten(resumed.offset() + 5)) << stream.End().status();
 }
 
 }  // namespace

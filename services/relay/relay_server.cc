@@ -1,8 +1,6 @@
 #include "services/relay/relay_server.h"
 
 #include <algorithm>
-#include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,16 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/inspection_server.h"
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel_target.h"
-#include "services/common/rpc/open_streams.h"
-#include "services/common/rpc/server.h"
 #include "services/common/service/certificate_renewal.h"
+#include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/relay/child_role.h"
 #include "services/relay/files/shares.h"
@@ -43,7 +39,6 @@ constexpr size_t kWatchThreads = 2;
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
-constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
 // The call of a peer that does not take its message within this time is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
@@ -56,28 +51,26 @@ class Assembly : public RelayServer {
         self_(std::move(self)),
         parents_(config_.parents.empty() ? ParseTargets(self_->relay_targets()) : config_.parents),
         streams_({"watch", kWatchThreads, kMaxQueue}),
-        rpc_metrics_(metrics_),
-        callers_(self_->fleet(), clock_, [this] { return self_->roots(); }),
+        host_(
+            self_->fleet(), [this] { return self_->roots(); },
+            [this] { return self_->trio().chain.front().NotAfter(); }, clock_, timers_, metrics_),
         topology_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
         dispatcher_(topology_, clock_),
         trust_(
-            self_->fleet(), [this] { return self_->roots(); }, topology_, live_, clock_),
+            self_->fleet(), [this] { return self_->roots(); }, topology_, host_.live(), clock_),
         tick_(timers_, threads_->background(), [this] { Tick(); }),
-        renewal_(timers_, threads_->background(), [this] { RenewCertificate(); }) {}
+        renewal_([this] { return RenewIfDue(*self_->files(), role_->aggregator(), clock_.Now()); },
+                 timers_, threads_->background()) {}
 
   ~Assembly() override { Stop(); }
 
   absl::Status Begin();
   void Stop() override;
-  int port() const override { return server_->port(); }
-  int join_port() const override { return server_->open_port(); }
+  int port() const override { return host_.port(); }
+  int join_port() const override { return host_.join_port(); }
 
  private:
-  RpcRuntime Runtime(Executor& executor) {
-    return {&callers_, &executor,      &live_,          &rpc_metrics_,
-            &timers_,  &open_streams_, &request_memory_};
-  }
   bool is_root() const { return !self_->joined() && parents_.empty(); }
   absl::Status StartRole();
   absl::Status OpenShares();
@@ -86,12 +79,10 @@ class Assembly : public RelayServer {
   AttachParts MakeAttachParts();
   JobService::Parts MakeJobParts();
   RelaySelf Self() const;
-  absl::Status Ready() const;
   void AddGauges();
   void OnReachable(const std::vector<std::string>& names);
   void Tick();
   void EverySecond(int64_t second);
-  void RenewCertificate();
 
   const RelayConfig config_;
   const Clock& clock_ = SystemClock();
@@ -102,11 +93,7 @@ class Assembly : public RelayServer {
   const std::vector<HostPort> parents_;
   Metrics metrics_;
   Executor streams_;
-  OpenStreams open_streams_{metrics_};
-  RequestMemory request_memory_;
-  RpcMetrics rpc_metrics_;
-  CallerResolver callers_;
-  LiveCalls live_;
+  ServiceHost host_;
   Topology topology_;
   KnownNodes known_;
   CommandDispatcher dispatcher_;
@@ -117,13 +104,11 @@ class Assembly : public RelayServer {
   std::unique_ptr<AttachService> attach_service_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<Forwarding> forwarding_;
-  std::unique_ptr<RpcServer> server_;
-  std::unique_ptr<InspectionServer> inspection_;
-  std::atomic<bool> stopping_ = false;
-  int64_t ticks_ = 0;  // used by Tick
+  bool served_ = false;  // set by Begin
+  int64_t ticks_ = 0;    // used by Tick
   // Last: they use the members above.
   ScheduledTask tick_;
-  ScheduledTask renewal_;
+  CertificateRenewal renewal_;
 };
 
 RelaySelf Assembly::Self() const {
@@ -131,7 +116,6 @@ RelaySelf Assembly::Self() const {
 }
 
 void Assembly::AddGauges() {
-  metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_relay_children", "Nodes and relays attached to this relay.",
                            [this] { return static_cast<double>(topology_.children()); });
   metrics_.AddSampledGauge("muster_relay_attached", "Attached descendants of this relay.",
@@ -150,11 +134,6 @@ void Assembly::AddGauges() {
     const JobBoard* board = role_->job_board();
     return board == nullptr ? 0.0 : static_cast<double>(board->running());
   });
-  metrics_.AddSampledGauge(
-      "muster_certificate_expires_timestamp_seconds",
-      "Expiry of the service's certificate, in Unix time.", [this] {
-        return static_cast<double>(absl::ToUnixSeconds(self_->trio().chain.front().NotAfter()));
-      });
 }
 
 absl::Status Assembly::Begin() {
@@ -167,9 +146,10 @@ absl::Status Assembly::Begin() {
   shares_->Start();
   RETURN_IF_ERROR(Forward());
   RETURN_IF_ERROR(Serve());
+  served_ = true;
   tick_.RunAfter(absl::ZeroDuration());
   if (self_->files() != nullptr && role_->aggregator() != nullptr) {
-    renewal_.RunAfter(absl::ZeroDuration());
+    renewal_.Start(absl::ZeroDuration());
   }
   return absl::OkStatus();
 }
@@ -190,8 +170,8 @@ absl::Status Assembly::OpenShares() {
   options.is_revoked = [this](const std::string& node) {
     return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
   };
-  ASSIGN_OR_RETURN(
-      shares_, Shares::Open(std::move(options), topology_, clock_, Runtime(requests_), metrics_));
+  ASSIGN_OR_RETURN(shares_, Shares::Open(std::move(options), topology_, clock_,
+                                         host_.Runtime(requests_), metrics_));
   return absl::OkStatus();
 }
 
@@ -233,50 +213,36 @@ JobService::Parts Assembly::MakeJobParts() {
           [this](const Identity& signer) { return trust_.IsRevokedSigner(signer); }};
 }
 
-absl::Status Assembly::Ready() const {
-  if (stopping_) return absl::UnavailableError("stopping");
-  return role_->Ready();
-}
-
 absl::Status Assembly::Forward() {
   const std::string roots = ChainToPem(self_->roots());
-  ASSIGN_OR_RETURN(forwarding_, Forwarding::Start(config_.forwarding,
-                                                  {role_->upstream(), Runtime(requests_), clock_,
-                                                   metrics_, topology_.name(), self_->fleet(),
-                                                   roots, config_.state_folder + "/spool"}));
+  ASSIGN_OR_RETURN(
+      forwarding_,
+      Forwarding::Start(config_.forwarding, {role_->upstream(), host_.Runtime(requests_), clock_,
+                                             metrics_, topology_.name(), self_->fleet(), roots,
+                                             config_.state_folder + "/spool"}));
   return absl::OkStatus();
 }
 
 absl::Status Assembly::Serve() {
-  attach_service_ = std::make_unique<AttachService>(Runtime(requests_), MakeAttachParts());
-  job_service_ =
-      std::make_unique<JobService>(Runtime(requests_), Runtime(streams_), MakeJobParts());
-  RpcServerOptions options;
-  options.listen = config_.listen.ToString();
-  options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
+  attach_service_ = std::make_unique<AttachService>(host_.Runtime(requests_), MakeAttachParts());
+  job_service_ = std::make_unique<JobService>(host_.Runtime(requests_), host_.Runtime(streams_),
+                                              MakeJobParts());
+  ServiceHost::Options options;
+  options.name = "relay";
+  options.listen = config_.listen;
+  options.health_port = config_.health_port;
+  options.inspection_port = config_.inspection_port;
+  options.addresses_file = config_.addresses_file;
   options.certificate_folder = self_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return trust_.IsRevoked(caller); };
+  options.ready = [this] { return role_->Ready(); };
   if (!config_.join_listen.host.empty()) {
-    options.open_listen = config_.join_listen.ToString();
-    options.open_service = forwarding_->join_service();
+    options.join_listen = config_.join_listen;
+    options.join_service = forwarding_->join_service();
   }
   std::vector<grpc::Service*> services = forwarding_->services();
   services.insert(services.end(), {attach_service_.get(), job_service_.get(), shares_->service()});
-  ASSIGN_OR_RETURN(server_,
-                   RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, services));
-  InspectionServer::Options inspection;
-  inspection.port = static_cast<uint16_t>(config_.inspection_port);
-  inspection.ready = [this] { return Ready(); };
-  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
-  const auto port = [](int taken) { return static_cast<uint16_t>(taken); };
-  std::map<std::string, std::string> addresses = {
-      {"relay", HostPort{config_.listen.host, port(server_->port())}.ToString()},
-      {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
-      {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}};
-  if (server_->open_port() != 0) {
-    addresses["join"] = HostPort{config_.join_listen.host, port(server_->open_port())}.ToString();
-  }
-  return WriteAddresses(config_.addresses_file, addresses);
+  return host_.Serve(std::move(options), services);
 }
 
 void Assembly::OnReachable(const std::vector<std::string>& names) {
@@ -300,7 +266,7 @@ void Assembly::Tick() {
 void Assembly::EverySecond(int64_t second) {
   topology_.Tick();
   dispatcher_.Tick();
-  live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
+  host_.CancelStuck(kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
     if (absl::Status s = known_.Store(topology_); !s.ok()) {
       Log(LogLevel::kError, "cannot store the known nodes", {{"error", s}});
@@ -308,22 +274,15 @@ void Assembly::EverySecond(int64_t second) {
   }
 }
 
-void Assembly::RenewCertificate() {
-  if (absl::Status s = RenewIfDue(*self_->files(), role_->aggregator(), clock_.Now()); !s.ok()) {
-    Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
-  }
-  renewal_.RunAfter(kRenewalCheck);
-}
-
 void Assembly::Stop() {
-  if (stopping_.exchange(true)) return;
+  if (!host_.BeginStop()) return;
   tick_.Stop();
   renewal_.Stop();
   // The children would keep their streams open.
   if (attach_service_ != nullptr) attach_service_->EndStreams();
   if (forwarding_ != nullptr) forwarding_->EndStreams();
-  if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
-  inspection_.reset();  // its gauges read what is destroyed next
+  host_.StopServing(config_.drain);
+  host_.StopInspection();  // its gauges read what is destroyed next
   forwarding_.reset();
   // Tasks of sessions use the role: all of them end first.
   requests_.Drain(absl::InfiniteDuration()).IgnoreError();
@@ -334,7 +293,7 @@ void Assembly::Stop() {
   role_.reset();
   self_->Stop();
   threads_->Stop(config_.drain);
-  if (server_ != nullptr) known_.Store(topology_).IgnoreError();
+  if (served_) known_.Store(topology_).IgnoreError();
 }
 
 }  // namespace

@@ -8,6 +8,22 @@
 #include "services/common/rpc/channel.h"
 
 namespace muster {
+namespace {
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
+                                                         ServiceRole service) {
+  return MakeChannelCredentials(
+      ChannelIdentityFolder{parts.self.fleet(), parts.self.published_folder()}, {service});
+}
+
+}  // namespace
+
+RootRole::RootRole(const RoleParts& parts)
+    : offers_(parts.topology),
+      aggregator_(parts.config.aggregator_targets, CredentialsFor(parts, ServiceRole::kAggregator),
+                  parts.threads.timers(), parts.threads.background()),
+      status_(parts.config.status_targets, CredentialsFor(parts, ServiceRole::kStatus),
+              parts.threads.timers(), parts.threads.background()) {}
 
 absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& parts) {
   std::unique_ptr<RootRole> role(new RootRole(parts));
@@ -23,14 +39,10 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(role->board_, JobBoard::Open(std::move(jobs), PosixFileOps(), parts.topology,
                                                 parts.dispatcher, parts.clock));
-  const ChannelIdentityFolder identity{parts.self.fleet(), parts.self.published_folder()};
-  const auto channel_to = [&identity](const std::vector<HostPort>& targets, ServiceRole service) {
-    return MakeChannel(targets, MakeChannelCredentials(identity, {service}));
-  };
-  role->aggregator_ = channel_to(config.aggregator_targets, ServiceRole::kAggregator);
   role->upstream_ = std::make_unique<RootUpstream>(
-      parts.topology, parts.trust, role->offers_, role->aggregator_,
-      channel_to(config.status_targets, ServiceRole::kStatus),
+      parts.topology, parts.trust, role->offers_,
+      [&aggregator = role->aggregator_] { return aggregator.Get(); },
+      [&status = role->status_] { return status.Get(); },
       [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.threads.timers(),
       parts.threads.background());
   return role;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "services/common/rpc/service_channel.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/upstream/root_upstream.h"
@@ -30,16 +31,17 @@ class RootRole final : public RelayRole {
   void Tick() override {}
   void Disconnect() override {}
   JobBoard* job_board() override { return board_.get(); }
-  std::shared_ptr<grpc::Channel> aggregator() const override { return aggregator_; }
+  std::shared_ptr<grpc::Channel> aggregator() const override { return aggregator_.Get(); }
   std::optional<Certificate> command_ca() const override { return upstream_->command_ca(); }
   std::shared_ptr<grpc::Channel> parent() override { return nullptr; }
 
  private:
-  explicit RootRole(const RoleParts& parts) : offers_(parts.topology) {}
+  explicit RootRole(const RoleParts& parts);
 
   RunOffers offers_;
+  ServiceChannel aggregator_;
+  ServiceChannel status_;
   std::unique_ptr<JobBoard> board_;
-  std::shared_ptr<grpc::Channel> aggregator_;
   std::unique_ptr<RootUpstream> upstream_;
 };
 

@@ -15,38 +15,38 @@ constexpr size_t kMaxContacts = 1000;
 
 }  // namespace
 
-absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsRequest& beat,
+absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsRequest& heartbeat,
                                                          const Identity& identity,
                                                          Authorize authorize,
                                                          const Connection& connection) {
   const bool first = !stream_ref_;
   if (first) {
-    RETURN_IF_ERROR(Begin(beat, identity, authorize, connection));
+    RETURN_IF_ERROR(Begin(heartbeat, identity, authorize, connection));
   }
-  RETURN_IF_ERROR(CheckBeat(beat, stream_ref_->sender()->node(), instance_));
+  RETURN_IF_ERROR(CheckBeat(heartbeat, stream_ref_->sender()->node(), instance_));
   Registry::Answer answer;
-  if (!parts_.registry.IsNews(*stream_ref_, beat.sequence(), &answer)) {
-    beat.set_goodbye(false);
+  if (!parts_.registry.IsNews(*stream_ref_, heartbeat.sequence(), &answer)) {
+    heartbeat.set_goodbye(false);
     return answer;
   }
-  for (v1::Activity& activity : *beat.mutable_activities()) {
+  for (v1::Activity& activity : *heartbeat.mutable_activities()) {
     CleanActivity(&activity);
     RETURN_IF_ERROR(HandleActivity(activity, identity, authorize));
   }
   // The credential of a run is for one pair: a sender with it works on that pair.
-  if (first && beat.activities_size() == 0 && RunOf(identity)) {
+  if (first && heartbeat.activities_size() == 0 && RunOf(identity)) {
     RETURN_IF_ERROR(HandleActivity(v1::Activity(), identity, authorize));
   }
-  answer = parts_.registry.HandleHeartbeat(*stream_ref_, beat.sequence(),
-                                           ClockSkew(beat, parts_.clock.Now()));
-  if (beat.goodbye()) parts_.registry.Goodbye(*stream_ref_);
+  answer = parts_.registry.HandleHeartbeat(*stream_ref_, heartbeat.sequence(),
+                                           ClockSkew(heartbeat, parts_.clock.Now()));
+  if (heartbeat.goodbye()) parts_.registry.Goodbye(*stream_ref_);
   return answer;
 }
 
-absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
+absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& heartbeat,
                                     const Identity& identity, Authorize authorize,
                                     const Connection& connection) {
-  auto node = NodeOf(identity, beat);
+  auto node = NodeOf(identity, heartbeat);
   // The check of permission comes before the checks of the message.
   v1::ResultKey own;
   if (node.ok()) own.set_node(*node);
@@ -56,13 +56,13 @@ absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& beat,
   const absl::Status allowed = authorize(Resource::Pair(own.run(), own.plugin(), own.node()));
   if (!node.ok()) return node.status();
   if (!allowed.ok()) return allowed;
-  RETURN_IF_ERROR(CheckBeat(beat, *node, beat.instance_id()));
+  RETURN_IF_ERROR(CheckBeat(heartbeat, *node, heartbeat.instance_id()));
   ASSIGN_OR_RETURN(auto uri, ToUri(identity));
-  instance_ = beat.instance_id();
-  ASSIGN_OR_RETURN(stream_ref_,
-                   parts_.registry.Open({std::move(uri), *std::move(node), instance_,
-                                         beat.boot_id(), UptimeOf(beat), connection.relay},
-                                        connection.line, connection.peer));
+  instance_ = heartbeat.instance_id();
+  ASSIGN_OR_RETURN(stream_ref_, parts_.registry.Open(
+                                    {std::move(uri), *std::move(node), instance_,
+                                     heartbeat.boot_id(), UptimeOf(heartbeat), connection.relay},
+                                    connection.line, connection.peer));
   return absl::OkStatus();
 }
 

@@ -50,7 +50,7 @@ class HeartbeatIntake {
 
   // Handles a heartbeat of the sender with this identity. The first one registers the stream. One
   // out of order is ignored, and its goodbye is removed.
-  absl::StatusOr<Registry::Answer> Handle(v1::StreamHeartbeatsRequest& beat,
+  absl::StatusOr<Registry::Answer> Handle(v1::StreamHeartbeatsRequest& heartbeat,
                                           const Identity& identity, Authorize authorize,
                                           const Connection& connection);
 
@@ -58,7 +58,7 @@ class HeartbeatIntake {
   const std::optional<Registry::StreamRef>& stream_ref() const { return stream_ref_; }
 
  private:
-  absl::Status Begin(const v1::StreamHeartbeatsRequest& beat, const Identity& identity,
+  absl::Status Begin(const v1::StreamHeartbeatsRequest& heartbeat, const Identity& identity,
                      Authorize authorize, const Connection& connection);
   absl::Status HandleActivity(const v1::Activity& activity, const Identity& identity,
                               Authorize authorize);

@@ -1,104 +1,28 @@
-// Heartbeats over real mutual TLS: a real aggregator, a real status service.
+// Heartbeats over real mutual TLS: which are accepted, and for whom.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
-#include "muster/v1/status.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
+#include "services/status/testing/heartbeat_fixture.h"
 #include "testing/fixtures/beat_stream.h"
-#include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
 using testing::BeatStream;
-using testing::TestFleet;
-using testing::TestIdentity;
-using testing::TestStatus;
+using testing::Plugin;
 
-// Returns a minimal plugin definition.
-std::string Plugin(const std::string& name) {
-  return absl::StrCat("sonobuoy-config:\n  driver: DaemonSet\n  plugin-name: ", name,
-                      "\n  result-format: raw\nspec:\n  name: plugin\n  command: [/bin/true]\n");
-}
-
-class HeartbeatServiceTest : public ::testing::Test {
- protected:
-  HeartbeatServiceTest() : status_(fleet_), run_(CreateRun({Plugin("p"), Plugin("q")})) {}
-
-  // A run for n1 and n2 that the status service knows.
-  std::string CreateRun(const std::vector<std::string>& plugins) {
-    const std::string run = fleet_.CreateRun(plugins, {"n1", "n2"}).id();
-    status_.Await(run, [](const v1::RunStatus&) { return true; });
-    return run;
-  }
-
-  std::shared_ptr<grpc::Channel> As(const std::string& plugin, const std::string& node) {
-    return status_.Connect(fleet_.Credential(run_, plugin, node));
-  }
-  std::shared_ptr<grpc::Channel> AsNode(const std::string& node) {
-    return status_.Connect(fleet_.Issue(NodeIdentity{node}));
-  }
-
-  static void AddActivity(v1::StreamHeartbeatsRequest* beat, const std::string& run,
-                          const std::string& plugin, const std::string& node) {
-    v1::ResultKey* key = beat->add_activities()->mutable_key();
-    key->set_run(run);
-    key->set_plugin(plugin);
-    key->set_node(node);
-  }
-
-  v1::PairStatus Pair(const std::string& plugin, const std::string& node) {
-    const auto status = status_.Get(run_);
-    EXPECT_TRUE(status.ok()) << status.status();
-    if (!status.ok()) return {};
-    for (const v1::PairStatus& pair : status->pairs()) {
-      if (pair.plugin() == plugin && pair.node() == node) return pair;
-    }
-    ADD_FAILURE() << "no pair " << plugin << " " << node;
-    return {};
-  }
-
-  // As an operator sees it.
-  absl::StatusOr<v1::Node> GetNode(const std::string& node) {
-    grpc::ClientContext context;
-    v1::GetNodeRequest request;
-    request.set_node(node);
-    v1::Node answer;
-    const grpc::Status status = v1::StatusService::NewStub(status_.Connect(fleet_.admin()))
-                                    ->GetNode(&context, request, &answer);
-    if (!status.ok()) return FromGrpc(status);
-    return answer;
-  }
-
-  // Until `holds`, 30 s at most.
-  void Await(const std::string& what, const std::function<bool()>& holds) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (!holds()) {
-      ASSERT_LT(absl::Now(), deadline) << what;
-      absl::SleepFor(absl::Milliseconds(20));
-    }
-  }
-  void AwaitPresence(const std::string& node, v1::Presence presence) {
-    Await(v1::Presence_Name(presence), [&] { return GetNode(node)->presence() == presence; });
-  }
-
-  TestFleet fleet_;
-  TestStatus status_;
-  std::string run_;
-};
+using HeartbeatServiceTest = testing::HeartbeatFixture;
 
 TEST_F(HeartbeatServiceTest, HeartbeatIsAnsweredWithItsSequenceAndTheInterval) {
   BeatStream stream(As("p", "n1"));
@@ -247,9 +171,9 @@ TEST_F(HeartbeatServiceTest, HugeTextsAreTruncatedAndOddOnesAreEscaped) {
 
 TEST_F(HeartbeatServiceTest, HeartbeatOutOfOrderIsAnsweredAndIgnored) {
   BeatStream stream(As("p", "n1"));
-  v1::StreamHeartbeatsRequest beat = stream.First();
-  beat.set_sequence(10);
-  stream.Send(beat);
+  v1::StreamHeartbeatsRequest heartbeat = stream.First();
+  heartbeat.set_sequence(10);
+  stream.Send(heartbeat);
   v1::StreamHeartbeatsRequest late;
   late.set_sequence(9);
   late.add_activities()->set_phase(v1::PHASE_BLOCKED);
@@ -257,85 +181,9 @@ TEST_F(HeartbeatServiceTest, HeartbeatOutOfOrderIsAnsweredAndIgnored) {
   EXPECT_EQ(Pair("p", "n1").phase(), v1::PHASE_WORKING);
 }
 
-TEST_F(HeartbeatServiceTest, HeartbeatFromTheFutureIsShownAsSkew) {
-  BeatStream stream(AsNode("n1"));
-  v1::StreamHeartbeatsRequest first = stream.First();
-  first.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(24)));
-  stream.Send(first);
-  const v1::Node node = *GetNode("n1");
-  EXPECT_NEAR(static_cast<double>(node.clock_skew().seconds()), 24 * 3600, 30);
-  EXPECT_EQ(node.presence(), v1::PRESENCE_ONLINE);
-}
-
-TEST_F(HeartbeatServiceTest, SilentSenderIsProbedAndLate) {
-  BeatStream stream(As("p", "n1"));
-  stream.Send(stream.First());
-  EXPECT_TRUE(stream.Read().probe());
-  AwaitPresence("n1", v1::PRESENCE_SUSPECT);
-  // This process does not answer, but its kernel acknowledges.
-  Await("not responding", [&] { return Pair("p", "n1").reason() == v1::REASON_NOT_RESPONDING; });
-  stream.Send(stream.Next());
-  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
-}
-
-TEST_F(HeartbeatServiceTest, ClosedConnectionWithoutGoodbyeIsACrash) {
-  {
-    BeatStream stream(As("p", "n1"));
-    stream.Send(stream.First());
-  }
-  Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
-}
-
-TEST_F(HeartbeatServiceTest, StreamWithoutAHeartbeatIsEnded) {
-  status_.Stop();
-  status_.config.heartbeats.first_within = absl::Milliseconds(200);
-  status_.Start();
-  BeatStream mute(AsNode("n1"));
-  BeatStream stream(AsNode("n2"));
-  stream.Send(stream.First());
-  EXPECT_EQ(ReasonOf(mute.End()), "NO_FIRST_HEARTBEAT");
-  // One that has begun may be silent for longer: it is asked.
-  EXPECT_TRUE(stream.Read().probe());
-}
-
-TEST_F(HeartbeatServiceTest, GoodbyeEndsTheStreamWithOk) {
-  BeatStream stream(As("p", "n1"));
-  stream.Send(stream.First());
-  v1::StreamHeartbeatsRequest goodbye = stream.Next();
-  goodbye.set_goodbye(true);
-  EXPECT_EQ(stream.SendAndEnd(goodbye), absl::OkStatus());
-  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_OFFLINE);
-}
-
-TEST_F(HeartbeatServiceTest, OlderOfTwoAgentsWithOneIdentityIsEnded) {
-  const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
-  BeatStream old(status_.Connect(identity));
-  v1::StreamHeartbeatsRequest first = old.First("i1");
-  first.mutable_uptime()->set_seconds(1000);
-  old.Send(first);
-  BeatStream young(status_.Connect(identity));
-  first = young.First("i2");
-  first.mutable_uptime()->set_seconds(10);
-  young.Send(first);
-  EXPECT_EQ(ReasonOf(old.End()), "DUPLICATE_AGENT");
-  EXPECT_TRUE(GetNode("n1")->duplicate_agent());
-  BeatStream again(status_.Connect(identity));
-  first = again.First("i1");
-  first.mutable_uptime()->set_seconds(1001);
-  EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DUPLICATE_AGENT");
-  EXPECT_EQ(young.Send(young.Next()).sequence(), 2);
-  Await("written down", [&] {
-    const v1::Node node = *GetNode("n1");
-    for (const v1::NodeEvent& event : node.events()) {
-      if (event.detail().find("one identity") != std::string::npos) return true;
-    }
-    return false;
-  });
-}
-
 TEST_F(HeartbeatServiceTest, UnaryHeartbeatIsAnsweredWithTheInterval) {
   const auto stub = v1::HeartbeatService::NewStub(As("p", "n1"));
-  const auto beat = [&](const std::string& plugin, const std::string& node) {
+  const auto send = [&](const std::string& plugin, const std::string& node) {
     grpc::ClientContext context;
     v1::SendHeartbeatRequest request;
     request.mutable_key()->set_run(run_);
@@ -346,10 +194,10 @@ TEST_F(HeartbeatServiceTest, UnaryHeartbeatIsAnsweredWithTheInterval) {
     EXPECT_EQ(response.interval().seconds(), status.ok() ? 1 : 0);
     return FromGrpc(status);
   };
-  EXPECT_EQ(beat("p", "n1"), absl::OkStatus());
+  EXPECT_EQ(send("p", "n1"), absl::OkStatus());
   EXPECT_EQ(Pair("p", "n1").presence(), v1::PRESENCE_ONLINE);
-  EXPECT_EQ(ReasonOf(beat("p", "n2")), "NOT_YOURS");
-  EXPECT_EQ(ReasonOf(beat("q", "n1")), "NOT_YOURS");
+  EXPECT_EQ(ReasonOf(send("p", "n2")), "NOT_YOURS");
+  EXPECT_EQ(ReasonOf(send("q", "n1")), "NOT_YOURS");
   const auto any = v1::HeartbeatService::NewStub(As("p", ""));
   grpc::ClientContext context;
   v1::SendHeartbeatRequest request;
@@ -364,7 +212,7 @@ TEST_F(HeartbeatServiceTest, UnaryHeartbeatIsAnsweredWithTheInterval) {
 TEST_F(HeartbeatServiceTest, GatewaySendsHeartbeatsForItsClients) {
   const auto stub = v1::HeartbeatService::NewStub(
       status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"})));
-  const auto beat = [&](const std::string& node) {
+  const auto send = [&](const std::string& node) {
     grpc::ClientContext context;
     context.AddMetadata(kForwardedIdentity,
                         absl::StrCat("spiffe://", run_, ".", fleet_.name(), "/plugin/p/node/n1"));
@@ -375,33 +223,8 @@ TEST_F(HeartbeatServiceTest, GatewaySendsHeartbeatsForItsClients) {
     v1::SendHeartbeatResponse response;
     return FromGrpc(stub->SendHeartbeat(&context, request, &response));
   };
-  EXPECT_EQ(beat("n1"), absl::OkStatus());
-  EXPECT_EQ(ReasonOf(beat("n2")), "NOT_YOURS");
-}
-
-TEST_F(HeartbeatServiceTest, SilentNodeIsUnknownAfterARestart) {
-  auto stream = std::make_unique<BeatStream>(AsNode("n1"));
-  v1::StreamHeartbeatsRequest first = stream->First();
-  AddActivity(&first, run_, "p", "n1");
-  stream->Send(first);
-  BeatStream other(AsNode("n2"));
-  first = other.First();
-  AddActivity(&first, run_, "p", "n2");
-  first.mutable_activities(0)->mutable_progress()->set_total(8);
-  other.Send(first);
-  status_.Stop();
-  EXPECT_FALSE(stream->End().ok());
-  status_.config.heartbeats.grace = absl::Minutes(5);
-  status_.Start();
-  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_UNKNOWN);
-  EXPECT_EQ(Pair("p", "n2").progress().total(), 8);
-  stream = std::make_unique<BeatStream>(AsNode("n1"));
-  first = stream->First();
-  first.set_sequence(50);
-  AddActivity(&first, run_, "p", "n1");
-  stream->Send(first);
-  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
-  EXPECT_EQ(GetNode("n2")->presence(), v1::PRESENCE_UNKNOWN);
+  EXPECT_EQ(send("n1"), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(send("n2")), "NOT_YOURS");
 }
 
 }  // namespace

@@ -41,14 +41,14 @@ HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcR
 
 void HeartbeatSubsystem::Begin(int port) {
   peers_.set_local_port(port);
-  ticker_.emplace(
+  timer_.emplace(
       registry_, tick_,
       [this](std::vector<SenderRecord> senders) { store_.PutSenders(std::move(senders)); },
       SystemClock(), threads_.timers(), threads_.background());
 }
 
 void HeartbeatSubsystem::Stop() {
-  ticker_.reset();
+  timer_.reset();
   const absl::Status why = errors::StatusStopping();
   service_.EndRelays(why);
   registry_.EndAll(why);

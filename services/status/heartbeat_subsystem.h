@@ -13,8 +13,8 @@
 #include "services/status/config.h"
 #include "services/status/heartbeat_service.h"
 #include "services/status/heartbeats/registry.h"
+#include "services/status/heartbeats/registry_timer.h"
 #include "services/status/heartbeats/sender.h"
-#include "services/status/heartbeats/ticker.h"
 #include "services/status/status_store.h"
 
 namespace muster {
@@ -46,7 +46,7 @@ class HeartbeatSubsystem {
   const absl::Duration tick_;
   Registry registry_;
   HeartbeatService service_;
-  std::optional<Ticker> ticker_;
+  std::optional<RegistryTimer> timer_;
 };
 
 }  // namespace muster

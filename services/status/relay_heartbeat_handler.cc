@@ -173,12 +173,12 @@ absl::Status RelayHeartbeatHandler::HandleSender(v1::RelayHeartbeatsRequest::Sen
 }
 
 absl::Status RelayHeartbeatHandler::HandleHeartbeat(const std::shared_ptr<Member>& member,
-                                                    v1::StreamHeartbeatsRequest& beat) {
+                                                    v1::StreamHeartbeatsRequest& heartbeat) {
   const Caller& caller = *member->caller;
   if (parts_.is_revoked(caller)) return errors::CallerRevoked();
   if (parts_.clock.Now() >= member->until) return errors::NotAttached(member->uri);
   return member->intake
-      .Handle(beat, caller.identity,
+      .Handle(heartbeat, caller.identity,
               [&](const Resource& resource) { return Authorize(caller, kOfOne, resource); },
               {.line = member, .peer = {}, .relay = relay_})
       .status();

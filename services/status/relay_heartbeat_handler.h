@@ -44,7 +44,7 @@ class RelayHeartbeatHandler
   absl::Status Handle(v1::RelayHeartbeatsRequest& request);
   absl::Status HandleSender(v1::RelayHeartbeatsRequest::Sender& sender);
   absl::Status HandleHeartbeat(const std::shared_ptr<Member>& member,
-                               v1::StreamHeartbeatsRequest& beat);
+                               v1::StreamHeartbeatsRequest& heartbeat);
   void HandleHeardId(int32_t id);
   void Drop(int32_t id);
   void Refuse(int32_t id, const absl::Status& why);

@@ -26,20 +26,20 @@ using testing::TestIdentity;
 using testing::TestStatus;
 
 // A stream of heartbeats; without a goodbye its end is a crash.
-class Beats {
+class SenderStream {
  public:
-  Beats(const std::shared_ptr<grpc::Channel>& channel, const std::string& node)
+  SenderStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& node)
       : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->StreamHeartbeats(&context_)) {
     request_.set_node(node);
     static int processes = 0;
     request_.set_instance_id(absl::StrCat("process-", ++processes));
   }
-  ~Beats() {
+  ~SenderStream() {
     context_.TryCancel();
     stream_->Finish();
   }
 
-  bool Beat(const std::string& run, const std::string& plugin, v1::Phase phase) {
+  bool Send(const std::string& run, const std::string& plugin, v1::Phase phase) {
     request_.set_sequence(request_.sequence() + 1);
     request_.clear_activities();
     v1::Activity* activity = request_.add_activities();
@@ -172,8 +172,8 @@ TEST_F(StatusApiTest, KilledAgentIsCrashedUntilItReturns) {
   const std::string run = CreateRun({"n1", "n2", "n3", "n4", "n5", "n6"});
   const auto channel = status_.Connect(fleet_.Issue(NodeIdentity{"n1"}));
   {
-    Beats beats(channel, "n1");
-    ASSERT_TRUE(beats.Beat(run, "hostfacts", v1::PHASE_WORKING));
+    SenderStream stream(channel, "n1");
+    ASSERT_TRUE(stream.Send(run, "hostfacts", v1::PHASE_WORKING));
     const v1::PairStatus working = PairOf(*status_.Get(run), "n1");
     EXPECT_EQ(working.reason(), v1::REASON_RUNNING);
     EXPECT_EQ(working.presence(), v1::PRESENCE_ONLINE);
@@ -192,8 +192,8 @@ TEST_F(StatusApiTest, KilledAgentIsCrashedUntilItReturns) {
   EXPECT_EQ(node.pairs_size(), 1);
   EXPECT_TRUE(node.has_last_heartbeat());
 
-  Beats again(status_.Connect(fleet_.Issue(NodeIdentity{"n1"})), "n1");
-  ASSERT_TRUE(again.Beat(run, "hostfacts", v1::PHASE_WORKING));
+  SenderStream again(status_.Connect(fleet_.Issue(NodeIdentity{"n1"})), "n1");
+  ASSERT_TRUE(again.Send(run, "hostfacts", v1::PHASE_WORKING));
   EXPECT_EQ(PairOf(*status_.Get(run), "n1").reason(), v1::REASON_RUNNING);
 }
 
@@ -355,8 +355,8 @@ TEST_F(StatusApiTest, ProgressAndContactsSurviveARestart) {
   const std::string run = CreateRun({"n1", "n2"});
   const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
   {
-    Beats beats(status_.Connect(node), "n1");
-    ASSERT_TRUE(beats.Beat(run, "hostfacts", v1::PHASE_WORKING));
+    SenderStream stream(status_.Connect(node), "n1");
+    ASSERT_TRUE(stream.Send(run, "hostfacts", v1::PHASE_WORKING));
     ASSERT_TRUE(Report(node, Progress(run, "n1")).ok());
     // Kept within a tick of a second; what a stop writes counts as well.
     status_.Stop();

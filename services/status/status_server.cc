@@ -1,24 +1,20 @@
 #include "services/status/status_server.h"
 
-#include <atomic>
 #include <memory>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "services/common/base/inspection_server.h"
-#include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
-#include "services/common/rpc/open_streams.h"
-#include "services/common/rpc/server.h"
+#include "services/common/rpc/service_channel.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
+#include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/status/board/board.h"
 #include "services/status/board/figures.h"
@@ -32,7 +28,7 @@ namespace {
 
 constexpr size_t kMaxQueue = 16'384;
 constexpr size_t kWatchThreads = 2;
-constexpr absl::Duration kRenewalCheck = absl::Seconds(30);
+constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(1);
 // After a crash at most this much progress is lost.
 constexpr int kTicksBetweenProgress = 10;
@@ -46,40 +42,37 @@ class Assembly : public StatusServer {
         tls_(std::move(tls)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         streams_({"watch", kWatchThreads, kMaxQueue}),
-        rpc_metrics_(metrics_),
-        callers_(tls_->identity().fleet, clock_, [this] { return tls_->roots(); }),
+        host_(
+            tls_->identity().fleet, [this] { return tls_->roots(); },
+            [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
         hub_(timers_, clock_),
         board_(BoardOptions()),
         figures_(metrics_),
         service_(
-            Runtime(requests_), Runtime(streams_), board_, hub_,
+            host_.Runtime(requests_), host_.Runtime(streams_), board_, hub_,
             [this](const std::string& node) { return store_->Events(node); }, clock_),
-        verdict_service_(Runtime(streams_), verdicts_, clock_),
-        aggregator_(
-            MakeChannel(config_.aggregator_targets,
-                        MakeChannelCredentials(
-                            ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()},
-                            {ServiceRole::kAggregator}))),
+        verdict_service_(host_.Runtime(streams_), verdicts_, clock_),
+        aggregator_(config_.aggregator_targets,
+                    MakeChannelCredentials(
+                        ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()},
+                        {ServiceRole::kAggregator}),
+                    timers_, threads_.background()),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
-        renewal_(timers_, threads_.background(), [this] { RenewCertificate(); }) {}
+        renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
+                 threads_.background()) {}
 
   ~Assembly() override { Stop(); }
 
   absl::Status Begin();
   void Stop() override;
-  int port() const override { return server_->port(); }
+  int port() const override { return host_.port(); }
 
  private:
-  RpcRuntime Runtime(Executor& executor) {
-    return {&callers_, &executor,      &live_,          &rpc_metrics_,
-            &timers_,  &open_streams_, &request_memory_};
-  }
   Board::Options BoardOptions();
   void AddGauges();
   absl::Status Remember();
   void Apply(const v1::FollowChangesResponse& event);
   absl::Status Serve();
-  void RenewCertificate();
   void Tick();
   void StoreProgress();
 
@@ -91,11 +84,7 @@ class Assembly : public StatusServer {
   TimerService& timers_ = threads_.timers();
   Executor& requests_ = threads_.requests();
   Executor streams_;
-  OpenStreams open_streams_{metrics_};
-  RequestMemory request_memory_;
-  RpcMetrics rpc_metrics_;
-  CallerResolver callers_;
-  LiveCalls live_;
+  ServiceHost host_;
   RevocationList revocations_;
   std::set<std::string> snapshot_revoked_;  // used by Apply
   bool in_snapshot_ = false;                // used by Apply
@@ -106,20 +95,16 @@ class Assembly : public StatusServer {
   BoardFigures figures_;
   StatusService service_;
   VerdictService verdict_service_;
-  std::unique_ptr<HeartbeatSubsystem> beats_;
-  const std::shared_ptr<grpc::Channel> aggregator_;
+  std::unique_ptr<HeartbeatSubsystem> heartbeats_;
+  ServiceChannel aggregator_;
   std::unique_ptr<FeedFollower> follower_;
-  std::unique_ptr<RpcServer> server_;
-  std::unique_ptr<InspectionServer> inspection_;
-  std::atomic<bool> stopping_ = false;
   int ticks_ = 0;  // used by Tick
   // Last: they use the members above.
   ScheduledTask tick_;
-  ScheduledTask renewal_;
+  CertificateRenewal renewal_;
 };
 
 void Assembly::AddGauges() {
-  metrics_.AddProcessMetrics();
   metrics_.AddSampledGauge("muster_feed_connected",
                            "1 while events of the aggregator's feed arrive.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
@@ -129,23 +114,21 @@ void Assembly::AddGauges() {
       [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
   metrics_.AddSampledGauge("muster_status_watchers", "Streams that follow a run.",
                            [this] { return static_cast<double>(hub_.watchers()); });
-  metrics_.AddSampledGauge("muster_status_verdicts", "Conclusions from silence that stand.",
+  metrics_.AddSampledGauge("muster_status_verdicts",
+                           "Verdicts from missing heartbeats that apply now.",
                            [this] { return static_cast<double>(verdicts_.standing()); });
-  metrics_.AddSampledGauge(
-      "muster_certificate_expires_timestamp_seconds",
-      "When the service's certificate ends, in Unix time.",
-      [this] { return static_cast<double>(absl::ToUnixSeconds(tls_->certificate().NotAfter())); });
 }
 
 absl::Status Assembly::Begin() {
   AddGauges();
   RETURN_IF_ERROR(Remember());
   follower_ = std::make_unique<FeedFollower>(
-      aggregator_, [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
+      [this] { return aggregator_.Get(); },
+      [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
       threads_.background());
   RETURN_IF_ERROR(Serve());
-  beats_->Begin(server_->port());
-  renewal_.RunAfter(kRenewalCheck);
+  heartbeats_->Begin(host_.port());
+  renewal_.Start(kFirstRenewal);
   tick_.RunAfter(kTick);
   return absl::OkStatus();
 }
@@ -156,13 +139,13 @@ Board::Options Assembly::BoardOptions() {
   options.clock = &clock_;
   options.hub = &hub_;
   options.verdicts = &verdicts_;
-  options.doubt = [this] { return beats_->registry().doubt(); };
+  options.doubt = [this] { return heartbeats_->registry().doubt(); };
   options.event = [this](const std::string& node, const v1::NodeEvent& event) {
     store_->AddEvent(node, event);
   };
   options.gone = [this](const std::string& run) { store_->ForgetRun(run); };
   options.done = [this](const std::shared_ptr<const Sender>& sender) {
-    beats_->registry().SetFinished(sender);
+    heartbeats_->registry().SetFinished(sender);
   };
   return options;
 }
@@ -170,10 +153,10 @@ Board::Options Assembly::BoardOptions() {
 absl::Status Assembly::Remember() {
   ASSIGN_OR_RETURN(store_, StatusStore::Open(config_.state_folder, clock_, metrics_));
   ASSIGN_OR_RETURN(auto known, store_->Load());
-  beats_ = std::make_unique<HeartbeatSubsystem>(
-      config_.heartbeats, Runtime(requests_), threads_, clock_, board_, *store_,
+  heartbeats_ = std::make_unique<HeartbeatSubsystem>(
+      config_.heartbeats, host_.Runtime(requests_), threads_, clock_, board_, *store_,
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
-  beats_->registry().Restore(known.senders);
+  heartbeats_->registry().Restore(known.senders);
   for (const ContactRecord& contact : known.contacts) {
     board_.RestoreContact(contact.key, contact.uri, contact.first);
   }
@@ -202,36 +185,21 @@ void Assembly::Apply(const v1::FollowChangesResponse& event) {
     default:
       return;
   }
-  live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  host_.live().CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
 }
 
 absl::Status Assembly::Serve() {
-  RpcServerOptions options;
-  options.max_message_bytes = kMaxSmallMessageBytes;
-  options.listen = config_.listen.ToString();
-  options.health_listen = absl::StrCat("127.0.0.1:", config_.health_port);
+  ServiceHost::Options options;
+  options.name = "status";
+  options.listen = config_.listen;
+  options.health_port = config_.health_port;
+  options.inspection_port = config_.inspection_port;
+  options.addresses_file = config_.addresses_file;
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
-  ASSIGN_OR_RETURN(server_, RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_,
-                                             {&service_, &verdict_service_, &beats_->service()}));
-  InspectionServer::Options inspection;
-  inspection.port = static_cast<uint16_t>(config_.inspection_port);
-  inspection.ready = [this] {
-    return stopping_ ? absl::UnavailableError("stopping") : board_.Ready();
-  };
-  ASSIGN_OR_RETURN(inspection_, InspectionServer::Start(metrics_, std::move(inspection)));
-  return WriteAddresses(
-      config_.addresses_file,
-      {{"status", HostPort{config_.listen.host, static_cast<uint16_t>(server_->port())}.ToString()},
-       {"health", absl::StrCat("127.0.0.1:", server_->health_port())},
-       {"inspection", absl::StrCat("127.0.0.1:", inspection_->port())}});
-}
-
-void Assembly::RenewCertificate() {
-  if (absl::Status s = RenewIfDue(*tls_, aggregator_, clock_.Now()); !s.ok()) {
-    Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
-  }
-  renewal_.RunAfter(kRenewalCheck);
+  options.ready = [this] { return board_.Ready(); };
+  options.max_message_bytes = kMaxSmallMessageBytes;
+  return host_.Serve(std::move(options), {&service_, &verdict_service_, &heartbeats_->service()});
 }
 
 void Assembly::StoreProgress() {
@@ -245,24 +213,24 @@ void Assembly::Tick() {
   figures_.Show(board_.MakeTally());
   if (++ticks_ % kTicksBetweenProgress == 0) {
     StoreProgress();
-    live_.CancelStuck(clock_.MonotonicNow(), kStuckReader);
+    host_.CancelStuck(kStuckReader);
   }
   tick_.RunAfter(kTick);
 }
 
 void Assembly::Stop() {
-  if (stopping_.exchange(true)) return;
+  if (!host_.BeginStop()) return;
   // Streams without an end are not waited for.
   verdicts_.Close();
-  if (beats_ != nullptr) beats_->Stop();
-  if (server_ != nullptr) server_->Stop(clock_.Now() + config_.drain);
-  follower_.reset();
+  if (heartbeats_ != nullptr) heartbeats_->Stop();
+  host_.StopServing(config_.drain);
+  if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();
   renewal_.Stop();
   threads_.Stop(config_.drain);
   streams_.Drain(config_.drain).IgnoreError();
   if (store_ != nullptr) StoreProgress();
-  inspection_.reset();
+  host_.StopInspection();
 }
 
 }  // namespace

@@ -16,16 +16,15 @@ constexpr size_t kMaxPending = 256;
 
 }  // namespace
 
-VerdictFollower::VerdictFollower(std::shared_ptr<grpc::Channel> channel, Verdicts& verdicts,
-                                 const Clock& clock, TimerService& timers, Executor& executor)
-    : verdicts_(verdicts), follower_(MakeOptions(std::move(channel)), clock, timers, executor) {}
+VerdictFollower::VerdictFollower(GetChannel status, Verdicts& verdicts, const Clock& clock,
+                                 TimerService& timers, Executor& executor)
+    : verdicts_(verdicts), follower_(MakeOptions(std::move(status)), clock, timers, executor) {}
 
 VerdictFollower::~VerdictFollower() { Stop(); }
 
-VerdictFollower::Follower::Options VerdictFollower::MakeOptions(
-    std::shared_ptr<grpc::Channel> channel) {
+VerdictFollower::Follower::Options VerdictFollower::MakeOptions(GetChannel status) {
   Follower::Options options;
-  options.channel = std::move(channel);
+  options.channel = std::move(status);
   options.method = "/muster.v1.VerdictService/FollowVerdicts";
   options.max_pending = kMaxPending;
   options.request = [] { return v1::FollowVerdictsRequest(); };

@@ -2,9 +2,6 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_VERDICTS_VERDICT_FOLLOWER_H_
 #define MUSTER_SERVICES_AGGREGATOR_VERDICTS_VERDICT_FOLLOWER_H_
 
-#include <grpcpp/channel.h>
-
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -13,6 +10,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/timers.h"
+#include "services/common/rpc/service_channel.h"
 #include "services/common/service/stream_follower.h"
 
 namespace muster {
@@ -23,8 +21,8 @@ namespace muster {
 class VerdictFollower {
  public:
   // All of these outlive this object.
-  VerdictFollower(std::shared_ptr<grpc::Channel> channel, Verdicts& verdicts, const Clock& clock,
-                  TimerService& timers, Executor& executor);
+  VerdictFollower(GetChannel status, Verdicts& verdicts, const Clock& clock, TimerService& timers,
+                  Executor& executor);
 
   // Calls Stop.
   ~VerdictFollower();
@@ -38,7 +36,7 @@ class VerdictFollower {
  private:
   using Follower = StreamFollower<v1::FollowVerdictsRequest, v1::Verdict>;
 
-  Follower::Options MakeOptions(std::shared_ptr<grpc::Channel> channel);
+  Follower::Options MakeOptions(GetChannel status);
   void Handle(const v1::Verdict& verdict, Verdicts::Done done);
   void Ended(const absl::Status& why, bool received);
 

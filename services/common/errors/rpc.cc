@@ -71,9 +71,10 @@ absl::Status TooManyRequestBytes(int64_t limit) {
 }
 
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS_OF_CALLER",
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS_OF_CALLER",
                    absl::StrCat("this identity already has ", limit, " open streams of ", ToAbsl(method)),
-                   "Close streams that are not needed, and give each program its own identity.");
+                   "Close streams that are not needed, and give each program its own identity."),
+                        absl::Seconds(1));
 }
 
 }  // namespace muster::errors

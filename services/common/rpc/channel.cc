@@ -102,9 +102,9 @@ std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
                       fleet, std::move(roles), Own::kNothing);
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
-                                           const std::shared_ptr<grpc::ChannelCredentials>& creds,
-                                           bool own_connection) {
+std::shared_ptr<grpc::Channel> MakeResolvedChannel(
+    const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& creds,
+    bool own_connection) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
@@ -114,7 +114,13 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // our callers retry, with what they know
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(ChannelTarget(targets), creds, arguments);
+  return grpc::CreateCustomChannel(target, creds, arguments);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
+                                           const std::shared_ptr<grpc::ChannelCredentials>& creds,
+                                           bool own_connection) {
+  return MakeResolvedChannel(ChannelTarget(targets), creds, own_connection);
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,

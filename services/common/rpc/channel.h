@@ -43,12 +43,18 @@ std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
     const std::string& fleet, const std::string& fleet_ca_pem, std::vector<ServiceRole> roles);
 
 // Returns a channel to the first of `targets` that answers (channel_target.h). With several names
-// this blocks until they are resolved. Keepalive finds dead paths in under a minute; connection
-// attempts back off up to 10 s; messages are bounded to what this API sends. `own_connection`: do
-// not share a connection with other channels to the same target, for parallel bulk transfers.
+// this blocks until they are resolved, once: a process that lives long uses service_channel.h.
+// Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s; messages
+// are bounded to what this API sends. `own_connection`: do not share a connection with other
+// channels to the same target, for parallel bulk transfers.
 std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection = false);
+
+// The same for a target in gRPC's form, as ChannelTarget returns it.
+std::shared_ptr<grpc::Channel> MakeResolvedChannel(
+    const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& creds,
+    bool own_connection = false);
 
 // The same for one target, "host:port".
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,

@@ -52,6 +52,12 @@ std::vector<std::string> ResolveBySystem(const std::string& name) {
   return addresses;
 }
 
+bool NeedsResolution(absl::Span<const HostPort> addresses) {
+  return addresses.size() > 1 && std::ranges::any_of(addresses, [](const HostPort& one) {
+           return !IsIpv4(one.host) && !IsIpv6(one.host);
+         });
+}
+
 std::string ChannelTarget(absl::Span<const HostPort> addresses, const ResolveName& resolve) {
   if (addresses.empty()) return "";
   const std::string first = absl::StrCat("dns:///", addresses.front().ToString());

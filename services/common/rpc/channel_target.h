@@ -21,9 +21,13 @@ using ResolveName = std::function<std::vector<std::string>(const std::string& na
 // Blocks until the system's resolver has answered.
 std::vector<std::string> ResolveBySystem(const std::string& name);
 
+// Returns whether ChannelTarget resolves names of these addresses.
+bool NeedsResolution(absl::Span<const HostPort> addresses);
+
 // Returns one target for all addresses, in their order: the first that answers is used. gRPC
 // resolves a single DNS name, again for each connection. It has no target for several names, so
-// these are resolved here, once; a name without addresses is skipped.
+// these are resolved here, once (service_channel.h does so again); a name without addresses is
+// skipped.
 std::string ChannelTarget(absl::Span<const HostPort> addresses,
                           const ResolveName& resolve = ResolveBySystem);
 

@@ -63,15 +63,4 @@ bool ClientStreamCore::Settle() {
   return ended_;
 }
 
-void ClientStreamCore::CallEnd() {
-  absl::Status status;
-  EndedBy by = EndedBy::kPeer;
-  {
-    MutexLock lock(mutex_);
-    status = end_;
-    by = by_;
-  }
-  CallEnded(status, by);
-}
-
 }  // namespace muster

@@ -19,7 +19,7 @@ class ClientStreamCore : public StreamCore {
   // Sends what is queued, and nothing after it.
   void HalfClose();
 
-  // Ends the call immediately; no callback but CallEnd is called any more. The stream's status is
+  // Ends the call immediately; no callback but CallEnded is called any more. The stream's status is
   // `why`, unless the server has ended the call with an error before.
   void Cancel(const absl::Status& why);
 
@@ -30,14 +30,12 @@ class ClientStreamCore : public StreamCore {
   void HandleDone(const absl::Status& status);
 
   virtual void StartHalfClosing() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
-  virtual void CallEnded(const absl::Status& status, EndedBy by) = 0;
 
  private:
   // Starts nothing more.
   void Close() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // StreamCore.
-  void CallEnd() override;
   void Fail(const absl::Status& why) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadsEnded() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Close(); }
   void WriteFailed() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
@@ -45,8 +43,6 @@ class ClientStreamCore : public StreamCore {
   bool Settle() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::optional<absl::Status> why_ ABSL_GUARDED_BY(mutex_);  // of this side
-  absl::Status end_ ABSL_GUARDED_BY(mutex_);                 // once done_
-  EndedBy by_ ABSL_GUARDED_BY(mutex_) = EndedBy::kPeer;
 };
 
 }  // namespace muster

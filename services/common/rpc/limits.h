@@ -18,8 +18,9 @@ inline constexpr int kChunkMaxSmall = 128 * 1024;
 // and one for each block.
 inline constexpr int kEncodedChunkMax = kChunkMaxLarge + kChunkMaxLarge / 64;
 
-// Upload streams of one node, or of the credential of one pair: it has few results at a time, and
-// streams of lost connections stay open for up to a minute.
+// Upload streams of one node, or of the credential of one pair: it has few results at a time. The
+// stream of a lost connection stays open for up to a minute. It is counted until another stream
+// resumes its upload.
 inline constexpr int kUploadStreamsOfNode = 16;
 
 // The bytes that a sender may send without an acknowledgement: at 100 ms of round trip still

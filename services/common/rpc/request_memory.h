@@ -3,14 +3,10 @@
 #define MUSTER_SERVICES_COMMON_RPC_REQUEST_MEMORY_H_
 
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "services/common/base/mutex.h"
+#include "services/common/rpc/caller_quota.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
@@ -25,38 +21,22 @@ struct RequestMemoryLimits {
 // the bound of small ones. Thread-safe. Must outlive its tickets.
 class RequestMemory {
  public:
-  explicit RequestMemory(RequestMemoryLimits limits = {}) : limits_(limits) {}
+  explicit RequestMemory(RequestMemoryLimits limits = {})
+      : limits_{limits.in_all, limits.of_caller} {}
 
   // Holds reserved bytes for as long as it exists. Movable.
-  class Ticket {
-   public:
-    Ticket() = default;
-    Ticket(Ticket&& other) noexcept { *this = std::move(other); }
-    Ticket& operator=(Ticket&& other) noexcept;
-    ~Ticket() { Release(); }
+  using Ticket = CallerQuota::Ticket;
 
-   private:
-    friend class RequestMemory;
-    void Release();
-
-    RequestMemory* memory_ = nullptr;
-    std::string caller_;
-    int64_t bytes_ = 0;
-  };
-
-  // Reserves `bytes` for a request of `caller`, a URI. RESOURCE_EXHAUSTED (OVERLOADED,
-  // TOO_MANY_REQUEST_BYTES) at a limit. A caller without requests may exceed its own limit.
+  // Reserves `bytes`, which are positive, for a request of `caller`, a URI. RESOURCE_EXHAUSTED
+  // (OVERLOADED, TOO_MANY_REQUEST_BYTES) at a limit. A caller without requests may exceed its own
+  // limit.
   absl::StatusOr<Ticket> Reserve(std::string_view caller, int64_t bytes);
 
-  int64_t reserved() const;
+  int64_t reserved() const { return quota_.reserved(); }
 
  private:
-  void Release(const std::string& caller, int64_t bytes);
-
-  const RequestMemoryLimits limits_;
-  mutable Mutex mutex_;
-  int64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<std::string, int64_t> of_caller_ ABSL_GUARDED_BY(mutex_);
+  const CallerQuota::Limits limits_;
+  CallerQuota quota_;
 };
 
 }  // namespace muster

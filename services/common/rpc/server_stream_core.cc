@@ -86,15 +86,4 @@ void ServerStreamCore::CloseCall() {
   FinishCall(status, std::move(last));
 }
 
-void ServerStreamCore::CallEnd() {
-  absl::Status status;
-  EndedBy by = EndedBy::kThisSide;
-  {
-    MutexLock lock(mutex_);
-    status = end_;
-    by = by_;
-  }
-  CallEnded(status, by);
-}
-
 }  // namespace muster

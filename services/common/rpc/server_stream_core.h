@@ -15,8 +15,8 @@ enum class Waiting { kSend, kDrop };
 // A StreamCore that this side ends with a status. Thread-safe.
 //
 // The call is finished when no write is out and no callback runs or is due, so what belongs to the
-// call, as its context, may be used in every callback but CallEnd. A message that was read is
-// delivered even if the peer has cancelled meanwhile; after End or Cancel no callback but CallEnd
+// call, as its context, may be used in every callback but CallEnded. A message that was read is
+// delivered even if the peer has cancelled meanwhile; after End or Cancel no callback but CallEnded
 // is called.
 class ServerStreamCore : public StreamCore {
  public:
@@ -36,14 +36,12 @@ class ServerStreamCore : public StreamCore {
 
   // Finishes the call; before an OK `last` is sent, which may be null.
   virtual void FinishCall(const absl::Status& status, std::unique_ptr<OutMessage> last) = 0;
-  virtual void CallEnded(const absl::Status& status, EndedBy by) = 0;
 
  private:
   void SetEnd(const absl::Status& status, EndedBy by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // StreamCore.
   void CloseCall() override;
-  void CallEnd() override;
   void Fail(const absl::Status& why) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadsEnded() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteFailed() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -51,8 +49,6 @@ class ServerStreamCore : public StreamCore {
   bool HoldsLast() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Settle() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::Status end_ ABSL_GUARDED_BY(mutex_);  // once ended_
-  EndedBy by_ ABSL_GUARDED_BY(mutex_) = EndedBy::kThisSide;
   // The last message of the queue goes out with the status.
   bool last_queued_ ABSL_GUARDED_BY(mutex_) = false;
   // That message, from Settle to CloseCall.

@@ -219,6 +219,17 @@ bool StreamCore::Refused() {
   return false;
 }
 
+void StreamCore::CallEnd() {
+  absl::Status status;
+  EndedBy by = EndedBy::kPeer;
+  {
+    MutexLock lock(mutex_);
+    status = end_;
+    by = by_;
+  }
+  CallEnded(status, by);
+}
+
 StreamCore::Due StreamCore::TakeDue() {
   if (std::exchange(message_due_, false)) return Due::kMessage;
   if (std::exchange(half_closed_due_, false)) return Due::kHalfClosed;

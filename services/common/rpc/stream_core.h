@@ -54,10 +54,10 @@ enum class EndedBy { kThisSide, kPeer };
 // the stream from them, and may hold its own lock while it calls the stream. Without an
 // executor a callback runs on the thread of the event: a thread of gRPC, or the caller of
 // NotifyWhenWritable. With an executor each callback is a separate task. If the executor refuses
-// one, the stream ends with OVERLOADED, and CallEnd may run on a thread of gRPC.
+// one, the stream ends with OVERLOADED, and CallEnded may run on a thread of gRPC.
 //
-// CallEnd is called exactly once and last, after the call is over. The object that a derived class
-// keeps itself alive with is released there and nowhere else.
+// CallEnded is called exactly once and last, after the call is over. The object that a derived
+// class keeps itself alive with is released there and nowhere else.
 class StreamCore : public std::enable_shared_from_this<StreamCore> {
  public:
   StreamCore(const StreamCore&) = delete;
@@ -114,7 +114,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   virtual void CallMessage() {}
   virtual void CallHalfClosed() {}
   virtual void CallWritable() = 0;
-  virtual void CallEnd() = 0;
+  virtual void CallEnded(const absl::Status& status, EndedBy by) = 0;
 
   // The differences between the two kinds of streams.
   // Ends the stream from this side.
@@ -163,8 +163,10 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   bool half_closing_ ABSL_GUARDED_BY(mutex_) = false;
   // A read failed.
   bool reads_closed_ ABSL_GUARDED_BY(mutex_) = false;
-  // The end is decided.
+  // The end is decided: `end_` and `by_` are final at the latest when the call is over.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  EndedBy by_ ABSL_GUARDED_BY(mutex_) = EndedBy::kPeer;
   // A thread runs callbacks, or a task is to do so.
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool half_closed_due_ ABSL_GUARDED_BY(mutex_) = false;
@@ -181,6 +183,7 @@ class StreamCore : public std::enable_shared_from_this<StreamCore> {
   void NoteRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   bool RunOnce();
+  void CallEnd();
   bool Refused();
   Due TakeDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -3,12 +3,30 @@
 #include <grpcpp/client_context.h>
 
 #include <chrono>
+#include <utility>
 
 #include "muster/v1/identities.grpc.pb.h"
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
+namespace {
+
+constexpr absl::Duration kCheck = absl::Seconds(30);
+
+}  // namespace
+
+CertificateRenewal::CertificateRenewal(std::function<absl::Status()> renew, TimerService& timers,
+                                       Executor& executor)
+    : renew_(std::move(renew)), task_(timers, executor, [this] { Run(); }) {}
+
+void CertificateRenewal::Run() {
+  if (absl::Status s = renew_(); !s.ok()) {
+    Log(LogLevel::kError, "cannot renew the certificate", {{"error", s}});
+  }
+  task_.RunAfter(kCheck);
+}
 
 absl::Status RenewIfDue(CertificateFiles& files, const std::shared_ptr<grpc::Channel>& aggregator,
                         absl::Time now) {

@@ -14,17 +14,17 @@ constexpr absl::Duration kSilence = absl::Seconds(15);
 
 }  // namespace
 
-FeedFollower::FeedFollower(std::shared_ptr<grpc::Channel> channel,
+FeedFollower::FeedFollower(GetChannel aggregator,
                            std::function<void(const v1::FollowChangesResponse&)> handle,
                            TimerService& timers, Executor& executor)
     : handle_(std::move(handle)),
-      follower_(MakeOptions(std::move(channel)), SystemClock(), timers, executor) {}
+      follower_(MakeOptions(std::move(aggregator)), SystemClock(), timers, executor) {}
 
 FeedFollower::~FeedFollower() = default;
 
-FeedFollower::Follower::Options FeedFollower::MakeOptions(std::shared_ptr<grpc::Channel> channel) {
+FeedFollower::Follower::Options FeedFollower::MakeOptions(GetChannel aggregator) {
   Follower::Options options;
-  options.channel = std::move(channel);
+  options.channel = std::move(aggregator);
   options.method = "/muster.v1.ChangeService/FollowChanges";
   options.backoff = {absl::Milliseconds(200), absl::Seconds(10)};
   options.max_pending = 2;  // the next event is read while one is handled

@@ -2,17 +2,15 @@
 #ifndef MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
 #define MUSTER_SERVICES_COMMON_SERVICE_FEED_FOLLOWER_H_
 
-#include <grpcpp/channel.h>
-
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/timers.h"
+#include "services/common/rpc/service_channel.h"
 #include "services/common/service/stream_follower.h"
 
 namespace muster {
@@ -21,12 +19,13 @@ namespace muster {
 class FeedFollower {
  public:
   // Calls `handle` with each event, in order and one at a time, on `executor`.
-  FeedFollower(std::shared_ptr<grpc::Channel> channel,
-               std::function<void(const v1::FollowChangesResponse&)> handle, TimerService& timers,
-               Executor& executor);
+  FeedFollower(GetChannel aggregator, std::function<void(const v1::FollowChangesResponse&)> handle,
+               TimerService& timers, Executor& executor);
 
-  // Waits for a running `handle`.
   ~FeedFollower();
+
+  // Waits for a running `handle`; none is called after it. Idempotent.
+  void Stop() { follower_.Stop(); }
 
   // Returns whether an event arrived within the last 15 s.
   bool connected() const;
@@ -37,7 +36,7 @@ class FeedFollower {
  private:
   using Follower = StreamFollower<v1::FollowChangesRequest, v1::FollowChangesResponse>;
 
-  Follower::Options MakeOptions(std::shared_ptr<grpc::Channel> channel);
+  Follower::Options MakeOptions(GetChannel aggregator);
   v1::FollowChangesRequest MakeRequest() const;
   void Ended(const absl::Status& why);
 

@@ -26,8 +26,8 @@ class ServiceThreads {
   Executor& requests() { return requests_; }
 
   // Periodic work and the streams that the service follows (ScheduledTask, StreamFollower). Only
-  // the renewal of the certificate may block for seconds, and one thread more than that has is
-  // always free.
+  // the renewal of the certificate and the name resolution of at most two channels (ServiceChannel)
+  // may block for seconds: one thread is always free.
   Executor& background() { return background_; }
 
   // Waits until the accepted tasks of both executors have run, for at most `limit` each, and stops

@@ -2,8 +2,6 @@
 #ifndef MUSTER_SERVICES_COMMON_SERVICE_STREAM_FOLLOWER_H_
 #define MUSTER_SERVICES_COMMON_SERVICE_STREAM_FOLLOWER_H_
 
-#include <grpcpp/channel.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +22,7 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/common/rpc/client_stream.h"
+#include "services/common/rpc/service_channel.h"
 
 namespace muster {
 
@@ -37,7 +36,7 @@ class StreamFollower {
   using Done = absl::AnyInvocable<void(const absl::Status& status)>;
 
   struct Options {
-    std::shared_ptr<grpc::Channel> channel;
+    GetChannel channel;
     std::string method;  // "/muster.v1.ChangeService/FollowChanges"
     BackoffOptions backoff;
     // No more messages are read while this many are not handled.
@@ -172,7 +171,7 @@ class StreamFollower {
     StreamOptions options;
     options.on_executor = true;
     owner_ = std::make_unique<StreamOwner<Request, Response>>(Stream::Start(
-        options_.channel, options_.method, options, session_, {.executor = &executor_}));
+        options_.channel(), options_.method, options, session_, {.executor = &executor_}));
   }
 
   void Received() {

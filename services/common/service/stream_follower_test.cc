@@ -37,7 +37,7 @@ class StreamFollowerTest : public ::testing::Test {
     options.max_queued = 100;
     server_.Serve(script_, options);
     Follower::Options follower;
-    follower.channel = server_.ConnectRelay("r1");
+    follower.channel = [channel = server_.ConnectRelay("r1")] { return channel; };
     follower.method = "/muster.v1.HeartbeatService/RelayHeartbeats";
     follower.max_pending = max_pending;
     follower.request = [this] {

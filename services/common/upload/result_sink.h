@@ -42,6 +42,10 @@ class ResultSink {
     return absl::OkStatus();
   }
 
+  // Releases what Reserve reserved: the upload has ended because its bytes were not those that the
+  // sender named. Does not wait.
+  virtual void Release(std::string_view /*upload_id*/) {}
+
   // Returns OK if the result carries a signature that the sink accepts, or needs none. To be asked
   // before the bytes are published and the result is committed: a refusal leaves the upload as it
   // was. Computes for less than a millisecond and does not wait.

@@ -6,53 +6,48 @@
 
 namespace muster {
 
-UploadAttachment AttachedStream::Attach(const absl::Status& why, OnDetached on_detached) {
-  OnDetached previous;
-  UploadAttachment attachment;
-  {
-    MutexLock lock(mutex_);
-    previous = EndStream();
-    attachment = current_ = UploadAttachment(++last_number_);
-    attached_ = true;
-    on_detached_ = std::move(on_detached);
-    progress_at_ = clock_.MonotonicNow();
-  }
-  if (previous) previous(why);
-  return attachment;
+UploadAttachment AttachedStream::Attach(OnDetached on_detached, OpenStreams::Ticket ticket) {
+  MutexLock lock(mutex_);
+  current_ = UploadAttachment(++last_number_);
+  attached_ = true;
+  on_detached_ = std::move(on_detached);
+  ticket_ = std::move(ticket);
+  progress_at_ = clock_.MonotonicNow();
+  return current_;
 }
 
 bool AttachedStream::Detach(const UploadAttachment& attachment) {
-  OnDetached dropped;
+  EndedStream ended;
   MutexLock lock(mutex_);
   if (attachment == UploadAttachment() || attachment != current_) return false;
   current_ = {};
-  dropped = EndStream();
+  ended = EndStream();
   return true;
 }
 
 void AttachedStream::Release(const absl::Status& why) {
-  OnDetached on_detached;
+  EndedStream ended;
   {
     MutexLock lock(mutex_);
     current_ = {};
-    on_detached = EndStream();
+    ended = EndStream();
   }
-  if (on_detached) on_detached(why);
+  if (ended.on_detached) ended.on_detached(why);
 }
 
 void AttachedStream::EndStalled(absl::Duration limit) {
-  OnDetached on_detached;
+  EndedStream ended;
   {
     MutexLock lock(mutex_);
     if (StalledForLocked() <= limit) return;
-    on_detached = EndStream();
+    ended = EndStream();
   }
-  if (on_detached) on_detached(errors::UploadStalled());
+  if (ended.on_detached) ended.on_detached(errors::UploadStalled());
 }
 
-AttachedStream::OnDetached AttachedStream::EndStream() {
+AttachedStream::EndedStream AttachedStream::EndStream() {
   if (std::exchange(attached_, false)) unattached_since_ = clock_.MonotonicNow();
-  return std::exchange(on_detached_, nullptr);
+  return {std::exchange(on_detached_, nullptr), std::move(ticket_)};
 }
 
 bool AttachedStream::attached() const {

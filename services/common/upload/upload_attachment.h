@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/common/rpc/open_streams.h"
 
 namespace muster {
 
@@ -29,20 +30,21 @@ class UploadAttachment {
 
 // The stream that is attached to an upload, at most one at a time, and the completion of the
 // upload. Thread-safe. `on_detached` of a stream runs once, without a lock, when another side ends
-// the stream; it must not block.
+// the stream; it must not block. The ticket of a stream is released when the stream is ended or
+// detached, whichever is first: the stream of a lost connection may exist for a minute longer.
 class AttachedStream {
  public:
   using OnDetached = std::function<void(absl::Status)>;
 
   explicit AttachedStream(const Clock& clock) : clock_(clock) {}
 
-  // Attaches a stream. The previous one is detached with `why`.
-  UploadAttachment Attach(const absl::Status& why, OnDetached on_detached);
+  // Attaches a stream. Release was called before.
+  UploadAttachment Attach(OnDetached on_detached, OpenStreams::Ticket ticket);
 
   // The stream has ended. Returns false for a stream that is not the last one that was attached.
   bool Detach(const UploadAttachment& attachment);
 
-  // Ends the attached stream with `why`.
+  // Ends the attached stream with `why` and releases its ticket.
   void Release(const absl::Status& why);
 
   // Ends the attached stream with UPLOAD_STALLED if it has been stalled for longer than `limit`.
@@ -70,7 +72,12 @@ class AttachedStream {
   bool completing() const;
 
  private:
-  OnDetached EndStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The callback and the ticket of a stream that was ended, to be used without the lock.
+  struct EndedStream {
+    OnDetached on_detached;
+    OpenStreams::Ticket ticket;
+  };
+  EndedStream EndStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration StalledForLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
@@ -80,6 +87,7 @@ class AttachedStream {
   UploadAttachment current_ ABSL_GUARDED_BY(mutex_);
   bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // its stream has not been ended
   OnDetached on_detached_ ABSL_GUARDED_BY(mutex_);
+  OpenStreams::Ticket ticket_ ABSL_GUARDED_BY(mutex_);       // while attached_
   absl::Duration progress_at_ ABSL_GUARDED_BY(mutex_);       // monotonic
   absl::Duration unattached_since_ ABSL_GUARDED_BY(mutex_);  // monotonic
   UploadAttachment completing_ ABSL_GUARDED_BY(mutex_);

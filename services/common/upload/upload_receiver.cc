@@ -44,15 +44,14 @@ void UploadReceiver::ReceiveStart(const v1::UploadRequest::Start& start) {
 }
 
 void UploadReceiver::Attach(UploadSession& session, int64_t epoch) {
-  auto ticket = connection_->Count();
-  if (!ticket.ok()) return connection_->End(ticket.status());
   const auto attachment = session.Attach(
-      epoch, connection_->Peer(), [weak = std::weak_ptr(connection_)](const absl::Status& why) {
+      epoch, connection_->Peer(),
+      [weak = std::weak_ptr(connection_)](const absl::Status& why) {
         if (const auto connection = weak.lock()) connection->End(why);
-      });
+      },
+      [this] { return connection_->Count(); });
   if (!attachment.ok()) return connection_->End(attachment.status());
   attachment_ = *attachment;
-  ticket_ = *std::move(ticket);
   SetRead();
 }
 
@@ -160,10 +159,8 @@ void UploadReceiver::HalfClosed() {
 
 void UploadReceiver::Ended() {
   if (session_ == nullptr) return;
-  const bool queued = session_->strand().Post([self = shared_from_this(), session = session_] {
-    session->Detach(self->attachment_);
-    self->ticket_ = OpenStreams::Ticket();
-  });
+  const bool queued = session_->strand().Post(
+      [self = shared_from_this(), session = session_] { session->Detach(self->attachment_); });
   if (!queued) {
     Log(LogLevel::kWarning, "the file of an upload stays open until the next sweep",
         {{"upload", session_->id()}});

@@ -35,7 +35,8 @@ class UploadConnection {
   // The peer whose stream this is.
   virtual UploadPeer Peer() const = 0;
 
-  // Counts the stream, which is about to be attached; RESOURCE_EXHAUSTED at a limit.
+  // Counts the stream, which is about to be attached (UploadSession::Attach); RESOURCE_EXHAUSTED at
+  // a limit.
   virtual absl::StatusOr<OpenStreams::Ticket> Count() = 0;
 
   // Reads one more message: UploadReceiver::Receive or HalfClosed follows.
@@ -95,7 +96,6 @@ class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
 
   // Used on the session's strand.
   UploadAttachment attachment_;
-  OpenStreams::Ticket ticket_;
 
   Mutex mutex_;
   // A message was asked for, and is not handed to the strand yet.

@@ -113,10 +113,11 @@ class UploadReceiverTest : public UploadSessionTest {
     ASSERT_TRUE(session_->Reopen(upload_, kPeer).ok());
   }
 
-  Stream Begin() {
+  Stream Begin() { return Begin(session_); }
+  Stream Begin(std::shared_ptr<UploadSession> session) {
     Stream stream;
     stream.connection = std::make_shared<FakeConnection>(streams_);
-    stream.connection->session = session_;
+    stream.connection->session = std::move(session);
     stream.receiver = std::make_shared<UploadReceiver>(stream.connection, budget_);
     stream.receiver->Begin();
     return stream;
@@ -135,10 +136,11 @@ class UploadReceiverTest : public UploadSessionTest {
     stream.receiver->Receive(std::move(request));
   }
 
-  v1::UploadRequest Start() {
+  v1::UploadRequest Start() { return Start(upload_); }
+  static v1::UploadRequest Start(const UploadRecord& upload) {
     v1::UploadRequest request;
-    request.mutable_start()->set_upload_id(upload_.id);
-    request.mutable_start()->set_epoch(upload_.epoch);
+    request.mutable_start()->set_upload_id(upload.id);
+    request.mutable_start()->set_epoch(upload.epoch);
     return request;
   }
 
@@ -170,10 +172,10 @@ class UploadReceiverTest : public UploadSessionTest {
     return release;
   }
 
-  std::shared_ptr<UploadSession> session_;
   Metrics metrics_;
   OpenStreams streams_{metrics_};
   ReadAheadBudget budget_{10};
+  std::shared_ptr<UploadSession> session_;  // has a ticket of streams_
 };
 
 TEST_F(UploadReceiverTest, ChunksAreAcknowledgedAndCommitted) {
@@ -246,15 +248,53 @@ TEST_F(UploadReceiverTest, StreamIsCountedWhileItIsAttached) {
 
 TEST_F(UploadReceiverTest, StreamAtTheLimitIsRefusedAndTheAttachedOneStays) {
   Stream stream = BeginAttached();
-  Stream second = Begin();
-  Deliver(second, Start());
-  Settle(*session_);
+  const UploadRecord other = OpenUpload("u2", "n2");
+  const auto session = Session(other);
+  ASSERT_TRUE(session->Reopen(other, kPeer).ok());
+  Stream second = Begin(session);
+  Deliver(second, Start(other));
+  Settle(*session);
   EXPECT_EQ(second.connection->end_reason(), "TOO_MANY_STREAMS_OF_CALLER");
+  EXPECT_TRUE(RetryAfterOf(*second.connection->end()).has_value());
   EXPECT_EQ(stream.connection->end(), std::nullopt);
   second.receiver->Ended();
+  Settle(*session);
+  EXPECT_FALSE(session->attached());
+  EXPECT_TRUE(session_->attached());
+  EXPECT_EQ(streams_.Count("/Upload"), 1);
+}
+
+// The end of the earlier stream is not noticed: its connection was lost.
+TEST_F(UploadReceiverTest, NextStreamOfAnUploadReplacesTheEarlierOneAtTheLimit) {
+  Stream lost = BeginAttached();
+  Stream second = BeginAttached();
+  EXPECT_EQ(lost.connection->end_reason(), "TAKEN_OVER");
+  EXPECT_EQ(second.connection->end(), std::nullopt);
+  EXPECT_EQ(streams_.Count("/Upload"), 1);
+  lost.receiver->Ended();
   Settle(*session_);
   EXPECT_TRUE(session_->attached());
   EXPECT_EQ(streams_.Count("/Upload"), 1);
+}
+
+TEST_F(UploadReceiverTest, LaterOpenReleasesTheTicketOfALostStream) {
+  Stream lost = BeginAttached();
+  EXPECT_TRUE(session_->strand().Post([this] {
+    upload_ = OpenUpload();
+    EXPECT_TRUE(session_->Reopen(upload_, kPeer).ok());
+  }));
+  Settle(*session_);
+  EXPECT_EQ(streams_.Count("/Upload"), 0);
+  BeginAttached();
+  EXPECT_EQ(streams_.Count("/Upload"), 1);
+}
+
+TEST_F(UploadReceiverTest, StalledStreamIsNotCounted) {
+  Stream stalled = BeginAttached();
+  clock_.Advance(absl::Seconds(61));
+  session_->EndStalledStream(absl::Seconds(60));
+  EXPECT_EQ(stalled.connection->end_reason(), "UPLOAD_STALLED");
+  EXPECT_EQ(streams_.Count("/Upload"), 0);
 }
 
 TEST_F(UploadReceiverTest, StreamThatEndsBeforeItsStartIsHandledIsNotAttached) {

@@ -99,13 +99,19 @@ absl::Status UploadSession::CheckAttached(const UploadAttachment& attachment) co
 }
 
 absl::StatusOr<UploadAttachment> UploadSession::Attach(
-    int64_t epoch, const UploadPeer& peer, std::function<void(absl::Status)> on_detached) {
+    int64_t epoch, const UploadPeer& peer, std::function<void(absl::Status)> on_detached,
+    const CountStream& count) {
   if (ended_ || opener_ != peer) return errors::UploadNotFound(id_);
   if (epoch != upload_.epoch) return errors::TakenOver(id_);
   if (stream_.completing()) return errors::UploadCompleting(id_);
+  stream_.Release(errors::TakenOver(id_));
+  OpenStreams::Ticket ticket;
+  if (count) {
+    ASSIGN_OR_RETURN(ticket, count());
+  }
   RETURN_IF_ERROR(OpenStaged());
   since_progress_ = 0;
-  return stream_.Attach(errors::TakenOver(id_), std::move(on_detached));
+  return stream_.Attach(std::move(on_detached), std::move(ticket));
 }
 
 // The hash stays: the next stream continues it.
@@ -251,8 +257,13 @@ void UploadSession::CompleteHashed(const UploadAttachment& attachment, const Upl
   const std::string sha256 = DigestBytes(sha256_.Finish());
   const int64_t size = std::exchange(hashed_, 0);  // Finish has reset the digest
   if (const absl::Status status = VerifyWhole(finish, size, sha256); !status.ok()) {
-    // Other bytes arrived than were sent: the upload cannot be resumed.
-    if (ReasonOf(status) != "SIZE_MISMATCH") Close();
+    // More bytes may follow, but not those that were published. Otherwise the stored bytes are not
+    // those of the sender: a later open must not find them.
+    if (published_ || ReasonOf(status) != "SIZE_MISMATCH") {
+      if (published_) RemovePublished();
+      Close();
+      sink_.Release(id_);
+    }
     return committed(status);
   }
   VerifiedResult verified;
@@ -316,7 +327,10 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
 void UploadSession::Discard(const absl::Status& why) {
   stream_.Release(why);
   Close();
-  if (stream_.completing()) return;
+  if (!stream_.completing()) RemovePublished();
+}
+
+void UploadSession::RemovePublished() {
   const std::string blob = ResultBlobName(key_.run, id_);
   if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {
     Log(LogLevel::kWarning, "cannot remove the blob of a discarded upload",

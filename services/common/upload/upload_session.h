@@ -21,6 +21,7 @@
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/policy.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/store/records.h"
 #include "services/common/upload/result_sink.h"
 #include "services/common/upload/upload_attachment.h"
@@ -65,6 +66,8 @@ inline UploadPeer PeerOf(const Caller& caller) { return {caller.identity, caller
 class UploadSession : public std::enable_shared_from_this<UploadSession> {
  public:
   using Committed = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
+  // Counts a stream for as long as the ticket exists, or refuses it.
+  using CountStream = std::function<absl::StatusOr<OpenStreams::Ticket>()>;
 
   UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink, Executor& executor,
                 const Clock& clock);
@@ -83,12 +86,14 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
                                  std::optional<absl::Time> signed_at = std::nullopt);
 
   // Attaches a stream of `peer` with the epoch of its open. The stream that was attached before is
-  // detached with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. NOT_FOUND
-  // (UPLOAD_NOT_FOUND) if another opened the upload; ABORTED (TAKEN_OVER) if a later open exists;
-  // UNAVAILABLE (UPLOAD_COMPLETING) while a completion is in progress. `on_detached` must not
-  // block.
+  // detached with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. Its ticket is
+  // released before `count` is called, so a sender at its limit can resume its uploads before the
+  // loss of its old connection is noticed. NOT_FOUND (UPLOAD_NOT_FOUND) if another opened the
+  // upload; ABORTED (TAKEN_OVER) if a later open exists; UNAVAILABLE (UPLOAD_COMPLETING) while a
+  // completion is in progress; or the error of `count`. `on_detached` must not block.
   absl::StatusOr<UploadAttachment> Attach(int64_t epoch, const UploadPeer& peer,
-                                          std::function<void(absl::Status)> on_detached);
+                                          std::function<void(absl::Status)> on_detached,
+                                          const CountStream& count = nullptr);
 
   // The stream has ended: files are closed until the next attach. Ignored for a stream that was
   // taken over.
@@ -140,6 +145,7 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   absl::Status CheckAttached(const UploadAttachment& attachment) const;
   void CloseStaged();
   void CompletionFailed(const UploadAttachment& attachment, const absl::Status& why);
+  void RemovePublished();
   absl::Status OpenStaged();
   int64_t written() const { return published_ ? *published_ : staged_->written(); }
   absl::Status HashStep();

@@ -113,6 +113,39 @@ TEST_F(UploadSessionTest, CompletionWithWrongSizeOrDigestFails) {
   EXPECT_EQ(sink_.Find("n1"), nullptr);
 }
 
+TEST_F(UploadSessionTest, DigestMismatchRemovesPublishedBytes) {
+  const std::string data = Pattern(100'000);
+  const std::string blob = ResultBlobName(kUploadRun, "u1");
+  sink_.hold = true;
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, data)).ok());
+  const auto first = BeginComplete(*session, attachment_, data);
+  sink_.held[0].done(absl::UnavailableError("the store is busy"));
+  EXPECT_TRUE(blobs_->Size(blob).ok());
+  UploadFinish other = FinishOf(data);
+  other.sha256[0] ^= 1;
+  EXPECT_EQ(ReasonOf(Complete(*session, other).status()), "DIGEST_MISMATCH");
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(blob).status()));
+  EXPECT_EQ(sink_.released, std::vector<std::string>{"u1"});
+  // The next process receives all bytes again.
+  auto next = Session(upload_ = OpenUpload());
+  EXPECT_EQ(*next->Reopen(upload_, kPeer), 0);
+}
+
+TEST_F(UploadSessionTest, SizeMismatchRemovesPublishedBytes) {
+  const std::string data = Pattern(100'000);
+  const std::string blob = ResultBlobName(kUploadRun, "u1");
+  {
+    auto staged = *blobs_->Stage("u1", -1);
+    ASSERT_TRUE(staged->Append(data, Crc32c(data)).ok());
+    ASSERT_TRUE(staged->Publish(blob).ok());
+  }
+  auto session = Attached();
+  EXPECT_EQ(ReasonOf(Complete(*session, FinishOf(data + "more")).status()), "SIZE_MISMATCH");
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(blob).status()));
+  EXPECT_EQ(ReasonOf(session->Reopen(OpenUpload(), kPeer).status()), "UPLOAD_NOT_FOUND");
+}
+
 TEST_F(UploadSessionTest, UploadContinuesAfterABadSignature) {
   const std::string data = Pattern(100'000);
   const std::string half = data.substr(0, 80'000);

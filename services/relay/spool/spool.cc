@@ -251,6 +251,8 @@ absl::Status Spool::Reserve(std::string_view id, int64_t size) {
   return reserved;
 }
 
+void Spool::Release(std::string_view id) { quota_.Set(id, 0); }
+
 absl::Status Spool::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) return errors::SignatureRequired(result.key.node);

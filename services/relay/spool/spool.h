@@ -93,6 +93,7 @@ class Spool : public ResultSink {
   absl::Status CheckSignature(const VerifiedResult& verified) const override;
   // SPOOL_FULL.
   absl::Status Reserve(std::string_view id, int64_t size) override;
+  void Release(std::string_view id) override;
   // Waits for the disk.
   void Commit(VerifiedResult verified, Done done) override;
 

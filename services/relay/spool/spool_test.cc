@@ -308,11 +308,17 @@ TEST_F(SpoolTest, RejectedChunkUsesNoQuota) {
 
 // An upload whose bytes are not the announced ones cannot be resumed.
 TEST_F(SpoolTest, UploadStartsAgainAfterADigestMismatch) {
-  auto request = SpoolFixture::Request("n1", "facts", small_);
+  auto request = SpoolFixture::Request("n1", "facts", "");
+  const auto empty = fixture_.OpenUpload(request);
+  const std::string before = Used();
+  fixture_.spool().DiscardUpload(request.description());
+  request.set_size(static_cast<int64_t>(small_.size()));
   request.set_sha256(std::string(32, 'x'));
   const auto opened = fixture_.OpenUpload(request);
   ASSERT_TRUE(fixture_.Send(*opened, "n1", small_, small_.size()).ok());
+  EXPECT_NE(Used(), before);
   EXPECT_EQ(ReasonOf(fixture_.Complete(*opened, "n1", "facts", small_)), "DIGEST_MISMATCH");
+  EXPECT_EQ(Used(), before) << "its bytes are still charged";
   EXPECT_EQ(ReasonOf(fixture_.OpenUpload(request).status()), "UPLOAD_NOT_FOUND");
   EXPECT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
 }

@@ -21,8 +21,7 @@ constexpr int kTicksBetweenUpdates = 60;
 }  // namespace
 
 RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
-                           std::shared_ptr<grpc::Channel> aggregator,
-                           std::shared_ptr<grpc::Channel> status,
+                           GetChannel aggregator, GetChannel status,
                            std::function<void()> signers_known, TimerService& timers,
                            Executor& executor)
     : UpstreamBase(topology),
@@ -108,7 +107,7 @@ void RootUpstream::Run(const std::stop_token& stop) {
 }
 
 absl::Status RootUpstream::UpdateCommandRevocations() {
-  const auto stub = v1::IdentityService::NewStub(aggregator_);
+  const auto stub = v1::IdentityService::NewStub(aggregator_());
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kAnswerWithin);
   v1::CommandRevocations list;

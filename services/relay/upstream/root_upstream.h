@@ -18,6 +18,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/rpc/service_channel.h"
 #include "services/common/service/feed_follower.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/trust.h"
@@ -31,15 +32,15 @@ class RootUpstream : public UpstreamBase {
  public:
   // All outlive it; events of the feed are handled on `executor`. `signers_known` is called each
   // time the aggregator has sent the command revocations.
-  RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
-               std::shared_ptr<grpc::Channel> aggregator, std::shared_ptr<grpc::Channel> status,
-               std::function<void()> signers_known, TimerService& timers, Executor& executor);
+  RootUpstream(Topology& topology, Trust& trust, RunOffers& offers, GetChannel aggregator,
+               GetChannel status, std::function<void()> signers_known, TimerService& timers,
+               Executor& executor);
   ~RootUpstream() override;
 
   // Upstream.
-  std::shared_ptr<grpc::Channel> Results() override { return aggregator_; }
-  std::shared_ptr<grpc::Channel> Status() override { return status_; }
-  std::shared_ptr<grpc::Channel> Joining() override { return aggregator_; }
+  std::shared_ptr<grpc::Channel> Results() override { return aggregator_(); }
+  std::shared_ptr<grpc::Channel> Status() override { return status_(); }
+  std::shared_ptr<grpc::Channel> Joining() override { return aggregator_(); }
   bool connected() const override { return connected_; }
 
   // The fleet's command authority; empty until the aggregator has sent it.
@@ -54,8 +55,8 @@ class RootUpstream : public UpstreamBase {
 
   Trust& trust_;
   RunOffers& offers_;
-  const std::shared_ptr<grpc::Channel> aggregator_;
-  const std::shared_ptr<grpc::Channel> status_;
+  const GetChannel aggregator_;
+  const GetChannel status_;
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;

@@ -96,8 +96,8 @@ void BoardFixture::Return(const std::shared_ptr<Sender>& sender) {
   Silence(sender, v1::PRESENCE_ONLINE, Evidence::kNone);
 }
 
-absl::Status BoardFixture::Beat(const std::shared_ptr<Sender>& sender, v1::Phase phase,
-                                const std::string& message, const std::string& plugin) {
+absl::Status BoardFixture::SendHeartbeat(const std::shared_ptr<Sender>& sender, v1::Phase phase,
+                                         const std::string& message, const std::string& plugin) {
   sender->set_last_seen(clock_.MonotonicNow());
   v1::Activity activity;
   *activity.mutable_key() = Key(sender->node(), plugin);

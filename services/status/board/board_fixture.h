@@ -40,8 +40,9 @@ class BoardFixture : public ::testing::Test {
   // Its silence begins now.
   void Silence(const std::shared_ptr<Sender>& sender, v1::Presence presence, Evidence evidence);
   void Return(const std::shared_ptr<Sender>& sender);
-  absl::Status Beat(const std::shared_ptr<Sender>& sender, v1::Phase phase = v1::PHASE_WORKING,
-                    const std::string& message = "", const std::string& plugin = "facts");
+  absl::Status SendHeartbeat(const std::shared_ptr<Sender>& sender,
+                             v1::Phase phase = v1::PHASE_WORKING, const std::string& message = "",
+                             const std::string& plugin = "facts");
   absl::Status Report(const std::string& node, int64_t total, int64_t completed);
   void Pass(absl::Duration time);  // with a tick for each second
 

@@ -23,7 +23,7 @@ TEST_F(BoardTest, BoardIsNotReadyBeforeTheFirstSnapshotEnds) {
   SetRun(MakeRun());
   EXPECT_EQ(ReasonOf(board_.Resolve("").status()), "STATUS_NOT_READY");
   EXPECT_EQ(ReasonOf(board_.Find(kRun).status()), "STATUS_NOT_READY");
-  EXPECT_EQ(ReasonOf(Beat(Online("n1"))), "STATUS_NOT_READY");
+  EXPECT_EQ(ReasonOf(SendHeartbeat(Online("n1"))), "STATUS_NOT_READY");
   EXPECT_FALSE(board_.Ready().ok());
   End();
   EXPECT_EQ(*board_.Resolve(""), kRun);
@@ -161,7 +161,7 @@ TEST_F(BoardTest, PageIsCompleteAcrossItsParts) {
 TEST_F(BoardTest, CallerOfOnePairSeesNoOtherPairs) {
   Start({"n1", "n2"});
   const auto sender = Online("n2");
-  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
   Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kClosed);
   StatusQuery query;
   query.run = kRun;
@@ -197,8 +197,8 @@ TEST_F(BoardTest, SenderIsDoneWhenAllItsPairsHaveAnOutcome) {
   Start({"n1"});
   SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
-  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
   SetPair("n1", v1::OUTCOME_GENUINE, 1);
   EXPECT_TRUE(done_.empty());
   SetPair("n1", v1::OUTCOME_GENUINE, 1, "logs");
@@ -228,7 +228,7 @@ TEST_F(BoardTest, NodesArePlannedOnesAndSenders) {
   SetPair("global", v1::OUTCOME_PENDING, 0, "once");
   const auto sender = Online("n2");
   sender->set_clock_skew(absl::Milliseconds(1500));
-  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
   v1::ListNodesRequest request;
   request.set_page_size(2);
   auto page = board_.ListNodes(request);

@@ -31,7 +31,7 @@ TEST_F(FiguresTest, EveryStateAndReasonHasASeriesFromTheStart) {
 
 TEST_F(FiguresTest, CountsRunsByStateAndUnfinishedPairsByReason) {
   Start({"n1", "n2", "n3"});
-  ASSERT_TRUE(Beat(Online("n1")).ok());
+  ASSERT_TRUE(SendHeartbeat(Online("n1")).ok());
   SetPair("n2", v1::OUTCOME_GENUINE, 1);
   std::string text = Shown();
   EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_RUNNING\"} 1\n"));

@@ -32,11 +32,11 @@ TEST_F(RunBoardTest, PairPassesFromNotStartedToItsResult) {
   EXPECT_EQ(ReasonOfPair("n1"), "NOT_STARTED");
   EXPECT_FALSE(Pair("n1").has_heartbeat_age());
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender, v1::PHASE_CHECKING).ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_CHECKING).ok());
   EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
   EXPECT_EQ(CountOf(v1::REASON_RUNNING), 1);
   EXPECT_EQ(CountOf(v1::REASON_NOT_STARTED), 0);
-  ASSERT_TRUE(Beat(sender, v1::PHASE_BLOCKED, "waits for <b>a</b> file").ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, "waits for <b>a</b> file").ok());
   EXPECT_EQ(ReasonOfPair("n1"), "BLOCKED");
   EXPECT_EQ(Pair("n1").detail(), "waits for <b>a</b> file");
   clock_.Advance(absl::Seconds(7));
@@ -57,7 +57,7 @@ TEST_F(RunBoardTest, ReasonOfSilenceFollowsTheEvidence) {
   const auto stopped = Online("stopped");
   const auto cut = Online("cut");
   const auto works = Online("works");
-  for (const auto& sender : {killed, stopped, cut, works}) ASSERT_TRUE(Beat(sender).ok());
+  for (const auto& sender : {killed, stopped, cut, works}) ASSERT_TRUE(SendHeartbeat(sender).ok());
   Silence(killed, v1::PRESENCE_LATE, Evidence::kClosed);
   Silence(stopped, v1::PRESENCE_LATE, Evidence::kAcknowledging);
   Silence(cut, v1::PRESENCE_LATE, Evidence::kUnacknowledged);
@@ -81,16 +81,16 @@ TEST_F(RunBoardTest, PairThatTheNewProcessAbandonedIsCrashed) {
   Start({"n1"});
   SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
-  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
   clock_.Advance(absl::Minutes(1));
-  ASSERT_TRUE(Beat(sender).ok());  // the new process, for one of its pairs
+  ASSERT_TRUE(SendHeartbeat(sender).ok());  // the new process, for one of its pairs
   Silence(sender, v1::PRESENCE_ONLINE, Evidence::kRestarted);
   const v1::RunStatus status = Get();
   EXPECT_EQ(status.pairs(0).plugin(), "facts");
   EXPECT_EQ(status.pairs(0).reason(), v1::REASON_RUNNING);
   EXPECT_EQ(status.pairs(1).reason(), v1::REASON_CRASHED);
-  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
   EXPECT_EQ(Get().pairs(1).reason(), v1::REASON_RUNNING);
 }
 
@@ -98,21 +98,21 @@ TEST_F(RunBoardTest, ReturnToAnAbandonedPairWithdrawsItsVerdict) {
   Start({"n1"});
   SetPair("n1", v1::OUTCOME_PENDING, 0, "logs");
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
-  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
   clock_.Advance(absl::Minutes(1));
-  ASSERT_TRUE(Beat(sender).ok());  // the new process, for one of its pairs
+  ASSERT_TRUE(SendHeartbeat(sender).ok());  // the new process, for one of its pairs
   Silence(sender, v1::PRESENCE_ONLINE, Evidence::kRestarted);
   Pass(absl::Minutes(4));
   EXPECT_EQ(verdicts_.standing(), 1u);
-  ASSERT_TRUE(Beat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
   EXPECT_EQ(verdicts_.standing(), 0u);
 }
 
 TEST_F(RunBoardTest, ProgressWithoutMovementIsStuckUntilItMoves) {
   Start({"n1", "sidecar"});
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
   ASSERT_TRUE(Report("n1", 10, 1).ok());
   ASSERT_TRUE(Report("sidecar", 10, 1).ok());
   Pass(kStuckAtLeast - absl::Seconds(2));
@@ -130,7 +130,7 @@ TEST_F(RunBoardTest, ProgressWithoutMovementIsStuckUntilItMoves) {
 TEST_F(RunBoardTest, PairSlowerThanNineInTenIsSlow) {
   std::vector<std::string> nodes = {"n0", "n1", "n2", "n3", "n4", "n5"};
   Start(nodes);
-  for (const std::string& node : nodes) ASSERT_TRUE(Beat(Online(node)).ok());
+  for (const std::string& node : nodes) ASSERT_TRUE(SendHeartbeat(Online(node)).ok());
   for (int second = 0; second <= 30; ++second) {
     for (const std::string& node : nodes) {
       ASSERT_TRUE(Report(node, 1000, node == "n3" ? second : second * 10).ok());
@@ -149,7 +149,7 @@ TEST_F(RunBoardTest, PairSlowerThanNineInTenIsSlow) {
 
 TEST_F(RunBoardTest, EndIsEstimatedFromFinishedPairs) {
   Start({"a", "b", "c", "d"});
-  for (const char* node : {"a", "b", "c", "d"}) ASSERT_TRUE(Beat(Online(node)).ok());
+  for (const char* node : {"a", "b", "c", "d"}) ASSERT_TRUE(SendHeartbeat(Online(node)).ok());
   const absl::Time begin = clock_.Now();
   clock_.Advance(absl::Seconds(60));
   SetPair("a", v1::OUTCOME_GENUINE, 1);
@@ -162,7 +162,7 @@ TEST_F(RunBoardTest, EndIsEstimatedFromFinishedPairs) {
   SetPair("f");
   SetPair("d", v1::OUTCOME_GENUINE, 1);
   const auto e = Online("e");
-  ASSERT_TRUE(Beat(e).ok());
+  ASSERT_TRUE(SendHeartbeat(e).ok());
   SetPair("f", v1::OUTCOME_ERROR, 1);
   const v1::RunStatus later = Get(0);
   ASSERT_TRUE(later.has_estimate());
@@ -175,7 +175,7 @@ TEST_F(RunBoardTest, EndIsEstimatedFromFinishedPairs) {
 TEST_F(RunBoardTest, SilentPairGetsOneVerdict) {
   Start({"n1"});
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
   clock_.Advance(absl::Seconds(30));
   Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kClosed);
   Pass(absl::Seconds(149));
@@ -194,7 +194,7 @@ TEST_F(RunBoardTest, SilentPairGetsOneVerdict) {
 TEST_F(RunBoardTest, VerdictIsWithdrawnWhenThePairReturns) {
   Start({"n1"});
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
   Silence(sender, v1::PRESENCE_LOST, Evidence::kUnacknowledged);
   Pass(absl::Minutes(4));
   ASSERT_TRUE(NextVerdict());
@@ -205,7 +205,7 @@ TEST_F(RunBoardTest, VerdictIsWithdrawnWhenThePairReturns) {
 TEST_F(RunBoardTest, DoubtSuspendsVerdicts) {
   Start({"n1"});
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender).ok());
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
   sender->set_doubted(true);
   Silence(sender, v1::PRESENCE_UNKNOWN, Evidence::kUnacknowledged);
   doubt_ = "12 of 20 senders fell silent at once";
@@ -243,8 +243,8 @@ TEST_F(RunBoardTest, CheckingAgentHasNotReported) {
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender, v1::PHASE_CHECKING).ok());
-  ASSERT_TRUE(Beat(sender, v1::PHASE_BLOCKED, "cannot ask the fleet").ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_CHECKING).ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, "cannot ask the fleet").ok());
   v1::Activity activity;
   activity.set_phase(v1::PHASE_BLOCKED);
   activity.mutable_fault()->set_check(v1::Fault::CHECK_CONNECTION);
@@ -260,7 +260,7 @@ TEST_F(RunBoardTest, OnlineAgentWithoutFaultDefersTheVerdict) {
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
   const auto sender = Online("n1");
-  ASSERT_TRUE(Beat(sender, v1::PHASE_BLOCKED, "waits for a lease").ok());
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, "waits for a lease").ok());
   Pass(absl::Seconds(301));
   EXPECT_FALSE(NextVerdict());
   Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kClosed);
@@ -272,7 +272,7 @@ TEST_F(RunBoardTest, OneReportedAgentIsEnough) {
   v1::Run run = MakeRun(kRun, v1::RUN_STATE_PLANNED);
   run.mutable_start_grace()->set_seconds(300);
   Start(run, {"n1", "n2"});
-  ASSERT_TRUE(Beat(Online("n1")).ok());
+  ASSERT_TRUE(SendHeartbeat(Online("n1")).ok());
   Pass(absl::Minutes(6));
   EXPECT_FALSE(NextVerdict());
 }

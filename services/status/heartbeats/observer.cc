@@ -46,7 +46,7 @@ std::string Observer::Doubt(absl::Duration now) const {
   if (holds(now)) {
     return absl::StrCat("this service was held up for ",
                         absl::FormatDuration(absl::Trunc(lag_, absl::Seconds(1))),
-                        ": it waits whether its senders come back");
+                        ": it waits for the heartbeats of its senders");
   }
   return doubts_many_ ? many_ : "";
 }

@@ -58,12 +58,12 @@ absl::StatusOr<Registry::StreamRef> Registry::Open(const SenderHello& hello,
     SenderTable::Shard& shard = senders_.ShardOf(hello.uri, hello.node);
     MutexLock lock(shard.mutex);
     ASSIGN_OR_RETURN(auto entry, senders_.FindOrAdd(shard, hello.uri, hello.node));
-    if (TakePlace(*entry, hello, now, &effects)) {
-      entry->line = std::move(line);
-      entry->peer = peer;
+    if (TakePlace(shard, *entry, hello, now, &effects)) {
+      entry->state(shard).line = std::move(line);
+      entry->state(shard).peer = peer;
       entry->set_relay(hello.relay);
-      entry->connected = true;
-      const uint32_t number = ++entry->stream;
+      entry->state(shard).connected = true;
+      const uint32_t number = ++entry->state(shard).stream;
       stream = StreamRef(std::move(entry), number);
     } else {
       stream = errors::DuplicateAgent(hello.node);
@@ -75,42 +75,43 @@ absl::StatusOr<Registry::StreamRef> Registry::Open(const SenderHello& hello,
 
 // Returns whether the new stream replaces the old one: not if the old one is of a younger process
 // that is online.
-bool Registry::TakePlace(SenderEntry& entry, const SenderHello& hello, absl::Duration now,
-                         SenderEffects* effects) {
+bool Registry::TakePlace(SenderTable::Shard& shard, SenderEntry& entry, const SenderHello& hello,
+                         absl::Duration now, SenderEffects* effects) {
   const uint64_t instance = HashOf(hello.instance);
   const absl::Duration began = now - hello.uptime;
-  const bool other = entry.instance != 0 && entry.instance != instance;
-  const auto old_line = entry.connected ? entry.line.lock() : nullptr;
+  const bool other = entry.state(shard).instance != 0 && entry.state(shard).instance != instance;
+  const auto old_line = entry.state(shard).connected ? entry.state(shard).line.lock() : nullptr;
   const bool both = other && old_line != nullptr && entry.presence() == v1::PRESENCE_ONLINE;
   if (both) {
-    entry.duplicate_since = now;
+    entry.state(shard).duplicate_since = now;
     entry.set_duplicate_agent(true);
     metrics_.duplicate_agents.Add();
     senders_.AddEvent(entry,
                       "two processes send heartbeats with one identity: the older stream was ended",
                       effects);
     effects->changed.push_back(entry.shared_from_this());
-    if (began < entry.began) return false;
+    if (began < entry.state(shard).began) return false;
     effects->ends.emplace_back(old_line, errors::DuplicateAgent(hello.node));
   } else if (old_line != nullptr) {
     effects->ends.emplace_back(old_line, absl::CancelledError("a newer stream replaced this one"));
   }
   if (other) {
-    entry.took_over = !both && entry.presence() != v1::PRESENCE_OFFLINE;
-    entry.sequence = -1;
+    entry.state(shard).took_over = !both && entry.presence() != v1::PRESENCE_OFFLINE;
+    entry.state(shard).sequence = -1;
   }
-  if (entry.instance != instance) entry.began = began;
-  entry.instance = instance;
-  entry.boot = HashOf(hello.boot);
+  if (entry.state(shard).instance != instance) entry.state(shard).began = began;
+  entry.state(shard).instance = instance;
+  entry.state(shard).boot = HashOf(hello.boot);
   return true;
 }
 
 bool Registry::IsNews(const StreamRef& stream, int64_t sequence, Answer* answer) {
   SenderEntry& entry = *stream.entry_;
-  MutexLock lock(senders_.ShardOf(entry).mutex);
-  if (sequence > entry.sequence) return true;
+  SenderTable::Shard& shard = senders_.ShardOf(entry);
+  MutexLock lock(shard.mutex);
+  if (sequence > entry.state(shard).sequence) return true;
   metrics_.out_of_order.Add();
-  *answer = {entry.sequence, entry.interval()};
+  *answer = {entry.state(shard).sequence, entry.interval()};
   return false;
 }
 
@@ -123,8 +124,8 @@ Registry::Answer Registry::Handle(const StreamRef& stream, Prepare prepare) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    answer = prepare(entry) ? Accept(shard, entry, now, &effects)
-                            : Answer{entry.sequence, entry.interval()};
+    answer = prepare(shard, entry) ? Accept(shard, entry, now, &effects)
+                                   : Answer{entry.state(shard).sequence, entry.interval()};
   }
   Deliver(std::move(effects));
   return answer;
@@ -132,16 +133,17 @@ Registry::Answer Registry::Handle(const StreamRef& stream, Prepare prepare) {
 
 Registry::Answer Registry::HandleHeartbeat(const StreamRef& stream, int64_t sequence,
                                            absl::Duration clock_skew) {
-  return Handle(stream, [&](SenderEntry& entry) {
-    if (entry.stream != stream.number_) return false;
-    entry.sequence = std::max(entry.sequence, sequence);
+  return Handle(stream, [&](SenderTable::Shard& shard, SenderEntry& entry) {
+    shard.mutex.AssertHeld();
+    if (entry.state(shard).stream != stream.number_) return false;
+    entry.state(shard).sequence = std::max(entry.state(shard).sequence, sequence);
     entry.set_clock_skew(clock_skew);
     return true;
   });
 }
 
 Registry::Answer Registry::SendHeartbeat(const StreamRef& stream) {
-  return Handle(stream, [](const SenderEntry&) { return true; });
+  return Handle(stream, [](SenderTable::Shard&, SenderEntry&) { return true; });
 }
 
 absl::StatusOr<Registry::StreamRef> Registry::Visit(const std::string& uri,
@@ -149,7 +151,7 @@ absl::StatusOr<Registry::StreamRef> Registry::Visit(const std::string& uri,
   SenderTable::Shard& shard = senders_.ShardOf(uri, node);
   MutexLock lock(shard.mutex);
   ASSIGN_OR_RETURN(auto entry, senders_.FindOrAdd(shard, uri, node));
-  const uint32_t number = entry->stream;
+  const uint32_t number = entry->state(shard).stream;
   return StreamRef(std::move(entry), number);
 }
 
@@ -159,37 +161,37 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
   const absl::Duration silence = now - entry.last_seen();
   entry.set_last_seen(now);
   entry.set_interval(senders_.Interval());
-  entry.changed = true;
-  entry.checked = entry.unanswered = false;
-  const bool restarted = entry.took_over || entry.evidence() == Evidence::kRestarted;
+  entry.state(shard).changed = true;
+  entry.state(shard).checked = entry.state(shard).unanswered = false;
+  const bool restarted = entry.state(shard).took_over || entry.evidence() == Evidence::kRestarted;
   const Evidence evidence = restarted ? Evidence::kRestarted : Evidence::kNone;
   const bool new_evidence = evidence != entry.evidence();
   entry.set_evidence(evidence);
-  if (std::exchange(entry.took_over, false)) {
+  if (std::exchange(entry.state(shard).took_over, false)) {
     senders_.AddEvent(entry, "a new process took over without a goodbye", effects);
   }
   senders_.List(shard, entry);
   const v1::Presence before = entry.presence();
   if (before != v1::PRESENCE_ONLINE) {
     senders_.SetPresence(
-        entry, v1::PRESENCE_ONLINE, now,
+        shard, entry, v1::PRESENCE_ONLINE, now,
         before == v1::PRESENCE_UNSPECIFIED
             ? "first heartbeat"
             : absl::StrCat("heartbeats resumed after ",
                            absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1)))),
         effects);
-    if (entry.listed) senders_.Schedule(shard, entry, now + entry.CheckAfter());
+    if (entry.state(shard).listed) senders_.Schedule(shard, entry, now + entry.CheckAfter());
   } else if (new_evidence) {
     effects->changed.push_back(entry.shared_from_this());
   }
-  return {entry.sequence, entry.interval()};
+  return {entry.state(shard).sequence, entry.interval()};
 }
 
 void Registry::Leave(const StreamRef& stream) {
   SenderEntry& entry = *stream.entry_;
   SenderTable::Shard& shard = senders_.ShardOf(entry);
   MutexLock lock(shard.mutex);
-  if (entry.presence() == v1::PRESENCE_UNSPECIFIED && !entry.connected) {
+  if (entry.presence() == v1::PRESENCE_UNSPECIFIED && !entry.state(shard).connected) {
     senders_.Forget(shard, entry);
   }
 }
@@ -198,7 +200,7 @@ void Registry::SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::st
                           SenderEffects* effects) {
   const absl::Duration now = clock_.MonotonicNow();
   entry.set_evidence(Evidence::kNone);
-  senders_.SetPresence(entry, v1::PRESENCE_OFFLINE, now, std::move(detail), effects);
+  senders_.SetPresence(shard, entry, v1::PRESENCE_OFFLINE, now, std::move(detail), effects);
   senders_.Schedule(shard, entry, now + options_.forget_after);
 }
 
@@ -208,8 +210,8 @@ void Registry::Goodbye(const StreamRef& stream) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.stream != stream.number_ || !entry.listed) return;
-    entry.connected = false;
+    if (entry.state(shard).stream != stream.number_ || !entry.state(shard).listed) return;
+    entry.state(shard).connected = false;
     SetOffline(shard, entry, "goodbye", &effects);
   }
   Deliver(std::move(effects));
@@ -221,7 +223,7 @@ void Registry::SetFinished(const std::shared_ptr<const Sender>& sender) {
     SenderTable::Shard& shard = senders_.ShardOf(*sender);
     MutexLock lock(shard.mutex);
     const auto entry = senders_.Find(shard, sender->uri(), sender->node());
-    if (entry == nullptr || entry->connected) return;
+    if (entry == nullptr || entry->state(shard).connected) return;
     if (entry->presence() == v1::PRESENCE_OFFLINE) return;
     SetOffline(shard, *entry, "all that it did is done", &effects);
   }
@@ -240,8 +242,8 @@ void Registry::Closed(const StreamRef& stream, bool by_peer) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.stream != stream.number_) return;
-    const bool was_connected = std::exchange(entry.connected, false);
+    if (entry.state(shard).stream != stream.number_) return;
+    const bool was_connected = std::exchange(entry.state(shard).connected, false);
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return senders_.Forget(shard, entry);
     if (!by_peer || !was_connected || entry.presence() == v1::PRESENCE_OFFLINE) return;
   }
@@ -254,10 +256,11 @@ void Registry::Revoked(const StreamRef& stream) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.stream != stream.number_ || entry.presence() == v1::PRESENCE_OFFLINE) return;
-    entry.connected = false;
+    if (entry.state(shard).stream != stream.number_ || entry.presence() == v1::PRESENCE_OFFLINE)
+      return;
+    entry.state(shard).connected = false;
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return senders_.Forget(shard, entry);
-    entry.peer = TcpPeer();  // the state of the connection is no evidence any more
+    entry.state(shard).peer = TcpPeer();  // the state of the connection is no evidence any more
     entry.set_evidence(Evidence::kRevoked);
     effects.changed.push_back(entry.shared_from_this());
     senders_.AddEvent(entry, "its certificate was revoked", &effects);
@@ -279,8 +282,9 @@ void Registry::Tick() {
 
 void Registry::EndAll(const absl::Status& why) {
   SenderEffects effects;
-  senders_.ForEach([&](const std::shared_ptr<SenderEntry>& entry) {
-    auto line = entry->connected ? entry->line.lock() : nullptr;
+  senders_.ForEach([&](SenderTable::Shard& shard, const std::shared_ptr<SenderEntry>& entry) {
+    shard.mutex.AssertHeld();
+    auto line = entry->state(shard).connected ? entry->state(shard).line.lock() : nullptr;
     if (line != nullptr) effects.ends.emplace_back(std::move(line), why);
     return true;
   });
@@ -309,10 +313,10 @@ void Registry::Restore(const std::vector<SenderRecord>& records) {
     SenderEntry& entry = **found;
     entry.set_last_seen(monotonic(record.last_seen));
     entry.set_interval(options_.interval);
-    entry.instance = record.instance;
-    entry.boot = record.boot;
+    entry.state(shard).instance = record.instance;
+    entry.state(shard).boot = record.boot;
     const bool gone = IsGone(record.presence);
-    senders_.RestorePresence(entry, gone ? record.presence : v1::PRESENCE_UNKNOWN,
+    senders_.RestorePresence(shard, entry, gone ? record.presence : v1::PRESENCE_UNKNOWN,
                              gone ? monotonic(record.presence_since) : started);
     senders_.Schedule(
         shard, entry,
@@ -326,13 +330,14 @@ std::vector<SenderRecord> Registry::DrainChanged(size_t max) {
   const absl::Time wall = clock_.Now();
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<SenderRecord> records;
-  senders_.ForEach([&](const std::shared_ptr<SenderEntry>& entry) {
-    if (!entry->changed) return true;
+  senders_.ForEach([&](SenderTable::Shard& shard, const std::shared_ptr<SenderEntry>& entry) {
+    shard.mutex.AssertHeld();
+    if (!entry->state(shard).changed) return true;
     if (records.size() == max) return false;
-    entry->changed = false;
+    entry->state(shard).changed = false;
     records.push_back({entry->uri(), entry->node(), entry->presence(),
                        wall - (now - entry->presence_since()), wall - (now - entry->last_seen()),
-                       entry->instance, entry->boot});
+                       entry->state(shard).instance, entry->state(shard).boot});
     return true;
   });
   return records;

@@ -154,13 +154,15 @@ class Registry {
   std::string doubt() const { return judge_.Doubt(); }
 
  private:
-  // Handles a heartbeat, under the lock of its shard, if `prepare(entry)` returns true.
+  // Handles a heartbeat if `prepare(shard, entry)` returns true, which is called with the lock of
+  // the shard held.
   template <typename Prepare>
   Answer Handle(const StreamRef& stream, Prepare prepare);
   Answer Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
                 SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
-  bool TakePlace(SenderEntry& entry, const SenderHello& hello, absl::Duration now,
-                 SenderEffects* effects);
+  bool TakePlace(SenderTable::Shard& shard, SenderEntry& entry, const SenderHello& hello,
+                 absl::Duration now, SenderEffects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   // The sender ended on purpose.
   void SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::string detail,
                   SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);

@@ -20,7 +20,7 @@ class RegistryCrowdTest : public testing::RegistryFixture {
   void PassBeatingFrom(size_t first, int seconds) {
     std::vector<Stream*> there;
     for (size_t i = first; i < streams_.size(); ++i) there.push_back(&streams_[i]);
-    PassBeating(seconds, there);
+    PassWithHeartbeats(seconds, there);
   }
 
   void CloseFirst(size_t count) {
@@ -62,7 +62,7 @@ TEST_F(RegistryCrowdTest, LateSenderThatClosedIsNotDoubted) {
   OpenMany(10);
   CloseFirst(1);
   Pass(1);
-  for (size_t i = 1; i < 10; ++i) Beat(streams_[i]);
+  for (size_t i = 1; i < 10; ++i) SendHeartbeat(streams_[i]);
   Pass(20);
   EXPECT_NE(registry_->doubt(), "");
   EXPECT_EQ(sender(0).presence(), v1::PRESENCE_LATE);

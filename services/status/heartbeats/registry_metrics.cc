@@ -6,8 +6,8 @@ namespace muster {
 
 RegistryMetrics::RegistryMetrics(Metrics& metrics)
     : heartbeats(metrics.AddCounters("muster_heartbeats_total",
-                                     "Heartbeats by result: taken, or out of order.", {"result"},
-                                     2)),
+                                     "Heartbeats by result: accepted (taken), or out of order.",
+                                     {"result"}, 2)),
       taken(heartbeats.With({"taken"})),
       out_of_order(heartbeats.With({"out_of_order"})),
       senders(metrics.AddGauges("muster_senders", "Senders of heartbeats by presence.",
@@ -24,8 +24,9 @@ RegistryMetrics::RegistryMetrics(Metrics& metrics)
       interval(metrics.AddGauge("muster_heartbeat_interval_seconds",
                                 "The interval between heartbeats that is sent to senders.")),
       doubt(metrics.AddGauge("muster_heartbeat_doubt",
-                             "1 while the service doubts its network or machine.")),
+                             "1 while the service suspects its own network or machine and "
+                             "suspends judgement.")),
       lag(metrics.AddGauge("muster_heartbeat_lag_seconds",
-                           "By how much the last check of the senders was late.")) {}
+                           "The delay of the last check of the senders.")) {}
 
 }  // namespace muster

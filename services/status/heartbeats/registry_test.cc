@@ -60,9 +60,9 @@ TEST_F(RegistryTest, OlderOfTwoProcessesIsEnded) {
   EXPECT_EQ(ReasonOf(TryOpen(1, "i1", absl::Seconds(101)).status()), "DUPLICATE_AGENT");
   EXPECT_TRUE(young.line->ended.ok());
   EXPECT_EQ(journal_.details["n1"].size(), 3);
-  PassBeating(179, {&young});
+  PassWithHeartbeats(179, {&young});
   EXPECT_TRUE(young.sender->duplicate_agent());
-  PassBeating(15, {&young});
+  PassWithHeartbeats(15, {&young});
   EXPECT_FALSE(young.sender->duplicate_agent());
 }
 
@@ -70,7 +70,7 @@ TEST_F(RegistryTest, HeartbeatOfAReplacedStreamIsIgnored) {
   Stream old = Open(1, "i1");
   Stream young = Open(1, "i2");
   Pass(5);
-  Beat(old);
+  SendHeartbeat(old);
   EXPECT_EQ(young.sender->last_seen(), clock_.MonotonicNow() - absl::Seconds(5));
 }
 
@@ -81,7 +81,7 @@ TEST_F(RegistryTest, ProcessThatReplacesADeadOneIsARestart) {
   Stream fresh = Open(1, "i2");
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
   EXPECT_FALSE(fresh.sender->duplicate_agent());
-  Beat(fresh);
+  SendHeartbeat(fresh);
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
   // One that said goodbye may come back as it likes.
   registry_->Goodbye(fresh.stream_ref);
@@ -94,7 +94,7 @@ TEST_F(RegistryTest, IntervalGrowsWithTheSenders) {
   std::vector<Stream> streams;
   for (int i = 0; i < 100; ++i) streams.push_back(Open(i));
   EXPECT_EQ(registry_->Interval(), absl::Seconds(20));
-  EXPECT_EQ(Beat(streams[0]).interval, absl::Seconds(20));
+  EXPECT_EQ(SendHeartbeat(streams[0]).interval, absl::Seconds(20));
   Pass(39);
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
 }
@@ -106,7 +106,7 @@ TEST_F(RegistryTest, ChangedSenderIsReturnedOnce) {
   EXPECT_EQ(registry_->DrainChanged(10).size(), 1);
   EXPECT_EQ(registry_->DrainChanged(10).size(), 0);
   clock_.Advance(absl::Seconds(3));
-  Beat(a);
+  SendHeartbeat(a);
   const auto changed = registry_->DrainChanged(10);
   ASSERT_EQ(changed.size(), 1);
   EXPECT_EQ(changed[0].node, "n1");

@@ -41,11 +41,11 @@ TEST_F(RegistryTickTest, SilentSenderIsLateThenSuspectThenLost) {
 
 TEST_F(RegistryTickTest, SenderIsOnlineWhileItSendsHeartbeats) {
   Stream stream = Open(1);
-  PassBeating(600, {&stream});
+  PassWithHeartbeats(600, {&stream});
   EXPECT_EQ(listener_.seen, std::vector<v1::Presence>{v1::PRESENCE_ONLINE});
   Pass(190);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_LOST);
-  Beat(stream);
+  SendHeartbeat(stream);
   EXPECT_EQ(stream.sender->presence(), v1::PRESENCE_ONLINE);
   EXPECT_EQ(stream.sender->last_seen(), clock_.MonotonicNow());
   EXPECT_EQ(journal_.details["n1"].back(), "heartbeats resumed after 3m10s");
@@ -71,7 +71,7 @@ TEST_F(RegistryTickTest, KernelsViewBecomesEvidence) {
   Pass(1);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kUnacknowledged);
   EXPECT_EQ(killed.sender->evidence(), Evidence::kClosed);
-  Beat(cut);
+  SendHeartbeat(cut);
   EXPECT_EQ(cut.sender->evidence(), Evidence::kNone);
 }
 
@@ -109,22 +109,22 @@ TEST_F(RegistryTickTest, SilenceOfManyIsDoubted) {
   std::vector<Stream*> there;
   for (int i = 6; i < 20; ++i) there.push_back(&streams[static_cast<size_t>(i)]);
   // They do not become due at the same time: the first are late before there are many.
-  for (int i = 0; i < 3; ++i) Beat(streams[static_cast<size_t>(i)]);
+  for (int i = 0; i < 3; ++i) SendHeartbeat(streams[static_cast<size_t>(i)]);
   Pass(1);
-  for (int i = 3; i < 6; ++i) Beat(streams[static_cast<size_t>(i)]);
-  PassBeating(200, there);
+  for (int i = 3; i < 6; ++i) SendHeartbeat(streams[static_cast<size_t>(i)]);
+  PassWithHeartbeats(200, there);
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(streams[static_cast<size_t>(i)].sender->presence(), v1::PRESENCE_UNKNOWN) << i;
     EXPECT_TRUE(streams[static_cast<size_t>(i)].sender->doubted()) << i;
   }
   EXPECT_EQ(streams[6].sender->presence(), v1::PRESENCE_ONLINE);
   EXPECT_NE(registry_->doubt().find("6 of 20"), std::string::npos) << registry_->doubt();
-  for (int i = 0; i < 5; ++i) Beat(streams[static_cast<size_t>(i)]);
+  for (int i = 0; i < 5; ++i) SendHeartbeat(streams[static_cast<size_t>(i)]);
   there = {};
   for (int i = 0; i < 20; ++i) {
     if (i != 5) there.push_back(&streams[static_cast<size_t>(i)]);
   }
-  PassBeating(6, there);
+  PassWithHeartbeats(6, there);
   EXPECT_EQ(registry_->doubt(), "");
   EXPECT_FALSE(streams[0].sender->doubted());
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
@@ -152,11 +152,11 @@ TEST_F(RegistryTickTest, HoldUpOfTheServiceIsNoSilence) {
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_UNKNOWN);
   EXPECT_FALSE(streams[0].sender->doubted());
   EXPECT_NE(registry_->doubt(), "");
-  Beat(streams[0]);
+  SendHeartbeat(streams[0]);
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
-  PassBeating(89, {&streams[0]});
+  PassWithHeartbeats(89, {&streams[0]});
   EXPECT_EQ(streams[1].sender->presence(), v1::PRESENCE_UNKNOWN);
-  PassBeating(1, {&streams[0]});
+  PassWithHeartbeats(1, {&streams[0]});
   EXPECT_EQ(streams[1].sender->presence(), v1::PRESENCE_LOST);
   EXPECT_EQ(registry_->doubt(), "");
 }
@@ -181,9 +181,9 @@ TEST_F(RegistryTickTest, RestoredSenderIsUnknownForTheGrace) {
   EXPECT_EQ(known->last_seen(), clock_.MonotonicNow() - absl::Seconds(130));
   Stream back = Open(1);
   EXPECT_EQ(back.sender->presence(), v1::PRESENCE_ONLINE);
-  PassBeating(89, {&back});
+  PassWithHeartbeats(89, {&back});
   EXPECT_EQ(known->presence(), v1::PRESENCE_UNKNOWN);
-  PassBeating(1, {&back});
+  PassWithHeartbeats(1, {&back});
   EXPECT_EQ(known->presence(), v1::PRESENCE_LOST);  // silent for 220 s by now
   EXPECT_EQ(back.sender->presence(), v1::PRESENCE_ONLINE);
 }

@@ -13,7 +13,7 @@ SenderTable::SenderTable(const Options& options, const Clock& clock, RegistryMet
       shards_(new Shard[kShards]) {}
 
 SenderTable::~SenderTable() {
-  ForEach([](const std::shared_ptr<SenderEntry>& entry) {
+  ForEach([](Shard&, const std::shared_ptr<SenderEntry>& entry) {
     TimingWheel::Remove(*entry);
     return true;
   });
@@ -49,8 +49,8 @@ std::shared_ptr<SenderEntry> SenderTable::Find(Shard& shard, const std::string& 
 }
 
 void SenderTable::List(Shard& shard, SenderEntry& entry) {
-  if (entry.listed || !shard.entries.insert(entry.shared_from_this()).second) return;
-  entry.listed = true;
+  if (entry.state(shard).listed || !shard.entries.insert(entry.shared_from_this()).second) return;
+  entry.state(shard).listed = true;
   ++senders_;
   // SetPresence has counted it out when it was forgotten.
   if (entry.presence() != v1::PRESENCE_UNSPECIFIED) ++count_[static_cast<size_t>(entry.presence())];
@@ -59,29 +59,30 @@ void SenderTable::List(Shard& shard, SenderEntry& entry) {
 
 void SenderTable::Forget(Shard& shard, SenderEntry& entry) {
   TimingWheel::Remove(entry);
-  if (!entry.listed) return;
-  entry.listed = false;
+  if (!entry.state(shard).listed) return;
+  entry.state(shard).listed = false;
   --senders_;
   if (entry.doubted()) --doubted_;
   if (entry.presence() != v1::PRESENCE_UNSPECIFIED) --count_[static_cast<size_t>(entry.presence())];
   shard.entries.erase(entry.shared_from_this());
 }
 
-void SenderTable::SetPresence(SenderEntry& entry, v1::Presence presence, absl::Duration now,
-                              std::string detail, SenderEffects* effects) {
+void SenderTable::SetPresence(Shard& shard, SenderEntry& entry, v1::Presence presence,
+                              absl::Duration now, std::string detail, SenderEffects* effects) {
   if (presence != v1::PRESENCE_UNKNOWN && entry.doubted()) {
     entry.set_doubted(false);
-    if (entry.listed) --doubted_;
+    if (entry.state(shard).listed) --doubted_;
   }
-  RestorePresence(entry, presence, now);
-  entry.changed = true;
+  RestorePresence(shard, entry, presence, now);
+  entry.state(shard).changed = true;
   metrics_.transitions.With({v1::Presence_Name(presence)}).Add();
   effects->changed.push_back(entry.shared_from_this());
   AddEvent(entry, std::move(detail), effects);
 }
 
-void SenderTable::RestorePresence(SenderEntry& entry, v1::Presence presence, absl::Duration since) {
-  if (entry.listed) {
+void SenderTable::RestorePresence(Shard& shard, SenderEntry& entry, v1::Presence presence,
+                                  absl::Duration since) {
+  if (entry.state(shard).listed) {
     const v1::Presence from = entry.presence();
     if (from != v1::PRESENCE_UNSPECIFIED) --count_[static_cast<size_t>(from)];
     ++count_[static_cast<size_t>(presence)];
@@ -89,12 +90,12 @@ void SenderTable::RestorePresence(SenderEntry& entry, v1::Presence presence, abs
   entry.set_presence(presence, since);
 }
 
-void SenderTable::SetDoubted(SenderEntry& entry, absl::Duration now, std::string detail,
-                             SenderEffects* effects) {
+void SenderTable::SetDoubted(Shard& shard, SenderEntry& entry, absl::Duration now,
+                             std::string detail, SenderEffects* effects) {
   if (entry.doubted()) return;
   entry.set_doubted(true);
-  if (entry.listed) ++doubted_;
-  SetPresence(entry, v1::PRESENCE_UNKNOWN, now, std::move(detail), effects);
+  if (entry.state(shard).listed) ++doubted_;
+  SetPresence(shard, entry, v1::PRESENCE_UNKNOWN, now, std::move(detail), effects);
 }
 
 void SenderTable::AddEvent(const Sender& sender, std::string detail, SenderEffects* effects) const {
@@ -127,11 +128,12 @@ void SenderTable::Advance(absl::Duration now,
 }
 
 void SenderTable::ForEach(
-    const std::function<bool(const std::shared_ptr<SenderEntry>& entry)>& visit) {
+    const std::function<bool(Shard& shard, const std::shared_ptr<SenderEntry>& entry)>& visit) {
   for (size_t i = 0; i < kShards; ++i) {
-    MutexLock lock(shards_[i].mutex);
-    for (const auto& entry : shards_[i].entries) {
-      if (!visit(entry)) return;
+    Shard& shard = shards_[i];
+    MutexLock lock(shard.mutex);
+    for (const auto& entry : shard.entries) {
+      if (!visit(shard, entry)) return;
     }
   }
 }

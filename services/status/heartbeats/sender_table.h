@@ -36,14 +36,43 @@ class SenderLink {
   virtual void End(const absl::Status& why) = 0;
 };
 
-// A sender with the state that only the registry uses. That state, in contrast to Sender's, is
-// guarded by the mutex of its shard.
-class SenderEntry : public Sender,
-                    public WheelNode,
-                    public std::enable_shared_from_this<SenderEntry> {
- public:
-  using Sender::Sender;
+class SenderEntry;
 
+// A part of the senders, with their lock. Only SenderTable uses the other members.
+class SenderShard {
+ public:
+  Mutex mutex;
+
+ private:
+  friend class SenderTable;
+  struct Key {
+    std::string_view uri;
+    std::string_view node;
+  };
+  static Key KeyOf(const std::shared_ptr<SenderEntry>& entry);
+  static Key KeyOf(const Key& key) { return key; }
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(const auto& key) const {
+      const Key k = KeyOf(key);
+      return std::hash<std::string_view>()(k.uri) * 31 + std::hash<std::string_view>()(k.node);
+    }
+  };
+  struct Same {
+    using is_transparent = void;
+    bool operator()(const auto& a, const auto& b) const {
+      const Key x = KeyOf(a);
+      const Key y = KeyOf(b);
+      return x.uri == y.uri && x.node == y.node;
+    }
+  };
+
+  std::unordered_set<std::shared_ptr<SenderEntry>, Hash, Same> entries ABSL_GUARDED_BY(mutex);
+  TimingWheel wheel ABSL_GUARDED_BY(mutex);
+};
+
+// The state of a sender that only the registry uses.
+struct SenderState {
   uint64_t instance = 0;  // a hash; 0: not sent
   uint64_t boot = 0;      // a hash; 0: not sent
   absl::Duration began;   // the start of its process, in our monotonic time
@@ -61,6 +90,19 @@ class SenderEntry : public Sender,
   bool unanswered = false;  // that look saw nothing acknowledged
   bool asked = false;       // the kernel answered when its connection was last looked at
   bool took_over = false;   // from a process without a goodbye, and without a heartbeat since
+};
+
+// A sender with the state that its shard guards, in contrast to that of Sender.
+class SenderEntry : public Sender,
+                    public WheelNode,
+                    public std::enable_shared_from_this<SenderEntry> {
+ public:
+  using Sender::Sender;
+
+  // `shard` is that of the sender (SenderTable::ShardOf).
+  SenderState& state(SenderShard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex) {
+    return state_;
+  }
 
   // When a look at its connection is first useful: the next heartbeat is overdue, and the kernel,
   // which drops a dead connection after 15 s (rpc/server.cc), still has it.
@@ -68,8 +110,17 @@ class SenderEntry : public Sender,
 
   // Returns whether the kernel saw the other side close the connection. Then there is a route to
   // the sender, and its silence is no reason for doubt, however many senders are silent.
-  bool ClosedByPeer() const { return asked && evidence() == Evidence::kClosed; }
+  bool ClosedByPeer(SenderShard& shard) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex) {
+    return state(shard).asked && evidence() == Evidence::kClosed;
+  }
+
+ private:
+  SenderState state_;
 };
+
+inline SenderShard::Key SenderShard::KeyOf(const std::shared_ptr<SenderEntry>& entry) {
+  return {entry->uri(), entry->node()};
+}
 
 // The consequences of changes, to be carried out when no lock is held.
 struct SenderEffects {
@@ -92,39 +143,7 @@ class SenderTable {
     int64_t max_senders = 0;
   };
 
-  class Shard {
-   public:
-    Mutex mutex;
-
-   private:
-    friend class SenderTable;
-    struct Key {
-      std::string_view uri;
-      std::string_view node;
-    };
-    static Key KeyOf(const std::shared_ptr<SenderEntry>& entry) {
-      return {entry->uri(), entry->node()};
-    }
-    static Key KeyOf(const Key& key) { return key; }
-    struct Hash {
-      using is_transparent = void;
-      size_t operator()(const auto& key) const {
-        const Key k = KeyOf(key);
-        return std::hash<std::string_view>()(k.uri) * 31 + std::hash<std::string_view>()(k.node);
-      }
-    };
-    struct Same {
-      using is_transparent = void;
-      bool operator()(const auto& a, const auto& b) const {
-        const Key x = KeyOf(a);
-        const Key y = KeyOf(b);
-        return x.uri == y.uri && x.node == y.node;
-      }
-    };
-
-    std::unordered_set<std::shared_ptr<SenderEntry>, Hash, Same> entries ABSL_GUARDED_BY(mutex);
-    TimingWheel wheel ABSL_GUARDED_BY(mutex);
-  };
+  using Shard = SenderShard;
 
   SenderTable(const Options& options, const Clock& clock, RegistryMetrics& metrics);
   ~SenderTable();
@@ -153,13 +172,15 @@ class SenderTable {
 
   // Sets the presence, with its count, and adds an event with `detail`. Removes the doubt unless
   // the presence is unknown.
-  void SetPresence(SenderEntry& entry, v1::Presence presence, absl::Duration now,
-                   std::string detail, SenderEffects* effects);
+  void SetPresence(Shard& shard, SenderEntry& entry, v1::Presence presence, absl::Duration now,
+                   std::string detail, SenderEffects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   // Sets the presence from before a restart, without an event.
-  void RestorePresence(SenderEntry& entry, v1::Presence presence, absl::Duration since);
+  void RestorePresence(Shard& shard, SenderEntry& entry, v1::Presence presence,
+                       absl::Duration since) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   // Marks the sender as doubted; its presence is unknown then.
-  void SetDoubted(SenderEntry& entry, absl::Duration now, std::string detail,
-                  SenderEffects* effects);
+  void SetDoubted(Shard& shard, SenderEntry& entry, absl::Duration now, std::string detail,
+                  SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   void AddEvent(const Sender& sender, std::string detail, SenderEffects* effects) const;
 
   // The sender falls due at the first tick that is not before `at`.
@@ -170,7 +191,8 @@ class SenderTable {
                const std::function<void(Shard& shard, SenderEntry& entry)>& due);
 
   // Calls `visit` for each listed sender, with the lock of its shard held, until it returns false.
-  void ForEach(const std::function<bool(const std::shared_ptr<SenderEntry>& entry)>& visit);
+  void ForEach(
+      const std::function<bool(Shard& shard, const std::shared_ptr<SenderEntry>& entry)>& visit);
 
   int64_t count(v1::Presence presence) const { return count_[static_cast<size_t>(presence)]; }
   int64_t doubted() const { return doubted_; }

@@ -44,7 +44,22 @@ class SenderTableTest : public ::testing::Test {
   }
 
   void SetPresence(SenderEntry& entry, v1::Presence presence) {
-    table_.SetPresence(entry, presence, clock_.MonotonicNow(), "why", &effects_);
+    SenderTable::Shard& shard = table_.ShardOf(entry);
+    MutexLock lock(shard.mutex);
+    table_.SetPresence(shard, entry, presence, clock_.MonotonicNow(), "why", &effects_);
+  }
+
+  void SetDoubted(SenderEntry& entry) {
+    SenderTable::Shard& shard = table_.ShardOf(entry);
+    MutexLock lock(shard.mutex);
+    table_.SetDoubted(shard, entry, clock_.MonotonicNow(), "why", &effects_);
+  }
+
+  // Returns a copy.
+  SenderState StateOf(SenderEntry& entry) {
+    SenderTable::Shard& shard = table_.ShardOf(entry);
+    MutexLock lock(shard.mutex);
+    return entry.state(shard);
   }
 
   std::vector<std::string> Due(absl::Duration now) {
@@ -67,7 +82,7 @@ TEST_F(SenderTableTest, SenderIsAddedOnce) {
   const auto entry = Add(1);
   EXPECT_EQ(Add(1), entry);
   EXPECT_NE(Add(2), entry);
-  EXPECT_TRUE(entry->listed);
+  EXPECT_TRUE(StateOf(*entry).listed);
 }
 
 TEST_F(SenderTableTest, SendersPastTheLimitAreRefused) {
@@ -85,7 +100,7 @@ TEST_F(SenderTableTest, PresenceIsCounted) {
   SetPresence(*entry, v1::PRESENCE_LATE);
   EXPECT_EQ(table_.count(v1::PRESENCE_ONLINE), 0);
   EXPECT_EQ(table_.count(v1::PRESENCE_LATE), 1);
-  EXPECT_TRUE(entry->changed);
+  EXPECT_TRUE(StateOf(*entry).changed);
   EXPECT_EQ(effects_.changed.size(), 2u);
   EXPECT_EQ(effects_.events.back().second.presence(), v1::PRESENCE_LATE);
 }
@@ -107,7 +122,7 @@ TEST_F(SenderTableTest, SenderWhosePlaceIsTakenIsNotListed) {
   Forget(*old);
   const auto other = Add(1);
   List(*old);
-  EXPECT_FALSE(old->listed);
+  EXPECT_FALSE(StateOf(*old).listed);
   SetPresence(*old, v1::PRESENCE_LATE);
   EXPECT_EQ(table_.count(v1::PRESENCE_LATE), 0) << "only listed senders count";
 }
@@ -115,13 +130,13 @@ TEST_F(SenderTableTest, SenderWhosePlaceIsTakenIsNotListed) {
 TEST_F(SenderTableTest, DoubtEndsWithAKnownPresence) {
   const auto entry = Add(1);
   SetPresence(*entry, v1::PRESENCE_ONLINE);
-  table_.SetDoubted(*entry, clock_.MonotonicNow(), "why", &effects_);
-  table_.SetDoubted(*entry, clock_.MonotonicNow(), "why", &effects_);
+  SetDoubted(*entry);
+  SetDoubted(*entry);
   EXPECT_EQ(table_.doubted(), 1);
   EXPECT_EQ(entry->presence(), v1::PRESENCE_UNKNOWN);
   SetPresence(*entry, v1::PRESENCE_ONLINE);
   EXPECT_EQ(table_.doubted(), 0);
-  table_.SetDoubted(*entry, clock_.MonotonicNow(), "why", &effects_);
+  SetDoubted(*entry);
   Forget(*entry);
   EXPECT_EQ(table_.doubted(), 0);
 }

@@ -97,7 +97,7 @@ std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duratio
     }
     if (!online && (entry.presence() != v1::PRESENCE_UNKNOWN || entry.doubted())) return;
     if (online) ++were_online;
-    if (!entry.ClosedByPeer()) ++fell_silent;
+    if (!entry.ClosedByPeer(shard)) ++fell_silent;
   });
   MutexLock lock(observer_mutex_);
   observer_.Count(now, fell_silent, senders_.count(v1::PRESENCE_ONLINE) - were_online,
@@ -114,7 +114,7 @@ bool SilenceJudge::IsExplained(const SenderEntry& entry, absl::Duration now) con
 // offline and not old enough to be forgotten. Then schedules its next check.
 bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
                          SenderEffects* effects) {
-  if (entry.duplicate_agent() && now - entry.duplicate_since >= options_.lost_after) {
+  if (entry.duplicate_agent() && now - entry.state(shard).duplicate_since >= options_.lost_after) {
     entry.set_duplicate_agent(false);
     effects->changed.push_back(entry.shared_from_this());
   }
@@ -133,7 +133,7 @@ bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
 void SilenceJudge::Judge(SenderEntry& entry, absl::Duration now, SenderEffects* effects) {
   Shard& shard = senders_.ShardOf(entry);
   MutexLock lock(shard.mutex);
-  if (!entry.listed || Defer(shard, entry, now, effects)) return;
+  if (!entry.state(shard).listed || Defer(shard, entry, now, effects)) return;
   if (now - entry.last_seen() < entry.interval() * 2) {
     JudgeOverdue(shard, entry, now, effects);
   } else {
@@ -148,10 +148,10 @@ void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration
   // The kernel may drop a dead connection before two long intervals are over. The last look has to
   // be just before that.
   const bool repeat = next - entry.last_seen() > kKernelGivesUp;
-  if (entry.connected && (repeat || !entry.checked)) {
+  if (entry.state(shard).connected && (repeat || !entry.state(shard).checked)) {
     effects->checks.push_back(entry.shared_from_this());
   }
-  entry.checked = true;
+  entry.state(shard).checked = true;
   if (repeat) next = std::min(next, now + entry.CheckAfter());
   senders_.Schedule(shard, entry, next);
 }
@@ -161,19 +161,19 @@ void SilenceJudge::JudgeSilent(Shard& shard, SenderEntry& entry, absl::Duration 
   const v1::Presence before = entry.presence();
   if (observer_.holds(now)) {
     if (before != v1::PRESENCE_UNKNOWN) {
-      senders_.SetPresence(entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+      senders_.SetPresence(shard, entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
     }
     return senders_.Schedule(shard, entry, observer_.held_until());
   }
   const absl::Duration half = now + entry.interval() / 2;
-  if (observer_.doubts_many() && !entry.ClosedByPeer()) {
+  if (observer_.doubts_many() && !entry.ClosedByPeer(shard)) {
     if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
-      senders_.SetDoubted(entry, now, observer_.Doubt(now), effects);
+      senders_.SetDoubted(shard, entry, now, observer_.Doubt(now), effects);
     }
     return senders_.Schedule(shard, entry, half);
   }
   if (IsExplained(entry, now)) {
-    senders_.SetDoubted(entry, now, WhyUnknown(*entry.relay(), now), effects);
+    senders_.SetDoubted(shard, entry, now, WhyUnknown(*entry.relay(), now), effects);
     return senders_.Schedule(shard, entry, half);
   }
   SetSilentPresence(shard, entry, now, effects);
@@ -189,10 +189,11 @@ void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Dur
                                                      : v1::PRESENCE_LATE;
   if (presence != entry.presence()) {
     senders_.SetPresence(
-        entry, presence, now,
+        shard, entry, presence, now,
         absl::StrCat("no heartbeat for ", InSeconds(silence), ByRelay(entry.relay())), effects);
     if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
-    if (const auto line = entry.line.lock(); line != nullptr && entry.connected) {
+    if (const auto line = entry.state(shard).line.lock();
+        line != nullptr && entry.state(shard).connected) {
       effects->probes.push_back(line);
     }
   }
@@ -200,7 +201,8 @@ void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Dur
       entry.last_seen() + (presence == v1::PRESENCE_LATE      ? suspect
                            : presence == v1::PRESENCE_SUSPECT ? lost
                                                               : options_.forget_after);
-  if (presence != v1::PRESENCE_LOST && entry.connected && entry.peer.port != 0) {
+  if (presence != v1::PRESENCE_LOST && entry.state(shard).connected &&
+      entry.state(shard).peer.port != 0) {
     effects->checks.push_back(entry.shared_from_this());
     next = std::min(next,
                     now + (entry.evidence() == Evidence::kNone ? options_.tick : entry.interval()));
@@ -213,9 +215,13 @@ void SilenceJudge::DoubtNewlyLate(absl::Duration now, SenderEffects* effects) {
   for (const auto& [at, weak] : newly_late_) {
     const auto entry = weak.lock();
     if (entry == nullptr) continue;
-    MutexLock lock(senders_.ShardOf(*entry).mutex);
-    if (!entry->listed || entry->presence() != v1::PRESENCE_LATE || entry->ClosedByPeer()) continue;
-    senders_.SetDoubted(*entry, now, observer_.Doubt(now), effects);
+    Shard& shard = senders_.ShardOf(*entry);
+    MutexLock lock(shard.mutex);
+    if (!entry->state(shard).listed || entry->presence() != v1::PRESENCE_LATE ||
+        entry->ClosedByPeer(shard)) {
+      continue;
+    }
+    senders_.SetDoubted(shard, *entry, now, observer_.Doubt(now), effects);
   }
   newly_late_.clear();
 }
@@ -232,31 +238,34 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
   if (entries.empty()) return;
   std::vector<TcpPeer> peers;
   for (const auto& entry : entries) {
-    MutexLock lock(senders_.ShardOf(*entry).mutex);
-    peers.push_back(entry->peer);
+    Shard& shard = senders_.ShardOf(*entry);
+    MutexLock lock(shard.mutex);
+    peers.push_back(entry->state(shard).peer);
   }
   std::vector<TcpState> states = query_(peers);
   const bool asked = !states.empty();
   states.resize(peers.size());
   for (size_t i = 0; i < entries.size(); ++i) {
-    MutexLock lock(senders_.ShardOf(*entries[i]).mutex);
+    SenderEntry& entry = *entries[i];
+    Shard& shard = senders_.ShardOf(entry);
+    MutexLock lock(shard.mutex);
     // The sender may have returned by another connection meanwhile.
-    if (!(entries[i]->peer == peers[i])) continue;
-    entries[i]->asked = asked;
-    ApplyState(*entries[i], states[i], effects);
+    if (!(entry.state(shard).peer == peers[i])) continue;
+    entry.state(shard).asked = asked;
+    ApplyState(shard, entry, states[i], effects);
   }
 }
 
-// The caller holds the mutex of the shard.
-void SilenceJudge::ApplyState(SenderEntry& entry, const TcpState& state, SenderEffects* effects) {
+void SilenceJudge::ApplyState(Shard& shard, SenderEntry& entry, const TcpState& state,
+                              SenderEffects* effects) {
   const v1::Presence presence = entry.presence();
-  if (entry.peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
-  if (entry.connected && presence == v1::PRESENCE_ONLINE) {
-    entry.unanswered = state.sent == TcpState::Sent::kUnacknowledged;
+  if (entry.state(shard).peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
+  if (entry.state(shard).connected && presence == v1::PRESENCE_ONLINE) {
+    entry.state(shard).unanswered = state.sent == TcpState::Sent::kUnacknowledged;
     return;
   }
-  const Evidence evidence =
-      EvidenceFrom(state, entry.evidence(), entry.connected, entry.unanswered);
+  const Evidence evidence = EvidenceFrom(state, entry.evidence(), entry.state(shard).connected,
+                                         entry.state(shard).unanswered);
   if (evidence == entry.evidence()) return;
   entry.set_evidence(evidence);
   effects->changed.push_back(entry.shared_from_this());

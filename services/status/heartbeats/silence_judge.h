@@ -67,7 +67,8 @@ class SilenceJudge {
   void DoubtNewlyLate(absl::Duration now, SenderEffects* effects);
   void CheckConnections(absl::Duration now, SenderEffects* effects)
       ABSL_LOCKS_EXCLUDED(closed_mutex_);
-  void ApplyState(SenderEntry& entry, const TcpState& state, SenderEffects* effects);
+  void ApplyState(Shard& shard, SenderEntry& entry, const TcpState& state, SenderEffects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   void Measure(absl::Duration lag);
 
   const Options options_;

@@ -1,7 +1,6 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_TESTING_CLIENT_STREAM_MODEL_H_
 #define MUSTER_SERVICES_COMMON_RPC_TESTING_CLIENT_STREAM_MODEL_H_
 
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/rpc/client_stream_core.h"
+#include "services/common/rpc/testing/stream_model.h"
 
 // A client's stream whose call is the test.
 namespace muster::testing {
@@ -23,29 +23,11 @@ struct ClientPolicy {
   bool on_executor = false;
 };
 
-struct NumberedRequest : OutMessage {
-  int number = 0;
-};
-
-// The events of a stream; outlives it.
-struct ClientTrace {
-  bool read_out = false;
-  bool write_out = false;
+struct ClientTrace : StreamTrace {
   bool half_close_out = false;
   bool half_closed = false;
   bool cancelled = false;
   bool closed = false;
-  bool done = false;
-  bool muted = false;  // this side has cancelled it
-  int in_callback = 0;
-  int messages = 0;
-  int writables = 0;
-  int ends = 0;
-  absl::Status end;
-  EndedBy by = EndedBy::kPeer;
-  int next_number = 0;
-  std::vector<int> started;
-  std::deque<Executor::Task> tasks;
 };
 
 // Every call of it checks what holds at any time.
@@ -60,7 +42,7 @@ class TestClientStream : public ClientStreamCore {
   }
 
   Sent Send(bool last = false) {
-    auto message = std::make_unique<NumberedRequest>();
+    auto message = std::make_unique<NumberedMessage>();
     message->number = trace_.next_number;
     const Sent sent = Enqueue(std::move(message), last);
     if (sent == Sent::kQueued) ++trace_.next_number;
@@ -82,20 +64,6 @@ class TestClientStream : public ClientStreamCore {
   }
 
  private:
-  // Checks that nothing runs beside it, and that no lock is held.
-  class InCallback {
-   public:
-    explicit InCallback(TestClientStream& stream) : trace_(stream.trace_) {
-      EXPECT_EQ(trace_.in_callback++, 0);
-      EXPECT_EQ(trace_.ends, 0);
-      stream.ended();
-    }
-    ~InCallback() { --trace_.in_callback; }
-
-   private:
-    ClientTrace& trace_;
-  };
-
   static StreamOptions OptionsOf(const ClientPolicy& policy) {
     StreamOptions options;
     options.on_executor = policy.on_executor;
@@ -113,7 +81,7 @@ class TestClientStream : public ClientStreamCore {
     EXPECT_FALSE(trace_.write_out || trace_.half_closed || trace_.closed || trace_.done);
     trace_.write_out = true;
     trace_.half_closed = last;
-    trace_.started.push_back(static_cast<NumberedRequest&>(message).number);
+    trace_.started.push_back(static_cast<NumberedMessage&>(message).number);
   }
   void StartHalfClosing() override {
     EXPECT_FALSE(trace_.write_out || trace_.half_closed || trace_.closed || trace_.done);
@@ -134,7 +102,7 @@ class TestClientStream : public ClientStreamCore {
   }
 
   void CallMessage() override {
-    const InCallback check(*this);
+    const InCallback check(*this, trace_);
     EXPECT_FALSE(trace_.muted);
     ++trace_.messages;
     SlotFree();
@@ -154,7 +122,7 @@ class TestClientStream : public ClientStreamCore {
     }
   }
   void CallWritable() override {
-    const InCallback check(*this);
+    const InCallback check(*this, trace_);
     EXPECT_FALSE(trace_.muted);
     {
       MutexLock lock(mutex_);
@@ -164,13 +132,7 @@ class TestClientStream : public ClientStreamCore {
     if (policy_.room == OnRoom::kSend) Send();
   }
   void CallEnded(const absl::Status& status, EndedBy by) override {
-    {
-      const InCallback check(*this);
-      EXPECT_TRUE(trace_.done);
-      trace_.end = status;
-      trace_.by = by;
-      ++trace_.ends;
-    }
+    InCallback(*this, trace_).NoteEnd(status, by);
     const auto self = std::move(self_);
   }
 
@@ -205,8 +167,7 @@ class ClientRun {
     if (!trace.tasks.empty()) possible.push_back(&ClientRun::RunTask);
     if (clock.waiting_timers() > 0) ends.push_back(&ClientRun::TimePasses);
     if (MayBeDone()) ends.insert(ends.end(), {&ClientRun::DoneOk, &ClientRun::DoneAborted});
-    const size_t chosen = choices.Choose(possible.size() + 1);
-    (this->*(chosen < possible.size() ? possible[chosen] : ends[choices.Choose(ends.size())]))();
+    DoOne(*this, possible, ends, choices);
   }
 
   // Lets everything that is out end, and the stream with it.
@@ -254,11 +215,7 @@ class ClientRun {
   void HalfCloseDone() { trace.half_close_out = false; }
   void DoneOk() { Done(absl::OkStatus()); }
   void DoneAborted() { Done(absl::InternalError("said the server")); }
-  void RunTask() {
-    Executor::Task task = std::move(trace.tasks.front());
-    trace.tasks.pop_front();
-    task();
-  }
+  void RunTask() { trace.RunTask(); }
   void TimePasses() { clock.Advance(absl::Seconds(10)); }
 
   // Calls of the handler.

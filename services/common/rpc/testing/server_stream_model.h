@@ -1,7 +1,6 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_TESTING_SERVER_STREAM_MODEL_H_
 #define MUSTER_SERVICES_COMMON_RPC_TESTING_SERVER_STREAM_MODEL_H_
 
-#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/rpc/server_stream_core.h"
+#include "services/common/rpc/testing/stream_model.h"
 
 // A server's stream whose call is the test.
 namespace muster::testing {
@@ -26,31 +26,13 @@ struct Policy {
   Tasks tasks = Tasks::kInline;
 };
 
-struct Numbered : OutMessage {
-  int number = 0;
-};
-
-// The events of a stream; outlives it.
-struct Trace {
-  bool read_out = false;
-  bool write_out = false;
+struct Trace : StreamTrace {
   bool cancelled_here = false;
   int finished = 0;
-  bool done = false;
-  bool muted = false;  // this side has ended it
-  int in_callback = 0;
-  int messages = 0;
   int half_closes = 0;
-  int writables = 0;
-  int ends = 0;
-  absl::Status end;
-  EndedBy by = EndedBy::kPeer;
   absl::Status final;
-  int next_number = 0;
   int refused_tasks = 0;
-  std::vector<int> started;    // numbers of the messages that were handed to the call
-  std::vector<int> delivered;  // of those whose write succeeded
-  std::deque<Executor::Task> tasks;
+  std::vector<int> delivered;  // numbers of the messages whose write succeeded
 };
 
 StreamOptions OptionsOf(const Policy& policy) {
@@ -72,7 +54,7 @@ class TestStream : public ServerStreamCore {
   }
 
   Sent Send(bool last = false) {
-    auto message = std::make_unique<Numbered>();
+    auto message = std::make_unique<NumberedMessage>();
     message->number = trace_.next_number;
     message->bytes = 1;
     const Sent sent = Enqueue(std::move(message), last);
@@ -102,20 +84,6 @@ class TestStream : public ServerStreamCore {
   }
 
  private:
-  // Checks that nothing runs beside it, and that no lock is held.
-  class InCallback {
-   public:
-    explicit InCallback(TestStream& stream) : trace_(stream.trace_) {
-      EXPECT_EQ(trace_.in_callback++, 0);
-      EXPECT_EQ(trace_.ends, 0);
-      stream.ended();
-    }
-    ~InCallback() { --trace_.in_callback; }
-
-   private:
-    Trace& trace_;
-  };
-
   void StartReading() override {
     EXPECT_FALSE(trace_.read_out);
     EXPECT_EQ(trace_.finished, 0);
@@ -126,7 +94,7 @@ class TestStream : public ServerStreamCore {
     EXPECT_FALSE(last);
     EXPECT_EQ(trace_.finished, 0);
     trace_.write_out = true;
-    trace_.started.push_back(static_cast<Numbered&>(message).number);
+    trace_.started.push_back(static_cast<NumberedMessage&>(message).number);
   }
   void CancelCall() override {
     EXPECT_FALSE(trace_.done);
@@ -140,7 +108,7 @@ class TestStream : public ServerStreamCore {
     trace_.final = status;
     if (last == nullptr) return;
     EXPECT_TRUE(status.ok());
-    trace_.started.push_back(static_cast<Numbered&>(*last).number);
+    trace_.started.push_back(static_cast<NumberedMessage&>(*last).number);
     trace_.delivered.push_back(trace_.started.back());
   }
   bool Post(Executor::Task task) override {
@@ -150,7 +118,7 @@ class TestStream : public ServerStreamCore {
   }
 
   void CallMessage() override {
-    const InCallback check(*this);
+    const InCallback check(*this, trace_);
     EXPECT_FALSE(trace_.done || trace_.muted);
     ++trace_.messages;
     SlotFree();
@@ -173,13 +141,13 @@ class TestStream : public ServerStreamCore {
     }
   }
   void CallHalfClosed() override {
-    const InCallback check(*this);
+    const InCallback check(*this, trace_);
     EXPECT_FALSE(trace_.done || trace_.muted);
     EXPECT_EQ(trace_.half_closes++, 0);
     if (policy_.half_close == InHalfClose::kEnd) End(absl::OkStatus());
   }
   void CallWritable() override {
-    const InCallback check(*this);
+    const InCallback check(*this, trace_);
     EXPECT_FALSE(trace_.done || trace_.muted);
     EXPECT_LE(queued(), 1u);  // half of it
     ++trace_.writables;
@@ -187,13 +155,7 @@ class TestStream : public ServerStreamCore {
     if (Send() == Sent::kQueued) NotifyWhenWritable();
   }
   void CallEnded(const absl::Status& status, EndedBy by) override {
-    {
-      const InCallback check(*this);
-      EXPECT_TRUE(trace_.done);
-      trace_.end = status;
-      trace_.by = by;
-      ++trace_.ends;
-    }
+    InCallback(*this, trace_).NoteEnd(status, by);
     const auto self = std::move(self_);
   }
 
@@ -227,8 +189,7 @@ class StreamRun {
     }
     if (!trace.tasks.empty()) possible.push_back(&StreamRun::RunTask);
     if (clock.waiting_timers() > 0) ends.push_back(&StreamRun::TimePasses);
-    const size_t chosen = choices.Choose(possible.size() + 1);  // the last: one of the ends
-    (this->*(chosen < possible.size() ? possible[chosen] : ends[choices.Choose(ends.size())]))();
+    DoOne(*this, possible, ends, choices);
     EXPECT_LE(stream_->queued(), 3u);  // two, and one that is the last
   }
 
@@ -293,11 +254,7 @@ class StreamRun {
     stream_->PeerCancels();
   }
   void Done() { stream_->Done(); }
-  void RunTask() {
-    Executor::Task task = std::move(trace.tasks.front());
-    trace.tasks.pop_front();
-    task();
-  }
+  void RunTask() { trace.RunTask(); }
   void TimePasses() { clock.Advance(absl::Seconds(10)); }
 
   // Calls of the handler.

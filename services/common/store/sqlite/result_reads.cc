@@ -23,11 +23,7 @@ void ParseResult(Rows& rows, ResultRecord& result) {
   result.file_name = rows.Text();
   result.blob = rows.Text();
   result.error = rows.Text();
-  result.delivery.uri = rows.Text();
-  result.delivery.node_unproven = rows.Bool();
-  result.delivery.vouched_by = rows.Text();
-  result.delivery.signature = rows.Text();
-  result.delivery.signer_pem = rows.Text();
+  result.delivery = ParseDelivery(rows);
   result.committed_at = rows.Int();
   result.partial_blob = rows.Text();
   result.partial_size = rows.Int();
@@ -51,6 +47,16 @@ std::vector<ResultRecord> ParseAll(Rows& rows, std::string_view run) {
 }
 
 }  // namespace
+
+Delivery ParseDelivery(Rows& rows) {
+  Delivery delivery;
+  delivery.uri = rows.Text();
+  delivery.node_unproven = rows.Bool();
+  delivery.vouched_by = rows.Text();
+  delivery.signature = rows.Text();
+  delivery.signer_pem = rows.Text();
+  return delivery;
+}
 
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key) {
   {

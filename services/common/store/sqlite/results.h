@@ -32,6 +32,9 @@ absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOut
 
 // These functions read; the caller holds a read transaction.
 
+// Reads the columns uri, node_unproven, vouched_by, signature and signer_pem.
+Delivery ParseDelivery(Rows& rows);
+
 // Returns the current result of a pair without its body; nullopt if the pair is not planned.
 std::optional<ResultRecord> ReadHead(Connection& db, const ResultKey& key);
 ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair);

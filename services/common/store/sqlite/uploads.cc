@@ -28,11 +28,7 @@ UploadRecord ParseUpload(Rows& rows) {
   upload.media_type = rows.Text();
   upload.file_name = rows.Text();
   upload.is_error = rows.Bool();
-  upload.delivery.uri = rows.Text();
-  upload.delivery.node_unproven = rows.Bool();
-  upload.delivery.vouched_by = rows.Text();
-  upload.delivery.signature = rows.Text();
-  upload.delivery.signer_pem = rows.Text();
+  upload.delivery = ParseDelivery(rows);
   upload.opened_at = rows.Int();
   upload.expires_at = rows.Int();
   return upload;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,8 @@ class FakeSink : public ResultSink {
 
   absl::Status CheckSignature(const VerifiedResult&) const override { return signature; }
 
+  void Release(std::string_view upload_id) override { released.emplace_back(upload_id); }
+
   void Commit(VerifiedResult verified, Done done) override {
     if (hold) {
       held.push_back({std::move(verified), std::move(done)});
@@ -76,6 +79,7 @@ class FakeSink : public ResultSink {
   absl::Status signature;
   bool hold = false;
   std::vector<Held> held;
+  std::vector<std::string> released;
   std::map<std::string, int64_t> epochs;        // by upload: of its last open
   std::map<std::string, ResultRecord> results;  // by node
 

@@ -86,16 +86,16 @@ class RegistryFixture : public ::testing::Test {
     return stream;
   }
 
-  // A stream that has beaten once.
+  // A stream with one heartbeat.
   Stream Open(int node, const std::string& instance = "i1",
               absl::Duration uptime = absl::ZeroDuration()) {
     auto stream = TryOpen(node, instance, uptime);
     EXPECT_TRUE(stream.ok()) << stream.status();
-    Beat(*stream);
+    SendHeartbeat(*stream);
     return *std::move(stream);
   }
 
-  Registry::Answer Beat(Stream& stream) {
+  Registry::Answer SendHeartbeat(Stream& stream) {
     return registry_->HandleHeartbeat(stream.stream_ref, ++stream.sequence, absl::ZeroDuration());
   }
 
@@ -107,11 +107,11 @@ class RegistryFixture : public ::testing::Test {
   }
 
   // Time passes while these senders send a heartbeat every 10 s.
-  void PassBeating(int seconds, std::vector<Stream*> streams) {
+  void PassWithHeartbeats(int seconds, std::vector<Stream*> streams) {
     for (int i = 1; i <= seconds; ++i) {
       Pass(1);
       if (i % 10 != 0) continue;
-      for (Stream* stream : streams) Beat(*stream);
+      for (Stream* stream : streams) SendHeartbeat(*stream);
     }
   }
 

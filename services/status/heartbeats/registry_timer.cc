@@ -1,4 +1,4 @@
-#include "services/status/heartbeats/ticker.h"
+#include "services/status/heartbeats/registry_timer.h"
 
 #include <utility>
 
@@ -34,9 +34,9 @@ std::vector<TcpState> PeerWatch::Query(const std::vector<TcpPeer>& peers) {
   return {};
 }
 
-Ticker::Ticker(Registry& registry, absl::Duration period,
-               std::function<void(std::vector<SenderRecord>)> store, const Clock& clock,
-               TimerService& timers, Executor& executor)
+RegistryTimer::RegistryTimer(Registry& registry, absl::Duration period,
+                             std::function<void(std::vector<SenderRecord>)> store,
+                             const Clock& clock, TimerService& timers, Executor& executor)
     : registry_(registry),
       period_(period),
       store_(std::move(store)),
@@ -46,12 +46,12 @@ Ticker::Ticker(Registry& registry, absl::Duration period,
   tick_.RunAfter(period_);
 }
 
-Ticker::~Ticker() {
+RegistryTimer::~RegistryTimer() {
   tick_.Stop();
   Store();
 }
 
-void Ticker::Tick() {
+void RegistryTimer::Tick() {
   registry_.Tick();
   if (const absl::Duration now = clock_.MonotonicNow(); now >= store_at_) {
     Store();
@@ -60,7 +60,7 @@ void Ticker::Tick() {
   tick_.RunAfter(period_);
 }
 
-void Ticker::Store() {
+void RegistryTimer::Store() {
   for (;;) {
     std::vector<SenderRecord> changed = registry_.DrainChanged(kStoreBatch);
     if (changed.empty()) return;

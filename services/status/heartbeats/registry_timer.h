@@ -1,6 +1,6 @@
 // Periodic work for the registry: ticks, and questions to the kernel.
-#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TICKER_H_
-#define MUSTER_SERVICES_STATUS_HEARTBEATS_TICKER_H_
+#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_TIMER_H_
+#define MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_TIMER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -35,16 +35,16 @@ class PeerWatch {
 
 // Ticks the registry until its end. The registry measures by how much a tick is late; that tells
 // whether this process, or its machine, was held up.
-class Ticker {
+class RegistryTimer {
  public:
   // `store` gets the senders that changed, once a minute and at the end, on the executor. The
   // references outlive this object.
-  Ticker(Registry& registry, absl::Duration period,
-         std::function<void(std::vector<SenderRecord>)> store, const Clock& clock,
-         TimerService& timers, Executor& executor);
+  RegistryTimer(Registry& registry, absl::Duration period,
+                std::function<void(std::vector<SenderRecord>)> store, const Clock& clock,
+                TimerService& timers, Executor& executor);
 
   // Stops, and calls `store` for the last time.
-  ~Ticker();
+  ~RegistryTimer();
 
  private:
   void Tick();
@@ -60,4 +60,4 @@ class Ticker {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_TICKER_H_
+#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_TIMER_H_

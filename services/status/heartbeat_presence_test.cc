@@ -1,0 +1,123 @@
+// The presence of senders that fall silent, close their stream or return, over real mutual TLS.
+#include <memory>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "muster/v1/heartbeats.pb.h"
+#include "muster/v1/status.pb.h"
+#include "services/common/base/error.h"
+#include "services/status/testing/heartbeat_fixture.h"
+#include "testing/fixtures/beat_stream.h"
+
+namespace muster {
+namespace {
+
+using testing::BeatStream;
+using testing::TestIdentity;
+
+using HeartbeatPresenceTest = testing::HeartbeatFixture;
+
+TEST_F(HeartbeatPresenceTest, HeartbeatFromTheFutureIsShownAsSkew) {
+  BeatStream stream(AsNode("n1"));
+  v1::StreamHeartbeatsRequest first = stream.First();
+  first.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(24)));
+  stream.Send(first);
+  const v1::Node node = *GetNode("n1");
+  EXPECT_NEAR(static_cast<double>(node.clock_skew().seconds()), 24 * 3600, 30);
+  EXPECT_EQ(node.presence(), v1::PRESENCE_ONLINE);
+}
+
+TEST_F(HeartbeatPresenceTest, SilentSenderIsProbedAndLate) {
+  BeatStream stream(As("p", "n1"));
+  stream.Send(stream.First());
+  EXPECT_TRUE(stream.Read().probe());
+  AwaitPresence("n1", v1::PRESENCE_SUSPECT);
+  // This process does not answer, but its kernel acknowledges.
+  Await("not responding", [&] { return Pair("p", "n1").reason() == v1::REASON_NOT_RESPONDING; });
+  stream.Send(stream.Next());
+  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
+}
+
+TEST_F(HeartbeatPresenceTest, ClosedConnectionWithoutGoodbyeIsACrash) {
+  {
+    BeatStream stream(As("p", "n1"));
+    stream.Send(stream.First());
+  }
+  Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
+}
+
+TEST_F(HeartbeatPresenceTest, StreamWithoutAHeartbeatIsEnded) {
+  status_.Stop();
+  status_.config.heartbeats.first_within = absl::Milliseconds(200);
+  status_.Start();
+  BeatStream mute(AsNode("n1"));
+  BeatStream stream(AsNode("n2"));
+  stream.Send(stream.First());
+  EXPECT_EQ(ReasonOf(mute.End()), "NO_FIRST_HEARTBEAT");
+  // One that has begun may be silent for longer: it is asked.
+  EXPECT_TRUE(stream.Read().probe());
+}
+
+TEST_F(HeartbeatPresenceTest, GoodbyeEndsTheStreamWithOk) {
+  BeatStream stream(As("p", "n1"));
+  stream.Send(stream.First());
+  v1::StreamHeartbeatsRequest goodbye = stream.Next();
+  goodbye.set_goodbye(true);
+  EXPECT_EQ(stream.SendAndEnd(goodbye), absl::OkStatus());
+  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_OFFLINE);
+}
+
+TEST_F(HeartbeatPresenceTest, OlderOfTwoAgentsWithOneIdentityIsEnded) {
+  const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
+  BeatStream old(status_.Connect(identity));
+  v1::StreamHeartbeatsRequest first = old.First("i1");
+  first.mutable_uptime()->set_seconds(1000);
+  old.Send(first);
+  BeatStream young(status_.Connect(identity));
+  first = young.First("i2");
+  first.mutable_uptime()->set_seconds(10);
+  young.Send(first);
+  EXPECT_EQ(ReasonOf(old.End()), "DUPLICATE_AGENT");
+  EXPECT_TRUE(GetNode("n1")->duplicate_agent());
+  BeatStream again(status_.Connect(identity));
+  first = again.First("i1");
+  first.mutable_uptime()->set_seconds(1001);
+  EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DUPLICATE_AGENT");
+  EXPECT_EQ(young.Send(young.Next()).sequence(), 2);
+  Await("written down", [&] {
+    const v1::Node node = *GetNode("n1");
+    for (const v1::NodeEvent& event : node.events()) {
+      if (event.detail().find("one identity") != std::string::npos) return true;
+    }
+    return false;
+  });
+}
+
+TEST_F(HeartbeatPresenceTest, SilentNodeIsUnknownAfterARestart) {
+  auto stream = std::make_unique<BeatStream>(AsNode("n1"));
+  v1::StreamHeartbeatsRequest first = stream->First();
+  AddActivity(&first, run_, "p", "n1");
+  stream->Send(first);
+  BeatStream other(AsNode("n2"));
+  first = other.First();
+  AddActivity(&first, run_, "p", "n2");
+  first.mutable_activities(0)->mutable_progress()->set_total(8);
+  other.Send(first);
+  status_.Stop();
+  EXPECT_FALSE(stream->End().ok());
+  status_.config.heartbeats.grace = absl::Minutes(5);
+  status_.Start();
+  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_UNKNOWN);
+  EXPECT_EQ(Pair("p", "n2").progress().total(), 8);
+  stream = std::make_unique<BeatStream>(AsNode("n1"));
+  first = stream->First();
+  first.set_sequence(50);
+  AddActivity(&first, run_, "p", "n1");
+  stream->Send(first);
+  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
+  EXPECT_EQ(GetNode("n2")->presence(), v1::PRESENCE_UNKNOWN);
+}
+
+}  // namespace
+}  // namespace muster
