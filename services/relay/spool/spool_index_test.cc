@@ -35,7 +35,7 @@ class SpoolIndexTest : public ::testing::Test {
     SpoolEntry entry;
     entry.id = id;
     entry.description = request.description();
-    entry.opened = clock_.Now();
+    entry.opened = clock_.MonotonicNow();
     UploadRecord upload;
     upload.id = id;
     entry.session = std::make_shared<UploadSession>(upload, *blobs_, sink_, executor_, clock_);
@@ -57,13 +57,13 @@ class SpoolIndexTest : public ::testing::Test {
 };
 
 TEST_F(SpoolIndexTest, AttemptHasOneEntryWhoseEpochRises) {
-  EXPECT_FALSE(*index_.Reopen(Request("p"), clock_.Now()));
+  EXPECT_FALSE(*index_.Reopen(Request("p"), clock_.MonotonicNow()));
   EXPECT_TRUE(index_.Insert(Upload("a", Request("p"))));
   EXPECT_FALSE(index_.Insert(Upload("b", Request("p"))));
   EXPECT_TRUE(index_.Insert(Upload("c", Request("p", 2))));
-  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.Now()))->epoch, 1);
-  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.Now()))->epoch, 2);
-  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.Now()))->id, "a");
+  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.MonotonicNow()))->epoch, 1);
+  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.MonotonicNow()))->epoch, 2);
+  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.MonotonicNow()))->id, "a");
   EXPECT_FALSE(index_.Find("b"));
 }
 
@@ -84,9 +84,9 @@ TEST_F(SpoolIndexTest, UploadThatIsBeingCommittedIsNotRemoved) {
   ASSERT_TRUE(index_.BeginCommit("a"));
   clock_.Advance(absl::Hours(2));
   EXPECT_FALSE(index_.RemoveUpload(Request("p").description()));
-  EXPECT_TRUE(index_.RemoveIdleUploads(clock_.Now()).empty());
+  EXPECT_TRUE(index_.RemoveIdleUploads(clock_.MonotonicNow()).empty());
   index_.CancelCommit("a");
-  EXPECT_EQ(index_.RemoveIdleUploads(clock_.Now()).size(), 1u);
+  EXPECT_EQ(index_.RemoveIdleUploads(clock_.MonotonicNow()).size(), 1u);
   EXPECT_FALSE(index_.Find("a"));
 }
 
@@ -107,12 +107,12 @@ TEST_F(SpoolIndexTest, CompleteResultRejectsOtherContent) {
   ASSERT_TRUE(index_.BeginCommit("a"));
   index_.EndCommit("a", 3, "digest", clock_.Now());
   auto request = Request("p");
-  EXPECT_TRUE((*index_.Reopen(request, clock_.Now()))->complete());
+  EXPECT_TRUE((*index_.Reopen(request, clock_.MonotonicNow()))->complete());
   request.set_size(4);
-  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.Now()).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.MonotonicNow()).status()), "TAKEN_OVER");
   request.set_size(3);
   request.set_sha256("other");
-  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.Now()).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.MonotonicNow()).status()), "TAKEN_OVER");
 }
 
 }  // namespace
