@@ -243,7 +243,8 @@ absl::Status Assembly::Forward() {
   ASSIGN_OR_RETURN(forwarding_, Forwarding::Start(config_.forwarding,
                                                   {role_->upstream(), Runtime(requests_), clock_,
                                                    metrics_, topology_.name(), self_->fleet(),
-                                                   roots, config_.state_folder + "/spool"}));
+                                                   roots, config_.state_folder + "/spool", timers_,
+                                                   threads_->background()}));
   return absl::OkStatus();
 }
 
