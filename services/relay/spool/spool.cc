@@ -237,7 +237,7 @@ absl::Status Spool::CheckSignature(const VerifiedResult& verified) const {
                                options_.fleet, root_, clock_.Now());
 }
 
-// Runs on the strand of the session. The bytes are verified and, if they are in a blob, durable.
+// Runs on the strand of the session. The bytes are verified. Those in a blob are durable.
 void Spool::Commit(VerifiedResult verified, Done done) {
   const auto entry = index_.BeginCommit(verified.upload_id);
   if (!entry) return done(errors::UploadNotFound(verified.upload_id));
@@ -263,7 +263,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   index_.EndCommit(entry->id, result.size, result.sha256, accepted + options_.ttl);
   queue_.Enqueue(entry->node(), entry->id, accepted);
   entry->session->Close();
-  counters_->taken.Add();
+  counters_->accepted.Add();
   done(std::move(verified.result));
   if (on_complete_) on_complete_();
 }
@@ -276,8 +276,8 @@ void Spool::DiscardUpload(const v1::ResultDescription& description) {
   if (const auto entry = index_.RemoveUpload(description)) Discard(*entry);
 }
 
-// Ends the stream of an upload that left the index, and removes its bytes, also published ones: a
-// commit may have failed after they were published.
+// Ends the stream of an upload that left the index, and removes its bytes. The bytes may be
+// published: a commit may have failed after that.
 void Spool::Discard(const SpoolEntry& entry) {
   quota_.Release(entry.id);
   const bool queued = entry.session->strand().Post([this, entry] {
@@ -362,8 +362,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& del
 void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   const auto entry = index_.Find(delivery.id);
   if (!entry) return;
-  // What cannot be removed now is charged until Sweep has removed it. A restart before that
-  // delivers the result again, without effect.
+  // An entry that cannot be removed now stays charged until Sweep has removed it. A restart before
+  // that delivers the result again, without effect.
   const bool removed = storage_->Remove(*entry);
   counters_->outcomes.With({std::string(outcome)}).Add();
   index_.RemoveResult(entry->id);

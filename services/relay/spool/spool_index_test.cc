@@ -1,24 +1,14 @@
 #include "services/relay/spool/spool_index.h"
 
-#include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
-#include "services/common/base/simulated_disk.h"
-#include "services/common/blob/files/files_blob_store.h"
+#include "services/common/upload/testing/unused_sessions.h"
 
 namespace muster {
 namespace {
-
-// The index does not use the sessions of its uploads.
-class NoSink : public ResultSink {
- public:
-  absl::Status CheckSignature(const VerifiedResult&) const override { return absl::OkStatus(); }
-  void Commit(VerifiedResult, Done) override {}
-};
 
 class SpoolIndexTest : public ::testing::Test {
  protected:
@@ -36,23 +26,12 @@ class SpoolIndexTest : public ::testing::Test {
     entry.id = id;
     entry.description = request.description();
     entry.opened = clock_.MonotonicNow();
-    UploadRecord upload;
-    upload.id = id;
-    entry.session = std::make_shared<UploadSession>(upload, *blobs_, sink_, executor_, clock_);
+    entry.session = sessions_.Make(id);
     return entry;
   }
 
-  static FilesBlobStoreOptions Blobs() {
-    FilesBlobStoreOptions options;
-    options.root = "/blobs";
-    return options;
-  }
-
   FakeClock clock_;
-  SimulatedDisk disk_;
-  Executor executor_{{"disk", 1, 16}};
-  std::unique_ptr<BlobStore> blobs_ = *OpenFilesBlobStore(Blobs(), disk_);
-  NoSink sink_;
+  testing::UnusedSessions sessions_{clock_};
   SpoolIndex index_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
@@ -20,6 +21,8 @@ absl::Status NoMatch() { return absl::DataLossError("its bytes do not match thei
 }  // namespace
 
 bool IsProvenLoss(const absl::Status& status) {
+  // A damaged page of the database proves nothing about one entry.
+  if (ReasonOf(status) == "STORE_CORRUPT") return false;
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
 }
 

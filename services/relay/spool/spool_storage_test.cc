@@ -10,6 +10,8 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/errors/relay.h"
+#include "services/common/errors/store.h"
 #include "services/common/store/sqlite/fault_vfs.h"
 
 namespace muster {
@@ -78,6 +80,14 @@ TEST_F(SpoolStorageTest, OtherContentIsAProvenLoss) {
   EXPECT_TRUE(IsProvenLoss(storage_->CheckContent(large, header_)));
   ASSERT_TRUE(storage_->blobs().Remove(large.blob()).ok());
   EXPECT_TRUE(IsProvenLoss(storage_->CheckSize(large, header_)));
+}
+
+TEST(IsProvenLossTest, OnlyAbsentOrDamagedBytesAreLost) {
+  EXPECT_TRUE(IsProvenLoss(absl::NotFoundError("no blob")));
+  EXPECT_TRUE(IsProvenLoss(errors::SpoolDamaged("spool.db", "entry a1")));
+  EXPECT_FALSE(IsProvenLoss(errors::StoreCorrupt("spool.db: malformed")));
+  EXPECT_FALSE(IsProvenLoss(absl::UnavailableError("no file descriptor")));
+  EXPECT_FALSE(IsProvenLoss(absl::OkStatus()));
 }
 
 TEST_F(SpoolStorageTest, RemovedEntryLeavesNothing) {
