@@ -33,6 +33,7 @@ namespace {
 
 using testing::OpenTestUpload;
 using testing::SignTestResult;
+using testing::TakeOverTestUpload;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestMetadata;
@@ -101,17 +102,8 @@ TEST_F(UploadHandlerTest, SecondStreamOfTheSameEpochTakesOver) {
   Plan({"n1"});
   const auto channel = fleet_.Connect(fleet_.Issue(NodeIdentity{"n1"}));
   const v1::OpenUploadResponse opened = Open(channel, "n1");
-  TestUploadStream first(channel, opened);
-  first.SendChunk(0, body_.substr(0, 100'000));
-  ASSERT_TRUE(first.AwaitWritten(100'000));
-  TestUploadStream second(channel, opened);
-  EXPECT_EQ(ReasonOf(first.End().status()), "TAKEN_OVER");
-  // The end of the first stream is seen by the session somewhere among these chunks.
-  for (int64_t at = 100'000; at < 150'000; at += 1'000) {
-    second.SendChunk(at, body_.substr(static_cast<size_t>(at), 1'000));
-    ASSERT_TRUE(second.AwaitWritten(at + 1'000));
-  }
-  EXPECT_EQ(Deliver(second, 150'000, body_), absl::OkStatus());
+  const auto second = TakeOverTestUpload(channel, opened, body_);
+  EXPECT_EQ(Deliver(*second, 150'000, body_), absl::OkStatus());
   const auto stored = Read("n1");
   ASSERT_TRUE(stored.ok()) << stored.status();
   EXPECT_TRUE(*stored == body_);

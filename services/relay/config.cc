@@ -19,9 +19,11 @@ void BindJobs(JobsConfig* config, Config* file) {
 void BindShares(SharesConfig* config, Config* file) {
   file->String("shares.folder", &config->folder,
                "The folder of shared files. Empty: shares/ in the state folder.");
-  file->Int("shares.quota", &config->quota, "Bytes of all shared files; more are rejected.",
-            1 << 20, int64_t{1} << 50);
-  file->Int("shares.max_files", &config->max_files, "Shared files at a time.", 1, 1'000'000);
+  file->Int("shares.quota", &config->quota,
+            "Bytes of all shared files; one source may use half of them.", 1 << 20,
+            int64_t{1} << 50);
+  file->Int("shares.max_files", &config->max_files,
+            "Shared files at a time; one source may use half of them.", 1, 1'000'000);
   file->Int("shares.max_size", &config->max_size, "Bytes of the largest shared file.", 1,
             int64_t{1} << 50);
 }

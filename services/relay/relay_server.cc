@@ -42,6 +42,37 @@ constexpr int kSecondsBetweenStores = 10;
 // The call of a peer that does not take its message within this time is cancelled.
 constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
+// The peers of the role, once it has started.
+class RolePeers final : public SharePeers {
+ public:
+  explicit RolePeers(const std::unique_ptr<RelayRole>& role) : role_(role) {}
+
+  std::shared_ptr<grpc::Channel> Parent() override {
+    return role_ == nullptr ? nullptr : role_->parent();
+  }
+  std::shared_ptr<grpc::Channel> Aggregator() override {
+    return role_ == nullptr ? nullptr : role_->aggregator();
+  }
+
+ private:
+  const std::unique_ptr<RelayRole>& role_;
+};
+
+// The roots of the relay's own certificates, and the revocations that it received.
+class RelayTrust final : public ShareTrust {
+ public:
+  RelayTrust(RelayIdentity& self, const Trust& trust) : self_(self), trust_(trust) {}
+
+  std::vector<Certificate> Roots() const override { return self_.roots(); }
+  bool IsRevoked(const std::string& node) const override {
+    return trust_.IsRevoked({{self_.fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
+  }
+
+ private:
+  RelayIdentity& self_;
+  const Trust& trust_;
+};
+
 class Assembly : public RelayServer {
  public:
   Assembly(RelayConfig config, std::unique_ptr<ServiceThreads> threads,
@@ -99,7 +130,9 @@ class Assembly : public RelayServer {
   CommandDispatcher dispatcher_;
   RecordFilter record_filter_{topology_};
   Trust trust_;
+  RelayTrust share_trust_{*self_, trust_};
   std::unique_ptr<RelayRole> role_;
+  RolePeers share_peers_{role_};
   std::unique_ptr<Shares> shares_;
   std::unique_ptr<AttachService> attach_service_;
   std::unique_ptr<JobService> job_service_;
@@ -164,14 +197,10 @@ absl::Status Assembly::OpenShares() {
   options.times.elsewhere = 4 * config_.interval;
   options.fleet = self_->fleet();
   options.is_root = is_root();
-  options.parent = [this] { return role_->parent(); };
-  options.aggregator = [this] { return role_->aggregator(); };
-  options.roots = [this] { return self_->roots(); };
-  options.is_revoked = [this](const std::string& node) {
-    return trust_.IsRevoked({{self_->fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
-  };
-  ASSIGN_OR_RETURN(shares_, Shares::Open(std::move(options), topology_, clock_,
-                                         host_.Runtime(requests_), metrics_));
+  ASSIGN_OR_RETURN(shares_,
+                   Shares::Open(std::move(options),
+                                {topology_, share_peers_, share_trust_, clock_, timers_, metrics_},
+                                host_.Runtime(requests_)));
   return absl::OkStatus();
 }
 
@@ -215,11 +244,11 @@ JobService::Parts Assembly::MakeJobParts() {
 
 absl::Status Assembly::Forward() {
   const std::string roots = ChainToPem(self_->roots());
-  ASSIGN_OR_RETURN(
-      forwarding_,
-      Forwarding::Start(config_.forwarding, {role_->upstream(), host_.Runtime(requests_), clock_,
-                                             metrics_, topology_.name(), self_->fleet(), roots,
-                                             config_.state_folder + "/spool"}));
+  ASSIGN_OR_RETURN(forwarding_, Forwarding::Start(config_.forwarding,
+                                                  {role_->upstream(), host_.Runtime(requests_), clock_,
+                                                   metrics_, topology_.name(), self_->fleet(),
+                                                   roots, config_.state_folder + "/spool", timers_,
+                                                   threads_->background()}));
   return absl::OkStatus();
 }
 

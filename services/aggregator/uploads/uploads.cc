@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <future>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -259,20 +258,15 @@ absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string
 }
 
 void Uploads::Sweep() {
-  std::vector<std::shared_ptr<UploadSession>> stalled;
-  std::vector<std::shared_ptr<UploadSession>> idle;
+  std::vector<std::shared_ptr<UploadSession>> sessions;
   {
     MutexLock lock(mutex_);
     std::erase_if(sessions_, [](const auto& entry) { return entry.second->ended(); });
-    for (const auto& [id, session] : sessions_) {
-      if (session->StalledFor() > kStallLimit) stalled.push_back(session);
-      if (session->FilesIdleFor() > kStallLimit) idle.push_back(session);
-    }
+    for (const auto& [id, session] : sessions_) sessions.push_back(session);
   }
-  for (const auto& session : stalled) session->EndStalledStream(kStallLimit);
-  for (const auto& session : idle) {
-    // After a refusal the next sweep tries again.
-    std::ignore = session->strand().Post([session] { session->CloseFiles(); });
+  for (const auto& session : sessions) {
+    session->EndStalledStream(kStallLimit);
+    session->CloseIdleFiles(kStallLimit);
   }
   // Beyond those that a stream still carries.
   const auto expired = store_.ExpiredUploads(absl::ToUnixMicros(clock_.Now()),

@@ -99,7 +99,7 @@ class BlobStore {
   // names.
   virtual absl::StatusOr<std::vector<std::string>> ListPublished() = 0;
 
-  // Free bytes that new blobs may take: what the file system has less the reserve kept for state.
+  // Returns the free bytes for new blobs: those of the file system without the reserve for state.
   virtual absl::StatusOr<int64_t> Available() = 0;
 };
 

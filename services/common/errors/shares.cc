@@ -32,6 +32,13 @@ absl::Status ShareSuperseded(std::string_view file) {
                    "Ignore this error if the stored file is the newer one; otherwise check the clock of the source and share the file again.");
 }
 
+absl::Status ShareArriving(std::string_view file) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "SHARE_ARRIVING",
+                   absl::StrCat("another sender is sending shared file ", ToAbsl(file)),
+                   "Try again later."),
+                        absl::Seconds(10));
+}
+
 absl::Status ShareExpired(std::string_view file) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SHARE_EXPIRED",
                    absl::StrCat("shared file ", ToAbsl(file), " has expired"),

@@ -19,6 +19,8 @@ absl::Status ShareNotReady();
 absl::Status ShareReplaced(std::string_view file);
 // FAILED_PRECONDITION, SHARE_SUPERSEDED.
 absl::Status ShareSuperseded(std::string_view file);
+// UNAVAILABLE, SHARE_ARRIVING.
+absl::Status ShareArriving(std::string_view file);
 // FAILED_PRECONDITION, SHARE_EXPIRED.
 absl::Status ShareExpired(std::string_view file);
 // RESOURCE_EXHAUSTED, SHARE_QUOTA.

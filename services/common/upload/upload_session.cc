@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -130,6 +131,12 @@ void UploadSession::CloseStaged() {
 
 absl::Duration UploadSession::FilesIdleFor() const {
   return files_open_ ? stream_.UnattachedFor() : absl::ZeroDuration();
+}
+
+void UploadSession::CloseIdleFiles(absl::Duration limit) {
+  if (FilesIdleFor() <= limit) return;
+  // After a refusal the caller's next sweep tries again.
+  std::ignore = strand_.Post([self = shared_from_this()] { self->CloseFiles(); });
 }
 
 void UploadSession::NoteProgress(int64_t bytes) {

@@ -141,6 +141,10 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // The time for which files have been open without a stream; zero if none are. Thread-safe.
   absl::Duration FilesIdleFor() const;
 
+  // Closes files that have been open without a stream for longer than `limit`; the next stream
+  // opens them again. Returns immediately: the strand closes them. Thread-safe.
+  void CloseIdleFiles(absl::Duration limit);
+
  private:
   absl::Status CheckAttached(const UploadAttachment& attachment) const;
   void CloseStaged();

@@ -274,5 +274,19 @@ TEST_F(UploadSessionTest, FilesWithoutAStreamAreClosed) {
   EXPECT_EQ(*Append(*session, Chunk(0, "hello")), 5);
 }
 
+TEST_F(UploadSessionTest, IdleFilesAreClosedAfterTheLimit) {
+  upload_ = OpenUpload();
+  auto session = Session(upload_);
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
+  clock_.Advance(absl::Seconds(10));
+  session->CloseIdleFiles(absl::Seconds(10));
+  executor_.AwaitIdle();
+  EXPECT_EQ(session->FilesIdleFor(), absl::Seconds(10));
+  clock_.Advance(absl::Seconds(1));
+  session->CloseIdleFiles(absl::Seconds(10));
+  executor_.AwaitIdle();
+  EXPECT_EQ(session->FilesIdleFor(), absl::ZeroDuration());
+}
+
 }  // namespace
 }  // namespace muster::testing

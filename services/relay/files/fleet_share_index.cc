@@ -33,9 +33,9 @@ void FleetShareIndex::Locate(const v1::ShareKey& key, std::vector<std::string> r
   const std::string relay = relays.back();
   relays.pop_back();
   const auto next = [this, key, relays, done, so_far](const absl::Status& why) {
-    const absl::Status& told = so_far.ok() || absl::IsNotFound(so_far) ? why : so_far;
-    if (relays.empty()) return done(told);
-    Locate(key, relays, done, told);
+    const absl::Status& result = so_far.ok() || absl::IsNotFound(so_far) ? why : so_far;
+    if (relays.empty()) return done(result);
+    Locate(key, relays, done, result);
   };
   if (IsHere(relay)) {
     auto known = local_index_.Get(key);
@@ -93,8 +93,8 @@ void FleetShareIndex::Remove(const v1::RemoveShareRequest& request, const std::s
            if (!found.ok()) return done(found.status());
            aggregator_.RecordRemoval(
                key, actor, found->relay,
-               [this, key, done, relay = found->relay](const absl::Status& kept) {
-                 if (!kept.ok()) return done(kept);
+               [this, key, done, relay = found->relay](const absl::Status& recorded) {
+                 if (!recorded.ok()) return done(recorded);
                  RemoveAt(key, relay, done);
                });
          });

@@ -78,7 +78,7 @@ absl::Status LocalShareIndex::Remove(const v1::ShareKey& key, bool* at_parent) c
   if (!is.removing) is.stage = ShareStage::kEnded;
   is.unreported = is.from_parent;
   const absl::Status updated = parts_.store.Update(*found, std::move(is));
-  changed_();
+  routing_.Wake();
   return updated;
 }
 

@@ -2,7 +2,6 @@
 #ifndef MUSTER_SERVICES_RELAY_FILES_LOCAL_SHARE_INDEX_H_
 #define MUSTER_SERVICES_RELAY_FILES_LOCAL_SHARE_INDEX_H_
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,9 +15,9 @@ namespace muster {
 // Thread-safe.
 class LocalShareIndex {
  public:
-  // `changed` is called when a file may be able to move.
-  LocalShareIndex(ShareParts parts, std::function<void()> changed)
-      : parts_(std::move(parts)), changed_(std::move(changed)) {}
+  // `routing` outlives it; it is woken when a file may be able to move.
+  LocalShareIndex(ShareParts parts, ShareRouting& routing)
+      : parts_(std::move(parts)), routing_(routing) {}
 
   // Checks the size and the token of a page, which begins after `after`: INVALID_PAGE_SIZE,
   // INVALID_PAGE_TOKEN.
@@ -42,7 +41,7 @@ class LocalShareIndex {
 
  private:
   const ShareParts parts_;
-  const std::function<void()> changed_;
+  ShareRouting& routing_;
 };
 
 }  // namespace muster

@@ -10,7 +10,7 @@ namespace muster {
 
 ParentForwarder::ParentForwarder(ShareStore& store, ShareParent& parent,
                                  const ShareOutcomes& outcomes, const Clock& clock,
-                                 RetrySchedule::Times times, absl::Duration elsewhere,
+                                 const BackoffOptions& times, absl::Duration elsewhere,
                                  PostTask post)
     : store_(store),
       parent_(parent),

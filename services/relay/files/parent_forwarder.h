@@ -19,7 +19,7 @@ class ParentForwarder {
   // All of it outlives this object. `elsewhere`: the least back-off of SendIfElsewhere. `post` runs
   // the work.
   ParentForwarder(ShareStore& store, ShareParent& parent, const ShareOutcomes& outcomes,
-                  const Clock& clock, RetrySchedule::Times times, absl::Duration elsewhere,
+                  const Clock& clock, const BackoffOptions& times, absl::Duration elsewhere,
                   PostTask post);
 
   // Sends a file, unless it is being sent or its back-off has not ended. A refusal by the parent

@@ -1,7 +1,7 @@
 #include "services/relay/files/retry_schedule.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "services/common/base/error.h"
@@ -10,7 +10,6 @@
 namespace muster {
 namespace {
 
-constexpr int kMostDoublings = 10;
 // The bytes may be damaged at their sender, or in the part that was stored here before.
 constexpr int kMostMismatches = 3;
 
@@ -35,11 +34,10 @@ void RetrySchedule::Finish(const std::string& task, const absl::Status& status,
                            absl::Duration least) {
   MutexLock lock(mutex_);
   Task& state = tasks_[task];
-  const int64_t factor = int64_t{1} << std::min(state.tries, kMostDoublings);
-  const absl::Duration ceiling = std::max(std::min(times_.longest, times_.first * factor), least);
-  const absl::Duration wait = absl::Uniform(random_, 0.5, 1.0) * ceiling;
-  ++state.tries;
-  state.next = clock_.MonotonicNow() + std::max(wait, RetryAfterOf(status).value_or(wait));
+  if (state.backoff == nullptr) state.backoff = std::make_unique<Backoff>(times_);
+  std::optional<absl::Duration> asked = RetryAfterOf(status);
+  if (least > absl::ZeroDuration()) asked = std::max(asked.value_or(least), least);
+  state.next = clock_.MonotonicNow() + state.backoff->Next(asked);
   state.in_progress = false;
 }
 
@@ -60,7 +58,7 @@ void RetrySchedule::ResetBackoff() {
   MutexLock lock(mutex_);
   for (auto& [name, task] : tasks_) {
     task.next = absl::ZeroDuration();
-    task.tries = 0;
+    task.backoff.reset();
   }
 }
 

@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
-#include "absl/random/random.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 
@@ -24,20 +25,14 @@ using PostTask = std::function<bool(absl::AnyInvocable<void()>)>;
 // Thread-safe; nothing waits.
 class RetrySchedule {
  public:
-  struct Times {
-    // The back-off doubles from `first` to `longest`, with jitter.
-    absl::Duration first = absl::Seconds(1);
-    absl::Duration longest = absl::Seconds(30);
-  };
-
-  RetrySchedule(const Clock& clock, Times times) : clock_(clock), times_(times) {}
+  RetrySchedule(const Clock& clock, const BackoffOptions& times) : clock_(clock), times_(times) {}
 
   // Posts `work` unless the task is in progress or its back-off has not ended; false then. `work`
   // ends with Finish or Forget.
   bool Start(const std::string& task, const PostTask& post, absl::AnyInvocable<void()> work);
 
-  // Ends an attempt: the next one starts after the back-off, which is at least half of `least`, or
-  // after the delay that `status` asks for.
+  // Ends an attempt: the next one starts after the back-off, which is not shorter than `least` nor
+  // than the delay that `status` asks for.
   void Finish(const std::string& task, const absl::Status& status,
               absl::Duration least = absl::ZeroDuration());
 
@@ -59,16 +54,15 @@ class RetrySchedule {
  private:
   struct Task {
     absl::Duration next = absl::ZeroDuration();  // monotonic
-    int tries = 0;
+    std::unique_ptr<Backoff> backoff;            // null before the end of the first attempt
     int mismatches = 0;
     bool in_progress = false;
   };
 
   const Clock& clock_;
-  const Times times_;
+  const BackoffOptions times_;
   mutable Mutex mutex_;
   std::map<std::string, Task> tasks_ ABSL_GUARDED_BY(mutex_);
-  absl::BitGen random_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -29,7 +29,7 @@ class RetryScheduleTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  RetrySchedule schedule_{clock_, {}};
+  RetrySchedule schedule_{clock_, {.first = absl::Seconds(1), .most = absl::Seconds(30)}};
   const absl::Status failed_ = absl::UnavailableError("down");
 };
 
@@ -50,11 +50,17 @@ TEST_F(RetryScheduleTest, BackoffDoublesUpToTheLongest) {
   absl::Duration ceiling = absl::Seconds(1);
   for (int i = 0; i < 8; ++i) {
     schedule_.Finish("a", failed_);
-    const absl::Duration waited = Wait("a");
-    EXPECT_GE(waited, ceiling / 2);
-    EXPECT_LE(waited, ceiling + absl::Milliseconds(10));
+    EXPECT_LE(Wait("a"), ceiling + absl::Milliseconds(10));
     ceiling = std::min(ceiling * 2, absl::Seconds(30));
   }
+}
+
+TEST_F(RetryScheduleTest, WaitIsNotShorterThanTheLeast) {
+  ASSERT_TRUE(Start("a"));
+  schedule_.Finish("a", absl::OkStatus(), absl::Minutes(1));
+  EXPECT_GE(Wait("a"), absl::Minutes(1));
+  schedule_.Finish("a", errors::TooManyUploads(1), absl::Seconds(1));
+  EXPECT_GE(Wait("a"), *RetryAfterOf(errors::TooManyUploads(1)));
 }
 
 TEST_F(RetryScheduleTest, PeerMayAskForALongerDelay) {

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kAnswerWithin(5);
 }  // namespace
 
 void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) const {
-  const auto aggregator = parts_.aggregator();
+  const auto aggregator = parts_.peers.Aggregator();
   if (aggregator == nullptr) return done(absl::OkStatus());
   v1::GetEnrolledNodeRequest request;
   request.set_node(node);
@@ -35,15 +35,15 @@ void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) cons
 }
 
 absl::Status ShareAggregatorClient::AwaitJoined(const std::string& node) const {
-  const auto told = std::make_shared<std::promise<absl::Status>>();
-  auto answer = told->get_future();
-  CheckJoined(node, [told](const absl::Status& status) { told->set_value(status); });
+  const auto joined = std::make_shared<std::promise<absl::Status>>();
+  auto answer = joined->get_future();
+  CheckJoined(node, [joined](const absl::Status& status) { joined->set_value(status); });
   return answer.get();
 }
 
 void ShareAggregatorClient::RecordRemoval(const v1::ShareKey& key, const std::string& actor,
                                           const std::string& relay, Done done) const {
-  const auto aggregator = parts_.aggregator();
+  const auto aggregator = parts_.peers.Aggregator();
   if (aggregator == nullptr) return done(errors::RemovalNotRecorded("there is no aggregator here"));
   v1::RecordShareRemovalRequest request;
   *request.mutable_key() = key;

@@ -12,18 +12,27 @@
 
 namespace muster {
 
+// The register of nodes, as the router uses it. Thread-safe.
+class TargetRegister {
+ public:
+  virtual ~TargetRegister() = default;
+
+  // Returns TARGET_UNKNOWN if no node of this name ever joined, or if it is revoked; OK if it
+  // joined, or if the answer is unknown. Waits for the answer.
+  virtual absl::Status AwaitJoined(const std::string& node) const = 0;
+};
+
 // The calls have a deadline of 5 s and call `done` on a thread of gRPC. Thread-safe.
-class ShareAggregatorClient {
+class ShareAggregatorClient final : public TargetRegister {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
   explicit ShareAggregatorClient(ShareParts parts) : parts_(std::move(parts)) {}
 
-  // Passes TARGET_UNKNOWN if no node of this name ever joined, or if it is revoked. Passes OK if it
-  // joined, or if the answer is unknown: at other relays, and without the aggregator.
+  // As AwaitJoined, without a wait. The answer is unknown at other relays than the root relay, and
+  // without the aggregator.
   void CheckJoined(const std::string& node, Done done) const;
-  // The same; waits for the answer.
-  absl::Status AwaitJoined(const std::string& node) const;
+  absl::Status AwaitJoined(const std::string& node) const override;
 
   // Writes a removal to the audit log. NOT_RECORDED if that fails.
   void RecordRemoval(const v1::ShareKey& key, const std::string& actor, const std::string& relay,

@@ -29,19 +29,19 @@ template <typename Service, typename Request, typename Response>
 void CallLater(const std::shared_ptr<grpc::Channel>& channel,
                LaterMethod<Service, Request, Response> method, Request request,
                std::chrono::seconds within, std::function<void(absl::Status, Response)> done) {
-  struct Asked {
+  struct CallState {
     std::unique_ptr<typename Service::Stub> stub;
     grpc::ClientContext context;
     Request request;
     Response response;
   };
-  auto asked = std::make_shared<Asked>();
-  asked->stub = Service::NewStub(channel);
-  asked->context.set_deadline(std::chrono::system_clock::now() + within);
-  asked->request = std::move(request);
-  (asked->stub->async()->*method)(&asked->context, &asked->request, &asked->response,
-                                  [asked, done = std::move(done)](const grpc::Status& status) {
-                                    done(FromGrpc(status), std::move(asked->response));
+  auto state = std::make_shared<CallState>();
+  state->stub = Service::NewStub(channel);
+  state->context.set_deadline(std::chrono::system_clock::now() + within);
+  state->request = std::move(request);
+  (state->stub->async()->*method)(&state->context, &state->request, &state->response,
+                                  [state, done = std::move(done)](const grpc::Status& status) {
+                                    done(FromGrpc(status), std::move(state->response));
                                   });
 }
 

@@ -10,8 +10,8 @@ namespace muster {
 struct ShareCounters {
   explicit ShareCounters(Metrics& metrics)
       : quota(metrics.AddGauge("muster_relay_share_quota_bytes", "The quota for shared files.")),
-        taken(metrics.AddCounter("muster_relay_shares_taken_total",
-                                 "Shared files that were received completely.")),
+        accepted(metrics.AddCounter("muster_relay_shares_taken_total",
+                                    "Shared files that were received completely.")),
         refused(metrics.AddCounter("muster_relay_shares_refused_total",
                                    "Shared files refused because the quota is used.")),
         outcomes(metrics.AddCounters(
@@ -51,7 +51,7 @@ struct ShareCounters {
   }
 
   const Gauge quota;
-  const Counter taken;
+  const Counter accepted;
   const Counter refused;
   const Labelled<Counter> outcomes;
 };

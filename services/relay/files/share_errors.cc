@@ -40,6 +40,8 @@ absl::Status ShareReplaced(const v1::ShareKey& key) { return ShareReplaced(NameO
 
 absl::Status ShareSuperseded(const v1::ShareKey& key) { return ShareSuperseded(NameOf(key)); }
 
+absl::Status ShareArriving(const v1::ShareKey& key) { return ShareArriving(NameOf(key)); }
+
 absl::Status ShareExpired(const v1::ShareKey& key) { return ShareExpired(NameOf(key)); }
 
 absl::Status ShareNotYours(std::string_view caller, const v1::ShareKey& key) {

@@ -9,9 +9,10 @@
 
 namespace muster {
 
-// Returns whether an error is a verdict on the file, so that another try cannot succeed. Errors
-// about the transfer, the calling relay or its place in the topology are none, and neither are
-// those without a reason: they come from the network, or from a server without shared files.
+// Returns whether an error rejects the file itself, so that another attempt cannot succeed. Returns
+// false for errors about the transfer, the calling relay or its place in the topology. Returns
+// false also for errors without a reason: the network caused them, or a server without shared
+// files.
 bool IsRefusal(const absl::Status& status);
 
 }  // namespace muster
@@ -21,6 +22,7 @@ namespace muster::errors {
 absl::Status ShareNotFound(const v1::ShareKey& key);
 absl::Status ShareReplaced(const v1::ShareKey& key);
 absl::Status ShareSuperseded(const v1::ShareKey& key);
+absl::Status ShareArriving(const v1::ShareKey& key);
 absl::Status ShareExpired(const v1::ShareKey& key);
 absl::Status ShareNotYours(std::string_view caller, const v1::ShareKey& key);
 

@@ -30,12 +30,12 @@ bool IsWithdrawn(const absl::Status& status) {
 
 }  // namespace
 
-ShareFetcher::ShareFetcher(ShareParts parts, ShareParent& parent, RetrySchedule::Times times,
-                           PostTask post, std::function<void()> changed)
+ShareFetcher::ShareFetcher(ShareParts parts, ShareParent& parent, const BackoffOptions& times,
+                           PostTask post, ShareRouting& routing)
     : parts_(std::move(parts)),
       parent_(parent),
       post_(std::move(post)),
-      changed_(std::move(changed)),
+      routing_(routing),
       schedule_(parts_.clock, times) {}
 
 void ShareFetcher::HandleOffers(const v1::ShareOffers& offers) {
@@ -86,12 +86,12 @@ void ShareFetcher::Fetch(const v1::SharedFile& file) {
   } else {
     schedule_.Finish(name, status);
   }
-  changed_();
+  routing_.Wake();
 }
 
 absl::Status ShareFetcher::Store(const v1::SharedFile& file) {
-  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), parts_.clock.Now()));
-  if (parts_.is_revoked(file.key().source())) {
+  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.trust.Roots(), parts_.clock.Now()));
+  if (parts_.trust.IsRevoked(file.key().source())) {
     return errors::IdentityRevoked(file.key().source());
   }
   return parts_.store.Receive(

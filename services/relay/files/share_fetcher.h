@@ -2,7 +2,6 @@
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_FETCHER_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_FETCHER_H_
 
-#include <functional>
 #include <map>
 #include <string>
 
@@ -18,12 +17,12 @@ namespace muster {
 // is stored, or until it is refused and the parent was notified. Thread-safe.
 class ShareFetcher {
  public:
-  // `parent` outlives it. `post` runs fetches, which wait for disk and network; `changed` is called
-  // when an attempt ends.
-  ShareFetcher(ShareParts parts, ShareParent& parent, RetrySchedule::Times times, PostTask post,
-               std::function<void()> changed);
+  // `parent` and `routing` outlive it. `post` runs fetches, which wait for disk and network;
+  // `routing` is woken when an attempt ends.
+  ShareFetcher(ShareParts parts, ShareParent& parent, const BackoffOptions& times, PostTask post,
+               ShareRouting& routing);
 
-  // Adds offers; those that find no space are sent again by the parent. Does not wait.
+  // Adds offers, at most 1,000; the parent sends the others again. Does not wait.
   void HandleOffers(const v1::ShareOffers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Starts the fetches that are due, at most 16 at a time. Does not wait.
@@ -39,7 +38,7 @@ class ShareFetcher {
   const ShareParts parts_;
   ShareParent& parent_;
   const PostTask post_;
-  const std::function<void()> changed_;
+  ShareRouting& routing_;
   RetrySchedule schedule_;
   Mutex mutex_;
   std::map<std::string, v1::SharedFile> offers_ ABSL_GUARDED_BY(mutex_);  // by key

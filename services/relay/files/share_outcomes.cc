@@ -12,7 +12,7 @@ void ShareOutcomes::Change(const ShareRecord& before, ShareRecord after) const {
   if (!updated.ok() && !absl::IsAborted(updated)) {
     Log(LogLevel::kError, "the state of a shared file cannot be stored", {{"error", updated}});
   }
-  changed_();
+  routing_.Wake();
 }
 
 void ShareOutcomes::Delivered(const ShareRecord& record) const {

@@ -1,13 +1,13 @@
-// Stores what happened to a shared file, and wakes the router.
+// Stores the outcomes of the steps of shared files, and wakes the router.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_OUTCOMES_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_OUTCOMES_H_
 
-#include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "services/common/base/clock.h"
+#include "services/relay/files/share_parts.h"
 #include "services/relay/files/share_store.h"
 
 namespace muster {
@@ -16,10 +16,10 @@ namespace muster {
 // looks at it again. Thread-safe; every call waits for the disk.
 class ShareOutcomes {
  public:
-  // `changed` is called after each change.
-  ShareOutcomes(ShareStore& store, const Clock& clock, std::string relay,
-                std::function<void()> changed)
-      : store_(store), clock_(clock), relay_(std::move(relay)), changed_(std::move(changed)) {}
+  // `store`, `clock` and `routing` outlive it. `routing` is woken after each change; `relay` is the
+  // name of this relay.
+  ShareOutcomes(ShareStore& store, const Clock& clock, std::string relay, ShareRouting& routing)
+      : store_(store), clock_(clock), relay_(std::move(relay)), routing_(routing) {}
 
   // The file reached the current or last parent of its target: this relay.
   void Delivered(const ShareRecord& record) const;
@@ -38,7 +38,7 @@ class ShareOutcomes {
   ShareStore& store_;
   const Clock& clock_;
   const std::string relay_;
-  const std::function<void()> changed_;
+  ShareRouting& routing_;
 };
 
 }  // namespace muster

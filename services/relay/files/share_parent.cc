@@ -15,7 +15,7 @@ absl::Status NoParent() { return absl::UnavailableError("the relay has no parent
 }  // namespace
 
 uint64_t RemoteShareParent::connection() {
-  const auto channel = channel_();
+  const auto channel = peers_.Parent();
   if (channel == nullptr) return 0;
   MutexLock lock(mutex_);
   if (last_.lock() != channel) {
@@ -28,19 +28,19 @@ uint64_t RemoteShareParent::connection() {
 absl::StatusOr<ShareTransfer::Sent> RemoteShareParent::Send(const v1::SharedFile& file,
                                                             bool only_if_elsewhere,
                                                             const ShareTransfer::OpenSource& open) {
-  const auto channel = channel_();
+  const auto channel = peers_.Parent();
   if (channel == nullptr) return NoParent();
   return ShareTransfer(channel, stopper_).Send(file, only_if_elsewhere, open);
 }
 
 absl::Status RemoteShareParent::Report(const v1::Share& share) {
-  const auto channel = channel_();
+  const auto channel = peers_.Parent();
   if (channel == nullptr) return NoParent();
   return ShareTransfer(channel, stopper_).Report(share);
 }
 
 absl::Status RemoteShareParent::Read(const v1::SharedFile& file, int64_t offset, Sink sink) {
-  const auto channel = channel_();
+  const auto channel = peers_.Parent();
   if (channel == nullptr) return NoParent();
   ShareTransfer transfer(channel, stopper_);
   const auto source = transfer.Open(file, offset);

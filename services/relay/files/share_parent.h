@@ -3,10 +3,8 @@
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_PARENT_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string_view>
-#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -15,6 +13,7 @@
 #include "services/common/base/io.h"
 #include "services/common/base/mutex.h"
 #include "services/common/shares/share_transfer.h"
+#include "services/relay/files/share_parts.h"
 
 namespace muster {
 
@@ -43,9 +42,8 @@ class ShareParent {
 // The parent at the other end of a channel.
 class RemoteShareParent : public ShareParent {
  public:
-  // `channel` returns the channel to the parent, or null.
-  explicit RemoteShareParent(std::function<std::shared_ptr<grpc::Channel>()> channel)
-      : channel_(std::move(channel)) {}
+  // `peers` outlives it.
+  explicit RemoteShareParent(SharePeers& peers) : peers_(peers) {}
 
   uint64_t connection() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<ShareTransfer::Sent> Send(const v1::SharedFile& file, bool only_if_elsewhere,
@@ -55,7 +53,7 @@ class RemoteShareParent : public ShareParent {
   void Stop() override { stopper_.Stop(); }
 
  private:
-  const std::function<std::shared_ptr<grpc::Channel>()> channel_;
+  SharePeers& peers_;
   CallStopper stopper_;
   Mutex mutex_;
   std::weak_ptr<grpc::Channel> last_ ABSL_GUARDED_BY(mutex_);

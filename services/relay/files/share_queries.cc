@@ -21,8 +21,12 @@ constexpr absl::Duration kAnswerWithin = absl::Seconds(10);
 
 }  // namespace
 
-ShareQueries::ShareQueries(ShareParts parts, const LocalShareIndex& local_index)
-    : parts_(std::move(parts)), local_index_(local_index), executor_({"share-ask", 1, kMaxQueue}) {}
+ShareQueries::ShareQueries(ShareParts parts, const LocalShareIndex& local_index,
+                           TimerService& timers, Executor& disk)
+    : parts_(std::move(parts)),
+      local_index_(local_index),
+      executor_({"share-ask", 1, kMaxQueue}),
+      expire_(timers, disk, [this] { ExpireDue(); }) {}
 
 void ShareQueries::Ask(v1::ShareQuery query, Done done) {
   const auto entry = parts_.tree.Find(query.relay());
@@ -35,7 +39,9 @@ void ShareQueries::Ask(v1::ShareQuery query, Done done) {
     MutexLock lock(mutex_);
     full = waiting_.size() >= kMaxWaiting;
     if (!full) {
-      waiting_[query.id()] = {query.relay(), parts_.clock.MonotonicNow() + kAnswerWithin, done};
+      waiting_[query.id()] = {query.relay(), done};
+      due_.Set(query.id(), parts_.clock.MonotonicNow() + kAnswerWithin);
+      if (due_.size() == 1) ScheduleExpiry();
     }
   }
   if (full) return done(errors::Overloaded());
@@ -52,20 +58,26 @@ void ShareQueries::HandleAnswer(v1::AnswerShareQueryRequest answer) {
     if (it == waiting_.end() || it->second.relay != answer.relay()) return;
     done = std::move(it->second.done);
     waiting_.erase(it);
+    due_.Remove(answer.id());
   }
   done(std::move(answer));
 }
 
-void ShareQueries::Tick() {
+void ShareQueries::ScheduleExpiry() {
+  if (const auto due = due_.NextDue()) expire_.RunAfter(*due - parts_.clock.MonotonicNow());
+}
+
+void ShareQueries::ExpireDue() {
   std::vector<Waiting> late;
   {
     MutexLock lock(mutex_);
     const absl::Duration now = parts_.clock.MonotonicNow();
-    std::erase_if(waiting_, [&](auto& one) {
-      if (one.second.until > now) return false;
-      late.push_back(std::move(one.second));
-      return true;
-    });
+    while (const auto id = due_.PopDue(now)) {
+      const auto it = waiting_.find(*id);
+      late.push_back(std::move(it->second));
+      waiting_.erase(it);
+    }
+    ScheduleExpiry();
   }
   for (const Waiting& one : late) {
     one.done(errors::RelayNotReached(one.relay, "it does not answer"));
@@ -73,12 +85,14 @@ void ShareQueries::Tick() {
 }
 
 void ShareQueries::Stop() {
+  expire_.Stop();
   stopper_.Stop();
   executor_.Drain(kAnswerWithin).IgnoreError();
   std::map<std::string, Waiting> left;
   {
     MutexLock lock(mutex_);
     left.swap(waiting_);
+    due_ = {};
   }
   for (const auto& [id, one] : left) {
     one.done(errors::RelayNotReached(one.relay, "this relay stops"));
@@ -95,11 +109,11 @@ void ShareQueries::HandleQuery(v1::ShareQuery query) {
     return link->Send(std::move(message));
   }
   const bool queued = executor_.Post([this, query = std::move(query)] {
-    const auto parent = parts_.parent();
+    const auto parent = parts_.peers.Parent();
     if (parent == nullptr) return;
-    const absl::Status told = ShareTransfer(parent, stopper_).Answer(Answer(query));
-    if (told.ok()) return;
-    Log(LogLevel::kWarning, "a query about shared files cannot be answered", {{"error", told}});
+    const absl::Status sent = ShareTransfer(parent, stopper_).Answer(Answer(query));
+    if (sent.ok()) return;
+    Log(LogLevel::kWarning, "a query about shared files cannot be answered", {{"error", sent}});
   });
   if (!queued) Log(LogLevel::kWarning, "too many queries about shared files");
 }

@@ -17,8 +17,8 @@ inline ShareName NameOf(const v1::ShareKey& key) { return {key.source(), key.tar
 
 // The numbers are stored (share_table.h).
 enum class ShareStage {
-  kIncoming = 0,    // its bytes are arriving
-  kHeld = 1,        // its bytes are here
+  kIncoming = 0,    // this relay receives its bytes
+  kHeld = 1,        // this relay has its bytes
   kPassedUp = 2,    // the parent has it
   kPassedDown = 3,  // a child relay has it
   kEnded = 4,       // refused, expired or removed
@@ -34,7 +34,7 @@ struct ShareRecord {
   bool from_parent = false;  // the parent offered it and gets reports of its state
   bool unreported = false;   // the parent has no report of its current state yet
   bool removing = false;     // the child relay is to remove it
-  // The child relay that has it. While it arrives: who may send it.
+  // The child relay that has it. For kIncoming: the opener that may send it.
   std::string child;
   v1::Share share;
   uint64_t revision = 0;  // rises with each change in this process; not stored

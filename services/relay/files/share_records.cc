@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxUploads = 256;
 constexpr int64_t kMaxUploadsOfSource = 16;
-// For each stored file, so many records of earlier files may be kept.
+// The number of records of earlier files for each stored file.
 constexpr int64_t kRememberedForEach = 3;
 
 }  // namespace
@@ -58,12 +58,23 @@ bool ShareRecords::IsCurrent(const ShareRecord& record) const {
 
 void ShareRecords::Charge(const ShareRecord& record, int sign) {
   if (!record.has_bytes()) return;
-  usage_.files += sign;
-  usage_.bytes += sign * record.share.file().size();
+  for (Usage* usage : {&usage_, &sources_[record.key().source()].usage}) {
+    usage->files += sign;
+    usage->bytes += sign * record.share.file().size();
+  }
+}
+
+ShareRecords::Slot& ShareRecords::AddSlot(const ShareName& name) {
+  const auto [it, added] = slots_.try_emplace(name);
+  if (added) ++sources_[std::get<0>(name)].keys;
+  return it->second;
 }
 
 void ShareRecords::EraseIfEmpty(Slots::iterator it) {
-  if (it->second.record == nullptr && !it->second.upload) slots_.erase(it);
+  if (it->second.record != nullptr || it->second.upload) return;
+  const auto source = sources_.find(std::get<0>(it->first));
+  if (--source->second.keys == 0) sources_.erase(source);
+  slots_.erase(it);
 }
 
 void ShareRecords::Put(const ShareRecord& record) {
@@ -71,7 +82,7 @@ void ShareRecords::Put(const ShareRecord& record) {
   is->share.mutable_file()->clear_signature();
   is->share.mutable_file()->clear_certificate_chain_pem();
   MutexLock lock(mutex_);
-  Slot& slot = slots_[NameOf(record.key())];
+  Slot& slot = AddSlot(NameOf(record.key()));
   if (slot.record != nullptr) {
     is->revision = slot.record->revision + 1;
     Charge(*slot.record, -1);
@@ -95,9 +106,9 @@ void ShareRecords::AddUpload(const ShareUpload& upload) {
   const ShareName name = NameOf(upload.record.key());
   MutexLock lock(mutex_);
   uploads_[upload.record.id] = name;
-  Slot& slot = slots_[name];
+  Slot& slot = AddSlot(name);
   slot.upload = upload;
-  slot.upload->active = clock_.Now();
+  slot.upload->active = clock_.MonotonicNow();
   Charge(upload.record, 1);
 }
 
@@ -107,7 +118,7 @@ std::optional<ShareUpload> ShareRecords::ReopenUpload(const ShareRecord& record)
   if (it == slots_.end() || !it->second.upload) return std::nullopt;
   ShareUpload& upload = *it->second.upload;
   upload.record = record;
-  upload.active = clock_.Now();
+  upload.active = clock_.MonotonicNow();
   ++upload.epoch;
   return upload;
 }
@@ -139,7 +150,7 @@ std::optional<ShareUpload> ShareRecords::RemoveUpload(const v1::ShareKey& key) {
 
 std::vector<v1::ShareKey> ShareRecords::IdleUploads(absl::Duration idle) {
   std::vector<v1::ShareKey> keys;
-  const absl::Time now = clock_.Now();
+  const absl::Duration now = clock_.MonotonicNow();
   MutexLock lock(mutex_);
   for (const auto& [id, name] : uploads_) {
     ShareUpload& upload = *slots_.at(name).upload;
@@ -150,6 +161,30 @@ std::vector<v1::ShareKey> ShareRecords::IdleUploads(absl::Duration idle) {
     }
   }
   return keys;
+}
+
+std::vector<std::shared_ptr<UploadSession>> ShareRecords::sessions() const {
+  std::vector<std::shared_ptr<UploadSession>> sessions;
+  MutexLock lock(mutex_);
+  for (const auto& [id, name] : uploads_) sessions.push_back(slots_.at(name).upload->session);
+  return sessions;
+}
+
+absl::Status ShareRecords::CheckSource(const v1::SharedFile& file) const {
+  const auto it = sources_.find(file.key().source());
+  const Source source = it == sources_.end() ? Source() : it->second;
+  // The largest file is always possible.
+  const int64_t bytes = std::max(limits_.quota / 2, limits_.max_size);
+  if (file.size() > bytes - source.usage.bytes) {
+    return errors::ShareQuota(absl::StrCat("it stores at most ", bytes, " bytes of one source"));
+  }
+  const int64_t files = std::max<int64_t>(limits_.max_files / 2, 1);
+  const bool is_known = slots_.contains(NameOf(file.key()));
+  if (source.usage.files >= files ||
+      (!is_known && source.keys >= files * (1 + kRememberedForEach))) {
+    return errors::ShareQuota(absl::StrCat("it stores at most ", files, " files of one source"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ShareRecords::CheckLimits(const v1::SharedFile& file) const {
@@ -164,14 +199,15 @@ absl::Status ShareRecords::CheckLimits(const v1::SharedFile& file) const {
   if (of_source >= kMaxUploadsOfSource) return errors::TooManyUploads(kMaxUploadsOfSource);
   const int64_t free = limits_.quota - usage_.bytes;
   if (file.size() > free) {
-    return errors::ShareQuota(absl::StrCat(file.size(), " bytes, and ", std::max<int64_t>(free, 0),
-                                           " of ", limits_.quota, " are left"));
+    return errors::ShareQuota(absl::StrCat("the file has ", file.size(), " bytes; ",
+                                           std::max<int64_t>(free, 0), " of ", limits_.quota,
+                                           " are free"));
   }
   const auto known = static_cast<int64_t>(slots_.size());
   if (usage_.files >= limits_.max_files || known >= limits_.max_files * (1 + kRememberedForEach)) {
-    return errors::ShareQuota(absl::StrCat("there are ", limits_.max_files, " already"));
+    return errors::ShareQuota(absl::StrCat("it stores at most ", limits_.max_files, " files"));
   }
-  return absl::OkStatus();
+  return CheckSource(file);
 }
 
 ShareRecords::Usage ShareRecords::usage() const {

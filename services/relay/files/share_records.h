@@ -26,24 +26,26 @@ namespace muster {
 struct ShareUpload {
   ShareRecord record;  // its stage is kIncoming
   std::shared_ptr<UploadSession> session;
-  int64_t epoch = 0;  // of the last open
-  absl::Time active;  // of the last open, or when a stream was last seen
+  int64_t epoch = 0;      // of the last open
+  absl::Duration active;  // monotonic: of the last open, or when a stream was last seen
 };
 
 struct ShareLimits {
   int64_t quota = 0;  // bytes
   int64_t max_files = 0;
+  int64_t max_size = 0;  // of one file
 };
 
 // Each key has at most one record and one upload. The usage counts the files that are here and the
-// full size of uploads. Thread-safe; nothing waits.
+// full size of uploads. One source uses at most half of each limit, so it does not refuse the files
+// of others. Thread-safe; nothing waits.
 class ShareRecords {
  public:
   // `clock` outlives it.
   ShareRecords(const Clock& clock, const ShareLimits& limits) : clock_(clock), limits_(limits) {}
 
-  // Records. They are returned without signature and certificates, and expired if their time has
-  // come.
+  // Records. They are returned without signature and certificates, and as expired after their
+  // expiry.
 
   std::optional<ShareRecord> Find(const v1::ShareKey& key) const;
   using Pick = std::function<bool(const ShareRecord&)>;
@@ -70,6 +72,8 @@ class ShareRecords {
   std::optional<ShareUpload> RemoveUpload(const v1::ShareKey& key);
   // Returns the keys of the uploads that received nothing for this time.
   std::vector<v1::ShareKey> IdleUploads(absl::Duration idle);
+  // Returns the sessions of all uploads.
+  std::vector<std::shared_ptr<UploadSession>> sessions() const;
 
   // Usage.
 
@@ -87,7 +91,13 @@ class ShareRecords {
     std::optional<ShareUpload> upload;
   };
   using Slots = std::map<ShareName, Slot>;
+  struct Source {
+    Usage usage;
+    int64_t keys = 0;  // with a record or an upload
+  };
 
+  Slot& AddSlot(const ShareName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckSource(const v1::SharedFile& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   ShareRecord AsOfNow(const ShareRecord& record) const;
   void Charge(const ShareRecord& record, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseIfEmpty(Slots::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -98,6 +108,7 @@ class ShareRecords {
   Slots slots_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, ShareName> uploads_ ABSL_GUARDED_BY(mutex_);  // by id
   Usage usage_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);  // with keys
 };
 
 }  // namespace muster

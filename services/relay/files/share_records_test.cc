@@ -1,25 +1,15 @@
 #include "services/relay/files/share_records.h"
 
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
-#include "services/common/base/simulated_disk.h"
-#include "services/common/blob/files/files_blob_store.h"
+#include "services/common/upload/testing/unused_sessions.h"
 
 namespace muster {
 namespace {
-
-// The records do not use the bytes of the sessions.
-class NoSink : public ResultSink {
- public:
-  absl::Status CheckSignature(const VerifiedResult&) const override { return absl::OkStatus(); }
-  void Commit(VerifiedResult, Done) override {}
-};
 
 class ShareRecordsTest : public ::testing::Test {
  protected:
@@ -39,27 +29,16 @@ class ShareRecordsTest : public ::testing::Test {
 
   ShareUpload Upload(ShareRecord record) {
     record.stage = ShareStage::kIncoming;
-    UploadRecord upload;
-    upload.id = record.id;
-    return {record, std::make_shared<UploadSession>(upload, *blobs_, sink_, executor_, clock_)};
+    return {record, sessions_.Make(record.id)};
   }
 
   std::string Usage() const {
     return absl::StrCat(records_.usage().files, " files, ", records_.usage().bytes, " bytes");
   }
 
-  static FilesBlobStoreOptions Blobs() {
-    FilesBlobStoreOptions options;
-    options.root = "/blobs";
-    return options;
-  }
-
   FakeClock clock_;
-  SimulatedDisk disk_;
-  Executor executor_{{"disk", 1, 16}};
-  std::unique_ptr<BlobStore> blobs_ = *OpenFilesBlobStore(Blobs(), disk_);
-  NoSink sink_;
-  ShareRecords records_{clock_, {1000, 2}};
+  testing::UnusedSessions sessions_{clock_};
+  ShareRecords records_{clock_, {1000, 2, 1000}};
 };
 
 TEST_F(ShareRecordsTest, KeyHasOneRecordWhoseRevisionRises) {
@@ -125,19 +104,60 @@ TEST_F(ShareRecordsTest, LimitsIncludeUploads) {
   EXPECT_TRUE(records_.CheckLimits(Record("a", 1000).share.file()).ok());
   EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("a", 1001).share.file())), "SHARE_QUOTA");
   records_.AddUpload(Upload(Record("a", 600)));
-  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("b", 401, "g").share.file())), "SHARE_QUOTA");
-  EXPECT_TRUE(records_.CheckLimits(Record("b", 400, "g").share.file()).ok());
-  records_.Put(Record("b", 1, "g"));
-  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("c", 1, "h").share.file())), "SHARE_QUOTA");
+  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("b", 401, "g", "n9").share.file())),
+            "SHARE_QUOTA");
+  EXPECT_TRUE(records_.CheckLimits(Record("b", 400, "g", "n9").share.file()).ok());
+  records_.Put(Record("b", 1, "g", "n9"));
+  EXPECT_EQ(ReasonOf(records_.CheckLimits(Record("c", 1, "h", "n8").share.file())), "SHARE_QUOTA");
 }
 
 TEST_F(ShareRecordsTest, OneSourceMayUse16Uploads) {
-  ShareRecords records(clock_, {1'000'000, 1000});
+  ShareRecords records(clock_, {1'000'000, 1000, 1000});
   for (int i = 0; i < 16; ++i) {
     records.AddUpload(Upload(Record(absl::StrCat("u", i), 1, absl::StrCat("f", i))));
   }
   EXPECT_EQ(ReasonOf(records.CheckLimits(Record("x", 1, "x").share.file())), "TOO_MANY_UPLOADS");
   EXPECT_TRUE(records.CheckLimits(Record("x", 1, "x", "n9").share.file()).ok());
+}
+
+TEST_F(ShareRecordsTest, OneSourceMayUseHalfOfTheQuotaOrStoreTheLargestFile) {
+  ShareRecords records(clock_, {1000, 100, 200});
+  records.Put(Record("a", 300));
+  EXPECT_TRUE(records.CheckLimits(Record("b", 200, "g").share.file()).ok());
+  EXPECT_EQ(ReasonOf(records.CheckLimits(Record("b", 201, "g").share.file())), "SHARE_QUOTA");
+  EXPECT_TRUE(records.CheckLimits(Record("b", 201, "g", "n9").share.file()).ok());
+  ShareRecords large(clock_, {1000, 100, 900});
+  EXPECT_TRUE(large.CheckLimits(Record("b", 900, "g").share.file()).ok());
+}
+
+TEST_F(ShareRecordsTest, OneSourceMayUseHalfOfTheFiles) {
+  ShareRecords records(clock_, {1000, 4, 100});
+  records.Put(Record("a", 1, "f"));
+  records.Put(Record("b", 1, "g"));
+  EXPECT_EQ(ReasonOf(records.CheckLimits(Record("c", 1, "h").share.file())), "SHARE_QUOTA");
+  EXPECT_TRUE(records.CheckLimits(Record("c", 1, "h", "n9").share.file()).ok());
+  records.Erase(Record("a", 1, "f"));
+  EXPECT_TRUE(records.CheckLimits(Record("c", 1, "h").share.file()).ok());
+}
+
+// Records of ended files stay for a week.
+TEST_F(ShareRecordsTest, OneSourceDoesNotUseAllRecords) {
+  ShareRecords records(clock_, {1000, 4, 100});
+  for (int i = 0; i < 8; ++i) {
+    ShareRecord ended = Record(absl::StrCat("e", i), 1, absl::StrCat("f", i));
+    EXPECT_TRUE(records.CheckLimits(ended.share.file()).ok());
+    ended.stage = ShareStage::kEnded;
+    records.Put(ended);
+  }
+  EXPECT_EQ(ReasonOf(records.CheckLimits(Record("x", 1, "x").share.file())), "SHARE_QUOTA");
+  EXPECT_TRUE(records.CheckLimits(Record("x", 1, "f0").share.file()).ok());
+  EXPECT_TRUE(records.CheckLimits(Record("x", 1, "x", "n9").share.file()).ok());
+}
+
+TEST_F(ShareRecordsTest, JumpOfTheWallClockMakesNoUploadIdle) {
+  records_.AddUpload(Upload(Record("a", 10)));
+  clock_.JumpWall(clock_.Now() + absl::Hours(12));
+  EXPECT_TRUE(records_.IdleUploads(absl::Hours(1)).empty());
 }
 
 TEST_F(ShareRecordsTest, UploadWithoutAStreamBecomesIdle) {

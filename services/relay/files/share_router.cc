@@ -21,35 +21,40 @@ ShareRouter::ShareRouter(ShareParts parts, const Times& times, Environment envir
     : parts_(std::move(parts)),
       times_(times),
       environment_(std::move(environment)),
-      started_(parts_.clock.MonotonicNow()),
-      outcomes_(parts_.store, parts_.clock, parts_.tree.name(), [this] { Wake(); }),
+      begun_(parts_.clock.MonotonicNow()),
+      outcomes_(parts_.store, parts_.clock, parts_.tree.name(), *this),
       forwarder_(parts_.store, environment_.parent, outcomes_, parts_.clock, times_.retry,
                  times_.elsewhere, environment_.post_upstream),
-      fetcher_(parts_, environment_.parent, times_.retry, environment_.post_downstream,
-               [this] { Wake(); }),
+      fetcher_(parts_, environment_.parent, times_.retry, environment_.post_downstream, *this),
       lookups_(parts_.clock, times_.retry),
       child_offers_(parts_.tree, parts_.clock, times_.offer_again),
-      swept_(started_) {}
+      swept_(begun_),
+      tick_(environment_.timers, environment_.disk, [this] { Run(); }) {}
 
 ShareRouter::~ShareRouter() { Stop(); }
 
 void ShareRouter::Start() {
-  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  MutexLock lock(mutex_);
+  started_ = true;
+  RequestTick();
 }
 
-void ShareRouter::Stop() {
-  thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
-}
+void ShareRouter::Stop() { tick_.Stop(); }
 
 bool ShareRouter::settled() const {
-  return parts_.clock.MonotonicNow() - started_ >= times_.settling;
+  return parts_.clock.MonotonicNow() - begun_ >= times_.settling;
 }
 
 void ShareRouter::Wake() {
   MutexLock lock(mutex_);
+  RequestTick();
+}
+
+// A tick that was requested is not delayed by a later request.
+void ShareRouter::RequestTick() {
+  if (!started_ || woken_) return;
   woken_ = true;
-  wake_.NotifyAll();
+  tick_.RunAfter(kCoalesce);
 }
 
 void ShareRouter::HandleOffers(const v1::ShareOffers& offers) {
@@ -59,20 +64,17 @@ void ShareRouter::HandleOffers(const v1::ShareOffers& offers) {
     if (removals_.size() >= kMostRemovals) break;
     removals_[NameOf(key)] = key;
   }
-  woken_ = true;
-  wake_.NotifyAll();
+  RequestTick();
 }
 
-void ShareRouter::Run(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    Tick();
-    environment_.on_tick();
+void ShareRouter::Run() {
+  {
     MutexLock lock(mutex_);
-    wake_.WaitFor(mutex_, stop, times_.tick,
-                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_; });
     woken_ = false;
-    wake_.WaitFor(mutex_, stop, kCoalesce, [] { return false; });
   }
+  Tick();
+  MutexLock lock(mutex_);
+  if (!woken_) tick_.RunAfter(times_.tick);
 }
 
 void ShareRouter::Tick() {
@@ -148,7 +150,7 @@ void ShareRouter::SendIfElsewhere(const ShareRecord& record) {
 // The root relay may not know the node yet; the register knows whether it ever joined.
 void ShareRouter::LookUpTarget(const ShareRecord& record) {
   lookups_.Start(record.id, environment_.post_upstream, [this, record] {
-    const absl::Status joined = environment_.check_joined(record.key().target());
+    const absl::Status joined = environment_.targets.AwaitJoined(record.key().target());
     if (!joined.ok()) outcomes_.Refused(record, joined);
     lookups_.Finish(record.id, joined);
   });

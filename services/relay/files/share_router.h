@@ -8,18 +8,19 @@
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_ROUTER_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <stop_token>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 #include "services/relay/files/child_offers.h"
 #include "services/relay/files/parent_forwarder.h"
 #include "services/relay/files/retry_schedule.h"
+#include "services/relay/files/share_aggregator_client.h"
 #include "services/relay/files/share_fetcher.h"
 #include "services/relay/files/share_outcomes.h"
 #include "services/relay/files/share_parent.h"
@@ -29,50 +30,52 @@ namespace muster {
 
 // Decides the next step of every file (share_step.h), once a second and after each change.
 // Thread-safe.
-class ShareRouter {
+class ShareRouter final : public ShareRouting {
  public:
   struct Times {
     absl::Duration tick = absl::Seconds(1);
-    RetrySchedule::Times retry;
+    BackoffOptions retry{.first = absl::Seconds(1), .most = absl::Seconds(30)};
     // An offer without a report of the child is sent again after it.
     absl::Duration offer_again = absl::Seconds(10);
-    // The time of a target without attachment before the parent is asked for another route.
+    // The time for which a target is not attached before the relay asks the parent for another
+    // route.
     absl::Duration elsewhere = absl::Minutes(1);
-    // The time after a start in which nodes attach again and none is unknown yet.
+    // The time after a start in which nodes attach again. No node is unknown before its end.
     absl::Duration settling = absl::Seconds(45);
     absl::Duration sweep = absl::Seconds(10);
   };
 
-  // Everything in it outlives the router.
+  // All of them outlive the router.
   struct Environment {
     ShareParent& parent;
-    // Returns TARGET_UNKNOWN for a node that never joined; waits for the aggregator.
-    std::function<absl::Status(const std::string& node)> check_joined;
-    PostTask post_upstream;    // work for the parent
+    const TargetRegister& targets;
+    PostTask post_upstream;    // work for the parent and the register
     PostTask post_downstream;  // fetches: neither direction waits for the other
-    std::function<void()> on_tick;
+    TimerService& timers;
+    Executor& disk;  // runs Tick
   };
 
   ShareRouter(ShareParts parts, const Times& times, Environment environment);
-  ~ShareRouter();
+  ~ShareRouter() override;
 
-  // Starts the thread that calls Tick. Once, when there may be a parent.
-  void Start();
-  // Stops it.
+  // Starts the ticks. Once, when there may be a parent.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stops them, and waits for a tick in progress.
   void Stop();
 
-  // Requests a tick. Does not wait.
-  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Requests a tick. Does nothing before Start.
+  void Wake() override ABSL_LOCKS_EXCLUDED(mutex_);
   // Handles a message of the parent. Does not wait.
   void HandleOffers(const v1::ShareOffers& offers) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns whether unknown targets are refused by now.
-  bool settled() const;
+  bool settled() const override;
 
-  // Starts what is due. One call at a time: the thread calls it, and tests.
+  // Starts the due steps of all files; waits for the disk. One call at a time; for the router
+  // itself, and for tests without Start.
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RequestTick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Act(const ShareRecord& record);
   void ActHeld(const ShareRecord& record);
   void SendIfElsewhere(const ShareRecord& record);
@@ -82,15 +85,15 @@ class ShareRouter {
   const ShareParts parts_;
   const Times times_;
   const Environment environment_;
-  const absl::Duration started_;
+  const absl::Duration begun_;  // monotonic
   const ShareOutcomes outcomes_;
   ParentForwarder forwarder_;
   ShareFetcher fetcher_;
   RetrySchedule lookups_;
 
   Mutex mutex_;
-  StoppableCondVar wake_;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // a tick was requested and has not begun
   std::map<ShareName, v1::ShareKey> removals_ ABSL_GUARDED_BY(mutex_);  // of the parent
 
   // Used by Tick alone:
@@ -98,7 +101,7 @@ class ShareRouter {
   uint64_t last_connection_ = 0;
   absl::Duration swept_;
 
-  std::jthread thread_;
+  ScheduledTask tick_;
 };
 
 }  // namespace muster

@@ -4,85 +4,29 @@
 #include <cstdlib>
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/sha256.h"
-#include "services/common/blob/blob_test_util.h"
 #include "services/common/errors/shares.h"
-#include "services/common/identity/authority.h"
-#include "services/common/identity/share_signature.h"
 #include "services/relay/files/share_errors.h"
+#include "services/relay/files/share_test_util.h"
 #include "services/relay/testing/recorded_link.h"
 
 namespace muster {
 namespace {
 
-constexpr char kFleet[] = "fleet-00112233.muster";
-
-// A parent that has files and answers what the test says.
-class FakeParent : public ShareParent {
- public:
-  uint64_t connection() override { return connected_to; }
-
-  absl::StatusOr<ShareTransfer::Sent> Send(const v1::SharedFile& file, bool only_if_elsewhere,
-                                           const ShareTransfer::OpenSource& open) override {
-    calls.push_back(
-        absl::StrCat(only_if_elsewhere ? "send-if-elsewhere " : "send ", file.key().id()));
-    if (!send_result.ok()) return send_result;
-    ShareTransfer::Sent sent;
-    sent.retain = retain;
-    if (retain) return sent;
-    received = ReadAll(**open(0));
-    sent.share.set_relay("parent");
-    return sent;
-  }
-
-  absl::Status Report(const v1::Share& share) override {
-    calls.push_back(absl::StrCat("report ", share.file().key().id(), " ",
-                                 v1::ShareState_Name(share.state()).substr(12)));
-    return report_result;
-  }
-
-  absl::Status Read(const v1::SharedFile& file, int64_t offset, Sink sink) override {
-    calls.push_back(absl::StrCat("read ", file.key().id(), " from ", offset));
-    if (!read_result.ok()) return read_result;
-    return sink(std::string_view(bodies[file.key().id()]).substr(static_cast<size_t>(offset)));
-  }
-
-  void Stop() override {}
-
-  std::vector<std::string> Calls() { return std::exchange(calls, {}); }
-
-  uint64_t connected_to = 1;
-  absl::Status send_result;
-  absl::Status report_result;
-  absl::Status read_result;
-  bool retain = false;
-  std::map<std::string, std::string> bodies;
-  std::string received;
-  std::vector<std::string> calls;
-};
-
 using Calls = std::vector<std::string>;
 
 class ShareRouterTest : public ::testing::Test {
  protected:
-  ShareRouterTest()
-      : root_(*FleetRoot::Create(kFleet, *PrivateKey::Generate(), clock_.Now())),
-        key_(*PrivateKey::Generate()),
-        intermediate_(*Intermediate::Load(kFleet, key_,
-                                          *root_.SignIntermediate(key_.public_key(), clock_.Now()),
-                                          root_.certificate())) {
+  ShareRouterTest() {
     if (mkdtemp(folder_.data()) == nullptr) std::abort();
     auto store = ShareStore::Open({.folder = folder_, .relay = "r1"}, disk_, clock_, metrics_);
     if (!store.ok()) std::abort();
@@ -98,38 +42,18 @@ class ShareRouterTest : public ::testing::Test {
 
   void Restart(bool is_root) {
     router_.reset();
-    const ShareParts parts{*store_,
-                           tree_,
-                           clock_,
-                           kFleet,
-                           is_root,
-                           nullptr,
-                           nullptr,
-                           [this] { return std::vector<Certificate>{root_.certificate()}; },
-                           [](const std::string&) { return false; }};
+    const ShareParts parts{*store_, tree_, clock_, kShareFleet, is_root, peers_, signer_};
     const PostTask run = [this](absl::AnyInvocable<void()> task) {
       tasks_.push_back(std::move(task));
       return true;
     };
     router_ = std::make_unique<ShareRouter>(
         parts, ShareRouter::Times(),
-        ShareRouter::Environment{parent_, [this](const std::string&) { return joined_; }, run, run,
-                                 [] {}});
+        ShareRouter::Environment{parent_, register_, run, run, clock_, disk_});
   }
 
   v1::SharedFile File(const std::string& id, const std::string& body) {
-    v1::SharedFile file;
-    file.mutable_key()->set_source("n1");
-    file.mutable_key()->set_target("n2");
-    file.mutable_key()->set_id(id);
-    file.set_size(static_cast<int64_t>(body.size()));
-    file.set_sha256(DigestBytes(Sha256::Of(body)));
-    file.mutable_sign_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
-    const Certificate leaf = *intermediate_.Issue(NodeIdentity{"n1"}, key_.public_key(), {},
-                                                  clock_.Now(), clock_.Now() + absl::Hours(24));
-    const std::string chain = absl::StrCat(leaf.ToPem(), intermediate_.certificate().ToPem());
-    EXPECT_TRUE(SignSharedFile(key_, chain, &file).ok());
-    return file;
+    return signer_.Sign(UnsignedFile(id, body, clock_.Now()), clock_.Now());
   }
 
   void Store(const v1::SharedFile& file, const std::string& body) {
@@ -157,17 +81,7 @@ class ShareRouterTest : public ::testing::Test {
     }
   }
 
-  // "STAGE STATE", or "" without a record.
-  std::string State(const v1::SharedFile& file) {
-    const auto found = store_->Find(file.key());
-    if (!found) return "";
-    const std::map<ShareStage, std::string> stages = {{ShareStage::kHeld, "held"},
-                                                      {ShareStage::kPassedUp, "up"},
-                                                      {ShareStage::kPassedDown, "down"},
-                                                      {ShareStage::kEnded, "ended"}};
-    return absl::StrCat(stages.at(found->stage), " ",
-                        v1::ShareState_Name(found->share.state()).substr(12));
-  }
+  std::string State(const v1::SharedFile& file) { return StateOf(*store_, file); }
 
   void Offer(const v1::SharedFile& file) {
     v1::ShareOffers offers;
@@ -179,13 +93,12 @@ class ShareRouterTest : public ::testing::Test {
   std::string folder_ = ::testing::TempDir() + "/router_XXXXXX";
   Executor disk_{{"disk", 1, 64}};
   Metrics metrics_;
-  const FleetRoot root_;
-  const PrivateKey key_;
-  const Intermediate intermediate_;
+  FileSigner signer_{clock_.Now()};
+  NoPeers peers_;
+  FakeRegister register_;
   Topology tree_{{"r1", false}, clock_};
   std::unique_ptr<ShareStore> store_;
   FakeParent parent_;
-  absl::Status joined_;
   std::deque<absl::AnyInvocable<void()>> tasks_;
   std::unique_ptr<ShareRouter> router_;
 };
@@ -369,11 +282,73 @@ TEST_F(ShareRouterTest, RootLooksUpATargetUntilItIsSettled) {
 
 TEST_F(ShareRouterTest, RootRefusesATargetThatNeverJoined) {
   Restart(/*is_root=*/true);
-  joined_ = errors::TargetNeverJoined("n2");
+  register_.joined = errors::TargetNeverJoined("n2");
   const auto file = File("f", "abc");
   Store(file, "abc");
   Tick();
   EXPECT_EQ(State(file), "ended REFUSED");
+}
+
+// With Start, ticks run on timers.
+class StartedShareRouterTest : public ShareRouterTest {
+ protected:
+  // Advances the clock in steps and runs what that starts.
+  void Advance(absl::Duration by) {
+    for (absl::Duration done; done < by; done += absl::Milliseconds(10)) {
+      clock_.Advance(absl::Milliseconds(10));
+      disk_.AwaitIdle();
+      while (!tasks_.empty()) {
+        auto task = std::move(tasks_.front());
+        tasks_.pop_front();
+        task();
+      }
+    }
+  }
+};
+
+TEST_F(StartedShareRouterTest, NothingIsDoneBeforeTheStart) {
+  Store(File("f", "abc"), "abc");
+  router_->Wake();
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(parent_.Calls(), Calls());
+}
+
+TEST_F(StartedShareRouterTest, RequestsShareATickSoon) {
+  router_->Start();
+  Advance(absl::Milliseconds(100));
+  Store(File("f", "abc"), "abc");
+  for (int i = 0; i < 5; ++i) router_->Wake();
+  Advance(absl::Milliseconds(20));
+  EXPECT_EQ(parent_.Calls(), Calls{"send f"});
+}
+
+TEST_F(StartedShareRouterTest, RepeatedRequestsDoNotDelayATick) {
+  router_->Start();
+  Advance(absl::Milliseconds(100));
+  Store(File("f", "abc"), "abc");
+  for (int i = 0; i < 4; ++i) {
+    router_->Wake();
+    Advance(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(parent_.Calls(), Calls{"send f"});
+}
+
+TEST_F(StartedShareRouterTest, FileIsSentWithoutARequestWithinATick) {
+  router_->Start();
+  Advance(absl::Milliseconds(100));
+  Store(File("f", "abc"), "abc");
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(parent_.Calls(), Calls{"send f"});
+}
+
+TEST_F(StartedShareRouterTest, NothingIsDoneAfterTheStop) {
+  router_->Start();
+  Advance(absl::Milliseconds(100));
+  router_->Stop();
+  Store(File("f", "abc"), "abc");
+  router_->Wake();
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(parent_.Calls(), Calls());
 }
 
 }  // namespace

@@ -89,12 +89,13 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
                                               IsDownstreamOf(parts_.tree, *relay, key.target()));
     if (*retain) return absl::OkStatus();
   }
-  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.roots(), now));
-  if (parts_.is_revoked(key.source())) return errors::IdentityRevoked(key.source());
+  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.trust.Roots(), now));
+  if (parts_.trust.IsRevoked(key.source())) return errors::IdentityRevoked(key.source());
   const bool unknown =
       FindTargetRoute(parts_.tree, key.target()).kind == TargetRoute::Kind::kUnknown;
-  return parts_.is_root && settled_() && unknown ? errors::TargetUnknown(key.target())
-                                                 : absl::OkStatus();
+  return parts_.is_root && helpers_.routing.settled() && unknown
+             ? errors::TargetUnknown(key.target())
+             : absl::OkStatus();
 }
 
 void ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
@@ -104,7 +105,7 @@ void ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
                             if (!opened.ok()) return finish(opened.status());
                             if (opened->existing) {
                               *response->mutable_existing() = std::move(opened->existing->share);
-                              changed_();
+                              helpers_.routing.Wake();
                               return finish(absl::OkStatus());
                             }
                             response->set_upload_id(opened->upload_id);
@@ -146,7 +147,7 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
 void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
                         v1::OpenShareResponse* response, Finish finish) {
   const auto known = parts_.store.Find(file.key());
-  const auto parent = parts_.parent();
+  const auto parent = parts_.peers.Parent();
   if (parent == nullptr || !known || known->stage != ShareStage::kPassedUp ||
       !Covers(known->share, file)) {
     return Begin(opener, file, response, std::move(finish));
@@ -170,7 +171,7 @@ void ShareService::Open(const std::string& opener, const v1::SharedFile& file,
 
 grpc::ServerReadReactor<v1::UploadShareRequest>* ShareService::UploadShare(
     grpc::CallbackServerContext* context, v1::Share* response) {
-  return ShareUploadHandler::Start(disk_, context, parts_.store, changed_, response);
+  return ShareUploadHandler::Start(disk_, context, parts_.store, helpers_.routing, response);
 }
 
 absl::Status ShareService::AuthorizeParty(Call& call, const v1::ShareKey& key) const {
@@ -213,7 +214,7 @@ void ShareService::Get(const v1::GetShareRequest& request, v1::Share* response,
   auto known = helpers_.local_index.Get(request.key());
   if (!known) return finish(errors::ShareNotFound(request.key()));
   *response = std::move(known->share);
-  const auto parent = parts_.parent();
+  const auto parent = parts_.peers.Parent();
   if (parent == nullptr || !known->passed_up) return finish(absl::OkStatus());
   // Without an answer of the parent, the last known state is returned.
   v1::GetShareRequest ask;
@@ -263,13 +264,13 @@ grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* 
                        const absl::Status allowed =
                            call->Authorize(node == nullptr ? Resource::Fleet() : Resource::Own());
                        if (!allowed.ok()) return finish(allowed);
-                       const auto told = [response, done = Shared(std::move(finish))](
-                                             absl::StatusOr<v1::ListSharesResponse> list) {
+                       const auto reply = [response, done = Shared(std::move(finish))](
+                                              absl::StatusOr<v1::ListSharesResponse> list) {
                          if (list.ok()) *response = *std::move(list);
                          (*done)(list.status());
                        };
-                       if (node != nullptr) return told(helpers_.local_index.List(*request, node));
-                       helpers_.fleet_index.List(*request, told);
+                       if (node != nullptr) return reply(helpers_.local_index.List(*request, node));
+                       helpers_.fleet_index.List(*request, reply);
                      });
 }
 
@@ -292,7 +293,7 @@ void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) 
   bool ask_parent = false;
   const absl::Status status = helpers_.local_index.Remove(request.key(), &ask_parent);
   if (!status.ok() || !ask_parent) return finish(status);
-  const auto parent = parts_.parent();
+  const auto parent = parts_.peers.Parent();
   if (parent == nullptr) return finish(errors::RelayCutOff());
   v1::RemoveShareRequest ask;
   *ask.mutable_key() = request.key();
@@ -312,8 +313,8 @@ grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext*
                 [=, this](Call& call) { return Report(call, *request); });
 }
 
-// A report that does not match the record is out of date. It is no error: the child would repeat
-// it.
+// Ignores a report that does not match the record, because it is out of date. After an error the
+// child would repeat it.
 absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& request) {
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   const v1::ShareKey& key = request.share().file().key();
@@ -349,7 +350,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(parts_.clock.Now()));
   is.unreported = is.from_parent;
   const absl::Status updated = parts_.store.Update(*found, std::move(is));
-  changed_();
+  helpers_.routing.Wake();
   // The child repeats its report.
   return absl::IsAborted(updated) ? absl::UnavailableError("the shared file has changed meanwhile")
                                   : updated;
@@ -372,7 +373,7 @@ grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerCon
                          helpers_.queries.HandleAnswer(*request);
                          return finish(absl::OkStatus());
                        }
-                       const auto parent = parts_.parent();
+                       const auto parent = parts_.peers.Parent();
                        if (parent == nullptr) return finish(errors::RelayCutOff());
                        CallParent<v1::AnswerShareQueryRequest, v1::AnswerShareQueryResponse>(
                            parent, &v1::ShareService::Stub::async::AnswerShareQuery, *request,

@@ -26,17 +26,12 @@ class ShareService : public v1::ShareService::CallbackService {
     ShareQueries& queries;
     const ShareAggregatorClient& aggregator;
     const FleetShareIndex& fleet_index;
+    ShareRouting& routing;
   };
 
-  // The executor of `disk` reads and writes. `changed` is called when a file may be able to move.
-  // `settled` returns whether a target without a route is unknown for good.
-  ShareService(const RpcRuntime& disk, ShareParts parts, const Helpers& helpers,
-               std::function<void()> changed, std::function<bool()> settled)
-      : disk_(disk),
-        parts_(std::move(parts)),
-        helpers_(helpers),
-        changed_(std::move(changed)),
-        settled_(std::move(settled)) {}
+  // The executor of `disk` reads and writes.
+  ShareService(const RpcRuntime& disk, ShareParts parts, const Helpers& helpers)
+      : disk_(disk), parts_(std::move(parts)), helpers_(helpers) {}
 
   grpc::ServerUnaryReactor* OpenShare(grpc::CallbackServerContext* context,
                                       const v1::OpenShareRequest* request,
@@ -80,8 +75,6 @@ class ShareService : public v1::ShareService::CallbackService {
   const RpcRuntime disk_;
   const ShareParts parts_;
   const Helpers helpers_;
-  const std::function<void()> changed_;
-  const std::function<bool()> settled_;
 };
 
 }  // namespace muster

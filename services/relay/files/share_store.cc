@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ShareStore::Read(const ShareRecord& 
   }
   const auto body = table_->ReadBody(record.id);
   if (!body.ok() && !absl::IsNotFound(body.status())) return body.status();
-  // The bytes are removed when the file is not held any more.
+  // The file may have ended meanwhile; then its bytes were removed.
   if (!body.ok() || static_cast<int64_t>(body->size()) != size) {
     return errors::ShareNotFound(record.key());
   }
@@ -102,8 +102,8 @@ void ShareStore::DropUpload(const v1::ShareKey& key) {
   DropLocked(key);
 }
 
-// Ends the stream of an upload and removes its row and its bytes, also published ones: a commit may
-// have failed after they were published.
+// Ends the stream of an upload and removes its row and its bytes. The bytes may be published: a
+// commit may have failed after that.
 void ShareStore::DropLocked(const v1::ShareKey& key) {
   const auto upload = records_.RemoveUpload(key);
   if (!upload) return;
@@ -155,8 +155,8 @@ void ShareStore::OpenUpload(const v1::SharedFile& file, bool from_parent, const 
   if (!queued) (*shared)(errors::Overloaded());
 }
 
-// Returns a file with the same content that is here or was passed on downstream, after it stored
-// the newer signature.
+// Returns a file with the same content that this relay or a child relay has. Stores its newer
+// signature first.
 std::optional<ShareRecord> ShareStore::FindSameContent(const v1::SharedFile& file, bool from_parent,
                                                        const std::string& opener) {
   const auto found = Find(file.key());
@@ -182,8 +182,14 @@ std::optional<ShareRecord> ShareStore::FindSameContent(const v1::SharedFile& fil
 absl::StatusOr<ShareUpload> ShareStore::Admit(const v1::SharedFile& file, bool from_parent,
                                               const std::string& opener) {
   auto existing = records_.UploadOf(file.key());
-  if (existing &&
-      (!SameBytes(existing->record.share.file(), file) || existing->record.child != opener)) {
+  const bool same_sender = existing && existing->record.child == opener;
+  // Two senders that replace each other would never complete a large file. Sweep ends a stalled
+  // stream.
+  if (existing && !same_sender && existing->session->attached() &&
+      file.sign_time().seconds() <= existing->record.share.file().sign_time().seconds()) {
+    return errors::ShareArriving(file.key());
+  }
+  if (existing && (!same_sender || !SameBytes(existing->record.share.file(), file))) {
     DropLocked(file.key());
     existing.reset();
   }
@@ -253,7 +259,7 @@ void ShareStore::Commit(VerifiedResult verified, Done done) {
     held = MakeHeld(verified);
   }
   if (!held.ok()) return done(held);
-  counters_->taken.Add();
+  counters_->accepted.Add();
   done(std::move(verified.result));
 }
 
@@ -330,7 +336,7 @@ absl::Status ShareStore::Receive(const v1::SharedFile& file, bool from_parent,
     status = queued ? future.get() : errors::Overloaded();
   }
   if (!session->strand().Post([session, attachment] { session->Detach(attachment); })) {
-    Log(LogLevel::kWarning, "the files of an upload stay open until its next stream");
+    Log(LogLevel::kWarning, "the files of an upload stay open until the next sweep");
   }
   return status;
 }

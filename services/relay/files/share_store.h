@@ -1,10 +1,10 @@
-// The shared files of this relay: their bytes, and the records of files that were here.
+// The shared files of this relay: their bytes, and the records of present and earlier files.
 //
 //   <folder>/shares.db   a row for each file, and the bytes of files up to 64 KiB (share_table.h)
 //   <folder>/blobs/      the bytes of uploads and of larger files (common/blob/files).
 //
-// A row that says that the bytes are here is written after they are durable. A row that says that
-// they are not is written before they are removed. A start removes bytes without a row; a row
+// The row of a held file is written after its bytes are durable. Before bytes are removed, their
+// row is removed or states that the file is not held. A start removes bytes without a row; a row
 // without its bytes becomes a refusal.
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_STORE_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_STORE_H_
@@ -47,9 +47,9 @@ struct ShareStoreOptions {
 
 // Thread-safe. Calls wait for the disk, except Find, FindUpload, Select, Usage, files and bytes.
 //
-// ShareTable owns what is durable, ShareRecords what is known in memory, and the upload engine the
-// arriving bytes. This class keeps them in step: its mutex orders the changes, and is held while
-// they are written. The session of an upload runs on `disk`.
+// ShareTable owns the rows, ShareRecords the records in memory, and the upload engine the arriving
+// bytes. This class keeps them consistent: its mutex orders the changes, and is held while they are
+// written. The session of an upload runs on `disk`.
 class ShareStore : public ResultSink {
  public:
   // Recovers the files of an earlier process. DATA_LOSS (STORE_CORRUPT) if the database is damaged.
@@ -60,7 +60,7 @@ class ShareStore : public ResultSink {
   ~ShareStore() override;
 
   struct Opened {
-    // Set if the same content is here already: nothing is to be sent.
+    // Set if this relay or a child relay has the same content: nothing is sent.
     std::optional<ShareRecord> existing;
     std::string upload_id;
     int64_t epoch = 0;
@@ -68,8 +68,8 @@ class ShareStore : public ResultSink {
   };
   using OpenDone = absl::AnyInvocable<void(absl::StatusOr<Opened>)>;
   // Opens or takes over the upload of a file whose signature was verified; `opener` may send it.
-  // SHARE_EXPIRED, SHARE_SUPERSEDED, SHARE_TOO_LARGE, SHARE_QUOTA, TOO_MANY_UPLOADS. Calls `done`
-  // once, on `disk` or on the calling thread.
+  // SHARE_EXPIRED, SHARE_SUPERSEDED, SHARE_ARRIVING, SHARE_TOO_LARGE, SHARE_QUOTA,
+  // TOO_MANY_UPLOADS. Calls `done` once, on `disk` or on the calling thread.
   void OpenUpload(const v1::SharedFile& file, bool from_parent, const std::string& opener,
                   OpenDone done);
 
@@ -87,14 +87,14 @@ class ShareStore : public ResultSink {
   absl::Status Reserve(std::string_view id, int64_t size) override;
   void Commit(VerifiedResult verified, Done done) override;
 
-  // Receives a file that `read` passes to its sink from `offset` on; waits for all of it.
+  // Receives a file: `read` passes its bytes from an offset on to a sink. Waits for all of them.
   using Sink = absl::FunctionRef<absl::Status(std::string_view piece)>;
   using ReadFrom = absl::FunctionRef<absl::Status(int64_t offset, Sink sink)>;
   absl::Status Receive(const v1::SharedFile& file, bool from_parent, const std::string& opener,
                        ReadFrom read);
 
-  // Returns the record, expired if its time has come, without signature and certificates. Nothing
-  // if no file of this key is or was here.
+  // Returns the record, as expired after its expiry, without signature and certificates. Returns
+  // nothing for a key without a present or earlier file.
   std::optional<ShareRecord> Find(const v1::ShareKey& key) const { return records_.Find(key); }
   // Returns the file as it was signed.
   absl::StatusOr<v1::SharedFile> ReadFile(const ShareRecord& record) const;
@@ -113,8 +113,8 @@ class ShareStore : public ResultSink {
   // Removes the upload of a key.
   void DropUpload(const v1::ShareKey& key);
 
-  // Removes expired files, idle uploads, and the records of files that ended a week ago. Call it
-  // every few seconds.
+  // Removes expired files, idle uploads, and the records of files that ended a week ago. Ends
+  // stalled streams, and closes the files of uploads without a stream. Call it every few seconds.
   void Sweep();
 
   int64_t files() const { return records_.usage().files; }

@@ -13,9 +13,9 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/sha256.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/relay/files/share_store.h"
+#include "services/relay/files/share_test_util.h"
 #include "services/relay/testing/snapshots.h"
 
 namespace muster {
@@ -51,13 +51,7 @@ class ShareStoreCrashTest : public ::testing::Test {
   }
 
   v1::SharedFile File(const std::string& id, const std::string& body) const {
-    v1::SharedFile file;
-    file.mutable_key()->set_source("n1");
-    file.mutable_key()->set_target("n2");
-    file.mutable_key()->set_id(id);
-    file.set_size(static_cast<int64_t>(body.size()));
-    file.set_sha256(DigestBytes(Sha256::Of(body)));
-    file.mutable_sign_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
+    v1::SharedFile file = UnsignedFile(id, body, clock_.Now());
     file.set_signature("s");
     return file;
   }

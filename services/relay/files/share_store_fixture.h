@@ -16,11 +16,11 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/sha256.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/relay/files/share_store.h"
+#include "services/relay/files/share_test_util.h"
 
 namespace muster {
 
@@ -58,13 +58,7 @@ class ShareStoreFixture : public ::testing::Test {
 
   v1::SharedFile File(const std::string& body, const std::string& id = "f",
                       absl::Duration ttl = absl::InfiniteDuration()) {
-    v1::SharedFile file;
-    file.mutable_key()->set_source("n1");
-    file.mutable_key()->set_target("n2");
-    file.mutable_key()->set_id(id);
-    file.set_size(static_cast<int64_t>(body.size()));
-    file.set_sha256(DigestBytes(Sha256::Of(body)));
-    file.mutable_sign_time()->set_seconds(absl::ToUnixSeconds(clock_.Now()));
+    v1::SharedFile file = UnsignedFile(id, body, clock_.Now());
     if (ttl != absl::InfiniteDuration()) {
       file.mutable_expire_time()->set_seconds(absl::ToUnixSeconds(clock_.Now() + ttl));
     }

@@ -15,6 +15,9 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kIdle = absl::Hours(1);
+constexpr absl::Duration kStallLimit = absl::Seconds(60);
+// A stream follows the open of its upload immediately.
+constexpr absl::Duration kFilesIdle = absl::Seconds(10);
 constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
 
 absl::Time Since(const ShareRecord& record) {
@@ -32,7 +35,7 @@ ShareStore::ShareStore(ShareStoreOptions options, std::unique_ptr<ShareTable> ta
       disk_(disk),
       clock_(clock),
       counters_(std::make_unique<ShareCounters>(metrics)),
-      records_(clock, {options_.quota, options_.max_files}) {
+      records_(clock, {options_.quota, options_.max_files, options_.max_size}) {
   metrics.AddSampledGauge("muster_relay_shares",
                           "Shared files that are stored here or are arriving.",
                           [this] { return static_cast<double>(files()); });
@@ -84,8 +87,8 @@ absl::Status ShareStore::RecoverRow(ShareTable::Row row) {
   return absl::OkStatus();
 }
 
-// Ends a held file whose bytes are proven to be lost: absent, or of another size. A file that
-// cannot be read now stays.
+// Ends a held file whose bytes are proven to be lost: they are absent or have another size. A file
+// that cannot be read now stays.
 absl::Status ShareStore::RecoverHeld(ShareTable::Row& row) {
   ShareRecord& record = row.record;
   const int64_t expected = record.share.file().size();
@@ -106,7 +109,7 @@ absl::Status ShareStore::RecoverHeld(ShareTable::Row& row) {
   return table_->Put(record);
 }
 
-// A crash leaves bytes without a row when it comes after a row was removed or replaced.
+// Removes the bytes that a crash left after the removal or the replacement of their row.
 absl::Status ShareStore::RemoveUnknownBytes() {
   std::set<std::string> held;
   for (const ShareRecord& record : Select({}, SIZE_MAX, [](const auto&) { return true; })) {
@@ -129,7 +132,11 @@ absl::Status ShareStore::RemoveUnknownBytes() {
 void ShareStore::Sweep() {
   const absl::Time now = clock_.Now();
   for (const v1::ShareKey& key : records_.IdleUploads(kIdle)) DropUpload(key);
-  // An expired file is not returned any more; here its record and its bytes follow.
+  for (const auto& session : records_.sessions()) {
+    session->EndStalledStream(kStallLimit);
+    session->CloseIdleFiles(kFilesIdle);
+  }
+  // An expired file is not returned any more; its record and its bytes are removed here.
   const auto over = Select({}, SIZE_MAX, [&](const ShareRecord& record) {
     return record.stage == ShareStage::kEnded ||
            (now - Since(record) > kRemembered &&

@@ -1,8 +1,13 @@
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/store/sqlite/fault_vfs.h"
 #include "services/relay/files/share_store.h"
 #include "services/relay/files/share_store_fixture.h"
@@ -10,7 +15,16 @@
 namespace muster {
 namespace {
 
-class ShareStoreUploadTest : public ShareStoreFixture {};
+class ShareStoreUploadTest : public ShareStoreFixture {
+ protected:
+  // Opens the upload of a file for another sender. Returns the refusal; OK if it is accepted.
+  absl::Status OpenFromRelay(const v1::SharedFile& file) {
+    auto refusal = std::make_shared<absl::Status>();
+    store_->OpenUpload(file, /*from_parent=*/false, RelayOpener("r9"),
+                       [refusal](const auto& opened) { *refusal = opened.status(); });
+    return *refusal;
+  }
+};
 
 TEST_F(ShareStoreUploadTest, SameContentIsNotSentAgain) {
   const v1::SharedFile file = File(body_);
@@ -133,10 +147,12 @@ TEST_F(ShareStoreUploadTest, FilesBeyondTheQuotaAreRejected) {
   options_.max_files = 2;
   options_.max_size = 100'500;
   Reopen();
+  v1::SharedFile of_another = File("x", "g");
+  of_another.mutable_key()->set_source("n9");
   EXPECT_EQ(ReasonOf(Open(File(std::string(100'501, 'x'))).status()), "SHARE_TOO_LARGE");
   ASSERT_TRUE(Store(body_, File(body_)).ok());
   EXPECT_EQ(ReasonOf(Open(File(body_, "g")).status()), "SHARE_QUOTA");
-  ASSERT_TRUE(Store("x", File("x", "g")).ok());
+  ASSERT_TRUE(Store("x", of_another).ok());
   EXPECT_EQ(ReasonOf(Open(File("x", "h")).status()), "SHARE_QUOTA");
   ShareRecord gone = *store_->Find(File(body_).key());
   const ShareRecord was = gone;
@@ -155,6 +171,89 @@ TEST_F(ShareStoreUploadTest, OneSourceDoesNotUseAllUploads) {
   v1::SharedFile of_another = File("x");
   of_another.mutable_key()->set_source("n9");
   EXPECT_TRUE(Open(of_another, "n9").ok());
+}
+
+// Returns the number of open file descriptors of this process.
+int OpenFiles() {
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++files;
+  }
+  return files;
+}
+
+TEST_F(ShareStoreUploadTest, IdleUploadsHoldNoFilesAndAreResumed) {
+  constexpr int kUploads = 16;
+  ops_ = &PosixFileOps();
+  Reopen();
+  const int before = OpenFiles();
+  for (int i = 0; i < kUploads; ++i) {
+    ASSERT_TRUE(Open(File(body_, absl::StrCat("f", i))).ok());
+  }
+  EXPECT_GE(OpenFiles(), before + kUploads);
+  clock_.Advance(absl::Seconds(11));
+  store_->Sweep();
+  DrainDisk();
+  EXPECT_EQ(OpenFiles(), before);
+  const auto opened = Open(File(body_, "f3"));
+  clock_.Advance(absl::Seconds(11));
+  store_->Sweep();
+  DrainDisk();
+  ASSERT_TRUE(Append(*opened, 0, body_).ok());
+  EXPECT_TRUE(Complete(*opened).ok());
+  EXPECT_EQ(Body(File(body_, "f3")), body_);
+}
+
+// A source that attached elsewhere sends its file again, while its first relay forwards it.
+TEST_F(ShareStoreUploadTest, SecondSenderWaitsWhileTheFirstOneSends) {
+  const v1::SharedFile file = File(body_);
+  const auto first = Open(file);
+  const absl::Status sent =
+      OnStrand(*first, [&](UploadSession& session, UploadAttachment attachment, const auto& done) {
+        EXPECT_TRUE(session.Append(attachment, {0, 1, Crc32c("a"), false, "a"}).ok());
+        done(OpenFromRelay(file));
+      });
+  EXPECT_EQ(ReasonOf(sent), "SHARE_ARRIVING");
+  EXPECT_TRUE(RetryAfterOf(sent));
+  // The first one has gone: the second one starts.
+  EXPECT_TRUE(Open(file, "n9").ok());
+  EXPECT_EQ(ReasonOf(Append(*first, 1, "a")), "UPLOAD_NOT_FOUND");
+}
+
+TEST_F(ShareStoreUploadTest, StalledSenderIsReplaced) {
+  const v1::SharedFile file = File(body_);
+  const auto first = Open(file);
+  const absl::Status sent =
+      OnStrand(*first, [&](UploadSession&, UploadAttachment, const auto& done) {
+        clock_.Advance(absl::Seconds(61));
+        store_->Sweep();
+        done(OpenFromRelay(file));
+      });
+  EXPECT_TRUE(sent.ok()) << sent;
+}
+
+TEST_F(ShareStoreUploadTest, StalledStreamIsEndedAndItsUploadStays) {
+  const auto first = Open(File(body_));
+  ASSERT_TRUE(Append(*first, 0, body_.substr(0, 1000)).ok());
+  const auto opened = Open(File(body_));
+  const absl::Status appended =
+      OnStrand(*opened, [&](UploadSession& session, UploadAttachment attachment, const auto& done) {
+        clock_.Advance(absl::Seconds(61));
+        store_->Sweep();
+        UploadChunk chunk{1000, 1, Crc32c("a"), false, "a"};
+        done(session.Append(attachment, std::move(chunk)).status());
+      });
+  EXPECT_FALSE(appended.ok());
+  EXPECT_EQ(Open(File(body_))->offset, 1000);
+}
+
+TEST_F(ShareStoreUploadTest, FileSignedLaterReplacesAnUploadInProgress) {
+  const auto first = Open(File(body_));
+  clock_.Advance(absl::Seconds(5));
+  const v1::SharedFile later = File("later");
+  const absl::Status sent = OnStrand(*first, [&](UploadSession&, UploadAttachment,
+                                                 const auto& done) { done(OpenFromRelay(later)); });
+  EXPECT_TRUE(sent.ok()) << sent;
 }
 
 TEST_F(ShareStoreUploadTest, IdleUploadIsRemoved) {

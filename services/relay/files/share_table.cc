@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/store/sqlite/local_rows.h"
 
 namespace muster {
 namespace {
@@ -41,10 +42,6 @@ std::optional<v1::Share> ParseShare(const std::string& state, const std::string&
     return std::nullopt;
   }
   return share;
-}
-
-absl::Status NoRow(const std::string& id) {
-  return absl::NotFoundError(absl::StrCat("no shared file has the id ", id));
 }
 
 // Returns the stored file; empty if there is no row.
@@ -128,35 +125,23 @@ absl::Status ShareTable::PutHeld(const ShareRecord& record, std::string_view bod
 }
 
 absl::Status ShareTable::Remove(const std::string& id) {
-  return database_->Write([&](Connection& db) {
-    db.Run("DELETE FROM shares WHERE id = ?", id);
-    return absl::OkStatus();
-  });
+  return sqlite::WriteRow(*database_, "DELETE FROM shares WHERE id = ?", id);
 }
 
 absl::StatusOr<v1::SharedFile> ShareTable::ReadFile(const std::string& id) {
   std::optional<v1::Share> share;
-  RETURN_IF_ERROR(database_->Read([&](Connection& db) -> absl::Status {
-    Rows rows = db.Query("SELECT state, file, crc32c FROM shares WHERE id = ?", id);
-    if (!rows.Next()) return NoRow(id);
-    const std::string state = rows.Text();
-    const std::string file = rows.Text();
-    share = ParseShare(state, file, rows.Int());
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(sqlite::ReadRow(*database_, "SELECT state, file, crc32c FROM shares WHERE id = ?",
+                                  id, [&](Rows& row) {
+                                    const std::string state = row.Text();
+                                    const std::string file = row.Text();
+                                    share = ParseShare(state, file, row.Int());
+                                  }));
   if (share) return std::move(*share->mutable_file());
   return absl::DataLossError(absl::StrCat(path_, ": the record ", id, " is damaged"));
 }
 
 absl::StatusOr<std::string> ShareTable::ReadBody(const std::string& id) {
-  std::string body;
-  RETURN_IF_ERROR(database_->Read([&](Connection& db) -> absl::Status {
-    Rows rows = db.Query("SELECT body FROM shares WHERE id = ?", id);
-    if (!rows.Next()) return NoRow(id);
-    body = rows.Text();
-    return absl::OkStatus();
-  }));
-  return body;
+  return sqlite::ReadText(*database_, "SELECT body FROM shares WHERE id = ?", id);
 }
 
 }  // namespace muster

@@ -19,10 +19,10 @@ std::string OpenerOf(const Identity& caller) {
 
 grpc::ServerReadReactor<v1::UploadShareRequest>* ShareUploadHandler::Start(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, ShareStore& store,
-    std::function<void()> taken, v1::Share* response) {
+    ShareRouting& routing, v1::Share* response) {
   return StartServerStream<v1::UploadShareRequest, void>(
       runtime, context, "/muster.v1.ShareService/UploadShare", ServerStreamOptions(),
-      std::make_shared<ShareUploadHandler>(store, std::move(taken), response));
+      std::make_shared<ShareUploadHandler>(store, routing, response));
 }
 
 void ShareUploadHandler::OnStart(const std::shared_ptr<ServerStream<void>>& stream) {
@@ -49,7 +49,7 @@ void ShareUploadHandler::OnEnd(const absl::Status&, EndedBy) {
   const absl::Status posted =
       Post([](ShareUploadHandler& self) { self.session_->Detach(self.attachment_); });
   if (posted.ok()) return;
-  Log(LogLevel::kWarning, "the files of an upload stay open until its next stream",
+  Log(LogLevel::kWarning, "the files of an upload stay open until the next sweep",
       {{"upload", session_->id()}});
 }
 
@@ -93,13 +93,13 @@ absl::Status ShareUploadHandler::Begin(const v1::UploadShareRequest::Start& star
 absl::Status ShareUploadHandler::Append(v1::FileChunk& chunk) {
   const auto size = static_cast<int64_t>(chunk.data().size());
   if (size > kChunkMaxLarge) return errors::ChunkTooLarge(size, kChunkMaxLarge);
-  UploadChunk taken;
-  taken.offset = chunk.offset();
-  taken.raw_size = size;
-  taken.crc32c = chunk.crc32c();
-  taken.data = std::move(*chunk.mutable_data());
-  return Post([taken = std::move(taken)](ShareUploadHandler& self) mutable {
-    const auto ack = self.session_->Append(self.attachment_, std::move(taken));
+  UploadChunk received;
+  received.offset = chunk.offset();
+  received.raw_size = size;
+  received.crc32c = chunk.crc32c();
+  received.data = std::move(*chunk.mutable_data());
+  return Post([received = std::move(received)](ShareUploadHandler& self) mutable {
+    const auto ack = self.session_->Append(self.attachment_, std::move(received));
     if (!ack.ok()) return self.stream_->End(ack.status());
     self.stream_->ReadNext();
   });
@@ -122,7 +122,7 @@ void ShareUploadHandler::Answer(absl::StatusOr<v1::Share> share) {
     if (response_ != nullptr) *response_ = *std::move(share);
   }
   stream_->End(status);
-  if (status.ok()) taken_();
+  if (status.ok()) routing_.Wake();
 }
 
 }  // namespace muster

@@ -3,7 +3,6 @@
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_UPLOAD_HANDLER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/server_stream.h"
 #include "services/common/upload/upload_session.h"
+#include "services/relay/files/share_parts.h"
 #include "services/relay/files/share_store.h"
 
 namespace muster {
@@ -21,13 +21,13 @@ namespace muster {
 class ShareUploadHandler : public ServerStreamHandler<v1::UploadShareRequest, void>,
                            public std::enable_shared_from_this<ShareUploadHandler> {
  public:
-  // `taken` is called when a file is complete.
+  // `store` and `routing` outlive the stream. `routing` is woken when a file is complete.
   static grpc::ServerReadReactor<v1::UploadShareRequest>* Start(
       const RpcRuntime& runtime, grpc::CallbackServerContext* context, ShareStore& store,
-      std::function<void()> taken, v1::Share* response);
+      ShareRouting& routing, v1::Share* response);
 
-  ShareUploadHandler(ShareStore& store, std::function<void()> taken, v1::Share* response)
-      : store_(store), taken_(std::move(taken)), response_(response) {}
+  ShareUploadHandler(ShareStore& store, ShareRouting& routing, v1::Share* response)
+      : store_(store), routing_(routing), response_(response) {}
 
   void OnStart(const std::shared_ptr<ServerStream<void>>& stream) override;
   void OnMessage(v1::UploadShareRequest request) override;
@@ -44,7 +44,7 @@ class ShareUploadHandler : public ServerStreamHandler<v1::UploadShareRequest, vo
   void Answer(absl::StatusOr<v1::Share> share) ABSL_LOCKS_EXCLUDED(mutex_);
 
   ShareStore& store_;
-  const std::function<void()> taken_;
+  ShareRouting& routing_;
   std::shared_ptr<ServerStream<void>> stream_;
   std::shared_ptr<UploadSession> session_;  // set by the start
   bool finishing_ = false;                  // of the callbacks alone

@@ -45,40 +45,28 @@ void Shares::StopRouter() {
   if (queries_) queries_->Stop();
 }
 
-absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options, const Topology& tree,
-                                                     const Clock& clock, RpcRuntime runtime,
-                                                     Metrics& metrics) {
+absl::StatusOr<std::unique_ptr<Shares>> Shares::Open(SharesOptions options,
+                                                     const Environment& environment,
+                                                     RpcRuntime runtime) {
   std::unique_ptr<Shares> shares(new Shares());
   Shares& own = *shares;
-  ASSIGN_OR_RETURN(own.store_,
-                   ShareStore::Open(std::move(options.store), own.disk_, clock, metrics));
-  const ShareParts parts{*own.store_,
-                         tree,
-                         clock,
-                         std::move(options.fleet),
-                         options.is_root,
-                         std::move(options.parent),
-                         std::move(options.aggregator),
-                         std::move(options.roots),
-                         std::move(options.is_revoked)};
+  ASSIGN_OR_RETURN(own.store_, ShareStore::Open(std::move(options.store), own.disk_,
+                                                environment.clock, environment.metrics));
+  const ShareParts parts{*own.store_,     environment.tree,  environment.clock, options.fleet,
+                         options.is_root, environment.peers, environment.trust};
   own.aggregator_.emplace(parts);
-  own.parent_ = std::make_unique<RemoteShareParent>(parts.parent);
+  own.parent_ = std::make_unique<RemoteShareParent>(environment.peers);
   own.router_ = std::make_unique<ShareRouter>(
       parts, options.times,
-      ShareRouter::Environment{
-          *own.parent_,
-          [&own](const std::string& node) { return own.aggregator_->AwaitJoined(node); },
-          PostTo(own.upstream_), PostTo(own.downstream_), [&own] { own.queries_->Tick(); }});
-  ShareRouter& router = *own.router_;
-  const auto changed = [&router] { router.Wake(); };
-  own.local_index_.emplace(parts, changed);
-  own.queries_.emplace(parts, *own.local_index_);
+      ShareRouter::Environment{*own.parent_, *own.aggregator_, PostTo(own.upstream_),
+                               PostTo(own.downstream_), environment.timers, own.disk_});
+  own.local_index_.emplace(parts, *own.router_);
+  own.queries_.emplace(parts, *own.local_index_, environment.timers, own.disk_);
   own.fleet_index_.emplace(parts, *own.local_index_, *own.queries_, *own.aggregator_, own.disk_);
   runtime.executor = &own.disk_;
-  own.service_.emplace(
-      runtime, parts,
-      ShareService::Helpers{*own.local_index_, *own.queries_, *own.aggregator_, *own.fleet_index_},
-      changed, [&router] { return router.settled(); });
+  own.service_.emplace(runtime, parts,
+                       ShareService::Helpers{*own.local_index_, *own.queries_, *own.aggregator_,
+                                             *own.fleet_index_, *own.router_});
   return shares;
 }
 

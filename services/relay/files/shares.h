@@ -2,14 +2,15 @@
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARES_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARES_H_
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/metrics.h"
+#include "services/common/base/timers.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/files/share_parent.h"
 #include "services/relay/files/share_router.h"
@@ -23,21 +24,26 @@ struct SharesOptions {
   ShareRouter::Times times;
   std::string fleet;
   bool is_root = true;
-  // As in ShareParts.
-  std::function<std::shared_ptr<grpc::Channel>()> parent;
-  std::function<std::shared_ptr<grpc::Channel>()> aggregator;
-  std::function<std::vector<Certificate>()> roots;
-  std::function<bool(const std::string& node)> is_revoked;
 };
 
 // Thread-safe.
 class Shares {
  public:
-  // Recovers the files of an earlier process. The executor of `runtime` is not used; everything
-  // else outlives this object.
-  static absl::StatusOr<std::unique_ptr<Shares>> Open(SharesOptions options, const Topology& tree,
-                                                      const Clock& clock, RpcRuntime runtime,
-                                                      Metrics& metrics);
+  // The objects of the relay that shared files use. All of them outlive the Shares.
+  struct Environment {
+    const Topology& tree;
+    SharePeers& peers;
+    const ShareTrust& trust;
+    const Clock& clock;
+    TimerService& timers;
+    Metrics& metrics;
+  };
+
+  // Recovers the files of an earlier process. The executor of `runtime` is not used; its other
+  // objects outlive this one.
+  static absl::StatusOr<std::unique_ptr<Shares>> Open(SharesOptions options,
+                                                      const Environment& environment,
+                                                      RpcRuntime runtime);
   // The server has stopped.
   ~Shares();
 

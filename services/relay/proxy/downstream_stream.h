@@ -44,8 +44,8 @@ class DownstreamStream : public ServerStreamHandler<grpc::ByteBuffer, grpc::Byte
   using Stream = ServerStream<grpc::ByteBuffer>;
   using Reactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-  // Returns the sink of a stream, or why the stream is rejected. Called on gRPC's threads; has to
-  // authorise `call`.
+  // Returns the sink of a stream, or the error that rejects the stream. Authorises `call`. Called
+  // on gRPC's threads.
   using ChooseSink = std::function<absl::StatusOr<std::shared_ptr<MessageSink>>(
       Call& call, const grpc::ByteBuffer& first,
       const std::shared_ptr<DownstreamStream>& downstream)>;
@@ -59,7 +59,7 @@ class DownstreamStream : public ServerStreamHandler<grpc::ByteBuffer, grpc::Byte
 
   // For the sink.
   grpc::CallbackServerContext* context() const { return stream_->context(); }
-  // Reads one more message. Has no effect while the previous demand is not met.
+  // Reads one more message. Has no effect while a message is being read.
   void ReadNext() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends a message; the previous one must have been sent.
   void Send(grpc::ByteBuffer message) { stream_->Send(std::move(message)); }

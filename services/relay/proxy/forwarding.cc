@@ -29,6 +29,7 @@ class Assembly : public Forwarding {
   explicit Assembly(const Parts& parts)
       : parts_(parts),
         disk_({"spool", 2, 4096}),
+        deliveries_({"spool-drain", SpoolDrain::kLanes, SpoolDrain::kLanes}),
         calls_(kCalls),
         uploads_(kUploads),
         ahead_(kAhead),
@@ -55,7 +56,8 @@ class Assembly : public Forwarding {
   }
 
   absl::Status Begin(const ForwardingConfig& config) {
-    upstream_heartbeats_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.upstream);
+    upstream_heartbeats_ = std::make_unique<UpstreamHeartbeats>(hub_, parts_.upstream, parts_.clock,
+                                                                parts_.timers, parts_.background);
     if (config.spool) {
       SpoolOptions options;
       options.folder = parts_.spool_folder;
@@ -67,7 +69,8 @@ class Assembly : public Forwarding {
       options.fleet_ca_pem = parts_.fleet_ca_pem;
       ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
       sender_ = std::make_unique<UpstreamResultSender>(*spool_, parts_.upstream);
-      drain_ = std::make_unique<SpoolDrain>(*spool_, parts_.upstream, *sender_, parts_.clock);
+      drain_ = std::make_unique<SpoolDrain>(SpoolDrain::Environment{
+          *spool_, parts_.upstream, *sender_, parts_.timers, deliveries_, parts_.background});
       drain_->Start();
     }
     results_ = std::make_unique<ResultForward>(forward_, uploads_, ahead_, spool_.get());
@@ -89,6 +92,7 @@ class Assembly : public Forwarding {
  private:
   const Parts parts_;
   Executor disk_;
+  Executor deliveries_;
   std::unique_ptr<Spool> spool_;
   Admission calls_;
   Admission uploads_;

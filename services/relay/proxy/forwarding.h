@@ -10,6 +10,7 @@
 #include "services/common/base/config.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/timers.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/spool/spool.h"
 #include "services/relay/upstream/upstream.h"
@@ -43,6 +44,8 @@ class Forwarding {
     std::string fleet;
     std::string fleet_ca_pem;
     std::string spool_folder;
+    TimerService& timers;
+    Executor& background;  // of periodic work (service_threads.h)
   };
 
   // Opens the spool; blocks.

@@ -19,7 +19,7 @@ class TokenBucket {
   TokenBucket(double burst, double per_second, const Clock& clock)
       : burst_(burst), per_second_(per_second), clock_(clock), left_(burst) {}
 
-  // Returns whether a token is left, and takes it.
+  // Uses one token. Returns false if none is left.
   bool TryTake();
 
  private:

@@ -1,4 +1,4 @@
-// muster.v1.RunService at a relay: what a node may see of its runs.
+// muster.v1.RunService at a relay: the methods by which a node sees its runs.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_RUN_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_RUN_FORWARD_H_
 

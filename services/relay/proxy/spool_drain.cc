@@ -10,9 +10,6 @@
 namespace muster {
 namespace {
 
-// Several, because one may send a large result over a slow connection.
-constexpr int kThreads = 3;
-
 // The wait without events.
 constexpr absl::Duration kRest = absl::Seconds(2);
 constexpr absl::Duration kBetweenSweeps = absl::Seconds(5);
@@ -38,62 +35,88 @@ bool IsFinal(const absl::Status& status) {
   }
 }
 
+// Returns whether other bytes arrived than the spool announced.
+bool IsMismatch(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "CRC_MISMATCH" || reason == "DIGEST_MISMATCH" || reason == "SIZE_MISMATCH";
+}
+
 }  // namespace
 
-SpoolDrain::SpoolDrain(Spool& spool, Upstream& upstream, ResultSender& sender, const Clock& clock)
-    : spool_(spool), upstream_(upstream), sender_(sender), clock_(clock) {
-  watch_ = upstream.OnChange([this] { Wake(); });
-  spool.set_on_complete([this] { Wake(); });
+SpoolDrain::SpoolDrain(const Environment& environment)
+    : environment_(environment),
+      sweep_(environment.timers, environment.background, [this] { Sweep(); }) {
+  watch_ = environment_.upstream.OnChange([this] { Wake(); });
+  environment_.spool.set_on_complete([this] { Wake(); });
 }
 
 SpoolDrain::~SpoolDrain() {
   watch_.reset();
-  for (std::jthread& thread : threads_) thread.request_stop();
+  sweep_.Stop();
+  stop_.request_stop();
+  std::vector<std::unique_ptr<ScheduledTask>> lanes;
+  {
+    MutexLock lock(mutex_);
+    lanes.swap(lanes_);
+  }
+  for (const auto& lane : lanes) lane->Stop();
 }
 
 void SpoolDrain::Start() {
-  for (int i = 0; i < kThreads; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { Run(stop); });
+  sweep_.RunAfter(absl::ZeroDuration());
+  MutexLock lock(mutex_);
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    lanes_.push_back(std::make_unique<ScheduledTask>(environment_.timers, environment_.deliveries,
+                                                     [this, lane] { RunLane(lane); }));
+    lanes_.back()->RunAfter(absl::ZeroDuration());
   }
 }
 
 void SpoolDrain::Wake() {
   MutexLock lock(mutex_);
   ++events_;
-  wake_.NotifyAll();
+  for (const auto& lane : lanes_) lane->RunAfter(absl::ZeroDuration());
 }
 
-void SpoolDrain::Run(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    const absl::Duration rest = RunOnce(stop);
-    if (rest <= absl::ZeroDuration()) continue;
-    MutexLock lock(mutex_);
-    const uint64_t seen = events_;
-    wake_.WaitFor(mutex_, stop, rest,
-                  [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
+void SpoolDrain::RunLane(size_t lane) {
+  uint64_t seen = 0;
+  absl::Duration rest;
+  while (rest <= absl::ZeroDuration() && !stop_.stop_requested()) {
+    {
+      MutexLock lock(mutex_);
+      seen = events_;
+    }
+    rest = RunOnce(stop_.get_token());
   }
+  MutexLock lock(mutex_);
+  if (lanes_.empty()) return;  // the drain stops
+  lanes_[lane]->RunAfter(events_ == seen ? rest : absl::ZeroDuration());
 }
 
-void SpoolDrain::SweepIfDue() {
-  {
-    MutexLock lock(mutex_);
-    const absl::Duration now = clock_.MonotonicNow();
-    if (swept_at_ && now - *swept_at_ < kBetweenSweeps) return;
-    swept_at_ = now;
-  }
-  spool_.Sweep();
+void SpoolDrain::Sweep() {
+  environment_.spool.Sweep();
+  sweep_.RunAfter(kBetweenSweeps);
 }
 
 absl::Duration SpoolDrain::RunOnce(const std::stop_token& stop) {
-  SweepIfDue();
-  if (!upstream_.connected()) return kRest;
-  const auto delivery = spool_.Dequeue();
+  if (!environment_.upstream.connected()) return kRest;
+  auto delivery = environment_.spool.Dequeue();
   if (!delivery) return kRest;
-  const absl::Status status =
-      delivery->expired ? sender_.ReportExpired(*delivery, stop) : sender_.Deliver(*delivery, stop);
+  const absl::Status status = Send(*delivery, stop);
   if (!status.ok() && !IsFinal(status)) return Requeue(*delivery, status);
   Finish(*delivery, status);
   return absl::ZeroDuration();
+}
+
+// Bytes that were damaged on the disk are refused by each delivery: the loss is reported instead.
+absl::Status SpoolDrain::Send(SpoolDelivery& delivery, const std::stop_token& stop) {
+  if (!delivery.expired) {
+    const absl::Status status = environment_.sender.Deliver(delivery, stop);
+    if (!IsMismatch(status)) return status;
+    environment_.spool.CheckContent(&delivery);
+    if (!delivery.lost) return status;
+  }
+  return environment_.sender.ReportExpired(delivery, stop);
 }
 
 void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& status) {
@@ -107,17 +130,17 @@ void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& statu
        {"plugin", key.plugin()},
        {"node", key.node()},
        {"why", status.ok() ? delivery.why : status.ToString()}});
-  spool_.Finish(delivery, committed          ? "committed"
-                          : delivery.lost    ? "lost"
-                          : delivery.expired ? "expired"
-                                             : "refused");
+  environment_.spool.Finish(delivery, committed          ? "committed"
+                                      : delivery.lost    ? "lost"
+                                      : delivery.expired ? "expired"
+                                                         : "refused");
 }
 
 // Returns how long to wait before the next delivery.
 absl::Duration SpoolDrain::Requeue(const SpoolDelivery& delivery, const absl::Status& status) {
   absl::BitGen random;
   const absl::Duration spread = absl::Milliseconds(absl::Uniform(random, 200, 3000));
-  spool_.Requeue(delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
+  environment_.spool.Requeue(delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
   const v1::ResultKey& key = delivery.header.description().key();
   Log(LogLevel::kInfo, "the delivery of a spooled result failed and is repeated",
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});

@@ -4,55 +4,66 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <stop_token>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 #include "services/relay/proxy/result_sender.h"
 #include "services/relay/spool/spool.h"
 #include "services/relay/upstream/upstream.h"
 
 namespace muster {
 
-// Also sweeps the spool. Runs several threads; each delivers one result at a time and may block.
-// A result that is rejected for good is removed, counted and logged. Thread-safe.
+// Delivers several results at a time, and sweeps the spool. A result that is rejected for good is
+// removed, counted and logged. Thread-safe.
 class SpoolDrain {
  public:
-  // All of it outlives the drain.
-  SpoolDrain(Spool& spool, Upstream& upstream, ResultSender& sender, const Clock& clock);
+  // All of them outlive the drain.
+  struct Environment {
+    Spool& spool;
+    Upstream& upstream;
+    ResultSender& sender;
+    TimerService& timers;
+    Executor& deliveries;  // runs the deliveries, which may block
+    Executor& background;  // runs the sweeps, which may wait for the disk
+  };
+
+  // The number of results that are delivered at a time: one may be large and its connection slow.
+  static constexpr int kLanes = 3;
+
+  explicit SpoolDrain(const Environment& environment);
 
   // Stops; an interrupted delivery is repeated after the next start.
   ~SpoolDrain();
 
-  // Starts the threads. Called once.
-  void Start();
+  // Starts the deliveries and the sweeps. Called once.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Delivers at most one result. Returns how long to wait before the next call if nothing changes.
-  // Called by the threads; by tests without threads.
-  absl::Duration RunOnce(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Delivers at most one result; blocks. Returns how long to wait before the next call if nothing
+  // changes. For the drain itself, and for tests without Start.
+  absl::Duration RunOnce(const std::stop_token& stop);
 
  private:
-  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SweepIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunLane(size_t lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep();
+  absl::Status Send(SpoolDelivery& delivery, const std::stop_token& stop);
   void Finish(const SpoolDelivery& delivery, const absl::Status& status);
   absl::Duration Requeue(const SpoolDelivery& delivery, const absl::Status& status);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  Spool& spool_;
-  Upstream& upstream_;
-  ResultSender& sender_;
-  const Clock& clock_;
+  const Environment environment_;
+  std::stop_source stop_;
   Mutex mutex_;
-  StoppableCondVar wake_;
-  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;                     // incremented by each change
-  std::optional<absl::Duration> swept_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // incremented by each change
+  // Each delivers one result at a time. Empty before Start; they stop without the mutex.
+  std::vector<std::unique_ptr<ScheduledTask>> lanes_ ABSL_GUARDED_BY(mutex_);
+  ScheduledTask sweep_;
   std::shared_ptr<void> watch_;
-  std::vector<std::jthread> threads_;
 };
 
 }  // namespace muster

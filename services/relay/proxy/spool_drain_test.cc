@@ -11,6 +11,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
+#include "services/common/blob/blob_test_util.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/results.h"
 #include "services/relay/testing/spool_fixture.h"
@@ -26,27 +29,49 @@ using testing::SpoolFixture;
 using testing::StubUpstream;
 
 // Answers as the test says, and notes what it was asked for.
-struct FakeSender final : ResultSender {
+// Thread-safe.
+class FakeSender final : public ResultSender {
+ public:
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token&) override {
-    calls.push_back(absl::StrCat("deliver ", delivery.header.description().key().node()));
-    return answer;
+    return Note("deliver ", delivery, answer);
   }
   absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token&) override {
-    calls.push_back(absl::StrCat("expired ", delivery.header.description().key().node()));
-    return answer;
+    return Note("expired ", delivery, report_answer);
+  }
+  std::vector<std::string> calls() const {
+    MutexLock lock(mutex_);
+    return calls_;
   }
 
   absl::Status answer;
-  std::vector<std::string> calls;
+  absl::Status report_answer;
+
+ private:
+  absl::Status Note(const std::string& what, const SpoolDelivery& delivery, absl::Status status) {
+    MutexLock lock(mutex_);
+    calls_.push_back(absl::StrCat(what, delivery.header.description().key().node()));
+    return status;
+  }
+
+  mutable Mutex mutex_;
+  std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 class SpoolDrainTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(fixture_.Open().ok());
-    drain_.emplace(fixture_.spool(), upstream_, sender_, fixture_.clock);
+    drain_.emplace(SpoolDrain::Environment{fixture_.spool(), upstream_, sender_, fixture_.clock,
+                                           deliveries_, background_});
   }
   void TearDown() override { drain_.reset(); }
+
+  // Advances the clock and waits for the tasks that it starts.
+  void Advance(absl::Duration by) {
+    fixture_.clock.Advance(by);
+    background_.AwaitIdle();
+    deliveries_.AwaitIdle();
+  }
 
   absl::Duration RunOnce() { return drain_->RunOnce(std::stop_token()); }
   static std::string Outcome(const std::string& outcome) {
@@ -56,15 +81,17 @@ class SpoolDrainTest : public ::testing::Test {
   SpoolFixture fixture_;
   StubUpstream upstream_;
   FakeSender sender_;
+  Executor deliveries_{{"deliver", SpoolDrain::kLanes, 16}};
+  Executor background_{{"background", 1, 16}};
   std::optional<SpoolDrain> drain_;
 };
 
 TEST_F(SpoolDrainTest, ResultIsDeliveredOnceAndRemoved) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
   EXPECT_EQ(RunOnce(), absl::ZeroDuration());
-  EXPECT_THAT(sender_.calls, ElementsAre("deliver n1"));
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1"));
   EXPECT_GT(RunOnce(), absl::ZeroDuration());
-  EXPECT_EQ(sender_.calls.size(), 1u);
+  EXPECT_EQ(sender_.calls().size(), 1u);
   EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
   EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
 }
@@ -73,10 +100,10 @@ TEST_F(SpoolDrainTest, NothingIsDeliveredWithoutUpstreamConnection) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
   upstream_.SetConnected(false);
   EXPECT_GT(RunOnce(), absl::ZeroDuration());
-  EXPECT_THAT(sender_.calls, IsEmpty());
+  EXPECT_THAT(sender_.calls(), IsEmpty());
   upstream_.SetConnected(true);
   RunOnce();
-  EXPECT_THAT(sender_.calls, ElementsAre("deliver n1"));
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1"));
 }
 
 TEST_F(SpoolDrainTest, TemporaryErrorIsRepeatedAfterAWait) {
@@ -84,11 +111,11 @@ TEST_F(SpoolDrainTest, TemporaryErrorIsRepeatedAfterAWait) {
   sender_.answer = absl::ResourceExhaustedError("overloaded");
   EXPECT_EQ(RunOnce(), absl::ZeroDuration());
   RunOnce();
-  EXPECT_EQ(sender_.calls.size(), 1u) << "repeated without a wait";
+  EXPECT_EQ(sender_.calls().size(), 1u) << "repeated without a wait";
   fixture_.clock.Advance(absl::Seconds(5));
   sender_.answer = absl::OkStatus();
   RunOnce();
-  EXPECT_THAT(sender_.calls, ElementsAre("deliver n1", "deliver n1"));
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1", "deliver n1"));
   EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
 }
 
@@ -105,7 +132,7 @@ TEST_F(SpoolDrainTest, RejectedResultIsRemoved) {
   EXPECT_EQ(RunOnce(), absl::ZeroDuration());
   EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("refused")));
   RunOnce();
-  EXPECT_EQ(sender_.calls.size(), 1u);
+  EXPECT_EQ(sender_.calls().size(), 1u);
 }
 
 TEST_F(SpoolDrainTest, ErrorThatConcernsTheRelayKeepsTheResult) {
@@ -115,11 +142,63 @@ TEST_F(SpoolDrainTest, ErrorThatConcernsTheRelayKeepsTheResult) {
   EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
 }
 
+TEST_F(SpoolDrainTest, DamagedResultIsReportedAsLost) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", Pattern(200'000)).ok());
+  fixture_.DamageBlobs();
+  sender_.answer = errors::CrcMismatch("whole");
+  EXPECT_EQ(RunOnce(), absl::ZeroDuration());
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1", "expired n1"));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("lost")));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
+}
+
+TEST_F(SpoolDrainTest, ResultThatWasDamagedOnItsWayIsSentAgain) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", Pattern(200'000)).ok());
+  sender_.answer = errors::CrcMismatch("whole");
+  RunOnce();
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1"));
+  fixture_.clock.Advance(absl::Seconds(5));
+  sender_.answer = absl::OkStatus();
+  RunOnce();
+  EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
+}
+
+TEST_F(SpoolDrainTest, CompleteResultIsDeliveredWithoutAWait) {
+  drain_->Start();
+  Advance(absl::ZeroDuration());
+  EXPECT_THAT(sender_.calls(), IsEmpty());
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
+  Advance(absl::ZeroDuration());
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1"));
+}
+
+TEST_F(SpoolDrainTest, ResultsAreDeliveredOnceTheUpstreamIsConnected) {
+  upstream_.SetConnected(false);
+  for (const char* node : {"n1", "n2", "n3", "n4"}) {
+    ASSERT_TRUE(fixture_.Deliver(node, "facts", "body").ok());
+  }
+  drain_->Start();
+  Advance(absl::Seconds(10));
+  EXPECT_THAT(sender_.calls(), IsEmpty());
+  upstream_.SetConnected(true);
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(sender_.calls().size(), 4u);
+}
+
+TEST_F(SpoolDrainTest, SweepRemovesIdleUploads) {
+  ASSERT_TRUE(fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", "body")).ok());
+  drain_->Start();
+  Advance(fixture_.options.idle_after - absl::Seconds(4));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
+  for (int i = 0; i < 12; ++i) Advance(absl::Seconds(1));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
+}
+
 TEST_F(SpoolDrainTest, ExpiredResultIsReported) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
   fixture_.clock.Advance(fixture_.options.ttl + absl::Hours(1));
   RunOnce();
-  EXPECT_THAT(sender_.calls, ElementsAre("expired n1"));
+  EXPECT_THAT(sender_.calls(), ElementsAre("expired n1"));
   EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("expired")));
 }
 

@@ -1,4 +1,4 @@
-// muster.v1.StatusService at a relay: progress goes up, nothing else is served.
+// muster.v1.StatusService at a relay: it forwards progress and serves nothing else.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_STATUS_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_STATUS_FORWARD_H_
 

@@ -157,7 +157,8 @@ void UploadIntoSpool::HandleEnd() {
   const bool queued = session_->strand().Post(
       [self = shared_from_this()] { self->session_->Detach(self->attachment_); });
   if (!queued) {
-    Log(LogLevel::kWarning, "an upload's file stays open until its next stream", {{"upload", id_}});
+    Log(LogLevel::kWarning, "the files of an upload stay open until the next sweep",
+        {{"upload", id_}});
   }
 }
 

@@ -24,6 +24,7 @@ using ::testing::HasSubstr;
 using testing::OpenTestUpload;
 using testing::ProxyFixture;
 using testing::SignTestResult;
+using testing::TakeOverTestUpload;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestMetadata;
@@ -63,17 +64,8 @@ class UploadIntoSpoolTest : public ::testing::Test {
 TEST_F(UploadIntoSpoolTest, SecondStreamOfTheSameEpochTakesOver) {
   const auto channel = relay_.Connect(node_);
   const v1::OpenUploadResponse opened = Open(channel);
-  TestUploadStream first(channel, opened);
-  first.SendChunk(0, body_.substr(0, 100'000));
-  ASSERT_TRUE(first.AwaitWritten(100'000));
-  TestUploadStream second(channel, opened);
-  EXPECT_EQ(ReasonOf(first.End().status()), "TAKEN_OVER");
-  // The end of the first stream is seen by the session somewhere among these chunks.
-  for (int64_t at = 100'000; at < 150'000; at += 1'000) {
-    second.SendChunk(at, body_.substr(static_cast<size_t>(at), 1'000));
-    ASSERT_TRUE(second.AwaitWritten(at + 1'000));
-  }
-  EXPECT_EQ(Deliver(second, 150'000), absl::OkStatus());
+  const auto second = TakeOverTestUpload(channel, opened, body_);
+  EXPECT_EQ(Deliver(*second, 150'000), absl::OkStatus());
   EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_taken_total 1\n"));
 }
 

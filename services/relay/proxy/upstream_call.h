@@ -34,7 +34,7 @@ struct ForwardParts {
 using ChannelOf = std::shared_ptr<grpc::Channel> (Upstream::*)();
 
 // A prepared upstream call. Its deadline and cancellation are those of the downstream call. The
-// ticket and the context are kept until the upstream call has ended.
+// ticket and the context exist until the upstream call has ended.
 struct UpstreamCall {
   std::unique_ptr<grpc::ClientContext> context;
   std::shared_ptr<grpc::Channel> channel;

@@ -37,7 +37,7 @@ class DeliveryQueue {
   // Results that are waiting or in delivery.
   int64_t size() const;
 
-  // Returns how long the oldest result has been here; zero if there is none.
+  // Returns the time since the oldest result was accepted; zero if there is none.
   absl::Duration OldestWait() const;
 
  private:

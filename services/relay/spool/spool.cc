@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/string_source.h"
-#include "services/common/blob/files/files_blob_store.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/result_signature.h"
@@ -23,6 +20,9 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kStallLimit = absl::Seconds(60);
+
+// A stream follows the open of its upload immediately.
+constexpr absl::Duration kFilesIdle = absl::Seconds(10);
 
 // The wait before the next try to read a result that cannot be read now.
 constexpr absl::Duration kReadRetry = absl::Seconds(10);
@@ -58,20 +58,13 @@ std::string InWords(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
 }
 
-// Returns whether a failed read proves that the bytes are lost. Any other failure may pass: no file
-// descriptor, a disk that fails now.
-bool IsProvenLoss(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
-}
-
 }  // namespace
 
-Spool::Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<SpoolTable> table,
-             std::unique_ptr<BlobStore> blobs, Executor& disk, const Clock& clock, Metrics& metrics)
+Spool::Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<SpoolStorage> storage,
+             Executor& disk, const Clock& clock, Metrics& metrics)
     : options_(options),
       root_(std::move(root)),
-      table_(std::move(table)),
-      blobs_(std::move(blobs)),
+      storage_(std::move(storage)),
       disk_(disk),
       clock_(clock),
       counters_(std::make_unique<SpoolCounters>(metrics)),
@@ -98,27 +91,27 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const SpoolOptions& options, 
                                                    const Clock& clock, Metrics& metrics,
                                                    FileOps& ops) {
   ASSIGN_OR_RETURN(auto root, Certificate::FromPem(options.fleet_ca_pem));
-  RETURN_IF_ERROR(MakeFolders(ops, options.folder));
-  // The lock of the blobs keeps other processes from the database, too.
-  FilesBlobStoreOptions blob_options;
-  blob_options.root = options.folder + "/blobs";
-  ASSIGN_OR_RETURN(auto blobs, OpenFilesBlobStore(std::move(blob_options), ops));
-  ASSIGN_OR_RETURN(auto table, SpoolTable::Open(options.folder + "/spool.db"));
-  std::unique_ptr<Spool> spool(new Spool(options, std::move(root), std::move(table),
-                                         std::move(blobs), disk, clock, metrics));
+  ASSIGN_OR_RETURN(auto storage, SpoolStorage::Open(options.folder, ops));
+  std::unique_ptr<Spool> spool(
+      new Spool(options, std::move(root), std::move(storage), disk, clock, metrics));
   RETURN_IF_ERROR(spool->Recover());
   return spool;
 }
 
 absl::Status Spool::Recover() {
-  ASSIGN_OR_RETURN(const auto contents, table_->Load());
+  ASSIGN_OR_RETURN(const auto contents, storage_->table().Load());
   for (const std::string& id : contents.damaged) {
     Log(LogLevel::kError, "an entry of the spool is damaged and is removed", {{"id", id}});
     counters_->outcomes.With({"lost"}).Add();
-    RETURN_IF_ERROR(table_->Remove(id));
+    RETURN_IF_ERROR(storage_->table().Remove(id));
   }
   for (const SpoolRow& row : contents.rows) RecoverEntry(row);
-  RETURN_IF_ERROR(RemoveUnknownBytes());
+  const auto has_row = [this](const std::string& id) { return Has(id); };
+  const auto is_upload = [this](const std::string& id) {
+    const auto entry = index_.Find(id);
+    return entry && !entry->complete();
+  };
+  RETURN_IF_ERROR(storage_->RemoveUnknownBytes(is_upload, has_row));
   if (const SpoolQuota::Usage usage = quota_.usage(); usage.entries > 0) {
     Log(LogLevel::kInfo, "the spool holds results of an earlier process",
         {{"entries", usage.entries}, {"bytes", usage.bytes}});
@@ -131,7 +124,7 @@ void Spool::RecoverEntry(const SpoolRow& row) {
   entry.id = row.id;
   entry.description = row.header.description();
   entry.size = row.header.spooled().size();
-  entry.opened = clock_.Now();
+  entry.opened = clock_.MonotonicNow();
   if (row.complete) {
     const absl::Time accepted = FromProto(row.header.spooled().accept_time());
     entry.sha256 = row.header.sha256();
@@ -139,16 +132,12 @@ void Spool::RecoverEntry(const SpoolRow& row) {
   } else {
     v1::OpenUploadRequest request;
     *request.mutable_description() = entry.description;
-    entry.session = std::make_shared<UploadSession>(ToRecord(request, entry.id, 0), *blobs_, *this,
-                                                    disk_, clock_);
+    entry.session = MakeSession(entry.id, request);
   }
   // Two rows of one attempt remain if the removal of the first one failed.
   if (!index_.Insert(entry)) {
-    Log(LogLevel::kWarning, "a second entry of the same result is removed", {{"upload", row.id}});
-    if (const absl::Status status = table_->Remove(row.id); !status.ok()) {
-      Log(LogLevel::kError, "cannot remove an entry of the spool",
-          {{"upload", row.id}, {"error", status}});
-    }
+    Log(LogLevel::kWarning, "a second entry of the same result is removed", {{"id", row.id}});
+    storage_->Remove(entry);
     return;
   }
   quota_.Restore(entry.id, entry.node(), entry.size);
@@ -156,30 +145,17 @@ void Spool::RecoverEntry(const SpoolRow& row) {
     queue_.Enqueue(entry.node(), entry.id, FromProto(row.header.spooled().accept_time()));
 }
 
-// A crash leaves bytes without a row when it comes before the row is written or after it is
-// removed.
-absl::Status Spool::RemoveUnknownBytes() {
-  ASSIGN_OR_RETURN(const auto staged, blobs_->ListStaged());
-  for (const std::string& id : staged) {
-    const auto entry = index_.Find(id);
-    if (entry && !entry->complete()) continue;
-    RETURN_IF_ERROR(blobs_->DiscardStaged(id));
-  }
-  ASSIGN_OR_RETURN(const auto published, blobs_->ListPublished());
-  for (const std::string& name : published) {
-    if (index_.Find(name.substr(name.rfind('/') + 1))) continue;
-    Log(LogLevel::kInfo, "bytes without an entry of the spool are removed", {{"blob", name}});
-    RETURN_IF_ERROR(blobs_->Remove(name));
-  }
-  return absl::OkStatus();
+std::shared_ptr<UploadSession> Spool::MakeSession(const std::string& id,
+                                                  const v1::OpenUploadRequest& request) {
+  return std::make_shared<UploadSession>(ToRecord(request, id, 0), storage_->blobs(), *this, disk_,
+                                         clock_);
 }
 
 absl::StatusOr<SpoolEntry> Spool::AddEntry(const v1::OpenUploadRequest& request) {
   SpoolEntry entry;
   entry.id = RandomHex(16);
   entry.description = request.description();
-  entry.session = std::make_shared<UploadSession>(ToRecord(request, entry.id, 0), *blobs_, *this,
-                                                  disk_, clock_);
+  entry.session = MakeSession(entry.id, request);
   const absl::Status charged =
       quota_.Add(entry.id, entry.node(), request.has_size() ? request.size() : 0);
   if (!charged.ok()) {
@@ -188,14 +164,14 @@ absl::StatusOr<SpoolEntry> Spool::AddEntry(const v1::OpenUploadRequest& request)
   }
   // Another call may have added the attempt meanwhile.
   if (!index_.Insert(entry)) quota_.Release(entry.id);
-  ASSIGN_OR_RETURN(auto existing, index_.Reopen(request, clock_.Now()));
+  ASSIGN_OR_RETURN(auto existing, index_.Reopen(request, clock_.MonotonicNow()));
   if (existing) return *std::move(existing);
   return errors::UploadNotFound(entry.id);
 }
 
 void Spool::OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener,
                        Opened opened) {
-  auto entry = index_.Reopen(request, clock_.Now());
+  auto entry = index_.Reopen(request, clock_.MonotonicNow());
   if (entry.ok() && !*entry) entry = AddEntry(request);
   if (!entry.ok()) return opened(entry.status());
   if ((*entry)->complete()) return opened(OpenResponse(**entry, (*entry)->size, (*entry)->expires));
@@ -217,7 +193,8 @@ void Spool::Begin(const SpoolEntry& entry, const v1::OpenUploadRequest& request,
         v1::SubmitResultRequest header;
         *header.mutable_description() = entry.description;
         header.mutable_spooled()->set_size(std::max<int64_t>(upload.size, 0));
-        if (const absl::Status s = table_->AddUpload(entry.id, header); !s.ok()) return (*done)(s);
+        const absl::Status added = storage_->table().AddUpload(entry.id, header);
+        if (!added.ok()) return (*done)(added);
         (*done)(OpenResponse(entry, *offset, clock_.Now() + options_.idle_after));
       });
   if (!queued) (*done)(errors::Overloaded());
@@ -262,7 +239,7 @@ absl::Status Spool::CheckSignature(const VerifiedResult& verified) const {
                                options_.fleet, root_, clock_.Now());
 }
 
-// Runs on the strand of the session. The bytes are verified and, if they are in a blob, durable.
+// Runs on the strand of the session. The bytes are verified. Those in a blob are durable.
 void Spool::Commit(VerifiedResult verified, Done done) {
   const auto entry = index_.BeginCommit(verified.upload_id);
   if (!entry) return done(errors::UploadNotFound(verified.upload_id));
@@ -278,8 +255,8 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   proof.set_size(result.size);
   proof.set_sha256(result.sha256);
   ToProto(accepted, proof.mutable_accept_time());
-  const absl::Status stored =
-      table_->Complete(entry->id, header, result.blob.empty() ? result.body : std::string());
+  const absl::Status stored = storage_->table().Complete(
+      entry->id, header, result.blob.empty() ? result.body : std::string());
   if (!stored.ok()) {
     index_.CancelCommit(entry->id);
     return done(stored);
@@ -288,7 +265,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   index_.EndCommit(entry->id, result.size, result.sha256, accepted + options_.ttl);
   queue_.Enqueue(entry->node(), entry->id, accepted);
   entry->session->Close();
-  counters_->taken.Add();
+  counters_->accepted.Add();
   done(std::move(verified.result));
   if (on_complete_) on_complete_();
 }
@@ -301,27 +278,26 @@ void Spool::DiscardUpload(const v1::ResultDescription& description) {
   if (const auto entry = index_.RemoveUpload(description)) Discard(*entry);
 }
 
-// Ends the stream of an upload that left the index, and removes its bytes, also published ones: a
-// commit may have failed after they were published.
+// Ends the stream of an upload that left the index, and removes its bytes. The bytes may be
+// published: a commit may have failed after that.
 void Spool::Discard(const SpoolEntry& entry) {
   quota_.Release(entry.id);
   const bool queued = entry.session->strand().Post([this, entry] {
     entry.session->Discard(errors::UploadNotFound(entry.id));
-    absl::Status removed = table_->Remove(entry.id);
-    if (removed.ok()) removed = blobs_->Remove(entry.blob());
-    if (!removed.ok()) {
-      Log(LogLevel::kWarning, "an upload stays in the spool until the next start",
-          {{"upload", entry.id}, {"error", removed}});
-    }
+    storage_->Remove(entry);
   });
-  if (!queued) Log(LogLevel::kWarning, "an upload stays until the next start", {{"id", entry.id}});
+  if (queued) return;
+  Log(LogLevel::kWarning, "an upload stays in the spool until the next start", {{"id", entry.id}});
 }
 
 void Spool::Sweep() {
-  for (const auto& session : index_.sessions()) session->EndStalledStream(kStallLimit);
-  for (const SpoolEntry& entry : index_.RemoveIdleUploads(clock_.Now() - options_.idle_after)) {
-    Discard(entry);
+  for (const auto& session : index_.sessions()) {
+    session->EndStalledStream(kStallLimit);
+    session->CloseIdleFiles(kFilesIdle);
   }
+  const absl::Duration idle_since = clock_.MonotonicNow() - options_.idle_after;
+  for (const SpoolEntry& entry : index_.RemoveIdleUploads(idle_since)) Discard(entry);
+  for (const std::string& id : storage_->RetryRemovals()) quota_.Release(id);
 }
 
 std::optional<SpoolDelivery> Spool::Dequeue() {
@@ -349,7 +325,7 @@ std::optional<SpoolDelivery> Spool::Dequeue() {
 }
 
 absl::Status Spool::ReadDelivery(const SpoolEntry& entry, SpoolDelivery* delivery) {
-  ASSIGN_OR_RETURN(delivery->header, table_->ReadHeader(entry.id));
+  ASSIGN_OR_RETURN(delivery->header, storage_->table().ReadHeader(entry.id));
   if (clock_.Now() >= entry.expires) {
     delivery->expired = true;
     delivery->why = absl::StrCat("relay ", options_.relay, " accepted this result at ",
@@ -357,48 +333,43 @@ absl::Status Spool::ReadDelivery(const SpoolEntry& entry, SpoolDelivery* deliver
                                  " and could not deliver it until ", InWords(entry.expires));
     return absl::OkStatus();
   }
-  const absl::Status status = CheckBytes(*delivery);
+  const absl::Status status = storage_->CheckSize(entry, delivery->header);
   if (!IsProvenLoss(status)) return status;
-  delivery->expired = delivery->lost = true;
-  delivery->why =
-      absl::StrCat("relay ", options_.relay, " lost the bytes of this result: ", status.message());
+  MarkLost(status, delivery);
   return absl::OkStatus();
 }
 
-absl::Status Spool::CheckBytes(const SpoolDelivery& delivery) {
-  const int64_t size = delivery.header.spooled().size();
-  absl::Status status = Read(delivery, size).status();
-  // A second read tells lost bytes from a read that failed once.
-  if (IsProvenLoss(status)) status = Read(delivery, size).status();
-  return status;
+void Spool::MarkLost(const absl::Status& why, SpoolDelivery* delivery) const {
+  delivery->expired = delivery->lost = true;
+  delivery->why =
+      absl::StrCat("relay ", options_.relay, " lost the bytes of this result: ", why.message());
+}
+
+void Spool::CheckContent(SpoolDelivery* delivery) {
+  const auto entry = index_.Find(delivery->id);
+  if (!entry) return;
+  absl::Status status = storage_->CheckContent(*entry, delivery->header);
+  // A second read tells damaged bytes from a read that failed once.
+  if (IsProvenLoss(status)) status = storage_->CheckContent(*entry, delivery->header);
+  if (IsProvenLoss(status)) MarkLost(status, delivery);
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> Spool::Read(const SpoolDelivery& delivery,
                                                         int64_t offset) {
   const auto entry = index_.Find(delivery.id);
   if (!entry) return absl::NotFoundError(absl::StrCat("the spool has no entry ", delivery.id));
-  const int64_t size = delivery.header.spooled().size();
-  if (size > kInlineLimit) return blobs_->Open(entry->blob(), offset);
-  ASSIGN_OR_RETURN(const auto body, table_->ReadBody(entry->id));
-  if (static_cast<int64_t>(body.size()) != size || offset > size ||
-      Crc32c(body) != delivery.header.crc32c()) {
-    return absl::DataLossError("its bytes do not match their checksum");
-  }
-  return std::make_unique<StringSource>(body.substr(static_cast<size_t>(offset)));
+  return storage_->Read(*entry, delivery.header, offset);
 }
 
 void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   const auto entry = index_.Find(delivery.id);
   if (!entry) return;
-  absl::Status removed = table_->Remove(entry->id);
-  if (removed.ok() && entry->size > kInlineLimit) removed = blobs_->Remove(entry->blob());
-  if (!removed.ok()) {
-    // The next start removes the bytes, or delivers the result again, without effect.
-    Log(LogLevel::kError, "a result cannot be removed from the spool", {{"error", removed}});
-  }
+  // An entry that cannot be removed now stays charged until Sweep has removed it. A restart before
+  // that delivers the result again, without effect.
+  const bool removed = storage_->Remove(*entry);
   counters_->outcomes.With({std::string(outcome)}).Add();
   index_.RemoveResult(entry->id);
-  quota_.Release(entry->id);
+  if (removed) quota_.Release(entry->id);
   queue_.Finish(entry->node());
 }
 

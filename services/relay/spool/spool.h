@@ -27,13 +27,12 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
-#include "services/common/blob/blob_store.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/upload/upload_session.h"
 #include "services/relay/spool/delivery_queue.h"
 #include "services/relay/spool/spool_index.h"
 #include "services/relay/spool/spool_quota.h"
-#include "services/relay/spool/spool_table.h"
+#include "services/relay/spool/spool_storage.h"
 
 namespace muster {
 
@@ -59,7 +58,7 @@ struct SpoolDelivery {
   std::string why;
 };
 
-// Connects the parts that each own one invariant: SpoolTable (what is durable), SpoolIndex (one
+// Connects the parts that each own one invariant: SpoolStorage (what is durable), SpoolIndex (one
 // entry for an attempt), SpoolQuota (the limits) and DeliveryQueue (the order). It has no lock of
 // its own, and no part calls another one. Thread-safe; calls that may wait for the disk are marked.
 class Spool : public ResultSink {
@@ -102,7 +101,8 @@ class Spool : public ResultSink {
   // Removes an upload whose node delivers to another service.
   void DiscardUpload(const v1::ResultDescription& description);
 
-  // Ends stalled streams and removes idle uploads. Call it every few seconds.
+  // Ends stalled streams, closes the files of uploads without a stream, removes idle uploads, and
+  // repeats failed removals; waits for the disk. Call it every few seconds.
   void Sweep();
 
   // Deliveries.
@@ -116,6 +116,9 @@ class Spool : public ResultSink {
   void Requeue(const SpoolDelivery& delivery, absl::Duration delay);
   // Returns the bytes; waits for the disk.
   absl::StatusOr<std::unique_ptr<ByteSource>> Read(const SpoolDelivery& delivery, int64_t offset);
+  // Reads all bytes; marks the delivery as lost if they do not match their checksum. Waits for the
+  // disk.
+  void CheckContent(SpoolDelivery* delivery);
   // Calls `on_complete`, with no lock held, for each result that becomes complete. Set it before
   // the first upload.
   void set_on_complete(std::function<void()> on_complete) { on_complete_ = std::move(on_complete); }
@@ -124,23 +127,23 @@ class Spool : public ResultSink {
   int64_t waiting() const { return queue_.size(); }
 
  private:
-  Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<SpoolTable> table,
-        std::unique_ptr<BlobStore> blobs, Executor& disk, const Clock& clock, Metrics& metrics);
+  Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<SpoolStorage> storage,
+        Executor& disk, const Clock& clock, Metrics& metrics);
 
   absl::Status Recover();
-  absl::Status RemoveUnknownBytes();
   void RecoverEntry(const SpoolRow& row);
+  std::shared_ptr<UploadSession> MakeSession(const std::string& id,
+                                             const v1::OpenUploadRequest& request);
   absl::StatusOr<SpoolEntry> AddEntry(const v1::OpenUploadRequest& request);
   void Begin(const SpoolEntry& entry, const v1::OpenUploadRequest& request,
              const UploadPeer& opener, Opened opened);
   void Discard(const SpoolEntry& entry);
   absl::Status ReadDelivery(const SpoolEntry& entry, SpoolDelivery* delivery);
-  absl::Status CheckBytes(const SpoolDelivery& delivery);
+  void MarkLost(const absl::Status& why, SpoolDelivery* delivery) const;
 
   const SpoolOptions options_;
   const Certificate root_;
-  const std::unique_ptr<SpoolTable> table_;
-  const std::unique_ptr<BlobStore> blobs_;
+  const std::unique_ptr<SpoolStorage> storage_;
   Executor& disk_;
   const Clock& clock_;
   const std::unique_ptr<SpoolCounters> counters_;

@@ -8,8 +8,9 @@ namespace muster {
 
 struct SpoolCounters {
   explicit SpoolCounters(Metrics& metrics)
-      : taken(metrics.AddCounter("muster_relay_spool_taken_total",
-                                 "Results that were accepted while the relay was disconnected.")),
+      : accepted(
+            metrics.AddCounter("muster_relay_spool_taken_total",
+                               "Results that were accepted while the relay was disconnected.")),
         refused(metrics.AddCounter("muster_relay_spool_refused_total",
                                    "Uploads refused because the spool is full.")),
         outcomes(metrics.AddCounters(
@@ -23,7 +24,7 @@ struct SpoolCounters {
     }
   }
 
-  Counter taken;
+  Counter accepted;
   Counter refused;
   Labelled<Counter> outcomes;
 };

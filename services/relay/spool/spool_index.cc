@@ -18,7 +18,7 @@ std::string AttemptName(const v1::ResultDescription& description) {
 std::string SpoolEntry::blob() const { return ResultBlobName(description.key().run(), id); }
 
 absl::StatusOr<std::optional<SpoolEntry>> SpoolIndex::Reopen(const v1::OpenUploadRequest& request,
-                                                             absl::Time now) {
+                                                             absl::Duration now) {
   MutexLock lock(mutex_);
   const auto it = by_attempt_.find(AttemptName(request.description()));
   if (it == by_attempt_.end()) return std::optional<SpoolEntry>();
@@ -28,6 +28,7 @@ absl::StatusOr<std::optional<SpoolEntry>> SpoolIndex::Reopen(const v1::OpenUploa
   if (entry.complete() && !(same_size && same_digest)) {
     return errors::StaleAttempt(request.description().attempt());
   }
+  if (!entry.complete()) entry.description = request.description();
   ++entry.epoch;
   entry.opened = now;
   return std::optional<SpoolEntry>(entry);
@@ -96,7 +97,7 @@ std::optional<SpoolEntry> SpoolIndex::RemoveUpload(const v1::ResultDescription& 
   return entry;
 }
 
-std::vector<SpoolEntry> SpoolIndex::RemoveIdleUploads(absl::Time before) {
+std::vector<SpoolEntry> SpoolIndex::RemoveIdleUploads(absl::Duration before) {
   std::vector<SpoolEntry> idle;
   MutexLock lock(mutex_);
   for (auto it = slots_.begin(); it != slots_.end();) {

@@ -23,7 +23,7 @@ struct SpoolEntry {
   std::string id;
   v1::ResultDescription description;
   int64_t epoch = 0;                       // of the last open
-  absl::Time opened;                       // the time of the last open
+  absl::Duration opened;                   // monotonic, of the last open
   std::shared_ptr<UploadSession> session;  // null: the result is complete
   // Set for complete results:
   int64_t size = 0;
@@ -40,10 +40,11 @@ struct SpoolEntry {
 // removed. Thread-safe; nothing waits.
 class SpoolIndex {
  public:
-  // Raises the epoch of the entry of this attempt and returns it; nothing if there is none.
+  // Raises the epoch of the entry of this attempt and returns it; nothing if there is none. An
+  // upload gets the description of its last open.
   // ABORTED (TAKEN_OVER) if a complete result of the attempt has other content.
   absl::StatusOr<std::optional<SpoolEntry>> Reopen(const v1::OpenUploadRequest& request,
-                                                   absl::Time now);
+                                                   absl::Duration now);
 
   // Adds an entry unless its attempt has one. Returns whether it was added.
   bool Insert(const SpoolEntry& entry);
@@ -63,7 +64,7 @@ class SpoolIndex {
   std::optional<SpoolEntry> RemoveUpload(const v1::ResultDescription& description);
 
   // Removes and returns all uploads without a stream that were last opened before `before`.
-  std::vector<SpoolEntry> RemoveIdleUploads(absl::Time before);
+  std::vector<SpoolEntry> RemoveIdleUploads(absl::Duration before);
 
   // Removes a complete result.
   void RemoveResult(std::string_view id);

@@ -1,24 +1,14 @@
 #include "services/relay/spool/spool_index.h"
 
-#include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
-#include "services/common/base/simulated_disk.h"
-#include "services/common/blob/files/files_blob_store.h"
+#include "services/common/upload/testing/unused_sessions.h"
 
 namespace muster {
 namespace {
-
-// The index does not use the sessions of its uploads.
-class NoSink : public ResultSink {
- public:
-  absl::Status CheckSignature(const VerifiedResult&) const override { return absl::OkStatus(); }
-  void Commit(VerifiedResult, Done) override {}
-};
 
 class SpoolIndexTest : public ::testing::Test {
  protected:
@@ -35,35 +25,24 @@ class SpoolIndexTest : public ::testing::Test {
     SpoolEntry entry;
     entry.id = id;
     entry.description = request.description();
-    entry.opened = clock_.Now();
-    UploadRecord upload;
-    upload.id = id;
-    entry.session = std::make_shared<UploadSession>(upload, *blobs_, sink_, executor_, clock_);
+    entry.opened = clock_.MonotonicNow();
+    entry.session = sessions_.Make(id);
     return entry;
   }
 
-  static FilesBlobStoreOptions Blobs() {
-    FilesBlobStoreOptions options;
-    options.root = "/blobs";
-    return options;
-  }
-
   FakeClock clock_;
-  SimulatedDisk disk_;
-  Executor executor_{{"disk", 1, 16}};
-  std::unique_ptr<BlobStore> blobs_ = *OpenFilesBlobStore(Blobs(), disk_);
-  NoSink sink_;
+  testing::UnusedSessions sessions_{clock_};
   SpoolIndex index_;
 };
 
 TEST_F(SpoolIndexTest, AttemptHasOneEntryWhoseEpochRises) {
-  EXPECT_FALSE(*index_.Reopen(Request("p"), clock_.Now()));
+  EXPECT_FALSE(*index_.Reopen(Request("p"), clock_.MonotonicNow()));
   EXPECT_TRUE(index_.Insert(Upload("a", Request("p"))));
   EXPECT_FALSE(index_.Insert(Upload("b", Request("p"))));
   EXPECT_TRUE(index_.Insert(Upload("c", Request("p", 2))));
-  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.Now()))->epoch, 1);
-  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.Now()))->epoch, 2);
-  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.Now()))->id, "a");
+  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.MonotonicNow()))->epoch, 1);
+  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.MonotonicNow()))->epoch, 2);
+  EXPECT_EQ((*index_.Reopen(Request("p"), clock_.MonotonicNow()))->id, "a");
   EXPECT_FALSE(index_.Find("b"));
 }
 
@@ -84,9 +63,9 @@ TEST_F(SpoolIndexTest, UploadThatIsBeingCommittedIsNotRemoved) {
   ASSERT_TRUE(index_.BeginCommit("a"));
   clock_.Advance(absl::Hours(2));
   EXPECT_FALSE(index_.RemoveUpload(Request("p").description()));
-  EXPECT_TRUE(index_.RemoveIdleUploads(clock_.Now()).empty());
+  EXPECT_TRUE(index_.RemoveIdleUploads(clock_.MonotonicNow()).empty());
   index_.CancelCommit("a");
-  EXPECT_EQ(index_.RemoveIdleUploads(clock_.Now()).size(), 1u);
+  EXPECT_EQ(index_.RemoveIdleUploads(clock_.MonotonicNow()).size(), 1u);
   EXPECT_FALSE(index_.Find("a"));
 }
 
@@ -107,12 +86,12 @@ TEST_F(SpoolIndexTest, CompleteResultRejectsOtherContent) {
   ASSERT_TRUE(index_.BeginCommit("a"));
   index_.EndCommit("a", 3, "digest", clock_.Now());
   auto request = Request("p");
-  EXPECT_TRUE((*index_.Reopen(request, clock_.Now()))->complete());
+  EXPECT_TRUE((*index_.Reopen(request, clock_.MonotonicNow()))->complete());
   request.set_size(4);
-  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.Now()).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.MonotonicNow()).status()), "TAKEN_OVER");
   request.set_size(3);
   request.set_sha256("other");
-  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.Now()).status()), "TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(index_.Reopen(request, clock_.MonotonicNow()).status()), "TAKEN_OVER");
 }
 
 }  // namespace

@@ -30,13 +30,13 @@ absl::Status SpoolQuota::Check(const Usage& node, int64_t bytes, int64_t entries
     return errors::SpoolFull(absl::StrCat("it may hold ", max_bytes_, " bytes"));
   }
   if (bytes > max_bytes_ / 4 - node.bytes) {
-    return errors::SpoolFull(absl::StrCat("of one node it may hold ", max_bytes_ / 4, " bytes"));
+    return errors::SpoolFull(absl::StrCat("it may hold ", max_bytes_ / 4, " bytes of one node"));
   }
   if (static_cast<int64_t>(charges_.size()) + entries > max_entries_) {
     return errors::SpoolFull(absl::StrCat("it may hold ", max_entries_, " results"));
   }
   if (node.entries + entries > node_entries) {
-    return errors::SpoolFull(absl::StrCat("of one node it may hold ", node_entries, " results"));
+    return errors::SpoolFull(absl::StrCat("it may hold ", node_entries, " results of one node"));
   }
   return absl::OkStatus();
 }

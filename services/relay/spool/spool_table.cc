@@ -7,6 +7,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
+#include "services/common/store/sqlite/local_rows.h"
 
 namespace muster {
 namespace {
@@ -96,34 +97,22 @@ absl::Status SpoolTable::Complete(const std::string& id, const v1::SubmitResultR
 }
 
 absl::Status SpoolTable::Remove(const std::string& id) {
-  return database_->Write([&](Connection& db) {
-    db.Run("DELETE FROM entries WHERE id = ?", id);
-    return absl::OkStatus();
-  });
+  return sqlite::WriteRow(*database_, "DELETE FROM entries WHERE id = ?", id);
 }
 
 absl::StatusOr<v1::SubmitResultRequest> SpoolTable::ReadHeader(const std::string& id) {
   std::optional<v1::SubmitResultRequest> header;
-  RETURN_IF_ERROR(database_->Read([&](Connection& db) -> absl::Status {
-    Rows rows = db.Query("SELECT header, header_crc32c FROM entries WHERE id = ?", id);
-    if (!rows.Next()) return absl::NotFoundError(absl::StrCat("the spool has no entry ", id));
-    const std::string bytes = rows.Text();
-    header = ParseHeader(bytes, rows.Int());
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(sqlite::ReadRow(
+      *database_, "SELECT header, header_crc32c FROM entries WHERE id = ?", id, [&](Rows& row) {
+        const std::string bytes = row.Text();
+        header = ParseHeader(bytes, row.Int());
+      }));
   if (header) return *std::move(header);
   return errors::SpoolDamaged(path_, absl::StrCat("entry ", id, " does not match its checksum"));
 }
 
 absl::StatusOr<std::string> SpoolTable::ReadBody(const std::string& id) {
-  std::string body;
-  RETURN_IF_ERROR(database_->Read([&](Connection& db) -> absl::Status {
-    Rows rows = db.Query("SELECT body FROM entries WHERE id = ?", id);
-    if (!rows.Next()) return absl::NotFoundError(absl::StrCat("the spool has no entry ", id));
-    body = rows.Text();
-    return absl::OkStatus();
-  }));
-  return body;
+  return sqlite::ReadText(*database_, "SELECT body FROM entries WHERE id = ?", id);
 }
 
 }  // namespace muster

@@ -15,8 +15,8 @@
 
 namespace muster {
 
-// A row. The header is a SubmitResultRequest without `body`; of a complete result it has all that a
-// delivery needs.
+// A row. The header is a SubmitResultRequest without `body`. The header of a complete result has
+// all fields that a delivery needs.
 struct SpoolRow {
   std::string id;  // 32 hex digits
   bool complete = false;

@@ -1,6 +1,7 @@
 #include "services/relay/spool/spool.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/fault_vfs.h"
@@ -211,6 +213,66 @@ TEST_F(SpoolTest, IdleUploadIsRemoved) {
             "UPLOAD_NOT_FOUND");
 }
 
+// Returns the number of open file descriptors of this process.
+int OpenFiles() {
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++files;
+  }
+  return files;
+}
+
+TEST_F(SpoolTest, IdleUploadsHoldNoFilesAndAreResumed) {
+  constexpr int kUploads = 200;
+  fixture_.ops = &PosixFileOps();
+  ASSERT_TRUE(fixture_.Open().ok());
+  const int before = OpenFiles();
+  for (int i = 0; i < kUploads; ++i) {
+    const auto request = SpoolFixture::Request("n1", absl::StrCat("p", i), large_);
+    ASSERT_TRUE(fixture_.OpenUpload(request).ok());
+  }
+  EXPECT_GE(OpenFiles(), before + kUploads);
+  fixture_.clock.Advance(absl::Seconds(11));
+  fixture_.spool().Sweep();
+  fixture_.DrainDisk();
+  EXPECT_EQ(OpenFiles(), before);
+  // A stream opens the files of its upload again, and its end closes them.
+  auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "p7", large_));
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, 100'000).ok());
+  opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "p7", large_));
+  EXPECT_EQ(opened->offset(), 100'000);
+  fixture_.clock.Advance(absl::Seconds(11));
+  fixture_.spool().Sweep();
+  fixture_.DrainDisk();
+  EXPECT_EQ(OpenFiles(), before);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, large_.size()).ok());
+  ASSERT_TRUE(fixture_.Complete(*opened, "n1", "p7", large_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/p7");
+  EXPECT_TRUE(fixture_.Bytes() == large_);
+}
+
+TEST_F(SpoolTest, JumpOfTheWallClockRemovesNoUpload) {
+  const auto request = SpoolFixture::Request("n1", "logs", large_);
+  const auto opened = fixture_.OpenUpload(request);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, 100'000).ok());
+  ASSERT_TRUE(fixture_.OpenUpload(request).ok());
+  fixture_.clock.JumpWall(fixture_.clock.Now() + absl::Hours(12));
+  fixture_.spool().Sweep();
+  EXPECT_EQ(fixture_.OpenUpload(request)->offset(), 100'000);
+}
+
+TEST_F(SpoolTest, ResultHasTheDescriptionOfTheLastOpen) {
+  auto request = SpoolFixture::Request("n1", "facts", small_);
+  request.mutable_description()->set_file_name("old.json");
+  ASSERT_TRUE(fixture_.OpenUpload(request).ok());
+  request.mutable_description()->set_file_name("new.json");
+  const auto opened = fixture_.OpenUpload(request);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", small_, small_.size()).ok());
+  ASSERT_TRUE(fixture_.Complete(*opened, "n1", "facts", small_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/facts");
+  EXPECT_EQ(fixture_.delivery->header.description().file_name(), "new.json");
+}
+
 // A failure of the disk that may pass loses nothing.
 TEST_F(SpoolTest, ResultThatCannotBeReadNowIsDeliveredLater) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
@@ -255,6 +317,25 @@ TEST_F(SpoolTest, ResultWhoseBytesAreGoneIsReportedLost) {
   ASSERT_TRUE(RemoveTree(fixture_.disk, fixture_.options.folder + "/blobs").ok());
   ASSERT_EQ(fixture_.Next(), "n1/logs");
   EXPECT_TRUE(fixture_.delivery->lost);
+}
+
+TEST_F(SpoolTest, DamagedBytesOfALargeResultAreFoundByTheContentCheck) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  fixture_.spool().CheckContent(&*fixture_.delivery);
+  EXPECT_FALSE(fixture_.delivery->lost);
+  fixture_.DamageBlobs();
+  fixture_.spool().CheckContent(&*fixture_.delivery);
+  EXPECT_TRUE(fixture_.delivery->lost);
+  EXPECT_THAT(fixture_.delivery->why, HasSubstr("do not match their checksum"));
+}
+
+TEST_F(SpoolTest, ContentCheckThatCannotReadReportsNoLoss) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  fixture_.disk.FailAt(SimulatedDisk::Call::kRead, 1, EIO);
+  fixture_.spool().CheckContent(&*fixture_.delivery);
+  EXPECT_FALSE(fixture_.delivery->lost);
 }
 
 TEST_F(SpoolTest, DamagedBytesOfASmallResultAreReportedLost) {
@@ -321,6 +402,29 @@ TEST_F(SpoolTest, UploadStartsAgainAfterADigestMismatch) {
   EXPECT_EQ(Used(), before) << "its bytes are still charged";
   EXPECT_EQ(ReasonOf(fixture_.OpenUpload(request).status()), "UPLOAD_NOT_FOUND");
   EXPECT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+}
+
+TEST_F(SpoolTest, FailedRemovalStaysChargedAndIsRepeated) {
+  fixture_.Close();
+  sqlite::FaultVfs vfs;
+  ASSERT_TRUE(fixture_.Open().ok());
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", large_).ok());
+  const std::string before = Used();
+  ASSERT_EQ(fixture_.Next(), "n1/logs");
+  vfs.FailAt(sqlite::Fault::kFullDisk, 1, /*for_good=*/true);
+  fixture_.spool().Finish(*fixture_.delivery, "committed");
+  EXPECT_EQ(fixture_.Next(), "");
+  EXPECT_EQ(fixture_.Blobs().size(), 1u);
+  EXPECT_EQ(Used(), before);
+  fixture_.spool().Sweep();
+  EXPECT_EQ(Used(), before);
+  vfs.Clear();
+  fixture_.spool().Sweep();
+  EXPECT_TRUE(fixture_.Blobs().empty());
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_bytes 0\n"));
+  ASSERT_TRUE(fixture_.Open().ok());
+  EXPECT_EQ(fixture_.Next(), "") << "a committed result is delivered again";
+  fixture_.Close();
 }
 
 // The bytes of a large result are published before its row is written.

@@ -13,6 +13,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/timers.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
@@ -90,6 +91,8 @@ class ProxyFixture {
   const TestIdentity identity_;
   FakeUpstream upstream_;
   FakeClock stream_clock_;
+  Executor background_{{"background", 2, 64}};
+  const std::unique_ptr<TimerService> timers_ = MakeTimerService(64);
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<OpenStreams> streams_;
   std::unique_ptr<Executor> executor_;

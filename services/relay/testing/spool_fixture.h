@@ -149,9 +149,19 @@ class SpoolFixture {
     done.get_future().wait();
   }
 
+  // Damages the published blobs: flips one bit of each.
+  void DamageBlobs() {
+    for (const std::string& path : BlobPaths()) disk.FlipBit(path, 100);
+  }
+
   // The names of the published blobs.
   std::vector<std::string> Blobs() {
     std::vector<std::string> names;
+    for (const std::string& path : BlobPaths()) names.push_back(path.substr(path.rfind('/') + 1));
+    return names;
+  }
+  std::vector<std::string> BlobPaths() {
+    std::vector<std::string> paths;
     std::vector<std::string> folders = {options.folder + "/blobs/blobs"};
     while (!folders.empty()) {
       const std::string folder = folders.back();
@@ -161,11 +171,11 @@ class SpoolFixture {
         if (entry.type == FileType::kFolder) {
           folders.push_back(absl::StrCat(folder, "/", entry.name));
         } else {
-          names.push_back(entry.name);
+          paths.push_back(absl::StrCat(folder, "/", entry.name));
         }
       }
     }
-    return names;
+    return paths;
   }
 
   // Completes the upload, by a separate stream.

@@ -214,6 +214,7 @@ const (
 	RunSealed                  = "RUN_SEALED"
 	SecretFileExposed          = "SECRET_FILE_EXPOSED"
 	ServiceFailed              = "SERVICE_FAILED"
+	ShareArriving              = "SHARE_ARRIVING"
 	ShareExpired               = "SHARE_EXPIRED"
 	ShareNotFound              = "SHARE_NOT_FOUND"
 	ShareQuota                 = "SHARE_QUOTA"

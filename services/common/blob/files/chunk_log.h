@@ -1,4 +1,4 @@
-// The log of a staged file: it tells which bytes can be trusted after a crash.
+// The log of a staged file: it states the bytes that can be trusted after a crash.
 //
 // The log has two slots for marks, followed by a list of ranges. Each record is 32 bytes,
 // little-endian, with its own checksum. A mark states that all bytes up to its offset were synced,

@@ -18,7 +18,7 @@ constexpr int kMaxActivities = 1000;
 constexpr int kMaxEntries = 500;
 constexpr size_t kMaxBytes = size_t{1} << 20;
 
-// How often new statements of the senders are looked for.
+// The time between two searches for new statements of the senders.
 constexpr absl::Duration kStatements = absl::Seconds(30);
 
 bool Appends(const v1::Activity& activity) {

@@ -3,10 +3,10 @@
 #include <grpcpp/channel.h>
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <utility>
 
-#include "services/common/base/backoff.h"
 #include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/client_stream.h"
@@ -19,12 +19,24 @@ constexpr absl::Duration kPace = absl::Milliseconds(250);
 
 constexpr absl::Duration kWaitForChannel = absl::Seconds(1);
 
+// A stream that was open for longer resets the back-off.
+constexpr absl::Duration kWorks = absl::Minutes(1);
+
 using HeartbeatStream = ClientStream<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>;
+
+StreamOptions Options() {
+  StreamOptions options;
+  options.first_within = absl::ZeroDuration();  // the service need not respond
+  options.notify_when_sent = true;
+  return options;
+}
 
 // Passes responses to the hub. Thread-safe.
 class ResponseReader final : public HeartbeatStream::Handler {
  public:
-  explicit ResponseReader(HeartbeatHub& hub) : hub_(hub) {}
+  // `ended` is called once, on a thread of gRPC; it must not block.
+  ResponseReader(HeartbeatHub& hub, std::function<void()> ended)
+      : hub_(hub), ended_(std::move(ended)) {}
 
   void OnStart(const std::shared_ptr<HeartbeatStream>& stream) override {
     stream_ = stream;
@@ -36,9 +48,11 @@ class ResponseReader final : public HeartbeatStream::Handler {
   }
   void OnWritable() override { writable_ = true; }
   void OnEnd(const absl::Status& status, EndedBy) override {
-    MutexLock lock(mutex_);
-    end_ = status;
-    changed_.NotifyAll();
+    {
+      MutexLock lock(mutex_);
+      end_ = status;
+    }
+    ended_();
   }
 
   // Sends the next message of the hub, unless the previous one is still being sent.
@@ -50,67 +64,81 @@ class ResponseReader final : public HeartbeatStream::Handler {
     stream_->Send(*std::move(request));
   }
 
-  // Waits for the end of the stream, or until `stop`.
-  std::optional<absl::Status> AwaitEnd(const std::stop_token& stop, absl::Duration limit) {
+  // Returns the status of the stream once it has ended.
+  std::optional<absl::Status> end() const {
     MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, stop, limit,
-                     [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
     return end_;
   }
 
  private:
   HeartbeatHub& hub_;
+  const std::function<void()> ended_;
   std::shared_ptr<HeartbeatStream> stream_;
   std::atomic<bool> writable_ = true;
-  Mutex mutex_;
-  StoppableCondVar changed_;
+  mutable Mutex mutex_;
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
-UpstreamHeartbeats::UpstreamHeartbeats(HeartbeatHub& hub, Upstream& upstream)
-    : hub_(hub), upstream_(upstream), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+// The destructor cancels the stream and waits for its last callback.
+class UpstreamHeartbeats::OpenStream {
+ public:
+  OpenStream(HeartbeatHub& hub, const std::shared_ptr<grpc::Channel>& channel,
+             std::function<void()> ended)
+      : reader_(std::make_shared<ResponseReader>(hub, std::move(ended))),
+        stream_(HeartbeatStream::Start(channel, "/muster.v1.HeartbeatService/RelayHeartbeats",
+                                       Options(), reader_)) {}
 
-UpstreamHeartbeats::~UpstreamHeartbeats() { thread_.request_stop(); }
+  ResponseReader& reader() { return *reader_; }
 
-void UpstreamHeartbeats::Run(const std::stop_token& stop) {
-  Backoff backoff;
-  while (!stop.stop_requested()) {
-    const auto channel = upstream_.Status();
-    if (channel == nullptr) {
-      WaitFor(kWaitForChannel, stop);
-      continue;
-    }
-    const absl::Time begun = absl::Now();
-    const absl::Status end = KeepOpen(channel, stop);
-    if (stop.stop_requested()) return;
-    if (!end.ok()) {
-      Log(LogLevel::kInfo, "the upstream stream of heartbeats has ended", {{"error", end}});
-    }
-    if (absl::Now() - begun > absl::Minutes(1)) backoff.Reset();
-    WaitFor(backoff.Next(std::nullopt), stop);
-  }
+ private:
+  const std::shared_ptr<ResponseReader> reader_;
+  const StreamOwner<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse> stream_;
+};
+
+UpstreamHeartbeats::UpstreamHeartbeats(HeartbeatHub& hub, Upstream& upstream, const Clock& clock,
+                                       TimerService& timers, Executor& executor)
+    : hub_(hub), upstream_(upstream), clock_(clock), tick_(timers, executor, [this] { Tick(); }) {
+  tick_.RunAfter(absl::ZeroDuration());
 }
 
-// Returns the status of the stream; OK if the channel changed.
-absl::Status UpstreamHeartbeats::KeepOpen(const std::shared_ptr<grpc::Channel>& channel,
-                                          const std::stop_token& stop) {
-  hub_.Restart();
-  StreamOptions options;
-  options.first_within = absl::ZeroDuration();  // the service need not respond
-  options.notify_when_sent = true;
-  const auto reader = std::make_shared<ResponseReader>(hub_);
-  const StreamOwner<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse> stream(
-      HeartbeatStream::Start(channel, "/muster.v1.HeartbeatService/RelayHeartbeats", options,
-                             reader));
-  while (upstream_.Status() == channel) {
-    reader->SendNext();
-    if (const auto end = reader->AwaitEnd(stop, kPace); end || stop.stop_requested()) {
-      return end.value_or(absl::OkStatus());
-    }
+UpstreamHeartbeats::~UpstreamHeartbeats() {
+  tick_.Stop();
+  stream_.reset();
+}
+
+// The end of a stream requests a tick, possibly during one. So a tick may come early or late.
+void UpstreamHeartbeats::Tick() {
+  if (stream_ == nullptr) return tick_.RunAfter(OpenOrWait());
+  const auto end = stream_->reader().end();
+  if (!end && upstream_.Status() == channel_) {
+    stream_->reader().SendNext();
+    return tick_.RunAfter(kPace);
   }
-  return absl::OkStatus();
+  if (end && !end->ok()) {
+    Log(LogLevel::kInfo, "the upstream stream of heartbeats has ended", {{"error", *end}});
+  }
+  if (clock_.MonotonicNow() - opened_ > kWorks) backoff_.Reset();
+  stream_.reset();
+  channel_.reset();
+  const absl::Duration wait = backoff_.Next(std::nullopt);
+  open_after_ = clock_.MonotonicNow() + wait;
+  tick_.RunAfter(wait);
+}
+
+// Returns the time until the next tick.
+absl::Duration UpstreamHeartbeats::OpenOrWait() {
+  const absl::Duration wait = open_after_ - clock_.MonotonicNow();
+  if (wait > absl::ZeroDuration()) return wait;
+  channel_ = upstream_.Status();
+  if (channel_ == nullptr) return kWaitForChannel;
+  hub_.Restart();
+  opened_ = clock_.MonotonicNow();
+  stream_ = std::make_unique<OpenStream>(hub_, channel_,
+                                         [this] { tick_.RunAfter(absl::ZeroDuration()); });
+  stream_->reader().SendNext();
+  return kPace;
 }
 
 }  // namespace muster
