@@ -21,8 +21,10 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
     return VerifyFinal(final, self.fleet(), self.roots(), clock.Now());
   };
   parts.dispatcher.Hold();
-  ASSIGN_OR_RETURN(role->board_, JobBoard::Open(std::move(jobs), PosixFileOps(), parts.topology,
-                                                parts.dispatcher, parts.clock));
+  ASSIGN_OR_RETURN(
+      role->board_,
+      JobBoard::Open(std::move(jobs), {PosixFileOps(), parts.topology, parts.dispatcher,
+                                       parts.clock, parts.threads.timers(), role->job_writer_}));
   const ChannelIdentityFolder identity{parts.self.fleet(), parts.self.published_folder()};
   const auto channel_to = [&identity](const std::vector<HostPort>& targets, ServiceRole service) {
     return MakeChannel(targets, MakeChannelCredentials(identity, {service}));

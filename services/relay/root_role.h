@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "services/common/base/executor.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/upstream/root_upstream.h"
@@ -38,6 +39,7 @@ class RootRole final : public RelayRole {
   explicit RootRole(const RoleParts& parts) : offers_(parts.topology) {}
 
   RunOffers offers_;
+  Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
   std::unique_ptr<JobBoard> board_;
   std::shared_ptr<grpc::Channel> aggregator_;
   std::unique_ptr<RootUpstream> upstream_;
