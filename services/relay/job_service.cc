@@ -19,9 +19,11 @@ constexpr size_t kUsualPage = 100;
 
 }  // namespace
 
-absl::Status JobService::Allowed(Call& call) const {
+absl::StatusOr<JobBoard*> JobService::Allowed(Call& call) const {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  return parts_.board == nullptr ? errors::NotTheRoot(parts_.relay) : absl::OkStatus();
+  JobBoard* const board = parts_.role.job_board();
+  if (board == nullptr) return errors::NotTheRoot(parts_.topology.name());
+  return board;
 }
 
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
@@ -34,8 +36,8 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
 // Rejects a command that the nodes would reject. The nodes do not rely on it.
 absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
                                 v1::Job* response) {
-  RETURN_IF_ERROR(Allowed(call));
-  const auto authority = parts_.command_ca();
+  ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
+  const auto authority = parts_.role.command_ca();
   if (!authority) return errors::NoCommandAuthority();
   const Identity& caller = call.caller().identity;
   ASSIGN_OR_RETURN(auto verified,
@@ -43,10 +45,11 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
   if (!(verified.signer == caller)) {
     return errors::CommandRefused("it was signed by another than the caller");
   }
-  if (parts_.is_revoked(verified.signer)) return errors::CommandRefused("its signer was revoked");
+  if (parts_.trust.IsRevokedSigner(verified.signer))
+    return errors::CommandRefused("its signer was revoked");
   ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
   ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
-  ASSIGN_OR_RETURN(*response, parts_.board->Submit(std::move(read), uri));
+  ASSIGN_OR_RETURN(*response, board->Submit(std::move(read), uri));
   return absl::OkStatus();
 }
 
@@ -54,8 +57,8 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
                                              const v1::GetJobRequest* request, v1::Job* response) {
   return Answer(requests_, context, "/muster.v1.JobService/GetJob", *request,
                 [=, this](Call& call) {
-                  RETURN_IF_ERROR(Allowed(call));
-                  auto view = parts_.board->Get(request->job());
+                  ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
+                  auto view = board->Get(request->job());
                   if (view.ok()) *response = std::move(view->job);
                   return view.status();
                 });
@@ -71,16 +74,16 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
 // The token is the last job of the previous page.
 absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
                               v1::ListJobsResponse* response) const {
-  RETURN_IF_ERROR(Allowed(call));
+  ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
   if (request.page_size() < 0 || request.page_size() > kMaxPage) {
     return errors::InvalidPageSize(kMaxPage);
   }
-  if (!request.page_token().empty() && !parts_.board->Get(request.page_token()).ok()) {
+  if (!request.page_token().empty() && !board->Get(request.page_token()).ok()) {
     return errors::InvalidPageToken();
   }
   const size_t limit =
       request.page_size() > 0 ? static_cast<size_t>(request.page_size()) : kUsualPage;
-  auto jobs = parts_.board->List(request.page_token(), limit + 1);
+  auto jobs = board->List(request.page_token(), limit + 1);
   const bool more = jobs.size() > limit;
   if (more) jobs.resize(limit);
   if (more) response->set_next_page_token(jobs.back().job());
@@ -93,8 +96,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 v1::Job* response) {
   return Answer(requests_, context, "/muster.v1.JobService/CancelJob", *request,
                 [=, this](Call& call) {
-                  RETURN_IF_ERROR(Allowed(call));
-                  auto job = parts_.board->Cancel(request->job());
+                  ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
+                  auto job = board->Cancel(request->job());
                   if (job.ok()) *response = *std::move(job);
                   return job.status();
                 });
@@ -106,9 +109,9 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
       streams_, context, "/muster.v1.JobService/WatchJob", kWatchStreams,
       [this, request = *request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::WatchJobResponse>>> {
-        RETURN_IF_ERROR(Allowed(call));
-        ASSIGN_OR_RETURN(auto source, JobWatchSource::Open(*parts_.board, parts_.files, request,
-                                                           std::move(wake)));
+        ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
+        ASSIGN_OR_RETURN(auto source,
+                         JobWatchSource::Open(*board, parts_.files, request, std::move(wake)));
         return source;
       });
 }

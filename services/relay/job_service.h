@@ -2,36 +2,33 @@
 #ifndef MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 #define MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 
-#include <functional>
-#include <optional>
-#include <string>
-
+#include "absl/status/statusor.h"
 #include "muster/v1/jobs.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/identity/certificate.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/jobs/job_board.h"
+#include "services/relay/relay_role.h"
+#include "services/relay/topology/topology.h"
+#include "services/relay/trust.h"
 
 namespace muster {
 
 // Thread-safe.
 class JobService : public v1::JobService::CallbackService {
  public:
+  // All outlive the service.
   struct Parts {
-    JobBoard* board = nullptr;  // null: not the root relay
-    std::string relay;          // the name of this relay
+    RelayRole& role;  // which has the jobs and the fleet's command authority, at the root relay
+    const Topology& topology;  // which has the name of this relay
+    const Trust& trust;
     FileOps& files;
     const Clock& clock;
-    // Returns the fleet's command authority; empty before the aggregator has sent it.
-    std::function<std::optional<Certificate>()> command_ca;
-    // Returns whether a signer was revoked.
-    std::function<bool(const Identity& signer)> is_revoked;
   };
 
   // `requests` runs unary calls; `streams` runs watches, which read the disk.
-  JobService(const RpcRuntime& requests, const RpcRuntime& streams, Parts parts)
-      : requests_(requests), streams_(streams), parts_(std::move(parts)) {}
+  JobService(const RpcRuntime& requests, const RpcRuntime& streams, const Parts& parts)
+      : requests_(requests), streams_(streams), parts_(parts) {}
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
                                       const v1::SubmitJobRequest* request,
@@ -48,7 +45,8 @@ class JobService : public v1::JobService::CallbackService {
       grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) override;
 
  private:
-  absl::Status Allowed(Call& call) const;
+  // Returns the jobs if the caller may access them.
+  absl::StatusOr<JobBoard*> Allowed(Call& call) const;
   absl::Status Submit(Call& call, const v1::SubmitJobRequest& request, v1::Job* response);
   absl::Status List(Call& call, const v1::ListJobsRequest& request,
                     v1::ListJobsResponse* response) const;

@@ -234,12 +234,7 @@ AttachParts Assembly::MakeAttachParts() {
 }
 
 JobService::Parts Assembly::MakeJobParts() {
-  return {role_->job_board(),
-          topology_.name(),
-          PosixFileOps(),
-          clock_,
-          [this] { return role_->command_ca(); },
-          [this](const Identity& signer) { return trust_.IsRevokedSigner(signer); }};
+  return {*role_, topology_, trust_, PosixFileOps(), clock_};
 }
 
 absl::Status Assembly::Forward() {

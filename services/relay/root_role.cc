@@ -37,8 +37,10 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
     return VerifyFinal(final, self.fleet(), self.roots(), clock.Now());
   };
   parts.dispatcher.Hold();
-  ASSIGN_OR_RETURN(role->board_, JobBoard::Open(std::move(jobs), PosixFileOps(), parts.topology,
-                                                parts.dispatcher, parts.clock));
+  ASSIGN_OR_RETURN(
+      role->board_,
+      JobBoard::Open(std::move(jobs), {PosixFileOps(), parts.topology, parts.dispatcher,
+                                       parts.clock, parts.threads.timers(), role->job_writer_}));
   role->upstream_ = std::make_unique<RootUpstream>(
       parts.topology, parts.trust, role->offers_,
       [&aggregator = role->aggregator_] { return aggregator.Get(); },

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "services/common/base/executor.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/runs/run_offers.h"
@@ -41,6 +42,7 @@ class RootRole final : public RelayRole {
   RunOffers offers_;
   ServiceChannel aggregator_;
   ServiceChannel status_;
+  Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
   std::unique_ptr<JobBoard> board_;
   std::unique_ptr<RootUpstream> upstream_;
 };

@@ -88,7 +88,7 @@ void CommandDispatcher::Send(const std::string& id, Job& job,
   for (const std::string& node : nodes) {
     const auto found = job.targets.find(node);
     if (found == job.targets.end() || !MaySend(job, found->second, now)) continue;
-    auto link = tree_.Route(node);
+    auto link = topology_.Route(node);
     if (link == nullptr) continue;
     Target& target = found->second;
     const bool cancelled = target.stage == Stage::kCancelled;
@@ -206,7 +206,7 @@ void CommandDispatcher::Finish(const std::string& job, const std::string& node) 
 void CommandDispatcher::SendAcks(const v1::RecordsAck& acks) {
   std::map<std::shared_ptr<ChildLink>, v1::AttachResponse> by_child;
   for (const v1::RecordsAck::Reached& reached : acks.reached()) {
-    if (auto link = tree_.Route(reached.node())) {
+    if (auto link = topology_.Route(reached.node())) {
       *by_child[std::move(link)].mutable_records_ack()->add_reached() = reached;
     }
   }

@@ -32,10 +32,10 @@ namespace muster {
 // A target is removed with its final record, or at the end of the time of its job. The root relay
 // decides with Withdraw: the stage that it returns and the end of the waiting are one step.
 //
-// Thread-safe. A lock of the tree may be taken under the lock of this object, not the reverse.
+// Thread-safe. A lock of the topology may be taken under the lock of this object, not the reverse.
 class CommandDispatcher {
  public:
-  CommandDispatcher(Topology& tree, const Clock& clock) : tree_(tree), clock_(clock) {}
+  CommandDispatcher(Topology& topology, const Clock& clock) : topology_(topology), clock_(clock) {}
 
   // Sends no command before Release: the root relay starts commands of an earlier process only when
   // it knows which signers are revoked. Cancels are sent immediately.
@@ -100,7 +100,7 @@ class CommandDispatcher {
   static void SendCancel(const std::string& id, ChildLink& link,
                          const std::vector<Target*>& targets);
 
-  Topology& tree_;
+  Topology& topology_;
   const Clock& clock_;
   mutable Mutex mutex_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;

@@ -16,13 +16,13 @@ namespace {
 class CommandDispatcherTest : public ::testing::Test {
  protected:
   CommandDispatcherTest() {
-    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
-                 {});
+    topology_.Listen(
+        [this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); }, {});
   }
 
   std::shared_ptr<RecordedLink> Attach(const std::string& name, bool is_relay = false) {
     auto link = std::make_shared<RecordedLink>();
-    EXPECT_TRUE(tree_.Attach(AttachedEntry(name, "root", clock_.Now(), is_relay), link).ok());
+    EXPECT_TRUE(topology_.Attach(AttachedEntry(name, "root", clock_.Now(), is_relay), link).ok());
     return link;
   }
 
@@ -64,14 +64,14 @@ class CommandDispatcherTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  Topology tree_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{tree_, clock_};
+  Topology topology_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{topology_, clock_};
 };
 
 TEST_F(CommandDispatcherTest, CommandForBranchGoesToItsRelay) {
   const auto n1 = Attach("n1");
   const auto r1 = Attach("r1", true);
-  ASSERT_TRUE(tree_
+  ASSERT_TRUE(topology_
                   .ApplyUpdate("r1",
                                {AttachedEntry("n2", "r1", clock_.Now()),
                                 AttachedEntry("n3", "r1", clock_.Now())},

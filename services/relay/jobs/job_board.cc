@@ -13,24 +13,20 @@
 
 namespace muster {
 
-JobBoard::JobBoard(Options options, FileOps& files, Topology& tree, CommandDispatcher& dispatcher,
-                   const Clock& clock)
+JobBoard::JobBoard(Options options, const Parts& parts)
     : options_(std::move(options)),
-      files_(files),
-      tree_(tree),
-      fleet_{tree, dispatcher, clock},
+      files_(parts.files),
+      topology_(parts.topology),
+      fleet_{parts.topology, parts.dispatcher, parts.clock},
       table_({options_.max_running, options_.retention, options_.max_kept}) {}
 
-absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, FileOps& files,
-                                                         Topology& tree,
-                                                         CommandDispatcher& dispatcher,
-                                                         const Clock& clock) {
-  std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), files, tree, dispatcher, clock));
-  RETURN_IF_ERROR(LoadJobs(files, board->options_.folder, board->options_.max_output, board->fleet_,
-                           board->table_));
+absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const Parts& parts) {
+  std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), parts));
+  RETURN_IF_ERROR(LoadJobs(parts.files, board->options_.folder, board->options_.max_output,
+                           board->fleet_, board->table_));
   board->writer_ = std::make_unique<JobWriter>(
-      JobWriter::Parts{files, clock, dispatcher, board->table_, board->watchers_, board->inbox_,
-                       board->options_.verify});
+      JobWriter::Parts{parts.files, parts.clock, parts.dispatcher, board->table_, board->watchers_,
+                       board->inbox_, parts.timers, parts.executor, board->options_.verify});
   return board;
 }
 
@@ -55,7 +51,7 @@ absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest reque
   entry.folder = absl::StrCat(options_.folder, "/", id);
   entry.job = NewJob(request, submitter, fleet_.clock.Now());
   std::vector<std::string> targets =
-      request.targets == nullptr ? tree_.Nodes() : request.targets->names();
+      request.targets == nullptr ? topology_.Nodes() : request.targets->names();
   JobState::Plan plan = PlanOf(request, entry.job, std::move(targets), options_.max_output);
   std::unique_ptr<Journal> log;
   ASSIGN_OR_RETURN(auto folder, JobFolder::Create(files_, entry.folder, request.message, entry.job,

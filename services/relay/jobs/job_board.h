@@ -14,7 +14,9 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/timers.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_table.h"
@@ -47,11 +49,19 @@ class JobBoard : public RecordSink {
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
 
+  // The objects that jobs use; they outlive the board. `executor` runs the writer of the records
+  // alone, which waits for the disk.
+  struct Parts {
+    FileOps& files;
+    Topology& topology;
+    CommandDispatcher& dispatcher;
+    const Clock& clock;
+    TimerService& timers;
+    Executor& executor;
+  };
+
   // Loads the jobs of the folder and continues them.
-  static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, FileOps& files,
-                                                        Topology& tree,
-                                                        CommandDispatcher& dispatcher,
-                                                        const Clock& clock);
+  static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, const Parts& parts);
 
   // `submitter`: the URI of the signer. ALREADY_EXISTS (JOB_EXISTS), RESOURCE_EXHAUSTED
   // (TOO_MANY_JOBS, DISK_FULL).
@@ -76,14 +86,13 @@ class JobBoard : public RecordSink {
   int64_t running() const { return table_.running(); }
 
  private:
-  JobBoard(Options options, FileOps& files, Topology& tree, CommandDispatcher& dispatcher,
-           const Clock& clock);
+  JobBoard(Options options, const Parts& parts);
   absl::StatusOr<v1::Job> Create(const std::string& id, JobRequest request,
                                  const std::string& submitter);
 
   const Options options_;
   FileOps& files_;
-  const Topology& tree_;
+  const Topology& topology_;
   const RunningJob::Fleet fleet_;
   JobTable table_;
   JobWatchers watchers_;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/rpc/proto_time.h"
@@ -26,13 +27,14 @@ class Root {
  public:
   explicit Root(FileOps& disk, int64_t max_output = int64_t{1} << 20) {
     for (const char* node : {"n1", "n2"}) Attach(node, link_);
-    tree_.Listen([this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); },
-                 {});
+    topology_.Listen(
+        [this](const std::vector<std::string>& names) { dispatcher_.OnReachable(names); }, {});
     JobBoard::Options options{.folder = "/jobs", .max_output = max_output};
     options.verify = [this](const v1::JobRecord& final) {
       return final.node() == forged ? absl::UnauthenticatedError("forged") : absl::OkStatus();
     };
-    auto board = JobBoard::Open(std::move(options), disk, tree_, dispatcher_, clock_);
+    auto board = JobBoard::Open(std::move(options),
+                                {disk, topology_, dispatcher_, clock_, clock_, executor_});
     EXPECT_TRUE(board.ok()) << board.status();
     board_ = *std::move(board);
   }
@@ -88,14 +90,14 @@ class Root {
   }
 
   void Attach(const std::string& node, std::shared_ptr<RecordedLink> link) {
-    EXPECT_TRUE(tree_.Attach(AttachedEntry(node, "root", clock_.Now()), std::move(link)).ok());
+    EXPECT_TRUE(topology_.Attach(AttachedEntry(node, "root", clock_.Now()), std::move(link)).ok());
   }
   std::shared_ptr<RecordedLink> Reattach(const std::string& node) {
     auto link = std::make_shared<RecordedLink>();
     Attach(node, link);
     return link;
   }
-  void Detach(const std::string& node) { tree_.Detach(node, tree_.Route(node).get()); }
+  void Detach(const std::string& node) { topology_.Detach(node, topology_.Route(node).get()); }
 
   // Waits until the job has ended.
   bool AwaitEnd(const std::string& job) {
@@ -143,8 +145,9 @@ class Root {
 
  private:
   FakeClock clock_;
-  Topology tree_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{tree_, clock_};
+  Executor executor_{{.name = "job-writer", .threads = 1}};
+  Topology topology_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{topology_, clock_};
   std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
   int64_t acked_ = 0;
   std::unique_ptr<JobBoard> board_;

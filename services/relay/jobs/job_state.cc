@@ -337,10 +337,10 @@ std::vector<v1::JobRecord> JobState::Cancel(absl::Time now, TargetRoutes& routes
 
 std::vector<v1::JobRecord> JobState::Branch(
     const std::string& relay, bool lost, absl::Time now,
-    const std::function<bool(std::string_view node)>& below) {
+    const std::function<bool(std::string_view node)>& is_child) {
   int64_t waiting = 0;
   for (const auto& [node, target] : targets_) {
-    if (target.stage != Stage::kFinal && below(node)) ++waiting;
+    if (target.stage != Stage::kFinal && is_child(node)) ++waiting;
   }
   if (waiting == 0 || branch_room_ > kBranchRoom) return {};
   v1::JobRecord record = MakeRecord("", now);

@@ -74,7 +74,7 @@ class JobState {
 
   // Returns a record if open targets of this job are attached to a relay that was attached or lost.
   std::vector<v1::JobRecord> Branch(const std::string& relay, bool lost, absl::Time now,
-                                    const std::function<bool(std::string_view node)>& below);
+                                    const std::function<bool(std::string_view node)>& is_child);
 
   // Returns whether `node` is a target without a final record.
   bool IsOpen(std::string_view node) const {

@@ -10,44 +10,58 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
 
-// A full disk is tried again after this time.
+// A failed write is repeated after this time.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 }  // namespace
 
-JobWriter::JobWriter(Parts parts) : parts_(std::move(parts)) {
-  thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+JobWriter::JobWriter(Parts parts)
+    : parts_(std::move(parts)), task_(parts_.timers, parts_.executor, [this] { Run(); }) {
+  parts_.inbox.Listen([this] { task_.RunNow(); });
+  task_.RunNow();
 }
 
-void JobWriter::Run(const std::stop_token& stop) {
-  absl::Duration next_tick = SystemClock().MonotonicNow();
-  while (!stop.stop_requested()) {
-    const absl::Duration limit = next_tick - SystemClock().MonotonicNow();
-    RecordInbox::Work work = parts_.inbox.Wait(stop, std::max(limit, absl::ZeroDuration()));
-    const absl::Duration now = SystemClock().MonotonicNow();
-    const bool tick = now >= next_tick;
-    if (tick) next_tick = now + kTick;
-    Round(std::move(work), tick, stop);
+JobWriter::~JobWriter() {
+  parts_.inbox.Listen(nullptr);
+  task_.Stop();
+}
+
+void JobWriter::Run() {
+  const absl::Duration now = parts_.clock.MonotonicNow();
+  // More work arrived before the retry.
+  if (now < retry_at_) return task_.RunAfter(retry_at_ - now);
+  if (!round_) {
+    round_ = Round{parts_.inbox.Dequeue(), now >= tick_at_};
+    if (round_->tick) tick_at_ = now + kTick;
+    Begin(*round_);
   }
+  if (!StoreAll()) {
+    retry_at_ = now + kRetryAfter;
+    return task_.RunAfter(kRetryAfter);
+  }
+  End(*std::exchange(round_, std::nullopt));
+  task_.RunAfter(tick_at_ - parts_.clock.MonotonicNow());
 }
 
-void JobWriter::Round(RecordInbox::Work work, bool tick, const std::stop_token& stop) {
+void JobWriter::Begin(Round& round) {
   for (const auto& [id, job] : parts_.table.Running()) {
-    if (tick) job->Tick();
-    for (const auto& [relay, attached] : work.relays) job->OnRelayChanged(relay, attached);
-    if (work.reachable) job->OnReachable();
+    if (round.tick) job->Tick();
+    for (const auto& [relay, attached] : round.work.relays) job->OnRelayChanged(relay, attached);
+    if (round.work.reachable) job->OnReachable();
   }
-  for (RecordInbox::Batch& batch : work.batches) {
+  for (RecordInbox::Batch& batch : round.work.batches) {
     DropUnsigned(&batch.records);
     for (const v1::JobRecord& record : batch.records.records()) Receive(record);
   }
-  if (!StoreAll(stop)) return;
-  Ack(work.batches);
-  for (RecordInbox::Batch& batch : work.batches) batch.done();
+}
+
+void JobWriter::End(Round round) {
+  Ack(round.work.batches);
+  for (RecordInbox::Batch& batch : round.work.batches) batch.done();
   for (const auto& [id, job] : parts_.table.Running()) {
     if (job->ended()) Finish(id, *job);
   }
-  if (tick) RemoveOld();
+  if (round.tick) RemoveOld();
 }
 
 // Drops final records that their nodes did not sign: a relay on the route made or changed them.
@@ -76,19 +90,14 @@ void JobWriter::Receive(const v1::JobRecord& record) {
   if (record.has_final()) parts_.dispatcher.Finish(record.job(), record.node());
 }
 
-// Retries until all records are stored. Returns false if it has to stop.
-bool JobWriter::StoreAll(const std::stop_token& stop) {
+// Returns false if some records are not stored, to be called again.
+bool JobWriter::StoreAll() {
   for (const auto& [id, job] : parts_.table.Running()) {
-    auto stored = job->Store();
-    while (!stored.ok()) {
+    const auto stored = job->Store();
+    if (!stored.ok()) {
       Log(LogLevel::kError, "records of a job cannot be stored; trying again",
           {{"job", id}, {"error", stored.status()}});
-      Mutex mutex;
-      StoppableCondVar retry;
-      MutexLock lock(mutex);
-      retry.WaitFor(mutex, stop, kRetryAfter, [] { return false; });
-      if (stop.stop_requested()) return false;
-      stored = job->Store();
+      return false;
     }
     // The watchers of a job that has ended are woken when its end is stored.
     if (*stored && !job->ended()) parts_.watchers.Wake(id);
@@ -105,7 +114,7 @@ void JobWriter::Ack(const std::deque<RecordInbox::Batch>& batches) {
       acks_.Add(record, job == nullptr ? record.sequence() : job->Reached(record.node()));
     }
   }
-  const v1::RecordsAck due = acks_.TakeDue(parts_.clock.MonotonicNow());
+  const v1::RecordsAck due = acks_.DequeueDue(parts_.clock.MonotonicNow());
   if (due.reached_size() > 0) parts_.dispatcher.SendAcks(due);
 }
 

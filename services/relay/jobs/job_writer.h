@@ -1,19 +1,21 @@
-// The thread that stores job records at the root relay.
+// Stores job records at the root relay.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_WRITER_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_WRITER_H_
 
 #include <deque>
 #include <functional>
 #include <memory>
-#include <stop_token>
+#include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_table.h"
 #include "services/relay/jobs/job_watchers.h"
@@ -24,7 +26,10 @@ namespace muster {
 
 // Handles the work of the inbox in rounds: gives records to their jobs, stores what the jobs have
 // to store with one sync each, acks, and ends jobs. Also ends what time decides, every half second.
-// It owns no state that another thread uses. A full disk is retried: no records are read meanwhile.
+// A full disk is retried after a second: no records are read meanwhile.
+//
+// One task on the executor runs the rounds, and waits for the disk: the executor has a thread for
+// it. The other methods are called by its owner, and no state is shared with another thread.
 class JobWriter {
  public:
   // All outlive it.
@@ -35,27 +40,38 @@ class JobWriter {
     JobTable& table;
     JobWatchers& watchers;
     RecordInbox& inbox;
+    TimerService& timers;
+    Executor& executor;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
 
   explicit JobWriter(Parts parts);
-  // Ends after the current round.
-  ~JobWriter() = default;
+  // Waits for the current round.
+  ~JobWriter();
 
  private:
-  void Run(const std::stop_token& stop);
-  void Round(RecordInbox::Work work, bool tick, const std::stop_token& stop);
+  struct Round {
+    RecordInbox::Work work;
+    bool tick = false;
+  };
+
+  void Run();
+  void Begin(Round& round);
+  void End(Round round);
   void DropUnsigned(v1::JobRecords* records) const;
   void Receive(const v1::JobRecord& record);
-  bool StoreAll(const std::stop_token& stop);
+  bool StoreAll();
   void Ack(const std::deque<RecordInbox::Batch>& batches);
   void Finish(const std::string& id, RunningJob& job);
   void RemoveOld();
 
   const Parts parts_;
   PendingAcks acks_;
-  std::jthread thread_;
+  std::optional<Round> round_;  // whose records are not stored yet
+  absl::Duration tick_at_;      // monotonic, as the next
+  absl::Duration retry_at_ = -absl::InfiniteDuration();
+  ScheduledTask task_;
 };
 
 }  // namespace muster

@@ -31,7 +31,7 @@ void PendingAcks::Add(const v1::JobRecord& record, int64_t reached) {
   pending_.erase(found);
 }
 
-v1::RecordsAck PendingAcks::TakeDue(absl::Duration now) {
+v1::RecordsAck PendingAcks::DequeueDue(absl::Duration now) {
   if (!pending_.empty()) since_ = std::min(since_, now);
   if (now - since_ >= kMaxDelay || pending_.size() > kMaxPending) {
     for (const auto& [key, pending] : pending_) AddReached(key, pending.sequence, &due_);

@@ -21,7 +21,7 @@ class PendingAcks {
   void Add(const v1::JobRecord& record, int64_t reached);
 
   // Returns the acks that are due at `now` (monotonic).
-  v1::RecordsAck TakeDue(absl::Duration now);
+  v1::RecordsAck DequeueDue(absl::Duration now);
 
   size_t size() const { return pending_.size(); }
 

@@ -1,14 +1,13 @@
-// The work of the thread that stores job records.
+// The work of the task that stores job records.
 #ifndef MUSTER_SERVICES_RELAY_JOBS_RECORD_INBOX_H_
 #define MUSTER_SERVICES_RELAY_JOBS_RECORD_INBOX_H_
 
 #include <deque>
-#include <stop_token>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/mutex.h"
 #include "services/relay/jobs/record_sink.h"
@@ -17,6 +16,7 @@ namespace muster {
 
 // Collects what other threads report until the writer handles it: many records share one sync. Its
 // size is bounded by the children, which have one message each until `done` is called. Thread-safe.
+// The listener is called with the lock of this object held.
 class RecordInbox {
  public:
   struct Batch {
@@ -28,6 +28,13 @@ class RecordInbox {
     std::vector<std::pair<std::string, bool>> relays;  // attached, or lost
     bool reachable = false;                            // a node became reachable
   };
+
+  // Sets the function that is called whenever there is work; null: none. Returns when no call of
+  // the previous one is running. `wake` must not block, or call this object.
+  void Listen(std::function<void()> wake) {
+    MutexLock lock(mutex_);
+    wake_ = std::move(wake);
+  }
 
   void Add(Batch batch) {
     MutexLock lock(mutex_);
@@ -44,31 +51,26 @@ class RecordInbox {
     work_.reachable = true;
     Notify();
   }
-  // Ends a Wait: a job has records to store.
+  // A job has records to store.
   void Wake() {
     MutexLock lock(mutex_);
     Notify();
   }
 
-  // Waits for work, a wake or a stop, for at most `limit`, and returns the work.
-  Work Wait(const std::stop_token& stop, absl::Duration limit) {
+  // Removes and returns the work.
+  Work Dequeue() {
     MutexLock lock(mutex_);
-    changed_.WaitFor(mutex_, stop, limit,
-                     [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_; });
-    woken_ = false;
     return std::exchange(work_, Work());
   }
 
  private:
   void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    woken_ = true;
-    changed_.NotifyOne();
+    if (wake_) wake_();
   }
 
   Mutex mutex_;
-  StoppableCondVar changed_;
+  std::function<void()> wake_ ABSL_GUARDED_BY(mutex_);
   Work work_ ABSL_GUARDED_BY(mutex_);
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster

@@ -2,37 +2,34 @@
 
 #include <gtest/gtest.h>
 
-#include <stop_token>
-#include <thread>
-
 namespace muster {
 namespace {
 
-TEST(RecordInboxTest, WaitReturnsAllWorkAtOnce) {
+TEST(RecordInboxTest, DequeueReturnsAllWorkOnce) {
   RecordInbox inbox;
-  const std::stop_source stop;
-  std::thread other([&] {
-    inbox.Add({v1::JobRecords(), [] {}});
-    inbox.AddRelay("r1", true);
-    inbox.SetReachable();
-  });
-  other.join();
-  RecordInbox::Work work = inbox.Wait(stop.get_token(), absl::InfiniteDuration());
+  int wakes = 0;
+  inbox.Listen([&] { ++wakes; });
+  inbox.Add({v1::JobRecords(), [] {}});
+  inbox.AddRelay("r1", true);
+  inbox.SetReachable();
+  inbox.Wake();
+  EXPECT_EQ(wakes, 4);
+  RecordInbox::Work work = inbox.Dequeue();
   EXPECT_EQ(work.batches.size(), 1U);
   EXPECT_EQ(work.relays.size(), 1U);
   EXPECT_TRUE(work.reachable);
-  inbox.Wake();
-  work = inbox.Wait(stop.get_token(), absl::InfiniteDuration());
+  work = inbox.Dequeue();
   EXPECT_TRUE(work.batches.empty());
   EXPECT_FALSE(work.reachable);
 }
 
-TEST(RecordInboxTest, StopEndsAWait) {
+TEST(RecordInboxTest, ListenerThatWasRemovedIsNotCalled) {
   RecordInbox inbox;
-  std::stop_source stop;
-  std::thread other([&] { stop.request_stop(); });
-  EXPECT_TRUE(inbox.Wait(stop.get_token(), absl::Hours(1)).batches.empty());
-  other.join();
+  int wakes = 0;
+  inbox.Listen([&] { ++wakes; });
+  inbox.Listen(nullptr);
+  inbox.Wake();
+  EXPECT_EQ(wakes, 0);
 }
 
 }  // namespace

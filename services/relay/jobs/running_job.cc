@@ -34,7 +34,7 @@ RunningJob::RunningJob(Fleet fleet, JobRequest request, JobState state,
 void RunningJob::Start() {
   MutexLock lock(mutex_);
   AddPending(state_.EndUnknown(fleet_.clock.Now(), [this](std::string_view node) {
-    return fleet_.tree.Find(node).has_value();
+    return fleet_.topology.Find(node).has_value();
   }));
   started_ = true;
   Release();
@@ -79,7 +79,7 @@ void RunningJob::OnReachable() {
 
 void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
   const auto is_child = [&](std::string_view node) {
-    const auto entry = fleet_.tree.Find(node);
+    const auto entry = fleet_.topology.Find(node);
     return entry.has_value() && entry->relay == relay;
   };
   MutexLock lock(mutex_);
@@ -122,6 +122,7 @@ bool RunningJob::ended() const {
 }
 
 absl::StatusOr<bool> RunningJob::Store() {
+  MutexLock log_lock(log_mutex_);
   {
     MutexLock lock(mutex_);
     auto& pending = pending_;
@@ -158,7 +159,7 @@ absl::StatusOr<v1::Job> RunningJob::Finish() {
 
 JobRoutes RunningJob::Routes() const {
   const absl::Time deadline = FromProto(state_.plan().job.deadline());
-  return JobRoutes(fleet_.tree, fleet_.dispatcher, id_,
+  return JobRoutes(fleet_.topology, fleet_.dispatcher, id_,
                    std::max(deadline - fleet_.clock.Now(), absl::ZeroDuration()));
 }
 

@@ -29,13 +29,13 @@ namespace muster {
 // method that changes the state appends its records to `pending_` under the same lock. Store writes
 // them in that order.
 //
-// Thread-safe. Store and Finish are called by one thread, the writer. The locks of the dispatcher
-// and of the tree may be taken under the lock of this object.
+// Thread-safe. The locks of the dispatcher and of the topology may be taken under the locks of this
+// object.
 class RunningJob {
  public:
   // All outlive the job.
   struct Fleet {
-    const Topology& tree;
+    const Topology& topology;
     CommandDispatcher& dispatcher;
     const Clock& clock;
   };
@@ -84,10 +84,10 @@ class RunningJob {
   const std::string id_;
   const JobRequest request_;
   const std::unique_ptr<JobFolder> folder_;
-  // Used by the writer alone.
-  const std::unique_ptr<Journal> log_;
-  std::vector<v1::JobRecord> storing_;
-  size_t appended_ = 0;  // of storing_
+  Mutex log_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // held while the disk is written
+  const std::unique_ptr<Journal> log_ ABSL_GUARDED_BY(log_mutex_);
+  std::vector<v1::JobRecord> storing_ ABSL_GUARDED_BY(log_mutex_);
+  size_t appended_ ABSL_GUARDED_BY(log_mutex_) = 0;  // of storing_
   mutable Mutex mutex_;
   JobState state_ ABSL_GUARDED_BY(mutex_);
   // Nothing is dispatched before: Start first ends the targets that are unknown.

@@ -20,7 +20,7 @@ class RunningJobTest : public ::testing::Test {
  protected:
   RunningJobTest() {
     EXPECT_TRUE(disk_.MakeFolder("/jobs").ok());
-    EXPECT_TRUE(tree_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
+    EXPECT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
     JobRequest request = Request();
     const v1::Job job = NewJob(request, "spiffe://fleet.test/user/o", clock_.Now());
     JobState::Plan plan = PlanOf(request, job, {"n1", "n2"}, 1'000);
@@ -28,7 +28,7 @@ class RunningJobTest : public ::testing::Test {
     auto folder = JobFolder::Create(disk_, "/jobs/j1", request.message, job, plan.targets,
                                     JobState::MaxLogSize(plan), &log);
     EXPECT_TRUE(folder.ok()) << folder.status();
-    job_ = std::make_unique<RunningJob>(RunningJob::Fleet{tree_, dispatcher_, clock_},
+    job_ = std::make_unique<RunningJob>(RunningJob::Fleet{topology_, dispatcher_, clock_},
                                         std::move(request), JobState(std::move(plan)),
                                         *std::move(folder), std::move(log));
   }
@@ -67,8 +67,8 @@ class RunningJobTest : public ::testing::Test {
 
   FakeClock clock_;
   SimulatedDisk disk_;
-  Topology tree_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{tree_, clock_};
+  Topology topology_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{topology_, clock_};
   std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
   std::unique_ptr<RunningJob> job_;
 };

@@ -31,18 +31,18 @@ class TargetRoutes {
   virtual std::vector<std::string> Withdraw(const std::vector<std::string>& nodes) = 0;
 };
 
-// The targets of one job of the job board. The tree and the dispatcher outlive it.
+// The targets of one job of the job board. The topology and the dispatcher outlive it.
 class JobRoutes : public TargetRoutes {
  public:
   // `keep`: how long a cancel is sent to nodes that become reachable.
-  JobRoutes(const Topology& tree, CommandDispatcher& dispatcher, std::string job,
+  JobRoutes(const Topology& topology, CommandDispatcher& dispatcher, std::string job,
             absl::Duration keep)
-      : tree_(tree), dispatcher_(dispatcher), job_(std::move(job)), keep_(keep) {}
+      : topology_(topology), dispatcher_(dispatcher), job_(std::move(job)), keep_(keep) {}
 
   Attachment Find(const std::string& node) const override {
-    const auto entry = tree_.Find(node);
+    const auto entry = topology_.Find(node);
     if (!entry) return {};
-    return {tree_.Route(node) != nullptr, entry->since};
+    return {topology_.Route(node) != nullptr, entry->since};
   }
   bool WasSent(const std::string& node) const override { return dispatcher_.WasSent(job_, node); }
   std::vector<std::string> Withdraw(const std::vector<std::string>& nodes) override {
@@ -50,7 +50,7 @@ class JobRoutes : public TargetRoutes {
   }
 
  private:
-  const Topology& tree_;
+  const Topology& topology_;
   CommandDispatcher& dispatcher_;
   const std::string job_;
   const absl::Duration keep_;

@@ -9,7 +9,7 @@ namespace {
 // The maximum number of nodes in one message.
 constexpr int kNodesAtOnce = 2'000;
 
-bool TakesResults(v1::RunState state) {
+bool AcceptsResults(v1::RunState state) {
   return state == v1::RUN_STATE_PLANNED || state == v1::RUN_STATE_RUNNING;
 }
 
@@ -34,8 +34,8 @@ void SendOffer(Topology& topology, const v1::CollectionOffer& offer) {
   for (auto& [link, message] : by_child) link->Send(std::move(message));
 }
 
-void RunOffers::TakeRun(const v1::Run& run) {
-  if (!TakesResults(run.state())) {
+void RunOffers::HandleRun(const v1::Run& run) {
+  if (!AcceptsResults(run.state())) {
     if (runs_.erase(run.id()) == 0) return;
     v1::AttachResponse over;
     over.mutable_collection_ended()->set_run(run.id());
@@ -51,7 +51,7 @@ void RunOffers::TakeRun(const v1::Run& run) {
   }
 }
 
-void RunOffers::TakePair(
+void RunOffers::HandlePair(
     const v1::FollowChangesResponse::PairChanged& pair,
     std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh) {
   const auto run = runs_.find(pair.key().run());
@@ -91,16 +91,16 @@ void RunOffers::HandleChange(const v1::FollowChangesResponse& event) {
         offers = OffersFor(topology_.Nodes());
         break;
       case v1::FollowChangesResponse::kRun:
-        TakeRun(event.run());
+        HandleRun(event.run());
         break;
       case v1::FollowChangesResponse::kRunDeleted:
         runs_.erase(event.run_deleted().run());
         break;
       case v1::FollowChangesResponse::kPair:
-        TakePair(event.pair(), &fresh);
+        HandlePair(event.pair(), &fresh);
         break;
       case v1::FollowChangesResponse::kPairs:
-        for (const auto& pair : event.pairs().pairs()) TakePair(pair, &fresh);
+        for (const auto& pair : event.pairs().pairs()) HandlePair(pair, &fresh);
         break;
       default:
         break;

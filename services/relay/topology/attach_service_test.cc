@@ -371,9 +371,9 @@ TEST_F(AttachServiceTest, RecordThatIsMalformedOrTooLargeEndsTheStream) {
 
 TEST_F(AttachServiceTest, MessageAboutAnotherNodeEndsTheStream) {
   for (const v1::AttachRequest& bad : {RecordOf("n2", 1, 1), RecordOf("n1", 1, 400 << 10), [] {
-                                         v1::AttachRequest below;
-                                         below.mutable_topology()->set_complete(true);
-                                         return below;
+                                         v1::AttachRequest update;
+                                         update.mutable_topology()->set_complete(true);
+                                         return update;
                                        }()}) {
     Child child(*this, NodeIdentity{"n1"});
     child.Write(child.Hello());

@@ -177,14 +177,14 @@ void Topology::ForgetDescendant(const std::string& child, const std::string& uri
 void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& via,
                             Changes& changes) {
   // A node that attached again since the last update may have lost what was sent to it.
-  const bool same_way = entry.is.attached && entry.via == via && entry.is.since == is.since;
+  const bool same_route = entry.is.attached && entry.via == via && entry.is.since == is.since;
   if (!entry.is.attached) ++attached_;
-  const bool relay_came = is.is_relay && !entry.is.attached;
+  const bool relay_attached = is.is_relay && !entry.is.attached;
   entry.is = std::move(is);
   entry.via = entry.last_via = via;
   entry.is.attached = true;
-  if (!same_way) changes.reachable.push_back(entry.is.name);
-  if (relay_came) changes.relays.emplace_back(entry.is.name, true);
+  if (!same_route) changes.reachable.push_back(entry.is.name);
+  if (relay_attached) changes.relays.emplace_back(entry.is.name, true);
   NoteChanged(entry.is);
 }
 
@@ -315,16 +315,16 @@ Topology::Entries::iterator Topology::DequeueChanged() {
 }
 
 v1::AttachRequest::TopologyUpdate Topology::DequeueChanges(size_t limit, bool all) {
-  v1::AttachRequest::TopologyUpdate below;
+  v1::AttachRequest::TopologyUpdate update;
   MutexLock lock(mutex_);
   if (all) {
     for (const auto& [name, entry] : entries_) changed_.emplace(!entry.is.is_relay, name);
   }
-  while (!changed_.empty() && static_cast<size_t>(below.descendants_size()) < limit) {
+  while (!changed_.empty() && static_cast<size_t>(update.descendants_size()) < limit) {
     const auto entry = DequeueChanged();
     if (entry == entries_.end()) continue;
     const TopologyEntry& is = entry->second.is;
-    v1::AttachRequest::TopologyUpdate::Descendant& child = *below.add_descendants();
+    v1::AttachRequest::TopologyUpdate::Descendant& child = *update.add_descendants();
     if (is.statement != nullptr) {
       *child.mutable_statement() = *is.statement;
     } else {
@@ -334,8 +334,8 @@ v1::AttachRequest::TopologyUpdate Topology::DequeueChanges(size_t limit, bool al
     child.set_attached(is.attached);
     ToProto(is.since, child.mutable_change_time());
   }
-  for (const std::string& uri : std::exchange(forgotten_, {})) below.add_forgotten_uris(uri);
-  return below;
+  for (const std::string& uri : std::exchange(forgotten_, {})) update.add_forgotten_uris(uri);
+  return update;
 }
 
 bool Topology::HasChanges() const {

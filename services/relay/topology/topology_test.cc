@@ -22,7 +22,7 @@ class TopologyTest : public ::testing::Test {
   }
 
   void Note(const std::vector<std::string>& names) {
-    came_.insert(came_.end(), names.begin(), names.end());
+    reachable_.insert(reachable_.end(), names.begin(), names.end());
   }
   Topology::RelayChanged Relay() {
     return [this](const std::string& relay, bool attached) {
@@ -36,13 +36,13 @@ class TopologyTest : public ::testing::Test {
     EXPECT_TRUE(old.ok()) << old.status();
     return link;
   }
-  TopologyEntry Below(const std::string& name, const std::string& relay) {
+  TopologyEntry Descendant(const std::string& name, const std::string& relay) {
     return AttachedEntry(name, relay, clock_.Now());
   }
   std::vector<std::string> TakeChanged(bool all = false) {
     std::vector<std::string> uris;
-    const auto below = topology_.DequeueChanges(100, all);
-    for (const auto& child : below.descendants()) {
+    const auto update = topology_.DequeueChanges(100, all);
+    for (const auto& child : update.descendants()) {
       const std::string& uri = child.statement().child();
       uris.push_back((child.attached() ? "+" : "-") + uri.substr(uri.rfind('/') + 1));
     }
@@ -51,7 +51,7 @@ class TopologyTest : public ::testing::Test {
 
   FakeClock clock_;
   Topology topology_{{.name = "r1", .is_root = false, .max_entries = 6}, clock_};
-  std::vector<std::string> came_;
+  std::vector<std::string> reachable_;
   std::vector<std::string> relays_;
 };
 
@@ -59,7 +59,7 @@ TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   const auto link = Attach("n1");
   EXPECT_EQ(topology_.Route("n1"), link);
-  EXPECT_EQ(came_, std::vector<std::string>{"n1"});
+  EXPECT_EQ(reachable_, std::vector<std::string>{"n1"});
   topology_.Detach("n1", link.get());
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   ASSERT_TRUE(topology_.Find("n1").has_value()) << "it is away, and known";
@@ -74,12 +74,14 @@ TEST_F(TopologyTest, EndOfReplacedStreamDetachesNothing) {
   EXPECT_EQ(*old, first);
   topology_.Detach("n1", first.get());
   EXPECT_EQ(topology_.Route("n1"), second);
-  EXPECT_EQ(came_, (std::vector<std::string>{"n1", "n1"})) << "it may have forgotten what it had";
+  EXPECT_EQ(reachable_, (std::vector<std::string>{"n1", "n1"}))
+      << "it may have forgotten what it had";
 }
 
 TEST_F(TopologyTest, DescendantsAreRoutedThroughTheirRelay) {
   const auto relay = Attach("r2", true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
+  ASSERT_TRUE(
+      topology_.ApplyUpdate("r2", {Descendant("n1", "r2"), Descendant("n2", "r2")}, {}, true).ok());
   EXPECT_EQ(topology_.Route("n2"), relay);
   EXPECT_EQ(topology_.NextHop("n2"), "r2");
   EXPECT_EQ(topology_.CountDescendants("r2"), 2);
@@ -92,20 +94,21 @@ TEST_F(TopologyTest, DescendantsAreRoutedThroughTheirRelay) {
 
 TEST_F(TopologyTest, CompleteListDetachesMissingDescendants) {
   const auto first = Attach("r2", true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2"), Below("n2", "r2")}, {}, true).ok());
+  ASSERT_TRUE(
+      topology_.ApplyUpdate("r2", {Descendant("n1", "r2"), Descendant("n2", "r2")}, {}, true).ok());
   const auto second = Attach("r2", true);
   topology_.Detach("r2", first.get());
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n2", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n2", "r2")}, {}, true).ok());
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   EXPECT_EQ(topology_.Route("n2"), second);
 }
 
 TEST_F(TopologyTest, MovedNodeIsRoutedThroughItsNewParent) {
   Attach("r2", true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, true).ok());
   const auto own = Attach("n1");
   EXPECT_EQ(topology_.Route("n1"), own);
-  TopologyEntry gone = Below("n1", "r2");
+  TopologyEntry gone = Descendant("n1", "r2");
   gone.attached = false;
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {gone}, {}, false).ok());
   EXPECT_EQ(topology_.Route("n1"), own) << "the relay's word is older than the node's stream";
@@ -113,12 +116,12 @@ TEST_F(TopologyTest, MovedNodeIsRoutedThroughItsNewParent) {
 
 TEST_F(TopologyTest, NodeThatAttachedAgainIsReportedReachableAgain) {
   Attach("r2", true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
-  EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1"})) << "a fresh statement is no news";
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
+  EXPECT_EQ(reachable_, (std::vector<std::string>{"r2", "n1"})) << "a fresh statement is no news";
   clock_.Advance(absl::Milliseconds(100));
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, false).ok());
-  EXPECT_EQ(came_, (std::vector<std::string>{"r2", "n1", "n1"}));
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
+  EXPECT_EQ(reachable_, (std::vector<std::string>{"r2", "n1", "n1"}));
   TakeChanged();
   EXPECT_EQ(FromProto(topology_.DequeueChanges(100, true).descendants(1).change_time()),
             clock_.Now())
@@ -165,11 +168,12 @@ TEST_F(TopologyTest, ChangesAreReturnedOnceAndRelaysFirst) {
 
 TEST_F(TopologyTest, RelayIsReturnedAfterItsOwnRelay) {
   Attach("r9", true);
-  const auto below = [&](const std::string& name, const std::string& relay) {
+  const auto descendant = [&](const std::string& name, const std::string& relay) {
     return AttachedEntry(name, relay, clock_.Now(), /*is_relay=*/true);
   };
   ASSERT_TRUE(
-      topology_.ApplyUpdate("r9", {below("r11", "r9"), below("r10", "r11")}, {}, true).ok());
+      topology_.ApplyUpdate("r9", {descendant("r11", "r9"), descendant("r10", "r11")}, {}, true)
+          .ok());
   EXPECT_EQ(TakeChanged(), (std::vector<std::string>{"+r9", "+r11", "+r10"}));
 }
 
@@ -202,7 +206,7 @@ TEST_F(TopologyTest, RevokedNodeIsRemoved) {
 
 TEST_F(TopologyTest, RevokedRelayDetachesItsDescendants) {
   Attach("r2", true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, true).ok());
   topology_.Forget("spiffe://fleet.test/service/relay/r2");
   EXPECT_FALSE(topology_.Find("n1")->attached);
   EXPECT_EQ(topology_.NextHop("n1"), "");
@@ -261,9 +265,9 @@ TEST_F(TopologyTest, RevokedCertificateRemovesItsNode) {
 
 TEST_F(TopologyTest, RemovedNodeIsNotRestoredByAnUpdate) {
   Attach("r2", true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n1", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, true).ok());
   topology_.Forget("spiffe://fleet.test/node/n1");
-  TopologyEntry gone = Below("n1", "r2");
+  TopologyEntry gone = Descendant("n1", "r2");
   gone.attached = false;
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {gone}, {}, false).ok());
   EXPECT_FALSE(topology_.Find("n1").has_value());
@@ -274,18 +278,18 @@ TEST_F(TopologyTest, NodeIsDownstreamOfTheChildThatItIsOrWasLastRoutedThrough) {
   Attach("r3", true);
   const auto local = Attach("n1");
   TopologyEntry r4 = AttachedEntry("r4", "r2", clock_.Now(), /*is_relay=*/true);
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {r4, Below("n2", "r4")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {r4, Descendant("n2", "r4")}, {}, true).ok());
   EXPECT_TRUE(topology_.IsDownstreamOf("n2", "r2"));
   EXPECT_FALSE(topology_.IsDownstreamOf("n2", "r3"));
   EXPECT_FALSE(topology_.IsDownstreamOf("n2", "r4")) << "it is no child of this relay";
   EXPECT_FALSE(topology_.IsDownstreamOf("r4", "r2")) << "it is no node";
   EXPECT_FALSE(topology_.IsDownstreamOf("n1", "r2"));
   EXPECT_FALSE(topology_.IsDownstreamOf("n9", "r2"));
-  TopologyEntry detached = Below("n2", "r4");
+  TopologyEntry detached = Descendant("n2", "r4");
   detached.attached = false;
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {detached}, {}, false).ok());
   EXPECT_TRUE(topology_.IsDownstreamOf("n2", "r2"));
-  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Below("n2", "r3")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Descendant("n2", "r3")}, {}, true).ok());
   EXPECT_FALSE(topology_.IsDownstreamOf("n2", "r2"));
   EXPECT_TRUE(topology_.IsDownstreamOf("n2", "r3"));
 }

@@ -1,0 +1,180 @@
+#include "services/relay/jobs/job_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "services/common/base/executor.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/base/simulated_disk.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/jobs/job_folder.h"
+#include "services/relay/testing/recorded_link.h"
+
+namespace muster {
+namespace {
+
+class JobWriterTest : public ::testing::Test {
+ protected:
+  JobWriterTest() {
+    EXPECT_TRUE(disk_.MakeFolder("/jobs").ok());
+    EXPECT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
+    Add("j1");
+    link_->Take();
+    writer_ = std::make_unique<JobWriter>(JobWriter::Parts{
+        disk_, clock_, dispatcher_, table_, watchers_, inbox_, clock_, executor_,
+        [this](const v1::JobRecord& final) {
+          return final.final().detail() == "forged" ? absl::UnauthenticatedError("not signed")
+                                                    : absl::OkStatus();
+        }});
+    executor_.AwaitIdle();
+  }
+
+  // Adds a running job for n1.
+  void Add(const std::string& id) {
+    v1::Command command;
+    command.set_job(id);
+    command.mutable_targets()->set_all(true);
+    ToProto(clock_.Now(), command.mutable_not_before());
+    ToProto(clock_.Now() + absl::Minutes(5), command.mutable_not_after());
+    ToProto(absl::Minutes(5), command.mutable_time_limit());
+    v1::SubmitJobRequest message;
+    message.mutable_command()->set_command(command.SerializeAsString());
+    JobRequest request = ReadJobRequest(std::move(message)).value();
+    JobTable::Entry entry;
+    entry.folder = "/jobs/" + id;
+    entry.job = NewJob(request, "spiffe://fleet.test/user/o", clock_.Now());
+    JobState::Plan plan = PlanOf(request, entry.job, {"n1"}, 100'000);
+    std::unique_ptr<Journal> log;
+    auto folder = JobFolder::Create(disk_, entry.folder, request.message, entry.job, plan.targets,
+                                    JobState::MaxLogSize(plan), &log);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    const auto job = std::make_shared<RunningJob>(RunningJob::Fleet{topology_, dispatcher_, clock_},
+                                                  std::move(request), JobState(std::move(plan)),
+                                                  *std::move(folder), std::move(log));
+    entry.running = job;
+    table_.Insert(id, std::move(entry));
+    job->Start();
+  }
+
+  static v1::JobRecord Record(int64_t sequence, const std::string& job = "j1") {
+    v1::JobRecord record;
+    record.set_job(job);
+    record.set_node("n1");
+    record.set_sequence(sequence);
+    record.mutable_output()->set_data("x");
+    return record;
+  }
+  static v1::JobRecord Final(int64_t sequence, const std::string& detail = "") {
+    v1::JobRecord record = Record(sequence);
+    record.mutable_final()->set_outcome(v1::JOB_OUTCOME_EXITED);
+    record.mutable_final()->set_detail(detail);
+    return record;
+  }
+  void Receive(const v1::JobRecord& record) {
+    v1::JobRecords records;
+    *records.add_records() = record;
+    inbox_.Add({std::move(records), [this] { ++done_; }});
+    executor_.AwaitIdle();
+  }
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    executor_.AwaitIdle();
+  }
+  // Returns the acked sequences since the last call.
+  std::vector<int64_t> Acked() {
+    std::vector<int64_t> acked;
+    for (const v1::AttachResponse& message : link_->Take()) {
+      for (const auto& reached : message.records_ack().reached())
+        acked.push_back(reached.sequence());
+    }
+    return acked;
+  }
+
+  FakeClock clock_;
+  SimulatedDisk disk_;
+  Topology topology_{{.name = "root"}, clock_};
+  CommandDispatcher dispatcher_{topology_, clock_};
+  std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
+  JobTable table_{{.max_running = 10, .retention = absl::Hours(1), .max_kept = 100}};
+  JobWatchers watchers_;
+  RecordInbox inbox_;
+  int done_ = 0;
+  Executor executor_{{.name = "job-writer", .threads = 1}};
+  std::unique_ptr<JobWriter> writer_;
+};
+
+TEST_F(JobWriterTest, RecordsAreStoredThenAckedTogether) {
+  int wakes = 0;
+  watchers_.Add("j1", [&] { ++wakes; });
+  const int64_t end = table_.FindRunning("j1")->end();
+  Receive(Record(1));
+  Receive(Record(2));
+  EXPECT_EQ(done_, 2);
+  EXPECT_EQ(wakes, 2);
+  EXPECT_GT(table_.FindRunning("j1")->end(), end);
+  EXPECT_TRUE(Acked().empty());
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(Acked(), std::vector<int64_t>{2});
+}
+
+TEST_F(JobWriterTest, FailedWriteIsRepeatedAfterASecondWhateverArrives) {
+  disk_.FailAt(SimulatedDisk::Call::kSync, 1, ENOSPC);
+  Receive(Record(1));
+  EXPECT_EQ(done_, 0);
+  Receive(Record(2));
+  Advance(absl::Milliseconds(999));
+  EXPECT_EQ(done_, 0) << "nothing is read or written meanwhile";
+  Advance(absl::Milliseconds(1));
+  EXPECT_EQ(done_, 1);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(done_, 2);
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(Acked(), std::vector<int64_t>{2});
+}
+
+TEST_F(JobWriterTest, JobEndsWithItsFinalRecordAndIsRemovedAfterItsRetention) {
+  Receive(Final(1));
+  ASSERT_TRUE(table_.Find("j1").ok());
+  EXPECT_EQ(table_.FindRunning("j1"), nullptr);
+  EXPECT_EQ(table_.Find("j1")->job.state(), v1::JOB_STATE_ENDED);
+  Advance(absl::Minutes(61));
+  EXPECT_FALSE(table_.Find("j1").ok());
+  EXPECT_TRUE(disk_.List("/jobs")->empty());
+}
+
+TEST_F(JobWriterTest, FinalRecordThatTheNodeDidNotSignIsDropped) {
+  Receive(Final(1, "forged"));
+  EXPECT_EQ(done_, 1);
+  Advance(absl::Seconds(2));
+  EXPECT_TRUE(Acked().empty());
+  EXPECT_NE(table_.FindRunning("j1"), nullptr);
+  Receive(Final(1));
+  EXPECT_EQ(table_.FindRunning("j1"), nullptr);
+}
+
+TEST_F(JobWriterTest, RecordOfAnUnknownJobIsAckedSoThatItsNodeDeletesIt) {
+  Receive(Record(7, "long-ago"));
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(Acked(), std::vector<int64_t>{7});
+}
+
+TEST_F(JobWriterTest, TargetThatDoesNotAnswerIsEndedByTime) {
+  Advance(absl::Minutes(6));
+  EXPECT_EQ(table_.FindRunning("j1"), nullptr);
+  EXPECT_EQ(table_.Find("j1")->job.outcomes(0).outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+}
+
+TEST_F(JobWriterTest, NothingIsHandledAfterTheEnd) {
+  writer_.reset();
+  Receive(Record(1));
+  Advance(absl::Minutes(1));
+  EXPECT_EQ(done_, 0);
+}
+
+}  // namespace
+}  // namespace muster
