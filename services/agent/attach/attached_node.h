@@ -15,7 +15,9 @@
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/timers.h"
 #include "services/common/jobs/transit_clock.h"
 
 namespace muster {
@@ -24,6 +26,8 @@ struct AttachedNodeOptions {
   NodeFolder folder;
   // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
   std::string identity_folder;
+  TimerService* timers;  // outlives the node, as the next
+  Executor* executor;    // of the jobs (job_runner.h)
   size_t parallel = 16;  // commands at the same time; more wait
   // As in AttachClientOptions.
   absl::Duration first_back_off = absl::Seconds(5);

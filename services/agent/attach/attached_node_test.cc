@@ -6,8 +6,10 @@
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
@@ -52,7 +54,10 @@ class AttachedNodeTest : public ::testing::Test {
   }
 
   void Begin() {
-    AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls", 16};
+    AttachedNodeOptions options{.folder = NodeFolder::Load(folder_).value(),
+                                .identity_folder = folder_ + "/tls",
+                                .timers = timers_.get(),
+                                .executor = &executor_};
     options.first_back_off = absl::Milliseconds(1);
     options.return_after = absl::Milliseconds(10);
     node_ = AttachedNode::Start(std::move(options), collections_).value();
@@ -75,6 +80,8 @@ class AttachedNodeTest : public ::testing::Test {
   FakeRelay relay_{tree_, "r1"};
   FakeRelay other_{tree_, "r2"};
   NoCollections collections_;
+  const std::unique_ptr<TimerService> timers_ = MakeTimerService(100);
+  Executor executor_{{"test", 1}};
   std::unique_ptr<AttachedNode> node_;
 };
 

@@ -43,17 +43,22 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // One thread renews the certificate; the work of jobs and collections blocks and has its own.
+  // The renewal of the certificate may block for seconds; jobs use the other thread. Commands and
+  // collections block, and have threads of their own.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/1});
+  Executor background({"background", /*threads=*/2});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));
   const std::string identity = keeper->published_folder();
   CollectionRunner collections({folder, node.node, identity, node.relay_targets});
   Log(LogLevel::kInfo, "attaching", {{"node", node.node}, {"folder", folder}});
-  ASSIGN_OR_RETURN(const auto attached,
-                   AttachedNode::Start({std::move(node), identity, options.parallel}, collections));
+  ASSIGN_OR_RETURN(const auto attached, AttachedNode::Start({.folder = std::move(node),
+                                                             .identity_folder = identity,
+                                                             .timers = timers.get(),
+                                                             .executor = &background,
+                                                             .parallel = options.parallel},
+                                                            collections));
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");
   attached->Stop(kGrace, kReport);

@@ -45,10 +45,10 @@ class RecordOutbox {
   absl::Status Sync();
 
   // Adds the next records that may be sent to `out`, durable, as long as `out` has at most
-  // `max_bytes`. Returns true if it added any. `sign` signs the final record now, by a certificate
-  // that is still valid when it arrives; null: it is not signed. If it fails, that record is sent
-  // by a later call.
-  absl::StatusOr<bool> NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
+  // `max_bytes`. `sign` signs the final record when it is sent, because the certificate must be
+  // valid when the record arrives; null: it is not signed. If `sign` fails, a later call sends that
+  // record. A failure of the disk may follow added records.
+  absl::Status NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
 
   // Handles an ack: the root relay has stored all records up to this sequence.
   void Ack(int64_t sequence);
