@@ -14,6 +14,7 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log_limiter.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_table.h"
 #include "services/relay/jobs/job_watchers.h"
@@ -46,7 +47,7 @@ class JobWriter {
  private:
   void Run(const std::stop_token& stop);
   void Round(RecordInbox::Work work, bool tick, const std::stop_token& stop);
-  void DropUnsigned(v1::JobRecords* records) const;
+  void DropUnsigned(v1::JobRecords* records);
   void Receive(const v1::JobRecord& record);
   bool StoreAll(const std::stop_token& stop);
   void Ack(const std::deque<RecordInbox::Batch>& batches);
@@ -55,6 +56,7 @@ class JobWriter {
 
   const Parts parts_;
   PendingAcks acks_;
+  LogLimiter unsigned_;  // by node
   std::jthread thread_;
 };
 
