@@ -26,6 +26,8 @@ constexpr absl::Duration kMaxSkew = absl::Minutes(5);
 // The limit for the answer to the first heartbeat.
 constexpr absl::Duration kClockLimit = absl::Seconds(3);
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
+// Between two checks of the connection.
+constexpr absl::Duration kLeastWait = absl::Seconds(5);
 
 std::string_view NameOf(Check check) {
   switch (check) {
@@ -167,8 +169,8 @@ void Preflight::Run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     Report(fault);
     if (!fault) return;
-    // The delivery itself retries more often: this loop only detects the end of the fault.
-    if (!WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
+    // The delivery retries more often: this loop only detects the end of the fault.
+    if (!WaitFor(backoff.Next(kLeastWait), stop)) return;
   }
 }
 
