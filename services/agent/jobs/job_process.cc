@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/child.h"
 #include "services/agent/jobs/final_record.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
@@ -26,7 +28,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
-constexpr absl::Duration kDiskRetry = absl::Seconds(1);
+constexpr BackoffOptions kDiskRetry = {absl::Seconds(1), absl::Seconds(10)};
 // The limit of output after the end of the process, because a process that left the group could
 // write forever. A pipe holds at most this much.
 constexpr size_t kMaxLateOutput = size_t{1} << 20;
@@ -71,6 +73,7 @@ JobProcess::JobProcess(NodeJobFolder& folder, SpoolQuota& quota, std::string job
 void JobProcess::Stop(JobStop why) {
   JobStop none = JobStop::kNone;
   stop_.compare_exchange_strong(none, why);
+  if (why == JobStop::kAgentStops) agent_stops_ = true;
   eventfd_write(wake_.get(), 1);
 }
 
@@ -139,7 +142,7 @@ void JobProcess::ReadUntilExit(Subprocess& child, OutputRecorder& recorder) {
     poll(waits.data(), waits.size(), PollMilliseconds(next - now));
     ended = waits[2].revents != 0;
     Drain(wake_);
-    if (ended) child.Wait(absl::InfiniteDuration());  // its group goes before the last read
+    if (ended) child.Wait(absl::InfiniteDuration());  // kills its group before the last read
     const size_t limit = ended ? kMaxLateOutput : kReadSize;
     bool news = Read(out, v1::JOB_STREAM_STDOUT, recorder, limit);
     news = Read(err, v1::JOB_STREAM_STDERR, recorder, limit) || news;
@@ -157,7 +160,7 @@ bool JobProcess::Read(UniqueFd& pipe, v1::JobStream stream, OutputRecorder& reco
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
     if (n <= 0) {
-      pipe.reset();  // poll passes over -1
+      pipe.reset();  // poll ignores -1
       break;
     }
     total += static_cast<size_t>(n);
@@ -208,15 +211,20 @@ v1::JobRecord JobProcess::MakeFinal(const ExitStatus& exit, absl::Duration took,
 }
 
 void JobProcess::AppendWithRetry(v1::JobRecord record) {
+  Backoff backoff(kDiskRetry);
+  absl::Status failure;
   for (;;) {
     const absl::Status status = folder_.log()->Append(record);
     if (status.ok()) return on_records_();
-    Log(LogLevel::kError, "the outcome of a job cannot be stored; it is tried again",
-        {{"job", job_}, {"error", status}});
-    // The next process reports the job as lost. A refused record would be refused again.
-    if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;
+    if (status != failure) {
+      Log(LogLevel::kError, "a record of a job cannot be stored; trying again",
+          {{"job", job_}, {"error", status}});
+    }
+    failure = status;
+    // The next process reports the job as lost. An invalid record stays invalid.
+    if (agent_stops_ || absl::IsInvalidArgument(status)) return;
     pollfd wake = {wake_.get(), POLLIN, 0};
-    poll(&wake, 1, PollMilliseconds(kDiskRetry));
+    poll(&wake, 1, PollMilliseconds(backoff.Next(std::nullopt)));
     Drain(wake_);
   }
 }

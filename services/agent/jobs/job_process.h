@@ -22,7 +22,7 @@ struct JobPlan {
   std::vector<std::string> argv;  // an absolute path first
   std::string user;               // empty: as this process
   std::string directory;
-  std::vector<std::string> environment;  // NAME=value, beside what every job gets
+  std::vector<std::string> environment;  // NAME=value, in addition to those of all jobs
   absl::Duration time_limit;
   int64_t max_output = 0;
   bool keep_output = true;
@@ -45,7 +45,7 @@ class JobProcess {
   // Blocks until the final record is in the log. Retries on a full disk until the agent stops.
   void Run();
 
-  // Ends the process, from any thread. Only the first call has an effect.
+  // Ends the process, from any thread. The first reason is the outcome.
   void Stop(JobStop why);
 
   // Returns the quota that its output uses, after Run.
@@ -68,6 +68,7 @@ class JobProcess {
   const std::function<void()> on_records_;
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
+  std::atomic<bool> agent_stops_ = false;
   absl::Duration limit_at_;  // monotonic
   absl::Duration kill_at_ = absl::InfiniteDuration();
   JobStop ended_by_ = JobStop::kNone;  // why the group was ended

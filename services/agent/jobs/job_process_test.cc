@@ -3,17 +3,17 @@
 
 #include <signal.h>
 
-#include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "services/common/base/simulated_disk.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -105,12 +105,13 @@ class JobProcessTest : public ::testing::Test {
 
   const std::string folder_ = ::testing::TempDir() + "/job-process";
   const std::string pid_file_ = folder_ + "/pid";
-  // Shell code that writes $PID to the file at once.
+  // Shell code that writes $PID to the file.
   const std::string write_pid_ =
       "echo $PID > " + pid_file_ + ".part; mv " + pid_file_ + ".part " + pid_file_ + "; ";
-  // A process that is no member of the group and holds its stdout; it runs `$1`.
+  // Shell code that runs its argument outside of the group, with the stdout of the command.
   const std::string leave_group_ = "setsid sh -c 'PID=$$; " + write_pid_ + "exec $0' ";
   const std::string await_pid_ = "until test -e " + pid_file_ + "; do sleep 0.01; done; ";
+  SimulatedDisk disk_;
   JobPlan plan_;
   SpoolQuota quota_{int64_t{1} << 30};
   std::unique_ptr<NodeJobFolder> job_;
@@ -233,9 +234,32 @@ TEST_F(JobProcessTest, OutputOfAProcessThatLeftTheGroupIsBounded) {
   const Records all = Shell(leave_group_ + "yes & " + await_pid_);
   EXPECT_EQ(all.final.exit_code(), 0);
   EXPECT_LE(all.out.size(), 1 << 20);
-  // Nobody reads its pipe any more.
+  // Its pipe is closed.
   const pid_t fugitive = AwaitPid();
   EXPECT_TRUE(testing::Await([&] { return HasEnded(fugitive); }));
+}
+
+TEST_F(JobProcessTest, RecordThatDoesNotFitOnTheDiskIsStoredLater) {
+  job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
+  plan_.argv = {"/bin/echo", "x"};
+  disk_.FailAt(SimulatedDisk::Call::kWrite, 2, ENOSPC);  // after the mark of the process
+  JobProcess(*job_, quota_, kJob, plan_, [] {}).Run();
+  const Records all = Read();
+  EXPECT_EQ(all.started, 1);
+  EXPECT_EQ(all.out, "x\n");
+  EXPECT_EQ(all.final.exit_code(), 0);
+}
+
+TEST_F(JobProcessTest, StopOfTheAgentEndsTheRetriesOfACancelledCommand) {
+  job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
+  plan_.argv = {"/bin/sh", "-c", "PID=$$; " + write_pid_ + "exec sleep 1000"};
+  process_ = std::make_unique<JobProcess>(*job_, quota_, kJob, plan_, [] {});
+  thread_ = std::thread([this] { process_->Run(); });
+  AwaitPid();
+  disk_.PowerOffAt(1);  // every write fails from now on
+  process_->Stop(JobStop::kCancelled);
+  process_->Stop(JobStop::kAgentStops);
+  thread_.join();
 }
 
 TEST_F(JobProcessTest, CommandThatCannotStartFailsWithTheReason) {

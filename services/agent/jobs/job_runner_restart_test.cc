@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/agent/jobs/job_runner_fixture.h"
+#include "services/agent/jobs/testing/job_runner_fixture.h"
 #include "services/common/base/subprocess.h"
 #include "testing/fixtures/await.h"
 
@@ -24,9 +24,9 @@ std::string Contents(const std::string& path) {
 }
 
 // An agent in a separate process, for a test that kills it.
-constexpr char kLifeVariable[] = "MUSTER_TEST_LIFE";
+constexpr char kAgentVariable[] = "MUSTER_TEST_AGENT";
 TEST(KilledAgent, RunsUntilItIsKilled) {
-  const char* folder = std::getenv(kLifeVariable);
+  const char* folder = std::getenv(kAgentVariable);
   if (folder == nullptr) GTEST_SKIP() << "started by another test";
   v1::JobCommand sent;
   ASSERT_TRUE(sent.ParseFromString(Contents(std::string(folder) + "/sent")));
@@ -117,7 +117,7 @@ TEST_F(JobRunnerRestartTest, CommandOfAKilledAgentIsEndedAndLostAfterTheRestart)
   std::ofstream(folder_ + "/sent") << sent.SerializeAsString();
   std::ofstream(folder_ + "/ca.pem") << commands_.authority().certificate().ToPem();
   auto agent = Subprocess::Start({.argv = {"/proc/self/exe", "--gtest_filter=KilledAgent.*"},
-                                  .environment = {absl::StrCat(kLifeVariable, "=", folder_)}});
+                                  .environment = {absl::StrCat(kAgentVariable, "=", folder_)}});
   ASSERT_TRUE(agent.ok()) << agent.status();
   ASSERT_TRUE(testing::Await([&] { return std::filesystem::exists(folder_ + "/pid"); }));
   pid_t helper = 0;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "services/agent/jobs/job_runner_fixture.h"
+#include "services/agent/jobs/testing/job_runner_fixture.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {

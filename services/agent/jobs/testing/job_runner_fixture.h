@@ -1,6 +1,6 @@
 // A node's jobs with real processes and a real disk; the test plays the root relay.
-#ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_FIXTURE_H_
-#define MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_FIXTURE_H_
+#ifndef MUSTER_SERVICES_AGENT_JOBS_TESTING_JOB_RUNNER_FIXTURE_H_
+#define MUSTER_SERVICES_AGENT_JOBS_TESTING_JOB_RUNNER_FIXTURE_H_
 
 #include <sys/types.h>
 
@@ -211,4 +211,4 @@ inline bool HasEnded(pid_t pid) {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_JOBS_JOB_RUNNER_FIXTURE_H_
+#endif  // MUSTER_SERVICES_AGENT_JOBS_TESTING_JOB_RUNNER_FIXTURE_H_
