@@ -43,8 +43,8 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // The renewal of the certificate may block for seconds; jobs use the other thread. Commands and
-  // collections block, and have threads of their own.
+  // The renewal of the certificate may block for seconds; jobs use the other thread. Each command
+  // and each collection has a thread, because it blocks.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
   Executor background({"background", /*threads=*/2});
   ASSIGN_OR_RETURN(

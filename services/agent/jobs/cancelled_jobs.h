@@ -21,12 +21,12 @@ namespace muster {
 
 // A command that another route delays must not run after its cancel, also if the agent is killed in
 // between. Each job is stored for 25 hours: the certificate that signed its command is then no
-// longer valid. Of more than `max_jobs` jobs the oldest are dropped. Not thread-safe; calls block
-// on the disk.
+// longer valid. The oldest jobs are dropped if there are more than `max_jobs`. Not thread-safe;
+// calls block on the disk.
 class CancelledJobs {
  public:
-  // Opens the journal at `path`, or creates it. Of a damaged journal it keeps the jobs before the
-  // damage, and renames it to PATH.damaged. `ops` outlives the result.
+  // Opens the journal at `path`, or creates it. Renames a damaged journal to PATH.damaged, and
+  // keeps the jobs before the damage. `ops` outlives the result.
   static absl::StatusOr<std::unique_ptr<CancelledJobs>> Open(FileOps& ops, const std::string& path,
                                                              absl::Time now,
                                                              size_t max_jobs = 1'000);

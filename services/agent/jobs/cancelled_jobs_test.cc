@@ -49,7 +49,7 @@ TEST_F(CancelledJobsTest, JobIsKnownAfterAKill) {
   EXPECT_FALSE(jobs_->Contains("b"));
 }
 
-// Also while the journal is written anew.
+// Also while the journal is replaced.
 TEST_F(CancelledJobsTest, StoredJobIsKnownAfterALossOfPowerAtAnyCall) {
   bool finished = false;
   for (int call = 1; !finished; ++call) {

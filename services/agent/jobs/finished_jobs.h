@@ -25,8 +25,8 @@ class FinishedJobs {
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
   size_t size() const { return jobs_.size(); }
 
-  // Removes the jobs, with their folders, whose time is over. A folder that cannot be removed is
-  // logged, and tried again by the next call.
+  // Removes the expired jobs and their folders. Logs a folder that cannot be removed; the next call
+  // tries again.
   void Forget(absl::Time now);
 
  private:

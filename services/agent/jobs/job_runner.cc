@@ -81,9 +81,9 @@ absl::Status JobRunner::Recover() {
     if (entry.type != FileType::kFolder) continue;
     auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
     if (!found.ok()) {
-      // A job that cannot be read does not stop the agent, and does not run again. Its folder stays
-      // for a person, or for the next start.
-      Log(LogLevel::kError, "a job cannot be read and is left out",
+      // A job that cannot be read does not stop the agent, and does not run again. Its folder
+      // remains for an operator or for the next start.
+      Log(LogLevel::kError, "a job cannot be read; it is not run again",
           {{"job", entry.name}, {"error", found.status()}});
       finished_.Add(entry.name, absl::InfiniteFuture());
       continue;
@@ -110,7 +110,7 @@ JobRunner::Job& JobRunner::AddJob(const std::string& id, std::unique_ptr<NodeJob
 
 void JobRunner::Receive(const v1::JobCommand& command) {
   if (!IsJobId(command.job())) {
-    return Log(LogLevel::kWarning, "a command under no job's id is dropped", {});
+    return Log(LogLevel::kWarning, "a command with an invalid job id is dropped", {});
   }
   {
     MutexLock lock(mutex_);
@@ -289,7 +289,7 @@ void JobRunner::StartWaiting() {
   bool expired = false;
   while (const auto id = waiting_.PopExpired(MonotonicNow())) {
     End(*jobs_.at(*id), FinalRecord(v1::JOB_OUTCOME_EXPIRED, "COMMAND_EXPIRED",
-                                    "it could not begin in time on this node"));
+                                    "it could not start in time on this node"));
     expired = true;
   }
   while (running_ < options_.max_parallel) {

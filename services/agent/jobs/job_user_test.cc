@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-TEST(JobUserTest, ACommandRunsAsTheUserOfItsRule) {
+TEST(JobUserTest, CommandRunsAsTheUserOfItsRule) {
   if (geteuid() != 0) GTEST_SKIP() << "takes root";
   const std::string folder = ::testing::TempDir() + "/job-user";
   std::filesystem::remove_all(folder);

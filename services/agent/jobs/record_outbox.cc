@@ -12,7 +12,8 @@
 namespace muster {
 namespace {
 
-// Twice the 1 GiB that a rule may allow (node_policy.h): small records have as much around them.
+// Twice the 1 GiB that a rule may permit (node_policy.h): the overhead of a small record may be as
+// large as its output.
 constexpr JournalOptions kOptions = {.max_record = kMaxJobRecord,
                                      .max_size = (int64_t{2} << 30) + (int64_t{64} << 20)};
 

@@ -23,7 +23,7 @@ namespace muster {
 inline constexpr int64_t kMaxUnackedOutput = int64_t{64} << 10;
 inline constexpr size_t kMaxUnackedRecords = 256;
 
-// A journal of JobRecords, without job and node; the sequence of a record is its position in the
+// A journal of JobRecords, without job and node; the sequence of a record is its number in the
 // journal. Thread-safe: one thread appends while another sends.
 class RecordOutbox {
  public:
@@ -38,9 +38,9 @@ class RecordOutbox {
                                                                const std::string& path,
                                                                std::string job, std::string node);
 
-  // Gives the record its sequence, and its time if it has none. It is durable when NextRecords has
-  // returned it, or after Sync. INVALID_ARGUMENT (INVALID_JOB_RECORD). After a failure (a full
-  // disk) the outbox is as before.
+  // Assigns the record its sequence, and its time if it has none. It is durable when NextRecords
+  // has returned it, or after Sync. INVALID_ARGUMENT (INVALID_JOB_RECORD). A failure, such as a
+  // full disk, leaves the outbox unchanged.
   absl::Status Append(v1::JobRecord record);
   absl::Status Sync();
 

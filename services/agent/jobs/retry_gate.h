@@ -22,10 +22,10 @@ class RetryGate {
   // Returns whether an attempt may be made.
   bool is_open() const;
 
-  // The attempt failed.
+  // Closes the gate: the attempt failed.
   void Close();
 
-  // The attempt succeeded: the gate opens, and the next failure waits briefly.
+  // Opens the gate after a success. The next failure closes it only briefly.
   void Reset();
 
   // Stops the timer. Must not be called from `on_open`.
