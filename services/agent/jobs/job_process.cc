@@ -28,6 +28,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
+constexpr absl::Duration kStartRetry = absl::Seconds(1);
 constexpr BackoffOptions kDiskRetry = {absl::Seconds(1), absl::Seconds(10)};
 // The limit of output after the end of the process, because a process that left the group could
 // write forever. A pipe holds at most this much.
@@ -119,10 +120,11 @@ void JobProcess::Run() {
     return;
   }
   limit_at_ = began + plan_.time_limit;
-  AppendWithRetry(StartedRecord());
+  start_ = StartedRecord();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
   ReadUntilExit(**child, recorder);
   const ExitStatus exit = *(*child)->Wait(absl::InfiniteDuration());
+  if (start_) AppendWithRetry(*std::move(start_));
   recorder.Finish();
   spooled_ = recorder.spent();
   AppendWithRetry(MakeFinal(exit, Now() - began, recorder));
@@ -138,7 +140,8 @@ void JobProcess::ReadUntilExit(Subprocess& child, OutputRecorder& recorder) {
                                     {child.pidfd(), POLLIN, 0},
                                     {wake_.get(), POLLIN, 0}}};
     const absl::Duration now = Now();
-    const absl::Duration next = std::min(EndIfDue(child, now), recorder.flush_at());
+    const absl::Duration next =
+        std::min({EndIfDue(child, now), recorder.flush_at(), StoreStart(now)});
     poll(waits.data(), waits.size(), PollMilliseconds(next - now));
     ended = waits[2].revents != 0;
     Drain(wake_);
@@ -208,6 +211,22 @@ v1::JobRecord JobProcess::MakeFinal(const ExitStatus& exit, absl::Duration took,
   final.set_stdout_bytes(recorder.bytes(v1::JOB_STREAM_STDOUT));
   final.set_stderr_bytes(recorder.bytes(v1::JOB_STREAM_STDERR));
   return record;
+}
+
+absl::Duration JobProcess::StoreStart(absl::Duration now) {
+  if (!start_) return absl::InfiniteDuration();
+  if (now < store_start_at_) return store_start_at_;
+  const absl::Status status = folder_.log()->Append(*start_);
+  if (status.ok()) {
+    start_.reset();
+    on_records_();
+    return absl::InfiniteDuration();
+  }
+  if (store_start_at_ == absl::ZeroDuration()) {
+    Log(LogLevel::kError, "the start of a job cannot be stored; trying again",
+        {{"job", job_}, {"error", status}});
+  }
+  return store_start_at_ = now + kStartRetry;
 }
 
 void JobProcess::AppendWithRetry(v1::JobRecord record) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class JobProcess {
   absl::StatusOr<SubprocessOptions> Options();
   void ReadUntilExit(Subprocess& child, OutputRecorder& recorder);
   bool Read(UniqueFd& pipe, v1::JobStream stream, OutputRecorder& recorder, size_t limit);
+  // Stores the record of the start, and does not wait for a full disk: output may be stored before
+  // it. Returns the time of the next call.
+  absl::Duration StoreStart(absl::Duration now);
   // Ends the group if it is due. Returns the time of the next call.
   absl::Duration EndIfDue(Subprocess& child, absl::Duration now);
   v1::JobRecord MakeFinal(const ExitStatus& exit, absl::Duration took,
@@ -69,7 +73,9 @@ class JobProcess {
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
   std::atomic<bool> agent_stops_ = false;
-  absl::Duration limit_at_;  // monotonic
+  std::optional<v1::JobRecord> start_;  // if it is not stored yet
+  absl::Duration store_start_at_;       // monotonic, as the next
+  absl::Duration limit_at_;
   absl::Duration kill_at_ = absl::InfiniteDuration();
   JobStop ended_by_ = JobStop::kNone;  // why the group was ended
   bool killed_ = false;

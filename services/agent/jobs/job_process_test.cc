@@ -262,6 +262,19 @@ TEST_F(JobProcessTest, StopOfTheAgentEndsTheRetriesOfACancelledCommand) {
   thread_.join();
 }
 
+TEST_F(JobProcessTest, TimeLimitAppliesWhileTheDiskIsFull) {
+  job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
+  plan_.argv = {"/bin/sh", "-c", "PID=$$; " + write_pid_ + "exec sleep 1000"};
+  plan_.time_limit = absl::Milliseconds(500);
+  process_ = std::make_unique<JobProcess>(*job_, quota_, kJob, plan_, [] {});
+  disk_.PowerOffAt(3);  // after the mark of the process, every write fails
+  thread_ = std::thread([this] { process_->Run(); });
+  const pid_t pid = AwaitPid();
+  EXPECT_TRUE(testing::Await([&] { return HasEnded(pid); }));
+  process_->Stop(JobStop::kAgentStops);
+  thread_.join();
+}
+
 TEST_F(JobProcessTest, CommandThatCannotStartFailsWithTheReason) {
   plan_.argv = {"/no/such/program"};
   Records all = Run();
