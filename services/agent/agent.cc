@@ -31,7 +31,7 @@ using client::Code;
 using client::Delivery;
 using client::Phase;
 
-// The work begins without the outcome of the checks if they take longer.
+// After this time the work begins, even if the checks have not ended.
 constexpr absl::Duration kPreflightLimit = absl::Seconds(20);
 
 // The work of this agent.
@@ -54,9 +54,9 @@ std::string ModeOf(const PluginDefinition& definition) {
 
 // Reports in heartbeats why the work has not begun.
 void ReportWait(client::Client& client, const absl::Status& why) {
-  const bool told_to_wait =
+  const bool asked_to_wait =
       why.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(why).has_value();
-  client.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kBlocked,
+  client.SetPhase(asked_to_wait ? Phase::kBackpressured : Phase::kBlocked,
                   "the fleet cannot be asked for the plugin yet: " + std::string(why.message()));
 }
 
@@ -65,7 +65,7 @@ void LogHeartbeats(const client::Status& status) {
     Log(LogLevel::kInfo, "the status service receives heartbeats again");
   } else if (status.reason == "DUPLICATE_AGENT") {
     Log(LogLevel::kError,
-        "another agent sends heartbeats with this identity; this agent stops its own and continues "
+        "another agent sends heartbeats with this identity; this agent sends none and continues "
         "the work",
         {{"error", status.message}, {"next_step", status.next_step}});
   } else {
@@ -122,7 +122,7 @@ absl::StatusOr<Assignment> Assign(AgentConfig& config, client::Client& client,
   }
   if (mode == "exec" && assignment.definition.kind != PluginKind::kExec) {
     return errors::ConfigInvalid("configuration", "definition",
-                                 "it has no command or names an image");
+                                 "it has no command, or it has an image");
   }
   assignment.module = mode == "module" ? module : FindModule(mode);
   return assignment;
@@ -145,7 +145,7 @@ class Agent {
     }
     if (state_->phase() == AgentPhase::kNothing || waits()) {
       const auto result = Produce();
-      if (!result.ok()) return Explain(result.status());
+      if (!result.ok()) return DeliverError(result.status());
       if (auto status = state_->SetProduced(*result); !status.ok()) return Failed(status);
     }
     return Deliver();
@@ -194,7 +194,7 @@ class Agent {
   }
 
   // Delivers an error result, unless the agent was only stopped.
-  Delivery Explain(const absl::Status& why) {
+  Delivery DeliverError(const absl::Status& why) {
     if (why.code() == absl::StatusCode::kCancelled) return Failed(why);
     const client::DelayedStop late(client::kStopGrace, stop_);
     Log(LogLevel::kWarning, "no result was produced", {{"error", why}});
@@ -203,7 +203,8 @@ class Agent {
                                                 std::string(why.message()) +
                                                 (next_step.empty() ? "" : "\n" + next_step),
                                             late.token());
-    if (delivery.status.code == Code::kErrorDelivered) return Told(client::ToClientStatus(why));
+    if (delivery.status.code == Code::kErrorDelivered)
+      return ErrorDelivered(client::ToClientStatus(why));
     return delivery;
   }
 
@@ -215,7 +216,7 @@ class Agent {
     if (delivery.status.ok()) {
       if (auto status = state_->SetCommitted(); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kErrorDelivered) {
-      return Told(delivery.status);
+      return ErrorDelivered(delivery.status);
     } else if (delivery.status.code == Code::kBadConfig) {
       // The result was removed after it was produced: the next start produces it again.
       if (auto status = state_->Clear(); !status.ok()) return Failed(status);
@@ -224,8 +225,8 @@ class Agent {
     return delivery;
   }
 
-  // The error result is delivered; the next start tries to get a genuine result.
-  Delivery Told(client::Status why) {
+  // Handles a delivered error result: the next start produces the result again.
+  Delivery ErrorDelivered(client::Status why) {
     if (auto status = state_->Clear(); !status.ok()) return Failed(status);
     why.code = Code::kErrorDelivered;
     return {std::move(why), {}};
@@ -243,11 +244,11 @@ class Agent {
 };
 
 absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
-  // Checked first, so that a plugin does not run for hours in vain.
+  // Checks the configuration first, because a plugin may run for hours.
   client::Status ready;
   const auto client = client::Client::Create(config.client, &ready);
   if (!client) return Delivery{ready, {}};
-  // Before the first heartbeat, which only the one agent of the folder may send.
+  // Locks the folder before the first heartbeat: only one agent may send them.
   ASSIGN_OR_RETURN(auto state, AgentState::Open(config.client.state_dir, config.client.run,
                                                 config.client.plugin, config.client.node));
   client->SetPhase(Phase::kChecking);

@@ -38,37 +38,35 @@ std::vector<client::ConfigField> AgentFields(AgentConfig& c) {
       {"mode",
        {"MUSTER_MODE"},
        &c.mode,
-       "How the result comes about: module, exec (the definition's command) or wait (another "
-       "process "
-       "writes the done file); if left out, as the plugin's definition says.",
+       "How the result is produced: by a module, by exec (the definition's command), or by wait "
+       "(another process writes the done file). Default: as the plugin's definition says.",
        {"module", "exec", "wait"}},
       {"module",
        {"MUSTER_MODULE"},
        &c.module,
-       "The built-in module of mode module; if left out, the one with the plugin's name.",
+       "The built-in module of mode module. Default: the one with the plugin's name.",
        {}},
       {"definition",
        {"MUSTER_DEFINITION"},
        &c.definition,
-       "The plugin's definition in YAML; if left out, the fleet is asked for it.",
+       "The plugin's definition in YAML. Default: it is fetched from the fleet.",
        {}},
       {"time_limit",
        {"MUSTER_TIME_LIMIT"},
        &c.time_limit,
-       "How long the module may take; if left out, 10m for built-in modules, 6h for exec, no limit "
-       "for "
+       "The time limit of the module. Default: 10m for built-in modules, 6h for exec, none for "
        "wait.",
        {}},
       {"max_output_bytes",
        {"MUSTER_MAX_OUTPUT_BYTES"},
        &c.max_output_bytes,
-       "The most that systemd-logs gathers; the newest entries are kept.",
+       "The limit of what systemd-logs gathers. It keeps the newest entries.",
        {}},
       {"progress_port",
        {"SONOBUOY_PROGRESS_PORT"},
        &c.progress_port,
-       "Port on the loopback address at which plugins report progress (modes exec and wait); 0: "
-       "none.",
+       "The port on the loopback address to which plugins report progress (modes exec and wait). "
+       "0: none.",
        {},
        0,
        65535},

@@ -39,7 +39,7 @@ class AgentState {
   std::string scratch_dir() const { return folder_ + "/scratch"; }
 
   absl::Status SetProduced(ModuleResult result);
-  // Also removes the result, which the fleet has.
+  // Also removes the local result: the fleet has it.
   absl::Status SetCommitted();
   // Removes everything: the next start begins with kNothing.
   absl::Status Clear();

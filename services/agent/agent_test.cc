@@ -19,6 +19,7 @@
 #include "services/common/base/unique_fd.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
@@ -101,16 +102,6 @@ class AgentTest : public ::testing::Test {
     return {ntohs(address.sin_port), std::move(fd)};
   }
 
-  // Polls until `ready` returns true.
-  template <typename Ready>
-  bool Until(Ready ready) {
-    for (const absl::Time end = absl::Now() + absl::Minutes(2); absl::Now() < end;) {
-      if (ready()) return true;
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    return false;
-  }
-
   const client::TestFleet fleet_ = client::TestFleet::Make();
   const std::string base_;
   client::TestPeer peer_;
@@ -125,7 +116,8 @@ TEST_F(AgentTest, HeartbeatsReportTheActivity) {
                                      "/go ]; do sleep 0.05; done; echo x > $RESULTS_DIR/r; "
                                      "echo r > $RESULTS_DIR/done");
   const auto child = Start();
-  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_WORKING); })) << child->StderrTail();
+  EXPECT_TRUE(testing::Await([&] { return status_.HeardPhase(v1::PHASE_WORKING); }))
+      << child->StderrTail();
   EXPECT_TRUE(status_.HeardPhase(v1::PHASE_CHECKING));
   std::ofstream(base_ + "/go") << "";
   EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
@@ -138,7 +130,8 @@ TEST_F(AgentTest, HeartbeatsReportTheWaitForADoneFile) {
   StartStatus();
   config_["mode"] = "wait";
   const auto child = Start();
-  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_WAITING); })) << child->StderrTail();
+  EXPECT_TRUE(testing::Await([&] { return status_.HeardPhase(v1::PHASE_WAITING); }))
+      << child->StderrTail();
   child->Signal(SIGKILL);
   ASSERT_TRUE(child->Wait(absl::Minutes(1)));
   EXPECT_FALSE(status_.SaidGoodbye());
@@ -149,13 +142,13 @@ TEST_F(AgentTest, ConnectionFaultIsReportedAndTheWorkContinues) {
   peer_.Stop();
   config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
   const auto child = Start();
-  EXPECT_TRUE(Until([&] {
+  EXPECT_TRUE(testing::Await([&] {
     return status_.Heard([&](const v1::Activity& activity) {
       return activity.fault().check() == v1::Fault::CHECK_CONNECTION &&
              activity.fault().address() == peer_.target();
     });
   })) << child->StderrTail();
-  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
+  EXPECT_TRUE(testing::Await([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
   peer_.Start();
   EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
   EXPECT_THAT(child->StderrTail(), HasSubstr("the connection check failed"));
@@ -227,7 +220,7 @@ TEST_F(AgentTest, FailedPluginIsAnErrorResultAndALaterSuccessReplacesIt) {
   EXPECT_EQ(Run(), Code::kErrorDelivered);
   EXPECT_TRUE(peer_.committed()->description.is_error());
   EXPECT_THAT(peer_.committed()->body,
-              testing::AllOf(HasSubstr("exit code 7"), HasSubstr("the cause")));
+              ::testing::AllOf(HasSubstr("exit code 7"), HasSubstr("the cause")));
   config_["definition"] = Definition("echo ok > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
   EXPECT_EQ(Run(), Code::kOk) << said_;
   EXPECT_EQ(peer_.committed()->generation, 2);
@@ -238,7 +231,7 @@ TEST_F(AgentTest, PluginThatHangsWritesNothingOrIsMissingIsAnErrorResult) {
   config_["definition"] = Definition("echo waiting; sleep 1000");
   EXPECT_EQ(Run(), Code::kErrorDelivered);
   EXPECT_THAT(peer_.committed()->body,
-              testing::AllOf(HasSubstr("PLUGIN_TIMED_OUT"), HasSubstr("waiting")));
+              ::testing::AllOf(HasSubstr("PLUGIN_TIMED_OUT"), HasSubstr("waiting")));
   config_.erase("time_limit");
   config_["definition"] = Definition("true");
   EXPECT_EQ(Run(), Code::kErrorDelivered);
@@ -282,7 +275,7 @@ TEST_F(AgentTest, RestartAfterAKillDeliversWithoutRunningThePluginAgain) {
   };
   {
     const auto child = Start();
-    ASSERT_TRUE(Until([&] { return reached >= 1'000'000; })) << child->StderrTail();
+    ASSERT_TRUE(testing::Await([&] { return reached >= 1'000'000; })) << child->StderrTail();
     child->Signal(SIGKILL);
     ASSERT_TRUE(child->Wait(absl::Minutes(1)));
   }
@@ -317,7 +310,7 @@ TEST_F(AgentTest, FailedDeliveryPrintsTheReason) {
 TEST_F(AgentTest, InvalidConfigurationIsReported) {
   config_["plugni"] = "x";
   EXPECT_EQ(Run(), Code::kBadConfig);
-  EXPECT_THAT(said_, testing::AllOf(HasSubstr("plugni"), HasSubstr("plugin")));
+  EXPECT_THAT(said_, ::testing::AllOf(HasSubstr("plugni"), HasSubstr("plugin")));
   config_.erase("plugni");
   config_["mode"] = "module";
   config_["module"] = "nonsense";
@@ -335,14 +328,15 @@ TEST_F(AgentTest, DeadlineEndsTheDelivery) {
 TEST_F(AgentTest, StopEndsThePluginAndDeliversNothing) {
   config_["definition"] = Definition("echo $$ > " + base_ + "/pid; exec sleep 1000");
   const auto child = Start();
-  ASSERT_TRUE(Until([&] { return fs::exists(base_ + "/pid") && fs::file_size(base_ + "/pid"); }));
+  ASSERT_TRUE(
+      testing::Await([&] { return fs::exists(base_ + "/pid") && fs::file_size(base_ + "/pid"); }));
   child->Signal(SIGTERM);
   const auto exit = child->Wait(absl::Minutes(1));
   ASSERT_TRUE(exit);
   EXPECT_EQ(static_cast<Code>(exit->exit_code), Code::kInterrupted) << child->StderrTail();
   pid_t plugin = 0;
   std::ifstream(base_ + "/pid") >> plugin;
-  EXPECT_TRUE(Until([&] { return ::kill(plugin, 0) != 0; })) << "the plugin runs on";
+  EXPECT_TRUE(testing::Await([&] { return ::kill(plugin, 0) != 0; })) << "the plugin runs on";
   EXPECT_FALSE(peer_.committed().has_value());
 }
 

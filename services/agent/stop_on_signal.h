@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// Only one per process, created before other threads start. A second signal ends the process.
+// A process creates at most one, before other threads start. A second signal ends the process.
 class StopOnSignal {
  public:
   StopOnSignal()

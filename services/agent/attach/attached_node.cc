@@ -22,10 +22,12 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                                                                   const AttachRuntime& runtime) {
   std::unique_ptr<AttachedNode> node(new AttachedNode(collections));
   const NodeFolder& folder = options.folder;
-  JobRunnerOptions limits{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca}};
-  limits.max_parallel = options.parallel;
-  limits.sign = SignerOfFolder(options.identity_folder, folder.fleet);
-  ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(limits), [n = node.get()] {
+  JobRunnerOptions jobs{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca},
+                        .timers = &runtime.timers,
+                        .executor = &runtime.executor,
+                        .max_parallel = options.parallel,
+                        .sign = SignerOfFolder(options.identity_folder, folder.fleet)};
+  ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);
                        n->records_ = true;

@@ -15,7 +15,9 @@
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/timers.h"
 #include "services/common/jobs/transit_clock.h"
 
 namespace muster {

@@ -85,7 +85,7 @@ class AttachedNodeTest : public ::testing::Test {
   std::unique_ptr<AttachedNode> node_;
 };
 
-TEST_F(AttachedNodeTest, SignsAStatementForTheRelayThatGreets) {
+TEST_F(AttachedNodeTest, StatementIsSignedForTheGreetingRelay) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::AttachRequest::Hello hello = relay_.hellos()[0];
@@ -98,7 +98,7 @@ TEST_F(AttachedNodeTest, SignsAStatementForTheRelayThatGreets) {
   EXPECT_NE(hello.instance_id(), "");
 }
 
-TEST_F(AttachedNodeTest, RunsWhatComesDownAndTellsWhatCameOfIt) {
+TEST_F(AttachedNodeTest, CommandRunsAndItsSignedOutcomeIsReported) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::Command command = Send(relay_, {"/bin/echo", "hello"});
@@ -110,7 +110,7 @@ TEST_F(AttachedNodeTest, RunsWhatComesDownAndTellsWhatCameOfIt) {
   EXPECT_EQ(VerifyFinal(final, kTestFleet, roots, absl::Now()), absl::OkStatus());
 }
 
-TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsComeDownToo) {
+TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::Command command = Send(relay_, {"/bin/sh", "-c", "echo on; exec sleep 1000"});
@@ -139,7 +139,7 @@ TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsComeDownToo) {
             std::vector<std::string>{"0123456789abcdef at " + relay_.target()});
 }
 
-TEST_F(AttachedNodeTest, ARelayThatGreetsAsAnotherGetsNoStatement) {
+TEST_F(AttachedNodeTest, RelayWithTheKeyOfAnotherGetsNoStatement) {
   relay_.spoil_greeting = [](v1::AttachResponse::Greeting& greeting) {
     greeting.mutable_key_sha256()->at(0) ^= 1;
   };
@@ -149,7 +149,7 @@ TEST_F(AttachedNodeTest, ARelayThatGreetsAsAnotherGetsNoStatement) {
   EXPECT_TRUE(relay_.hellos().empty());
 }
 
-TEST_F(AttachedNodeTest, GoesToTheNextParentWhenOneIsAwayOrRefuses) {
+TEST_F(AttachedNodeTest, NodeAttachesToTheNextRelayIfOneRefuses) {
   relay_.judge = [] {
     return ToGrpc(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_CHILDREN", "full", ""));
   };
@@ -160,7 +160,7 @@ TEST_F(AttachedNodeTest, GoesToTheNextParentWhenOneIsAwayOrRefuses) {
   ASSERT_TRUE(other_.AwaitJob(command.job(), HasFinal));
 }
 
-TEST_F(AttachedNodeTest, ComesBackAfterARestartOfTheRelay) {
+TEST_F(AttachedNodeTest, NodeReattachesAfterARestartOfTheRelay) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   relay_.Stop();
@@ -172,7 +172,7 @@ TEST_F(AttachedNodeTest, ComesBackAfterARestartOfTheRelay) {
 }
 
 // Each time the only channel of this process is released.
-TEST_F(AttachedNodeTest, ItMayComeAndGoOften) {
+TEST_F(AttachedNodeTest, RepeatedAttachmentsSucceed) {
   for (int i = 1; i <= 50; ++i) {
     Begin();
     ASSERT_TRUE(relay_.AwaitHellos(i));
@@ -180,7 +180,7 @@ TEST_F(AttachedNodeTest, ItMayComeAndGoOften) {
   }
 }
 
-TEST_F(AttachedNodeTest, WhatWasNotAcknowledgedIsToldAgainOnTheNextStream) {
+TEST_F(AttachedNodeTest, UnackedRecordsAreSentAgainOnTheNextStream) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   relay_.acknowledges = false;
@@ -196,7 +196,7 @@ TEST_F(AttachedNodeTest, WhatWasNotAcknowledgedIsToldAgainOnTheNextStream) {
   EXPECT_EQ(relay_.job(command.job()).final->stdout_bytes(), 300'000);
 }
 
-TEST_F(AttachedNodeTest, AJobGoesOnWhileItsNodeIsNotAttached) {
+TEST_F(AttachedNodeTest, JobContinuesWhileItsNodeIsDetached) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::Command command =
@@ -211,7 +211,7 @@ TEST_F(AttachedNodeTest, AJobGoesOnWhileItsNodeIsNotAttached) {
   EXPECT_EQ(relay_.job(command.job()).out, "on\noff\n");
 }
 
-TEST_F(AttachedNodeTest, ASilentRelayIsLeft) {
+TEST_F(AttachedNodeTest, SilentRelayIsDetached) {
   relay_.interval_ms = 1'000;
   relay_.beats = false;
   Begin();
@@ -220,7 +220,7 @@ TEST_F(AttachedNodeTest, ASilentRelayIsLeft) {
   ASSERT_TRUE(relay_.AwaitHellos(2));  // three intervals without a word
 }
 
-TEST_F(AttachedNodeTest, GoesBackToTheRelayThatItPrefersAndLosesNothing) {
+TEST_F(AttachedNodeTest, NodeReturnsToItsPreferredRelayWithAllRecords) {
   relay_.Stop();
   other_.Start();
   other_.acknowledges = false;  // it has reported nothing upstream
@@ -242,7 +242,7 @@ TEST_F(AttachedNodeTest, GoesBackToTheRelayThatItPrefersAndLosesNothing) {
   ASSERT_TRUE(relay_.AwaitJob(next.job(), HasFinal));
 }
 
-TEST_F(AttachedNodeTest, StaysWhereItIsWhileTheRelayThatItPrefersIsCutOff) {
+TEST_F(AttachedNodeTest, NodeDoesNotReturnToADisconnectedRelay) {
   relay_.Stop();
   relay_.connected = false;
   other_.Start();
@@ -273,21 +273,21 @@ TEST_F(AttachedNodeTest, AnotherAddressOfTheSameRelayIsNotPreferred) {
   EXPECT_EQ(other_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, KeepsPaceWithARelayThatWantsToHearOften) {
+TEST_F(AttachedNodeTest, BeatsFollowTheIntervalOfTheRelay) {
   relay_.interval_ms = 200;
   Begin();
   ASSERT_TRUE(relay_.AwaitBeats(10));
   EXPECT_EQ(relay_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, BeatsWhenThereIsNothingElseToSay) {
+TEST_F(AttachedNodeTest, IdleNodeSendsBeats) {
   relay_.interval_ms = 1'000;
   Begin();
   ASSERT_TRUE(relay_.AwaitBeats(3));
   EXPECT_EQ(relay_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, SignsAnewWhenGreetedAnewWithTheNewestCertificate) {
+TEST_F(AttachedNodeTest, RepeatedGreetingIsAnsweredWithTheNewestCertificate) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   tree_.WriteIdentity(folder_ + "/tls", kNode, absl::Minutes(10));
@@ -297,13 +297,13 @@ TEST_F(AttachedNodeTest, SignsAnewWhenGreetedAnewWithTheNewestCertificate) {
             absl::Now() + absl::Minutes(11));
 }
 
-TEST_F(AttachedNodeTest, AStatementIsRenewedAtHalfItsLife) {
+TEST_F(AttachedNodeTest, StatementIsRenewedAtHalfOfItsValidity) {
   tree_.WriteIdentity(folder_ + "/tls", kNode, absl::Seconds(4));
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(2));
 }
 
-TEST_F(AttachedNodeTest, AStopSaysWhatBecameOfTheCommands) {
+TEST_F(AttachedNodeTest, StopReportsTheOutcomesOfCommands) {
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
   const v1::Command command = Send(relay_, {"/bin/sh", "-c", "echo on; exec sleep 1000"});
@@ -314,7 +314,7 @@ TEST_F(AttachedNodeTest, AStopSaysWhatBecameOfTheCommands) {
   EXPECT_EQ(relay_.job(command.job()).final->reason(), "AGENT_STOPPED");
 }
 
-TEST(NodeFolderTest, SaysWhatIsMissing) {
+TEST(NodeFolderTest, IncompleteFolderIsNotJoined) {
   const std::string folder = ::testing::TempDir() + "/incomplete";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);

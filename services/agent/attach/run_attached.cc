@@ -44,10 +44,10 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // One thread renews the certificate, which may block, and one watches the attachment. The work of
-  // jobs and collections blocks and has its own.
+  // One thread renews the certificate, which may block for seconds, one watches the attachment, and
+  // one starts commands. Each command and each collection has a thread, because it blocks.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/2});
+  Executor background({"background", /*threads=*/3});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));

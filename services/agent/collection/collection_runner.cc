@@ -19,7 +19,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxOver = 10'000;
+constexpr size_t kMaxFinished = 10'000;
 
 void ReadInto(const std::string& path, std::string* text) {
   auto read = ReadFileBounded(path, kMaxSecretFile);
@@ -58,7 +58,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     const Key key{offer.run(), plugin.name()};
     const auto present = present_.find(key);
     const bool under_way = present != present_.end() && !present->second->stop.stop_requested();
-    if (!ValidateName("plugin", plugin.name()).ok() || under_way || over_.contains(key) ||
+    if (!ValidateName("plugin", plugin.name()).ok() || under_way || finished_.contains(key) ||
         stopping_) {
       continue;
     }
@@ -81,7 +81,7 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
   MutexLock lock(mutex_);
-  std::erase_if(over_, [&](const Key& key) { return key.run == ended.run(); });
+  std::erase_if(finished_, [&](const Key& key) { return key.run == ended.run(); });
   std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (task->key.run != ended.run()) return false;
     present_.erase(task->key);
@@ -124,8 +124,8 @@ void CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
     const client::Delivery delivery = Gather(task);
-    // The node is attached to another relay by now, so the delivery goes there; or a stopped
-    // delivery has not ended yet.
+    // Either the node moved to another relay, which the next attempt uses, or a stopped delivery
+    // has not ended yet.
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;
@@ -136,7 +136,7 @@ void CollectionRunner::RunTask(const Task& task) {
     const bool again = delivery.status.code == client::Code::kInterrupted ||
                        delivery.status.code == client::Code::kFailed;
     MutexLock lock(mutex_);
-    if (!again && over_.size() < kMaxOver) over_.insert(task.key);
+    if (!again && finished_.size() < kMaxFinished) finished_.insert(task.key);
     return;
   }
 }
@@ -168,7 +168,7 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
   config.plugin = task.key.plugin;
   config.node = options_.node;
   config.identity_folder = options_.identity_folder;
-  // For the checks before the work, which use the current file.
+  // The checks before the work use these copies.
   ReadInto(options_.identity_folder + "/ca.pem", &config.fleet_ca_cert);
   ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
   ReadInto(options_.identity_folder + "/key.pem", &config.client_key);

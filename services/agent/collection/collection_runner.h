@@ -21,15 +21,15 @@
 namespace muster {
 
 struct CollectionOptions {
-  std::string
-      folder;  // of the node: policy.yaml, and collections/ for state that survives restarts
+  // The node's folder: policy.yaml, and collections/ for state that survives restarts.
+  std::string folder;
   std::string node;
   // key.pem, cert.pem and ca.pem of the node, replaced atomically at a renewal.
   std::string identity_folder;
   // Other relays for deliveries if the relay of the offer is unreachable.
   std::vector<std::string> relay_targets;
   size_t max_parallel = 4;
-  size_t max_waiting = 1'000;  // limit of offered plugins; more are dropped, and offered again
+  size_t max_waiting = 1'000;  // offered plugins; more are dropped, and offered again
 };
 
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
@@ -73,8 +73,8 @@ class CollectionRunner final : public Collections {
   CondVar work_;
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
-  std::set<Key> over_ ABSL_GUARDED_BY(mutex_);  // finished, in runs that have not ended
-  std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
+  std::set<Key> finished_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
+  std::string target_ ABSL_GUARDED_BY(mutex_);      // of the newest offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

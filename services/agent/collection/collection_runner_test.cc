@@ -9,20 +9,12 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/proto_time.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
 
 constexpr char kCollect[] = "commands: [{argv: ['**'], actions: [collect]}]\n";
-
-bool WaitUntil(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 class CollectionRunnerTest : public ::testing::Test {
  protected:
@@ -65,7 +57,7 @@ class CollectionRunnerTest : public ::testing::Test {
 
   client::TestPeer::Committed Collect(const v1::CollectionOffer& offer) {
     runner_->Offer(offer, peer_.target());
-    EXPECT_TRUE(WaitUntil([&] { return peer_.committed().has_value(); }));
+    EXPECT_TRUE(testing::Await([&] { return peer_.committed().has_value(); }));
     return peer_.committed().value_or(client::TestPeer::Committed());
   }
 
@@ -126,7 +118,7 @@ TEST_F(CollectionRunnerTest, InvalidDefinitionIsAnErrorResult) {
 TEST_F(CollectionRunnerTest, EndOfTheRunStopsThePlugin) {
   runner_->Offer(Offer("echo $$ > " + folder_ + "/pid; exec sleep 1000"), peer_.target());
   pid_t pid = 0;
-  ASSERT_TRUE(WaitUntil([&] { return bool(std::ifstream(folder_ + "/pid") >> pid); }));
+  ASSERT_TRUE(testing::Await([&] { return bool(std::ifstream(folder_ + "/pid") >> pid); }));
   v1::CollectionEnded ended;
   ended.set_run(fleet_.run);
   ended.add_nodes("n2");
@@ -134,7 +126,8 @@ TEST_F(CollectionRunnerTest, EndOfTheRunStopsThePlugin) {
   EXPECT_TRUE(std::filesystem::exists("/proc/" + std::to_string(pid)));
   ended.clear_nodes();
   runner_->End(ended);
-  EXPECT_TRUE(WaitUntil([&] { return !std::filesystem::exists("/proc/" + std::to_string(pid)); }));
+  EXPECT_TRUE(
+      testing::Await([&] { return !std::filesystem::exists("/proc/" + std::to_string(pid)); }));
   EXPECT_FALSE(peer_.committed());
   Collect(Offer(kSayHello));  // it may be offered again
 }

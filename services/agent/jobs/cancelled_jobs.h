@@ -4,29 +4,63 @@
 
 #include <cstddef>
 #include <deque>
-#include <set>
+#include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/journal/journal.h"
 
 namespace muster {
 
-// The last 1,000 of them: a command that another route delays must not run after its cancel. Not
-// thread-safe.
+// A command that another route delays must not run after its cancel, also if the agent is killed in
+// between. Each job is stored for 25 hours: the certificate that signed its command is then no
+// longer valid. The oldest jobs are dropped if there are more than `max_jobs`. Not thread-safe;
+// calls block on the disk.
 class CancelledJobs {
  public:
-  static constexpr size_t kMaxJobs = 1'000;
+  // Opens the journal at `path`, or creates it. Renames a damaged journal to PATH.damaged, and
+  // keeps the jobs before the damage. `ops` outlives the result.
+  static absl::StatusOr<std::unique_ptr<CancelledJobs>> Open(FileOps& ops, const std::string& path,
+                                                             absl::Time now,
+                                                             size_t max_jobs = 1'000);
 
-  void Add(const std::string& job) {
-    if (!jobs_.insert(job).second) return;
-    order_.push_back(job);
-    if (order_.size() <= kMaxJobs) return;
-    jobs_.erase(order_.front());
-    order_.pop_front();
-  }
+  // Adds a job; on success it is durable. After a failure it is still known to this process, and
+  // StoreRest stores it later.
+  absl::Status Add(const std::string& job, absl::Time now);
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
 
+  // Stores the jobs whose Add failed, and adds them to `stored`. Ends with the first failure.
+  absl::Status StoreRest(std::vector<std::string>* stored);
+  bool all_stored() const { return unstored_.empty(); }
+
+  // Drops the jobs that are older than 25 hours.
+  void Forget(absl::Time now);
+
  private:
-  std::set<std::string> jobs_;
-  std::deque<std::string> order_;  // the oldest first
+  CancelledJobs(FileOps& ops, std::string path, size_t max_jobs)
+      : ops_(ops), path_(std::move(path)), max_jobs_(max_jobs) {}
+  absl::Status Read(std::string_view entry);
+  bool Insert(const std::string& job, absl::Time time);
+  void DropOldest();
+  absl::Status Append(Journal& journal, const std::string& job) const;
+  absl::Status Store(const std::string& job);
+  absl::Status Rewrite();
+
+  FileOps& ops_;
+  const std::string path_;
+  const size_t max_jobs_;
+  std::unique_ptr<Journal> journal_;        // null: it could not be created yet
+  size_t entries_ = 0;                      // in the journal
+  std::map<std::string, absl::Time> jobs_;  // with the time of the cancel
+  std::deque<std::string> order_;           // of jobs_, the oldest first
+  std::deque<std::string> unstored_;        // of jobs_
 };
 
 }  // namespace muster

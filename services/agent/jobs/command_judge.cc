@@ -73,7 +73,7 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
   auto verified = VerifyCommand(command, trust_.command_ca, trust_.fleet, now);
   verdict.status = verified.status();
   const bool early = ReasonOf(verdict.status) == "COMMAND_EARLY";
-  // The other checks are for the time at which it may start.
+  // The other checks apply to the time at which it may start.
   if (early) verified = VerifyEarly(command);
   if (!verified.ok()) return verdict;
   absl::Status meant = CheckSigner(verified->signer);

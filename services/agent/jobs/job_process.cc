@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/child.h"
 #include "services/agent/jobs/final_record.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
@@ -26,7 +28,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
-constexpr absl::Duration kDiskRetry = absl::Seconds(1);
+constexpr absl::Duration kStartRetry = absl::Seconds(1);
+constexpr BackoffOptions kDiskRetry = {absl::Seconds(1), absl::Seconds(10)};
 // The limit of output after the end of the process, because a process that left the group could
 // write forever. A pipe holds at most this much.
 constexpr size_t kMaxLateOutput = size_t{1} << 20;
@@ -71,6 +74,7 @@ JobProcess::JobProcess(NodeJobFolder& folder, SpoolQuota& quota, std::string job
 void JobProcess::Stop(JobStop why) {
   JobStop none = JobStop::kNone;
   stop_.compare_exchange_strong(none, why);
+  if (why == JobStop::kAgentStops) agent_stops_ = true;
   eventfd_write(wake_.get(), 1);
 }
 
@@ -116,10 +120,11 @@ void JobProcess::Run() {
     return;
   }
   limit_at_ = began + plan_.time_limit;
-  AppendWithRetry(StartedRecord());
+  start_ = StartedRecord();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
   ReadUntilExit(**child, recorder);
   const ExitStatus exit = *(*child)->Wait(absl::InfiniteDuration());
+  if (start_) AppendWithRetry(*std::move(start_));
   recorder.Finish();
   spooled_ = recorder.spent();
   AppendWithRetry(MakeFinal(exit, Now() - began, recorder));
@@ -135,11 +140,12 @@ void JobProcess::ReadUntilExit(Subprocess& child, OutputRecorder& recorder) {
                                     {child.pidfd(), POLLIN, 0},
                                     {wake_.get(), POLLIN, 0}}};
     const absl::Duration now = Now();
-    const absl::Duration next = std::min(EndIfDue(child, now), recorder.flush_at());
+    const absl::Duration next =
+        std::min({EndIfDue(child, now), recorder.flush_at(), StoreStart(now)});
     poll(waits.data(), waits.size(), PollMilliseconds(next - now));
     ended = waits[2].revents != 0;
     Drain(wake_);
-    if (ended) child.Wait(absl::InfiniteDuration());  // its group goes before the last read
+    if (ended) child.Wait(absl::InfiniteDuration());  // kills its group before the last read
     const size_t limit = ended ? kMaxLateOutput : kReadSize;
     bool news = Read(out, v1::JOB_STREAM_STDOUT, recorder, limit);
     news = Read(err, v1::JOB_STREAM_STDERR, recorder, limit) || news;
@@ -157,7 +163,7 @@ bool JobProcess::Read(UniqueFd& pipe, v1::JobStream stream, OutputRecorder& reco
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
     if (n <= 0) {
-      pipe.reset();  // poll passes over -1
+      pipe.reset();  // poll ignores -1
       break;
     }
     total += static_cast<size_t>(n);
@@ -207,16 +213,37 @@ v1::JobRecord JobProcess::MakeFinal(const ExitStatus& exit, absl::Duration took,
   return record;
 }
 
+absl::Duration JobProcess::StoreStart(absl::Duration now) {
+  if (!start_) return absl::InfiniteDuration();
+  if (now < store_start_at_) return store_start_at_;
+  const absl::Status status = folder_.log()->Append(*start_);
+  if (status.ok()) {
+    start_.reset();
+    on_records_();
+    return absl::InfiniteDuration();
+  }
+  if (store_start_at_ == absl::ZeroDuration()) {
+    Log(LogLevel::kError, "the start of a job cannot be stored; trying again",
+        {{"job", job_}, {"error", status}});
+  }
+  return store_start_at_ = now + kStartRetry;
+}
+
 void JobProcess::AppendWithRetry(v1::JobRecord record) {
+  Backoff backoff(kDiskRetry);
+  absl::Status failure;
   for (;;) {
     const absl::Status status = folder_.log()->Append(record);
     if (status.ok()) return on_records_();
-    Log(LogLevel::kError, "the outcome of a job cannot be stored; it is tried again",
-        {{"job", job_}, {"error", status}});
-    // The next process reports the job as lost. A refused record would be refused again.
-    if (stop_ == JobStop::kAgentStops || absl::IsInvalidArgument(status)) return;
+    if (status != failure) {
+      Log(LogLevel::kError, "a record of a job cannot be stored; trying again",
+          {{"job", job_}, {"error", status}});
+    }
+    failure = status;
+    // The next process reports the job as lost. An invalid record stays invalid.
+    if (agent_stops_ || absl::IsInvalidArgument(status)) return;
     pollfd wake = {wake_.get(), POLLIN, 0};
-    poll(&wake, 1, PollMilliseconds(kDiskRetry));
+    poll(&wake, 1, PollMilliseconds(backoff.Next(std::nullopt)));
     Drain(wake_);
   }
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct JobPlan {
   std::vector<std::string> argv;  // an absolute path first
   std::string user;               // empty: as this process
   std::string directory;
-  std::vector<std::string> environment;  // NAME=value, beside what every job gets
+  std::vector<std::string> environment;  // NAME=value, in addition to those of all jobs
   absl::Duration time_limit;
   int64_t max_output = 0;
   bool keep_output = true;
@@ -45,7 +46,7 @@ class JobProcess {
   // Blocks until the final record is in the log. Retries on a full disk until the agent stops.
   void Run();
 
-  // Ends the process, from any thread. Only the first call has an effect.
+  // Ends the process, from any thread. The first reason is the outcome.
   void Stop(JobStop why);
 
   // Returns the quota that its output uses, after Run.
@@ -55,6 +56,9 @@ class JobProcess {
   absl::StatusOr<SubprocessOptions> Options();
   void ReadUntilExit(Subprocess& child, OutputRecorder& recorder);
   bool Read(UniqueFd& pipe, v1::JobStream stream, OutputRecorder& recorder, size_t limit);
+  // Stores the record of the start, and does not wait for a full disk: output may be stored before
+  // it. Returns the time of the next call.
+  absl::Duration StoreStart(absl::Duration now);
   // Ends the group if it is due. Returns the time of the next call.
   absl::Duration EndIfDue(Subprocess& child, absl::Duration now);
   v1::JobRecord MakeFinal(const ExitStatus& exit, absl::Duration took,
@@ -68,7 +72,10 @@ class JobProcess {
   const std::function<void()> on_records_;
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
-  absl::Duration limit_at_;  // monotonic
+  std::atomic<bool> agent_stops_ = false;
+  std::optional<v1::JobRecord> start_;  // if it is not stored yet
+  absl::Duration store_start_at_;       // monotonic, as the next
+  absl::Duration limit_at_;
   absl::Duration kill_at_ = absl::InfiniteDuration();
   JobStop ended_by_ = JobStop::kNone;  // why the group was ended
   bool killed_ = false;

@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   RETURN_IF_ERROR((*folder)->log()->Append(FinalRecord(
       v1::JOB_OUTCOME_LOST, damaged ? "RECORDS_DAMAGED" : "AGENT_DIED",
       damaged ? "its records on the node's disk are damaged, and those that follow are lost"
-              : "the node's agent, or the machine, went down while it ran")));
+              : "the agent or the machine failed while it ran")));
   return folder;
 }
 

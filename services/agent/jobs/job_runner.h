@@ -4,30 +4,36 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_judge.h"
+#include "services/agent/jobs/finished_jobs.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_process.h"
-#include "services/agent/jobs/refusals.h"
+#include "services/agent/jobs/record_sender.h"
 #include "services/agent/jobs/spool_quota.h"
+#include "services/agent/jobs/waiting_jobs.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 #include "services/common/jobs/records_signature.h"
 
 namespace muster {
 
 struct JobRunnerOptions {
   CommandTrust trust;
+  TimerService* timers;  // outlives the runner, as the next
+  Executor* executor;    // starts commands and removes finished jobs; a task waits for the disk
   size_t max_parallel = 16;
   size_t max_waiting = 1'000;            // commands that wait for their turn
   size_t max_remembered = 10'000;        // jobs in the folder, finished ones included
@@ -35,7 +41,9 @@ struct JobRunnerOptions {
   FinalSigner sign;                      // of final records; null: they are not signed
 };
 
-// Thread-safe; calls may block on the disk, never on a command.
+// Receives commands and cancels, and starts each admitted command when it is its turn. A command
+// blocks its own thread; the other work is a task on the executor. Thread-safe; calls may block on
+// the disk, never on a command.
 //
 // A job in NODE_FOLDER/jobs/ never runs again. It stays there for an hour longer than its command
 // is valid. A job that an earlier process started and did not end is ended and reported as LOST.
@@ -58,13 +66,11 @@ class JobRunner {
   }
   int64_t revocations_version() const { return judge_->revocations_version(); }
 
-  // Adds at most 256 KiB of records that are to be sent now. Returns false if there are none.
-  bool NextRecords(v1::JobRecords* records);
-  void HandleAcks(const v1::RecordsAck& acks);
-  // Sends all unacked records again, after a new welcome.
+  // As in record_sender.h.
+  bool NextRecords(v1::JobRecords* records) { return records_.NextRecords(records); }
+  void HandleAcks(const v1::RecordsAck& acks) ABSL_LOCKS_EXCLUDED(mutex_);
   void Rewind();
-  // Waits until all final records are acked. Returns false after `limit`.
-  bool AwaitAcked(absl::Duration limit);
+  bool AwaitAcked(absl::Duration limit) { return records_.AwaitAcked(limit); }
 
   // Starts no further command, and ends the running ones after `grace`. Blocks until their records
   // are stored.
@@ -78,61 +84,52 @@ class JobRunner {
     std::unique_ptr<NodeJobFolder> folder;
     State state = State::kEnded;
     JobPlan plan;
-    absl::Duration begin_by;  // monotonic
     std::unique_ptr<JobProcess> process;
     std::thread thread;
-    bool thread_done = false;
-    bool unreadable = false;  // its log
-    int64_t spooled = 0;      // bytes of the quota
-  };
-
-  // A job without unacked records.
-  struct Finished {
-    std::string command_sha256;
-    absl::Time not_after;
+    int64_t spooled = 0;  // bytes of the quota
   };
 
   JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
-            std::function<void()> on_records);
-  absl::Status Recover();
+            std::unique_ptr<CancelledJobs> cancelled, std::function<void()> on_records);
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
   void Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Manage() ABSL_LOCKS_EXCLUDED(mutex_);
+  Job& AddJob(const std::string& id, std::unique_ptr<NodeJobFolder> folder)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool IsKnown(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddCancelled(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Admit(const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Queue(const std::shared_ptr<Job>& job, const v1::JobCommand& command, const Verdict& verdict)
+  void Queue(Job& job, const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelUnknown(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportCancelled(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The task.
+  void Tend() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RemoveReported() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StoreCancels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Begin(const std::shared_ptr<Job>& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begin(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(Job& job, v1::JobRecord final) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveAcked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Duration NextWake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool all_acked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration NextTend() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const JobRunnerOptions options_;
   const std::unique_ptr<CommandJudge> judge_;
   const std::function<void()> on_records_;
   const std::string folder_;
   SpoolQuota quota_;
+  RecordSender records_;  // its lock may be taken under the next
   mutable Mutex mutex_;
-  CondVar wake_;  // of the manager
-  CondVar idle_;  // of Stop
-  CondVar acked_;
-  std::map<std::string, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Finished> finished_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  CondVar idle_;  // no command runs
+  std::map<std::string, std::unique_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  FinishedJobs finished_ ABSL_GUARDED_BY(mutex_);
+  const std::unique_ptr<CancelledJobs> cancelled_ ABSL_PT_GUARDED_BY(mutex_);
+  WaitingJobs waiting_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
-  Refusals refusals_ ABSL_GUARDED_BY(mutex_);
-  CancelledJobs cancelled_ ABSL_GUARDED_BY(mutex_);
-  std::string last_served_ ABSL_GUARDED_BY(mutex_);  // by NextRecords
-  bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread manager_;
+  // Last: it uses the members above. RunAfter is called under the lock, after the change.
+  ScheduledTask tend_;
 };
 
 }  // namespace muster

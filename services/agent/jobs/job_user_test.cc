@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-TEST(JobUserTest, ACommandRunsAsTheUserOfItsRule) {
+TEST(JobUserTest, CommandRunsAsTheUserOfItsRule) {
   if (geteuid() != 0) GTEST_SKIP() << "takes root";
   const std::string folder = ::testing::TempDir() + "/job-user";
   std::filesystem::remove_all(folder);
@@ -26,7 +26,7 @@ TEST(JobUserTest, ACommandRunsAsTheUserOfItsRule) {
   JobProcess process(*job, quota, id, plan, [] {});
   process.Run();
   v1::JobRecords records;
-  ASSERT_TRUE(job->log()->NextRecords(1 << 20, nullptr, &records).value());
+  ASSERT_TRUE(job->log()->NextRecords(1 << 20, nullptr, &records).ok());
   std::string out;
   for (const v1::JobRecord& record : records.records()) out += record.output().data();
   const std::string home = ProcessUser::Find("nobody")->home;

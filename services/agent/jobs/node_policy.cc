@@ -35,7 +35,7 @@ bool Contains(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
 }
 
-// Walks one document and notes every mistake.
+// Reads one document and collects its mistakes.
 class PolicyReader {
  public:
   explicit PolicyReader(std::string_view file) : file_(file) {}
@@ -76,7 +76,7 @@ class PolicyReader {
         for (const auto& [key, reader] : fields) known.push_back(key);
         Mistake(entry.first, prefix + name, absl::StrCat("no such field", Suggestion(name, known)));
       } else if (Contains(seen, name)) {
-        Mistake(entry.first, prefix + name, "given twice");
+        Mistake(entry.first, prefix + name, "duplicate field");
       } else {
         seen.push_back(name);
         field->second(entry.second);
@@ -131,12 +131,12 @@ class PolicyReader {
   }
 
   void CheckRule(const YAML::Node& node, const CommandRule& rule) {
-    if (rule.argv.empty()) return Mistake(node, "argv", "it is missing or empty");
+    if (rule.argv.empty()) return Mistake(node, "argv", "is missing or empty");
     if (rule.argv[0] != "**" && !rule.argv[0].starts_with("/")) {
       Mistake(node, "argv", "the program must be an absolute path, such as /usr/bin/uptime");
     }
     for (size_t i = 0; i + 1 < rule.argv.size(); ++i) {
-      if (rule.argv[i] == "**") Mistake(node, "argv", "** may only be the last");
+      if (rule.argv[i] == "**") Mistake(node, "argv", "** must be the last element");
     }
     if (!rule.directory.starts_with("/")) {
       Mistake(node, "directory", "must be an absolute path");
@@ -170,16 +170,17 @@ class PolicyReader {
     std::vector<std::string> actions = ReadList(node, "actions");
     for (const std::string& action : actions) {
       if (action != kExecAction && action != kRudderAction && action != kCollectAction) {
-        Mistake(node, "actions", "allowed are exec, rudder and collect");
+        Mistake(node, "actions", "an action is exec, rudder or collect");
       }
     }
     return actions;
   }
 
-  // An empty list would mean "all", which is not what it looks like.
+  // An empty list would admit all signers, which its writer did not mean.
   std::vector<std::string> ReadSigners(const YAML::Node& node) {
     std::vector<std::string> signers = ReadList(node, "signers");
-    if (signers.empty()) Mistake(node, "signers", "is an empty list; leave it out to admit all");
+    if (signers.empty())
+      Mistake(node, "signers", "must not be empty; remove it to admit all signers");
     return signers;
   }
 
@@ -193,7 +194,7 @@ bool IsWithoutPatterns(const std::vector<std::string>& argv) {
   });
 }
 
-// An argv for people: short, and without what would spoil a line.
+// Returns an argv as one short, printable line.
 std::string Show(const std::vector<std::string>& argv) {
   std::string shown;
   for (const std::string& argument : argv) {
@@ -229,7 +230,7 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
   if (!chosen_here && (request.argv.empty() || !IsPlainAbsolutePath(request.argv[0]))) {
     return errors::PolicyRefused(
         absl::StrCat("the program of \"", Show(request.argv),
-                     "\" is no plain absolute path, such as /usr/bin/uptime; rules "
+                     "\" is not a plain absolute path, such as /usr/bin/uptime; rules "
                      "are in ",
                      file_));
   }

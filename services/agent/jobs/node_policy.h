@@ -1,22 +1,22 @@
 // The policy of a node: policy.yaml in its folder.
 //
-//   commands:                            # none: no command runs
+//   commands:                            # default: no command is admitted
 //     - argv: [/usr/bin/systemctl, restart, "app-*"]
-//       user: deploy                     # left out: as the agent
-//       directory: /srv                  # /
-//       environment: [LANG]              # names of variables that a command may set; none
-//       time_limit: 5m                   # 1h; at most 24h
-//       max_output: 1MiB                 # 16MiB; at most 1GiB
-//       actions: [exec, rudder, collect] # [exec]
-//       signers: [alice, gateway/g1]     # operators, and gateways for rudder; all
-//       classes: ["app_*"]               # of Rudder, which a command may set; none
-//   collect: [hostfacts]                 # modules that runs may start; left out: all of them
+//       user: deploy                     # default: the user of the agent
+//       directory: /srv                  # default: /
+//       environment: [LANG]              # variables that a command may set; default: none
+//       time_limit: 5m                   # at most 24h; default: 1h
+//       max_output: 1MiB                 # at most 1GiB; default: 16MiB
+//       actions: [exec, rudder, collect] # default: [exec]
+//       signers: [alice, gateway/g1]     # operators, and gateways for rudder; default: all
+//       classes: ["app_*"]               # of Rudder, which a command may set; default: none
+//   collect: [hostfacts]                 # modules that runs may start; default: all
 //
-// An element of `argv` is one argument: text, in which `*` stands for any characters (but not for
-// `/` in the program's path) and `\` takes the next one as it is. A last `**` admits any number of
-// further arguments; `**` alone any command. The first rule that fits decides. A remote run of
-// Rudder may come without argv: then the first rule for rudder without patterns is what runs, with
-// `-D` and the classes behind it.
+// Each element of `argv` is a pattern for one argument. `*` matches any characters, except `/` in
+// the path of the program, and `\` quotes the next character. A final `**` matches any number of
+// further arguments; `**` alone matches any command. The first matching rule applies. A remote run
+// of Rudder may have no argv. The node then runs the first rule for rudder whose argv has no
+// patterns, and appends `-D` and the classes.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
 #define MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
 

@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kGather = absl::Milliseconds(100);
-// More than a frame and a record take around the data.
+// More than the frame and the record add to the data.
 constexpr int64_t kOverhead = 64;
 
 }  // namespace
@@ -83,7 +83,7 @@ bool OutputRecorder::KeepRecord(v1::JobStream name, std::string* data) {
   record.mutable_output()->set_data(data->substr(0, n));
   if (const absl::Status status = log_.Append(std::move(record)); !status.ok()) {
     quota_.Release(cost);
-    Log(LogLevel::kError, "the output of a job cannot be kept", {{"error", status}});
+    Log(LogLevel::kError, "the output of a job cannot be stored", {{"error", status}});
     return false;
   }
   kept_ += static_cast<int64_t>(n);
@@ -98,7 +98,8 @@ void OutputRecorder::AppendCut(int64_t bytes) {
   quota_.Reserve(kOverhead);
   spent_ += kOverhead;
   if (const absl::Status status = log_.Append(std::move(record)); !status.ok()) {
-    Log(LogLevel::kError, "a job's cut cannot be noted", {{"error", status}, {"bytes", bytes}});
+    Log(LogLevel::kError, "the mark of the cut output of a job cannot be stored",
+        {{"error", status}, {"bytes", bytes}});
   }
 }
 

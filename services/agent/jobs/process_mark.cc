@@ -29,7 +29,7 @@ struct ProcStat {
 std::optional<ProcStat> ReadStat(pid_t pid) {
   const auto text = ReadFileBounded(absl::StrCat("/proc/", pid, "/stat"), 4096);
   if (!text.ok()) return std::nullopt;
-  // The name in brackets may hold anything; fields are counted behind the last bracket.
+  // The name in parentheses may contain anything; the fields follow the last parenthesis.
   const size_t end = text->rfind(')');
   if (end == std::string::npos) return std::nullopt;
   const std::vector<std::string> fields =

@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
-#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
@@ -13,7 +12,8 @@
 namespace muster {
 namespace {
 
-// Twice the 1 GiB that a rule may allow (node_policy.h): small records have as much around them.
+// Twice the 1 GiB that a rule may permit (node_policy.h): the overhead of a small record may be as
+// large as its output.
 constexpr JournalOptions kOptions = {.max_record = kMaxJobRecord,
                                      .max_size = (int64_t{2} << 30) + (int64_t{64} << 20)};
 
@@ -113,10 +113,9 @@ absl::Status RecordOutbox::Sync() {
   return journal_->Sync();
 }
 
-absl::StatusOr<bool> RecordOutbox::NextRecords(size_t max_bytes, const FinalSigner& sign,
-                                               v1::JobRecords* out) {
+absl::Status RecordOutbox::NextRecords(size_t max_bytes, const FinalSigner& sign,
+                                       v1::JobRecords* out) {
   MutexLock lock(mutex_);
-  bool added = false;
   JournalReader reader = journal_->ReadFrom(send_position_);
   while (sent_.size() < kMaxUnackedRecords) {
     std::string_view stored;
@@ -129,11 +128,7 @@ absl::StatusOr<bool> RecordOutbox::NextRecords(size_t max_bytes, const FinalSign
     record.set_sequence(send_sequence_);
     if (record.has_final() && sign != nullptr) {
       auto signature = sign(record, digest_);
-      if (!signature.ok()) {
-        Log(LogLevel::kError, "the final record of a job cannot be signed yet",
-            {{"job", job_}, {"error", signature.status()}});
-        break;
-      }
+      if (!signature.ok()) break;
       *record.mutable_final()->mutable_signature() = *std::move(signature);
     }
     const int64_t output = OutputOf(record);
@@ -148,9 +143,8 @@ absl::StatusOr<bool> RecordOutbox::NextRecords(size_t max_bytes, const FinalSign
     sent_.push_back({send_sequence_++, output, reader.position()});
     unacked_output_ += output;
     send_position_ = reader.position();
-    added = true;
   }
-  return added;
+  return absl::OkStatus();
 }
 
 void RecordOutbox::Ack(int64_t sequence) {

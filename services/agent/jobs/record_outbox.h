@@ -23,7 +23,7 @@ namespace muster {
 inline constexpr int64_t kMaxUnackedOutput = int64_t{64} << 10;
 inline constexpr size_t kMaxUnackedRecords = 256;
 
-// A journal of JobRecords, without job and node; the sequence of a record is its position in the
+// A journal of JobRecords, without job and node; the sequence of a record is its number in the
 // journal. Thread-safe: one thread appends while another sends.
 class RecordOutbox {
  public:
@@ -38,17 +38,17 @@ class RecordOutbox {
                                                                const std::string& path,
                                                                std::string job, std::string node);
 
-  // Gives the record its sequence, and its time if it has none. It is durable when NextRecords has
-  // returned it, or after Sync. INVALID_ARGUMENT (INVALID_JOB_RECORD). After a failure (a full
-  // disk) the outbox is as before.
+  // Assigns the record its sequence, and its time if it has none. It is durable when NextRecords
+  // has returned it, or after Sync. INVALID_ARGUMENT (INVALID_JOB_RECORD). A failure, such as a
+  // full disk, leaves the outbox unchanged.
   absl::Status Append(v1::JobRecord record);
   absl::Status Sync();
 
   // Adds the next records that may be sent to `out`, durable, as long as `out` has at most
-  // `max_bytes`. Returns true if it added any. `sign` signs the final record now, by a certificate
-  // that is still valid when it arrives; null: it is not signed. If it fails, that record is sent
-  // by a later call.
-  absl::StatusOr<bool> NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
+  // `max_bytes`. `sign` signs the final record when it is sent, because the certificate must be
+  // valid when the record arrives; null: it is not signed. If `sign` fails, a later call sends that
+  // record. A failure of the disk may follow added records.
+  absl::Status NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
 
   // Handles an ack: the root relay has stored all records up to this sequence.
   void Ack(int64_t sequence);

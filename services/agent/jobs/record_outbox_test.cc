@@ -40,8 +40,8 @@ class RecordOutboxTest : public ::testing::Test {
 
   void Append(const v1::JobRecord& record) { ASSERT_TRUE(log_->Append(record).ok()); }
 
-  // The outputs that are handed out, one after another.
-  std::string Taken(size_t room = kRoom) {
+  // Returns the output of the next records, with "." for the final one.
+  std::string Next(size_t room = kRoom) {
     v1::JobRecords records;
     EXPECT_TRUE(log_->NextRecords(room, nullptr, &records).ok());
     std::string text;
@@ -66,53 +66,53 @@ TEST_F(RecordOutboxTest, RecordWithTextThatIsNotUtf8IsReadAgainAfterARestart) {
   Append(Output("a"));
   Append(record);
   Open();
-  EXPECT_EQ(Taken(), "a.");
+  EXPECT_EQ(Next(), "a.");
 }
 
-TEST_F(RecordOutboxTest, HandsOutInOrderAndAgainAfterARewind) {
+TEST_F(RecordOutboxTest, RecordsAreSentInOrderAndAgainAfterARewind) {
   for (const char* text : {"a", "b", "c"}) Append(Output(text));
-  EXPECT_EQ(Taken(), "abc");
+  EXPECT_EQ(Next(), "abc");
   EXPECT_EQ(last_, 3);
-  EXPECT_EQ(Taken(), "");
+  EXPECT_EQ(Next(), "");
   log_->Ack(1);
   Append(Output("d"));
-  EXPECT_EQ(Taken(), "d");
+  EXPECT_EQ(Next(), "d");
   log_->Rewind();
-  EXPECT_EQ(Taken(), "bcd");
+  EXPECT_EQ(Next(), "bcd");
   EXPECT_EQ(last_, 4);
-  log_->Ack(100);  // more than there is
+  log_->Ack(100);  // more than exist
   Append(Final());
-  EXPECT_EQ(Taken(), ".");
+  EXPECT_EQ(Next(), ".");
   EXPECT_TRUE(log_->has_final());
   EXPECT_FALSE(log_->final_acked());
   log_->Ack(5);
   EXPECT_TRUE(log_->final_acked());
 }
 
-TEST_F(RecordOutboxTest, At64KiBItWaitsForAnAcknowledgement) {
+TEST_F(RecordOutboxTest, UnackedOutputIsLimitedTo64KiB) {
   for (int i = 0; i < 5; ++i) Append(Output(std::string(20 * 1024, 'x')));
-  EXPECT_EQ(Taken().size(), 60 * 1024);
-  EXPECT_EQ(Taken(), "");
+  EXPECT_EQ(Next().size(), 60 * 1024);
+  EXPECT_EQ(Next(), "");
   log_->Ack(2);
-  EXPECT_EQ(Taken().size(), 40 * 1024);
+  EXPECT_EQ(Next().size(), 40 * 1024);
   log_->Ack(5);
   for (size_t i = 0; i < kMaxUnackedRecords + 1; ++i) Append(Output("y"));
-  EXPECT_EQ(Taken().size(), kMaxUnackedRecords);
+  EXPECT_EQ(Next().size(), kMaxUnackedRecords);
 }
 
-TEST_F(RecordOutboxTest, KeepsToTheRoomInAMessage) {
+TEST_F(RecordOutboxTest, RecordsFitIntoTheMessage) {
   for (int i = 0; i < 3; ++i) Append(Output(std::string(10 * 1024, 'x')));
-  EXPECT_EQ(Taken(25 * 1024).size(), 20 * 1024);
-  EXPECT_EQ(Taken(25 * 1024).size(), 10 * 1024);
+  EXPECT_EQ(Next(25 * 1024).size(), 20 * 1024);
+  EXPECT_EQ(Next(25 * 1024).size(), 10 * 1024);
 }
 
-TEST_F(RecordOutboxTest, AnotherLifeGoesOnWhereThisOneEnded) {
+TEST_F(RecordOutboxTest, ReopenedOutboxContinuesTheSequence) {
   for (const char* text : {"a", "b"}) Append(Output(text));
-  EXPECT_EQ(Taken(), "ab");
+  EXPECT_EQ(Next(), "ab");
   Open();
   EXPECT_FALSE(log_->has_final());
   Append(Final());
-  EXPECT_EQ(Taken(), "ab.");
+  EXPECT_EQ(Next(), "ab.");
   EXPECT_EQ(last_, 3);
   Open();
   EXPECT_TRUE(log_->has_final());
@@ -126,7 +126,7 @@ TEST_F(RecordOutboxTest, TornRecordIsCutOff) {
   Open();
   EXPECT_EQ(log_->size(), whole);
   Append(Output("!"));
-  EXPECT_EQ(Taken(), "whole!");
+  EXPECT_EQ(Next(), "whole!");
 }
 
 TEST_F(RecordOutboxTest, MalformedRecordIsRefused) {
@@ -137,7 +137,7 @@ TEST_F(RecordOutboxTest, MalformedRecordIsRefused) {
   EXPECT_EQ(ReasonOf(log_->Append(record)), "INVALID_JOB_RECORD");
   Append(Output("good"));
   Open();
-  EXPECT_EQ(Taken(), "good");
+  EXPECT_EQ(Next(), "good");
 }
 
 TEST_F(RecordOutboxTest, SalvageKeepsTheRecordsBeforeTheDamage) {
@@ -152,11 +152,11 @@ TEST_F(RecordOutboxTest, SalvageKeepsTheRecordsBeforeTheDamage) {
   const auto opened = RecordOutbox::Open(PosixFileOps(), path_, "j1", "n1");
   EXPECT_EQ(ReasonOf(opened.status()), "JOURNAL_DAMAGED");
   log_ = RecordOutbox::Salvage(PosixFileOps(), path_, "j1", "n1").value();
-  EXPECT_EQ(Taken(), "first");
+  EXPECT_EQ(Next(), "first");
   EXPECT_TRUE(std::filesystem::exists(path_ + ".damaged"));
   Open();
   Append(Final());
-  EXPECT_EQ(Taken(), "first.");
+  EXPECT_EQ(Next(), "first.");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include "absl/time/clock.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/common/base/error.h"
-#include "services/common/base/log.h"
 #include "services/common/base/strings.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -19,17 +18,22 @@ constexpr size_t kMaxRefusals = 1'000;
 }  // namespace
 
 void Refusals::Add(const std::string& job, v1::JobRecord record) {
-  Drop(job);
-  if (records_.size() >= kMaxRefusals) Drop(std::string(records_.front().job()));
   record.set_job(job);
   record.set_node(node_);
   record.set_sequence(1);
   ToProto(absl::Now(), record.mutable_time());
+  if (const auto known = Find(job); known != records_.end()) record = *known;
+  Drop(job);
+  if (records_.size() >= kMaxRefusals) Drop(std::string(records_.front().job()));
   records_.push_back(std::move(record));
 }
 
+std::deque<v1::JobRecord>::iterator Refusals::Find(const std::string& job) {
+  return std::ranges::find(records_, job, &v1::JobRecord::job);
+}
+
 void Refusals::Drop(const std::string& job) {
-  const auto found = std::ranges::find(records_, job, &v1::JobRecord::job);
+  const auto found = Find(job);
   if (found == records_.end()) return;
   if (static_cast<size_t>(found - records_.begin()) < sent_) --sent_;
   records_.erase(found);
@@ -42,10 +46,7 @@ void Refusals::NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRec
       RecordsDigest digest;
       digest.Add(record);
       auto signature = sign(record, digest);
-      if (!signature.ok()) {
-        return Log(LogLevel::kError, "the final record of a job cannot be signed yet",
-                   {{"job", record.job()}, {"error", signature.status()}});
-      }
+      if (!signature.ok()) return;
       *record.mutable_final()->mutable_signature() = *std::move(signature);
     }
     if (out->ByteSizeLong() + record.ByteSizeLong() + 8 > max_bytes) return;
@@ -54,8 +55,8 @@ void Refusals::NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRec
 }
 
 void Refusals::Ack(const std::string& job) {
-  const auto found = std::ranges::find(records_, job, &v1::JobRecord::job);
-  // An unsent record is newer than the ack.
+  const auto found = Find(job);
+  // If the record is unsent, the ack is for an earlier one.
   if (found != records_.end() && static_cast<size_t>(found - records_.begin()) < sent_) Drop(job);
 }
 

@@ -18,7 +18,10 @@ class Refusals {
  public:
   explicit Refusals(std::string node) : node_(std::move(node)) {}
 
+  // Adds the final record of a job. An unacked record stays and is sent again instead: the root
+  // relay may have it already, and an outcome does not change.
   void Add(const std::string& job, v1::JobRecord record);
+  // Removes the record of a job: its command is admitted after all.
   void Drop(const std::string& job);
 
   // Adds the unsent records to `out`, as long as it has at most `max_bytes`. `sign` as in
@@ -29,6 +32,8 @@ class Refusals {
   bool empty() const { return records_.empty(); }
 
  private:
+  std::deque<v1::JobRecord>::iterator Find(const std::string& job);
+
   const std::string node_;
   std::deque<v1::JobRecord> records_;
   size_t sent_ = 0;  // the number of sent ones, which are first

@@ -8,7 +8,7 @@
 namespace muster {
 
 // Facts of this machine, gathered by the installed Ansible's setup module: facts.json,
-// pretty-printed. Without Ansible fails with an error that describes how to install it.
+// pretty-printed. Fails without Ansible; the error describes how to install it.
 std::unique_ptr<Module> MakeHostfactsModule();
 
 }  // namespace muster

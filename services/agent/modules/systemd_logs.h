@@ -7,9 +7,9 @@
 
 namespace muster {
 
-// The journal of this machine as JSON lines, oldest first: journal.json. Limited by
-// max_output_bytes and the time limit; keeps the newest entries. Without a journal fails with
-// JOURNAL_EMPTY.
+// The journal of this machine as JSON lines, oldest first: journal.json. Keeps the
+// newest entries within max_output_bytes and the time limit. Fails with JOURNAL_EMPTY without a
+// journal.
 std::unique_ptr<Module> MakeSystemdLogsModule();
 
 }  // namespace muster

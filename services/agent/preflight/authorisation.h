@@ -15,8 +15,8 @@ namespace muster {
 absl::Status AskService(const client::Config& config, const std::string& target,
                         const std::stop_token& stop);
 
-// Asks the listener of the run for legacy clients; one that does not know the question agrees.
-// Returns the errors of HttpsTransport. Takes at most 10 s.
+// Asks the listener of the run for legacy clients. A listener that does not support the question is
+// assumed to agree. Returns the errors of HttpsTransport. Takes at most 10 s.
 absl::Status AskListener(const client::Config& config, const std::stop_token& stop);
 
 }  // namespace muster

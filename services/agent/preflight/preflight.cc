@@ -26,6 +26,8 @@ constexpr absl::Duration kMaxSkew = absl::Minutes(5);
 // The limit for the answer to the first heartbeat.
 constexpr absl::Duration kClockLimit = absl::Seconds(3);
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
+// Between two checks of the connection.
+constexpr absl::Duration kLeastWait = absl::Seconds(5);
 
 std::string_view NameOf(Check check) {
   switch (check) {
@@ -79,10 +81,11 @@ std::optional<Fault> CheckClock(const client::Config& config, const client::Clie
                                 const std::string& address, const std::stop_token& stop) {
   const auto leaf = Certificate::FromPem(config.client_cert);
   if (leaf.ok() && leaf->NotBefore() > absl::Now()) {
-    return Fault{Check::kClock, address,
-                 absl::StrCat("our certificate begins at ", absl::FormatTime(leaf->NotBefore()),
-                              ", and this machine's clock says ", absl::FormatTime(absl::Now())),
-                 "Set this machine's clock."};
+    return Fault{
+        Check::kClock, address,
+        absl::StrCat("the client certificate is valid from ", absl::FormatTime(leaf->NotBefore()),
+                     ", but this machine's clock shows ", absl::FormatTime(absl::Now())),
+        "Set this machine's clock."};
   }
   // Without heartbeats the fleet's clock is unknown.
   if (!config.grpc_targets.empty() && config.status_targets.empty()) return std::nullopt;
@@ -93,7 +96,7 @@ std::optional<Fault> CheckClock(const client::Config& config, const client::Clie
       absl::StrCat("this machine's clock is ",
                    absl::FormatDuration(absl::Trunc(absl::AbsDuration(*offset), absl::Seconds(1))),
                    *offset > absl::ZeroDuration() ? " behind" : " ahead of", " the fleet's"),
-      "Set this machine's clock: certificates are judged by it."};
+      "Set this machine's clock; certificates are checked against it."};
 }
 
 // Interprets the answer to the authorisation check. Temporary errors are not faults.
@@ -167,8 +170,8 @@ void Preflight::Run(const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     Report(fault);
     if (!fault) return;
-    // The delivery itself retries more often: this loop only detects the end of the fault.
-    if (!WaitFor(absl::Seconds(5) + backoff.Next(std::nullopt), stop)) return;
+    // The delivery retries more often: this loop only detects the end of the fault.
+    if (!WaitFor(backoff.Next(kLeastWait), stop)) return;
   }
 }
 

@@ -13,9 +13,9 @@
 namespace muster {
 
 // Checks in turn the name, the connection, TLS, this machine's clock, and the right to deliver.
-// Returns the first fault, with the address and the next step; nothing if there is none. One of
-// several addresses is enough; otherwise returns the fault of the address that got furthest. Blocks
-// for up to 10 s a step. `client` knows the fleet's clock if its heartbeats arrive.
+// Returns the first fault, with the address and the next step; nothing if there is none. One valid
+// address is sufficient; otherwise returns the fault of the address that passed the most checks.
+// Blocks for up to 10 s per check. `client` knows the fleet's clock if its heartbeats arrive.
 std::optional<client::Fault> CheckConnection(const client::Config& config,
                                              const client::Client& client,
                                              const std::stop_token& stop);

@@ -7,12 +7,12 @@
 #include <memory>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "services/client/client.h"
 #include "services/client/test_listener.h"
 #include "services/client/test_peer.h"
 #include "services/client/test_status_peer.h"
 #include "services/common/errors/runs.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
@@ -149,21 +149,17 @@ TEST_F(PreflightTest, FaultIsReportedInHeartbeatsUntilItEnds) {
   const auto client = Make();
   Preflight preflight(config_, *client);
   EXPECT_TRUE(preflight.AwaitFirst(absl::Minutes(1), {}));
-  const auto until = [&](bool faulty) {
-    for (const absl::Time end = absl::Now() + absl::Minutes(1); absl::Now() < end;) {
+  const auto await_fault = [&](bool faulty) {
+    return testing::Await([&] {
       const auto beats = status_.beats();
-      if (!beats.empty() && beats.back().activities_size() == 1 &&
-          beats.back().activities(0).has_fault() == faulty) {
-        return true;
-      }
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-    return false;
+      return !beats.empty() && beats.back().activities_size() == 1 &&
+             beats.back().activities(0).has_fault() == faulty;
+    });
   };
-  EXPECT_TRUE(until(true));
+  EXPECT_TRUE(await_fault(true));
   EXPECT_EQ(status_.beats().back().activities(0).fault().check(), v1::Fault::CHECK_CONNECTION);
   peer_.Start();
-  EXPECT_TRUE(until(false));
+  EXPECT_TRUE(await_fault(false));
 }
 
 }  // namespace

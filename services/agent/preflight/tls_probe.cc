@@ -125,7 +125,7 @@ absl::StatusOr<Context> MakeContext(const TlsProbe& probe) {
 // Checks the identity of the server after its chain was verified; returns the fault.
 std::string WrongServer(SSL* ssl, const std::string& fleet) {
   X509* shown = SSL_get1_peer_certificate(ssl);
-  if (shown == nullptr) return "the server showed no certificate";
+  if (shown == nullptr) return "the server sent no certificate";
   const auto uri = Certificate::Adopt(shown).Uri();
   if (!uri.ok()) return std::string(uri.status().message());
   const auto identity = ParseIdentity(*uri, fleet);
@@ -146,7 +146,7 @@ client::Fault Untrusted(const TlsProbe& probe, long verdict) {
   const std::string why =
       absl::StrCat("the server's certificate is refused: ", X509_verify_cert_error_string(verdict));
   const std::string clock =
-      absl::StrCat("; this machine's clock says ", absl::FormatTime(absl::Now()));
+      absl::StrCat("; this machine's clock shows ", absl::FormatTime(absl::Now()));
   if (verdict == X509_V_ERR_CERT_NOT_YET_VALID) {
     return Failed(probe, Check::kClock, why + clock, "Set this machine's clock.");
   }
@@ -184,8 +184,9 @@ std::optional<client::Fault> ShakeHands(const TlsProbe& probe, const std::string
     return Untrusted(probe, verdict);
   }
   if (!status.ok()) {
-    return Failed(probe, Check::kTls, absl::StrCat("no TLS: ", status.message()),
-                  "Check that this is the address of the service, and nothing else listens there.");
+    return Failed(
+        probe, Check::kTls, absl::StrCat("the TLS handshake failed: ", status.message()),
+        "Check that this is the address of the service, and that no other program listens there.");
   }
   if (!probe.fleet.empty()) {
     if (const std::string wrong = WrongServer(ssl, probe.fleet); !wrong.empty()) {

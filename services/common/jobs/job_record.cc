@@ -16,8 +16,8 @@ constexpr size_t kMaxSignature = 256;
 constexpr size_t kMaxChain = size_t{16} << 10;
 constexpr size_t kMaxDetail = 4 * 1024;            // 1024 characters
 constexpr int64_t kMaxNumber = int64_t{1} << 50;   // of records, bytes
-constexpr int64_t kMaxSeconds = 315'576'000'000;   // what a Duration may hold
-constexpr int64_t kFirstSecond = -62'135'596'800;  // what a Timestamp may hold
+constexpr int64_t kMaxSeconds = 315'576'000'000;   // limit of Duration
+constexpr int64_t kFirstSecond = -62'135'596'800;  // limit of Timestamp
 constexpr int64_t kLastSecond = 253'402'300'799;
 
 absl::Status Invalid(std::string_view why) { return errors::InvalidJobRecord(why); }
@@ -36,22 +36,22 @@ bool IsReason(std::string_view reason) {
 
 absl::Status ValidateFinal(const v1::JobRecord::Final& final) {
   if (final.outcome() == v1::JOB_OUTCOME_UNSPECIFIED || !v1::JobOutcome_IsValid(final.outcome())) {
-    return Invalid("the outcome is none of JobOutcome");
+    return Invalid("unknown outcome");
   }
   if (!IsCount(final.stdout_bytes()) || !IsCount(final.stderr_bytes())) {
-    return Invalid("the number of bytes printed is out of range");
+    return Invalid("the number of output bytes is out of range");
   }
   const auto& duration = final.duration();
   if (duration.seconds() < 0 || duration.seconds() > kMaxSeconds || duration.nanos() < 0 ||
       duration.nanos() >= 1'000'000'000) {
     return Invalid("the duration is out of range");
   }
-  if (!IsReason(final.reason())) return Invalid("the reason is no UPPER_SNAKE_CASE word");
+  if (!IsReason(final.reason())) return Invalid("the reason is not an UPPER_SNAKE_CASE word");
   if (final.detail().size() > kMaxDetail) return Invalid("the detail exceeds 4096 bytes");
   if (final.signature().records_sha256().size() > kSha256Size ||
       final.signature().signature().size() > kMaxSignature ||
       final.signature().certificate_chain_pem().size() > kMaxChain) {
-    return Invalid("the signature, or its certificates, are too large");
+    return Invalid("the signature or its certificates are too large");
   }
   return absl::OkStatus();
 }
@@ -59,12 +59,12 @@ absl::Status ValidateFinal(const v1::JobRecord::Final& final) {
 absl::Status ValidateContent(const v1::JobRecord& record) {
   switch (record.record_case()) {
     case v1::JobRecord::kStarted:
-      if (!IsTime(record.started().time())) return Invalid("the time of its start is no time");
+      if (!IsTime(record.started().time())) return Invalid("the start time is out of range");
       return absl::OkStatus();
     case v1::JobRecord::kOutput:
       if (record.output().stream() != v1::JOB_STREAM_STDOUT &&
           record.output().stream() != v1::JOB_STREAM_STDERR) {
-        return Invalid("the output is of no known stream");
+        return Invalid("unknown output stream");
       }
       if (record.output().data().size() > kMaxJobOutput) return Invalid("output exceeds 32 KiB");
       return absl::OkStatus();
@@ -86,13 +86,13 @@ absl::Status ValidateContent(const v1::JobRecord& record) {
 absl::Status ValidateJobRecord(const v1::JobRecord& record) {
   if (record.ByteSizeLong() > kMaxJobRecord) return Invalid("it exceeds 48 KiB");
   if (record.job().size() > kMaxJobId || !ValidateName("job", record.job()).ok()) {
-    return Invalid("the job's id is no id");
+    return Invalid("invalid job id");
   }
-  if (!ValidateName("node", record.node()).ok()) return Invalid("the node's name is no name");
+  if (!ValidateName("node", record.node()).ok()) return Invalid("invalid node name");
   if (record.sequence() < 1 || record.sequence() > kMaxNumber) {
     return Invalid("the sequence is out of range");
   }
-  if (record.has_time() && !IsTime(record.time())) return Invalid("its time is no time");
+  if (record.has_time() && !IsTime(record.time())) return Invalid("its time is out of range");
   return ValidateContent(record);
 }
 

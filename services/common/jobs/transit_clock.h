@@ -7,10 +7,10 @@
 
 namespace muster {
 
-// The receiving end of one stream of a relay, which sends its monotonic clock in each welcome and
-// each command. The welcome that arrived fastest relates that clock to the receiver's. A command
-// that waited, in a buffer of a suspended process for example, is thereby recognised, whatever the
-// wall clocks show. Not thread-safe.
+// Measures the transit of commands on one stream from a relay, without wall clocks. The relay sends
+// its monotonic clock in each welcome and each command, and the welcome with the shortest transit
+// relates that clock to the receiver's. A command may wait long, for example in the buffer of a
+// suspended process. Not thread-safe.
 class TransitClock {
  public:
   // Handles a welcome with the sender's clock, received at `now`. `first`: of a new stream.
@@ -20,7 +20,7 @@ class TransitClock {
   void Adjust(absl::Duration now, v1::JobCommand* command) const;
 
  private:
-  // The receiver's clock minus the sender's, at least.
+  // The receiver's clock minus the sender's, plus the shortest transit of a welcome.
   absl::Duration offset_ = absl::InfiniteDuration();
 };
 

@@ -355,5 +355,22 @@ TEST(JobBoardTest, FinalRecordThatItsNodeDidNotSignIsNeitherStoredNorAcked) {
   EXPECT_EQ(Root::Sent(*root.Reattach("n1")), std::vector<std::string>{"command n1"});
 }
 
+TEST(JobBoardTest, DroppedFinalRecordsAreLoggedOnceAMinuteForEachNode) {
+  SimulatedDisk disk;
+  Root root(disk);
+  root.forged = "n1";
+  ASSERT_TRUE(root.Submit("j1").ok());
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(root.Receive("j1", 1, "", true, "n1"));
+  root.clock().Advance(absl::Minutes(1));
+  EXPECT_TRUE(root.Receive("j1", 1, "", true, "n1"));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string line = "a final record of a job is dropped";
+  int lines = 0;
+  for (size_t at = log.find(line); at != log.npos; at = log.find(line, at + 1)) ++lines;
+  EXPECT_EQ(lines, 2) << log;
+  EXPECT_NE(log.find("count=5"), log.npos) << log;
+}
+
 }  // namespace
 }  // namespace muster

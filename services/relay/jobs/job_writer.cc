@@ -66,17 +66,19 @@ void JobWriter::End(Round round) {
 
 // Drops final records that their nodes did not sign: a relay on the route made or changed them.
 // They are not acked, so the node sends its own again when it is attached to another relay.
-void JobWriter::DropUnsigned(v1::JobRecords* records) const {
+void JobWriter::DropUnsigned(v1::JobRecords* records) {
   if (parts_.verify == nullptr) return;
   const auto is_unsigned = [&](const v1::JobRecord& record) {
     if (!record.has_final()) return false;
     const absl::Status status = parts_.verify(record);
     if (status.ok()) return false;
-    Log(LogLevel::kError, "a final record of a job is dropped",
-        {{"job", record.job()}, {"node", record.node()}, {"error", status}});
     if (const auto job = parts_.table.FindRunning(record.job()); job != nullptr) {
       job->NoteDropped(record.node(), status);
     }
+    const auto count = unsigned_.Count(record.node(), parts_.clock.MonotonicNow());
+    if (!count) return true;
+    Log(LogLevel::kError, "a final record of a job is dropped",
+        {{"job", record.job()}, {"node", record.node()}, {"error", status}, {"count", *count}});
     return true;
   };
   auto& all = *records->mutable_records();

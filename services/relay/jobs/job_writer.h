@@ -14,6 +14,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log_limiter.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/relay/jobs/command_dispatcher.h"
@@ -59,7 +60,7 @@ class JobWriter {
   void Run();
   void Begin(Round& round);
   void End(Round round);
-  void DropUnsigned(v1::JobRecords* records) const;
+  void DropUnsigned(v1::JobRecords* records);
   void Receive(const v1::JobRecord& record);
   bool StoreAll();
   void Ack(const std::deque<RecordInbox::Batch>& batches);
@@ -68,6 +69,7 @@ class JobWriter {
 
   const Parts parts_;
   PendingAcks acks_;
+  LogLimiter unsigned_;  // by node
   std::optional<Round> round_;  // whose records are not stored yet
   absl::Duration tick_at_;      // monotonic, as the next
   absl::Duration retry_at_ = -absl::InfiniteDuration();

@@ -1,0 +1,145 @@
+#include "services/agent/jobs/command_judge.h"
+
+#include <filesystem>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "services/agent/jobs/job_plan.h"
+#include "services/common/base/error.h"
+#include "services/common/base/secret_file.h"
+#include "testing/fixtures/test_commands.h"
+
+namespace muster {
+namespace {
+
+constexpr char kNode[] = "n1";
+
+class CommandJudgeTest : public ::testing::Test {
+ protected:
+  CommandJudgeTest() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    SetPolicy("commands: [{argv: ['**']}]");
+    Open();
+  }
+
+  void Open() {
+    auto judge =
+        CommandJudge::Open({folder_, kTestFleet, kNode, commands_.authority().certificate()});
+    ASSERT_TRUE(judge.ok()) << judge.status();
+    judge_ = *std::move(judge);
+  }
+
+  void SetPolicy(std::string_view text) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/policy.yaml", text).ok());
+  }
+
+  Verdict Judge(const v1::JobCommand& sent) {
+    return judge_->Judge(sent.command(), TargetFor(sent, kNode), absl::Now());
+  }
+  Verdict Judge(const v1::Command& command, const std::string& signer = "alice") {
+    return Judge(commands_.ForNode(command, kNode, signer));
+  }
+
+  static void ExpectForged(const Verdict& verdict, const std::string& reason) {
+    EXPECT_EQ(ReasonOf(verdict.status), reason);
+    EXPECT_FALSE(verdict.genuine);
+  }
+  static void ExpectRefused(const Verdict& verdict, const std::string& reason) {
+    EXPECT_EQ(ReasonOf(verdict.status), reason);
+    EXPECT_TRUE(verdict.genuine);
+  }
+
+  static v1::Command True() { return TestCommands::Exec({"/bin/true"}); }
+  // A command that is valid between these hours from now.
+  static v1::Command Between(int from, int to) {
+    v1::Command command = True();
+    command.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(from)));
+    command.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(to)));
+    return command;
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/command-judge";
+  TestCommands commands_;
+  std::unique_ptr<CommandJudge> judge_;
+};
+
+TEST_F(CommandJudgeTest, GenuineCommandHasItsRule) {
+  const Verdict verdict = Judge(True());
+  EXPECT_EQ(verdict.status, absl::OkStatus());
+  EXPECT_TRUE(verdict.genuine);
+  EXPECT_EQ(verdict.rule.argv, std::vector<std::string>{"/bin/true"});
+}
+
+TEST_F(CommandJudgeTest, CommandWithAChangedByteIsRefused) {
+  const v1::JobCommand good = commands_.ForNode(True(), kNode);
+  for (const size_t place :
+       {size_t{0}, good.command().command().size() / 2, good.command().command().size() - 1}) {
+    v1::JobCommand sent = good;
+    (*sent.mutable_command()->mutable_command())[place] ^= 1;
+    ExpectForged(Judge(sent), "COMMAND_REFUSED");
+  }
+  v1::JobCommand unsigned_command = good;
+  unsigned_command.mutable_command()->clear_signature();
+  ExpectForged(Judge(unsigned_command), "COMMAND_REFUSED");
+}
+
+TEST_F(CommandJudgeTest, CommandOfAnotherAuthorityIsRefused) {
+  ExpectForged(Judge(TestCommands().ForNode(True(), kNode)), "COMMAND_REFUSED");
+}
+
+TEST_F(CommandJudgeTest, CommandForAnotherNodeIsRefused) {
+  v1::Command command = True();
+  TestCommands::SetTargets({"n2", "n3"}, &command);
+  ExpectForged(Judge(command), "TARGET_REFUSED");
+  ExpectForged(Judge(commands_.ForNode(True(), "n2")), "TARGET_REFUSED");
+}
+
+TEST_F(CommandJudgeTest, CommandOutsideItsTimeIsRefused) {
+  ExpectForged(Judge(Between(-2, -1)), "COMMAND_EXPIRED");
+  ExpectRefused(Judge(Between(1, 2)), "COMMAND_EARLY");
+}
+
+TEST_F(CommandJudgeTest, EarlyCommandForAnotherNodeOrOfARevokedSignerIsNotGenuine) {
+  EXPECT_TRUE(judge_->ReceiveRevocations(commands_.Revoke("mallory", 3)).ok());
+  ExpectForged(Judge(commands_.ForNode(Between(1, 2), "n2")), "TARGET_REFUSED");
+  ExpectForged(Judge(Between(1, 2), "mallory"), "OPERATOR_REVOKED");
+}
+
+TEST_F(CommandJudgeTest, CommandOfRevokedOperatorIsRefusedAlsoAfterARestart) {
+  EXPECT_TRUE(judge_->ReceiveRevocations(commands_.Revoke("mallory", 3)).ok());
+  EXPECT_TRUE(judge_->ReceiveRevocations(commands_.Revoke("alice", 2)).ok());  // older
+  EXPECT_FALSE(judge_->ReceiveRevocations(TestCommands().Revoke("alice", 9)).ok());
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    EXPECT_EQ(judge_->revocations_version(), 3);
+    ExpectForged(Judge(True(), "mallory"), "OPERATOR_REVOKED");
+    EXPECT_EQ(Judge(True()).status, absl::OkStatus());
+    Open();
+  }
+}
+
+TEST_F(CommandJudgeTest, CommandOutsideThePolicyIsRefusedWithArgvAndFile) {
+  SetPolicy("commands: [{argv: [/bin/true]}]");
+  const Verdict verdict = Judge(TestCommands::Exec({"/bin/ls", "-l"}));
+  ExpectRefused(verdict, "POLICY_REFUSED");
+  const std::string message(verdict.status.message());
+  EXPECT_NE(message.find("/bin/ls -l"), std::string::npos) << message;
+  EXPECT_NE(message.find(folder_ + "/policy.yaml"), std::string::npos) << message;
+  SetPolicy("commands: [");
+  ExpectRefused(Judge(True()), "POLICY_UNUSABLE");
+  std::filesystem::remove(folder_ + "/policy.yaml");
+  ExpectRefused(Judge(True()), "POLICY_REFUSED");
+}
+
+TEST_F(CommandJudgeTest, VariableMustBeAdmittedByTheRule) {
+  SetPolicy("commands: [{argv: [/bin/true], environment: [GREETING]}]");
+  v1::Command command = True();
+  command.add_environment()->set_name("GREETING");
+  EXPECT_EQ(Judge(command).status, absl::OkStatus());
+  command.mutable_environment(0)->set_name("LD_PRELOAD");
+  ExpectRefused(Judge(command), "POLICY_REFUSED");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,177 @@
+// A node does not run a command twice, nor after its cancel, whenever its agent restarts.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/agent/jobs/testing/job_runner_fixture.h"
+#include "services/common/base/subprocess.h"
+#include "testing/fixtures/await.h"
+
+namespace muster {
+namespace {
+
+class JobRunnerRestartTest : public JobRunnerFixture {};
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// An agent in a separate process, for a test that kills it.
+constexpr char kAgentVariable[] = "MUSTER_TEST_AGENT";
+TEST(KilledAgent, RunsUntilItIsKilled) {
+  const char* folder = std::getenv(kAgentVariable);
+  if (folder == nullptr) GTEST_SKIP() << "started by another test";
+  v1::JobCommand sent;
+  ASSERT_TRUE(sent.ParseFromString(Contents(std::string(folder) + "/sent")));
+  const Certificate ca = Certificate::FromPem(Contents(std::string(folder) + "/ca.pem")).value();
+  const auto timers = MakeTimerService(100);
+  Executor executor({"test", 1});
+  auto runner = JobRunner::Open(
+      {.trust = {folder, kTestFleet, kNode, ca}, .timers = timers.get(), .executor = &executor},
+      [] {});
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  (*runner)->Receive(sent);
+  for (;;) pause();
+}
+
+TEST_F(JobRunnerRestartTest, RefusedCommandDoesNotRunLater) {
+  SetPolicy("");
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  ExpectRefused(sent, "POLICY_REFUSED");
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
+  SetPolicy(kAnything);
+  runner_->Receive(sent);
+  End();
+  Begin();
+  runner_->Receive(sent);
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
+}
+
+TEST_F(JobRunnerRestartTest, RepeatedCommandRunsOnce) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  acks_ = false;
+  for (int i = 0; i < 3; ++i) runner_->Receive(sent);
+  AwaitFinal(sent.job());
+  runner_->Receive(sent);
+  End();
+  Begin();
+  runner_->Receive(sent);  // not acked: sent again by the next process
+  acks_ = true;
+  runner_->Rewind();
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
+  ASSERT_TRUE(testing::Await(
+      [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
+  runner_->Receive(sent);
+  End();
+  Begin();
+  runner_->Receive(sent);
+  EXPECT_EQ(Shell("cat " + marks).out, "x\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"));
+}
+
+TEST_F(JobRunnerRestartTest, ReplayedCommandIsRefused) {
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  runner_->Receive(sent);
+  EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
+  ASSERT_TRUE(testing::Await(
+      [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
+  Forget(sent.job());
+  ExpectRefused(sent, "REPLAYED");
+}
+
+TEST_F(JobRunnerRestartTest, CommandThatArrivesAfterItsCancelDoesNotRunAlsoAfterARestart) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  v1::JobCancel cancel;
+  cancel.set_job(sent.job());
+  runner_->Cancel(cancel);
+  EXPECT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_CANCELLED);
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    runner_->Receive(sent);
+    // One that follows has run.
+    EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+    EXPECT_FALSE(std::filesystem::exists(marks));
+    End();
+    Begin();
+  }
+}
+
+TEST_F(JobRunnerRestartTest, CommandOfAKilledAgentIsEndedAndLostAfterTheRestart) {
+  End();
+  const v1::Command command =
+      TestCommands::Exec({"/bin/sh", "-c",
+                          "sleep 1000 & echo $! > " + folder_ + "/pid.part; mv " + folder_ +
+                              "/pid.part " + folder_ + "/pid; wait"});
+  const v1::JobCommand sent = commands_.ForNode(command, kNode);
+  std::ofstream(folder_ + "/sent") << sent.SerializeAsString();
+  std::ofstream(folder_ + "/ca.pem") << commands_.authority().certificate().ToPem();
+  auto agent = Subprocess::Start({.argv = {"/proc/self/exe", "--gtest_filter=KilledAgent.*"},
+                                  .environment = {absl::StrCat(kAgentVariable, "=", folder_)}});
+  ASSERT_TRUE(agent.ok()) << agent.status();
+  ASSERT_TRUE(testing::Await([&] { return std::filesystem::exists(folder_ + "/pid"); }));
+  pid_t helper = 0;
+  std::ifstream(folder_ + "/pid") >> helper;
+  (*agent)->Signal(SIGKILL);
+  (*agent)->Wait(absl::Minutes(1));
+  EXPECT_FALSE(HasEnded(helper));
+  Begin();
+  EXPECT_TRUE(testing::Await([&] { return HasEnded(helper); }));
+  const JobAtRoot received = AwaitFinal(command.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(received.final->reason(), "AGENT_DIED");
+  runner_->Receive(sent);
+  EXPECT_EQ(AwaitFinal(command.job()).started, 1);
+}
+
+TEST_F(JobRunnerRestartTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
+  const std::string marks = folder_ + "/marks";
+  const v1::JobCommand sent =
+      commands_.ForNode(TestCommands::Exec({"/bin/sh", "-c", "echo x >> " + marks}), kNode);
+  runner_->Receive(sent);
+  AwaitFinal(sent.job());
+  End();
+  std::fstream(folder_ + "/jobs/" + sent.job() + "/job", std::ios::in | std::ios::out)
+      .seekp(100)
+      .put('#');
+  Begin();
+  Forget(sent.job());
+  ExpectRefused(sent, "REPLAYED");
+  EXPECT_EQ(Shell("cat " + marks).out, "x\n");
+}
+
+TEST_F(JobRunnerRestartTest, JobWithDamagedRecordsIsLost) {
+  acks_ = false;
+  const std::string go_on = folder_ + "/go-on";
+  const v1::JobCommand sent = commands_.ForNode(
+      TestCommands::Exec({"/bin/sh", "-c", "until test -e " + go_on + "; do sleep 0.01; done"}),
+      kNode);
+  runner_->Receive(sent);
+  AwaitRecords(sent.job(), [](const JobAtRoot& received) { return received.started > 0; });
+  std::ofstream(go_on) << "";
+  ASSERT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
+  End();
+  // In the first record; the next proves that it was synced.
+  std::fstream(folder_ + "/jobs/" + sent.job() + "/records", std::ios::in | std::ios::out)
+      .seekp(45)
+      .put('#');
+  Forget(sent.job());
+  acks_ = true;
+  Begin();
+  const JobAtRoot received = AwaitFinal(sent.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(received.final->reason(), "RECORDS_DAMAGED");
+}
+
+}  // namespace
+}  // namespace muster
