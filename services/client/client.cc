@@ -210,7 +210,7 @@ class Client::Impl {
     certificate_ends_ = sender->not_after();
     if (!config_.status_targets.empty()) {
       channels_ = MakeStatusChannels(config_.status_targets, *sender);
-      reporter_ = std::make_unique<ProgressReporter>(*channels_);
+      reporter_ = std::make_unique<ProgressReporter>(channels_);
     }
     transport_ = MakeGrpcTransport(config_.grpc_targets, sender);
     return absl::OkStatus();

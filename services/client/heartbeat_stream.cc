@@ -1,7 +1,5 @@
 #include "services/client/heartbeat_stream.h"
 
-#include <grpcpp/channel.h>
-
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +11,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/client_stream.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/renewed_channel.h"
 
 namespace muster::client {
 namespace {
@@ -80,13 +79,15 @@ class BeatReader final : public BeatStream::Handler {
 
 class HeartbeatStream final : public BeatConnection {
  public:
-  HeartbeatStream(const std::shared_ptr<grpc::Channel>& channel, BeatKey key, BeatInbox& inbox)
-      : key_(std::move(key)),
-        stream_(BeatStream::Start(channel, "/muster.v1.HeartbeatService/StreamHeartbeats",
+  HeartbeatStream(RenewedChannel& channel, BeatKey key, BeatInbox& inbox)
+      : channel_(channel),
+        key_(std::move(key)),
+        stream_(BeatStream::Start(channel.Get(), "/muster.v1.HeartbeatService/StreamHeartbeats",
                                   Options(), std::make_shared<BeatReader>(inbox))) {}
 
   ~HeartbeatStream() override {
     if (goodbye_) stream_.AwaitEnd(kGoodbyeLimit);
+    channel_.RenewIfBroken();
   }
 
   void Send(const Beat& beat) override {
@@ -116,6 +117,7 @@ class HeartbeatStream final : public BeatConnection {
     return options;
   }
 
+  RenewedChannel& channel_;
   const BeatKey key_;
   bool named_ = false;
   bool goodbye_ = false;
@@ -127,7 +129,7 @@ class HeartbeatStream final : public BeatConnection {
 BeatDialler MakeStreamDialler(std::shared_ptr<const StatusChannels> channels, BeatKey key) {
   return [channels = std::move(channels), key = std::move(key), next = size_t{0}](
              BeatInbox& inbox, const std::stop_token&) mutable -> std::unique_ptr<BeatConnection> {
-    return std::make_unique<HeartbeatStream>(channels->all[next++ % channels->all.size()], key,
+    return std::make_unique<HeartbeatStream>(*channels->all[next++ % channels->all.size()], key,
                                              inbox);
   };
 }

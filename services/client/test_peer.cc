@@ -116,6 +116,11 @@ std::optional<TestPeer::Committed> TestPeer::committed() const {
   return committed_;
 }
 
+void TestPeer::Forget() {
+  MutexLock lock(mutex_);
+  committed_.reset();
+}
+
 grpc::Status TestPeer::Runs::GetRun(grpc::ServerContext*, const v1::GetRunRequest* request,
                                     v1::Run* run) {
   if (request->run() != peer_.fleet_.run) return ToGrpc(errors::RunNotFound(request->run()));

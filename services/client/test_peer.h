@@ -64,6 +64,8 @@ class TestPeer final : public v1::ResultService::Service {
     bool zstd = false;  // a chunk came compressed
   };
   std::optional<Committed> committed() const;
+  // Removes the committed result.
+  void Forget();
 
   // The definition of plugin "facts" in GetRun.
   std::string definition_yaml;

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/rpc/channel_driver.h"
 #include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/limits.h"
 
@@ -114,7 +115,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // our callers retry, with what they know
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(ChannelTarget(targets), creds, arguments);
+  return KeepDriven(grpc::CreateCustomChannel(ChannelTarget(targets), creds, arguments));
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
