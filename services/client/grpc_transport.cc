@@ -130,7 +130,7 @@ class GrpcTransport final : public ResultTransport {
     // Digests before the stream begins, because the stream must not stall while a large file is
     // digested.
     RETURN_IF_ERROR(DigestUpTo(result, opened.offset(), stop));
-    UploadStream stream(*stub_, opened.offset(), stop);
+    UploadStream stream(channel_, opened.offset(), stop);
     const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
     if (!end.ok()) return end.status();
