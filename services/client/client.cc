@@ -149,11 +149,11 @@ class Client::Impl {
   }
 
   void StartHeartbeats(HeartbeatWatcher watcher) {
-    BeatDialler dial;
+    HeartbeatDialer dial;
     if (channels_) {
-      dial = MakeStreamDialler(channels_, {config_.run, config_.plugin, config_.node});
+      dial = MakeStreamDialer(channels_, {config_.run, config_.plugin, config_.node});
     } else if (over_https_) {
-      dial = MakeHttpsDialler(Https(), config_.plugin, config_.node);
+      dial = MakeHttpsDialer(Https(), config_.plugin, config_.node);
     } else {
       return;
     }
@@ -284,11 +284,11 @@ class Client::Impl {
         [this](const absl::Status& wait) { ReportWait(wait); }, config_.leave_when_spooled);
   }
 
-  // Reports in heartbeats what a delivery waits for.
+  // Reports in heartbeats the reason why a delivery waits.
   void ReportWait(const absl::Status& wait) {
-    const bool told_to_wait =
+    const bool asked_to_wait =
         wait.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(wait).has_value();
-    activity_.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kDelivering,
+    activity_.SetPhase(asked_to_wait ? Phase::kBackpressured : Phase::kDelivering,
                        std::string(wait.message()));
   }
 

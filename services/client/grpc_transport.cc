@@ -182,7 +182,7 @@ class GrpcTransport final : public ResultTransport {
       } else {
         chunk.mutable_data()->swap(raw);
       }
-      RETURN_IF_ERROR(stream.AwaitRoom(end, window));
+      RETURN_IF_ERROR(stream.AwaitWindow(end, window));
       RETURN_IF_ERROR(stream.Send(std::move(request), false));
       offset = end;
     }

@@ -17,11 +17,11 @@ namespace muster::client {
 namespace {
 
 // Waits for the first answer or the end of a connection.
-class FirstEvent final : public BeatInbox {
+class FirstEvent final : public HeartbeatInbox {
  public:
-  void Answered(const BeatAnswer&) override { Set(absl::OkStatus()); }
-  void Writable() override {}
-  void Ended(const absl::Status& status) override { Set(status); }
+  void OnAnswer(const HeartbeatAnswer&) override { Set(absl::OkStatus()); }
+  void OnWritable() override {}
+  void OnEnd(const absl::Status& status) override { Set(status); }
 
   absl::Status Await() {
     MutexLock lock(mutex_);
@@ -47,8 +47,8 @@ class HeartbeatStreamTest : public ::testing::Test {
   HeartbeatStreamTest() {
     status_.Start();
     const auto sender = Sender::Make(fleet_.ConfigOf("n1"), absl::Now());
-    dial_ = MakeStreamDialler(MakeStatusChannels({status_.target()}, **sender),
-                              {fleet_.run, "facts", "n1"});
+    dial_ = MakeStreamDialer(MakeStatusChannels({status_.target()}, **sender),
+                             {fleet_.run, "facts", "n1"});
   }
 
   // Sends one heartbeat over a new connection; returns OK if it is answered.
@@ -61,7 +61,7 @@ class HeartbeatStreamTest : public ::testing::Test {
 
   const TestFleet fleet_ = TestFleet::Make();
   TestStatusPeer status_{fleet_};
-  BeatDialler dial_;
+  HeartbeatDialer dial_;
 };
 
 // The back-off of gRPC's channel, which begins at 200 ms, must not reject the stream.

@@ -22,7 +22,7 @@ StreamOptions Options() {
 
 }  // namespace
 
-// What the stream has sent and received. Thread-safe.
+// The state of the stream: messages sent and received, and its end. Thread-safe.
 class UploadStream::Progress final : public Stream::Handler {
  public:
   Progress(int64_t offset, std::stop_token stop, absl::Duration stall_limit)
@@ -66,7 +66,7 @@ class UploadStream::Progress final : public Stream::Handler {
     return absl::OkStatus();
   }
 
-  absl::Status AwaitRoom(int64_t end, int64_t window) {
+  absl::Status AwaitWindow(int64_t end, int64_t window) {
     MutexLock lock(mutex_);
     return Await(
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end - acknowledged_ <= window; });
@@ -134,8 +134,8 @@ absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
   return absl::OkStatus();
 }
 
-absl::Status UploadStream::AwaitRoom(int64_t end, int64_t window) {
-  return progress_->AwaitRoom(end, window);
+absl::Status UploadStream::AwaitWindow(int64_t end, int64_t window) {
+  return progress_->AwaitWindow(end, window);
 }
 
 absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() { return progress_->AwaitEnd(); }

@@ -38,7 +38,7 @@ class UploadStream {
   absl::Status Send(v1::UploadRequest request, bool last);
 
   // Waits until at most `window` bytes before `end` are not acknowledged.
-  absl::Status AwaitRoom(int64_t end, int64_t window);
+  absl::Status AwaitWindow(int64_t end, int64_t window);
 
   // Waits for the response to `finish`: `committed`, or `spooled`.
   absl::StatusOr<v1::UploadResponse> AwaitEnd();

@@ -80,7 +80,7 @@ class UploadStreamTest : public ::testing::Test {
 TEST_F(UploadStreamTest, ChunksAreAcknowledgedAndTheEndIsReturned) {
   const auto stream = Start();
   for (int64_t end = kMiB; end <= 8 * kMiB; end += kMiB) {
-    ASSERT_TRUE(stream->AwaitRoom(end, 2 * kMiB).ok());
+    ASSERT_TRUE(stream->AwaitWindow(end, 2 * kMiB).ok());
     ASSERT_TRUE(stream->Send(Chunk(end - kMiB, kMiB), false).ok());
   }
   ASSERT_TRUE(stream->Send(Finish(8 * kMiB), true).ok());
@@ -99,7 +99,7 @@ TEST_F(UploadStreamTest, WindowOfUnacknowledgedBytesIsKept) {
   };
   const auto stream = Start();
   for (int64_t end = kMiB; end <= 8 * kMiB; end += kMiB) {
-    ASSERT_TRUE(stream->AwaitRoom(end, kMiB).ok());
+    ASSERT_TRUE(stream->AwaitWindow(end, kMiB).ok());
     EXPECT_EQ(acked, end - kMiB) << "room before the acknowledgement";
     ASSERT_TRUE(stream->Send(Chunk(end - kMiB, kMiB), false).ok());
   }
@@ -118,7 +118,7 @@ TEST_F(UploadStreamTest, ServerThatAcknowledgesNothingStallsTheUpload) {
   script_.on_message = [](ServerSide& stream, const v1::UploadRequest&) { stream.ReadNext(); };
   const auto stream = Start(kSoon);
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());
-  const absl::Status room = stream->AwaitRoom(200, 100);
+  const absl::Status room = stream->AwaitWindow(200, 100);
   EXPECT_EQ(ReasonOf(room), "NO_PROGRESS") << room;
   EXPECT_EQ(stream->acknowledged(), 0);
 }
@@ -129,9 +129,9 @@ TEST_F(UploadStreamTest, ServerThatEndsEarlyEndsEachWaitWithItsError) {
   };
   const auto stream = Start();
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());
-  EXPECT_EQ(ReasonOf(stream->AwaitRoom(200, 100)), "UPLOAD_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(stream->AwaitWindow(200, 100)), "UPLOAD_NOT_FOUND");
   EXPECT_EQ(ReasonOf(stream->Send(Chunk(100, 100), false)), "UPLOAD_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(stream->AwaitRoom(100, 100)), "UPLOAD_NOT_FOUND") << "despite enough room";
+  EXPECT_EQ(ReasonOf(stream->AwaitWindow(100, 100)), "UPLOAD_NOT_FOUND") << "despite enough room";
   EXPECT_EQ(ReasonOf(stream->AwaitEnd().status()), "UPLOAD_NOT_FOUND");
 }
 
@@ -149,7 +149,7 @@ TEST_F(UploadStreamTest, StopEndsAWaitAndTheStream) {
   script_.on_message = [this](ServerSide&, const v1::UploadRequest&) { stop_.request_stop(); };
   auto stream = Start();
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());
-  EXPECT_EQ(ReasonOf(stream->AwaitRoom(200, 100)), "INTERRUPTED");
+  EXPECT_EQ(ReasonOf(stream->AwaitWindow(200, 100)), "INTERRUPTED");
   EXPECT_EQ(ReasonOf(stream->Send(Chunk(100, 100), false)), "INTERRUPTED");
   stream.reset();
   const auto end = script_.ended.Take();
@@ -172,7 +172,7 @@ TEST_F(UploadStreamTest, LostConnectionEndsAWait) {
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());
   ASSERT_TRUE(script_.started.Take().has_value());
   std::jthread stopper([this] { server_.Stop(); });
-  const absl::Status room = stream->AwaitRoom(200, 100);
+  const absl::Status room = stream->AwaitWindow(200, 100);
   EXPECT_TRUE(absl::IsUnavailable(room) || absl::IsCancelled(room)) << room;
 }
 

@@ -39,7 +39,7 @@ absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadRes
     chunk.set_offset(offset);
     chunk.set_raw_size(end - offset);
     chunk.set_crc32c(Crc32c(raw));
-    RETURN_IF_ERROR(stream.AwaitRoom(end, window));
+    RETURN_IF_ERROR(stream.AwaitWindow(end, window));
     RETURN_IF_ERROR(stream.Send(std::move(request), false));
     offset = end;
   }
