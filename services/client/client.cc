@@ -149,11 +149,11 @@ class Client::Impl {
   }
 
   void StartHeartbeats(HeartbeatWatcher watcher) {
-    BeatDialler dial;
+    HeartbeatDialer dial;
     if (channels_) {
-      dial = MakeStreamDialler(channels_, {config_.run, config_.plugin, config_.node});
+      dial = MakeStreamDialer(channels_, {config_.run, config_.plugin, config_.node});
     } else if (over_https_) {
-      dial = MakeHttpsDialler(Https(), config_.plugin, config_.node);
+      dial = MakeHttpsDialer(Https(), config_.plugin, config_.node);
     } else {
       return;
     }
@@ -210,7 +210,7 @@ class Client::Impl {
     certificate_ends_ = sender->not_after();
     if (!config_.status_targets.empty()) {
       channels_ = MakeStatusChannels(config_.status_targets, *sender);
-      reporter_ = std::make_unique<ProgressReporter>(*channels_);
+      reporter_ = std::make_unique<ProgressReporter>(channels_);
     }
     transport_ = MakeGrpcTransport(config_.grpc_targets, sender);
     return absl::OkStatus();
@@ -284,11 +284,11 @@ class Client::Impl {
         [this](const absl::Status& wait) { ReportWait(wait); }, config_.leave_when_spooled);
   }
 
-  // Reports in heartbeats what a delivery waits for.
+  // Reports in heartbeats the reason why a delivery waits.
   void ReportWait(const absl::Status& wait) {
-    const bool told_to_wait =
+    const bool asked_to_wait =
         wait.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(wait).has_value();
-    activity_.SetPhase(told_to_wait ? Phase::kBackpressured : Phase::kDelivering,
+    activity_.SetPhase(asked_to_wait ? Phase::kBackpressured : Phase::kDelivering,
                        std::string(wait.message()));
   }
 

@@ -219,7 +219,7 @@ class Client {
   Status HeartbeatStatus() const;
 
   // Sets the phase for the next heartbeats. A change is sent soon, at most 4 times a second.
-  // `message`: what the sender waits for, cut to 1024 characters.
+  // `message`: the reason why the sender waits, cut to 1024 characters.
   void SetPhase(Phase phase, const std::string& message = "");
   // Sets or clears the fault for the next heartbeats.
   void SetFault(const std::optional<Fault>& fault);

@@ -20,7 +20,7 @@
 
 namespace muster::client {
 
-// One field of a configuration and the place of its value.
+// One field of a configuration and the location of its value.
 struct ConfigField {
   using Target = std::variant<std::string*, std::vector<std::string>*, int64_t*, bool*,
                               std::chrono::milliseconds*,

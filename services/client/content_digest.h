@@ -17,7 +17,7 @@ class ContentDigest {
   ContentDigest();
   ~ContentDigest();
 
-  // Adds what of `data`, which begins at `offset` <= position(), lies behind position().
+  // Adds the part of `data` after position(). `data` begins at `offset` <= position().
   void Add(int64_t offset, std::string_view data);
 
   // How many bytes were added.

@@ -1,6 +1,10 @@
 #include "services/client/grpc_transport.h"
 
+#include <grpcpp/channel.h>
+
 #include <algorithm>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -11,7 +15,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/client.h"
 #include "services/common/errors/results.h"
-#include "services/common/rpc/channel.h"
+#include "services/common/rpc/renewed_channel.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/stoppable_context.h"
 #include "services/common/upload/upload_stream.h"
@@ -52,12 +56,13 @@ class GrpcTransport final : public ResultTransport {
   GrpcTransport(const std::vector<std::string>& targets, std::shared_ptr<const Sender> sender)
       : sender_(std::move(sender)) {
     const auto credentials = sender_->Credentials({ServiceRole::kAggregator, ServiceRole::kRelay});
-    for (const std::string& target : targets) {
-      stubs_.push_back(v1::ResultService::NewStub(MakeChannel(target, credentials)));
-    }
+    for (const std::string& target : targets) channels_.emplace_back(target, credentials);
   }
 
   TryOutcome Try(OutgoingResult& result, const std::stop_token& stop) override {
+    RenewedChannel& target = channels_[current_];
+    channel_ = target.Get();
+    stub_ = v1::ResultService::NewStub(channel_);
     TryOutcome outcome;
     outcome.receipt =
         result.file->size() <= kSubmitMax ? Submit(result, stop) : Upload(result, stop, &outcome);
@@ -67,14 +72,15 @@ class GrpcTransport final : public ResultTransport {
     }
     const absl::StatusCode code = outcome.receipt.status().code();
     if (code == absl::StatusCode::kUnavailable || code == absl::StatusCode::kResourceExhausted) {
-      current_ = (current_ + 1) % stubs_.size();
+      current_ = (current_ + 1) % channels_.size();
     }
+    stub_.reset();
+    channel_.reset();
+    target.RenewIfBroken();
     return outcome;
   }
 
  private:
-  v1::ResultService::Stub& stub() { return *stubs_[current_]; }
-
   absl::Status Sign(const OutgoingResult& result, v1::Signature* signature) const {
     ASSIGN_OR_RETURN(const auto identity, sender_->Identity());
     ASSIGN_OR_RETURN(auto value,
@@ -97,7 +103,7 @@ class GrpcTransport final : public ResultTransport {
     RETURN_IF_ERROR(Sign(result, request.mutable_signature()));
     StoppableContext context(stop);
     v1::Result answer;
-    const grpc::Status status = stub().SubmitResult(context.get(), request, &answer);
+    const grpc::Status status = stub_->SubmitResult(context.get(), request, &answer);
     if (!status.ok()) return FromUnary(status, stop);
     return ReceiptOf(answer);
   }
@@ -113,7 +119,7 @@ class GrpcTransport final : public ResultTransport {
     v1::OpenUploadResponse opened;
     {
       StoppableContext context(stop);
-      const grpc::Status status = stub().OpenUpload(context.get(), request, &opened);
+      const grpc::Status status = stub_->OpenUpload(context.get(), request, &opened);
       if (!status.ok()) return FromUnary(status, stop);
     }
     if (opened.has_committed()) return CheckCommitted(result, opened.committed(), stop);
@@ -124,7 +130,7 @@ class GrpcTransport final : public ResultTransport {
     // Digests before the stream begins, because the stream must not stall while a large file is
     // digested.
     RETURN_IF_ERROR(DigestUpTo(result, opened.offset(), stop));
-    UploadStream stream(stub(), opened.offset(), stop);
+    UploadStream stream(channel_, opened.offset(), stop);
     const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
     if (!end.ok()) return end.status();
@@ -176,7 +182,7 @@ class GrpcTransport final : public ResultTransport {
       } else {
         chunk.mutable_data()->swap(raw);
       }
-      RETURN_IF_ERROR(stream.AwaitRoom(end, window));
+      RETURN_IF_ERROR(stream.AwaitWindow(end, window));
       RETURN_IF_ERROR(stream.Send(std::move(request), false));
       offset = end;
     }
@@ -208,8 +214,11 @@ class GrpcTransport final : public ResultTransport {
   }
 
   const std::shared_ptr<const Sender> sender_;
-  std::vector<std::unique_ptr<v1::ResultService::Stub>> stubs_;
+  std::deque<RenewedChannel> channels_;  // one for each target
   size_t current_ = 0;
+  // Of the attempt.
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::ResultService::Stub> stub_;
 };
 
 }  // namespace

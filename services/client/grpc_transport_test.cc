@@ -76,6 +76,17 @@ class GrpcTransportTest : public ::testing::Test {
     return DeliverUntilCommitted(*transport_, result, *attempts, absl::Now() + limit, stop);
   }
 
+  // Makes a single attempt.
+  absl::StatusOr<CommitReceipt> Attempt(const std::string& path) {
+    ASSIGN_OR_RETURN(auto attempts,
+                     AttemptState::Open(folder_ + "/state", fleet_.run, "facts", "n1"));
+    ASSIGN_OR_RETURN(auto file, SourceFile::Open(path));
+    ResultInfo info{fleet_.run, "facts", "n1"};
+    ASSIGN_OR_RETURN(info.attempt, attempts->Begin(file->fingerprint()));
+    OutgoingResult result(info, std::move(file));
+    return transport_->Try(result, {}).receipt;
+  }
+
   const TestFleet fleet_ = TestFleet::Make();
   const std::string folder_;
   TestPeer peer_;
@@ -149,6 +160,19 @@ TEST_F(GrpcTransportTest, UploadSurvivesARestartOfTheServer) {
   restarter.join();
   ASSERT_TRUE(receipt.ok()) << receipt.status();
   EXPECT_TRUE(peer_.committed()->body == body);
+}
+
+// The back-off of gRPC's channel, which begins at 200 ms, must not reject the attempt.
+TEST_F(GrpcTransportTest, FirstAttemptAfterARestartOfTheServerSucceeds) {
+  for (const size_t size : {size_t{5}, kMiB}) {
+    const std::string path = Write(RandomBytes(size));
+    peer_.Stop();
+    for (int i = 0; i < 3; ++i) EXPECT_FALSE(Attempt(path).ok());
+    peer_.Start();
+    const auto receipt = Attempt(path);
+    EXPECT_TRUE(receipt.ok()) << receipt.status();
+    peer_.Forget();
+  }
 }
 
 TEST_F(GrpcTransportTest, AnotherProcessResumesTheUpload) {

@@ -4,17 +4,18 @@
 
 #include <limits>
 
-#include "services/client/beat_schedule.h"
 #include "services/client/clean_text.h"
+#include "services/client/heartbeat_schedule.h"
 #include "services/client/sender_activity.h"
+#include "services/common/base/backoff.h"
 
 namespace muster::client {
 namespace {
 
 constexpr absl::Duration kStart = absl::Seconds(1000);
 
-TEST(BeatScheduleTest, FirstIsDueImmediatelyAndLaterOnesAtTheRandomisedInterval) {
-  BeatSchedule schedule(1);
+TEST(HeartbeatScheduleTest, FirstIsDueImmediatelyAndLaterOnesAtTheRandomisedInterval) {
+  HeartbeatSchedule schedule(1);
   schedule.Opened(kStart);
   EXPECT_LE(schedule.Due(false), kStart);
   absl::Duration shortest = absl::InfiniteDuration();
@@ -31,8 +32,8 @@ TEST(BeatScheduleTest, FirstIsDueImmediatelyAndLaterOnesAtTheRandomisedInterval)
   EXPECT_GT(longest, absl::Seconds(115));
 }
 
-TEST(BeatScheduleTest, ChangesAreDueAtMostFourTimesASecond) {
-  BeatSchedule schedule(1);
+TEST(HeartbeatScheduleTest, ChangesAreDueAtMostFourTimesASecond) {
+  HeartbeatSchedule schedule(1);
   schedule.Opened(kStart);
   schedule.Sent(kStart, true);
   EXPECT_EQ(schedule.Due(true), kStart + absl::Milliseconds(250));
@@ -41,8 +42,8 @@ TEST(BeatScheduleTest, ChangesAreDueAtMostFourTimesASecond) {
   EXPECT_LE(schedule.Due(true), later) << "the last change is long ago";
 }
 
-TEST(BeatScheduleTest, ProbeIsAnsweredOnceAndImmediately) {
-  BeatSchedule schedule(1);
+TEST(HeartbeatScheduleTest, ProbeIsAnsweredOnceAndImmediately) {
+  HeartbeatSchedule schedule(1);
   schedule.Opened(kStart);
   schedule.Sent(kStart, true);
   schedule.Probed();
@@ -51,8 +52,8 @@ TEST(BeatScheduleTest, ProbeIsAnsweredOnceAndImmediately) {
   EXPECT_GT(schedule.Due(false), kStart);
 }
 
-TEST(BeatScheduleTest, IntervalIsLimited) {
-  BeatSchedule schedule(1);
+TEST(HeartbeatScheduleTest, IntervalIsLimited) {
+  HeartbeatSchedule schedule(1);
   schedule.Opened(kStart);
   for (const absl::Duration said :
        {-absl::Seconds(5), absl::ZeroDuration(), absl::InfiniteDuration()}) {
@@ -63,8 +64,8 @@ TEST(BeatScheduleTest, IntervalIsLimited) {
   }
 }
 
-TEST(BeatScheduleTest, UnansweredConnectionIsGivenUp) {
-  BeatSchedule schedule(1);
+TEST(HeartbeatScheduleTest, UnansweredConnectionIsGivenUp) {
+  HeartbeatSchedule schedule(1);
   schedule.Opened(kStart);
   EXPECT_EQ(schedule.GiveUp(), kStart + absl::Seconds(30));
   schedule.Sent(kStart + absl::Seconds(2), true);
@@ -75,11 +76,11 @@ TEST(BeatScheduleTest, UnansweredConnectionIsGivenUp) {
   EXPECT_EQ(schedule.GiveUp(), kStart + absl::Minutes(4));
 }
 
-TEST(ReconnectWaitTest, DelayIsBetweenOneAndFortyFiveSeconds) {
-  ReconnectWait wait(1);
+TEST(ReconnectBackoffTest, DelayIsBetweenOneAndFortyFiveSeconds) {
+  Backoff backoff(kReconnectBackoff, 1);
   absl::Duration longest;
   for (int i = 0; i < 2000; ++i) {
-    const absl::Duration next = wait.Next(std::nullopt);
+    const absl::Duration next = backoff.Next(std::nullopt);
     EXPECT_GE(next, absl::Seconds(1));
     EXPECT_LE(next, absl::Seconds(45));
     if (i == 0) {
@@ -88,14 +89,18 @@ TEST(ReconnectWaitTest, DelayIsBetweenOneAndFortyFiveSeconds) {
     longest = std::max(longest, next);
   }
   EXPECT_GT(longest, absl::Seconds(41));
-  wait.Reset();
-  EXPECT_LE(wait.Next(std::nullopt), absl::Seconds(8));
-  const absl::Duration asked = wait.Next(absl::Seconds(100));
-  EXPECT_GE(asked, absl::Seconds(100));
-  EXPECT_LE(asked, absl::Seconds(200));
-  EXPECT_LE(wait.Next(absl::InfiniteDuration()), absl::Minutes(20));
-  for (int i = 0; i < 20; ++i) EXPECT_LE(wait.NextUnserved(), absl::Minutes(10));
-  EXPECT_GE(wait.NextUnserved(), absl::Minutes(5));
+}
+
+TEST(ReconnectBackoffTest, ServerWithoutHeartbeatsIsCalledAtMostEveryFourSeconds) {
+  Backoff backoff(kUnservedBackoff, 1);
+  absl::Duration longest;
+  for (int i = 0; i < 2000; ++i) {
+    const absl::Duration next = backoff.Next(std::nullopt);
+    EXPECT_GE(next, absl::Seconds(4));
+    EXPECT_LE(next, absl::Minutes(10));
+    longest = std::max(longest, next);
+  }
+  EXPECT_GT(longest, absl::Minutes(9));
 }
 
 TEST(CleanTextTest, Utf8IsKeptAndOtherBytesAreReplaced) {
@@ -114,10 +119,10 @@ TEST(SenderActivityTest, NewestReportIsKeptUntilItIsSent) {
   const uint64_t first = activity.Get().version;
   progress.completed = 2;
   activity.KeepProgress(progress);
-  activity.Told(first);
+  activity.HandleAck(first);
   ASSERT_TRUE(activity.Get().progress) << "a newer one is kept since";
   EXPECT_EQ(activity.Get().progress->completed, 2);
-  activity.Told(activity.Get().version);
+  activity.HandleAck(activity.Get().version);
   EXPECT_FALSE(activity.Get().progress);
 }
 

@@ -1,7 +1,5 @@
 #include "services/client/heartbeat_stream.h"
 
-#include <grpcpp/channel.h>
-
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +11,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/client_stream.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/renewed_channel.h"
 
 namespace muster::client {
 namespace {
@@ -38,7 +37,7 @@ void ToMessage(const Fault& fault, v1::Fault* message) {
   message->set_next_step(CleanText(fault.next_step, kMaxText));
 }
 
-void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* message) {
+void ToMessage(const Activity& activity, const HeartbeatKey& key, v1::Activity* message) {
   message->mutable_key()->set_run(key.run);
   message->mutable_key()->set_plugin(key.plugin);
   message->mutable_key()->set_node(key.node);
@@ -48,60 +47,62 @@ void ToMessage(const Activity& activity, const BeatKey& key, v1::Activity* messa
   if (activity.fault) ToMessage(*activity.fault, message->mutable_fault());
 }
 
-using BeatStream = ClientStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>;
+using Stream = ClientStream<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>;
 
 // Passes the messages of a stream to an inbox.
-class BeatReader final : public BeatStream::Handler {
+class HeartbeatReader final : public Stream::Handler {
  public:
-  explicit BeatReader(BeatInbox& inbox) : inbox_(inbox) {}
+  explicit HeartbeatReader(HeartbeatInbox& inbox) : inbox_(inbox) {}
 
-  void OnStart(const std::shared_ptr<BeatStream>& stream) override {
+  void OnStart(const std::shared_ptr<Stream>& stream) override {
     stream_ = stream;
     stream->ReadNext();
   }
 
   void OnMessage(v1::StreamHeartbeatsResponse response) override {
-    BeatAnswer answer;
+    HeartbeatAnswer answer;
     answer.sequence = response.sequence();
     answer.probe = response.probe();
     if (response.has_interval()) answer.interval = FromProto(response.interval());
     if (response.has_time()) answer.time = FromProto(response.time());
-    inbox_.Answered(answer);
+    inbox_.OnAnswer(answer);
     stream_->ReadNext();
   }
 
-  void OnWritable() override { inbox_.Writable(); }
-  void OnEnd(const absl::Status& status, EndedBy) override { inbox_.Ended(status); }
+  void OnWritable() override { inbox_.OnWritable(); }
+  void OnEnd(const absl::Status& status, EndedBy) override { inbox_.OnEnd(status); }
 
  private:
-  BeatInbox& inbox_;
-  std::shared_ptr<BeatStream> stream_;
+  HeartbeatInbox& inbox_;
+  std::shared_ptr<Stream> stream_;
 };
 
-class HeartbeatStream final : public BeatConnection {
+class HeartbeatStream final : public HeartbeatConnection {
  public:
-  HeartbeatStream(const std::shared_ptr<grpc::Channel>& channel, BeatKey key, BeatInbox& inbox)
-      : key_(std::move(key)),
-        stream_(BeatStream::Start(channel, "/muster.v1.HeartbeatService/StreamHeartbeats",
-                                  Options(), std::make_shared<BeatReader>(inbox))) {}
+  HeartbeatStream(RenewedChannel& channel, HeartbeatKey key, HeartbeatInbox& inbox)
+      : channel_(channel),
+        key_(std::move(key)),
+        stream_(Stream::Start(channel.Get(), "/muster.v1.HeartbeatService/StreamHeartbeats",
+                              Options(), std::make_shared<HeartbeatReader>(inbox))) {}
 
   ~HeartbeatStream() override {
     if (goodbye_) stream_.AwaitEnd(kGoodbyeLimit);
+    channel_.RenewIfBroken();
   }
 
-  void Send(const Beat& beat) override {
+  void Send(const Heartbeat& heartbeat) override {
     v1::StreamHeartbeatsRequest request;
     if (!std::exchange(named_, true)) {  // the sender is named once
       request.set_node(key_.node);
       request.set_instance_id(InstanceId());
       request.set_boot_id(BootId());
     }
-    request.set_sequence(beat.sequence);
-    ToProto(beat.uptime, request.mutable_uptime());
-    ToProto(beat.time, request.mutable_time());
-    if (beat.activity) ToMessage(*beat.activity, key_, request.add_activities());
-    request.set_goodbye(beat.goodbye);
-    if (beat.goodbye) {
+    request.set_sequence(heartbeat.sequence);
+    ToProto(heartbeat.uptime, request.mutable_uptime());
+    ToProto(heartbeat.time, request.mutable_time());
+    if (heartbeat.activity) ToMessage(*heartbeat.activity, key_, request.add_activities());
+    request.set_goodbye(heartbeat.goodbye);
+    if (heartbeat.goodbye) {
       goodbye_ = true;
       stream_->SendLast(std::move(request));
     } else {
@@ -116,7 +117,8 @@ class HeartbeatStream final : public BeatConnection {
     return options;
   }
 
-  const BeatKey key_;
+  RenewedChannel& channel_;
+  const HeartbeatKey key_;
   bool named_ = false;
   bool goodbye_ = false;
   const StreamOwner<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse> stream_;
@@ -124,10 +126,11 @@ class HeartbeatStream final : public BeatConnection {
 
 }  // namespace
 
-BeatDialler MakeStreamDialler(std::shared_ptr<const StatusChannels> channels, BeatKey key) {
+HeartbeatDialer MakeStreamDialer(std::shared_ptr<const StatusChannels> channels, HeartbeatKey key) {
   return [channels = std::move(channels), key = std::move(key), next = size_t{0}](
-             BeatInbox& inbox, const std::stop_token&) mutable -> std::unique_ptr<BeatConnection> {
-    return std::make_unique<HeartbeatStream>(channels->all[next++ % channels->all.size()], key,
+             HeartbeatInbox& inbox,
+             const std::stop_token&) mutable -> std::unique_ptr<HeartbeatConnection> {
+    return std::make_unique<HeartbeatStream>(*channels->all[next++ % channels->all.size()], key,
                                              inbox);
   };
 }

@@ -12,14 +12,14 @@ namespace muster::client {
 struct StatusChannels;
 
 // The pair and node of heartbeats.
-struct BeatKey {
+struct HeartbeatKey {
   std::string run;
   std::string plugin;
   std::string node;
 };
 
 // Opens one stream for each connection, to the targets in turn.
-BeatDialler MakeStreamDialler(std::shared_ptr<const StatusChannels> channels, BeatKey key);
+HeartbeatDialer MakeStreamDialer(std::shared_ptr<const StatusChannels> channels, HeartbeatKey key);
 
 }  // namespace muster::client
 

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
@@ -29,7 +28,7 @@ absl::Duration Uptime() {
 
 }  // namespace
 
-Heartbeats::Heartbeats(SenderActivity& activity, BeatDialler dial,
+Heartbeats::Heartbeats(SenderActivity& activity, HeartbeatDialer dial,
                        std::function<void(const absl::Status&)> watch)
     : activity_(activity), dial_(std::move(dial)), watch_(std::move(watch)) {
   Uptime();
@@ -57,7 +56,7 @@ std::optional<absl::Duration> Heartbeats::clock_offset() const {
   return clock_offset_;
 }
 
-void Heartbeats::Answered(const BeatAnswer& answer) {
+void Heartbeats::OnAnswer(const HeartbeatAnswer& answer) {
   MutexLock lock(mutex_);
   ++events_;
   changed_.NotifyAll();
@@ -68,24 +67,24 @@ void Heartbeats::Answered(const BeatAnswer& answer) {
   }
   schedule_.Answered(answer.interval);
   answered_ = true;
-  if (answer.sequence >= sent_sequence_) activity_.Told(sent_version_);
+  if (answer.sequence >= sent_sequence_) activity_.HandleAck(sent_version_);
 }
 
-void Heartbeats::Writable() {
+void Heartbeats::OnWritable() {
   MutexLock lock(mutex_);
   writable_ = true;
   ++events_;
   changed_.NotifyAll();
 }
 
-void Heartbeats::Ended(const absl::Status& status) {
+void Heartbeats::OnEnd(const absl::Status& status) {
   MutexLock lock(mutex_);
   ended_ = status;
   ++events_;
   changed_.NotifyAll();
 }
 
-void Heartbeats::Note(const absl::Status& status) {
+void Heartbeats::SetStatus(const absl::Status& status) {
   {
     MutexLock lock(mutex_);
     status_ = status;
@@ -97,7 +96,7 @@ void Heartbeats::Note(const absl::Status& status) {
 
 void Heartbeats::Run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    const absl::Status why = Live(stop);
+    const absl::Status why = RunConnection(stop);
     if (stop.stop_requested() || !AfterEnd(why, stop)) return;
   }
 }
@@ -109,16 +108,16 @@ bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) 
       MutexLock lock(mutex_);
       status_ = why;
     }
-    return WaitFor(reconnect_.NextUnserved(), stop);
+    return WaitFor(unserved_.Next(std::nullopt), stop);
   }
-  Note(why);
+  SetStatus(why);
   if (ReasonOf(why) == kDuplicateAgent) return false;
   const bool refused = why.code() == absl::StatusCode::kPermissionDenied ||
                        why.code() == absl::StatusCode::kInvalidArgument;
-  return WaitFor(refused ? reconnect_.NextUnserved() : reconnect_.Next(RetryAfterOf(why)), stop);
+  return WaitFor(refused ? unserved_.Next(std::nullopt) : reconnect_.Next(RetryAfterOf(why)), stop);
 }
 
-absl::Status Heartbeats::Live(const std::stop_token& stop) {
+absl::Status Heartbeats::RunConnection(const std::stop_token& stop) {
   {
     MutexLock lock(mutex_);
     schedule_.Opened(SystemClock().MonotonicNow());
@@ -126,13 +125,14 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
     writable_ = send_all_ = true;
     answered_ = false;
   }
-  const std::unique_ptr<BeatConnection> connection = dial_(*this, stop);
+  const std::unique_ptr<HeartbeatConnection> connection = dial_(*this, stop);
   MutexLock lock(mutex_);
   while (true) {
     if (std::exchange(answered_, false)) {
       lock.Unlock();
       reconnect_.Reset();
-      Note(absl::OkStatus());
+      unserved_.Reset();
+      SetStatus(absl::OkStatus());
       lock.Lock();
     }
     if (ended_) return ended_->ok() ? errors::HeartbeatsEnded() : *ended_;
@@ -141,7 +141,7 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
     if (now >= schedule_.GiveUp()) return errors::HeartbeatsUnanswered();
     if (writable_ && (stop.stop_requested() || now >= schedule_.Due(changed))) {
       const bool goodbye = stop.stop_requested();
-      SendBeat(*connection, goodbye);
+      SendDue(*connection, goodbye);
       if (goodbye) return absl::OkStatus();
       continue;
     }
@@ -155,23 +155,23 @@ absl::Status Heartbeats::Live(const std::stop_token& stop) {
   }
 }
 
-void Heartbeats::SendBeat(BeatConnection& connection, bool goodbye) {
-  Beat beat;
-  beat.sequence = NextSequence();
-  beat.uptime = Uptime();
-  beat.time = SystemClock().Now();
-  beat.goodbye = goodbye;
+void Heartbeats::SendDue(HeartbeatConnection& connection, bool goodbye) {
+  Heartbeat heartbeat;
+  heartbeat.sequence = NextSequence();
+  heartbeat.uptime = Uptime();
+  heartbeat.time = SystemClock().Now();
+  heartbeat.goodbye = goodbye;
   const Activity activity = activity_.Get();
   const bool changed = send_all_ || activity.version != sent_version_;
   if (changed) {
-    beat.activity = activity;
+    heartbeat.activity = activity;
     sent_version_ = activity.version;
-    sent_sequence_ = beat.sequence;
+    sent_sequence_ = heartbeat.sequence;
   }
   send_all_ = writable_ = false;
   schedule_.Sent(SystemClock().MonotonicNow(), changed);
   mutex_.Unlock();
-  connection.Send(beat);
+  connection.Send(heartbeat);
   mutex_.Lock();
 }
 

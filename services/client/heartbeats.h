@@ -12,14 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "services/client/beat_schedule.h"
+#include "services/client/heartbeat_schedule.h"
 #include "services/client/sender_activity.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/mutex.h"
 
 namespace muster::client {
 
 // One heartbeat.
-struct Beat {
+struct Heartbeat {
   int64_t sequence = 0;
   absl::Duration uptime;
   absl::Time time;
@@ -28,7 +29,7 @@ struct Beat {
   bool goodbye = false;
 };
 
-struct BeatAnswer {
+struct HeartbeatAnswer {
   int64_t sequence = 0;
   std::optional<absl::Duration> interval;
   std::optional<absl::Time> time;  // the server's time
@@ -36,37 +37,37 @@ struct BeatAnswer {
 };
 
 // Receives the events of a connection, from any thread.
-class BeatInbox {
+class HeartbeatInbox {
  public:
-  virtual ~BeatInbox() = default;
-  virtual void Answered(const BeatAnswer& answer) = 0;
+  virtual ~HeartbeatInbox() = default;
+  virtual void OnAnswer(const HeartbeatAnswer& answer) = 0;
   // The previous heartbeat was sent: another one may follow.
-  virtual void Writable() = 0;
+  virtual void OnWritable() = 0;
   // The connection has ended, possibly with OK. UNIMPLEMENTED: the server does not support
   // heartbeats.
-  virtual void Ended(const absl::Status& status) = 0;
+  virtual void OnEnd(const absl::Status& status) = 0;
 };
 
 // One connection to a server. Its destructor ends it, after a goodbye of at most 2 s, and returns
 // when the inbox is no longer called. Used by one thread.
-class BeatConnection {
+class HeartbeatConnection {
  public:
-  virtual ~BeatConnection() = default;
+  virtual ~HeartbeatConnection() = default;
 
-  // May be called after the inbox received Writable; the first time immediately.
-  virtual void Send(const Beat& beat) = 0;
+  // May be called after the inbox received OnWritable; the first time immediately.
+  virtual void Send(const Heartbeat& heartbeat) = 0;
 };
 
 // `stop` ends the waits of the connection.
-using BeatDialler =
-    std::function<std::unique_ptr<BeatConnection>(BeatInbox& inbox, const std::stop_token& stop)>;
+using HeartbeatDialer = std::function<std::unique_ptr<HeartbeatConnection>(
+    HeartbeatInbox& inbox, const std::stop_token& stop)>;
 
 // Sends heartbeats from its construction to its destruction, which sends a goodbye. Thread-safe.
-class Heartbeats final : private BeatInbox {
+class Heartbeats final : private HeartbeatInbox {
  public:
   // Calls `watch` on the thread of this object, as HeartbeatWatcher describes. `activity` must
   // outlive this object.
-  Heartbeats(SenderActivity& activity, BeatDialler dial,
+  Heartbeats(SenderActivity& activity, HeartbeatDialer dial,
              std::function<void(const absl::Status&)> watch);
   ~Heartbeats() override;
 
@@ -74,28 +75,30 @@ class Heartbeats final : private BeatInbox {
   std::optional<absl::Duration> clock_offset() const;
 
  private:
-  void Answered(const BeatAnswer& answer) ABSL_LOCKS_EXCLUDED(mutex_) override;
-  void Writable() ABSL_LOCKS_EXCLUDED(mutex_) override;
-  void Ended(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnAnswer(const HeartbeatAnswer& answer) ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnWritable() ABSL_LOCKS_EXCLUDED(mutex_) override;
+  void OnEnd(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) override;
 
   void Run(const std::stop_token& stop);
   // Runs one connection to its end.
-  absl::Status Live(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RunConnection(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if a new connection is needed, after a wait.
   bool AfterEnd(const absl::Status& why, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends the due heartbeat.
-  void SendBeat(BeatConnection& connection, bool goodbye) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendDue(HeartbeatConnection& connection, bool goodbye) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records the state, and reports a change to the watcher.
-  void Note(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetStatus(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   SenderActivity& activity_;
-  const BeatDialler dial_;
+  const HeartbeatDialer dial_;
   const std::function<void(const absl::Status&)> watch_;
-  ReconnectWait reconnect_;  // used by the thread
+  // Used by the thread.
+  Backoff reconnect_{kReconnectBackoff};
+  Backoff unserved_{kUnservedBackoff};
 
   mutable Mutex mutex_;
   StoppableCondVar changed_;
-  BeatSchedule schedule_ ABSL_GUARDED_BY(mutex_);
+  HeartbeatSchedule schedule_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);
   bool writable_ ABSL_GUARDED_BY(mutex_) = true;
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;  // since the last check

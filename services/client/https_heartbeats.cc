@@ -20,10 +20,10 @@ std::optional<absl::Duration> IntervalOf(const std::string& answer) {
   return absl::Seconds(seconds);
 }
 
-class HttpsHeartbeats final : public BeatConnection {
+class HttpsHeartbeats final : public HeartbeatConnection {
  public:
   HttpsHeartbeats(HttpsOptions options, const std::string& plugin, const std::string& node,
-                  BeatInbox& inbox, const std::stop_token& stop)
+                  HeartbeatInbox& inbox, const std::stop_token& stop)
       : options_(std::move(options)), inbox_(inbox) {
     exchange_.stop = stop;
     curl_ = NewRequest(options_, exchange_);
@@ -32,30 +32,30 @@ class HttpsHeartbeats final : public BeatConnection {
     url_ = UrlOf(curl_.get(), options_, "health", plugin, node);
   }
 
-  void Send(const Beat& beat) override {
-    if (beat.goodbye) return;  // this protocol has no goodbye
-    if (!curl_) return inbox_.Ended(absl::ResourceExhaustedError("no memory for a request"));
+  void Send(const Heartbeat& heartbeat) override {
+    if (heartbeat.goodbye) return;  // this protocol has no goodbye
+    if (!curl_) return inbox_.OnEnd(absl::ResourceExhaustedError("no memory for a request"));
     exchange_.answer.clear();
     exchange_.retry_after.reset();
     exchange_.moved_at = absl::Now();
     const auto code = Perform(curl_.get(), exchange_, url_);
-    if (!code.ok()) return inbox_.Ended(code.status());
+    if (!code.ok()) return inbox_.OnEnd(code.status());
     if (*code == 404 || *code == 405) {
-      return inbox_.Ended(
+      return inbox_.OnEnd(
           absl::UnimplementedError(url_ + ": the listener does not accept heartbeats"));
     }
-    if (*code != 200) return inbox_.Ended(FromHttp(*code, exchange_, url_));
-    BeatAnswer answer;
-    answer.sequence = beat.sequence;
+    if (*code != 200) return inbox_.OnEnd(FromHttp(*code, exchange_, url_));
+    HeartbeatAnswer answer;
+    answer.sequence = heartbeat.sequence;
     answer.interval = IntervalOf(exchange_.answer);
     answer.time = exchange_.date;
-    inbox_.Answered(answer);
-    inbox_.Writable();
+    inbox_.OnAnswer(answer);
+    inbox_.OnWritable();
   }
 
  private:
   const HttpsOptions options_;
-  BeatInbox& inbox_;
+  HeartbeatInbox& inbox_;
   Exchange exchange_;
   std::string url_;
   Curl curl_;  // it uses the other members
@@ -63,9 +63,10 @@ class HttpsHeartbeats final : public BeatConnection {
 
 }  // namespace
 
-BeatDialler MakeHttpsDialler(HttpsOptions options, std::string plugin, std::string node) {
+HeartbeatDialer MakeHttpsDialer(HttpsOptions options, std::string plugin, std::string node) {
   return [options = std::move(options), plugin = std::move(plugin), node = std::move(node)](
-             BeatInbox& inbox, const std::stop_token& stop) -> std::unique_ptr<BeatConnection> {
+             HeartbeatInbox& inbox,
+             const std::stop_token& stop) -> std::unique_ptr<HeartbeatConnection> {
     return std::make_unique<HttpsHeartbeats>(options, plugin, node, inbox, stop);
   };
 }

@@ -11,7 +11,7 @@ namespace muster::client {
 
 // Sends each heartbeat as a request of at most 10 s over a kept connection. A listener without this
 // path (404, 405) does not support heartbeats: UNIMPLEMENTED.
-BeatDialler MakeHttpsDialler(HttpsOptions options, std::string plugin, std::string node);
+HeartbeatDialer MakeHttpsDialer(HttpsOptions options, std::string plugin, std::string node);
 
 }  // namespace muster::client
 

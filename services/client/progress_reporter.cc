@@ -4,7 +4,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <vector>
+#include <utility>
 
 #include "muster/v1/status.grpc.pb.h"
 #include "services/client/progress_message.h"
@@ -18,18 +18,8 @@ constexpr std::chrono::seconds kLimit{10};
 
 }  // namespace
 
-struct ProgressReporter::Stubs {
-  std::vector<std::unique_ptr<v1::StatusService::Stub>> all;
-};
-
-ProgressReporter::ProgressReporter(const StatusChannels& channels)
-    : stubs_(std::make_unique<Stubs>()) {
-  for (const auto& channel : channels.all) {
-    stubs_->all.push_back(v1::StatusService::NewStub(channel));
-  }
-}
-
-ProgressReporter::~ProgressReporter() = default;
+ProgressReporter::ProgressReporter(std::shared_ptr<const StatusChannels> channels)
+    : channels_(std::move(channels)) {}
 
 absl::Status ProgressReporter::Report(const Config& config, const Progress& progress) {
   v1::ReportProgressRequest request;
@@ -38,11 +28,13 @@ absl::Status ProgressReporter::Report(const Config& config, const Progress& prog
   request.mutable_key()->set_node(config.node);
   ToMessage(progress, &request);
   grpc::Status status;
-  for (const auto& stub : stubs_->all) {
+  for (const auto& channel : channels_->all) {
+    const auto stub = v1::StatusService::NewStub(channel->Get());
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     v1::ReportProgressResponse response;
     status = stub->ReportProgress(&context, request, &response);
+    channel->RenewIfBroken();
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) break;
   }
   return FromGrpc(status);

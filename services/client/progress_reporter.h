@@ -15,15 +15,13 @@ struct StatusChannels;
 // Thread-safe.
 class ProgressReporter {
  public:
-  explicit ProgressReporter(const StatusChannels& channels);
-  ~ProgressReporter();
+  explicit ProgressReporter(std::shared_ptr<const StatusChannels> channels);
 
   // Tries each target once, in turn, until one accepts the report; at most 10 s each.
   absl::Status Report(const Config& config, const Progress& progress);
 
  private:
-  struct Stubs;
-  std::unique_ptr<Stubs> stubs_;
+  const std::shared_ptr<const StatusChannels> channels_;
 };
 
 // Returns the report as legacy listeners accept it: a JSON object.

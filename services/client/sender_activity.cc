@@ -45,7 +45,7 @@ Activity SenderActivity::Get() const {
   return activity_;
 }
 
-void SenderActivity::Told(uint64_t version) {
+void SenderActivity::HandleAck(uint64_t version) {
   MutexLock lock(mutex_);
   if (progress_version_ <= version) activity_.progress.reset();
 }

@@ -35,8 +35,8 @@ class SenderActivity {
   void DropProgress();
 
   Activity Get() const;
-  // The fleet has received the activity of `version`: a report of that version is no longer kept.
-  void Told(uint64_t version);
+  // The service has acknowledged the activity of `version`: its report is no longer kept.
+  void HandleAck(uint64_t version);
 
   // Sets the listener, which runs after each change on the thread that made it; empty for none. The
   // previous listener is not called after this returns.

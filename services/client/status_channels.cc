@@ -1,7 +1,5 @@
 #include "services/client/status_channels.h"
 
-#include "services/common/rpc/channel.h"
-
 namespace muster::client {
 
 std::shared_ptr<const StatusChannels> MakeStatusChannels(const std::vector<std::string>& targets,
@@ -9,7 +7,7 @@ std::shared_ptr<const StatusChannels> MakeStatusChannels(const std::vector<std::
   const auto credentials = sender.Credentials({ServiceRole::kStatus, ServiceRole::kRelay});
   auto channels = std::make_shared<StatusChannels>();
   for (const std::string& target : targets) {
-    channels->all.push_back(MakeChannel(target, credentials));
+    channels->all.push_back(std::make_unique<RenewedChannel>(target, credentials));
   }
   return channels;
 }

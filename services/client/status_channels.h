@@ -2,19 +2,18 @@
 #ifndef MUSTER_SERVICES_CLIENT_STATUS_CHANNELS_H_
 #define MUSTER_SERVICES_CLIENT_STATUS_CHANNELS_H_
 
-#include <grpcpp/channel.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "services/client/sender.h"
+#include "services/common/rpc/renewed_channel.h"
 
 namespace muster::client {
 
-// One for each target, in their order; created when needed.
+// One for each target, in their order; they connect when needed.
 struct StatusChannels {
-  std::vector<std::shared_ptr<grpc::Channel>> all;
+  std::vector<std::unique_ptr<RenewedChannel>> all;
 };
 
 // `targets`: at least one. The servers must be a status service or a relay of the sender's fleet.

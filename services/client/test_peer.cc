@@ -116,6 +116,11 @@ std::optional<TestPeer::Committed> TestPeer::committed() const {
   return committed_;
 }
 
+void TestPeer::Forget() {
+  MutexLock lock(mutex_);
+  committed_.reset();
+}
+
 grpc::Status TestPeer::Runs::GetRun(grpc::ServerContext*, const v1::GetRunRequest* request,
                                     v1::Run* run) {
   if (request->run() != peer_.fleet_.run) return ToGrpc(errors::RunNotFound(request->run()));
@@ -180,7 +185,7 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
   return grpc::Status::OK;
 }
 
-absl::Status TestPeer::Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch) {
+absl::Status TestPeer::ReceiveChunk(const v1::UploadRequest::Chunk& chunk, int64_t epoch) {
   std::string raw(static_cast<size_t>(chunk.raw_size()), '\0');
   if (chunk.raw_size() > kChunkMax) return errors::ChunkTooLarge(chunk.raw_size(), kChunkMax);
   if (chunk.encoding() == v1::UploadRequest::ENCODING_ZSTD) {
@@ -213,7 +218,8 @@ grpc::Status TestPeer::Upload(
     if (request.has_start()) {
       epoch = request.start().epoch();
     } else if (request.has_chunk()) {
-      if (const auto status = Take(request.chunk(), epoch); !status.ok()) return ToGrpc(status);
+      if (const auto status = ReceiveChunk(request.chunk(), epoch); !status.ok())
+        return ToGrpc(status);
       got += request.chunk().raw_size();
       unacknowledged += request.chunk().raw_size();
       const int64_t end = request.chunk().offset() + request.chunk().raw_size();

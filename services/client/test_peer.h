@@ -61,9 +61,11 @@ class TestPeer final : public v1::ResultService::Service {
     v1::ResultDescription description;
     int64_t generation = 0;
     std::string signature;
-    bool zstd = false;  // a chunk came compressed
+    bool zstd = false;  // a chunk was compressed
   };
   std::optional<Committed> committed() const;
+  // Removes the committed result.
+  void Forget();
 
   // The definition of plugin "facts" in GetRun.
   std::string definition_yaml;
@@ -102,7 +104,7 @@ class TestPeer final : public v1::ResultService::Service {
                             v1::Result*) override;
   grpc::Status GetResult(grpc::ServerContext*, const v1::GetResultRequest*, v1::Result*) override;
 
-  absl::Status Take(const v1::UploadRequest::Chunk& chunk, int64_t epoch);
+  absl::Status ReceiveChunk(const v1::UploadRequest::Chunk& chunk, int64_t epoch);
   absl::StatusOr<v1::Result> Commit(const v1::ResultDescription& description,
                                     const std::string& body, const std::string& signature)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

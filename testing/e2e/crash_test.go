@@ -22,7 +22,7 @@ const (
 	points    = 20       // where a process is killed, spread over the upload
 	homes     = 4        // fleets that share the points: a supervisor waits longer after each crash
 	largeSize = 48 << 20 // bytes of a result that takes long enough to be interrupted
-	// A client that loses its service while it connects may need several back-offs of up to 30 s, its own and gRPC's.
+	// A client waits up to 30 s between attempts, and the supervisor waits longer after each crash.
 	crashSoon = 5 * time.Minute
 )
 

@@ -15,7 +15,8 @@ absl::Duration Backoff::Next(std::optional<absl::Duration> retry_after) {
   const absl::Duration ceiling =
       std::min(options_.most, options_.first * (1 << std::min(attempts_, 20)));
   ++attempts_;
-  const absl::Duration jitter = ceiling * std::uniform_real_distribution<double>(0.0, 1.0)(random_);
+  const double share = std::uniform_real_distribution<double>(0.0, 1.0)(random_);
+  const absl::Duration jitter = options_.least + (ceiling - options_.least) * share;
   if (!retry_after) return jitter;
   const absl::Duration asked = std::clamp(*retry_after, absl::ZeroDuration(), kLongestAsked);
   return asked + std::min(jitter, std::max(asked, options_.first));

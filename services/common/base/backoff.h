@@ -14,10 +14,11 @@ namespace muster {
 struct BackoffOptions {
   absl::Duration first = absl::Milliseconds(500);  // the first ceiling
   absl::Duration most = absl::Seconds(30);         // the largest ceiling
+  absl::Duration least = absl::ZeroDuration();     // the shortest wait
 };
 
-// Exponential back-off with full jitter: a random time between 0 and a ceiling, which doubles with
-// each attempt. So the machines of a fleet do not reconnect together. Not
+// Exponential back-off with full jitter: a random time between the shortest wait and a ceiling,
+// which doubles with each attempt. So the machines of a fleet do not reconnect together. Not
 // thread-safe.
 class Backoff {
  public:

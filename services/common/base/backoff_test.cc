@@ -37,6 +37,18 @@ TEST(BackoffTest, ResetStartsWithTheFirstCeiling) {
   EXPECT_LE(backoff.Next(std::nullopt), absl::Seconds(1));
 }
 
+TEST(BackoffTest, WaitIsNotShorterThanTheLeast) {
+  Backoff backoff(BackoffOptions{absl::Seconds(2), absl::Seconds(4), absl::Seconds(1)}, 1);
+  absl::Duration shortest = absl::InfiniteDuration();
+  for (int i = 0; i < 200; ++i) {
+    const absl::Duration wait = backoff.Next(std::nullopt);
+    EXPECT_LE(wait, absl::Seconds(4));
+    shortest = std::min(shortest, wait);
+  }
+  EXPECT_GE(shortest, absl::Seconds(1));
+  EXPECT_LT(shortest, absl::Seconds(1.1));
+}
+
 TEST(BackoffTest, ServersWaitIsTheLeast) {
   Backoff backoff(1);
   for (int i = 0; i < 20; ++i) {

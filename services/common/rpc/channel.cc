@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/rpc/channel_driver.h"
 #include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/limits.h"
 
@@ -112,9 +113,9 @@ std::shared_ptr<grpc::Channel> MakeResolvedChannel(
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // our callers retry, with what they know
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // callers retry: they know which calls may be repeated
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(target, creds, arguments);
+  return KeepDriven(grpc::CreateCustomChannel(target, creds, arguments));
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,

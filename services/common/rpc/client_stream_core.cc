@@ -33,8 +33,8 @@ void ClientStreamCore::HandleDone(const absl::Status& status) {
   {
     MutexLock lock(mutex_);
     // An error of the server says more than this side's reason to cancel.
-    const bool told = !status.ok() && !absl::IsCancelled(status);
-    const bool ours = why_ && !told;
+    const bool reported = !status.ok() && !absl::IsCancelled(status);
+    const bool ours = why_ && !reported;
     end_ = ours ? *why_ : status;
     by_ = ours ? EndedBy::kThisSide : EndedBy::kPeer;
     Close();

@@ -4,31 +4,30 @@ namespace muster {
 
 LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
                                  grpc::CallbackServerContext* context) {
-  auto entry = std::make_unique<Entry>(std::move(caller), context);
+  const Handle entry(new Entry(std::move(caller)), [this](const Entry* ended) {
+    {
+      MutexLock lock(mutex_);
+      contexts_.erase(ended);
+      if (contexts_.empty()) none_.NotifyAll();
+    }
+    delete ended;
+  });
   MutexLock lock(mutex_);
-  entries_.push_back(entry.get());
-  const auto it = std::prev(entries_.end());
-  return {entry.release(), [this, it](Entry* gone) {
-            {
-              MutexLock guard(mutex_);
-              entries_.erase(it);
-              if (entries_.empty()) none_.NotifyAll();
-            }
-            delete gone;
-          }};
+  contexts_.emplace(entry.get(), context);
+  return entry;
 }
 
 void LiveCalls::ForgetContext(Entry& entry) {
   MutexLock lock(mutex_);
-  entry.context_ = nullptr;
+  contexts_[&entry] = nullptr;
 }
 
 int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
   int cancelled = 0;
   MutexLock lock(mutex_);
-  for (const Entry* entry : entries_) {
-    if (entry->context_ == nullptr || !condition(*entry)) continue;
-    entry->context_->TryCancel();
+  for (const auto& [entry, context] : contexts_) {
+    if (context == nullptr || !condition(*entry)) continue;
+    context->TryCancel();
     ++cancelled;
   }
   return cancelled;
@@ -51,7 +50,7 @@ int LiveCalls::CancelAll() {
 
 void LiveCalls::AwaitNone() {
   MutexLock lock(mutex_);
-  while (!entries_.empty()) none_.Wait(mutex_);
+  while (!contexts_.empty()) none_.Wait(mutex_);
 }
 
 }  // namespace muster

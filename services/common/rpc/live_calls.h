@@ -7,10 +7,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "services/common/base/mutex.h"
 #include "services/common/identity/policy.h"
@@ -23,8 +23,7 @@ class LiveCalls {
   // A call in progress. Thread-safe.
   class Entry {
    public:
-    Entry(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context)
-        : caller_(std::move(caller)), context_(context) {}
+    explicit Entry(std::shared_ptr<const Caller> caller) : caller_(std::move(caller)) {}
 
     // Between these two a message is being sent to the peer.
     void BeginWrite(absl::Duration now) { writing_since_ = absl::ToInt64Nanoseconds(now); }
@@ -35,7 +34,6 @@ class LiveCalls {
    private:
     friend class LiveCalls;
     const std::shared_ptr<const Caller> caller_;
-    grpc::CallbackServerContext* context_;    // guarded by the mutex of LiveCalls; null: gone
     std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
   };
 
@@ -65,7 +63,8 @@ class LiveCalls {
 
   Mutex mutex_;
   CondVar none_;
-  std::list<Entry*> entries_ ABSL_GUARDED_BY(mutex_);
+  // Null: the context is forgotten.
+  absl::flat_hash_map<const Entry*, grpc::CallbackServerContext*> contexts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

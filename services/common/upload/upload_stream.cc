@@ -1,117 +1,145 @@
 #include "services/common/upload/upload_stream.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/client.h"
-#include "services/common/rpc/status.h"
 
 namespace muster {
 namespace {
 
-// Longer than the server needs to make 8 MiB durable on a busy disk, or to publish a large result.
-constexpr absl::Duration kStallLimit = absl::Seconds(90);
+using Stream = ClientStream<v1::UploadRequest, v1::UploadResponse>;
+
+StreamOptions Options() {
+  StreamOptions options;
+  options.notify_when_sent = true;
+  return options;
+}
 
 }  // namespace
 
-UploadStream::UploadStream(v1::ResultService::Stub& stub, int64_t offset, std::stop_token stop)
-    : stop_(std::move(stop)), acknowledged_(offset) {
-  stub.async()->Upload(&context_, this);
-  StartRead(&response_);
-  StartCall();
-}
+// The state of the stream: messages sent and received, and its end. Thread-safe.
+class UploadStream::Progress final : public Stream::Handler {
+ public:
+  Progress(int64_t offset, std::stop_token stop, absl::Duration stall_limit)
+      : stop_(std::move(stop)), stall_limit_(stall_limit), acknowledged_(offset) {}
 
-UploadStream::~UploadStream() {
-  MutexLock lock(mutex_);
-  if (done_) return;
-  context_.TryCancel();
-  while (!done_) changed_.Wait(mutex_);
-}
+  void OnStart(const std::shared_ptr<Stream>& stream) override {
+    stream_ = stream;
+    stream->ReadNext();
+  }
 
+  void OnMessage(v1::UploadResponse response) override {
+    {
+      MutexLock lock(mutex_);
+      ++events_;
+      if (response.has_ack()) acknowledged_ = std::max(acknowledged_, response.ack().written());
+      if (response.has_committed() || response.has_spooled()) end_ = std::move(response);
+      changed_.NotifyAll();
+    }
+    stream_->ReadNext();
+  }
+
+  void OnWritable() override {
+    MutexLock lock(mutex_);
+    ++events_;
+    sending_ = false;
+    changed_.NotifyAll();
+  }
+
+  void OnEnd(const absl::Status& status, EndedBy) override {
+    stream_.reset();
+    MutexLock lock(mutex_);
+    status_ = status;
+    changed_.NotifyAll();
+  }
+
+  // Waits until the previous message was sent. The next one must follow.
+  absl::Status AwaitSent() {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !sending_; }));
+    sending_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status AwaitWindow(int64_t end, int64_t window) {
+    MutexLock lock(mutex_);
+    return Await(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end - acknowledged_ <= window; });
+  }
+
+  absl::StatusOr<v1::UploadResponse> AwaitEnd() {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(
+        Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); }));
+    return *end_;
+  }
+
+  int64_t acknowledged() const {
+    MutexLock lock(mutex_);
+    return acknowledged_;
+  }
+
+ private:
+  // Waits for `ready`. Each event restarts the stall limit. After the end of the stream only the
+  // response to `finish` counts.
+  absl::Status Await(absl::FunctionRef<bool()> ready) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (true) {
+      const uint64_t seen = events_;
+      const bool moved = changed_.WaitFor(
+          mutex_, stop_, stall_limit_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            return status_.has_value() || ready() || events_ != seen;
+          });
+      if (stop_.stop_requested()) return errors::Interrupted();
+      if ((end_ || !status_) && ready()) return absl::OkStatus();
+      if (status_) {
+        return status_->ok() ? errors::StreamBroken("it ended before the result was committed")
+                             : *status_;
+      }
+      if (!moved) return errors::NoUploadProgress(acknowledged_);
+    }
+  }
+
+  const std::stop_token stop_;
+  const absl::Duration stall_limit_;
+  std::shared_ptr<Stream> stream_;  // used in callbacks only
+  mutable Mutex mutex_;
+  StoppableCondVar changed_;
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // messages sent or received
+  int64_t acknowledged_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Status> status_ ABSL_GUARDED_BY(mutex_);  // of the ended stream
+  std::optional<v1::UploadResponse> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+UploadStream::UploadStream(const std::shared_ptr<grpc::Channel>& channel, int64_t offset,
+                           std::stop_token stop, absl::Duration stall_limit)
+    : progress_(std::make_shared<Progress>(offset, std::move(stop), stall_limit)),
+      stream_(Stream::Start(channel, "/muster.v1.ResultService/Upload", Options(), progress_)) {}
+
+UploadStream::~UploadStream() = default;
+
+// A stream that has ended drops the message, and the next wait returns its status.
 absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
-  MutexLock lock(mutex_);
-  RETURN_IF_ERROR(Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writing_; }));
-  request_ = std::move(request);
-  writing_ = true;
-  // Under the lock: reads_ended_ is not set, so the read in progress keeps this object alive.
+  RETURN_IF_ERROR(progress_->AwaitSent());
   if (last) {
-    StartWriteLast(&request_, grpc::WriteOptions());
+    stream_->SendLast(std::move(request));
   } else {
-    StartWrite(&request_);
+    stream_->Send(std::move(request));
   }
   return absl::OkStatus();
 }
 
-absl::Status UploadStream::AwaitRoom(int64_t end, int64_t window) {
-  MutexLock lock(mutex_);
-  return Await([&]()
-                   ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end - acknowledged_ <= window; });
+absl::Status UploadStream::AwaitWindow(int64_t end, int64_t window) {
+  return progress_->AwaitWindow(end, window);
 }
 
-absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() {
-  MutexLock lock(mutex_);
-  if (auto status =
-          Await([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); });
-      !status.ok()) {
-    return status;
-  }
-  return *end_;
-}
+absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() { return progress_->AwaitEnd(); }
 
-int64_t UploadStream::acknowledged() const {
-  MutexLock lock(mutex_);
-  return acknowledged_;
-}
-
-absl::Status UploadStream::Await(absl::FunctionRef<bool()> ready) {
-  // Once the reads have ended nothing may be started: only the end of the stream counts then.
-  const auto usable = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return (end_ || !reads_ended_) && ready();
-  };
-  while (true) {
-    const uint64_t seen = events_;
-    const bool moved =
-        changed_.WaitFor(mutex_, stop_, kStallLimit, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          return done_ || usable() || events_ != seen;
-        });
-    if (stop_.stop_requested()) return errors::Interrupted();
-    if (usable()) return absl::OkStatus();
-    if (done_) {
-      return status_.ok() ? errors::StreamBroken("it ended before the result was committed")
-                          : status_;
-    }
-    if (!moved) return errors::NoUploadProgress(acknowledged_);
-  }
-}
-
-void UploadStream::OnReadDone(bool ok) {
-  MutexLock lock(mutex_);
-  ++events_;
-  if (!ok) {
-    reads_ended_ = true;
-  } else {
-    if (response_.has_ack()) acknowledged_ = std::max(acknowledged_, response_.ack().written());
-    if (response_.has_committed() || response_.has_spooled()) end_ = response_;
-    response_.Clear();
-    StartRead(&response_);
-  }
-  changed_.NotifyAll();
-}
-
-void UploadStream::OnWriteDone(bool ok) {
-  MutexLock lock(mutex_);
-  ++events_;
-  writing_ = !ok;  // a failed write ends the stream: nothing may follow
-  changed_.NotifyAll();
-}
-
-void UploadStream::OnDone(const grpc::Status& status) {
-  MutexLock lock(mutex_);
-  done_ = true;
-  status_ = FromGrpc(status);
-  changed_.NotifyAll();
-}
+int64_t UploadStream::acknowledged() const { return progress_->acknowledged(); }
 
 }  // namespace muster

@@ -39,7 +39,7 @@ absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadRes
     chunk.set_offset(offset);
     chunk.set_raw_size(end - offset);
     chunk.set_crc32c(Crc32c(raw));
-    RETURN_IF_ERROR(stream.AwaitRoom(end, window));
+    RETURN_IF_ERROR(stream.AwaitWindow(end, window));
     RETURN_IF_ERROR(stream.Send(std::move(request), false));
     offset = end;
   }
@@ -72,7 +72,7 @@ absl::Status UpstreamResultSender::Deliver(const SpoolDelivery& delivery,
     return absl::InternalError("invalid OpenUpload response: offset or chunk_max out of range");
   }
   ASSIGN_OR_RETURN(auto bytes, spool_.Read(delivery, opened.offset()));
-  UploadStream stream(*stub, opened.offset(), stop);
+  UploadStream stream(channel, opened.offset(), stop);
   v1::UploadRequest start;
   start.mutable_start()->set_upload_id(opened.upload_id());
   start.mutable_start()->set_epoch(opened.epoch());

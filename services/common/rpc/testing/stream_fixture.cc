@@ -14,7 +14,8 @@ namespace muster::testing {
 namespace {
 
 constexpr char kFleet[] = "fleet-0badcafe.muster";
-constexpr char kMethod[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
+constexpr char kRelayHeartbeats[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
+constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
 
 PrivateKey NewKey() { return PrivateKey::Generate().value(); }
 std::string Pem(const PrivateKey& key) { return std::string(key.ToPkcs8Pem().value().view()); }
@@ -85,11 +86,22 @@ struct StreamServer::Services {
     StreamServer& server;
   };
 
-  explicit Services(StreamServer& server) : heartbeats(server), changes(server), shares(server) {}
+  struct Results : v1::ResultService::CallbackService {
+    explicit Results(StreamServer& given) : server(given) {}
+    grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* Upload(
+        grpc::CallbackServerContext* context) override {
+      return server.upload(context);
+    }
+    StreamServer& server;
+  };
+
+  explicit Services(StreamServer& server)
+      : heartbeats(server), changes(server), shares(server), results(server) {}
 
   Heartbeats heartbeats;
   Changes changes;
   Shares shares;
+  Results results;
 };
 
 StreamServer::StreamServer(size_t executor_queue, RpcServerOptions options)
@@ -105,7 +117,8 @@ StreamServer::StreamServer(size_t executor_queue, RpcServerOptions options)
   options.listen = options.health_listen = "127.0.0.1:0";
   options.certificate_folder = fleet_->folder;
   server_ = RpcServer::Start(std::move(options), callers_, live, rpc_metrics_,
-                             {&services_->heartbeats, &services_->changes, &services_->shares})
+                             {&services_->heartbeats, &services_->changes, &services_->shares,
+                              &services_->results})
                 .value();
 }
 
@@ -128,7 +141,15 @@ void StreamServer::Serve(RelayScript& script, ServerStreamOptions options) {
   relay_heartbeats = [this, &script, options](grpc::CallbackServerContext* context) {
     using Handler = ScriptedHandler<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>;
     return StartServerStream<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>(
-        runtime(), context, kMethod, options, std::make_shared<Handler>(script));
+        runtime(), context, kRelayHeartbeats, options, std::make_shared<Handler>(script));
+  };
+}
+
+void StreamServer::Serve(UploadScript& script, ServerStreamOptions options) {
+  upload = [this, &script, options](grpc::CallbackServerContext* context) {
+    using Handler = ScriptedHandler<v1::UploadRequest, v1::UploadResponse>;
+    return StartServerStream<v1::UploadRequest, v1::UploadResponse>(
+        runtime(), context, kUpload, options, std::make_shared<Handler>(script));
   };
 }
 

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "muster/v1/changes.grpc.pb.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
+#include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/shares.grpc.pb.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
@@ -73,6 +74,7 @@ struct StreamScript {
   std::function<void(Stream&)> on_half_close = [](Stream& s) { s.End(absl::OkStatus()); };
   std::function<void(Stream&)> on_writable;
   bool authorize = true;
+  Resource resource = Resource::Own();
   Mailbox<std::shared_ptr<Stream>> started;
   Mailbox<StreamEnd> ended;
 };
@@ -86,7 +88,7 @@ class ScriptedHandler : public ServerStreamHandler<Request, Response> {
 
   void OnStart(const std::shared_ptr<Stream>& stream) override {
     stream_ = stream;
-    EXPECT_TRUE(!script_.authorize || stream->call().Authorize(Resource::Own()).ok());
+    EXPECT_TRUE(!script_.authorize || stream->call().Authorize(script_.resource).ok());
     if (script_.on_start) script_.on_start(*stream);
     script_.started.Put(stream);
   }
@@ -104,6 +106,7 @@ class ScriptedHandler : public ServerStreamHandler<Request, Response> {
 
 using RelayScript = StreamScript<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>;
 using RelayStream = ServerStream<v1::RelayHeartbeatsResponse>;
+using UploadScript = StreamScript<v1::UploadRequest, v1::UploadResponse>;
 
 // A server with real mutual TLS on a free port whose streams are the test's. Not thread-safe.
 class StreamServer {
@@ -131,12 +134,18 @@ class StreamServer {
                                                                  v1::Share*)>
       upload_share;
 
+  std::function<grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>*(
+      grpc::CallbackServerContext*)>
+      upload;
+
   std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext*, const v1::OpenShareRequest*,
                                           v1::OpenShareResponse*)>
       open_share;
 
   // Serves RelayHeartbeats by `script`, which outlives the server's calls.
   void Serve(RelayScript& script, ServerStreamOptions options = {});
+  // Serves Upload, likewise.
+  void Serve(UploadScript& script, ServerStreamOptions options = {});
 
   Executor executor;
   FakeClock clock;  // of the streams' timers

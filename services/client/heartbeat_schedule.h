@@ -1,21 +1,22 @@
 // The times of heartbeats.
-#ifndef MUSTER_SERVICES_CLIENT_BEAT_SCHEDULE_H_
-#define MUSTER_SERVICES_CLIENT_BEAT_SCHEDULE_H_
+#ifndef MUSTER_SERVICES_CLIENT_HEARTBEAT_SCHEDULE_H_
+#define MUSTER_SERVICES_CLIENT_HEARTBEAT_SCHEDULE_H_
 
 #include <cstdint>
 #include <optional>
 #include <random>
 
 #include "absl/time/time.h"
+#include "services/common/base/backoff.h"
 
 namespace muster::client {
 
 // Computes the times of one connection's heartbeats: after the interval that the server requests,
 // randomised by 20 %; immediately on a new connection or after a probe; soon after a change, at
 // least 250 ms after the previous change. All times are monotonic. Not thread-safe.
-class BeatSchedule {
+class HeartbeatSchedule {
  public:
-  explicit BeatSchedule(uint64_t seed = std::random_device{}()) : random_(seed) {}
+  explicit HeartbeatSchedule(uint64_t seed = std::random_device{}()) : random_(seed) {}
 
   // A new connection. The previous interval applies until the first answer.
   void Opened(absl::Duration now);
@@ -40,26 +41,13 @@ class BeatSchedule {
   bool probed_ = false;
 };
 
-// Computes random delays before a new connection, so that a fleet does not reconnect in one wave:
-// between 1 s and a limit that doubles from 8 s to 45 s. Not thread-safe.
-class ReconnectWait {
- public:
-  explicit ReconnectWait(uint64_t seed = std::random_device{}()) : random_(seed) {}
-
-  // Returns at least the delay that the server requested, plus a random part; at most 10 min.
-  absl::Duration Next(std::optional<absl::Duration> asked);
-  // Returns the delay after a server without support for heartbeats: doubles from 8 s to 10 min.
-  absl::Duration NextUnserved();
-  // A heartbeat was answered: starts with short delays again.
-  void Reset() { tries_ = 0; }
-
- private:
-  absl::Duration Between(absl::Duration low, absl::Duration high);
-
-  std::mt19937_64 random_;
-  int tries_ = 0;
-};
+// The waits before a new connection, so that a fleet does not reconnect in one wave.
+inline constexpr BackoffOptions kReconnectBackoff{
+    .first = absl::Seconds(8), .most = absl::Seconds(45), .least = absl::Seconds(1)};
+// The waits before the next call of a server that does not support heartbeats or rejects them.
+inline constexpr BackoffOptions kUnservedBackoff{
+    .first = absl::Seconds(8), .most = absl::Minutes(10), .least = absl::Seconds(4)};
 
 }  // namespace muster::client
 
-#endif  // MUSTER_SERVICES_CLIENT_BEAT_SCHEDULE_H_
+#endif  // MUSTER_SERVICES_CLIENT_HEARTBEAT_SCHEDULE_H_
