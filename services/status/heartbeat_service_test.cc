@@ -3,12 +3,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -17,12 +18,14 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/beat_stream.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
+using testing::Await;
 using testing::BeatStream;
 using testing::TestFleet;
 using testing::TestIdentity;
@@ -83,16 +86,9 @@ class HeartbeatServiceTest : public ::testing::Test {
     return answer;
   }
 
-  // Until `holds`, 30 s at most.
-  void Await(const std::string& what, const std::function<bool()>& holds) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (!holds()) {
-      ASSERT_LT(absl::Now(), deadline) << what;
-      absl::SleepFor(absl::Milliseconds(20));
-    }
-  }
   void AwaitPresence(const std::string& node, v1::Presence presence) {
-    Await(v1::Presence_Name(presence), [&] { return GetNode(node)->presence() == presence; });
+    ASSERT_TRUE(Await([&] { return GetNode(node)->presence() == presence; }))
+        << node << " is not " << v1::Presence_Name(presence);
   }
 
   TestFleet fleet_;
@@ -273,7 +269,7 @@ TEST_F(HeartbeatServiceTest, SilentSenderIsProbedAndLate) {
   EXPECT_TRUE(stream.Read().probe());
   AwaitPresence("n1", v1::PRESENCE_SUSPECT);
   // This process does not answer, but its kernel acknowledges.
-  Await("not responding", [&] { return Pair("p", "n1").reason() == v1::REASON_NOT_RESPONDING; });
+  EXPECT_TRUE(Await([&] { return Pair("p", "n1").reason() == v1::REASON_NOT_RESPONDING; }));
   stream.Send(stream.Next());
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
 }
@@ -283,7 +279,7 @@ TEST_F(HeartbeatServiceTest, ClosedConnectionWithoutGoodbyeIsACrash) {
     BeatStream stream(As("p", "n1"));
     stream.Send(stream.First());
   }
-  Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
+  EXPECT_TRUE(Await([&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; }));
 }
 
 TEST_F(HeartbeatServiceTest, StreamWithoutAHeartbeatIsEnded) {
@@ -294,7 +290,7 @@ TEST_F(HeartbeatServiceTest, StreamWithoutAHeartbeatIsEnded) {
   BeatStream stream(AsNode("n2"));
   stream.Send(stream.First());
   EXPECT_EQ(ReasonOf(mute.End()), "NO_FIRST_HEARTBEAT");
-  // One that has begun may be silent for longer: it is asked.
+  // A stream with a heartbeat may be silent for longer: the service probes it.
   EXPECT_TRUE(stream.Read().probe());
 }
 
@@ -324,13 +320,11 @@ TEST_F(HeartbeatServiceTest, OlderOfTwoAgentsWithOneIdentityIsEnded) {
   first.mutable_uptime()->set_seconds(1001);
   EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DUPLICATE_AGENT");
   EXPECT_EQ(young.Send(young.Next()).sequence(), 2);
-  Await("written down", [&] {
-    const v1::Node node = *GetNode("n1");
-    for (const v1::NodeEvent& event : node.events()) {
-      if (event.detail().find("one identity") != std::string::npos) return true;
-    }
-    return false;
-  });
+  EXPECT_TRUE(Await([&] {
+    return absl::c_any_of(GetNode("n1")->events(), [](const v1::NodeEvent& event) {
+      return absl::StrContains(event.detail(), "one identity");
+    });
+  }));
 }
 
 TEST_F(HeartbeatServiceTest, UnaryHeartbeatIsAnsweredWithTheInterval) {
