@@ -14,7 +14,7 @@ import { Bar, Card, CountList, Empty, Notice, ReasonList, StateBadge, Time } fro
 import { LinkBadge, LinkNotice } from "../parts/stale";
 import { Timeline } from "../parts/timeline";
 
-const oldFeed = 15_000; // milliseconds
+const maxFeedAge = 15_000; // milliseconds
 
 export function RunPage({ run }: { run: string }): JSX.Element {
   const { model, watcher } = useRun(run);
@@ -78,7 +78,7 @@ function Heading({ run, status, link, now }: { run: string; status: Status | nul
 
 function Warnings({ status, now }: { status: Status; now: number }): JSX.Element {
   const failed = status.state === "failed" || status.state === "cancelled";
-  const old = !isEnded(status.state) && status.feedTime > 0 && status.time - status.feedTime > oldFeed;
+  const old = !isEnded(status.state) && status.feedTime > 0 && status.time - status.feedTime > maxFeedAge;
   return (
     <>
       {failed && (
@@ -105,7 +105,7 @@ function Summary({ status, now }: { status: Status; now: number }): JSX.Element 
     <section class="card summary" aria-label="Progress of the run">
       <div class="summary-number">
         <span>
-          <span class="big" data-test="percent">{percent(status.percent)}</span> <span class="muted">have an outcome</span>
+          <span class="big" data-test="percent">{percent(status.percent)}</span> <span class="muted">of the pairs have an outcome</span>
         </span>
         <EstimateText estimate={status.estimate} ended={isEnded(status.state)} now={now} />
       </div>
@@ -121,7 +121,7 @@ function EstimateText({ estimate, ended, now }: { estimate: Estimate | null; end
   if (!estimate) return <span class="muted">no estimate yet</span>;
   return (
     <span class="estimate-text" title="Estimated from the durations of finished pairs of the same plugin">
-      done {range(estimate.earliest, estimate.latest, now)}
+      expected to end {range(estimate.earliest, estimate.latest, now)}
       {estimate.latest > now && <span class="muted"> ({clock(estimate.earliest, now)} to {clock(estimate.latest, now)})</span>}
     </span>
   );
