@@ -3,7 +3,8 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Grid } from "../grid/grid";
 import { path } from "../model/api";
-import { bytes, clock, count, duration, percent, range } from "../model/format";
+import { bytes, clock, count, duration, percent, plural, range } from "../model/format";
+import { globalNode } from "../model/matrix";
 import { isEnded, number, run as parseRun, type Estimate, type Status } from "../model/parse";
 import type { RunModel } from "../model/run_model";
 import type { WireArchive, WireRun } from "../model/wire";
@@ -105,7 +106,7 @@ function Summary({ status, now }: { status: Status; now: number }): JSX.Element 
     <section class="card summary" aria-label="Progress of the run">
       <div class="summary-number">
         <span>
-          <span class="big" data-test="percent">{percent(status.percent)}</span> <span class="muted">of the pairs have an outcome</span>
+          <span class="big" data-test="percent">{percent(status.percent)}</span> <span class="muted">have an outcome</span>
         </span>
         <EstimateText estimate={status.estimate} ended={isEnded(status.state)} now={now} />
       </div>
@@ -155,7 +156,8 @@ function Plugins({ status, now }: { status: Status; now: number }): JSX.Element 
 
 function GridCard({ model, now, stale }: { model: RunModel; now: number; stale: boolean }): JSX.Element {
   const { matrix } = model;
-  const size = `${count(matrix.plugins.length)} × ${count(matrix.nodes.length)}`;
+  const nodes = matrix.nodes.filter((node) => node !== globalNode).length;
+  const size = `${plural(matrix.plugins.length, "plugin")}, ${plural(nodes, "node")}`;
   return (
     <Card title="Plugins × nodes" id="grid" aside={model.complete && <span class="muted">{size}</span>}>
       {model.loading > 0 && !model.complete && <Empty>{count(model.loading)} pairs received.</Empty>}
