@@ -46,7 +46,7 @@ class StreamSink : public ByteSink {
 };
 
 std::string Detail(const v1::Result& result) {
-  if (!result.error().empty()) return result.error();
+  if (!result.error().empty()) return JoinLines(result.error());
   return result.delivery().node_unproven() ? absl::StrCat(result.file_name(), " (node unproven)")
                                            : result.file_name();
 }
