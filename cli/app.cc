@@ -1,5 +1,7 @@
 #include "cli/app.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -28,7 +30,6 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kHelpColumn = 32;
-constexpr size_t kHelpWidth = 96;
 
 constexpr char kFooter[] =
     "Example:\n"
@@ -37,9 +38,8 @@ constexpr char kFooter[] =
     "  muster results\n"
     "\n"
     "`muster COMMAND --help` shows an example of each command. Data goes to stdout, messages to\n"
-    "stderr. Exit codes: 0 success, 1 error, 2 invalid arguments, 64 + N if a service answered "
-    "with the\n"
-    "gRPC status code N. docs/cli.md lists all of them.";
+    "stderr. The exit code is 0 for success, 1 for a local error, 2 for invalid arguments, and\n"
+    "64 + N if a service answered with the gRPC status code N. docs/cli.md lists all exit codes.";
 
 // Returns the innermost command of the command line, for messages.
 const CLI::App& InnermostCommand(const CLI::App& app) {
@@ -82,22 +82,6 @@ std::string Help(const CLI::App& command) {
       "\n");
 }
 
-// Breaks `text` between words into lines of at most `width` characters.
-std::string WrapText(const std::string& text, size_t width) {
-  std::string out;
-  size_t line = 0;
-  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (line > 0 && line + 1 + word.size() > width) {
-      out += '\n';
-      line = 0;
-    }
-    if (line > 0) out += ' ';
-    line += (line > 0 ? 1 : 0) + word.size();
-    absl::StrAppend(&out, word);
-  }
-  return out;
-}
-
 bool IsListOption(const CLI::Option& option) {
   return option.nonpositional() && option.get_items_expected_max() > 1;
 }
@@ -113,9 +97,11 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override {
     return Formatter::make_description(app) + "\n";
   }
-  // CLI11 writes "NAME ..." for a list option, although each occurrence takes one value.
+  // CLI11 writes "NAME ..." for a list option, although each occurrence takes one value. It also
+  // appends the excluded options; the description names them where a user has to know them.
   std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string opts = Formatter::make_option_opts(option);
+    std::string opts = Formatter::make_option_opts(option);
+    opts.erase(std::min(opts.find(" Excludes:"), opts.size()));
     return IsListOption(*option) ? absl::StrReplaceAll(opts, {{" ...", ""}}) : opts;
   }
   std::string make_option_desc(const CLI::Option* option) const override {

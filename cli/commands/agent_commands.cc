@@ -15,8 +15,8 @@ namespace muster::cli {
 namespace {
 
 constexpr char kExitCodes[] =
-    "Exit codes: 0 committed, 2 invalid configuration, 10 delivered as an error result,\n"
-    "11 refused, 12 a different result is committed, 13 the run is sealed or cancelled,\n"
+    "Exit codes: 0 committed, 2 invalid configuration, 10 delivered as an error result, "
+    "11 refused, 12 a different result is committed, 13 the run is sealed or cancelled, "
     "14 too late, 15 interrupted.";
 
 void AddConfigOption(CLI::App& command, std::string& file) {
@@ -32,10 +32,9 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
       agent,
       {.name = "attach",
        .summary = "Run the agent of a node, attached to a relay",
-       .details =
-           "Collects results for runs, and runs signed commands that policy.yaml in the folder\n"
-           "admits. It opens only outbound connections, also through the proxy in https_proxy.\n"
-           "deploy/systemd has a unit for it.",
+       .details = "Collects results for runs, and runs the signed commands that policy.yaml in "
+                  "the folder admits. Opens outbound connections only, through the proxy in "
+                  "https_proxy if it is set. deploy/systemd has a unit for it.",
        .example = "muster agent attach\n"
                   "muster agent attach --dir /srv/node-1"});
   const auto options = std::make_shared<AttachOptions>();
@@ -44,11 +43,11 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
                   "/var/lib/muster-node)")
       ->type_name(kFolderValue);
-  command
-      .add_option("--parallel", options->parallel,
-                  "The maximum number of commands that run at the same time (default: 16)")
-      ->check(CLI::Range(1, 256))
-      ->type_name("N");
+  CLI::Option* parallel =
+      command.add_option("--parallel", options->parallel,
+                         "The maximum number of commands that run at the same time (default: 16)");
+  parallel->type_name("N");
+  AllowRange(*parallel, 1, 256);
   SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
     if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
     RETURN_IF_ERROR(RunAttached(*options));
@@ -63,7 +62,7 @@ void AddAgent(CommandLine& line) {
        .summary = "On a node: collect or wait for one result, and deliver it",
        .details =
            std::string(
-               "The result is kept until it is committed, also over restarts of this program.\n") +
+               "The result is kept until it is committed, even if this program restarts.\n") +
            kExitCodes,
        .example = "muster agent --config node.json"});
   const auto options = std::make_shared<AgentOptions>();

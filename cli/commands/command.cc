@@ -21,10 +21,28 @@ std::string FullName(const CLI::App& command) {
 
 }  // namespace
 
+std::string WrapText(const std::string& text, size_t width) {
+  std::string out;
+  size_t line = 0;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (line > 0 && line + 1 + word.size() > width) {
+      out += '\n';
+      line = 0;
+    }
+    if (line > 0) out += ' ';
+    line += (line > 0 ? 1 : 0) + word.size();
+    absl::StrAppend(&out, word);
+  }
+  return out;
+}
+
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
   CLI::App& command = *parent.add_subcommand(text.name, text.summary);
   std::string footer;
-  if (!text.details.empty()) absl::StrAppend(&footer, text.details, "\n\n");
+  for (const absl::string_view paragraph : absl::StrSplit(text.details, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&footer, WrapText(std::string(paragraph), kHelpWidth), "\n");
+  }
+  if (!footer.empty()) footer += '\n';
   absl::StrAppend(&footer, "Example:\n", Indent(text.example));
   footer.pop_back();
   command.footer(footer);

@@ -30,9 +30,14 @@ struct CommandLine {
 struct CommandText {
   std::string name;
   std::string summary;  // one sentence
-  std::string details;  // further sentences, or empty
+  std::string details;  // further sentences, or empty; each line is a paragraph
   std::string example;  // one or more lines
 };
+
+inline constexpr size_t kHelpWidth = 96;
+
+// Breaks `text` between words into lines of at most `width` characters.
+std::string WrapText(const std::string& text, size_t width);
 
 // Adds a command to `parent` (line.app, or a command that groups others).
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text);

@@ -128,11 +128,11 @@ void AddCredentialsCommands(CommandLine& line) {
       group,
       {.name = "export",
        .summary = "Export a credential for an agent or a sidecar",
-       .details =
-           "Formats: json is the agent's configuration file; env is a list of shell variables\n"
-           "with the names that legacy sidecars read; kubernetes is a Secret and a ConfigMap.\n"
-           "The key is generated here and never sent. -o writes the file with mode 0600.\n"
-           "--p12 exports your own certificate instead, in a file that browsers import.",
+       .details = "The key is generated here and never sent. -o writes the file with mode 0600.\n"
+                  "--format json writes the agent's configuration file, env writes shell "
+                  "variables with the names that legacy sidecars read, and kubernetes writes a "
+                  "Secret and a ConfigMap.\n"
+                  "--p12 exports your own certificate instead, in a file that browsers import.",
        .example = "muster credentials export 3f2a --plugin hostfacts --node n1 -o node.json\n"
                   "muster agent --config node.json\n"
                   "muster credentials export 3f2a --plugin e2e --any-node --format kubernetes | "

@@ -48,7 +48,7 @@ void AddDashboardCommand(CommandLine& line) {
       line.app,
       {.name = "dashboard",
        .summary = "Print a link that opens the dashboard in a browser",
-       .details = "The link gives its first user read access. The browser must trust the fleet's\n"
+       .details = "The link gives its first user read access. The browser must trust the fleet's "
                   "root certificate.",
        .example = "muster dashboard\nxdg-open \"$(muster dashboard)\""});
   AddJsonOption(line, command);

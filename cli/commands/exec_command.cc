@@ -202,14 +202,12 @@ void AddExecCommand(CommandLine& line) {
       line.app,
       {.name = "exec",
        .summary = "Run a command on many nodes, and print its output",
-       .details =
-           "The command is signed with your identity. The policy of each node decides whether it "
-           "runs.\n"
-           "No shell interprets it.\n"
-           "The options end at `--` or at the program: all words after the program are its "
-           "arguments.\n"
-           "The job continues if this program is interrupted; `muster job` shows and cancels it.\n"
-           "The exit code is 9 if the command failed on a node.",
+       .details = "The command is signed with your identity. The policy of each node decides "
+                  "whether it runs. No shell interprets it.\n"
+                  "The options end at `--` or at the program: all words after the program are its "
+                  "arguments.\n"
+                  "The job continues if this program is interrupted; `muster job` shows and "
+                  "cancels it. The exit code is 9 if the command failed on a node.",
        .example =
            "muster exec --all -- /usr/bin/uptime\n"
            "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /"});

@@ -155,7 +155,7 @@ void AddJobCommands(CommandLine& line) {
   CLI::App& logs = AddJobCommand(
       line, group,
       {.name = "logs",
-       .summary = "Print the output of a job, and the reasons of failures",
+       .summary = "Print the output of a job, and the reasons for failures",
        .details = "The exit code is 9 if the job has ended and the command failed on a node.",
        .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
       arguments, Logs);
@@ -164,16 +164,16 @@ void AddJobCommands(CommandLine& line) {
       ->type_name("NAME,...")
       ->delimiter(',');
   logs.add_option("--position", arguments->position,
-                  "Start after the record with this position (default: the first record)")
+                  "Start after the record with this position (default: from the first record)")
       ->type_name("N");
-  AddJobCommand(line, group,
-                {.name = "cancel",
-                 .summary = "Cancel a job on all nodes",
-                 .details = "Nodes that have not started the command do not start it. Running "
-                            "commands receive SIGTERM,\n"
-                            "and SIGKILL 5 s later.",
-                 .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
-                arguments, Cancel);
+  AddJobCommand(
+      line, group,
+      {.name = "cancel",
+       .summary = "Cancel a job on all nodes",
+       .details = "Nodes that have not started the command do not start it. Running commands "
+                  "receive SIGTERM, and SIGKILL 5 s later.",
+       .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
+      arguments, Cancel);
 }
 
 }  // namespace muster::cli

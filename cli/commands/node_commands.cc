@@ -246,14 +246,13 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
 }
 
 void AddJoin(CommandLine& line, CLI::App& group) {
-  CLI::App& command =
-      AddCommand(group, {.name = "join",
-                         .summary = "Join this machine to the fleet as a node",
-                         .details = "The node's key is generated here and never sent. If the "
-                                    "answer was lost, repeat the same\n"
-                                    "command before the token expires.",
-                         .example = "muster node join --token-file n1.token\n"
-                                    "ssh n1 muster node join --token-file - < n1.token"});
+  CLI::App& command = AddCommand(
+      group, {.name = "join",
+              .summary = "Join this machine to the fleet as a node",
+              .details = "The node's key is generated here and never sent. If the answer was lost, "
+                         "repeat the same command before the token expires.",
+              .example = "muster node join --token-file n1.token\n"
+                         "ssh n1 muster node join --token-file - < n1.token"});
   const auto arguments = std::make_shared<JoinArguments>();
   command.add_option("--token-file", arguments->token_file, "The token file, or - for stdin")
       ->required()
@@ -299,15 +298,14 @@ void AddLabel(CommandLine& line, CLI::App& group) {
 
 void AddRevoke(CommandLine& line, CLI::App& group) {
   const auto arguments = std::make_shared<NodeArguments>();
-  CLI::App& command =
-      AddNodeCommand(line, group,
-                     {.name = "revoke",
-                      .summary = "Revoke a node",
-                      .details = "All services refuse the node, and its streams end within "
-                                 "seconds. It stays in the list\n"
-                                 "until it is removed.",
-                      .example = "muster node revoke n1 --reason \"disk was stolen\""},
-                     arguments, RevokeNode);
+  CLI::App& command = AddNodeCommand(
+      line, group,
+      {.name = "revoke",
+       .summary = "Revoke a node",
+       .details = "All services refuse the node, and its streams end within seconds. It stays in "
+                  "the list until it is removed.",
+       .example = "muster node revoke n1 --reason \"disk was stolen\""},
+      arguments, RevokeNode);
   command.add_option("--reason", arguments->reason, "The reason, stored with the node")
       ->type_name("TEXT");
   AddJsonOption(line, command);

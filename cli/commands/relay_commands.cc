@@ -63,10 +63,9 @@ void AddRelayCommands(CommandLine& line) {
       group,
       {.name = "join",
        .summary = "Join this machine to the fleet as a relay",
-       .details =
-           "The relay's key is generated here and never sent. Use the folder as state_folder of\n"
-           "muster-relay. If the answer was lost, repeat the same command before the token "
-           "expires.",
+       .details = "The relay's key is generated here and never sent. Use the folder as "
+                  "state_folder of muster-relay. If the answer was lost, repeat the same command "
+                  "before the token expires.",
        .example = "muster token create --relay r1 -o r1.token\n"
                   "muster relay join --token-file r1.token --dir /var/lib/muster-relay "
                   "--advertise r1.example.org:7445"});

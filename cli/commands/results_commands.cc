@@ -46,7 +46,7 @@ class StreamSink : public ByteSink {
 };
 
 std::string Detail(const v1::Result& result) {
-  if (!result.error().empty()) return result.error();
+  if (!result.error().empty()) return JoinLines(result.error());
   return result.delivery().node_unproven() ? absl::StrCat(result.file_name(), " (node unproven)")
                                            : result.file_name();
 }
@@ -168,10 +168,10 @@ void AddResultsCommands(CommandLine& line) {
       line.app,
       {.name = "results",
        .summary = "Show the results of a run",
-       .details =
-           "For a complete run, reads the archive. Modes: report (counts and the names of failed\n"
-           "items), detailed (a line of JSON for each item), dump (the tree in YAML).\n"
-           "For any other run, lists the results so far.",
+       .details = "For a complete run, reads the archive. The mode report prints counts and the "
+                  "names of failed items, detailed prints a line of JSON for each item, and dump "
+                  "prints the tree in YAML.\n"
+                  "For any other run, lists the results so far.",
        .example = "muster results\nmuster results 3f2a --plugin e2e --mode detailed | jq .name"});
   const auto arguments = std::make_shared<ResultsArguments>();
   command

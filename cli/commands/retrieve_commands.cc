@@ -183,16 +183,15 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
 }  // namespace
 
 void AddRetrieveCommands(CommandLine& line) {
-  CLI::App& command =
-      AddCommand(line.app, {.name = "retrieve",
-                            .summary = "Download the archive of a complete run",
-                            .details = "Prints the path of the file. Resumes a partial download, "
-                                       "and checks the SHA-256 before\n"
-                                       "the file gets its name. With --plugin, extracts the part "
-                                       "of that plugin into a smaller\n"
-                                       "archive.",
-                            .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
-                                       "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "retrieve",
+       .summary = "Download the archive of a complete run",
+       .details = "Prints the path of the file. Resumes a partial download, and verifies the "
+                  "SHA-256 before the file appears under this path. With --plugin, extracts the "
+                  "part of that plugin into a smaller archive.",
+       .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
+                  "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
   const auto arguments = std::make_shared<RetrieveArguments>();
   command
       .add_option("RUN", arguments->run,

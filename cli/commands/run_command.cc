@@ -239,13 +239,13 @@ void AddRunCommand(CommandLine& line) {
       line.app,
       {.name = "run",
        .summary = "Create a run, with a plan of expected results",
-       .details =
-           "Prints the run id. A plugin that runs once is planned for the node \"global\", any "
-           "other\n"
-           "plugin for each --node. With --wait the exit code is 0 if every result is genuine,\n"
-           "3 if some are errors, 6 if some are timed out, 4 if the run failed, 5 if it was\n"
-           "cancelled. Writes a credentials file to $MUSTER_HOME/credentials, with which\n"
-           "`muster status` can read the status of this run on any machine.",
+       .details = "Prints the run id. A plugin that runs once is planned for the node \"global\", "
+                  "any other plugin for each --node.\n"
+                  "Writes a credentials file, with which `muster status` can read the status of "
+                  "this run on any machine.\n"
+                  "With --wait the exit code is 0 if every result is genuine, 3 if some are "
+                  "errors, 6 if some are timed out, 4 if the run failed, and 5 if it was "
+                  "cancelled.",
        .example = "muster run --plugin hostfacts --plugin systemd-logs --node n1 --node n2\n"
                   "muster run -f plugin.yaml --node n1 --timeout 30m --wait"});
   const auto arguments = std::make_shared<RunArguments>();
@@ -273,10 +273,11 @@ void AddRunCommand(CommandLine& line) {
                   "A pair is timed out after this time without heartbeats (default: 3m)")
       ->type_name("DURATION");
   command.add_flag("--fail-fast", arguments->fail_fast,
-                   "The run fails at the first pair that is timed out");
+                   "The run fails when the first pair is timed out");
   command
       .add_option("--credentials", arguments->credentials,
-                  "The path of the credentials file; - prints only the credentials")
+                  "The path of the credentials file; - prints the credentials instead of the run "
+                  "id (default: a file in $MUSTER_HOME/credentials)")
       ->type_name(kFileValue);
   command
       .add_option("--status-client-ca", arguments->status_listener.client_ca,

@@ -123,13 +123,13 @@ void AddRuns(CommandLine& line) {
 }
 
 void AddCancel(CommandLine& line) {
-  CLI::App& command =
-      AddCommand(line.app, {.name = "cancel",
-                            .summary = "Cancel a run",
-                            .details = "No archive is built. Delivered results are kept until the "
-                                       "run is deleted; later results are\n"
-                                       "refused.",
-                            .example = "muster cancel 3f2a --reason \"wrong nodes\""});
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "cancel",
+       .summary = "Cancel a run",
+       .details = "No archive is built. Delivered results are kept until the run is deleted; "
+                  "later results are refused.",
+       .example = "muster cancel 3f2a --reason \"wrong nodes\""});
   const auto arguments = std::make_shared<NamedRunArguments>();
   command.add_option("RUN", arguments->run, "The id of the run, or a unique prefix of it")
       ->required()

@@ -252,15 +252,14 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
       line, line.app,
       {.name = "share",
        .summary = "On a node: share a file with another node",
-       .details =
-           "The file is signed here and sent through the relays to the relay of the other node.\n"
-           "Bytes that a relay already has are not sent again. While a relay is unreachable, the "
-           "relay before it stores\n"
-           "the file, and the exit code is 0: `muster shared outcome` shows the outcome.",
+       .details = "The file is signed here and sent through the relays to the relay of the other "
+                  "node. Bytes that a relay already has are not sent again.\n"
+                  "If a relay is unreachable, the relay before it stores the file and sends it "
+                  "later. The exit code is then 0, and `muster shared outcome` shows the outcome.",
        .example = "muster share report.csv --to n2\n"
                   "muster share report.csv --to n2 --id today.csv --ttl 24h"},
       arguments, ShareFile);
-  command.add_option("FILE", arguments->file, "The file")->required()->type_name(kFileValue);
+  command.add_option("FILE", arguments->file, "The file")->required()->type_name("");
   command.add_option("--to", arguments->target, "The node that may read the file")
       ->required()
       ->type_name("NODE");
@@ -286,15 +285,15 @@ void AddShareCommands(CommandLine& line) {
                                           .summary = "List, get and remove shared files",
                                           .example = "muster shared list"});
   group.require_subcommand(1);
-  CLI::App& list =
-      AddCommandWithArguments(line, group,
-                              {.name = "list",
-                               .summary = "List the files shared with this node and by it",
-                               .details = "With --all or --relay, for operators: the files at "
-                                          "each relay, their times, and the used quota.",
-                               .example = "muster shared list\n"
-                                          "muster shared list --all"},
-                              arguments, List);
+  CLI::App& list = AddCommandWithArguments(
+      line, group,
+      {.name = "list",
+       .summary = "List the files shared with this node and by it",
+       .details = "With --all or --relay, for operators: the files at each relay, their times, "
+                  "and the used quota.",
+       .example = "muster shared list\n"
+                  "muster shared list --all"},
+      arguments, List);
   list.add_flag("--all", arguments->all, "For operators: the files at every relay");
   list.add_option("--relay", arguments->relay, "For operators: the files at this relay")
       ->type_name("RELAY");
@@ -304,9 +303,8 @@ void AddShareCommands(CommandLine& line) {
       line, group,
       {.name = "get",
        .summary = "Get a file that another node shared with this node",
-       .details = "The file appears only when it is complete and its signature is "
-                  "verified. A partial download in\n"
-                  "PATH.part is resumed.",
+       .details = "The file appears only when it is complete and its signature is verified. A "
+                  "partial download in FILE.part is resumed.",
        .example = "muster shared get --from n1 --id report.csv -o report.csv"},
       arguments, Get);
   AddKeyOptions(get, *arguments, /*both=*/false);
@@ -317,8 +315,8 @@ void AddShareCommands(CommandLine& line) {
       line, group,
       {.name = "remove",
        .summary = "Remove a shared file from the relays",
-       .details = "On a node, give --from or --to. Operators give both; the audit "
-                  "log records the removal.",
+       .details = "On a node, give --from or --to. Operators give both; the audit log records the "
+                  "removal.",
        .example = "muster shared remove --from n1 --id report.csv\n"
                   "muster shared remove --to n2 --id report.csv\n"
                   "muster shared remove --from n1 --to n2 --id report.csv"},
@@ -330,8 +328,8 @@ void AddShareCommands(CommandLine& line) {
       {.name = "outcome",
        .summary = "Show the state of a shared file",
        .details = "The exit code is 0 if the file is delivered or in transit, and 1 if it was "
-                  "refused, has\n"
-                  "expired or was removed. On a node, give --from or --to. Operators give both.",
+                  "refused, has expired or was removed. On a node, give --from or --to. Operators "
+                  "give both.",
        .example = "muster shared outcome --to n2 --id report.csv"},
       arguments, Outcome);
   AddKeyOptions(outcome, *arguments, /*both=*/true);

@@ -117,17 +117,13 @@ void AddStatusCommand(CommandLine& line) {
       line.app,
       {.name = "status",
        .summary = "Show the progress of a run and the reasons for delays",
-       .details =
-           "Uses the credentials file --credentials, else $MUSTER_CREDENTIALS, else the file that\n"
-           "`muster run` wrote for this run (or the newest), else /tmp/sonobuoy.json. Without a "
-           "file,\n"
-           "or with --context, asks the services as an operator.\n"
-           "With --watch, follows the run until it is complete, failed or cancelled: in place on "
-           "a\n"
-           "terminal, else with a line for each change.\n"
-           "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed out, 4 "
-           "failed,\n"
-           "5 cancelled, 7 still running, 78 no answer.",
+       .details = "Uses the file of --credentials, else $MUSTER_CREDENTIALS, else the file that "
+                  "`muster run` wrote for this run (or the newest run), else /tmp/sonobuoy.json. "
+                  "Without a file, or with --context, asks the services as an operator.\n"
+                  "With --watch, follows the run until it is complete, failed or cancelled. A "
+                  "terminal is updated in place; other output gets a line for each change.\n"
+                  "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed "
+                  "out, 4 failed, 5 cancelled, 7 still running, 78 no answer.",
        .example = "muster status\nmuster status 3f2a --watch\n"
                   "muster status --json | jq '.plugins[] | select(.status == \"failed\")'"});
   const auto arguments = std::make_shared<StatusArguments>();
@@ -144,9 +140,8 @@ void AddWaitCommand(CommandLine& line) {
       line.app,
       {.name = "wait",
        .summary = "Wait until a run is complete, failed or cancelled",
-       .details =
-           "Prints the output of `muster status --watch` on stderr, with the same exit codes.\n"
-           "With --until failed, the exit code is 0 if the run failed, else 8.",
+       .details = "Prints the output of `muster status --watch` on stderr, with the same exit "
+                  "codes. With --until failed, the exit code is 0 if the run failed, else 8.",
        .example = "muster wait\nmuster wait 3f2a --until failed"});
   const auto arguments = std::make_shared<StatusArguments>();
   AddQueryOptions(line, command, *arguments);

@@ -152,11 +152,9 @@ void AddCreate(CommandLine& line, CLI::App& group) {
       group,
       {.name = "create",
        .summary = "Create a join token and print it",
-       .details =
-           "The token is a secret: -o writes it with mode 0600. A machine that joins with it "
-           "attaches\n"
-           "to the relays that --parent names, in this order, and to the root relay if none is\n"
-           "reachable.",
+       .details = "The token is a secret: -o writes it with mode 0600.\n"
+                  "A machine that joins with it attaches to the relays that --parent names, in "
+                  "this order, or to the root relay if none of them is reachable.",
        .example = "muster token create --node n1 -o n1.token\n"
                   "muster token create --count 20 --ttl 1h --label rack=b1 -o rack.token\n"
                   "muster token create --relay r1 -o r1.token\n"

@@ -4,8 +4,10 @@
 #include <array>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/utf8.h"
@@ -68,6 +70,15 @@ std::string Printable(std::string_view text) {
       out.push_back(text.front() == '\n' || text.front() == '\t' ? ' ' : '?');
     }
     text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return out;
+}
+
+std::string JoinLines(std::string_view text) {
+  std::string out;
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n', absl::SkipWhitespace())) {
+    if (!out.empty()) out += absl::StrContains(".:;!?", out.substr(out.size() - 1)) ? " " : ". ";
+    absl::StrAppend(&out, line);
   }
   return out;
 }

@@ -35,6 +35,9 @@ std::string Hex(std::string_view bytes);
 // it for all text of other machines: names of nodes, messages of plugins.
 std::string Printable(std::string_view text);
 
+// Returns the lines of `text` as sentences of one line.
+std::string JoinLines(std::string_view text);
+
 // Returns the columns of a terminal that `text` occupies (characters, not bytes).
 int DisplayWidth(std::string_view text);
 

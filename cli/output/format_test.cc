@@ -49,6 +49,14 @@ TEST(PercentTest, IncompletePartIsBelow100) {
   EXPECT_EQ(Percent(100000, 100000), 100);
 }
 
+TEST(JoinLinesTest, LinesBecomeSentences) {
+  EXPECT_EQ(JoinLines("no journal; no output\nRun journald."),
+            "no journal; no output. Run journald.");
+  EXPECT_EQ(JoinLines("Failed:\n\nthe disk is full.\nFree space.\n"),
+            "Failed: the disk is full. Free space.");
+  EXPECT_EQ(JoinLines(""), "");
+}
+
 TEST(PrintableTest, ControlCharactersAreReplaced) {
   EXPECT_EQ(Printable("na\x1b[31mme"), "na?[31mme");
   EXPECT_EQ(Printable("two\nlines"), "two lines");

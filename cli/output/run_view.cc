@@ -97,7 +97,8 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
 std::string FailureTable(const std::vector<v1::PairStatus>& pairs, int width) {
   Table table({{"PLUGIN"}, {"NODE"}, {"ERROR"}});
   for (const v1::PairStatus& pair : pairs) {
-    const std::string error = pair.error().empty() ? OutcomeWord(pair.outcome()) : pair.error();
+    const std::string error =
+        pair.error().empty() ? OutcomeWord(pair.outcome()) : JoinLines(pair.error());
     table.AddRow({pair.plugin(), pair.node(), error});
   }
   return table.Render(width);

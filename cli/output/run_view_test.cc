@@ -47,7 +47,7 @@ RunView Example() {
   pair.set_node("n2");
   pair.set_outcome(v1::OUTCOME_ERROR);
   pair.set_error(
-      "journal not found\n"
+      "journal not found:\n"
       "on this machine\x1b[2J");
   *status.add_pairs() = pair;
   v1::PairStatus& straggler = *status.add_pairs();
@@ -86,7 +86,7 @@ TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
             "disks?[2J; becomes timed out at 14:02:18\n"
             "\n"
             "PLUGIN        NODE  ERROR\n"
-            "systemd-logs  n2    journal not found on this machine?[2J\n"
+            "systemd-logs  n2    journal not found: on this machine?[2J\n"
             "... and 2 more\n"
             "\n"
             "PLUGIN     NODE  DONE  MESSAGE\n"

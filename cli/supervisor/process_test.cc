@@ -6,6 +6,7 @@
 
 #include "cli/supervisor/test_folder.h"
 #include "services/common/base/secret_file.h"
+#include "testing/fixtures/await.h"
 
 namespace muster::supervisor {
 namespace {
@@ -63,7 +64,8 @@ TEST(ProcessTest, StopKillsAProcessThatIgnoresSigterm) {
       Process::Spawn({.argv = {"/bin/sh", "-c", "trap '' TERM; echo ready; exec sleep 1000"},
                       .log_file = folder / "y.log"});
   ASSERT_TRUE(stubborn.ok()) << stubborn.status();
-  while (ReadFileBounded(folder / "y.log", 100).value() != "ready\n") ::usleep(1000);
+  ASSERT_TRUE(
+      testing::Await([&] { return ReadFileBounded(folder / "y.log", 100).value() == "ready\n"; }));
   StopProcess(*stubborn, absl::Milliseconds(50));
   EXPECT_EQ(stubborn->Reap(), "killed by signal 9 (Killed)");
 }

@@ -9,27 +9,19 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <functional>
 #include <nlohmann/json.hpp>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "cli/supervisor/log_file.h"
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/test_folder.h"
+#include "testing/fixtures/await.h"
 
 namespace muster::supervisor {
 namespace {
 
 using nlohmann::json;
-
-bool Eventually(const std::function<bool()>& condition) {
-  const absl::Time until = absl::Now() + absl::Seconds(30);
-  while (!condition()) {
-    if (absl::Now() > until) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
+using testing::Await;
 
 // Runs real supervisors as child processes, with services that sleep.
 class SupervisorTest : public ::testing::Test {
@@ -105,11 +97,11 @@ class SupervisorTest : public ::testing::Test {
 
 TEST_F(SupervisorTest, KilledServiceIsRestarted) {
   StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   const pid_t first = Pid("one");
   const pid_t other = Pid("two");
   ::kill(first, SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("one") != first; }));
+  EXPECT_TRUE(Await([&] { return Pid("one") > 0 && Pid("one") != first; }));
   EXPECT_EQ(Pid("two"), other);
   const json status = Call(R"({"status":true})");
   EXPECT_EQ(status["services"][0]["restarts"], 1);
@@ -118,10 +110,10 @@ TEST_F(SupervisorTest, KilledServiceIsRestarted) {
 
 TEST_F(SupervisorTest, SigtermStopsServicesInReverseOrder) {
   const pid_t supervisor = StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   const auto one = ReadPidFile(folder_ / "one.pid");
   ASSERT_TRUE(one.has_value());
-  ASSERT_TRUE(Eventually([&] {
+  ASSERT_TRUE(Await([&] {
     return LogTail(folder_ / "one.log", 1) == "ready\n" &&
            LogTail(folder_ / "two.log", 1) == "ready\n";
   }));
@@ -135,27 +127,27 @@ TEST_F(SupervisorTest, SigtermStopsServicesInReverseOrder) {
 
 TEST_F(SupervisorTest, SupervisorAfterAKillTakesOverItsServices) {
   const pid_t first = StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   const pid_t one = Pid("one");
   const pid_t two = Pid("two");
   ::kill(first, SIGKILL);
   EXPECT_EQ(ExitCode(first), -1);
   ::kill(two, SIGKILL);
-  ASSERT_TRUE(Eventually([&] { return ::kill(two, 0) != 0; }));
+  ASSERT_TRUE(Await([&] { return ::kill(two, 0) != 0; }));
 
   const pid_t second = StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("two") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("two") > 0; }));
   EXPECT_EQ(Pid("one"), one);
   EXPECT_NE(Pid("two"), two);
   ::kill(one, SIGKILL);
-  EXPECT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("one") != one; }));
+  EXPECT_TRUE(Await([&] { return Pid("one") > 0 && Pid("one") != one; }));
   ::kill(second, SIGTERM);
   EXPECT_EQ(ExitCode(second), 0);
 }
 
 TEST_F(SupervisorTest, SecondSupervisorFails) {
   StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0; }));
   const pid_t one = Pid("one");
   EXPECT_EQ(ExitCode(StartSupervisor()), 1);
   EXPECT_EQ(Pid("one"), one);
@@ -163,7 +155,7 @@ TEST_F(SupervisorTest, SecondSupervisorFails) {
 
 TEST_F(SupervisorTest, ServiceThatDoesNotExitIsKilled) {
   const pid_t supervisor = StartSupervisor(absl::Milliseconds(100));
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0 && Pid("two") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0 && Pid("two") > 0; }));
   ::kill(Pid("two"), SIGSTOP);
   ::kill(supervisor, SIGTERM);
   EXPECT_EQ(ExitCode(supervisor), 0);
@@ -210,7 +202,7 @@ int Connect(const std::string& address) {
 
 TEST_F(SupervisorTest, ConnectionWithoutGatewayWaits) {
   StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0; }));
   std::string answer;
   const int first =
       ReceiveSocket(Socket(), R"({"listen":"127.0.0.1:0","name":"legacy/r1"})", &answer);
@@ -224,7 +216,7 @@ TEST_F(SupervisorTest, ConnectionWithoutGatewayWaits) {
       ReceiveSocket(Socket(), R"({"listen":")" + address + R"(","name":"legacy/r1"})", &answer);
   ASSERT_GE(second, 0) << answer;
   int accepted = -1;
-  EXPECT_TRUE(Eventually([&] { return (accepted = ::accept(second, nullptr, nullptr)) >= 0; }));
+  EXPECT_TRUE(Await([&] { return (accepted = ::accept(second, nullptr, nullptr)) >= 0; }));
   ::close(accepted);
   ::close(client);
   ::close(second);
@@ -236,7 +228,7 @@ TEST_F(SupervisorTest, ConnectionWithoutGatewayWaits) {
 
 TEST_F(SupervisorTest, InvalidRequestReturnsItsReason) {
   StartSupervisor();
-  ASSERT_TRUE(Eventually([&] { return Pid("one") > 0; }));
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0; }));
   std::string answer;
   const int held = ReceiveSocket(Socket(), R"({"listen":"127.0.0.1:0","name":"a"})", &answer);
   ASSERT_GE(held, 0) << answer;

@@ -40,7 +40,7 @@ func ResultHasNoContent(plugin string, node string, why string) Problem {
 
 // RangeOutside has the reason RANGE_OUTSIDE.
 func RangeOutside(asked string, size int64) Problem {
-	return Problem{Code: "OUT_OF_RANGE", Reason: reasons.RangeOutside, Message: fmt.Sprintf("range \"%v\" is outside of %v bytes", asked, size), NextStep: "Request a range within the content."}
+	return Problem{Code: "OUT_OF_RANGE", Reason: reasons.RangeOutside, Message: fmt.Sprintf("range \"%v\" is outside the content of %v bytes", asked, size), NextStep: "Request a range within the content."}
 }
 
 // OperatorsOnly has the reason ROLE_NOT_ALLOWED.

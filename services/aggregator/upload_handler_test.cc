@@ -25,6 +25,7 @@
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
 
@@ -279,10 +280,7 @@ TEST_F(SmallUploadHandlerTest, SilentStreamsAreNotCountedAndEndAfterTenSeconds) 
   TestUploadStream second(Connect(fleet_.Issue(NodeIdentity{"n2"})), Open("n2"));
   EXPECT_EQ(ReasonOf(second.End().status()), "TOO_MANY_STREAMS");
 
-  const absl::Time limit = absl::Now() + absl::Seconds(30);
-  while (state_.clock.waiting_timers() < kSilent && absl::Now() < limit) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+  ASSERT_TRUE(testing::Await([&] { return state_.clock.waiting_timers() >= kSilent; }));
   state_.clock.Advance(absl::Seconds(10));
   for (const auto& call : silent) {
     EXPECT_EQ(ReasonOf(FromGrpc(call->Finish())), "NO_FIRST_MESSAGE");

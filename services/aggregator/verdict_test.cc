@@ -2,41 +2,31 @@
 // test reads the runs through the API.
 #include <grpcpp/client_context.h>
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
 #include "services/aggregator/testing/test_verdicts.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
 namespace {
 
+using testing::Await;
 using testing::Lost;
 using testing::SmallResult;
 using testing::StartGraceExpired;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestVerdicts;
-
-// Waits up to 30 s until the condition holds.
-bool Eventually(const std::function<bool()>& is_so) {
-  const absl::Time until = absl::Now() + absl::Seconds(30);
-  while (!is_so()) {
-    if (absl::Now() > until) return false;
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  return true;
-}
 
 class VerdictTest : public ::testing::Test {
  protected:
@@ -88,7 +78,7 @@ class VerdictTest : public ::testing::Test {
   }
 
   bool TimesOut(const std::string& run, const std::string& node) {
-    return Eventually([&] { return GetResult(run, node).outcome() == v1::OUTCOME_TIMED_OUT; });
+    return Await([&] { return GetResult(run, node).outcome() == v1::OUTCOME_TIMED_OUT; });
   }
 
   absl::StatusOr<v1::Result> Submit(const TestIdentity& identity, const std::string& run,

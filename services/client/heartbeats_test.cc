@@ -17,19 +17,12 @@
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/errors/results.h"
+#include "testing/fixtures/await.h"
 
 namespace muster::client {
 namespace {
 
-// Polls until `ready` returns true.
-template <typename Ready>
-bool Until(Ready ready) {
-  for (const absl::Time end = absl::Now() + absl::Minutes(1); absl::Now() < end;) {
-    if (ready()) return true;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return false;
-}
+using muster::testing::Await;
 
 class HeartbeatsTest : public ::testing::Test {
  protected:
@@ -72,7 +65,7 @@ TEST_F(HeartbeatsTest, FirstNamesTheSenderAndLastIsAGoodbye) {
   client->SetPhase(Phase::kBlocked, "for \xFF");
   client->StartHeartbeats();
   client->StartHeartbeats();  // a second call has no effect
-  ASSERT_TRUE(Until([&] { return !status_.beats().empty(); }));
+  ASSERT_TRUE(Await([&] { return !status_.beats().empty(); }));
   const v1::StreamHeartbeatsRequest first = status_.beats().front();
   EXPECT_EQ(first.node(), "n1");
   EXPECT_EQ(first.instance_id().size(), 32U);
@@ -97,7 +90,7 @@ TEST_F(HeartbeatsTest, HeartbeatsFollowTheServersIntervalAndContainOnlyChanges) 
   status_.interval_ms = 250;
   const auto client = Make();
   client->StartHeartbeats();
-  ASSERT_TRUE(Until([&] { return status_.beats().size() >= 5; }));
+  ASSERT_TRUE(Await([&] { return status_.beats().size() >= 5; }));
   const auto beats = status_.beats();
   for (size_t i = 1; i < beats.size(); ++i) {
     EXPECT_GT(beats[i].sequence(), beats[i - 1].sequence());
@@ -109,18 +102,18 @@ TEST_F(HeartbeatsTest, HeartbeatsFollowTheServersIntervalAndContainOnlyChanges) 
 TEST_F(HeartbeatsTest, ProbeIsAnswered) {
   const auto client = Make();
   client->StartHeartbeats();
-  ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
+  ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   status_.Probe();
-  EXPECT_TRUE(Until([&] { return status_.beats().size() == 2; }));
+  EXPECT_TRUE(Await([&] { return status_.beats().size() == 2; }));
 }
 
 TEST_F(HeartbeatsTest, OnlyTheNewestChangeIsSentSoon) {
   const auto client = Make();
   client->StartHeartbeats();
-  ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
+  ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   for (int i = 0; i < 1000; ++i) client->SetPhase(Phase::kWorking, std::to_string(i));
   client->SetFault(Fault{Fault::Check::kTls, "h:1", "refused", "Ask."});
-  ASSERT_TRUE(Until([&] {
+  ASSERT_TRUE(Await([&] {
     return status_.Heard(
         [](const v1::Activity& a) { return a.message() == "999" && a.has_fault(); });
   }));
@@ -135,14 +128,14 @@ TEST_F(HeartbeatsTest, OnlyTheNewestChangeIsSentSoon) {
 TEST_F(HeartbeatsTest, NewStreamRepeatsTheWholeActivity) {
   const auto client = Make();
   client->StartHeartbeats(Watcher());
-  ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
+  ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   status_.Cut();
-  ASSERT_TRUE(Until([&] { return status_.beats().size() == 2; }));
+  ASSERT_TRUE(Await([&] { return status_.beats().size() == 2; }));
   const auto beats = status_.beats();
   EXPECT_EQ(beats[1].instance_id(), beats[0].instance_id());
   EXPECT_GT(beats[1].sequence(), beats[0].sequence());
   EXPECT_EQ(beats[1].activities_size(), 1);
-  EXPECT_TRUE(Until([&] { return told().size() == 2; }));
+  EXPECT_TRUE(Await([&] { return told().size() == 2; }));
   EXPECT_EQ(told().back(), "") << "it was told that all is well again";
   EXPECT_TRUE(client->HeartbeatStatus().ok());
 }
@@ -155,7 +148,7 @@ TEST_F(HeartbeatsTest, SecondAgentEndsHeartbeatsButNotTheDelivery) {
   status_.Start();
   const auto client = Make();
   client->StartHeartbeats(Watcher());
-  ASSERT_TRUE(Until([&] { return !told().empty(); }));
+  ASSERT_TRUE(Await([&] { return !told().empty(); }));
   EXPECT_EQ(told(), std::vector<std::string>{"DUPLICATE_AGENT"});
   EXPECT_EQ(client->HeartbeatStatus().reason, "DUPLICATE_AGENT");
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
@@ -171,7 +164,7 @@ TEST_F(HeartbeatsTest, ServiceWithoutHeartbeatsIsRetriedRarely) {
   client->StartHeartbeats(Watcher());
   EXPECT_TRUE(client->ReportProgress({}).ok());
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
-  EXPECT_TRUE(Until([&] { return !client->HeartbeatStatus().ok(); }));
+  EXPECT_TRUE(Await([&] { return !client->HeartbeatStatus().ok(); }));
   client->StopHeartbeats();
   EXPECT_TRUE(told().empty());
 }
@@ -186,16 +179,17 @@ TEST_F(HeartbeatsTest, FailedReportIsSentWithTheNextHeartbeat) {
   progress.message = "half";
   progress.completed = 5;
   EXPECT_EQ(client->ReportProgress(progress).reason, "STATUS_NOT_READY");
-  EXPECT_TRUE(Until([&] {
+  EXPECT_TRUE(Await([&] {
     return status_.Heard([](const v1::Activity& a) {
       return a.progress().message() == "half" && a.progress().completed() == 5;
     });
   }));
-  ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
+  ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   client->SetPhase(Phase::kWorking, "later");
-  ASSERT_TRUE(Until(
+  ASSERT_TRUE(Await(
       [&] { return status_.Heard([](const v1::Activity& a) { return a.message() == "later"; }); }));
-  EXPECT_FALSE(status_.beats().back().activities(0).has_progress()) << "it was told already";
+  EXPECT_FALSE(status_.beats().back().activities(0).has_progress())
+      << "the progress was sent already";
 }
 
 TEST_F(HeartbeatsTest, ReportWithAnyBytesArrivesAsText) {
@@ -218,11 +212,11 @@ TEST_F(HeartbeatsTest, DelayedDeliveryIsReported) {
   client->StartHeartbeats();
   Delivery delivery;
   std::jthread deliverer([&] { delivery = client->SubmitError("none"); });
-  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_BACKPRESSURED); }));
+  EXPECT_TRUE(Await([&] { return status_.HeardPhase(v1::PHASE_BACKPRESSURED); }));
   busy = false;
   deliverer.join();
   EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
-  EXPECT_TRUE(Until([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
+  EXPECT_TRUE(Await([&] { return status_.HeardPhase(v1::PHASE_DELIVERING); }));
 }
 
 TEST_F(HeartbeatsTest, UnreachableStatusServiceDelaysNoDelivery) {
@@ -230,7 +224,7 @@ TEST_F(HeartbeatsTest, UnreachableStatusServiceDelaysNoDelivery) {
   auto client = Make();
   client->StartHeartbeats(Watcher());
   EXPECT_EQ(client->SubmitError("none").status.code, Code::kErrorDelivered);
-  EXPECT_TRUE(Until([&] { return !told().empty(); }));
+  EXPECT_TRUE(Await([&] { return !told().empty(); }));
   EXPECT_FALSE(client->HeartbeatStatus().ok());
   client.reset();
   EXPECT_EQ(told().size(), 1U) << "each loss is told once";
@@ -240,7 +234,7 @@ TEST_F(HeartbeatsTest, ClockOffsetFollowsTheAnswers) {
   status_.clock_ahead_ms = 3'600'000;
   const auto client = Make();
   client->StartHeartbeats();
-  ASSERT_TRUE(Until([&] { return client->ClockOffset().has_value(); }));
+  ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   EXPECT_NEAR(client->ClockOffset()->count(), 3'600'000, 120'000);
 }
 
@@ -259,7 +253,7 @@ class HttpsHeartbeatsTest : public HeartbeatsTest {
 TEST_F(HttpsHeartbeatsTest, HeartbeatIsAGetAtTheIntervalOfTheAnswer) {
   const auto client = Make();
   client->StartHeartbeats(Watcher());
-  ASSERT_TRUE(Until([&] { return listener_.seen().size() >= 3; }));
+  ASSERT_TRUE(Await([&] { return listener_.seen().size() >= 3; }));
   EXPECT_EQ(listener_.seen().back().path, "/api/v1/health/by-node/n1/facts");
   EXPECT_TRUE(client->HeartbeatStatus().ok());
   EXPECT_TRUE(client->ClockOffset().has_value());
@@ -270,7 +264,7 @@ TEST_F(HttpsHeartbeatsTest, PluginThatRunsOnceUsesTheGlobalPath) {
   config_.node = "global";
   const auto client = Make();
   client->StartHeartbeats();
-  ASSERT_TRUE(Until([&] { return !listener_.seen().empty(); }));
+  ASSERT_TRUE(Await([&] { return !listener_.seen().empty(); }));
   EXPECT_EQ(listener_.seen().back().path, "/api/v1/health/global/facts");
 }
 
@@ -279,13 +273,13 @@ TEST_F(HttpsHeartbeatsTest, OlderListenerIsIgnoredAndRefusalIsReported) {
   {
     const auto client = Make();
     client->StartHeartbeats(Watcher());
-    ASSERT_TRUE(Until([&] { return listener_.seen().size() == 1; }));
+    ASSERT_TRUE(Await([&] { return listener_.seen().size() == 1; }));
   }
   EXPECT_TRUE(told().empty());
   listener_.answers = {403};
   const auto client = Make();
   client->StartHeartbeats(Watcher());
-  ASSERT_TRUE(Until([&] { return !told().empty(); }));
+  ASSERT_TRUE(Await([&] { return !told().empty(); }));
   EXPECT_EQ(told(), std::vector<std::string>{"NOT_YOURS"});
 }
 
@@ -295,7 +289,7 @@ TEST_F(HttpsHeartbeatsTest, InvalidAnswerIsIgnored) {
     listener_.health = nonsense;
     const auto client = Make();
     client->StartHeartbeats(Watcher());
-    EXPECT_TRUE(Until([&] { return client->ClockOffset().has_value(); })) << nonsense;
+    EXPECT_TRUE(Await([&] { return client->ClockOffset().has_value(); })) << nonsense;
   }
   EXPECT_TRUE(told().empty());
 }

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
@@ -14,11 +14,13 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/testing/rpc_walk.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
+using testing::Await;
 using testing::CallWith;
 using testing::PairOf;
 using testing::TestFleet;
@@ -96,24 +98,20 @@ class StatusApiTest : public ::testing::Test {
     return request;
   }
 
-  // Returns the node once its history contains `reason`, or after 30 s.
+  // Returns the node once its history contains `reason`, or after the limit of Await.
   v1::Node AwaitEvent(const std::string& name, v1::Reason reason) {
     const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
     v1::GetNodeRequest request;
     request.set_node(name);
     v1::Node node;
-    const absl::Time patience = absl::Now() + absl::Seconds(30);
-    for (;;) {
+    EXPECT_TRUE(Await([&] {
       grpc::ClientContext context;
       const grpc::Status got = stub->GetNode(&context, request, &node);
       EXPECT_TRUE(got.ok()) << got.error_message();
-      for (const v1::NodeEvent& event : node.events()) {
-        if (event.reason() == reason) return node;
-      }
-      if (absl::Now() > patience) break;
-      absl::SleepFor(absl::Milliseconds(50));
-    }
-    ADD_FAILURE() << "the history of " << name << " does not tell of " << v1::Reason_Name(reason);
+      return absl::c_any_of(node.events(),
+                            [&](const v1::NodeEvent& event) { return event.reason() == reason; });
+    })) << "the history of "
+        << name << " does not contain " << v1::Reason_Name(reason);
     return node;
   }
 

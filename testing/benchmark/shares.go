@@ -39,8 +39,8 @@ func shares(s settings) (table string, err error) {
 		}
 	}()
 	var homes []string
-	for _, one := range []struct{ relay, above, node string }{{"east", "", "n1"}, {"west", "", ""}, {"far", "west", "n2"}} {
-		if err := b.chainRelay(one.relay, one.above); err != nil {
+	for _, one := range []struct{ relay, parent, node string }{{"east", "", "n1"}, {"west", "", ""}, {"far", "west", "n2"}} {
+		if err := b.chainRelay(one.relay, one.parent); err != nil {
 			return "", err
 		}
 		if one.node == "" {
@@ -79,13 +79,13 @@ func shares(s settings) (table string, err error) {
 }
 
 // chainRelay joins and starts a relay with a relay or the root relay as its parent.
-func (b *bench) chainRelay(name, above string) error {
+func (b *bench) chainRelay(name, parentName string) error {
 	r, err := b.joinRelay(name)
 	if err != nil {
 		return err
 	}
 	for _, parent := range b.relays {
-		if parent.name != above {
+		if parent.name != parentName {
 			continue
 		}
 		text, err := os.ReadFile(r.config)

@@ -15,7 +15,7 @@ import (
 // fixtures that several services' tests share are in testing/fixtures.
 var mayInclude = map[string][]string{
 	"services/common":     {"testing/fixtures"},
-	"services/client":     {"services/common"},
+	"services/client":     {"services/common", "testing/fixtures"},
 	"services/aggregator": {"services/common", "testing/fixtures"},
 	"services/status":     {"services/common", "testing/fixtures"},
 	"services/relay":      {"services/common", "testing/fixtures"},

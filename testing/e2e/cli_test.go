@@ -33,11 +33,11 @@ func help(t *testing.T, bin string, words ...string) string {
 	if len(words) == 0 {
 		text = fmt.Sprintf("\n```\n%s\n```\n", strings.TrimSpace(string(out)))
 	}
-	below := regexp.MustCompile(`(?ms)^Subcommands:\n(.*?)(?:\n\n|\z)`).FindSubmatch(out)
-	if below == nil {
+	subcommands := regexp.MustCompile(`(?ms)^Subcommands:\n(.*?)(?:\n\n|\z)`).FindSubmatch(out)
+	if subcommands == nil {
 		return text
 	}
-	for _, line := range strings.Split(string(below[1]), "\n") {
+	for _, line := range strings.Split(string(subcommands[1]), "\n") {
 		// Lines with more indentation continue the summary.
 		if strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   ") {
 			text += help(t, bin, append(words[:len(words):len(words)], strings.Fields(line)[0])...)

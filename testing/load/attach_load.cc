@@ -1,5 +1,5 @@
 // Simulates very many nodes that are attached to relays, each with its own certificate, connection
-// and stream, in one process, and answers their commands: the load for testing/benchmark.
+// and stream, in one process. The nodes answer commands: the load for testing/benchmark.
 //
 // The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, which
 // issues their certificates. Node i is attached to relay i mod the number of --targets. The nodes
@@ -15,13 +15,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -31,17 +29,14 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/v1/attachment.grpc.pb.h"
-#include "nlohmann/json.hpp"
 #include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/signed_command.h"
@@ -50,6 +45,7 @@
 #include "services/common/rpc/proto_time.h"
 #include "testing/load/enrolment.h"
 #include "testing/load/simulated_job.h"
+#include "testing/load/swarm.h"
 
 ABSL_FLAG(std::string, home, "", "the fleet's folder ($MUSTER_HOME)");
 ABSL_FLAG(std::string, fleet, "", "the fleet's trust domain");
@@ -65,89 +61,24 @@ namespace {
 constexpr absl::Duration kFirstBackOff = absl::Seconds(5);
 constexpr absl::Duration kLongestBackOff = absl::Seconds(60);
 constexpr absl::Duration kLeastWait = absl::Seconds(1);
-constexpr absl::Duration kGreetingWithin = absl::Seconds(20);
+constexpr absl::Duration kWelcomeWithin = absl::Seconds(20);
 
 // Open jobs of one node, and ids of jobs that it has reported.
 constexpr size_t kMaxJobs = 16;
-constexpr size_t kMaxTold = 64;
-
-void Say(const nlohmann::json& what) { std::cout << what.dump() << std::endl; }
-
-// The state that all nodes share. Thread-safe.
-class Fleet {
- public:
-  explicit Fleet(Certificate command_ca)
-      : command_ca_(std::move(command_ca)), timers_(MakeTimerService(1'000'000)) {}
-
-  void After(absl::Duration delay, absl::AnyInvocable<void()> run) {
-    if (!timers_->Schedule(delay, std::move(run)).ok()) std::abort();
-  }
-
-  void Connected() {
-    MutexLock lock(mutex_);
-    if (++connected_ < absl::GetFlag(FLAGS_nodes)) return;
-    Say({{"event", "all connected"},
-         {"seconds", absl::ToDoubleSeconds(absl::Now() - since_)},
-         {"attempts", attempts.exchange(0)},
-         {"timed_out", std::exchange(timed_out_, 0)},
-         {"refused", std::exchange(refused_, 0)},
-         {"other", std::exchange(other_, 0)}});
-  }
-
-  void Lost(const grpc::Status& status) {
-    MutexLock lock(mutex_);
-    if (connected_-- < absl::GetFlag(FLAGS_nodes)) return;
-    since_ = absl::Now();
-    Say({{"event", "lost"}, {"error", status.error_message()}});
-  }
-
-  // Counts an attempt without a welcome. A refused connection while a relay is down does not count
-  // as a failure.
-  void NotWelcomed(const grpc::Status& status, bool silent) {
-    const std::string& why = status.error_message();
-    MutexLock lock(mutex_);
-    if (silent || status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
-        absl::StrContains(why, "imed out") || absl::StrContains(why, "imeout")) {
-      ++timed_out_;
-    } else if (absl::StrContains(why, "onnection refused")) {
-      ++refused_;
-      return;
-    } else {
-      ++other_;
-    }
-    if (timed_out_ + other_ == 1) {
-      Say({{"event", "failed"}, {"error", silent ? "the relay did not answer" : why}});
-    }
-  }
-
-  const Certificate& command_ca() const { return command_ca_; }
-
-  std::atomic<int64_t> attempts = 0;
-
- private:
-  const Certificate command_ca_;
-  const std::unique_ptr<TimerService> timers_;
-  Mutex mutex_;
-  int connected_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The time of the beginning, or of the first loss.
-  absl::Time since_ ABSL_GUARDED_BY(mutex_) = absl::Now();
-  int64_t timed_out_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t other_ ABSL_GUARDED_BY(mutex_) = 0;
-};
+constexpr size_t kMaxReported = 64;
 
 // One node: one connection and stream after another, and its jobs. Thread-safe.
 class Node {
  public:
-  Node(Fleet& fleet, int number, EnrolledNode enrolled, std::string target)
-      : fleet_(fleet),
+  Node(Swarm& swarm, int number, EnrolledNode enrolled, std::string target)
+      : swarm_(swarm),
         number_(number),
         name_(absl::StrCat("load-", number)),
         enrolled_(std::move(enrolled)),
         target_(std::move(target)) {}
 
   void Connect() {
-    ++fleet_.attempts;
+    swarm_.CountAttempt();
     MutexLock lock(mutex_);
     stub_ = v1::AttachService::NewStub(MakeChannel(
         target_, MakeChannelCredentials(enrolled_.identity, {ServiceRole::kRelay}), true));
@@ -166,19 +97,19 @@ class Node {
    public:
     explicit Stream(Node& node) : node_(node) {
       node.stub_->async()->Attach(&context_, this);
-      AddHold();  // for what is sent from elsewhere than its reactions
+      AddHold();  // Tick sends outside of the reactions
       StartRead(&response_);
       StartCall();
     }
 
     void Tick(absl::Time now) {
-      if (now - heard_ > (welcomed_ ? 3 * interval_ : kGreetingWithin)) {
+      if (now - last_received_ > (welcomed_ ? 3 * interval_ : kWelcomeWithin)) {
         silent_ = true;
         return context_.TryCancel();
       }
       if (!welcomed_) return;
       hello_due_ = hello_due_ || now > renew_at_;
-      beat_due_ = beat_due_ || now - said_ >= interval_;
+      beat_due_ = beat_due_ || now - last_sent_ >= interval_;
       Send();
     }
 
@@ -186,8 +117,8 @@ class Node {
       {
         MutexLock lock(node_.mutex_);
         if (ok) {
-          heard_ = absl::Now();
-          Take();
+          last_received_ = absl::Now();
+          Handle();
           Send();
         } else {
           node_.stream_ = nullptr;
@@ -210,10 +141,10 @@ class Node {
 
     bool welcomed() const { return welcomed_; }
     bool silent() const { return silent_; }
-    absl::Time began() const { return began_; }
+    absl::Time start() const { return start_; }
 
    private:
-    void Take() {
+    void Handle() {
       node_.mutex_.AssertHeld();
       switch (response_.message_case()) {
         case v1::AttachResponse::kGreeting:
@@ -224,10 +155,10 @@ class Node {
         case v1::AttachResponse::kWelcome:
           interval_ = std::max(FromProto(response_.welcome().interval()), absl::Milliseconds(100));
           for (auto& [id, job] : node_.jobs_) job.Rewind();
-          if (!std::exchange(welcomed_, true)) node_.fleet_.Connected();
+          if (!std::exchange(welcomed_, true)) node_.swarm_.OnConnected();
           return;
         case v1::AttachResponse::kCommand:
-          return node_.Begin(response_.command());
+          return node_.Run(response_.command());
         case v1::AttachResponse::kRecordsAck:
           for (const auto& reached : response_.records_ack().reached()) node_.Acknowledge(reached);
           return;
@@ -243,7 +174,7 @@ class Node {
       request_.Clear();
       if (hello_due_) {
         if (!MakeHello()) return context_.TryCancel();
-      } else if (welcomed_ && node_.TakeRecords(&request_)) {
+      } else if (welcomed_ && node_.AddRecords(&request_)) {
       } else if (beat_due_) {
         ToProto(absl::Now(), request_.mutable_beat()->mutable_time());
       } else {
@@ -251,7 +182,7 @@ class Node {
       }
       beat_due_ = false;
       writing_ = true;
-      said_ = absl::Now();
+      last_sent_ = absl::Now();
       StartWrite(&request_);
     }
 
@@ -275,9 +206,9 @@ class Node {
     v1::AttachResponse response_;
     std::string relay_;
     std::string relay_key_;
-    const absl::Time began_ = absl::Now();
-    absl::Time heard_ = began_;
-    absl::Time said_ = began_;
+    const absl::Time start_ = absl::Now();
+    absl::Time last_received_ = start_;
+    absl::Time last_sent_ = start_;
     absl::Time renew_at_ = absl::InfiniteFuture();
     absl::Duration interval_ = absl::Seconds(15);
     bool welcomed_ = false;
@@ -288,9 +219,9 @@ class Node {
   };
 
   // Handles `load SIZE PERCENT`; ignores other commands and invalid signatures.
-  void Begin(const v1::JobCommand& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  void Run(const v1::JobCommand& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (jobs_.contains(message.job()) || jobs_.size() >= kMaxJobs ||
-        std::find(told_.begin(), told_.end(), message.job()) != told_.end()) {
+        std::find(reported_.begin(), reported_.end(), message.job()) != reported_.end()) {
       return;
     }
     v1::Command command;
@@ -300,7 +231,7 @@ class Node {
         !absl::SimpleAtoi(command.argv(1), &size) || !absl::SimpleAtoi(command.argv(2), &percent)) {
       return;
     }
-    if (number_ % 100 < percent && !Holds(message)) return;
+    if (number_ % 100 < percent && !Verify(message)) return;
     jobs_.try_emplace(message.job(), message.job(), name_, number_, size,
                       [this](const v1::JobRecord& final, const RecordsDigest& digest) {
                         return SignFinal(enrolled_.key, enrolled_.identity.certificate_chain_pem,
@@ -308,27 +239,27 @@ class Node {
                       });
   }
 
-  bool Holds(const v1::JobCommand& message) const {
-    const auto verified = VerifyCommand(message.command(), fleet_.command_ca(),
+  bool Verify(const v1::JobCommand& message) const {
+    const auto verified = VerifyCommand(message.command(), swarm_.command_ca(),
                                         absl::GetFlag(FLAGS_fleet), absl::Now());
     const auto target = message.targets().empty() ? v1::JobCommand::Target() : message.targets(0);
     absl::Status status = verified.status();
     if (status.ok()) status = CheckTarget(verified->command, name_, target);
-    if (!status.ok()) Say({{"event", "failed"}, {"error", std::string(status.message())}});
+    if (!status.ok()) PrintEvent({{"event", "failed"}, {"error", std::string(status.message())}});
     return status.ok();
   }
 
   void Acknowledge(const v1::RecordsAck::Reached& reached) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto job = jobs_.find(reached.job());
     if (job == jobs_.end() || !job->second.Acknowledge(reached.sequence())) return;
-    if (told_.size() >= kMaxTold) told_.erase(told_.begin());
-    told_.push_back(job->first);
+    if (reported_.size() >= kMaxReported) reported_.erase(reported_.begin());
+    reported_.push_back(job->first);
     jobs_.erase(job);
   }
 
-  bool TakeRecords(v1::AttachRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  bool AddRecords(v1::AttachRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto& [id, job] : jobs_) {
-      if (job.Take(request->mutable_records())) return true;
+      if (job.AddRecords(request->mutable_records())) return true;
     }
     request->Clear();
     return false;
@@ -336,18 +267,18 @@ class Node {
 
   void Ended(const grpc::Status& status, const Stream& stream) {
     if (stream.welcomed()) {
-      fleet_.Lost(status);
+      swarm_.OnLost(status);
     } else {
-      fleet_.NotWelcomed(status, stream.silent());
+      swarm_.OnFailed(status, stream.silent());
     }
-    if (stream.welcomed() && absl::Now() - stream.began() > back_off_) back_off_ = kFirstBackOff;
+    if (stream.welcomed() && absl::Now() - stream.start() > back_off_) back_off_ = kFirstBackOff;
     const double part = std::uniform_real_distribution<double>(0, 1)(random_);
     const absl::Duration wait = std::max(back_off_ * part, kLeastWait);
     back_off_ = std::min(back_off_ * 2, kLongestBackOff);
-    fleet_.After(wait, [this] { Connect(); });
+    swarm_.RunAfter(wait, [this] { Connect(); });
   }
 
-  Fleet& fleet_;
+  Swarm& swarm_;
   const int number_;
   const std::string name_;
   const EnrolledNode enrolled_;
@@ -360,7 +291,7 @@ class Node {
   std::unique_ptr<v1::AttachService::Stub> stub_ ABSL_GUARDED_BY(mutex_);
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::map<std::string, SimulatedJob> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> told_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> reported_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status Run() {
@@ -372,15 +303,15 @@ absl::Status Run() {
                    ReadFileBounded(absl::GetFlag(FLAGS_command_ca), kMaxSecretFile));
   ASSIGN_OR_RETURN(auto command_ca, Certificate::FromPem(pem));
   // These are never destroyed: callbacks of gRPC and timers may run until the process ends.
-  auto& fleet = *new Fleet(std::move(command_ca));
+  auto& swarm = *new Swarm(absl::GetFlag(FLAGS_nodes), std::move(command_ca));
   auto& nodes = *new std::vector<std::unique_ptr<Node>>;
   const absl::Time begin = absl::Now();
   for (int i = 0; i < absl::GetFlag(FLAGS_nodes); ++i) {
     ASSIGN_OR_RETURN(auto enrolled, enrolment.Enrol(absl::StrCat("load-", i)));
     nodes.push_back(
-        std::make_unique<Node>(fleet, i, std::move(enrolled), targets[i % targets.size()]));
+        std::make_unique<Node>(swarm, i, std::move(enrolled), targets[i % targets.size()]));
   }
-  Say({{"event", "made"}, {"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
+  PrintEvent({{"event", "made"}, {"seconds", absl::ToDoubleSeconds(absl::Now() - begin)}});
   std::thread([&nodes] {
     while (true) {
       absl::SleepFor(absl::Seconds(1));
@@ -418,7 +349,8 @@ absl::Status RaiseFileLimit() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "holds nodes that hang below relays: attach_load --home DIR --fleet NAME --targets A,B");
+      "simulates nodes that are attached to relays: attach_load --home DIR --fleet NAME --targets "
+      "A,B");
   absl::ParseCommandLine(argc, argv);
   absl::Status status = muster::load::RaiseFileLimit();
   if (status.ok()) status = muster::SetUpProcess();

@@ -39,7 +39,7 @@ SimulatedJob::SimulatedJob(std::string id, std::string node, int number, int64_t
       number_(number),
       size_(size),
       sign_(std::move(sign)),
-      began_(absl::Now()) {}
+      start_(absl::Now()) {}
 
 int64_t SimulatedJob::Pieces() const { return (size_ + kPiece - 1) / kPiece; }
 
@@ -47,13 +47,13 @@ int64_t SimulatedJob::PiecesUpTo(int64_t sequence) const {
   return std::clamp<int64_t>(sequence - 1, 0, Pieces());
 }
 
-bool SimulatedJob::Take(v1::JobRecords* out) {
+bool SimulatedJob::AddRecords(v1::JobRecords* out) {
   bool any = false;
   while (sent_ < Last() && out->ByteSizeLong() + kPiece < kMaxMessage) {
     if (PiecesUpTo(sent_ + 1) - PiecesUpTo(acknowledged_) > kUnacknowledgedPieces) break;
     Make(++sent_, out->add_records());
     any = true;
-    if (!std::exchange(told_, true)) break;
+    if (!std::exchange(started_, true)) break;
   }
   return any;
 }
@@ -62,8 +62,8 @@ void SimulatedJob::Make(int64_t sequence, v1::JobRecord* record) const {
   record->set_job(id_);
   record->set_node(node_);
   record->set_sequence(sequence);
-  ToProto(began_, record->mutable_time());
-  if (sequence == 1) return ToProto(began_, record->mutable_started()->mutable_time());
+  ToProto(start_, record->mutable_time());
+  if (sequence == 1) return ToProto(start_, record->mutable_started()->mutable_time());
   if (sequence < Last()) {
     const int64_t offset = (sequence - 2) * kPiece;
     record->mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
@@ -73,7 +73,7 @@ void SimulatedJob::Make(int64_t sequence, v1::JobRecord* record) const {
   v1::JobRecord::Final& final = *record->mutable_final();
   final.set_outcome(v1::JOB_OUTCOME_EXITED);
   final.set_stdout_bytes(size_);
-  ToProto(absl::Now() - began_, final.mutable_duration());
+  ToProto(absl::Now() - start_, final.mutable_duration());
   Sign(record);
 }
 

@@ -22,7 +22,7 @@ class SimulatedJob {
 
   // Adds records that may be sent now to a message of at most 256 KiB: at most 64 KiB of output are
   // unacknowledged. `started` is sent alone and immediately. Returns true if it added any.
-  bool Take(v1::JobRecords* out);
+  bool AddRecords(v1::JobRecords* out);
 
   // The root relay has all records up to this one; true if that is everything.
   bool Acknowledge(int64_t sequence);
@@ -42,8 +42,8 @@ class SimulatedJob {
   const int number_;
   const int64_t size_;
   const FinalSigner sign_;
-  const absl::Time began_;
-  bool told_ = false;         // that it has begun
+  const absl::Time start_;
+  bool started_ = false;      // the record `started` was sent
   int64_t acknowledged_ = 0;  // sequence, as the next
   int64_t sent_ = 0;
 };

@@ -17,7 +17,7 @@ absl::Status ToolNotFound(std::string_view tool, std::string_view why, std::stri
 absl::Status PluginFailed(std::string_view what, std::string_view how, std::string_view output) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "PLUGIN_FAILED",
                    absl::StrCat(ToAbsl(what), " failed with ", ToAbsl(how), ToAbsl(output)),
-                   "Run it on that node by hand to see more.");
+                   "Run the same command on that node to see more.");
 }
 
 absl::Status PluginTimedOut(std::string_view what, absl::Duration limit, std::string_view output) {
@@ -35,7 +35,7 @@ absl::Status NoResult(std::string_view what, std::string_view output) {
 absl::Status JournalEmpty(std::string_view output) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "JOURNAL_EMPTY",
                    absl::StrCat("journalctl found no readable journal", ToAbsl(output)),
-                   "Run systemd-journald on it, and the agent as root or in the group systemd-journal.");
+                   "Run systemd-journald on this node, and run the agent as root or in the group systemd-journal.");
 }
 
 absl::Status ModuleStopped() {
@@ -65,7 +65,7 @@ absl::Status InvalidConfigMapKey(std::string_view name) {
 absl::Status ProgressPortInUse(std::string_view address, int64_t port) {
   return MakeError(absl::StatusCode::kUnavailable, "PORT_IN_USE",
                    absl::StrCat("cannot listen on ", ToAbsl(address), ":", port),
-                   "Stop the program that uses the port, or set progress_port to another.");
+                   "Stop the program that uses the port, or set progress_port to another port.");
 }
 
 absl::Status AlreadyAttached(std::string_view folder) {

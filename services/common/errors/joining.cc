@@ -88,7 +88,7 @@ absl::Status TokenExpired() {
 
 absl::Status TokenUsed() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_USED",
-                   "no use of the join token is left",
+                   "the join token has no uses left",
                    "Ask an operator for a new token. If this one may have been stolen, report it: muster token list shows the nodes that joined with it.");
 }
 

@@ -22,7 +22,7 @@ absl::Status JournalUnfinished(std::string_view path) {
 
 absl::Status JournalRecordSize(std::string_view path, int64_t limit, int64_t size) {
   return MakeError(absl::StatusCode::kInvalidArgument, "JOURNAL_RECORD_SIZE",
-                   absl::StrCat("a record of journal ", ToAbsl(path), " has 1 to ", limit, " bytes, not ", size),
+                   absl::StrCat("journal ", ToAbsl(path), " stores records of 1 to ", limit, " bytes, not of ", size),
                    "");
 }
 

@@ -34,7 +34,7 @@ absl::Status UploadNotFound(std::string_view upload) {
 
 absl::Status StaleAttempt(int64_t attempt) {
   return MakeError(absl::StatusCode::kAborted, "TAKEN_OVER",
-                   absl::StrCat("a later attempt than ", attempt, " delivers this result"),
+                   absl::StrCat("attempt ", attempt, " is outdated: a later attempt delivers this result"),
                    "Stop this sender.");
 }
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
@@ -83,14 +83,13 @@ class TcpViewTest : public ::testing::TestWithParam<int> {
     return states.ok() ? states->at(0) : TcpState{};
   }
 
-  // Looks until it is `sent`, 10 s at most.
+  // Waits until the system reports `sent` for the connection, and returns its state.
   TcpState AwaitSight(const TcpPeer& peer, Sent sent) {
     TcpState state;
-    for (int i = 0; i < 1000; ++i) {
+    testing::Await([&] {
       state = Query(peer);
-      if (state.sent == sent) break;
-      absl::SleepFor(absl::Milliseconds(10));
-    }
+      return state.sent == sent;
+    });
     EXPECT_EQ(state.sent, sent);
     return state;
   }

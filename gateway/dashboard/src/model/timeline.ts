@@ -26,7 +26,7 @@ export interface Growth {
 }
 
 /** Milliseconds: events of one kind and plugin within this time are merged. */
-const together = 10_000;
+const mergeWithin = 10_000;
 const namesShown = 3;
 
 /** Computes the chart's numbers in `steps` equal steps up to `now`, or to the end of an ended run. */
@@ -53,11 +53,11 @@ function zeros(length: number): number[] {
   return new Array<number>(length).fill(0);
 }
 
-/** Returns at most `most` events, the newest first. */
-export function timelineEvents(model: RunModel, now: number, most: number): TimelineEvent[] {
+/** Returns at most `limit` events, the newest first. */
+export function timelineEvents(model: RunModel, now: number, limit: number): TimelineEvent[] {
   const all = [...ofPairs(model), ...ofRun(model, now)];
   all.sort((a, b) => b.time - a.time);
-  return all.slice(0, most);
+  return all.slice(0, limit);
 }
 
 function ofRun(model: RunModel, now: number): TimelineEvent[] {
@@ -112,7 +112,7 @@ function mergeEntries(entries: Entry[]): TimelineEvent[] {
   for (const entry of entries) {
     const key = `${entry.kind}/${entry.plugin}`;
     const group = open.get(key);
-    if (group && entry.time - group[0]!.time <= together) {
+    if (group && entry.time - group[0]!.time <= mergeWithin) {
       group.push(entry);
       continue;
     }

@@ -12,7 +12,7 @@ import { usePoll, useSeconds } from "../parts/hooks";
 import { Heartbeat, pairLine } from "../parts/pair";
 import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
-import { LastHeartbeat, twice } from "./nodes";
+import { LastHeartbeat, duplicateAgent } from "./nodes";
 
 const pollInterval = 2000; // milliseconds
 
@@ -38,7 +38,7 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         </div>
       </header>
       <PollNotice problem={problem} lastUpdate={lastUpdate} />
-      {!value && !problem && <Empty>Waiting for what is known of {name}.</Empty>}
+      {!value && !problem && <Empty>Loading {name}.</Empty>}
       {value && (
         <div class={problem ? "is-stale" : ""}>
           <Presence node={value} now={now} live={!problem} />
@@ -75,13 +75,13 @@ function Presence({ node, now, live }: { node: Node; now: number; live: boolean 
           <dd>{node.clockSkew === null ? <span class="muted">unknown</span> : <ClockText node={node} />}</dd>
         </div>
       </dl>
-      {node.duplicateAgent && <p class="bad-text">{twice}</p>}
+      {node.duplicateAgent && <p class="bad-text">{duplicateAgent}</p>}
     </section>
   );
 }
 
 function ClockText({ node }: { node: Node }): JSX.Element {
-  return <>{skew(node.clockSkew!) || "agrees"}</>;
+  return <>{skew(node.clockSkew!) || "in sync"}</>;
 }
 
 function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {

@@ -10,7 +10,7 @@ import { usePoll, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
-export const twice = "Two processes send heartbeats with one identity";
+export const duplicateAgent = "Two processes send heartbeats with one identity";
 
 const pollInterval = 5000; // milliseconds
 const page = 200;
@@ -134,7 +134,7 @@ function Remarks({ node }: { node: Node }): JSX.Element {
   const off = node.clockSkew === null ? "" : skew(node.clockSkew);
   return (
     <>
-      {node.duplicateAgent && <div class="bad-text">{twice}</div>}
+      {node.duplicateAgent && <div class="bad-text">{duplicateAgent}</div>}
       {off && <div>Clock {off}</div>}
     </>
   );

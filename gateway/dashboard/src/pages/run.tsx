@@ -3,7 +3,8 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Grid } from "../grid/grid";
 import { path } from "../model/api";
-import { bytes, clock, count, duration, percent, range } from "../model/format";
+import { bytes, clock, count, duration, percent, plural, range } from "../model/format";
+import { globalNode } from "../model/matrix";
 import { isEnded, number, run as parseRun, type Estimate, type Status } from "../model/parse";
 import type { RunModel } from "../model/run_model";
 import type { WireArchive, WireRun } from "../model/wire";
@@ -14,7 +15,7 @@ import { Bar, Card, CountList, Empty, Notice, ReasonList, StateBadge, Time } fro
 import { LinkBadge, LinkNotice } from "../parts/stale";
 import { Timeline } from "../parts/timeline";
 
-const oldFeed = 15_000; // milliseconds
+const maxFeedAge = 15_000; // milliseconds
 
 export function RunPage({ run }: { run: string }): JSX.Element {
   const { model, watcher } = useRun(run);
@@ -78,7 +79,7 @@ function Heading({ run, status, link, now }: { run: string; status: Status | nul
 
 function Warnings({ status, now }: { status: Status; now: number }): JSX.Element {
   const failed = status.state === "failed" || status.state === "cancelled";
-  const old = !isEnded(status.state) && status.feedTime > 0 && status.time - status.feedTime > oldFeed;
+  const old = !isEnded(status.state) && status.feedTime > 0 && status.time - status.feedTime > maxFeedAge;
   return (
     <>
       {failed && (
@@ -121,7 +122,7 @@ function EstimateText({ estimate, ended, now }: { estimate: Estimate | null; end
   if (!estimate) return <span class="muted">no estimate yet</span>;
   return (
     <span class="estimate-text" title="Estimated from the durations of finished pairs of the same plugin">
-      done {range(estimate.earliest, estimate.latest, now)}
+      expected to end {range(estimate.earliest, estimate.latest, now)}
       {estimate.latest > now && <span class="muted"> ({clock(estimate.earliest, now)} to {clock(estimate.latest, now)})</span>}
     </span>
   );
@@ -155,7 +156,8 @@ function Plugins({ status, now }: { status: Status; now: number }): JSX.Element 
 
 function GridCard({ model, now, stale }: { model: RunModel; now: number; stale: boolean }): JSX.Element {
   const { matrix } = model;
-  const size = `${count(matrix.plugins.length)} × ${count(matrix.nodes.length)}`;
+  const nodes = matrix.nodes.filter((node) => node !== globalNode).length;
+  const size = `${plural(matrix.plugins.length, "plugin")}, ${plural(nodes, "node")}`;
   return (
     <Card title="Plugins × nodes" id="grid" aside={model.complete && <span class="muted">{size}</span>}>
       {model.loading > 0 && !model.complete && <Empty>{count(model.loading)} pairs received.</Empty>}

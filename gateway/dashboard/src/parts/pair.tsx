@@ -45,7 +45,7 @@ const phases: Record<string, string> = {
   PHASE_WAITING: "waiting for the plugin's done file",
   PHASE_DELIVERING: "delivering",
   PHASE_BLOCKED: "waiting for an external dependency",
-  PHASE_BACKPRESSURED: "waiting as the fleet asked",
+  PHASE_BACKPRESSURED: "waiting because a service asked for it",
 };
 
 export function PairDetails(props: { pair: Pair; run: string; now: number; stale: boolean; close: () => void }): JSX.Element {

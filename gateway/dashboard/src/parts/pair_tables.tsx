@@ -178,7 +178,7 @@ function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: Ru
         </td>
       )}
       {tab === "stragglers" && (
-        <td class="detail" data-label="Known">
+        <td class="detail" data-label="Detail">
           <Detail pair={pair} />
         </td>
       )}

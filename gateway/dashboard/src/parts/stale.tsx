@@ -60,7 +60,7 @@ function Refused({ problem, lastUpdate }: { problem: Problem; lastUpdate: number
   return (
     <Notice tone="bad" title={sentence(problem.message)}>
       {problem.nextStep}
-      {lastUpdate > 0 && ` The data is of ${clock(lastUpdate, Date.now())}.`}
+      {lastUpdate > 0 && ` The data was received at ${clock(lastUpdate, Date.now())}.`}
     </Notice>
   );
 }

@@ -9,7 +9,7 @@ import { Empty, KindIcon, nodeLink, Time } from "./small";
 
 const steps = 160;
 const [width, height] = [800, 120];
-const most = 200;
+const maxEvents = 200;
 const page = 12;
 const manyPairs = 20_000;
 
@@ -18,7 +18,7 @@ export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.
   // Work over all pairs is not repeated with every change: it takes a tenth of a second for 100,000 pairs.
   const moment = Math.floor(now / (model.pairs.size > manyPairs ? 5000 : 1000));
   const { lines, events } = useMemo(
-    () => ({ lines: growth(model, steps, now), events: timelineEvents(model, now, most) }),
+    () => ({ lines: growth(model, steps, now), events: timelineEvents(model, now, maxEvents) }),
     [model, moment, model.complete],
   );
   return (
@@ -46,7 +46,7 @@ export function Timeline({ model, now }: { model: RunModel; now: number }): JSX.
             Show more ({count(events.length - shown)})
           </button>
         )}
-        <span class="muted">Problems that ended are listed only if they ended while this page was open. The page of a node shows its history.</span>
+        <span class="muted">Past problems are listed only if they ended while this page was open. The page of a node shows its whole history.</span>
       </div>
     </>
   );
