@@ -165,8 +165,8 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
   return OutcomeExitCode(end->status.state(), end->status.counts());
 }
 
-// Waits until the status service shows the new run, so that a status command directly after this one
-// does. Not for long, and not while the service is down: the run exists all the same.
+// Waits until the status service shows the new run, so that a status command directly after this
+// one does. Not for long, and not while the service is down: the run exists all the same.
 void AwaitShown(Client& client, const std::string& run) {
   v1::GetStatusRequest request;
   request.set_run(run);

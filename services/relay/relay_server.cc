@@ -239,11 +239,12 @@ JobService::Parts Assembly::MakeJobParts() {
 
 absl::Status Assembly::Forward() {
   const std::string roots = ChainToPem(self_->roots());
-  ASSIGN_OR_RETURN(forwarding_, Forwarding::Start(config_.forwarding,
-                                                  {role_->upstream(), host_.Runtime(requests_), clock_,
-                                                   metrics_, topology_.name(), self_->fleet(),
-                                                   roots, config_.state_folder + "/spool", timers_,
-                                                   threads_->background()}));
+  ASSIGN_OR_RETURN(
+      forwarding_,
+      Forwarding::Start(config_.forwarding,
+                        {role_->upstream(), host_.Runtime(requests_), clock_, metrics_,
+                         topology_.name(), self_->fleet(), roots, config_.state_folder + "/spool",
+                         timers_, threads_->background()}));
   return absl::OkStatus();
 }
 

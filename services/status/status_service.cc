@@ -106,7 +106,7 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   return StartSourceStream<grpc::ByteBuffer>(
-      watching_, context, "/muster.v1.StatusService/WatchStatus",
+      watching_, context, "/muster.v1.StatusService/WatchStatus", StreamLimits{.of_caller = 1000},
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<grpc::ByteBuffer>>> {
         v1::WatchStatusRequest wanted;

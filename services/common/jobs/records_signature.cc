@@ -1,5 +1,7 @@
 #include "services/common/jobs/records_signature.h"
 
+#include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -93,13 +95,10 @@ FinalSigner SignerOfFolder(std::string folder, std::string fleet) {
   };
 }
 
-absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
-                         std::span<const Certificate> roots, absl::Time now) {
-  const v1::JobRecord::RecordsSignature& signature = final.final().signature();
-  if (signature.certificate_chain_pem().size() > kMaxChain) {
-    return errors::FinalNotSigned("its certificates exceed 16 KiB");
-  }
-  const auto chain = ParseChain(signature.certificate_chain_pem());
+absl::StatusOr<CertifiedNode> VerifyNodeChain(std::string_view chain_pem, std::string_view fleet,
+                                              std::span<const Certificate> roots, absl::Time now) {
+  if (chain_pem.size() > kMaxChain) return errors::FinalNotSigned("its certificates exceed 16 KiB");
+  const auto chain = ParseChain(chain_pem);
   if (!chain.ok()) return errors::FinalNotSigned(ToStd(chain.status().message()));
   const Certificate& leaf = chain->front();
   const absl::Status trusted =
@@ -108,14 +107,34 @@ absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
   ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
   ASSIGN_OR_RETURN(const auto identity, ParseIdentity(uri, fleet));
   const auto* node = std::get_if<NodeIdentity>(&identity.name);
-  if (node == nullptr || node->name != final.node()) {
+  if (node == nullptr) {
     return errors::FinalNotSigned(absl::StrCat("its certificate is that of ", uri));
   }
-  ASSIGN_OR_RETURN(const auto key, leaf.Key());
-  if (!key.Verify(SignatureText(fleet, final, signature.records_sha256()), signature.signature())) {
+  ASSIGN_OR_RETURN(auto key, leaf.Key());
+  absl::Time expires = leaf.NotAfter();
+  for (const Certificate& certificate : *chain) expires = std::min(expires, certificate.NotAfter());
+  return CertifiedNode{node->name, std::move(key), expires};
+}
+
+absl::Status VerifyFinalBy(const CertifiedNode& signer, std::string_view fleet,
+                           const v1::JobRecord& final) {
+  if (signer.node != final.node()) {
+    return errors::FinalNotSigned(absl::StrCat("its certificate is that of node ", signer.node));
+  }
+  const v1::JobRecord::RecordsSignature& signature = final.final().signature();
+  if (!signer.key.Verify(SignatureText(fleet, final, signature.records_sha256()),
+                         signature.signature())) {
     return errors::FinalNotSigned("the signature does not match");
   }
   return absl::OkStatus();
+}
+
+absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
+                         std::span<const Certificate> roots, absl::Time now) {
+  ASSIGN_OR_RETURN(
+      const auto signer,
+      VerifyNodeChain(final.final().signature().certificate_chain_pem(), fleet, roots, now));
+  return VerifyFinalBy(signer, fleet, final);
 }
 
 }  // namespace muster

@@ -49,9 +49,25 @@ absl::StatusOr<v1::JobRecord::RecordsSignature> SignFinal(const PrivateKey& key,
 // Signs with the files key.pem and cert.pem of a folder, as they are at the time of the call.
 FinalSigner SignerOfFolder(std::string folder, std::string fleet);
 
+// What the certificates of a signature prove.
+struct CertifiedNode {
+  std::string node;
+  PublicKey key;
+  absl::Time expires;  // the first of the certificates
+};
+
+// Verifies a chain of a node of the fleet at `now`. UNAUTHENTICATED or PERMISSION_DENIED, with the
+// cause.
+absl::StatusOr<CertifiedNode> VerifyNodeChain(std::string_view chain_pem, std::string_view fleet,
+                                              std::span<const Certificate> roots, absl::Time now);
+
+// Verifies that this node is the node of the record and signed it.
+absl::Status VerifyFinalBy(const CertifiedNode& signer, std::string_view fleet,
+                           const v1::JobRecord& final);
+
 // Verifies that the node of the record signed it, with a certificate of the fleet that is valid at
-// `now`. Does not compare the digest of the other records: they may be incomplete. UNAUTHENTICATED
-// or PERMISSION_DENIED, with the cause.
+// `now`. Does not compare the digest of the other records: they may be incomplete. Errors of
+// VerifyNodeChain and VerifyFinalBy. Many records: final_verifier.h.
 absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
                          std::span<const Certificate> roots, absl::Time now);
 

@@ -113,7 +113,8 @@ std::shared_ptr<grpc::Channel> MakeResolvedChannel(
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // callers retry: they know which calls may be repeated
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES,
+                   0);  // callers retry: they know which calls may be repeated
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return KeepDriven(grpc::CreateCustomChannel(target, creds, arguments));
 }

@@ -44,10 +44,10 @@ std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
 
 // Returns a channel to the first of `targets` that answers (channel_target.h). With several names
 // this blocks until they are resolved, once: a process that lives long uses service_channel.h.
-// Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s, and proceed
-// between calls (channel_driver.h); messages are bounded to what this API sends. `own_connection`:
-// do not share a connection with other channels to the same target, for parallel bulk transfers. A
-// client that repeats calls with a back-off uses a RenewedChannel.
+// Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s, and
+// proceed between calls (channel_driver.h); messages are bounded to what this API sends.
+// `own_connection`: do not share a connection with other channels to the same target, for parallel
+// bulk transfers. A client that repeats calls with a back-off uses a RenewedChannel.
 std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection = false);

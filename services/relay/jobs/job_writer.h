@@ -69,7 +69,7 @@ class JobWriter {
 
   const Parts parts_;
   PendingAcks acks_;
-  LogLimiter unsigned_;  // by node
+  LogLimiter unsigned_;         // by node
   std::optional<Round> round_;  // whose records are not stored yet
   absl::Duration tick_at_;      // monotonic, as the next
   absl::Duration retry_at_ = -absl::InfiniteDuration();

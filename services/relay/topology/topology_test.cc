@@ -217,8 +217,8 @@ TEST_F(TopologyTest, RelayForgetsItsOwnDescendantsOnly) {
   Attach("r3", true);
   const auto link = Attach("n1");
   const auto uri = [](const std::string& node) { return "spiffe://fleet.test/node/" + node; };
-  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Below("n3", "r3")}, {}, true).ok());
-  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Below("n2", "r2")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Descendant("n3", "r3")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n2", "r2")}, {}, true).ok());
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {}, {uri("n1"), uri("n2"), uri("n3")}, false).ok());
   EXPECT_EQ(topology_.NextHop("n1"), "n1");
   EXPECT_EQ(link->end(), absl::OkStatus());
@@ -228,10 +228,10 @@ TEST_F(TopologyTest, RelayForgetsItsOwnDescendantsOnly) {
 
 TEST_F(TopologyTest, DetachedEntryWithoutAStatementIsNotAdded) {
   Attach("r2", true);
-  TopologyEntry proven = Below("n1", "r2");
+  TopologyEntry proven = Descendant("n1", "r2");
   proven.attached = false;
   proven.since = absl::InfiniteFuture();
-  TopologyEntry invented = Below("n2", "r2");
+  TopologyEntry invented = Descendant("n2", "r2");
   invented.attached = false;
   invented.statement = nullptr;
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {proven, invented}, {}, true).ok());
@@ -243,10 +243,10 @@ TEST_F(TopologyTest, DetachedEntryWithoutAStatementIsNotAdded) {
 TEST_F(TopologyTest, FormerParentDoesNotMoveANodeBack) {
   Attach("r2", true);
   Attach("r3", true);
-  const TopologyEntry before = Below("n1", "r2");
+  const TopologyEntry before = Descendant("n1", "r2");
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {before}, {}, true).ok());
   clock_.Advance(absl::Minutes(1));
-  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Below("n1", "r3")}, {}, true).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {Descendant("n1", "r3")}, {}, true).ok());
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {before}, {}, false).ok());
   EXPECT_EQ(topology_.NextHop("n1"), "r3");
 }

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.pb.h"
 #include "muster/v1/status.grpc.pb.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster::testing {
@@ -76,11 +76,7 @@ class HeartbeatFixture : public ::testing::Test {
 
   // Until `holds`, 30 s at most.
   void Await(const std::string& what, const std::function<bool()>& holds) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (!holds()) {
-      ASSERT_LT(absl::Now(), deadline) << what;
-      absl::SleepFor(absl::Milliseconds(20));
-    }
+    ASSERT_TRUE(testing::Await(holds)) << what;
   }
   void AwaitPresence(const std::string& node, v1::Presence presence) {
     Await(v1::Presence_Name(presence), [&] { return GetNode(node)->presence() == presence; });
