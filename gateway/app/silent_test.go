@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -179,6 +180,12 @@ func TestOneAddressCannotTakeAllConnections(t *testing.T) {
 	if _, err := w.connect(w.gateway.Addresses.Status, nil); err == nil {
 		t.Error("the third connection is served")
 	}
+	other := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := tls.DialWithDialer(other, "tcp", w.gateway.Addresses.Status, &tls.Config{RootCAs: w.fleet.Root.Pool()})
+	if err != nil {
+		t.Fatalf("another address: %v", err)
+	}
+	conn.Close()
 	if w.metric("refused_handshakes_total", `reason="address_limit"`) != 1 {
 		t.Error("the refusal is not counted")
 	}

@@ -51,7 +51,7 @@ type acceptor struct {
 	open        chan struct{} // one token for each connection
 	handshaking chan struct{} // one token for each handshake
 	addresses   quotas[netip.Prefix]
-	handshakes  turns
+	handshakes  perAddress
 	identities  quotas[string]
 	once        sync.Once
 	over        chan struct{} // closed when it stops accepting
@@ -96,21 +96,21 @@ func (a *acceptor) run(handshake func(*counted)) {
 		}
 		raw := &counted{Conn: conn, release: func() { <-a.open }}
 		address := networkOf(conn.RemoteAddr())
-		if !a.addresses.take(address, a.options.PerAddress) {
+		if !a.addresses.acquire(address, a.options.PerAddress) {
 			raw.Close()
 			a.options.Refused("address_limit", conn.RemoteAddr(), errTooMany)
 			continue
 		}
-		raw.onClose(func() { a.addresses.give(address) })
+		raw.onClose(func() { a.addresses.release(address) })
 		go a.start(raw, address, handshake)
 	}
 }
 
-// start waits for the turn of a connection: the handshakes of one address do not delay those of others.
+// start waits for the tokens of a handshake: the handshakes of one address do not delay those of others.
 func (a *acceptor) start(raw *counted, address netip.Prefix, handshake func(*counted)) {
-	turn := a.handshakes.of(address)
-	defer a.handshakes.leave(address)
-	for _, tokens := range []chan struct{}{turn, a.handshaking} {
+	own := a.handshakes.acquire(address)
+	defer a.handshakes.release(address)
+	for _, tokens := range []chan struct{}{own, a.handshaking} {
 		select {
 		case tokens <- struct{}{}:
 		case <-a.over:
@@ -120,7 +120,7 @@ func (a *acceptor) start(raw *counted, address netip.Prefix, handshake func(*cou
 	}
 	raw.finished = func() {
 		<-a.handshaking
-		<-turn
+		<-own
 	}
 	handshake(raw)
 }
@@ -158,10 +158,10 @@ func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
 		limit = a.options.PerAddress
 	}
 	identity := identityOf(certificates[0])
-	if !a.identities.take(identity, limit) {
+	if !a.identities.acquire(identity, limit) {
 		return errTooMany
 	}
-	raw.onClose(func() { a.identities.give(identity) })
+	raw.onClose(func() { a.identities.release(identity) })
 	return nil
 }
 

@@ -186,6 +186,9 @@ type pacedBody struct {
 	got   int
 }
 
+// Close implements io.Closer. The server closes the body after the answer.
+func (b *pacedBody) Close() error { return nil }
+
 // Read implements io.Reader. Its errors are ErrStalled and those of the connection.
 func (b *pacedBody) Read(p []byte) (int, error) {
 	started := time.Now()

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 )
 
 const patience = 20 * time.Second // of a test; far more than any deadline that it sets
@@ -145,7 +149,7 @@ func TestPacedConnectionIsReusedAfterWholeBody(t *testing.T) {
 
 // A stream may be quiet for longer than the window.
 func TestPacedQuietStreamRemainsOpen(t *testing.T) {
-	for _, http2 := range []bool{false, true} {
+	for _, v2 := range []bool{false, true} {
 		server := httptest.NewUnstartedServer(Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for range 3 {
 				fmt.Fprint(w, "x")
@@ -153,14 +157,14 @@ func TestPacedQuietStreamRemainsOpen(t *testing.T) {
 				time.Sleep(150 * time.Millisecond) // longer than the window
 			}
 		}), Pace{50 * time.Millisecond, 10}))
-		server.EnableHTTP2 = http2
+		server.EnableHTTP2 = v2
 		server.StartTLS()
 		response, err := server.Client().Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if text, err := io.ReadAll(response.Body); string(text) != "xxx" || err != nil {
-			t.Errorf("HTTP/2 %v: %q %v", http2, text, err)
+			t.Errorf("HTTP/2 %v: %q %v", v2, text, err)
 		}
 		response.Body.Close()
 		server.Close()
@@ -169,15 +173,15 @@ func TestPacedQuietStreamRemainsOpen(t *testing.T) {
 
 // One write of a large answer, with HTTP/1.1 and HTTP/2.
 func TestPacedClientThatDoesNotReadIsDisconnected(t *testing.T) {
-	for _, http2 := range []bool{false, true} {
+	for _, v2 := range []bool{false, true} {
 		ended := make(chan error, 1)
 		server := httptest.NewUnstartedServer(Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, err := io.WriteString(w, strings.Repeat("x", 64<<20))
 			ended <- err
 		}), Pace{200 * time.Millisecond, 64 << 10}))
-		server.EnableHTTP2 = http2
+		server.EnableHTTP2 = v2
 		server.StartTLS()
-		transport := &http.Transport{ForceAttemptHTTP2: http2, TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
+		transport := &http.Transport{ForceAttemptHTTP2: v2, TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
 		request, _ := http.NewRequest("GET", server.URL, nil)
 		response, err := transport.RoundTrip(request)
 		if err != nil {
@@ -186,10 +190,10 @@ func TestPacedClientThatDoesNotReadIsDisconnected(t *testing.T) {
 		select {
 		case err := <-ended:
 			if err == nil {
-				t.Errorf("HTTP/2 %v: everything was written", http2)
+				t.Errorf("HTTP/2 %v: everything was written", v2)
 			}
 		case <-time.After(patience):
-			t.Errorf("HTTP/2 %v: it is served for ever", http2)
+			t.Errorf("HTTP/2 %v: it is served for ever", v2)
 		}
 		response.Body.Close()
 		transport.CloseIdleConnections()
@@ -221,5 +225,39 @@ func TestPacedStalledStreamIsEnded(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the body is awaited for ever")
+	}
+}
+
+// A client of HTTP/2 that allows no bytes does not hold even a small answer.
+func TestPacedStreamWithoutWindowIsEnded(t *testing.T) {
+	server := httptest.NewUnstartedServer(Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "small")
+	}), Pace{100 * time.Millisecond, 10}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(conn, http2.ClientPreface)
+	var head bytes.Buffer
+	encoder := hpack.NewEncoder(&head)
+	for _, field := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/"}} {
+		_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true})
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := frame.(*http2.RSTStreamFrame); ok {
+			return
+		}
 	}
 }

@@ -25,8 +25,8 @@ type quotas[K comparable] struct {
 	count map[K]int
 }
 
-// take counts one more, unless the limit is reached; 0: no limit.
-func (q *quotas[K]) take(client K, limit int) bool {
+// acquire counts one more, unless the limit is reached; 0: no limit.
+func (q *quotas[K]) acquire(client K, limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if limit > 0 && q.count[client] >= limit {
@@ -39,8 +39,8 @@ func (q *quotas[K]) take(client K, limit int) bool {
 	return true
 }
 
-// give counts one less.
-func (q *quotas[K]) give(client K) {
+// release counts one less.
+func (q *quotas[K]) release(client K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.count[client]--; q.count[client] == 0 {
@@ -48,35 +48,35 @@ func (q *quotas[K]) give(client K) {
 	}
 }
 
-// turns limits the simultaneous handshakes of each address. The zero value is ready for use. Safe for concurrent use.
-type turns struct {
+// perAddress limits the simultaneous handshakes of each address. The zero value is ready for use. Safe for concurrent use.
+type perAddress struct {
 	mu  sync.Mutex
-	all map[netip.Prefix]*addressTurns
+	all map[netip.Prefix]*addressTokens
 }
 
-type addressTurns struct {
+type addressTokens struct {
 	users  int
 	tokens chan struct{}
 }
 
-// of returns the tokens of an address, until leave.
-func (t *turns) of(address netip.Prefix) chan struct{} {
+// acquire returns the tokens of an address, until release.
+func (t *perAddress) acquire(address netip.Prefix) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
-		t.all = map[netip.Prefix]*addressTurns{}
+		t.all = map[netip.Prefix]*addressTokens{}
 	}
 	one := t.all[address]
 	if one == nil {
-		one = &addressTurns{tokens: make(chan struct{}, handshakesOfOne)}
+		one = &addressTokens{tokens: make(chan struct{}, handshakesOfOne)}
 		t.all[address] = one
 	}
 	one.users++
 	return one.tokens
 }
 
-// leave ends one use of the tokens of an address.
-func (t *turns) leave(address netip.Prefix) {
+// release ends one use of the tokens of an address.
+func (t *perAddress) release(address netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.all[address]

@@ -16,7 +16,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"muster.example/gateway/listen"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
 // statuses maps error classes to HTTP codes. FAILED_PRECONDITION is 409, not 400: the request is valid, but conflicts
@@ -44,14 +46,18 @@ type Problem struct {
 // AnswerError answers with an error of a service, with the HTTP code of its class.
 func AnswerError(w http.ResponseWriter, err error) {
 	answer := muster.AsError(err)
-	code, ok := statuses[answer.Code]
-	if !ok {
+	problem := described(answer)
+	code, ok := statuses[problem.Code]
+	switch {
+	case problem.Reason == reasons.RequestTooLarge:
+		code = http.StatusRequestEntityTooLarge
+	case !ok:
 		code = http.StatusInternalServerError
 	}
 	if answer.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((answer.RetryAfter+time.Second-1)/time.Second)))
 	}
-	AnswerProblem(w, code, described(answer))
+	AnswerProblem(w, code, problem)
 }
 
 // optional is a value with what belongs before and after it, or nothing.
@@ -109,9 +115,23 @@ func described(e *muster.Error) Problem {
 	case e.Code == "UNIMPLEMENTED":
 		return MethodMissing(e.Message)
 	default:
-		return Problem{Message: e.Message, Reason: e.Code, NextStep: e.NextStep}
+		return Problem{Code: e.Code, Message: e.Message, Reason: e.Code, NextStep: e.NextStep}
 	}
-	return Problem{Message: e.Message, Reason: e.Reason, NextStep: e.NextStep}
+	return Problem{Code: e.Code, Message: e.Message, Reason: e.Reason, NextStep: e.NextStep}
+}
+
+// streamError returns the error with which a stream of messages ends; it has the reason and the next step as a detail.
+func streamError(_ context.Context, err error) *status.Status {
+	plain := status.Convert(err)
+	if len(plain.Details()) > 0 {
+		return plain
+	}
+	problem := described(muster.AsError(err))
+	detailed, err := plain.WithDetails(&musterv1.ErrorDetail{Reason: problem.Reason, NextStep: problem.NextStep})
+	if err != nil {
+		return plain
+	}
+	return detailed
 }
 
 // TooManyConnectionsAnswer is the answer for a client with too many connections.

@@ -95,12 +95,12 @@ func InvalidBody(fault string) Problem {
 
 // ResponseTooLarge has the reason RESPONSE_TOO_LARGE.
 func ResponseTooLarge(limit int64) Problem {
-	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.ResponseTooLarge, Message: fmt.Sprintf("the response of the service is larger than %v bytes", limit), NextStep: "Request less at once, with page_size."}
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.ResponseTooLarge, Message: fmt.Sprintf("the response of the service is larger than %v bytes", limit), NextStep: "Request less at once, with page_size."}
 }
 
 // MessageTooLarge has the reason REQUEST_TOO_LARGE.
 func MessageTooLarge(fault string) Problem {
-	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.RequestTooLarge, Message: fmt.Sprintf("the request is larger than the service accepts: %v", fault), NextStep: "Split the request into smaller ones."}
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.RequestTooLarge, Message: fmt.Sprintf("the request is larger than the service accepts: %v", fault), NextStep: "Split the request into smaller ones."}
 }
 
 // MethodMissing has the reason UNKNOWN_METHOD.

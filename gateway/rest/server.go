@@ -55,7 +55,8 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	s := &Server{keys: keys, revoked: revoked, links: links, metrics: metrics, log: log}
 	s.mux = runtime.NewServeMux(
 		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
-		runtime.WithMetadata(s.checkBody), runtime.WithErrorHandler(grpcError), runtime.WithRoutingErrorHandler(routingError),
+		runtime.WithMetadata(s.checkBody), runtime.WithErrorHandler(grpcError), runtime.WithStreamErrorHandler(streamError),
+		runtime.WithRoutingErrorHandler(routingError),
 		runtime.WithDisablePathLengthFallback(),
 	)
 	s.bulk = &bulk{
