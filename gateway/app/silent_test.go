@@ -86,6 +86,7 @@ func TestSilentBodyOfRefusedCallerIsAnsweredAtOnce(t *testing.T) {
 		{"a stranger's unknown page", w.gateway.Addresses.Status, "GET /nosuch", nil, 404, "PATH_NOT_FOUND"},
 		{"a viewer", w.gateway.Addresses.Status, "POST /api/v1/runs", &viewer, 405, "METHOD_NOT_ALLOWED"},
 		{"a viewer's status", w.gateway.Addresses.Status, "POST /status", &viewer, 405, "METHOD_NOT_ALLOWED"},
+		{"a legacy client of another node", w.address(), "PUT /api/v1/results/by-node/n2/logs", &legacy, 403, ""},
 		{"a legacy client at an unknown path", w.address(), "PUT /nothing", &legacy, 404, ""},
 	} {
 		for kind, head := range silentBodies {

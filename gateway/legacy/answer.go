@@ -119,8 +119,9 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 const (
-	drainBytes = 4 << 30
-	drainTime  = 10 * time.Minute
+	drainBytes   = 4 << 30
+	drainTime    = 10 * time.Minute
+	drainSilence = 5 * time.Second // a silent sender gets the answer now
 )
 
 // drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a
@@ -130,14 +131,17 @@ func (b *body) drain(w http.ResponseWriter, r *http.Request) {
 		return // the client waits for 100 Continue before it sends
 	}
 	b.limit = 0
+	control := http.NewResponseController(w)
 	deadline, buffer := time.Now().Add(drainTime), make([]byte, 32<<10)
 	for read := 0; read < drainBytes && time.Now().Before(deadline); {
+		_ = control.SetReadDeadline(time.Now().Add(drainSilence))
 		n, err := b.Read(buffer)
 		read += n
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				w.Header().Set("Connection", "close")
 			}
+			_ = control.SetReadDeadline(time.Time{})
 			return
 		}
 	}
