@@ -213,3 +213,19 @@ func TestGatewayErrorsHaveReasonAndNextStep(t *testing.T) {
 		}
 	}
 }
+
+func TestSilentHTTP2StreamOfStrangerIsAnswered(t *testing.T) {
+	w, _ := startWithStatus(t)
+	silent, writer := io.Pipe()
+	t.Cleanup(func() { writer.Close() })
+	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: w.fleet.Root.Pool()}}}
+	response, err := client.Post(w.page("/api/v1/runs"), "application/json", silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.ProtoMajor != 2 || response.StatusCode != 401 {
+		t.Errorf("%v", response)
+	}
+}

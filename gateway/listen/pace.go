@@ -32,7 +32,7 @@ const closeDelay = time.Second
 func Paced(handler http.Handler, pace Pace) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{ResponseWriter: w, control: http.NewResponseController(w), pace: pace, http1: r.ProtoMajor == 1}
-		// The server looks at the body of its own request, which remains unchanged.
+		// The server reads the fields of the original request, which remains unchanged.
 		own := *r
 		if r.Body != nil && r.Body != http.NoBody {
 			x.unread = true

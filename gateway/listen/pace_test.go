@@ -91,7 +91,7 @@ func TestPacedHeldSenderIsNotDisconnected(t *testing.T) {
 	}
 }
 
-// A handler that answers before the end of the body: the client gets the answer at once, and the connection is closed.
+// A handler that answers before the end of the body: the client gets the answer immediately, and the connection is closed.
 func TestPacedRefusalClosesConnectionWithSilentBody(t *testing.T) {
 	var all sync.WaitGroup
 	for name, head := range map[string]string{
