@@ -149,15 +149,15 @@ func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, 
 
 // admit counts a connection for the identity of its certificate.
 func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
-	certificates := conn.ConnectionState().PeerCertificates
-	if len(certificates) == 0 {
+	state := conn.ConnectionState()
+	if len(state.PeerCertificates) == 0 {
 		return nil
 	}
 	limit := a.options.PerIdentity
-	if a.options.Shared != nil && a.options.Shared(certificates[0]) {
+	if a.options.Shared != nil && a.options.Shared(state.PeerCertificates[0]) {
 		limit = a.options.PerAddress
 	}
-	identity := identityOf(certificates[0])
+	identity := identityOf(&state)
 	if !a.identities.acquire(identity, limit) {
 		return errTooMany
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -100,14 +99,15 @@ func networkOf(remote net.Addr) netip.Prefix {
 	return network
 }
 
-// identityOf returns the URI of a verified certificate with its issuer, because a renewal changes the key. A certificate
-// without one is its own identity.
-func identityOf(certificate *x509.Certificate) string {
-	if len(certificate.URIs) != 1 {
-		sum := sha256.Sum256(certificate.Raw)
-		return string(sum[:])
+// identityOf returns the URI of a verified certificate with its root CA, because a renewal changes the key. Any other
+// certificate is an identity itself: its client could claim the URI of another.
+func identityOf(state *tls.ConnectionState) string {
+	certificate := state.PeerCertificates[0]
+	if len(state.VerifiedChains) == 0 || len(certificate.URIs) != 1 {
+		return fmt.Sprintf("%x", sha256.Sum256(certificate.Raw))
 	}
-	return fmt.Sprintf("%x %s", certificate.AuthorityKeyId, certificate.URIs[0])
+	chain := state.VerifiedChains[0]
+	return fmt.Sprintf("%x %s", sha256.Sum256(chain[len(chain)-1].Raw), certificate.URIs[0])
 }
 
 // Answer is a prepared answer of HTTP; its connection is closed.

@@ -28,7 +28,7 @@ type limitedSocket struct {
 	refusals []string
 }
 
-func openLimitedSocket(t *testing.T, options Options) *limitedSocket {
+func openLimitedSocket(t *testing.T, options Options, change ...func(*tls.Config)) *limitedSocket {
 	t.Helper()
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,10 +41,14 @@ func openLimitedSocket(t *testing.T, options Options) *limitedSocket {
 		s.refusals = append(s.refusals, reason)
 	}
 	options.TooMany = Answer{Code: http.StatusTooManyRequests, ContentType: "text/plain", Body: "TOO_MANY\n"}
-	s.listener = TLS(socket, &tls.Config{
+	config := &tls.Config{
 		Certificates: []tls.Certificate{s.fleet.Service("gateway", "g1")}, ClientAuth: tls.VerifyClientCertIfGiven,
 		ClientCAs: s.fleet.Root.Pool(), NextProtos: []string{"h2", "http/1.1"},
-	}, options)
+	}
+	for _, c := range change {
+		c(config)
+	}
+	s.listener = TLS(socket, config, options)
 	t.Cleanup(func() { s.listener.Close() })
 	go func() {
 		for {
@@ -127,6 +131,21 @@ func TestIdentityWithTooManyConnectionsIsRefused(t *testing.T) {
 	}
 	held.Close()
 	s.awaitAdmitted(&first)
+}
+
+// A listener may request certificates without verifying them.
+func TestForgedCertificateDoesNotUseLimitOfIdentity(t *testing.T) {
+	s := openLimitedSocket(t, Options{Limits: Limits{Connections: 100, PerIdentity: 1}},
+		func(c *tls.Config) { c.ClientAuth = tls.RequestClientCert })
+	forged := mustertest.NewFleet().Intermediate.Leaf(nodeURI+"n1", func(c *x509.Certificate) {
+		c.AuthorityKeyId = s.fleet.Intermediate.Certificate.SubjectKeyId
+	})
+	genuine := s.fleet.Intermediate.Leaf(nodeURI + "n1")
+	for _, leaf := range []*tls.Certificate{&forged, &genuine} {
+		if _, text := s.dial(leaf); text != "admitted\n" {
+			t.Errorf("%q", text)
+		}
+	}
 }
 
 func TestRefusedHTTP2ConnectionGetsGoAway(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// NewServer returns a server with the limits that all listeners share, also on the pace of clients. `settings` are those of the listener, or nil for
-// HTTP/1.1 only. The server's own messages are logged at the debug level.
+// NewServer returns a server with the limits that all listeners share, also on the pace of clients. `settings` are those
+// of the listener, or nil for HTTP/1.1 only. The server's own messages are logged at the debug level.
 func NewServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           Paced(handler, DefaultPace),
