@@ -69,9 +69,6 @@ const (
 	// deliveryMemory bounds the bytes of all deliveries that the aggregator has not written yet.
 	deliveryMemory = 32 << 20
 
-	// maxAnswer bounds a message of a service: a page of pairs has up to 4 MiB, plus the stragglers.
-	maxAnswer = 16 << 20
-
 	feedProbe = "changes of the aggregator"
 	plainHelp = "This port speaks HTTPS only: use https:// and a client certificate of the fleet (muster operator add)."
 )
@@ -155,7 +152,7 @@ func (a *App) connect() (to rest.Services, err error) {
 
 // dial creates a connection for requests of clients; Stop closes it.
 func (a *App) dial(role string, targets []string) (*grpc.ClientConn, error) {
-	options := append(fleet.Interceptors(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)))
+	options := append(fleet.Interceptors(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(rest.MaxResponse)))
 	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, options...)
 	if err == nil {
 		a.upstream = append(a.upstream, connection)
@@ -183,7 +180,7 @@ func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.Heart
 	}
 	a.manager = legacy.NewManager(legacy.Settings{
 		Host: a.config.LegacyBind, FirstPort: first, LastPort: last, SharedPort: a.config.LegacyPort, Hold: a.config.Hold,
-		MaxResultBytes: a.config.ResultBytes, MaxConnections: a.config.Connections,
+		MaxResultBytes: a.config.ResultBytes, Connections: a.limits(),
 	}, signer, a.deliveries, beats, a.sockets, revoked, a.metrics, a.probes, a.log)
 	return nil
 }
@@ -199,7 +196,7 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 	if err != nil {
 		return err
 	}
-	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, MaxConnections: a.config.Connections,
+	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, Connections: a.limits(),
 		Origins: a.config.StatusOrigins}, status, api, sessions, a.keys, revoked, a.metrics, a.log)
 	a.statuses = viewing.NewListeners(server, signer, a.sockets)
 	a.viewing = listen.NewServer(server, server.TLS(), a.log)
@@ -209,8 +206,13 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 
 // options returns the options of a listener; `name` is its label in the metrics.
 func (a *App) options(name, plainHelp string) listen.Options {
-	return listen.Options{MaxConnections: a.config.Connections, PlainHTTP: plainHelp,
+	return listen.Options{Limits: a.limits(), PlainHTTP: plainHelp, TooMany: rest.TooManyConnectionsAnswer(),
 		Refused: a.metrics.RefusedHandshake(name, a.log)}
+}
+
+// limits returns the limits of each port.
+func (a *App) limits() listen.Limits {
+	return listen.Limits{Connections: a.config.Connections, PerAddress: a.config.PerAddress, PerIdentity: a.config.PerIdentity}
 }
 
 // serve opens the main listener and the one for metrics and probes.

@@ -68,11 +68,11 @@ func TestRESTErrorsHaveCodeAndReason(t *testing.T) {
 		{"GET", archivePath, 409, "ARCHIVE_NOT_READY"},
 		{"GET", "/api/v1/nothing", 404, "PATH_NOT_FOUND"},
 		{"PATCH", "/api/v1/runs", 405, "METHOD_NOT_ALLOWED"},
-		{"GET", "/api/v1/runs?page_size=x", 400, "INVALID_ARGUMENT"},
-		{"GET", "/api/v1/runs/" + runA, 501, "UNIMPLEMENTED"},
+		{"GET", "/api/v1/runs?page_size=x", 400, "BAD_REQUEST"},
+		{"GET", "/api/v1/runs/" + runA, 501, "UNKNOWN_METHOD"},
 		{"GET", "/api/v1/runs/" + runA + "/results/logs/n1/content", 404, "RESULT_NOT_FOUND"},
 		{"GET", "/api/v1/runs/caf%E9/results/logs/n1/content", 404, "RESULT_NOT_FOUND"}, // not UTF-8
-		{"GET", "/api/v1/runs/caf%E9", 501, "UNIMPLEMENTED"},
+		{"GET", "/api/v1/runs/caf%E9", 501, "UNKNOWN_METHOD"},
 	} {
 		a := call(t, w.operator(alice), c.method, w.url(c.path), nil)
 		body := decode(t, a.body)

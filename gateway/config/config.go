@@ -39,7 +39,9 @@ type Config struct {
 
 	Hold, Drain         time.Duration
 	ResultBytes         int64
-	Connections         int
+	Connections         int // of one port: all, those of one address, and those of one identity
+	PerAddress          int
+	PerIdentity         int
 	DeliveryConnections int
 }
 
@@ -51,7 +53,7 @@ func Default() *Config {
 		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
 		Rudder: defaultRudder(),
-		Hold:   time.Minute, Drain: 20 * time.Second, Connections: 4096, DeliveryConnections: 4,
+		Hold:   time.Minute, Drain: 20 * time.Second, Connections: 4096, PerAddress: 1024, PerIdentity: 64, DeliveryConnections: 4,
 	}
 }
 
@@ -89,6 +91,10 @@ func (c *Config) bind() *fields {
 	f.byteSize("limits.result_bytes", &c.ResultBytes,
 		"The largest result that a legacy client may deliver; a larger one gets 413. 0: only the aggregator's limit applies.", 1<<60)
 	f.integer("limits.connections", &c.Connections, "Maximum of open connections of one port; more wait in the kernel's queue.", 1, 1_000_000)
+	f.integer("limits.connections_per_address", &c.PerAddress, "The same of one address of a client (IPv6: one network /64); more are "+
+		"closed. Raise it if all clients come through one proxy.", 1, 1_000_000)
+	f.integer("limits.connections_per_identity", &c.PerIdentity, "The same of one identity; more get TOO_MANY_CONNECTIONS. For a run "+
+		"credential of any node, which many nodes share, connections_per_address applies.", 1, 1_000_000)
 	f.integer("limits.delivery_connections", &c.DeliveryConnections,
 		"Number of gRPC connections to the aggregator for deliveries.", 1, 64)
 	return f

@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"muster.example/gateway/rest"
 )
 
 //go:embed dist
@@ -45,12 +47,12 @@ func Handler() http.Handler {
 		}
 		found, ok := files[name]
 		if !ok {
-			http.NotFound(w, r)
+			rest.AnswerProblem(w, http.StatusNotFound, rest.PathNotFound(r.URL.Path, "Open the dashboard: muster dashboard."))
 			return
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "the pages are read-only", http.StatusMethodNotAllowed)
+			rest.AnswerProblem(w, http.StatusMethodNotAllowed, rest.ListenerIsReadOnly())
 			return
 		}
 		describe(w.Header(), found, r.URL.Query().Get("v"))

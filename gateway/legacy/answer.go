@@ -96,43 +96,19 @@ func answerFailure(w http.ResponseWriter, err error) int {
 	return code
 }
 
-// pace is the minimum rate of a client: a number of bytes in each window.
-type pace struct {
-	window time.Duration
-	bytes  int
-}
-
-// defaultPace is 1 KiB/s over a minute.
-var defaultPace = pace{60 * time.Second, 60 << 10}
-
-// body reads a request's body with a minimum rate and a size limit. The gateway's own time between reads does not
-// count.
+// body reads a request's body with a size limit. The listener disconnects a slow sender.
 type body struct {
-	from    io.Reader
-	control *http.ResponseController
-	pace    pace
-	limit   int64 // 0: no limit
-	total   int64
-	count   func(int)
-
-	spent time.Duration
-	got   int
+	from  io.Reader
+	limit int64 // 0: no limit
+	total int64
+	count func(int)
 }
 
 // Read implements io.Reader. Its errors are errStalled, errTooLarge, and those of the connection.
 func (b *body) Read(p []byte) (int, error) {
-	started := time.Now()
-	if err := b.control.SetReadDeadline(started.Add(b.pace.window - b.spent)); err != nil {
-		return 0, err
-	}
 	n, err := b.from.Read(p)
-	b.spent += time.Since(started)
-	b.got += n
 	b.total += int64(n)
 	b.count(n)
-	if b.got >= b.pace.bytes {
-		b.got, b.spent = 0, 0
-	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, errStalled
 	}
@@ -143,8 +119,9 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 const (
-	drainBytes = 4 << 30
-	drainTime  = 10 * time.Minute
+	drainBytes   = 4 << 30
+	drainTime    = 10 * time.Minute
+	drainSilence = 5 * time.Second // a silent sender gets the answer now
 )
 
 // drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a
@@ -154,14 +131,17 @@ func (b *body) drain(w http.ResponseWriter, r *http.Request) {
 		return // the client waits for 100 Continue before it sends
 	}
 	b.limit = 0
+	control := http.NewResponseController(w)
 	deadline, buffer := time.Now().Add(drainTime), make([]byte, 32<<10)
 	for read := 0; read < drainBytes && time.Now().Before(deadline); {
+		_ = control.SetReadDeadline(time.Now().Add(drainSilence))
 		n, err := b.Read(buffer)
 		read += n
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				w.Header().Set("Connection", "close")
 			}
+			_ = control.SetReadDeadline(time.Time{})
 			return
 		}
 	}

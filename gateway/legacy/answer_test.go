@@ -1,13 +1,10 @@
 package legacy
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -16,71 +13,6 @@ import (
 
 	"muster.example/services/client/go"
 )
-
-// readBody serves one request whose body is read at a pace, and returns how the read ended.
-func readBody(t *testing.T, p pace, handle func(*body) error) (net.Conn, chan error) {
-	t.Helper()
-	ended := make(chan error, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := &body{from: r.Body, control: http.NewResponseController(w), pace: p, count: func(int) {}}
-		ended <- handle(b)
-	}))
-	t.Cleanup(server.Close)
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	fmt.Fprint(conn, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
-	return conn, ended
-}
-
-func readAll(b *body) error {
-	_, err := io.Copy(io.Discard, b)
-	return err
-}
-
-func TestStalledSenderIsDisconnected(t *testing.T) {
-	conn, ended := readBody(t, pace{50 * time.Millisecond, 10}, readAll)
-	fmt.Fprint(conn, "abc")
-	if err := <-ended; !errors.Is(err, errStalled) {
-		t.Error(err)
-	}
-}
-
-func TestSlowSenderIsDisconnected(t *testing.T) {
-	conn, ended := readBody(t, pace{100 * time.Millisecond, 1000}, readAll)
-	go func() {
-		for {
-			if _, err := fmt.Fprint(conn, "x"); err != nil {
-				return
-			}
-			time.Sleep(time.Millisecond) // the pace itself is the subject of this test
-		}
-	}()
-	if err := <-ended; !errors.Is(err, errStalled) {
-		t.Error(err)
-	}
-}
-
-// The gateway's own time does not count against the sender.
-func TestHeldSenderIsNotDisconnected(t *testing.T) {
-	resume := make(chan struct{})
-	conn, ended := readBody(t, pace{100 * time.Millisecond, 1001}, func(b *body) error {
-		if _, err := io.ReadFull(b, make([]byte, 500)); err != nil {
-			return err
-		}
-		<-resume
-		return readAll(b)
-	})
-	w := bufio.NewWriter(conn)
-	fmt.Fprintf(w, "%01000d", 0)
-	_ = w.Flush()
-	time.AfterFunc(200*time.Millisecond, func() { close(resume) }) // longer than the window
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-}
 
 func TestSplitExtensionUsesPlannedNames(t *testing.T) {
 	plugins := map[string]bool{"p": true, "p.json": true, "a.b": true}

@@ -56,7 +56,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	plugin, extension := splitExtension(plugin, h.planned)
 	key := muster.Key{Run: h.run, Plugin: plugin, Node: node}
-	stream := h.body(w, r)
+	stream := h.body(r)
 	if text := h.forbidden(r, key); text != "" {
 		stream.drain(w, r)
 		h.answered(r, route.Path, w, http.StatusForbidden, text)
@@ -102,9 +102,8 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 }
 
 // body returns the request's body with the limits for legacy clients, and counts its bytes.
-func (h *handler) body(w http.ResponseWriter, r *http.Request) *body {
-	return &body{from: r.Body, control: http.NewResponseController(w), pace: defaultPace, limit: h.limit,
-		count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
+func (h *handler) body(r *http.Request) *body {
+	return &body{from: r.Body, limit: h.limit, count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
 }
 
 // put delivers a result, and answers when it is committed.

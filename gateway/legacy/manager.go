@@ -2,8 +2,10 @@ package legacy
 
 import (
 	"context"
+	"crypto/x509"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"muster.example/gateway/listen"
 	"muster.example/gateway/runs"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/peer"
 )
 
 // Settings of all listeners of runs.
@@ -22,7 +25,7 @@ type Settings struct {
 	SharedPort          int // of runs with host names; 0: any
 	Hold                time.Duration
 	MaxResultBytes      int64
-	MaxConnections      int
+	Connections         listen.Limits
 }
 
 // Manager keeps one listener open for each run until its run CA is wiped. It implements runs.Follower. Safe for
@@ -66,7 +69,17 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 }
 
 func (m *Manager) options(refused func(reason string, remote net.Addr, err error)) listen.Options {
-	return listen.Options{MaxConnections: m.settings.MaxConnections, PlainHTTP: plainHTTPHelp, Refused: refused}
+	return listen.Options{Limits: m.settings.Connections, PlainHTTP: plainHTTPHelp, Refused: refused, Shared: isShared,
+		TooMany: listen.Answer{Code: http.StatusServiceUnavailable, ContentType: "text/plain; charset=utf-8", Body: tooManyText}}
+}
+
+// tooManyText is the answer for a sender with too many connections. Old workers retry after 503.
+const tooManyText = "this sender has too many connections (TOO_MANY_CONNECTIONS): close some, and send the result again\n"
+
+// isShared reports whether a certificate is a credential for any node of a plugin.
+func isShared(certificate *x509.Certificate) bool {
+	id, err := peer.FromCertificate(certificate)
+	return err == nil && id.Kind == peer.AnyNode
 }
 
 // awaited reports whether a name has the id of a run whose listener is about to open: after a restart, clients may

@@ -3,8 +3,10 @@ package listen
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -12,14 +14,31 @@ import (
 const (
 	handshakeTimeout = 10 * time.Second
 	handshakesAtOnce = 256
+	// handshakesOfOne bounds the simultaneous handshakes of one address; more of its connections wait for each other.
+	handshakesOfOne = handshakesAtOnce / 4
 )
+
+// Limits of the open connections of one socket, including those in their handshake.
+type Limits struct {
+	// Connections bounds all; more wait in the kernel.
+	Connections int
+	// PerAddress bounds those of one address of a client, or of one network of 64 bits with IPv6; 0: no limit. More are
+	// closed.
+	PerAddress int
+	// PerIdentity bounds those of one identity; 0: no limit. More get Options.TooMany after their handshake.
+	PerIdentity int
+}
 
 // Options of a TLS socket.
 type Options struct {
-	// MaxConnections bounds the open connections, including those in their handshake; more wait in the kernel.
-	MaxConnections int
+	Limits
+	// Shared reports whether several clients have the identity: the limit is PerAddress then. Nil: none is shared.
+	Shared func(*x509.Certificate) bool
+	// TooMany is the answer for a client with too many connections.
+	TooMany Answer
 	// Refused is called for each failed handshake with a reason: "no_certificate", "other_authority", "expired",
-	// "bad_certificate", "no_name", "unknown_name", "plain_http", "timeout", "gone", "other".
+	// "bad_certificate", "no_name", "unknown_name", "plain_http", "timeout", "gone", "other"; and for each connection
+	// above a limit: "address_limit", "identity_limit".
 	Refused func(reason string, remote net.Addr, err error)
 	// PlainHTTP is the answer to a client that uses HTTP without TLS.
 	PlainHTTP string
@@ -31,6 +50,9 @@ type acceptor struct {
 	options     Options
 	open        chan struct{} // one token for each connection
 	handshaking chan struct{} // one token for each handshake
+	addresses   quotas[netip.Prefix]
+	handshakes  perAddress
+	identities  quotas[string]
 	once        sync.Once
 	over        chan struct{} // closed when it stops accepting
 	failure     error         // the reason; set before over is closed
@@ -39,7 +61,7 @@ type acceptor struct {
 func newAcceptor(socket net.Listener, options Options) *acceptor {
 	return &acceptor{
 		socket: socket, options: options, over: make(chan struct{}),
-		open: make(chan struct{}, options.MaxConnections), handshaking: make(chan struct{}, handshakesAtOnce),
+		open: make(chan struct{}, options.Connections), handshaking: make(chan struct{}, handshakesAtOnce),
 	}
 }
 
@@ -56,17 +78,14 @@ func (a *acceptor) end(failure error) (err error) {
 // run accepts until the end; it calls `handshake` for each connection in a separate goroutine, with a token of `handshaking`.
 func (a *acceptor) run(handshake func(*counted)) {
 	for {
-		for _, tokens := range []chan struct{}{a.open, a.handshaking} {
-			select {
-			case tokens <- struct{}{}:
-			case <-a.over:
-				return
-			}
+		select {
+		case a.open <- struct{}{}:
+		case <-a.over:
+			return
 		}
 		conn, err := a.socket.Accept()
 		if err != nil {
 			<-a.open
-			<-a.handshaking
 			var temporary net.Error
 			if errors.As(err, &temporary) && temporary.Timeout() || isTransient(err) {
 				time.Sleep(10 * time.Millisecond) // for example, out of file descriptors: some will be freed
@@ -75,8 +94,35 @@ func (a *acceptor) run(handshake func(*counted)) {
 			_ = a.end(err)
 			return
 		}
-		go handshake(&counted{Conn: conn, tokens: a.open})
+		raw := &counted{Conn: conn, release: func() { <-a.open }}
+		address := networkOf(conn.RemoteAddr())
+		if !a.addresses.acquire(address, a.options.PerAddress) {
+			raw.Close()
+			a.options.Refused("address_limit", conn.RemoteAddr(), errTooMany)
+			continue
+		}
+		raw.onClose(func() { a.addresses.release(address) })
+		go a.start(raw, address, handshake)
 	}
+}
+
+// start waits for the tokens of a handshake: the handshakes of one address do not delay those of others.
+func (a *acceptor) start(raw *counted, address netip.Prefix, handshake func(*counted)) {
+	own := a.handshakes.acquire(address)
+	defer a.handshakes.release(address)
+	for _, tokens := range []chan struct{}{own, a.handshaking} {
+		select {
+		case tokens <- struct{}{}:
+		case <-a.over:
+			raw.Close()
+			return
+		}
+	}
+	raw.finished = func() {
+		<-a.handshaking
+		<-own
+	}
+	handshake(raw)
 }
 
 // handshake returns a connection after its handshake, or the reason for its failure; a failed connection is closed.
@@ -85,9 +131,13 @@ func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, 
 	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
 	err = conn.HandshakeContext(ctx)
 	cancel()
-	<-a.handshaking
+	raw.finished()
 	if err == nil {
-		return conn, "", nil
+		if err = a.admit(conn, raw); err == nil {
+			return conn, "", nil
+		}
+		go a.options.TooMany.send(conn)
+		return nil, "identity_limit", err
 	}
 	reason = refusal(err)
 	if reason == "plain_http" {
@@ -97,14 +147,55 @@ func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, 
 	return nil, reason, err
 }
 
-// counted is a connection that returns its token once, when it is closed.
+// admit counts a connection for the identity of its certificate.
+func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
+	state := conn.ConnectionState()
+	if len(state.PeerCertificates) == 0 {
+		return nil
+	}
+	limit := a.options.PerIdentity
+	if a.options.Shared != nil && a.options.Shared(state.PeerCertificates[0]) {
+		limit = a.options.PerAddress
+	}
+	identity := identityOf(&state)
+	if !a.identities.acquire(identity, limit) {
+		return errTooMany
+	}
+	raw.onClose(func() { a.identities.release(identity) })
+	return nil
+}
+
+// counted is a connection that releases what it holds once, when it is closed.
 type counted struct {
 	net.Conn
-	tokens chan struct{}
-	once   sync.Once
+	finished func() // ends its handshake
+
+	mu      sync.Mutex
+	closed  bool
+	release func()
+}
+
+// onClose adds a function that is called when the connection is closed, or now if it is.
+func (c *counted) onClose(more func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		more()
+		return
+	}
+	first := c.release
+	c.release = func() {
+		more()
+		first()
+	}
 }
 
 func (c *counted) Close() error {
-	c.once.Do(func() { <-c.tokens })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		c.release()
+	}
 	return c.Conn.Close()
 }

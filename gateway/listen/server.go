@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// NewServer returns a server with the limits that all listeners share. `settings` are those of the listener, or nil for
-// HTTP/1.1 only. The server's own messages are logged at the debug level.
+// NewServer returns a server with the limits that all listeners share, also on the pace of clients. `settings` are those
+// of the listener, or nil for HTTP/1.1 only. The server's own messages are logged at the debug level.
 func NewServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           Paced(handler, DefaultPace),
 		TLSConfig:         settings.Clone(), // the server modifies it
 		ReadHeaderTimeout: 15 * time.Second,
 		IdleTimeout:       2 * time.Minute,

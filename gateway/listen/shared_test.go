@@ -38,7 +38,7 @@ func openSharedSocket(t *testing.T) *sharedSocket {
 		t.Fatal(err)
 	}
 	h := &sharedSocket{t: t, fleet: mustertest.NewFleet(), awaits: map[string]bool{}}
-	h.shared = Share(socket, Options{MaxConnections: 100, PlainHTTP: "speak TLS", Refused: h.note("-")}, func(name string) bool {
+	h.shared = Share(socket, Options{Limits: Limits{Connections: 100}, PlainHTTP: "speak TLS", Refused: h.note("-")}, func(name string) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		return h.awaits[name]

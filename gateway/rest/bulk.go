@@ -12,7 +12,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -166,34 +165,18 @@ func next(stream grpc.ServerStreamingClient[musterv1.FileChunk], offset int64) (
 	return chunk, nil
 }
 
-const (
-	writePiece   = 64 << 10
-	writeTimeout = 60 * time.Second // for each piece: about 1 KiB/s
-)
-
-// copy writes a part, beginning with `chunk`, and disconnects a client that does not read it.
+// copy writes a part, beginning with `chunk`. The listener disconnects a client that does not read it.
 func (b *bulk) copy(w http.ResponseWriter, stream grpc.ServerStreamingClient[musterv1.FileChunk], chunk *musterv1.FileChunk, part span) error {
-	control := http.NewResponseController(w)
 	offset, left := part.first, part.length
 	for {
 		data := chunk.Data[:min(int64(len(chunk.Data)), left)]
 		offset += int64(len(chunk.Data))
 		left -= int64(len(data))
-		for len(data) > 0 {
-			if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-				return err
-			}
-			n, err := w.Write(data[:min(len(data), writePiece)])
-			b.metrics.ReadBytes.Add(float64(n))
-			if err != nil {
-				return err
-			}
-			data = data[n:]
+		n, err := w.Write(data)
+		b.metrics.ReadBytes.Add(float64(n))
+		if err != nil || left == 0 {
+			return err
 		}
-		if left == 0 {
-			return nil
-		}
-		var err error
 		if chunk, err = next(stream, offset); errors.Is(err, io.EOF) {
 			return errShort
 		} else if err != nil {

@@ -4,13 +4,21 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"muster.example/gateway/listen"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
+	"muster.example/services/client/go/reasons"
 )
 
 // statuses maps error classes to HTTP codes. FAILED_PRECONDITION is 409, not 400: the request is valid, but conflicts
@@ -24,6 +32,9 @@ var statuses = map[string]int{
 	"DATA_LOSS": http.StatusInternalServerError, "UNAUTHENTICATED": http.StatusUnauthorized,
 }
 
+// MaxResponse bounds a message of a service: a page of pairs has up to 4 MiB, plus the stragglers.
+const MaxResponse = 16 << 20
+
 // Problem is the body of every error.
 type Problem struct {
 	Code     string `json:"-"` // the class, such as NOT_FOUND
@@ -35,18 +46,18 @@ type Problem struct {
 // AnswerError answers with an error of a service, with the HTTP code of its class.
 func AnswerError(w http.ResponseWriter, err error) {
 	answer := muster.AsError(err)
-	code, ok := statuses[answer.Code]
-	if !ok {
+	problem := described(answer)
+	code, ok := statuses[problem.Code]
+	switch {
+	case problem.Reason == reasons.RequestTooLarge:
+		code = http.StatusRequestEntityTooLarge
+	case !ok:
 		code = http.StatusInternalServerError
 	}
 	if answer.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((answer.RetryAfter+time.Second-1)/time.Second)))
 	}
-	reason := answer.Reason
-	if reason == "" {
-		reason = answer.Code
-	}
-	AnswerProblem(w, code, Problem{Message: answer.Message, Reason: reason, NextStep: answer.NextStep})
+	AnswerProblem(w, code, problem)
 }
 
 // optional is a value with what belongs before and after it, or nothing.
@@ -68,8 +79,68 @@ func AnswerProblem(w http.ResponseWriter, code int, p Problem) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
-	AnswerError(w, err)
+func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	answerFault(w, r, err)
+}
+
+// answerFault answers with the reason for which the body could not be read, or with an error of a service.
+func answerFault(w http.ResponseWriter, r *http.Request, err error) {
+	body, ok := r.Body.(*content)
+	var large *http.MaxBytesError
+	switch {
+	case !ok || body.fault == nil || !errors.Is(err, body.fault) && status.Code(err) != codes.InvalidArgument:
+		AnswerError(w, err) // of the service
+	case body.refused:
+		AnswerProblem(w, body.code, body.problem)
+	case errors.Is(body.fault, os.ErrDeadlineExceeded):
+		AnswerProblem(w, http.StatusRequestTimeout, RequestStalled())
+	case errors.As(body.fault, &large):
+		AnswerProblem(w, http.StatusRequestEntityTooLarge, RequestTooLarge(large.Limit))
+	default:
+		AnswerProblem(w, http.StatusBadRequest, InvalidBody(body.fault.Error()))
+	}
+}
+
+// described returns an error of the transport with a reason and a next step: those of Muster have them.
+func described(e *muster.Error) Problem {
+	large := strings.Contains(e.Message, "larger than max")
+	switch {
+	case e.Reason != "":
+	case e.Code == "RESOURCE_EXHAUSTED" && large && strings.Contains(e.Message, "grpc: received message"):
+		return ResponseTooLarge(MaxResponse)
+	case e.Code == "RESOURCE_EXHAUSTED" && large:
+		return MessageTooLarge(e.Message)
+	case e.Code == "INVALID_ARGUMENT":
+		return InvalidBody(e.Message)
+	case e.Code == "UNIMPLEMENTED":
+		return MethodMissing(e.Message)
+	default:
+		return Problem{Code: e.Code, Message: e.Message, Reason: e.Code, NextStep: e.NextStep}
+	}
+	return Problem{Code: e.Code, Message: e.Message, Reason: e.Reason, NextStep: e.NextStep}
+}
+
+// streamError returns the error with which a stream of messages ends; it has the reason and the next step as a detail.
+func streamError(_ context.Context, err error) *status.Status {
+	plain := status.Convert(err)
+	if len(plain.Details()) > 0 {
+		return plain
+	}
+	problem := described(muster.AsError(err))
+	detailed, err := plain.WithDetails(&musterv1.ErrorDetail{Reason: problem.Reason, NextStep: problem.NextStep})
+	if err != nil {
+		return plain
+	}
+	return detailed
+}
+
+// TooManyConnectionsAnswer is the answer for a client with too many connections.
+func TooManyConnectionsAnswer() listen.Answer {
+	body, err := json.Marshal(TooManyConnections())
+	if err != nil {
+		panic(err) // strings can always be encoded
+	}
+	return listen.Answer{Code: http.StatusTooManyRequests, ContentType: "application/json", Body: string(body) + "\n"}
 }
 
 func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {

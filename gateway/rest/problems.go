@@ -73,6 +73,56 @@ func RunNotShown(asked string, run string) Problem {
 	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.NotYours, Message: fmt.Sprintf("this caller may read run %v and not run \"%v\"", run, asked), NextStep: "Omit run=, or ask the status listener of the fleet with the credentials of that run or of an operator."}
 }
 
+// TooManyConnections has the reason TOO_MANY_CONNECTIONS.
+func TooManyConnections() Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyConnections, Message: "this identity has too many open connections to the gateway", NextStep: "Close some of them, or raise limits.connections_per_identity in the configuration of the gateway."}
+}
+
+// RequestStalled has the reason REQUEST_STALLED.
+func RequestStalled() Problem {
+	return Problem{Code: "DEADLINE_EXCEEDED", Reason: reasons.RequestStalled, Message: "the body of the request was slower than 1 KiB/s for 60 s", NextStep: "Send the request again, with its whole body."}
+}
+
+// RequestTooLarge has the reason REQUEST_TOO_LARGE.
+func RequestTooLarge(limit int64) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.RequestTooLarge, Message: fmt.Sprintf("the body of the request is larger than %v bytes", limit), NextStep: "Split the request into smaller ones."}
+}
+
+// InvalidBody has the reason BAD_REQUEST.
+func InvalidBody(fault string) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.BadRequest, Message: fmt.Sprintf("cannot parse the request: %v", fault), NextStep: "Correct the request: GET /api/v1/openapi.json describes its fields."}
+}
+
+// ResponseTooLarge has the reason RESPONSE_TOO_LARGE.
+func ResponseTooLarge(limit int64) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.ResponseTooLarge, Message: fmt.Sprintf("the response of the service is larger than %v bytes", limit), NextStep: "Request less at once, with page_size."}
+}
+
+// MessageTooLarge has the reason REQUEST_TOO_LARGE.
+func MessageTooLarge(fault string) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.RequestTooLarge, Message: fmt.Sprintf("the request is larger than the service accepts: %v", fault), NextStep: "Split the request into smaller ones."}
+}
+
+// MethodMissing has the reason UNKNOWN_METHOD.
+func MethodMissing(fault string) Problem {
+	return Problem{Code: "UNIMPLEMENTED", Reason: reasons.UnknownMethod, Message: fmt.Sprintf("the service does not have this method: %v", fault), NextStep: "Check that gateway and services have the same version, and that status_targets of the gateway names the status service."}
+}
+
+// RoleRefused has the reason ROLE_NOT_ALLOWED.
+func RoleRefused(caller string, method string, roles string) Problem {
+	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.RoleNotAllowed, Message: fmt.Sprintf("%v may not call %v", caller, method), NextStep: fmt.Sprintf("Use the certificate of one of: %v.", roles)}
+}
+
+// NotThroughGateway has the reason ROLE_NOT_ALLOWED.
+func NotThroughGateway(caller string, method string) Problem {
+	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.RoleNotAllowed, Message: fmt.Sprintf("%v may not call %v through a gateway or relay", caller, method), NextStep: "Call the service directly, with the certificate of the caller."}
+}
+
+// InvalidRun has the reason INVALID_NAME.
+func InvalidRun(run string) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.InvalidName, Message: fmt.Sprintf("invalid run id \"%v\"", run), NextStep: "Give the 16 lower-case hex digits of a run: muster runs."}
+}
+
 // NoRelay has the reason NO_RELAY.
 func NoRelay() Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoRelay, Message: "the configuration of the gateway names no relay", NextStep: "Add the address of the root relay to relay_targets."}

@@ -55,7 +55,8 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	s := &Server{keys: keys, revoked: revoked, links: links, metrics: metrics, log: log}
 	s.mux = runtime.NewServeMux(
 		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
-		runtime.WithErrorHandler(grpcError), runtime.WithRoutingErrorHandler(routingError),
+		runtime.WithMetadata(s.checkBody), runtime.WithErrorHandler(grpcError), runtime.WithStreamErrorHandler(streamError),
+		runtime.WithRoutingErrorHandler(routingError),
 		runtime.WithDisablePathLengthFallback(),
 	)
 	s.bulk = &bulk{
@@ -123,11 +124,14 @@ func (s *Server) routes() []route {
 
 // newLink answers an operator with a link that signs a browser in.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]string) {
-	// An unread body ends the HTTP/2 stream with a reset, which some clients treat as a failure.
-	_, _ = io.Copy(io.Discard, r.Body)
 	id, ok := fleet.IdentityOf(r.Context())
 	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		AnswerProblem(w, http.StatusForbidden, OperatorsOnly())
+		return
+	}
+	// An unread body ends the HTTP/2 stream with a reset, which some clients treat as a failure.
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		answerFault(w, r, err)
 		return
 	}
 	address, life := s.links.New(r.TLS.PeerCertificates[0], id)
@@ -178,7 +182,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // ServeAs answers a request for the identity in its context (fleet.WithIdentity), which a listener has verified.
 func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 	clean(r)
-	r.Body = http.MaxBytesReader(w, r.Body, maxJSON)
+	r.Body = &content{ReadCloser: http.MaxBytesReader(w, r.Body, maxJSON)}
 	s.mux.ServeHTTP(w, r)
 }
 

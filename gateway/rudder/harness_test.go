@@ -177,7 +177,7 @@ func (s *testRelay) serve(host string, port int) {
 	}
 	server := listen.NewServer(s.server, nil, log)
 	settings := s.server.TLS()
-	go server.Serve(listen.TLS(socket, settings, listen.Options{MaxConnections: 100,
+	go server.Serve(listen.TLS(socket, settings, listen.Options{Limits: listen.Limits{Connections: 100},
 		Refused: func(reason string, _ net.Addr, err error) { log.Info("refused", "reason", reason, "error", err) }}))
 	s.base = "https://" + socket.Addr().String()
 	s.client = s.clientOf("")

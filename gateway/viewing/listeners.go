@@ -180,7 +180,7 @@ func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listen.TLS(socket, config, listen.Options{
-			MaxConnections: settings.MaxConnections, PlainHTTP: PlainHelp,
+			Limits: settings.Connections, PlainHTTP: PlainHelp, TooMany: rest.TooManyConnectionsAnswer(),
 			Refused: l.server.metrics.RefusedHandshake("status", log),
 		}))
 	}()

@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc"
 
 	"muster.example/gateway/dashboard"
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
@@ -26,7 +26,7 @@ import (
 type Settings struct {
 	Host                string // of runs' own listeners
 	FirstPort, LastPort int    // of those; 0, 0: any
-	MaxConnections      int
+	Connections         listen.Limits
 	Origins             []string // of other pages that may read the status; none: no CORS
 }
 
@@ -43,15 +43,13 @@ type Server struct {
 	revoked    *fleet.Revoked
 	metrics    *inspect.Metrics
 	log        *slog.Logger
-	// writeLimit bounds the time to send each writePiece of an answer; slower clients are disconnected.
-	writeLimit time.Duration
 }
 
 // New creates a server of the status service's data and the API.
 func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
 	return &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
-		revoked: revoked, metrics: metrics, log: log, writeLimit: 30 * time.Second}
+		revoked: revoked, metrics: metrics, log: log}
 }
 
 // TLS returns the settings of the fleet's status listener. A client without a certificate may have a session. A run's

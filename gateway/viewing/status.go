@@ -18,6 +18,7 @@ import (
 
 	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/peer"
 )
 
 const (
@@ -25,7 +26,6 @@ const (
 	eventPause, largePause = 250 * time.Millisecond, 2 * time.Second
 	largeEvent             = 256 << 10
 	keepAlive              = 15 * time.Second
-	writePiece             = 1 << 20
 )
 
 // serveStatus answers GET /status for the caller's run; "" is the newest.
@@ -38,6 +38,10 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	query := r.URL.Query()
 	if other := otherRun(query["run"], run); other != "" {
 		rest.AnswerProblem(w, http.StatusForbidden, rest.RunNotShown(fmt.Sprintf("%.64s", other), run))
+		return
+	}
+	if run != "" && !peer.ValidRun(run) {
+		rest.AnswerProblem(w, http.StatusBadRequest, rest.InvalidRun(fmt.Sprintf("%.64s", strings.ToValidUTF8(run, "?"))))
 		return
 	}
 	attention := query.Get("only") == "attention"
@@ -64,7 +68,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		return
 	}
 	if r.Method == http.MethodGet {
-		_ = (&timedWriter{w, http.NewResponseController(w), s.writeLimit}).write(pieces...)
+		_ = write(w, pieces...)
 	}
 }
 
@@ -122,7 +126,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 	s.metrics.EventStreams.Inc()
 	defer s.metrics.EventStreams.Dec()
 	w.Header().Set("Content-Type", "text/event-stream")
-	events := &eventWriter{out: timedWriter{w, http.NewResponseController(w), s.writeLimit}}
+	events := &eventWriter{w: w}
 	changes := s.changes(ctx, answer.Run)
 	for {
 		size, err := events.status(answer)
@@ -201,7 +205,7 @@ func finished(answer *Answer) bool {
 
 // eventWriter writes server-sent events.
 type eventWriter struct {
-	out timedWriter
+	w   http.ResponseWriter
 	tag string
 }
 
@@ -222,28 +226,17 @@ func (e *eventWriter) status(answer *Answer) (int, error) {
 
 // send writes and flushes an event.
 func (e *eventWriter) send(pieces ...[]byte) error {
-	if err := e.out.write(pieces...); err != nil {
+	if err := write(e.w, pieces...); err != nil {
 		return err
 	}
-	return e.out.control.Flush()
+	return http.NewResponseController(e.w).Flush()
 }
 
-// timedWriter disconnects a client that does not read.
-type timedWriter struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	limit   time.Duration // for each writePiece
-}
-
-func (p *timedWriter) write(pieces ...[]byte) error {
-	for _, content := range pieces {
-		for piece := range slices.Chunk(content, writePiece) {
-			if err := p.control.SetWriteDeadline(time.Now().Add(p.limit)); err != nil {
-				return err
-			}
-			if _, err := p.w.Write(piece); err != nil {
-				return err
-			}
+// write writes pieces until one fails. The listener disconnects a client that does not read.
+func write(w io.Writer, pieces ...[]byte) error {
+	for _, piece := range pieces {
+		if _, err := w.Write(piece); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/listen"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
@@ -144,12 +145,12 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			service := &busy{status: manyPairs(100_000), ended: make(chan struct{})}
-			s := &Server{status: service, connection: service, metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler), writeLimit: 200 * time.Millisecond}
+			s := &Server{status: service, connection: service, metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler)}
 			gone := make(chan struct{})
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewUnstartedServer(listen.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(gone)
 				s.serveStatus(w, r, "")
-			}))
+			}), listen.Pace{Window: 200 * time.Millisecond, Bytes: 1 << 20}))
 			server.EnableHTTP2 = http2
 			server.StartTLS()
 			transport := &http.Transport{ForceAttemptHTTP2: http2, TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
