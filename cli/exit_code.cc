@@ -9,6 +9,7 @@ namespace {
 
 constexpr char kSubject[] = "muster/subject";
 constexpr char kService[] = "muster/from-service";
+constexpr char kUsage[] = "muster/usage";
 constexpr char kUsageReason[] = "USAGE";
 
 }  // namespace
@@ -22,6 +23,13 @@ absl::Status FromService(absl::Status status, const std::string& subject) {
 
 absl::Status UsageError(const std::string& message, const std::string& next_step) {
   return errors::Usage(message, next_step);
+}
+
+absl::Status AsUsageError(const absl::Status& status, const std::string& option) {
+  if (status.ok()) return status;
+  absl::Status marked = option.empty() ? status : Annotate(status, option);
+  marked.SetPayload(kUsage, absl::Cord("1"));
+  return marked;
 }
 
 absl::Status WithSubject(absl::Status status, const std::string& subject) {
@@ -39,7 +47,7 @@ std::string SubjectOf(const absl::Status& status) {
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return kExitOk;
   if (status.GetPayload(kService)) return kExitRpcBase + static_cast<int>(status.code());
-  if (ReasonOf(status) == kUsageReason) return kExitUsage;
+  if (status.GetPayload(kUsage) || ReasonOf(status) == kUsageReason) return kExitUsage;
   return kExitError;
 }
 

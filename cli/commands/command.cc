@@ -1,15 +1,44 @@
 #include "cli/commands/command.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "cli/output/format.h"
 
 namespace muster::cli {
 namespace {
 
+constexpr size_t kWidth = 80;
+
+// Continues a long command on further lines, before an option or a pipe.
+std::string Continued(std::string line) {
+  std::string out;
+  std::string indent = "  ";
+  while (indent.size() + line.size() > kWidth) {
+    const size_t limit = kWidth - indent.size() - 2;  // for " \\"
+    const size_t option = line.rfind(" --", limit);
+    const size_t pipe = line.rfind(" | ", limit);
+    const size_t end = option == std::string::npos ? pipe
+                       : pipe == std::string::npos ? option
+                                                   : std::max(option, pipe);
+    if (end == std::string::npos || end == 0) break;
+    absl::StrAppend(&out, indent, line.substr(0, end), " \\\n");
+    line.erase(0, end + 1);
+    indent = "    ";
+  }
+  return absl::StrCat(out, indent, line, "\n");
+}
+
 std::string Indent(const std::string& text) {
   std::string out;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) absl::StrAppend(&out, "  ", line, "\n");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    absl::StrAppend(&out, Continued(std::string(line)));
+  }
   return out;
 }
 
@@ -24,7 +53,10 @@ std::string FullName(const CLI::App& command) {
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
   CLI::App& command = *parent.add_subcommand(text.name, text.summary);
   std::string footer;
-  if (!text.details.empty()) absl::StrAppend(&footer, text.details, "\n\n");
+  if (!text.details.empty()) {
+    const std::string details = absl::StrReplaceAll(text.details, {{"\n", " "}});
+    absl::StrAppend(&footer, absl::StrJoin(WrapLines(details, kWidth), "\n"), "\n\n");
+  }
   absl::StrAppend(&footer, "Example:\n", Indent(text.example));
   footer.pop_back();
   command.footer(footer);
@@ -63,11 +95,13 @@ void AllowOnly(CLI::Option& option, const std::string& choices) {
   });
 }
 
-void AllowRange(CLI::Option& option, int min, int max) {
+void AllowRange(CLI::Option& option, int64_t min, int64_t max) {
   option.check([min, max](const std::string& value) {
-    int number = 0;
+    int64_t number = 0;
     if (absl::SimpleAtoi(value, &number) && min <= number && number <= max) return std::string();
-    return absl::StrCat("\"", value, "\" is not a whole number from ", min, " to ", max);
+    return absl::StrCat(
+        "\"", value, "\" is not a whole number from ", min,
+        max == std::numeric_limits<int64_t>::max() ? "" : absl::StrCat(" to ", max));
   });
 }
 

@@ -6,6 +6,7 @@
 #ifndef MUSTER_CLI_COMMANDS_COMMAND_H_
 #define MUSTER_CLI_COMMANDS_COMMAND_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -49,13 +50,14 @@ void AddContextOption(CommandLine& line, CLI::App& command);
 // Type names of option values, for help and completion. A choice is written "json|env|kubernetes".
 inline constexpr char kFileValue[] = "FILE";
 inline constexpr char kFolderValue[] = "FOLDER";
+inline constexpr char kTextValue[] = "TEXT";  // free text, which may be empty
 
 // Restricts an option to the words of `choices` ("report|detailed|dump") and shows them in its
 // help.
 void AllowOnly(CLI::Option& option, const std::string& choices);
 
 // Restricts an option to whole numbers from `min` to `max`.
-void AllowRange(CLI::Option& option, int min, int max);
+void AllowRange(CLI::Option& option, int64_t min, int64_t max);
 
 }  // namespace muster::cli
 
