@@ -77,7 +77,7 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 		{[]string{"cancel", ""}, 2, "RUN is empty"},
 		{[]string{"delete", ""}, 2, "RUN is empty"},
 		{[]string{"exec", "--all", "--deadline", "0s", "--", "/bin/true"}, 2, "--deadline"},
-		{[]string{"exec", "--all", "--class", "x y", "--", "/bin/true"}, 2, "x y"},
+		{[]string{"exec", "--all", "--class", "x y", "--", "/bin/true"}, 2, "INVALID_COMMAND"},
 		{[]string{"exec", "--label", "none=1", "--", "/bin/true"}, 69, "none=1"},
 		{[]string{"run", "-f", "/etc/hostname", "--node", "n1"}, 67, "/etc/hostname"},
 		{[]string{"token", "create", "--node", "n1", "-o", "/nope/x"}, 1, "/nope"},
