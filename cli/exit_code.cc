@@ -1,7 +1,10 @@
 #include "cli/exit_code.h"
 
+#include <string_view>
+
 #include "absl/strings/cord.h"
 #include "services/common/base/error.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
 
 namespace muster::cli {
@@ -12,10 +15,27 @@ constexpr char kService[] = "muster/from-service";
 constexpr char kUsage[] = "muster/usage";
 constexpr char kUsageReason[] = "USAGE";
 
+// Parses "REASON: message. Next step.": the form of refusals that cannot carry details, because a
+// service refuses the caller before any handler runs. Returns other errors unchanged.
+absl::Status WithParsedReason(const absl::Status& status) {
+  const std::string_view text = ToStd(status.message());
+  const size_t reason = text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+  if (!ReasonOf(status).empty() || reason == std::string_view::npos || reason < 3 ||
+      !text.substr(reason).starts_with(": ")) {
+    return status;
+  }
+  const std::string_view rest = text.substr(reason + 2);
+  const size_t message = rest.find(". ");
+  if (message == std::string_view::npos) return status;
+  return MakeError(status.code(), text.substr(0, reason), rest.substr(0, message),
+                   rest.substr(message + 2));
+}
+
 }  // namespace
 
 absl::Status FromService(absl::Status status, const std::string& subject) {
   if (status.ok()) return status;
+  status = WithParsedReason(status);
   status.SetPayload(kService, absl::Cord("1"));
   status.SetPayload(kSubject, absl::Cord(subject));
   return status;

@@ -26,7 +26,7 @@ inline constexpr int kExitRpcBase = 64;       // plus the gRPC status code of a 
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C or SIGTERM
 
 // Marks `status` as the answer of a service. `subject` names the object and the service: "run 3f2a
-// at 10.0.0.5:7440".
+// at 10.0.0.5:7440". Separates the reason and the next step of a refusal that has only a message.
 absl::Status FromService(absl::Status status, const std::string& subject);
 
 // Returns an error of the arguments.

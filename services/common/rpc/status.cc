@@ -1,9 +1,6 @@
 #include "services/common/rpc/status.h"
 
-#include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 
 #include "google/rpc/status.pb.h"
 #include "muster/v1/errors.pb.h"
@@ -40,19 +37,6 @@ std::string EncodeDetails(const absl::Status& status, const std::string& message
   return wire.SerializeAsString();
 }
 
-// Returns the error in "REASON: message. Next step.": the form of refusals that cannot carry
-// details (RpcServer's check of the caller).
-std::optional<absl::Status> ParseRefusal(absl::StatusCode code, std::string_view text) {
-  const size_t reason = text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-  if (reason == std::string_view::npos || reason < 3 || !text.substr(reason).starts_with(": ")) {
-    return std::nullopt;
-  }
-  const std::string_view rest = text.substr(reason + 2);
-  const size_t message = rest.find(". ");
-  if (message == std::string_view::npos) return std::nullopt;
-  return MakeError(code, text.substr(0, reason), rest.substr(0, message), rest.substr(message + 2));
-}
-
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
@@ -77,7 +61,6 @@ absl::Status FromGrpc(const grpc::Status& status) {
     }
     return error;
   }
-  if (auto refusal = ParseRefusal(code, status.error_message())) return *std::move(refusal);
   if (code == absl::StatusCode::kUnavailable) {
     return errors::Unreachable(status.error_message());
   }

@@ -44,27 +44,6 @@ TEST(StatusTest, AFailedConnectionSaysWhatToCheck) {
   EXPECT_FALSE(NextStepOf(status).empty());
 }
 
-// RpcServer refuses a caller before any handler runs, with a message only.
-TEST(StatusTest, RefusalWithoutDetailsHasReasonAndNextStep) {
-  const absl::Status status =
-      FromGrpc(grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
-                            "REVOKED: the identity at 10.0.0.5:1 is revoked. Ask an operator."));
-  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(ReasonOf(status), "REVOKED");
-  EXPECT_EQ(status.message(), "the identity at 10.0.0.5:1 is revoked");
-  EXPECT_EQ(NextStepOf(status), "Ask an operator.");
-}
-
-TEST(StatusTest, OtherMessageWithoutDetailsHasNoReason) {
-  for (const char* message : {"Received http2 header. Try again.", "IO: no reason. None.",
-                              "REVOKED: without a next step", "REVOKED"}) {
-    const absl::Status status =
-        FromGrpc(grpc::Status(grpc::StatusCode::PERMISSION_DENIED, message));
-    EXPECT_EQ(ReasonOf(status), "") << message;
-    EXPECT_EQ(status.message(), message);
-  }
-}
-
 TEST(StatusTest, OkStaysOk) {
   EXPECT_TRUE(ToGrpc(absl::OkStatus()).ok());
   EXPECT_TRUE(FromGrpc(grpc::Status::OK).ok());
