@@ -1,11 +1,17 @@
 #include "cli/app.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "cli/argument_text.h"
 #include "cli/commands/agent_commands.h"
 #include "cli/commands/credentials_commands.h"
@@ -24,7 +30,14 @@
 #include "cli/commands/status_commands.h"
 #include "cli/commands/token_commands.h"
 #include "cli/exit_code.h"
+#include "cli/output/format.h"
+#include "cli/rpc/session.h"
+#include "cli/supervisor/home.h"
 #include "cli/words.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/suggestion.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -37,9 +50,10 @@ constexpr char kFooter[] =
     "  muster run --plugin hostfacts --node n1 --wait\n"
     "  muster results\n"
     "\n"
-    "`muster COMMAND --help` shows an example of each command. Data goes to stdout, messages to\n"
-    "stderr. The exit code is 0 for success, 1 for a local error, 2 for invalid arguments, and\n"
-    "64 + N if a service answered with the gRPC status code N. docs/cli.md lists all exit codes.";
+    "`muster COMMAND --help` shows an example of each command. Data goes to stdout,\n"
+    "messages to stderr. Exit codes: 0 success, 1 error, 2 invalid arguments, 64 + N\n"
+    "if a service answered with the gRPC status code N. docs/cli.md lists all of\n"
+    "them.";
 
 // Returns the innermost command of the command line, for messages.
 const CLI::App& InnermostCommand(const CLI::App& app) {
@@ -60,7 +74,39 @@ std::string GroupError(const CLI::App& group) {
   for (const CLI::App* inner : group.get_subcommands({})) {
     if (inner->check_name(name)) return "a command is missing before \"--\"";
   }
-  return absl::StrCat("unknown command \"", name, "\"");
+  std::vector<std::string> known;
+  for (const CLI::App* inner : group.get_subcommands({})) {
+    if (!inner->get_group().empty()) known.push_back(inner->get_name());
+  }
+  return absl::StrCat("unknown command \"", Printable(name), "\"", Suggestion(name, known));
+}
+
+// Returns why the first word of `unexpected` is neither an option nor an argument of `command`.
+std::string ExtraWordError(const CLI::App& command, const std::vector<std::string>& unexpected) {
+  const std::string word = unexpected.empty() ? "" : WithoutMarks(unexpected.front());
+  if (!absl::StartsWith(word, "-") || word != unexpected.front()) {
+    return absl::StrCat("unexpected argument \"", Printable(word), "\"");
+  }
+  const std::string name = word.substr(0, word.find('='));
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+  }
+  return absl::StrCat("unknown option ", Printable(name), Suggestion(name, known));
+}
+
+// Returns the fault in the words of this program.
+std::string FaultText(const CommandLine& line, const CLI::App& command,
+                      const CLI::ParseError& fault) {
+  if (fault.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError))
+    return ExtraWordError(command, line.app.remaining(true));
+  std::string text = WithoutMarks(fault.what());
+  const std::string option = text.substr(0, text.find(':'));
+  if (absl::EndsWith(text, " missing")) return absl::StrCat(option, ": a value is missing");
+  if (absl::StrContains(text, ": At Most "))
+    return absl::StrCat(option, " is given more than once");
+  if (!text.empty()) text.front() = absl::ascii_tolower(text.front());
+  return text;
 }
 
 int ReportUsage(Console& console, const CommandLine& line, const CLI::ParseError& fault) {
@@ -68,7 +114,7 @@ int ReportUsage(Console& console, const CommandLine& line, const CLI::ParseError
   const std::string command = FullName(named);
   const bool groups = !named.get_subcommands({}).empty();
   PrintError(console,
-             UsageError(groups ? GroupError(named) : WithoutMarks(fault.what()),
+             UsageError(groups ? GroupError(named) : FaultText(line, named, fault),
                         absl::StrCat("`", command, " --help` shows its ",
                                      groups ? "commands." : "arguments and options.")),
              command);
@@ -97,12 +143,26 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override {
     return Formatter::make_description(app) + "\n";
   }
-  // CLI11 writes "NAME ..." for a list option, although each occurrence takes one value. It also
-  // appends the excluded options; the description names them where a user has to know them.
+  // Omits what CLI11 adds for itself: the type of an argument, which repeats its name, "..." after
+  // an option that takes one value each time, checks and exclusions.
   std::string make_option_opts(const CLI::Option* option) const override {
-    std::string opts = Formatter::make_option_opts(option);
-    opts.erase(std::min(opts.find(" Excludes:"), opts.size()));
-    return IsListOption(*option) ? absl::StrReplaceAll(opts, {{" ...", ""}}) : opts;
+    std::string opts;
+    if (option->nonpositional() && option->get_items_expected_max() > 0) {
+      absl::StrAppend(&opts, " ", option->get_type_name());
+    }
+    if (option->get_positional() && option->get_items_expected_max() > 1) opts += " ...";
+    if (option->get_required()) absl::StrAppend(&opts, " ", get_label("REQUIRED"));
+    return opts;
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::string name = "  " + command->get_display_name(true);
+    name.resize(std::max(name.size() + 1, kHelpColumn), ' ');
+    const std::string margin = "\n" + std::string(kHelpColumn, ' ');
+    return absl::StrCat(
+        name,
+        absl::StrReplaceAll(WrapText(command->get_description(), kHelpWidth - kHelpColumn),
+                            {{"\n", margin}}),
+        "\n");
   }
   std::string make_option_desc(const CLI::Option* option) const override {
     const char* more = IsListOption(*option) ? "; may be repeated" : "";
@@ -110,10 +170,48 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+// Translates the words that other programs understand too: `help [COMMAND...]`, --version and -v.
+std::vector<std::string> WithoutAliases(std::vector<std::string> words) {
+  if (words.front() == "--version" || words.front() == "-v") words.front() = "version";
+  if (words.front() == "help") {
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
+  return words;
+}
+
+// Returns a usage error if an option precedes the command.
+absl::Status CheckFirstWord(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::string& first = words.front();
+  if (first.size() < 2 || first.front() != '-' || first == "--" ||
+      app.get_option_no_throw(first) != nullptr) {
+    return absl::OkStatus();
+  }
+  return UsageError(
+      absl::StrCat("option ", Printable(WithoutMarks(first)), " precedes the command"),
+      "Write the options after the command, such as: muster runs --json.");
+}
+
+// Returns true if the services of the used context are those of `muster up` on this machine.
+bool UsesLocalServices(const CommandLine& line) {
+  const auto home = supervisor::HomeFromEnvironment();
+  const auto context = ContextFile(line.context_file);
+  return home.ok() && context.ok() && *context == home->ContextFile() &&
+         ::access(supervisor::ConfigFile(*home, "aggregator").c_str(), F_OK) == 0;
+}
+
+// Returns the error with a next step that starts local services, if they are unreachable.
+absl::Status WithLocalNextStep(const CommandLine& line, const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  const bool unreachable = reason == "UNREACHABLE" || reason == "GATEWAY_UNREACHABLE";
+  if (!unreachable || !UsesLocalServices(line)) return status;
+  return FromService(errors::LocalServicesUnreachable(ToStd(status.message())), SubjectOf(status));
+}
+
 int Finish(Console& console, const CommandLine& line, const absl::StatusOr<int>& outcome) {
   const absl::Status flushed = FinishOutput(console);
   if (!outcome.ok()) {
-    PrintError(console, outcome.status(), line.command);
+    PrintError(console, WithLocalNextStep(line, outcome.status()), line.command);
     return ExitCodeOf(outcome.status());
   }
   if (!flushed.ok()) {
@@ -158,8 +256,13 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
     console.err << Help(line->app);
     return kExitUsage;
   }
+  const std::vector<std::string> words = WithoutAliases({argv + 1, argv + argc});
+  if (const absl::Status status = CheckFirstWord(line->app, words); !status.ok()) {
+    line->command = line->app.get_name();
+    return Finish(console, *line, status);
+  }
   try {
-    ParseWords(line->app, {argv + 1, argv + argc});
+    ParseWords(line->app, words);
   } catch (const CLI::CallForHelp&) {
     console.out << Help(InnermostCommand(line->app));
     return Finish(console, *line, kExitOk);

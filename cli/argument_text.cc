@@ -19,10 +19,31 @@ bool MayBeAnyBytes(const CLI::App& command, const CLI::Option& option) {
          (option.get_name() == "FILE" || option.get_name() == "--error");
 }
 
+bool MayBeEmpty(const CLI::Option& option) {
+  return option.get_type_name() == kTextValue || option.get_name() == "--legacy-host";
+}
+
+// Returns true if `value`, at `position`, is an argument of the program of `exec`.
+bool IsProgramArgument(const CLI::App& command, const CLI::Option& option, size_t position) {
+  return command.get_positionals_at_end() && option.get_positional() && position > 0;
+}
+
+absl::Status CheckNotEmpty(const CLI::App& command, const CLI::Option& option) {
+  if (MayBeEmpty(option)) return absl::OkStatus();
+  for (size_t i = 0; i < option.results().size(); ++i) {
+    if (!option.results()[i].empty() || IsProgramArgument(command, option, i)) continue;
+    return UsageError(absl::StrCat("the value of ", option.get_name(), " is empty"),
+                      "Give a value. If a script calls the program: check that the variable is "
+                      "set.");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckArgumentText(const CLI::App& parsed) {
   for (const CLI::Option* option : parsed.get_options()) {
+    RETURN_IF_ERROR(CheckNotEmpty(parsed, *option));
     if (MayBeAnyBytes(parsed, *option)) continue;
     for (const std::string& value : option->results()) {
       if (IsUtf8(value)) continue;

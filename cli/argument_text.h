@@ -1,4 +1,5 @@
-// The encoding of arguments: their text is sent in messages, which are UTF-8.
+// Checks the values of all options and arguments: they are UTF-8, because messages contain them,
+// and not empty, because an empty value is usually an unset variable of a script.
 #ifndef MUSTER_CLI_ARGUMENT_TEXT_H_
 #define MUSTER_CLI_ARGUMENT_TEXT_H_
 
@@ -7,9 +8,10 @@
 
 namespace muster::cli {
 
-// Returns a usage error that names the first option or argument of `parsed` whose value is not
-// UTF-8. Paths may be any bytes. The text of `submit --error` is not checked: it must be delivered,
-// so the client library cleans it.
+// Returns a usage error that names the first option or argument of `parsed` whose value is empty or
+// not UTF-8. Free text, `--legacy-host` and the arguments of the program of `exec` may be empty.
+// Paths may be any bytes. The text of `submit --error` is not checked: it must be delivered, so the
+// client library cleans it.
 absl::Status CheckArgumentText(const CLI::App& parsed);
 
 }  // namespace muster::cli

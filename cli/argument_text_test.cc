@@ -52,5 +52,43 @@ TEST(ArgumentTextTest, PathsAndErrorTextMayBeAnyBytes) {
   EXPECT_TRUE(Check({"submit", "--error", kLatin1}).ok());
 }
 
+absl::Status CheckEmpty(const std::vector<std::string>& words) {
+  CLI::App app;
+  std::string run;
+  std::string title;
+  std::string host;
+  std::vector<std::string> nodes;
+  std::vector<std::string> program;
+  CLI::App* const remove = app.add_subcommand("delete");
+  remove->add_option("RUN", run)->required()->type_name("");
+  remove->add_option("--node", nodes)->delimiter(',')->type_name("NAME");
+  remove->add_option("--title", title)->type_name(kTextValue);
+  remove->add_option("--legacy-host", host)->type_name("PATTERN");
+  CLI::App* const exec = app.add_subcommand("exec");
+  exec->positionals_at_end();
+  exec->add_option("COMMAND", program)->required()->type_name("");
+  ParseWords(app, words);
+  return CheckArgumentText(app);
+}
+
+TEST(ArgumentTextTest, EmptyArgumentFailsWithItsName) {
+  EXPECT_EQ(CheckEmpty({"delete", ""}).message(), "the value of RUN is empty");
+  EXPECT_EQ(CheckEmpty({"delete", "--", ""}).message(), "the value of RUN is empty");
+}
+
+TEST(ArgumentTextTest, EmptyOptionFailsWithItsName) {
+  EXPECT_EQ(CheckEmpty({"delete", "3f2a", "--node", ""}).message(), "the value of --node is empty");
+  EXPECT_EQ(CheckEmpty({"delete", "3f2a", "--node="}).message(), "the value of --node is empty");
+}
+
+TEST(ArgumentTextTest, FreeTextAndLegacyHostMayBeEmpty) {
+  EXPECT_TRUE(CheckEmpty({"delete", "3f2a", "--title", "", "--legacy-host", ""}).ok());
+}
+
+TEST(ArgumentTextTest, OnlyTheProgramOfExecMustNotBeEmpty) {
+  EXPECT_TRUE(CheckEmpty({"exec", "--", "/bin/echo", "", "x"}).ok());
+  EXPECT_EQ(CheckEmpty({"exec", "--", "", "x"}).message(), "the value of COMMAND is empty");
+}
+
 }  // namespace
 }  // namespace muster::cli

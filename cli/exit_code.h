@@ -9,7 +9,7 @@
 namespace muster::cli {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitError = 1;  // a local error: a file, a missing context, no answer
+inline constexpr int kExitError = 1;  // a local error: a file, a missing context
 inline constexpr int kExitUsage = 2;  // invalid arguments
 
 // The state of a run: `status`, `wait` and `run --wait`.
@@ -26,11 +26,15 @@ inline constexpr int kExitRpcBase = 64;       // plus the gRPC status code of a 
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C or SIGTERM
 
 // Marks `status` as the answer of a service. `subject` names the object and the service: "run 3f2a
-// at 10.0.0.5:7440".
+// at 10.0.0.5:7440". Separates the reason and the next step of a refusal that has only a message.
 absl::Status FromService(absl::Status status, const std::string& subject);
 
 // Returns an error of the arguments.
 absl::Status UsageError(const std::string& message, const std::string& next_step);
+
+// Marks an error as one of the arguments: the exit code is 2. Adds the name of the option to the
+// message, if there is one. Keeps the reason and the next step.
+absl::Status AsUsageError(const absl::Status& status, const std::string& option = "");
 
 // Adds a subject to a local error. An answer of a service keeps its own subject.
 absl::Status WithSubject(absl::Status status, const std::string& subject);

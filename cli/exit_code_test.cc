@@ -27,5 +27,32 @@ TEST(ExitCodeTest, MarksKeepReasonNextStepAndFirstSubject) {
   EXPECT_TRUE(FromService(absl::OkStatus(), "run").ok());
 }
 
+TEST(FromServiceTest, RefusalWithoutDetailsHasReasonAndNextStep) {
+  const absl::Status status = FromService(
+      absl::PermissionDeniedError("REVOKED: the identity at 10.0.0.5:1 is revoked. Ask someone."),
+      "the aggregator");
+  EXPECT_EQ(ReasonOf(status), "REVOKED");
+  EXPECT_EQ(status.message(), "the identity at 10.0.0.5:1 is revoked");
+  EXPECT_EQ(NextStepOf(status), "Ask someone.");
+  EXPECT_EQ(ExitCodeOf(status), 71);
+}
+
+TEST(FromServiceTest, OtherMessageWithoutDetailsIsUnchanged) {
+  for (const char* message : {"Received http2 header. Try again.", "IO: no reason. None.",
+                              "REVOKED: without a next step", "REVOKED"}) {
+    const absl::Status status = FromService(absl::PermissionDeniedError(message), "x");
+    EXPECT_EQ(ReasonOf(status), "") << message;
+    EXPECT_EQ(status.message(), message);
+  }
+}
+
+TEST(UsageErrorTest, MarkedErrorHasTheExitCodeAndKeepsItsReason) {
+  const absl::Status status =
+      AsUsageError(MakeError(absl::StatusCode::kInvalidArgument, "X", "bad", "do"), "--ttl");
+  EXPECT_EQ(ExitCodeOf(status), kExitUsage);
+  EXPECT_EQ(ReasonOf(status), "X");
+  EXPECT_EQ(status.message(), "--ttl: bad");
+}
+
 }  // namespace
 }  // namespace muster::cli

@@ -1,13 +1,17 @@
 // Tests the real program: its output and exit codes. testing/e2e/cli_test.go tests commands that
 // need services.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/app.h"
 #include "cli/supervisor/test_folder.h"
+#include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
 
 namespace muster::cli {
@@ -62,14 +66,81 @@ TEST(ProgramTest, InvalidArgumentsExitWith2AndPrintNothingOnStdout) {
       {"node", "label", "n1", "--remove", "--", "a=b"},
       {"runs", "--", "--help"},
       {"--", "version"},
+      {"cancel", ""},
+      {"delete", ""},
+      {"results", ""},
+      {"status", ""},
+      {"job", "show", ""},
+      {"node", "show", ""},
+      {"token", "revoke", ""},
+      {"shared", "outcome", "--to", "n2", "--id", ""},
+      {"node", "label", "n1", "rack=b1", "--remove", "rack"},
+      {"exec", "--all", "uptime"},
+      {"exec", "--all", "--", ""},
+      {"job", "logs", "--position", "-1", "0123456789abcdef0123456789abcdef"},
+      {"up", "--bind", "nope"},
+      {"up", "--bind", "127.0.0.1:80"},
+      {"up", "--advertise", ""},
+      {"up", "--advertise", "a b"},
+      {"up", "--legacy-ports", "5-3"},
+      {"up", "--legacy-host", "example.org"},
+      {"agent", "attach", "--parallel", "257"},
+      {"shared", "get", "--id", "a", "-o", "b"},
+      {"--json", "runs"},
+      {"stauts"},
   };
   for (const auto& arguments : faults) {
-    const Outcome outcome = Muster(arguments);
-    const std::string shown = arguments.empty() ? "" : arguments.front();
+    // Nothing may be written: the folder cannot be created.
+    const Outcome outcome = Muster(arguments, {"MUSTER_HOME=/dev/null/none"});
+    const std::string shown = absl::StrJoin(arguments, " ");
     EXPECT_EQ(outcome.code, 2) << shown << "\n" << outcome.err;
     EXPECT_EQ(outcome.out, "") << shown;
     EXPECT_NE(outcome.err, "") << shown;
   }
+}
+
+TEST(ProgramTest, UsageErrorNamesTheFaultInOurWords) {
+  const auto error = [](const std::vector<std::string>& words) { return Muster(words).err; };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(error({"stauts"}), HasSubstr("unknown command \"stauts\"; did you mean status?"));
+  EXPECT_THAT(error({"runs", "--limt", "3"}),
+              HasSubstr("unknown option --limt; did you mean --limit?"));
+  EXPECT_THAT(error({"runs", "x"}), HasSubstr("error: unexpected argument \"x\"\n"));
+  EXPECT_THAT(error({"runs", "--limit"}), HasSubstr("error: --limit: a value is missing\n"));
+  EXPECT_THAT(error({"--json", "runs"}), HasSubstr("option --json precedes the command"));
+  EXPECT_THAT(error({"up", "--bind", "nope"}),
+              HasSubstr("--bind: \"nope\" is not an IP address (INVALID_HOST)"));
+}
+
+TEST(ProgramTest, CommonAliasesOfVersionAndHelpWork) {
+  const std::string version = Muster({"version"}).out;
+  EXPECT_EQ(Muster({"--version"}).out, version);
+  EXPECT_EQ(Muster({"-v"}).out, version);
+  EXPECT_EQ(Muster({"help"}).out, Muster({"--help"}).out);
+  EXPECT_EQ(Muster({"help", "node", "label"}).out, Muster({"node", "label", "--help"}).out);
+}
+
+TEST(ProgramTest, FileThatIsNoSecretIsNamedAndItsModeIsNotCriticised) {
+  const supervisor::TestFolder folder;
+  const std::string file = folder / "passwd";
+  ASSERT_TRUE(WriteFileAtomically(file, "root:x:0:0\n", 0644).ok());
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"runs", "--context", file},
+        {"node", "join", "--node", "n1", "--token-file", file},
+        {"status", "--credentials", file}}) {
+    const Outcome outcome = Muster(words, {"MUSTER_HOME=" + (folder / "home")});
+    EXPECT_EQ(outcome.code, 1) << outcome.err;
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("INVALID_"));
+    EXPECT_THAT(outcome.err, ::testing::Not(::testing::HasSubstr("chmod")));
+  }
+}
+
+TEST(ProgramTest, MissingAgentConfigurationPrintsThreeErrorLines) {
+  const Outcome named = Muster({"agent", "--config", "/nope"});
+  EXPECT_EQ(named.code, 2);
+  EXPECT_THAT(named.err,
+              ::testing::MatchesRegex("error: .*\n   on: configuration /nope\n next: .*\n"));
+  EXPECT_THAT(Muster({"agent"}).err, ::testing::HasSubstr("--config names no file"));
 }
 
 TEST(ProgramTest, MissingContextFilePrintsThreeErrorLines) {
@@ -127,6 +198,12 @@ void ExpectHelp(const CLI::App& app, std::vector<std::string> words) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
   EXPECT_NE(outcome.out.find("\nExample:\n  "), std::string::npos) << outcome.out;
+  for (const absl::string_view line : absl::StrSplit(outcome.out, '\n')) {
+    EXPECT_LE(line.size(), 80U) << absl::StrJoin(arguments, " ") << ": " << line;
+  }
+  for (const char* leak : {"FILE FILE", "INT in", "Excludes:"}) {
+    EXPECT_EQ(outcome.out.find(leak), std::string::npos) << outcome.out;
+  }
   for (const CLI::App* inner : app.get_subcommands({})) {
     std::vector<std::string> longer = words;
     longer.push_back(inner->get_name());

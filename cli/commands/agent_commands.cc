@@ -43,11 +43,12 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
                   "/var/lib/muster-node)")
       ->type_name(kFolderValue);
-  CLI::Option* parallel =
-      command.add_option("--parallel", options->parallel,
-                         "The maximum number of commands that run at the same time (default: 16)");
-  parallel->type_name("N");
-  AllowRange(*parallel, 1, 256);
+  AllowRange(
+      *command
+           .add_option("--parallel", options->parallel,
+                       "The maximum number of commands that run at the same time (default: 16)")
+           ->type_name("N"),
+      1, 256);
   SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
     if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
     RETURN_IF_ERROR(RunAttached(*options));
@@ -86,7 +87,7 @@ void AddSubmit(CommandLine& line) {
   command
       .add_option("--error", options->error_text,
                   "An error result instead of a file (bytes that are not UTF-8 become U+FFFD)")
-      ->type_name("TEXT");
+      ->type_name(kTextValue);
   command
       .add_option("--media-type", options->media_type,
                   "The media type, such as application/json (default: from the file name)")

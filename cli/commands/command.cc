@@ -1,15 +1,42 @@
 #include "cli/commands/command.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "cli/output/format.h"
 
 namespace muster::cli {
 namespace {
 
+// Continues a long command on further lines, before an option or a pipe.
+std::string Continued(std::string line) {
+  std::string out;
+  std::string indent = "  ";
+  while (indent.size() + line.size() > kHelpWidth) {
+    const size_t limit = kHelpWidth - indent.size() - 2;  // for " \\"
+    const size_t option = line.rfind(" --", limit);
+    const size_t pipe = line.rfind(" | ", limit);
+    const size_t end = option == std::string::npos ? pipe
+                       : pipe == std::string::npos ? option
+                                                   : std::max(option, pipe);
+    if (end == std::string::npos || end == 0) break;
+    absl::StrAppend(&out, indent, line.substr(0, end), " \\\n");
+    line.erase(0, end + 1);
+    indent = "    ";
+  }
+  return absl::StrCat(out, indent, line, "\n");
+}
+
 std::string Indent(const std::string& text) {
   std::string out;
-  for (absl::string_view line : absl::StrSplit(text, '\n')) absl::StrAppend(&out, "  ", line, "\n");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    absl::StrAppend(&out, Continued(std::string(line)));
+  }
   return out;
 }
 
@@ -22,18 +49,7 @@ std::string FullName(const CLI::App& command) {
 }  // namespace
 
 std::string WrapText(const std::string& text, size_t width) {
-  std::string out;
-  size_t line = 0;
-  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
-    if (line > 0 && line + 1 + word.size() > width) {
-      out += '\n';
-      line = 0;
-    }
-    if (line > 0) out += ' ';
-    line += (line > 0 ? 1 : 0) + word.size();
-    absl::StrAppend(&out, word);
-  }
-  return out;
+  return absl::StrJoin(WrapLines(text, static_cast<int>(width)), "\n");
 }
 
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
@@ -81,11 +97,13 @@ void AllowOnly(CLI::Option& option, const std::string& choices) {
   });
 }
 
-void AllowRange(CLI::Option& option, int min, int max) {
+void AllowRange(CLI::Option& option, int64_t min, int64_t max) {
   option.check([min, max](const std::string& value) {
-    int number = 0;
+    int64_t number = 0;
     if (absl::SimpleAtoi(value, &number) && min <= number && number <= max) return std::string();
-    return absl::StrCat("\"", value, "\" is not a whole number from ", min, " to ", max);
+    return absl::StrCat(
+        "\"", value, "\" is not a whole number from ", min,
+        max == std::numeric_limits<int64_t>::max() ? "" : absl::StrCat(" to ", max));
   });
 }
 

@@ -6,6 +6,7 @@
 #ifndef MUSTER_CLI_COMMANDS_COMMAND_H_
 #define MUSTER_CLI_COMMANDS_COMMAND_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -34,7 +35,7 @@ struct CommandText {
   std::string example;  // one or more lines
 };
 
-inline constexpr size_t kHelpWidth = 96;
+inline constexpr size_t kHelpWidth = 80;
 
 // Breaks `text` between words into lines of at most `width` characters.
 std::string WrapText(const std::string& text, size_t width);
@@ -54,13 +55,14 @@ void AddContextOption(CommandLine& line, CLI::App& command);
 // Type names of option values, for help and completion. A choice is written "json|env|kubernetes".
 inline constexpr char kFileValue[] = "FILE";
 inline constexpr char kFolderValue[] = "FOLDER";
+inline constexpr char kTextValue[] = "TEXT";  // free text, which may be empty
 
 // Restricts an option to the words of `choices` ("report|detailed|dump") and shows them in its
 // help.
 void AllowOnly(CLI::Option& option, const std::string& choices);
 
 // Restricts an option to whole numbers from `min` to `max`.
-void AllowRange(CLI::Option& option, int min, int max);
+void AllowRange(CLI::Option& option, int64_t min, int64_t max);
 
 }  // namespace muster::cli
 

@@ -103,6 +103,7 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
   RETURN_IF_ERROR(arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments));
   if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  RETURN_IF_ERROR(CheckSecretOutput(arguments.output));
   ASSIGN_OR_RETURN(const auto credential, Issue(*client, arguments));
   ASSIGN_OR_RETURN(const auto text, FormatCredential(credential, arguments.format));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, text));
@@ -110,8 +111,7 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
                absl::StrCat("Credential for ", arguments.plugin, " on ",
                             arguments.any_node ? "any planned node" : arguments.node, " in run ",
                             credential.run, ", valid until ",
-                            HumanTime(FromProto(credential.credential.expire_time()), absl::Now(),
-                                      absl::LocalTimeZone()),
+                            HumanTime(FromProto(credential.credential.expire_time()), absl::Now()),
                             arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
   return kExitOk;
 }

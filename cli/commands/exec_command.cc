@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/labels.h"
 #include "cli/exit_code.h"
@@ -17,6 +19,7 @@
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -98,8 +101,7 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
   if (nodes.empty()) {
-    return UsageError("no node has these labels",
-                      "List the nodes and their labels with `muster nodes`.");
+    return FromService(errors::NoNodeHasLabels(absl::StrJoin(labels, ",")), "the list of nodes");
   }
   return nodes;
 }
@@ -107,9 +109,9 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
 absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context,
                                const ExecArguments& arguments) {
   const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
-  if (!deadline.ok()) return WithSubject(deadline.status(), "--deadline");
+  if (!deadline.ok()) return AsUsageError(deadline.status(), "--deadline");
   const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
-  if (!ttl.ok()) return WithSubject(ttl.status(), "--ttl");
+  if (!ttl.ok()) return AsUsageError(ttl.status(), "--ttl");
   ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
   std::vector<std::string> nodes = arguments.nodes;
   if (!arguments.labels.empty()) {
@@ -128,6 +130,11 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   if (kinds != 1) {
     return UsageError("exactly one of --all, --node and --label is required",
                       "See the example in `muster exec --help`.");
+  }
+  if (!absl::StartsWith(arguments.command.front(), "/")) {
+    return UsageError(absl::StrCat("\"", Printable(arguments.command.front()),
+                                   "\" is not the absolute path of a program"),
+                      "Name the program by its path on the nodes, such as /usr/bin/uptime.");
   }
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));

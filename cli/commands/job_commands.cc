@@ -1,7 +1,9 @@
 #include "cli/commands/job_commands.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
@@ -30,7 +33,7 @@ struct JobArguments {
 };
 
 std::string FormatTime(const google::protobuf::Timestamp& time) {
-  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+  return HumanTime(FromProto(time), absl::Now());
 }
 
 absl::StatusOr<std::unique_ptr<JobClient>> OpenJobs(const CommandLine& line) {
@@ -52,7 +55,7 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
   Table table({{"JOB"}, {"STATE"}, {"SUBMITTED"}, {"NODES"}, {"COMMAND"}});
   for (const v1::Job& job : list.jobs()) {
     table.AddRow({job.job(), StateWord(job.state()), FormatTime(job.submit_time()),
-                  absl::StrCat(job.succeeded(), "/", job.targets()), QuotedCommand(job)});
+                  absl::StrCat(DoneCount(job), "/", job.targets()), QuotedCommand(job)});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -94,22 +97,32 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   request.set_position(arguments.position);
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   JobOutput output(console, line.json);
+  std::set<std::string> silent(arguments.nodes.begin(), arguments.nodes.end());
   // Without -f, stop at the first response with records: it has caught up.
   const auto end = client->Watch(request, [&](const v1::WatchJobResponse& response) {
     output.HandleResponse(response);
+    for (const v1::JobRecord& record : response.records()) silent.erase(record.node());
     return arguments.follow || response.records_size() > 0;
   });
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
-  return end->state() == v1::JOB_STATE_RUNNING ? kExitOk : output.Finish(*end);
+  if (end->state() == v1::JOB_STATE_RUNNING) return kExitOk;
+  const int code = output.Finish(*end);
+  // Every target of a job that has ended has a final record. Earlier records may precede
+  // --position.
+  if (silent.empty() || arguments.position > 0) return code;
+  return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
 }
 
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
                            const JobArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto before, client->Get(arguments.job));
+  const bool had_ended = before.state() != v1::JOB_STATE_RUNNING;
   ASSIGN_OR_RETURN(const auto job, client->Cancel(arguments.job));
   if (line.json) console.out << Dump(ToJson(job));
-  PrintMessage(console, absl::StrCat("Job ", job.job(), ": ", SummaryLine(job), "."));
+  PrintMessage(console, absl::StrCat("Job ", job.job(), had_ended ? " had already ended: " : ": ",
+                                     SummaryLine(job), "."));
   return kExitOk;
 }
 
@@ -163,17 +176,19 @@ void AddJobCommands(CommandLine& line) {
   logs.add_option("--node", arguments->nodes, "Only these nodes, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
-  logs.add_option("--position", arguments->position,
-                  "Start after the record with this position (default: from the first record)")
-      ->type_name("N");
-  AddJobCommand(
-      line, group,
-      {.name = "cancel",
-       .summary = "Cancel a job on all nodes",
-       .details = "Nodes that have not started the command do not start it. Running commands "
-                  "receive SIGTERM, and SIGKILL 5 s later.",
-       .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
-      arguments, Cancel);
+  AllowRange(
+      *logs.add_option("--position", arguments->position,
+                       "Start after the record with this position (default: the first record)")
+           ->type_name("N"),
+      0, std::numeric_limits<int64_t>::max());
+  AddJobCommand(line, group,
+                {.name = "cancel",
+                 .summary = "Cancel a job on all nodes",
+                 .details = "Nodes that have not started the command do not start it. Running "
+                            "commands receive SIGTERM,\n"
+                            "and SIGKILL 5 s later.",
+                 .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
+                arguments, Cancel);
 }
 
 }  // namespace muster::cli

@@ -44,7 +44,7 @@ struct JoinArguments {
 };
 
 std::string FormatTime(const google::protobuf::Timestamp& time) {
-  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+  return HumanTime(FromProto(time), absl::Now());
 }
 
 // Returns the presence by node, or nothing if the status service does not answer.
@@ -81,21 +81,27 @@ std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
 }
 
-// Returns the presence as a word.
+// Returns the presence as a word, or "-" for a node that never sent heartbeats: agents send them
+// while they work for a run.
 std::string PresenceOf(const v1::EnrolledNode& node,
                        const std::optional<std::map<std::string, v1::Node>>& presences) {
   if (node.revoked()) return "revoked";
   if (node.is_relay()) return "-";  // relays send no heartbeats
   if (!presences) return "?";
   const auto found = presences->find(node.name());
-  return found == presences->end() ? "never seen" : PresenceWord(found->second.presence());
+  return found == presences->end() ? "-" : PresenceWord(found->second.presence());
 }
 
-// Returns the relay to which the node is attached, or "-" for none.
+// Returns the relay to which the node is attached, or "no".
 std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
   if (!attached) return "?";
   const auto found = attached->find(node.name());
-  return found == attached->end() || !found->second.attached() ? "-" : found->second.relay();
+  return found == attached->end() || !found->second.attached() ? "no" : found->second.relay();
+}
+
+void AddAttachment(const std::string& relay, Json* json) {
+  (*json)["attached"] = relay != "no";
+  (*json)["relay"] = relay == "no" ? "" : relay;
 }
 
 absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
@@ -113,23 +119,21 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
       json.push_back(ToJson(node));
       json.back()["presence"] = PresenceOf(node, presences);
       if (!attached) continue;
-      const std::string relay = RelayOf(node, attached);
-      json.back()["attached"] = relay != "-";
-      json.back()["relay"] = relay == "-" ? "" : relay;
+      AddAttachment(RelayOf(node, attached), &json.back());
     }
     console.out << Dump(json);
     return kExitOk;
   }
   Table table({{"NODE"},
                {"KIND"},
+               {"ATTACHED"},
                {"PRESENCE"},
-               {"ATTACHED TO"},
                {"JOINED"},
                {"CERTIFICATE EXPIRES"},
                {"PARENTS"},
                {"LABELS"}});
   for (const v1::EnrolledNode& node : nodes) {
-    table.AddRow({node.name(), KindOf(node), PresenceOf(node, presences), RelayOf(node, attached),
+    table.AddRow({node.name(), KindOf(node), RelayOf(node, attached), PresenceOf(node, presences),
                   FormatTime(node.join_time()), FormatTime(node.expire_time()), ParentsOf(node),
                   LabelText(node.labels())});
   }
@@ -145,12 +149,23 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
 
 absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
                              const NodeArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  ASSIGN_OR_RETURN(const auto node, client->GetEnrolledNode(arguments.node));
-  const auto presence = client->GetNode(arguments.node);
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  Client client(context);
+  ASSIGN_OR_RETURN(const auto node, client.GetEnrolledNode(arguments.node));
+  const auto presence = client.GetNode(arguments.node);
+  const auto attached = FetchAttached(context);
   if (line.json) {
     Json json = ToJson(node);
-    if (presence.ok()) json["presence"] = PresenceWord(presence->presence());
+    if (attached) AddAttachment(RelayOf(node, attached), &json);
+    if (presence.ok()) {
+      json["presence"] = PresenceWord(presence->presence());
+      json["presence_since"] = Rfc3339(FromProto(presence->presence_since()));
+      json["events"] = Json::array();
+      for (const v1::NodeEvent& event : presence->events()) {
+        json["events"].push_back(
+            {{"time", Rfc3339(FromProto(event.time()))}, {"detail", event.detail()}});
+      }
+    }
     console.out << Dump(json);
     return kExitOk;
   }
@@ -173,6 +188,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
         {"revoked", absl::StrCat(FormatTime(node.revoke_time()), " by ", node.revoked_by(),
                                  node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
   }
+  table.AddRow({"attached", RelayOf(node, attached)});
   if (presence.ok()) {
     table.AddRow({"presence", absl::StrCat(PresenceWord(presence->presence()), " since ",
                                            FormatTime(presence->presence_since()))});
@@ -194,7 +210,17 @@ absl::StatusOr<int> LabelNode(Console& console, const CommandLine& line,
     return UsageError("a label to set or remove is required",
                       "Set a label, such as: muster node label n1 rack=b1.");
   }
+  for (const std::string& key : arguments.remove) {
+    if (!request.set().contains(key)) continue;
+    return UsageError(absl::StrCat("label \"", Printable(key), "\" is both set and removed"),
+                      "Set it, or remove it.");
+  }
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto before, client->GetEnrolledNode(arguments.node));
+  for (const std::string& key : arguments.remove) {
+    if (before.labels().contains(key)) continue;
+    PrintMessage(console, absl::StrCat("Node ", before.name(), " has no label ", key, "."));
+  }
   ASSIGN_OR_RETURN(const auto node, client->LabelNode(request));
   if (line.json) console.out << Dump(ToJson(node));
   PrintMessage(console, absl::StrCat("Node ", node.name(), " now has the labels ",
@@ -237,11 +263,10 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
       arguments.folder.empty() ? DefaultNodeFolder(::getenv) : arguments.folder;
   const auto joined = JoinFleet(token, node, folder);
   if (!joined.ok()) return MarkJoinError(joined.status(), "node " + node);
-  PrintMessage(
-      console,
-      absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
-                   ".\nIts identity is in ", folder, ", valid until ",
-                   HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()), "."));
+  PrintMessage(console,
+               absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
+                            ".\nIts identity is in ", folder, ", valid until ",
+                            HumanTime(joined->certificate_ends, absl::Now()), "."));
   return kExitOk;
 }
 
@@ -307,7 +332,7 @@ void AddRevoke(CommandLine& line, CLI::App& group) {
        .example = "muster node revoke n1 --reason \"disk was stolen\""},
       arguments, RevokeNode);
   command.add_option("--reason", arguments->reason, "The reason, stored with the node")
-      ->type_name("TEXT");
+      ->type_name(kTextValue);
   AddJsonOption(line, command);
 }
 
@@ -317,6 +342,10 @@ void AddNodeCommands(CommandLine& line) {
   const auto listed = std::make_shared<NodeArguments>();
   CLI::App& list = AddCommand(line.app, {.name = "nodes",
                                          .summary = "List the nodes of the fleet",
+                                         .details = "ATTACHED is the relay to which the node is "
+                                                    "attached, or \"no\". PRESENCE is that of its "
+                                                    "agent, which sends heartbeats while it works "
+                                                    "for a run.",
                                          .example = "muster nodes\nmuster nodes --label rack=b1"});
   list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);

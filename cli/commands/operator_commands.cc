@@ -1,5 +1,6 @@
 #include "cli/commands/operator_commands.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -54,12 +55,20 @@ absl::StatusOr<OperatorContext> NewContext(Client& client, const std::string& na
 absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
                                 const OperatorArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  RETURN_IF_ERROR(CheckSecretOutput(arguments.output));
+  ASSIGN_OR_RETURN(const auto known, client->ListOperators());
+  const bool exists =
+      std::any_of(known.operators().begin(), known.operators().end(),
+                  [&](const v1::Operator& person) { return person.name() == arguments.name; });
   ASSIGN_OR_RETURN(const auto context, NewContext(*client, arguments.name));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, ContextToJson(context).view()));
-  PrintMessage(console, absl::StrCat("Operator ", arguments.name, " is added. The holder of ",
-                                     arguments.output.empty() ? "this output" : arguments.output,
-                                     " is that operator: transfer it securely.\n"
-                                     "Use it with --context FILE or $MUSTER_CONTEXT."));
+  PrintMessage(
+      console,
+      absl::StrCat("Operator ", arguments.name,
+                   exists ? " exists: this is another context of the same operator" : " is added",
+                   ". The holder of ", arguments.output.empty() ? "this output" : arguments.output,
+                   " is that operator: transfer it securely.\n"
+                   "Use it with --context FILE or $MUSTER_CONTEXT."));
   return kExitOk;
 }
 
@@ -86,7 +95,7 @@ absl::StatusOr<int> ListOperators(Console& console, const CommandLine& line) {
   }
   Table table({{"NAME"}, {"STATE"}, {"ADDED"}, {"CERTIFICATE EXPIRES"}});
   const auto time = [](const google::protobuf::Timestamp& time) {
-    return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+    return HumanTime(FromProto(time), absl::Now());
   };
   for (const v1::Operator& person : list.operators()) {
     table.AddRow({person.name(), person.revoked() ? "revoked" : "active", time(person.issue_time()),
@@ -123,7 +132,7 @@ void AddRevokeCommand(CommandLine& line, CLI::App& group) {
   const auto arguments = std::make_shared<OperatorArguments>();
   command.add_option("NAME", arguments->name, "The operator's name")->required()->type_name("");
   command.add_option("--reason", arguments->reason, "The reason, stored in the audit log")
-      ->type_name("TEXT");
+      ->type_name(kTextValue);
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command, [&line, arguments](Console& console) {

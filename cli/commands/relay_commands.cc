@@ -44,7 +44,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   PrintMessage(console,
                absl::StrCat("This machine is relay ", joined->name, " of fleet ", token.fleet,
                             ".\nIts identity is in ", arguments.folder, ", valid until ",
-                            HumanTime(joined->certificate_ends, absl::Now(), absl::LocalTimeZone()),
+                            HumanTime(joined->certificate_ends, absl::Now()),
                             ".\n"
                             "muster-relay renews it while it is running."));
   return kExitOk;

@@ -1,5 +1,6 @@
 #include "cli/commands/results_commands.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -72,8 +73,7 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
       const bool pending = result.outcome() == v1::OUTCOME_PENDING;
       table.AddRow({result.key().plugin(), result.key().node(), OutcomeWord(result.outcome()),
                     pending ? "-" : HumanSize(result.size()),
-                    HumanTime(FromProto(result.commit_time()), absl::Now(), absl::LocalTimeZone()),
-                    Detail(result)});
+                    HumanTime(FromProto(result.commit_time()), absl::Now()), Detail(result)});
     }
     request.set_page_token(page.next_page_token());
   } while (!request.page_token().empty());
@@ -148,11 +148,18 @@ absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
                                 ResultsArguments arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
+  ASSIGN_OR_RETURN(const auto id, ResolveRunOrNewest(*client, arguments.run));
   ASSIGN_OR_RETURN(const auto run, client->GetRun(id));
   if (run.state() == v1::RUN_STATE_COMPLETE) {
     if (arguments.mode.empty()) arguments.mode = "report";
     return ShowArchive(console, *client, run, arguments, line.json);
+  }
+  const bool planned =
+      arguments.plugin.empty() ||
+      std::any_of(run.plugins().begin(), run.plugins().end(),
+                  [&](const v1::Plugin& p) { return p.name() == arguments.plugin; });
+  if (!planned) {
+    return WithSubject(errors::PluginNotInRun(arguments.plugin), absl::StrCat("run ", id));
   }
   PrintMessage(console,
                absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),

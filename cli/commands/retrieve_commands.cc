@@ -159,7 +159,7 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
                              const RetrieveArguments& arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  ASSIGN_OR_RETURN(const auto run, ResolveRun(*client, arguments.run));
+  ASSIGN_OR_RETURN(const auto run, ResolveRunOrNewest(*client, arguments.run));
   ASSIGN_OR_RETURN(const auto archive, client->GetArchive(run));
   const auto file = arguments.plugin.empty()
                         ? RetrieveAll(console, *client, archive, arguments.output)

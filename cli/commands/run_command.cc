@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/run_commands.h"
 #include "cli/commands/secret_output.h"
@@ -69,10 +70,7 @@ absl::Status SetDuration(const char* option, const std::string& text, auto mutab
     return absl::OkStatus();
   }
   const auto duration = DurationArgument(text);
-  if (!duration.ok()) {
-    return UsageError(absl::StrCat(option, ": ", std::string(duration.status().message())),
-                      NextStepOf(duration.status()));
-  }
+  if (!duration.ok()) return AsUsageError(duration.status(), option);
   mutable_field()->set_seconds(absl::ToInt64Seconds(*duration));
   return absl::OkStatus();
 }
@@ -115,11 +113,10 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
 }
 
 void PrintPlan(Console& console, const v1::Run& run) {
-  PrintMessage(
-      console,
-      absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
-                   run.counts().planned() == 1 ? " result, deadline " : " results, deadline ",
-                   HumanTime(FromProto(run.deadline()), absl::Now(), absl::LocalTimeZone()), "."));
+  PrintMessage(console, absl::StrCat("Run ", run.id(), " is planned: ", run.counts().planned(),
+                                     run.counts().planned() == 1 ? " result, deadline "
+                                                                 : " results, deadline ",
+                                     HumanTime(FromProto(run.deadline()), absl::Now()), "."));
   for (const v1::Plugin& plugin : run.plugins()) {
     if (!plugin.has_image()) continue;
     PrintMessage(
@@ -149,9 +146,9 @@ absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std
 absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client,
                          const std::string& run) {
   const auto source = OperatorStatusSource(client, run);
-  const absl::StatusOr<RunView> end =
-      Follow([&] { return FetchRun(*client, *source, run); },
-             {.stream = console.err, .is_terminal = console.err_is_terminal});
+  const absl::StatusOr<RunView> end = Follow(
+      [&] { return FetchRun(*client, *source, run); },
+      {.stream = console.err, .messages = console.err, .is_terminal = console.err_is_terminal});
   if (Interrupted()) {
     PrintMessage(console, absl::StrCat("The run is still running. Follow it with: muster status ",
                                        run, " --watch"));
@@ -201,6 +198,13 @@ absl::Status SetUpStatusAccess(Console& console, Client& client, const RunArgume
   return WriteRunCredentials(console, client, arguments, run);
 }
 
+// Names the files of plugin definitions in an error about a definition. The service knows no files.
+absl::Status WithFileNames(const absl::Status& status, const std::vector<std::string>& files) {
+  if (ReasonOf(status) != "INVALID_PLUGIN" || files.empty()) return status;
+  return Annotate(status, absl::StrCat(files.size() == 1 ? "plugin file " : "plugin files ",
+                                       Printable(absl::StrJoin(files, ", "))));
+}
+
 absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
                              const RunArguments& arguments) {
   const bool prints_credentials = arguments.credentials == "-";
@@ -212,10 +216,13 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (arguments.status_listener.any()) {
     ASSIGN_OR_RETURN(listener, ReadStatusListener(arguments.status_listener));
   }
+  RETURN_IF_ERROR(CheckSecretOutput(arguments.credentials));
   if (arguments.wait) CatchInterrupts();
   ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
   const std::shared_ptr<Client> client = std::move(connected);
-  ASSIGN_OR_RETURN(const auto run, client->CreateRun(request));
+  const auto created = client->CreateRun(request);
+  if (!created.ok()) return WithFileNames(created.status(), arguments.files);
+  const v1::Run& run = *created;
   if (!prints_credentials) {
     console.out << (line.json ? Dump(ToJson(run)) : run.id() + "\n") << std::flush;
   }
@@ -291,7 +298,7 @@ void AddRunCommand(CommandLine& line) {
       .add_option("--status-key", arguments->status_listener.key,
                   "The key of that certificate (PEM, mode 0600)")
       ->type_name(kFileValue);
-  command.add_option("--title", arguments->title, "A title for the run")->type_name("TEXT");
+  command.add_option("--title", arguments->title, "A title for the run")->type_name(kTextValue);
   command.add_flag("--wait", arguments->wait,
                    "Wait until the run is complete, failed or cancelled");
   AddJsonOption(line, command);

@@ -50,8 +50,8 @@ std::string RunsTable(const std::vector<v1::Run>& runs, int width) {
   Table table({{"RUN"}, {"STATE"}, {"CREATED"}, {"RESULTS"}, {"TITLE"}});
   for (const v1::Run& run : runs) {
     table.AddRow({run.id(), StateWord(run.state()),
-                  HumanTime(FromProto(run.create_time()), absl::Now(), absl::LocalTimeZone()),
-                  CountsText(run.counts()), run.title()});
+                  HumanTime(FromProto(run.create_time()), absl::Now()), CountsText(run.counts()),
+                  run.title()});
   }
   return table.Render(width);
 }
@@ -135,7 +135,7 @@ void AddCancel(CommandLine& line) {
       ->required()
       ->type_name("");
   command.add_option("--reason", arguments->reason, "The reason, stored with the run")
-      ->type_name("TEXT");
+      ->type_name(kTextValue);
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,

@@ -1,10 +1,37 @@
 #include "cli/commands/secret_output.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/unique_fd.h"
+#include "services/common/errors/base.h"
 
 namespace muster::cli {
+
+absl::Status CheckSecretOutput(const std::string& file) {
+  if (file.empty() || file == "-") return absl::OkStatus();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored)) {
+    return AsUsageError(errors::NotAPlainFile(file), "--output");
+  }
+  std::string folder = std::filesystem::path(file).parent_path().string();
+  if (folder.empty()) folder = ".";
+  std::string temporary = absl::StrCat(folder, "/.muster.XXXXXX");
+  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd.valid()) {
+    return WithSubject(ErrnoError(errno, "create a file in", folder), absl::StrCat("file ", file));
+  }
+  ::unlink(temporary.c_str());
+  return absl::OkStatus();
+}
 
 absl::Status WriteSecretOutput(Console& console, const std::string& file,
                                std::string_view content) {

@@ -10,6 +10,7 @@
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
+#include "cli/supervisor/address_plan.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/installation.h"
 #include "cli/supervisor/supervisor.h"
@@ -49,10 +50,7 @@ absl::StatusOr<supervisor::UpOptions> MakeOptions(const UpArguments& arguments) 
   set("gateway", arguments.gateway_port);
   if (arguments.timeout.empty()) return options;
   const auto limit = DurationArgument(arguments.timeout);
-  if (!limit.ok()) {
-    return UsageError(absl::StrCat("--timeout: ", std::string(limit.status().message())),
-                      NextStepOf(limit.status()));
-  }
+  if (!limit.ok()) return AsUsageError(limit.status(), "--timeout");
   options.limit = *limit;
   return options;
 }
@@ -74,6 +72,7 @@ void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bo
 
 absl::StatusOr<int> Up(Console& console, const CommandLine& line, const UpArguments& arguments) {
   ASSIGN_OR_RETURN(const auto options, MakeOptions(arguments));
+  RETURN_IF_ERROR(AsUsageError(supervisor::CheckAddressOptions(options.addresses)));
   ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
   const auto addresses =
       supervisor::Up(home, options, [&](const std::string& text) { PrintMessage(console, text); });

@@ -74,7 +74,7 @@ absl::StatusOr<v1::ShareKey> KeyOf(const std::string& self, const ShareArguments
   key.set_source(from ? arguments.source : self);
   key.set_target(to ? arguments.target : self);
   key.set_id(arguments.id);
-  RETURN_IF_ERROR(ValidateShareKey(key));
+  RETURN_IF_ERROR(AsUsageError(ValidateShareKey(key)));
   return key;
 }
 
@@ -82,9 +82,7 @@ absl::StatusOr<absl::Duration> DurationOption(const std::string& option, const s
                                               absl::Duration fallback) {
   if (text.empty()) return fallback;
   const auto duration = DurationArgument(text);
-  if (duration.ok()) return duration;
-  return UsageError(absl::StrCat(option, ": ", std::string(duration.status().message())),
-                    NextStepOf(duration.status()));
+  return duration.ok() ? duration : AsUsageError(duration.status(), option);
 }
 
 // Returns true if the error may disappear when a relay returns or the agent attaches again.
@@ -230,6 +228,7 @@ CLI::App& AddCommandWithArguments(CommandLine& line, CLI::App& parent, const Com
 
 void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
   command.add_option("--from", arguments.source, "The node that shared the file")
+      ->required(!both)
       ->type_name("NODE");
   if (both) {
     command.add_option("--to", arguments.target, "The node with which it was shared")

@@ -10,7 +10,7 @@ namespace muster::cli {
 namespace {
 
 std::string FormatTime(const google::protobuf::Timestamp& time) {
-  return HumanTime(FromProto(time), absl::Now(), absl::LocalTimeZone());
+  return HumanTime(FromProto(time), absl::Now());
 }
 
 }  // namespace

@@ -41,10 +41,7 @@ absl::StatusOr<std::unique_ptr<StatusSource>> Open(const CommandLine& line,
   query.max_age = kMaxCredentialsAge;
   if (!arguments.max_age.empty()) {
     const auto age = DurationArgument(arguments.max_age);
-    if (!age.ok()) {
-      return UsageError(absl::StrCat("--max-age: ", std::string(age.status().message())),
-                        NextStepOf(age.status()));
-    }
+    if (!age.ok()) return AsUsageError(age.status(), "--max-age");
     query.max_age = *age;
   }
   return OpenStatusSource(query);
@@ -55,9 +52,10 @@ int RunExitCode(const RunView& view) {
                                       : kExitRunUnfinished;
 }
 
-absl::StatusOr<RunView> FollowToEnd(StatusSource& source, std::ostream& stream, bool is_terminal,
-                                    bool json) {
-  FollowOutput output{.stream = stream, .is_terminal = is_terminal && !json};
+absl::StatusOr<RunView> FollowToEnd(StatusSource& source, Console& console, std::ostream& stream,
+                                    bool is_terminal, bool json) {
+  FollowOutput output{
+      .stream = stream, .messages = console.err, .is_terminal = is_terminal && !json};
   if (json) output.line = JsonLine;
   return Follow([&source] { return source.Fetch(); }, output);
 }
@@ -67,7 +65,7 @@ absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
   if (arguments.watch) CatchInterrupts();
   ASSIGN_OR_RETURN(const auto source, Open(line, arguments));
   if (arguments.watch) {
-    const auto end = FollowToEnd(*source, console.out, console.out_is_terminal, line.json);
+    const auto end = FollowToEnd(*source, console, console.out, console.out_is_terminal, line.json);
     if (Interrupted()) return kExitInterrupted;
     if (!end.ok()) return end.status();
     return RunExitCode(*end);
@@ -80,7 +78,7 @@ absl::StatusOr<int> ShowStatus(Console& console, const CommandLine& line,
     return RunExitCode(ViewOf(status));
   }
   ASSIGN_OR_RETURN(const auto view, source->Fetch());
-  console.out << Render(view, absl::Now(), absl::LocalTimeZone(), console.width);
+  console.out << Render(view, absl::Now(), console.width);
   return RunExitCode(view);
 }
 
@@ -88,7 +86,7 @@ absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
                          const StatusArguments& arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto source, Open(line, arguments));
-  const auto end = FollowToEnd(*source, console.err, console.err_is_terminal, false);
+  const auto end = FollowToEnd(*source, console, console.err, console.err_is_terminal, false);
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
   PrintMessage(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));

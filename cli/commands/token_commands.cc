@@ -60,10 +60,7 @@ absl::StatusOr<v1::CreateJoinTokenRequest> MakeRequest(const CreateArguments& ar
   request.set_count(arguments.count);
   if (!arguments.ttl.empty()) {
     const auto ttl = DurationArgument(arguments.ttl);
-    if (!ttl.ok()) {
-      return UsageError(absl::StrCat("--ttl: ", std::string(ttl.status().message())),
-                        NextStepOf(ttl.status()));
-    }
+    if (!ttl.ok()) return AsUsageError(ttl.status(), "--ttl");
     request.mutable_ttl()->set_seconds(absl::ToInt64Seconds(*ttl));
   }
   RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_labels()));
@@ -76,6 +73,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
   ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments, key));
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  RETURN_IF_ERROR(CheckSecretOutput(arguments.output));
   Client client(context);
   ASSIGN_OR_RETURN(const auto created, client.CreateJoinToken(request));
 
@@ -93,8 +91,8 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   PrintMessage(
       console,
       absl::StrCat("Join token ", token.id, " for ", TokenScope(created.token()), ", until ",
-                   HumanTime(token.expires, absl::Now(), absl::LocalTimeZone()),
-                   ".\nThe holder of ", arguments.output.empty() ? "this output" : arguments.output,
+                   HumanTime(token.expires, absl::Now()), ".\nThe holder of ",
+                   arguments.output.empty() ? "this output" : arguments.output,
                    " can join. Run on the machine: ",
                    token.relay
                        ? "muster relay join --token-file FILE --dir DIR --advertise HOST:PORT"
@@ -128,8 +126,7 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
   Table table({{"TOKEN"}, {"FOR"}, {"STATE"}, {"EXPIRES"}, {"JOINED"}});
   for (const v1::JoinToken& token : list.tokens()) {
     table.AddRow({token.id(), TokenScope(token), TokenState(token),
-                  HumanTime(FromProto(token.expire_time()), absl::Now(), absl::LocalTimeZone()),
-                  JoinedText(token)});
+                  HumanTime(FromProto(token.expire_time()), absl::Now()), JoinedText(token)});
   }
   console.out << table.Render(console.width);
   return kExitOk;

@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,7 +26,8 @@ absl::StatusOr<JoinToken> ReadTokenFile(const std::string& file) {
     std::string text(std::istreambuf_iterator<char>(std::cin), {});
     return ParseJoinToken(Secret(std::move(text)).view());
   }
-  auto text = ReadSecretFile(file);
+  auto text = ReadSecretFile(
+      file, [](std::string_view content) { return ParseJoinToken(content).status(); });
   if (!text.ok()) return WithSubject(text.status(), absl::StrCat("token file ", file));
   auto token = ParseJoinToken(Secret(*std::move(text)).view());
   if (!token.ok()) return WithSubject(token.status(), absl::StrCat("token file ", file));

@@ -55,8 +55,9 @@ Console SystemConsole() {
 }
 
 void PrintError(Console& console, const absl::Status& status, std::string_view command) {
-  // Usage errors are self-explanatory; any other reason is listed in docs/errors.md.
-  const std::string reason = ExitCodeOf(status) == kExitUsage ? "" : ReasonOf(status);
+  // Usage errors without a reason of their own are self-explanatory; docs/errors.md lists the other
+  // reasons.
+  const std::string reason = ReasonOf(status) == "USAGE" ? "" : ReasonOf(status);
   const std::string message = Printable(ToStd(status.message()));
   console.err << "error: " << (message.empty() ? absl::StatusCodeToString(status.code()) : message)
               << (reason.empty() ? "" : absl::StrCat(" (", reason, ")")) << "\n";

@@ -13,7 +13,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr absl::Duration kInterval = absl::Seconds(1);
 constexpr absl::Duration kUnreachableLimit = absl::Minutes(5);
 constexpr absl::Duration kUnknownLimit =
     absl::Seconds(10);  // the feed may not contain a new run yet
@@ -39,22 +38,56 @@ class Presenter {
   void Show(const RunView& view) {
     if (output_.is_terminal) {
       const ScreenSize size = CurrentScreenSize();
-      live_.Show(Render(view, absl::Now(), absl::LocalTimeZone(), size.width), size);
+      live_.Show(Render(view, absl::Now(), size.width), size);
+      drawn_ = true;
       return;
     }
     const std::string summary = output_.line ? output_.line(view) : SummaryLine(view);
     if (summary == last_) return;
     last_ = summary;
-    if (!output_.line) {
-      output_.stream << HumanTime(absl::Now(), absl::Now(), absl::LocalTimeZone()) << " ";
+    output_.stream << (output_.line ? "" : TimeOf(view)) << summary << "\n" << std::flush;
+  }
+
+  // Reports an error that is retried until `until`: once, until Recovered is called.
+  void ShowRetry(const absl::Status& fault, absl::Time until, std::optional<RunView>& last) {
+    const std::string limit = HumanTime(until, absl::Now());
+    if (!retrying_ && !drawn_) {
+      const std::string subject = SubjectOf(fault);
+      output_.messages << Printable(std::string(fault.message()))
+                       << (subject.empty() ? "" : absl::StrCat(" (", Printable(subject), ")"))
+                       << "; trying again until " << limit << "\n"
+                       << std::flush;
+      printed_ = true;
     }
-    output_.stream << summary << "\n" << std::flush;
+    retrying_ = true;
+    if (!last || !output_.is_terminal) return;
+    last->note = absl::StrCat(
+        "the service does not answer: this is the last known state; trying "
+        "again until ",
+        limit);
+    Show(*last);
+  }
+
+  void Recovered() {
+    if (printed_) output_.messages << "The service answers again.\n" << std::flush;
+    retrying_ = printed_ = false;
   }
 
  private:
+  // Returns the time before a line: the end of a finished run, else now.
+  static std::string TimeOf(const RunView& view) {
+    const absl::Time now = absl::Now();
+    if (!IsFinal(view.status.state())) return absl::StrCat(HumanTime(now, now), " ");
+    if (!view.status.has_end_time()) return "";
+    return absl::StrCat(HumanTime(FromProto(view.status.end_time()), now), " ");
+  }
+
   const FollowOutput& output_;
   LiveView live_;
   std::string last_;
+  bool drawn_ = false;     // the live view is on the terminal
+  bool retrying_ = false;  // since the last answer
+  bool printed_ = false;   // a message about it
 };
 
 }  // namespace
@@ -70,16 +103,15 @@ absl::StatusOr<RunView> Follow(const std::function<absl::StatusOr<RunView>()>& f
     if (view.ok()) {
       answered = absl::Now();
       last = *std::move(view);
+      presenter.Recovered();
       presenter.Show(*last);
       if (IsFinal(last->status.state())) return *last;
       continue;
     }
-    if (absl::Now() - answered >= RetryLimit(view.status())) return view.status();
-    if (last) {
-      last->note = "the service does not answer: this is the last known state";
-      presenter.Show(*last);
-    }
-  } while (SleepUnlessInterrupted(kInterval));
+    const absl::Time until = answered + RetryLimit(view.status());
+    if (absl::Now() >= until) return view.status();
+    presenter.ShowRetry(view.status(), until, last);
+  } while (SleepUnlessInterrupted(output.interval));
   return absl::CancelledError("interrupted");
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -17,6 +18,15 @@ namespace muster::cli {
 namespace {
 
 constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+
+// Returns the bytes of the first `width` columns of `text`.
+size_t PrefixOfWidth(std::string_view text, int width) {
+  size_t end = 0;
+  for (int columns = 0; end < text.size(); ++end) {
+    if ((text[end] & 0xC0) != 0x80 && ++columns > width) break;
+  }
+  return end;
+}
 
 }  // namespace
 
@@ -42,10 +52,11 @@ std::string HumanDuration(absl::Duration duration) {
   return absl::StrFormat("%dd %02dh", seconds / 86400, seconds / 3600 % 24);
 }
 
-std::string HumanTime(absl::Time time, absl::Time now, absl::TimeZone zone) {
+std::string HumanTime(absl::Time time, absl::Time now) {
   if (time == absl::UnixEpoch() || time == absl::InfinitePast()) return "-";
-  const bool today = absl::ToCivilDay(time, zone) == absl::ToCivilDay(now, zone);
-  return absl::FormatTime(today ? "%H:%M:%S" : "%Y-%m-%d %H:%M", time, zone);
+  const absl::TimeZone utc = absl::UTCTimeZone();
+  const bool today = absl::ToCivilDay(time, utc) == absl::ToCivilDay(now, utc);
+  return absl::FormatTime(today ? "%H:%M:%S UTC" : "%Y-%m-%d %H:%M UTC", time, utc);
 }
 
 std::string Rfc3339(absl::Time time) {
@@ -90,12 +101,28 @@ int DisplayWidth(std::string_view text) {
 
 std::string Clip(std::string_view text, int width) {
   if (DisplayWidth(text) <= width) return std::string(text);
-  const int keep = std::max(width - 3, 0);
-  size_t end = 0;
-  for (int columns = 0; end < text.size(); ++end) {
-    if ((text[end] & 0xC0) != 0x80 && ++columns > keep) break;
-  }
+  const size_t end = PrefixOfWidth(text, std::max(width - 3, 0));
   return absl::StrCat(ToAbsl(text.substr(0, end)), std::string(std::min(width, 3), '.'));
+}
+
+std::vector<std::string> WrapLines(std::string_view text, int width) {
+  if (width <= 0 || DisplayWidth(text) <= width) return {std::string(text)};
+  std::vector<std::string> lines(1);
+  for (absl::string_view word : absl::StrSplit(ToAbsl(text), ' ')) {
+    std::string& line = lines.back();
+    if (DisplayWidth(line) + DisplayWidth(ToStd(word)) + 1 <= width || line.empty()) {
+      absl::StrAppend(&line, line.empty() ? "" : " ", word);
+    } else {
+      lines.emplace_back(word);
+    }
+    while (DisplayWidth(lines.back()) > width) {
+      const size_t end = PrefixOfWidth(lines.back(), width);
+      std::string rest = lines.back().substr(end);
+      lines.back().resize(end);
+      lines.push_back(std::move(rest));
+    }
+  }
+  return lines;
 }
 
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text) {

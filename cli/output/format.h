@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -18,9 +19,9 @@ std::string HumanSize(int64_t bytes);
 // negative duration counts as zero; an infinite one is "forever".
 std::string HumanDuration(absl::Duration duration);
 
-// Returns "14:03:59" on the day of `now`, "2026-11-21 14:03" on other days, "-" for a time that is
-// not set.
-std::string HumanTime(absl::Time time, absl::Time now, absl::TimeZone zone);
+// Returns "14:03:59 UTC" on the day of `now`, "2026-11-21 14:03 UTC" on other days, "-" for a time
+// that is not set. All times are in UTC, like the times in logs and in texts of the services.
+std::string HumanTime(absl::Time time, absl::Time now);
 
 // Returns "2026-11-21T13:03:59.25Z", or an empty text for a time that is not set (the epoch).
 std::string Rfc3339(absl::Time time);
@@ -43,6 +44,10 @@ int DisplayWidth(std::string_view text);
 
 // Returns at most `width` columns of `text`. A truncated text ends with "...".
 std::string Clip(std::string_view text, int width);
+
+// Breaks `text` between words into lines of at most `width` columns; breaks longer words. Returns
+// one line if `width` is 0.
+std::vector<std::string> WrapLines(std::string_view text, int width);
 
 // Parses "30m", "1h30m", "90s". Returns INVALID_ARGUMENT for other texts and for values that are
 // not positive.

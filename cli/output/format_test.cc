@@ -30,9 +30,17 @@ TEST(HumanDurationTest, DurationHasItsTwoLargestUnits) {
 TEST(HumanTimeTest, TimeOfAnotherDayHasItsDate) {
   const absl::TimeZone utc = absl::UTCTimeZone();
   const absl::Time now = absl::FromCivil(absl::CivilSecond(2026, 11, 21, 14, 30, 0), utc);
-  EXPECT_EQ(HumanTime(now - absl::Minutes(1), now, utc), "14:29:00");
-  EXPECT_EQ(HumanTime(now - absl::Hours(24), now, utc), "2026-11-20 14:30");
-  EXPECT_EQ(HumanTime(absl::UnixEpoch(), now, utc), "-");
+  EXPECT_EQ(HumanTime(now - absl::Minutes(1), now), "14:29:00 UTC");
+  EXPECT_EQ(HumanTime(now - absl::Hours(24), now), "2026-11-20 14:30 UTC");
+  EXPECT_EQ(HumanTime(absl::UnixEpoch(), now), "-");
+}
+
+TEST(WrapLinesTest, TextIsBrokenBetweenWordsAndNothingIsLost) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(WrapLines("no heartbeat since 16:09", 12), (Lines{"no heartbeat", "since 16:09"}));
+  EXPECT_EQ(WrapLines("a 0123456789 b", 4), (Lines{"a", "0123", "4567", "89 b"}));
+  EXPECT_EQ(WrapLines("\xc3\xa4\xc3\xa4\xc3\xa4", 2), (Lines{"\xc3\xa4\xc3\xa4", "\xc3\xa4"}));
+  EXPECT_EQ(WrapLines("any length", 0), (Lines{"any length"}));
 }
 
 TEST(Rfc3339Test, TimeIsInUtcWithAFraction) {

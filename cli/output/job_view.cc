@@ -123,9 +123,14 @@ Json ToJson(const v1::JobRecord& record) {
   return json;
 }
 
-std::string SummaryLine(const v1::Job& job) {
+int64_t DoneCount(const v1::Job& job) {
   int64_t done = 0;
   for (const v1::JobOutcomeCount& entry : job.outcomes()) done += entry.count();
+  return done;
+}
+
+std::string SummaryLine(const v1::Job& job) {
+  const int64_t done = DoneCount(job);
   const int64_t failed = done - job.succeeded();
   std::string line = absl::StrCat(done, " of ", job.targets(), " nodes done");
   if (failed > 0) absl::StrAppend(&line, " (", failed, " failed)");

@@ -19,6 +19,9 @@ std::string StateWord(v1::JobState state);
 Json ToJson(const v1::Job& job);
 Json ToJson(const v1::JobRecord& record);
 
+// Returns the number of targets with a final record.
+int64_t DoneCount(const v1::Job& job);
+
 // Returns "12 of 20 nodes done (1 failed), 6 running, 2 waiting".
 std::string SummaryLine(const v1::Job& job);
 

@@ -21,23 +21,23 @@ constexpr int kBarWidth = 20;
 
 int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
 
-std::string DeadlineText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
+std::string DeadlineText(const v1::RunStatus& status, absl::Time now) {
   if (!status.has_deadline() || IsFinal(status.state())) return "";
   const absl::Time deadline = FromProto(status.deadline());
-  const std::string at = HumanTime(deadline, now, zone);
+  const std::string at = HumanTime(deadline, now);
   if (deadline <= now) return absl::StrCat("; the deadline passed at ", at);
   return absl::StrCat("; deadline in ", HumanDuration(deadline - now), " (", at, ")");
 }
 
 // Returns the estimated time of the pending results, as a range.
-std::string EstimateText(const v1::RunStatus& status, absl::Time now, absl::TimeZone zone) {
+std::string EstimateText(const v1::RunStatus& status, absl::Time now) {
   if (!status.has_estimate() || IsFinal(status.state())) return "";
   const absl::Time latest = FromProto(status.estimate().latest());
   if (latest <= now) return "";
   const absl::Time earliest = std::max(now, FromProto(status.estimate().earliest()));
   return absl::StrCat("Estimate: done in ", HumanDuration(earliest - now), " to ",
-                      HumanDuration(latest - now), " (", HumanTime(earliest, now, zone), " to ",
-                      HumanTime(latest, now, zone), "), from the durations so far\n");
+                      HumanDuration(latest - now), " (", HumanTime(earliest, now), " to ",
+                      HumanTime(latest, now), "), from the durations so far");
 }
 
 // Returns "2 running, 1 stuck": the reasons of the pending results.
@@ -48,7 +48,7 @@ std::string ReasonsText(const v1::PluginStatus& plugin) {
   });
 }
 
-std::string PluginTable(const v1::RunStatus& status) {
+std::string PluginTable(const v1::RunStatus& status, int width) {
   using Align = Table::Align;
   Table table({{"PLUGIN"},
                {"RESULTS"},
@@ -66,11 +66,10 @@ std::string PluginTable(const v1::RunStatus& status) {
                   absl::StrCat(counts.timed_out()), absl::StrCat(counts.pending()),
                   ReasonsText(plugin)});
   }
-  return table.Render();
+  return table.Render(width);
 }
 
-// Returns the reason, duration and next event of each straggler. On a terminal the next event has
-// its own line, so that it is not truncated.
+// Returns the reason, duration and next event of each straggler.
 std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width) {
   Table table({{"PLUGIN"}, {"NODE"}, {"REASON"}, {"SINCE"}, {"HEARTBEAT"}, {"DETAIL"}});
   for (const v1::PairStatus& pair : pairs) {
@@ -78,10 +77,7 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
         pair.has_fault() ? pair.fault().message() : pair.progress().message();
     std::string more = pair.detail();
     if (!message.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "message: ", message);
-    const bool own_line = width > 0 && !more.empty() && !pair.next().empty();
-    if (!own_line && !pair.next().empty()) {
-      absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
-    }
+    if (!pair.next().empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
     table.AddRow(
         {pair.plugin(), pair.node(), absl::StrReplaceAll(ReasonWord(pair.reason()), {{"-", " "}}),
          pair.has_reason_since() ? HumanDuration(now - FromProto(pair.reason_since())) : "-",
@@ -89,7 +85,6 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
              ? absl::StrCat(HumanDuration(absl::Seconds(pair.heartbeat_age().seconds())), " ago")
              : "none",
          more});
-    if (own_line) table.AddRow({"", "", "", "", "", pair.next()});
   }
   return table.Render(width);
 }
@@ -179,16 +174,21 @@ std::string SummaryLine(const RunView& view) {
   return line;
 }
 
-std::string Render(const RunView& view, absl::Time now, absl::TimeZone zone, int width) {
+std::string Render(const RunView& view, absl::Time now, int width) {
   const v1::RunStatus& status = view.status;
-  std::string text = absl::StrCat("Run ", status.run(), "  ", StateWord(status.state()));
   const std::string reason = Printable(status.state_reason());
-  if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
-  absl::StrAppend(&text, "\n", CountsText(status.counts()), DeadlineText(status, now, zone), "\n",
-                  EstimateText(status, now, zone));
-  if (!status.doubt().empty()) absl::StrAppend(&text, Printable(status.doubt()), "\n");
-  if (!view.note.empty()) absl::StrAppend(&text, view.note, "\n");
-  if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status));
+  std::string text;
+  const auto add = [&](const std::string& paragraph) {
+    if (paragraph.empty()) return;
+    absl::StrAppend(&text, absl::StrJoin(WrapLines(paragraph, width), "\n"), "\n");
+  };
+  add(absl::StrCat("Run ", status.run(), "  ", StateWord(status.state()),
+                   reason.empty() ? "" : ": ", reason));
+  add(absl::StrCat(CountsText(status.counts()), DeadlineText(status, now)));
+  add(EstimateText(status, now));
+  add(Printable(status.doubt()));
+  add(view.note);
+  if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status, width));
   if (!view.stragglers.empty()) {
     absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width),
                     MoreText(LaggingCount(status), view.stragglers.size()));

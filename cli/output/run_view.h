@@ -33,7 +33,7 @@ std::string CountsText(const v1::ResultCounts& counts);
 std::string SummaryLine(const RunView& view);
 
 // Returns the run, a row with a bar for each plugin, errors and progress. Lines end with a newline.
-std::string Render(const RunView& view, absl::Time now, absl::TimeZone zone, int width);
+std::string Render(const RunView& view, absl::Time now, int width);
 
 // Returns the exit code for the state and the counts of a run (exit_code.h); 0 while it is not
 // final.

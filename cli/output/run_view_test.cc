@@ -72,9 +72,9 @@ RunView Example() {
 }
 
 TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
-  EXPECT_EQ(Render(Example(), kNow, kUtc, 0),
+  EXPECT_EQ(Render(Example(), kNow, 0),
             "Run 3f2a0123456789ab  running\n"
-            "7 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05)\n"
+            "7 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05 UTC)\n"
             "\n"
             "PLUGIN        RESULTS                      OK  ERRORS  TIMED OUT  PENDING  REASONS\n"
             "hostfacts     [############--------]  60%   3       0          0        2  1 running, "
@@ -93,12 +93,17 @@ TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
             "hostfacts  n4    3/10  mounts\n");
 }
 
-TEST(RunViewTest, NextEventOnATerminalIsNotTruncated) {
-  EXPECT_THAT(
-      Render(Example(), kNow, kUtc, 84),
-      ::testing::HasSubstr(
-          "\nhostfacts  n5    not responding  25s    42s ago    its machine acknowledges; mess..."
-          "\n                                                   becomes timed out at 14:02:18\n"));
+TEST(RunViewTest, DetailAndReasonOnATerminalAreWrapped) {
+  RunView view = Example();
+  view.status.set_state_reason("no node has reported within the start grace of 5 minutes");
+  const std::string text = Render(view, kNow, 60);
+  EXPECT_THAT(text,
+              ::testing::StartsWith("Run 3f2a0123456789ab  running: no node has reported within\n"
+                                    "the start grace of 5 minutes\n"));
+  EXPECT_THAT(text,
+              ::testing::HasSubstr("\nhostfacts  n5    not responding  25s    42s ago\n"
+                                   "    its machine acknowledges; message: disks?[2J; becomes\n"
+                                   "    timed out at 14:02:18\n"));
 }
 
 TEST(RunViewTest, CancelledRunShowsItsReasonAndNoDeadline) {
@@ -108,7 +113,7 @@ TEST(RunViewTest, CancelledRunShowsItsReasonAndNoDeadline) {
   run.set_state_reason("wrong nodes");
   run.mutable_deadline()->set_seconds(absl::ToUnixSeconds(kNow));
   *run.mutable_counts() = Counts(1, 0, 0, 0);
-  EXPECT_EQ(Render(ViewOf(run), kNow, kUtc, 0),
+  EXPECT_EQ(Render(ViewOf(run), kNow, 0),
             "Run 3f2a0123456789ab  cancelled: wrong nodes\n"
             "1 of 1 result\n");
 }
@@ -119,11 +124,11 @@ TEST(RunViewTest, EstimateIsARangeAndOmittedOnceItIsPast) {
     v1::Estimate& estimate = *view.status.mutable_estimate();
     estimate.mutable_earliest()->set_seconds(absl::ToUnixSeconds(kNow + earliest));
     estimate.mutable_latest()->set_seconds(absl::ToUnixSeconds(kNow + latest));
-    return Render(view, kNow, kUtc, 0);
+    return Render(view, kNow, 0);
   };
   EXPECT_THAT(set(absl::Minutes(3), absl::Minutes(8)),
-              ::testing::HasSubstr("Estimate: done in 3m 00s to 8m 00s (14:03:00 to 14:08:00), "
-                                   "from the durations so far\n"));
+              ::testing::HasSubstr("Estimate: done in 3m 00s to 8m 00s (14:03:00 UTC to 14:08:00 "
+                                   "UTC), from the durations so far\n"));
   EXPECT_THAT(set(-absl::Minutes(1), absl::Minutes(2)), ::testing::HasSubstr("in 0s to 2m 00s"));
   EXPECT_THAT(set(-absl::Minutes(2), -absl::Minutes(1)),
               ::testing::Not(::testing::HasSubstr("Estimate")));
@@ -132,8 +137,7 @@ TEST(RunViewTest, EstimateIsARangeAndOmittedOnceItIsPast) {
 TEST(RunViewTest, DoubtOfTheStatusServiceIsShown) {
   RunView view = Example();
   view.status.set_doubt("heartbeats of a third of all senders stopped");
-  EXPECT_THAT(Render(view, kNow, kUtc, 0),
-              ::testing::HasSubstr("a third of all senders stopped\n"));
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::HasSubstr("a third of all senders stopped\n"));
 }
 
 TEST(RunViewTest, SummaryOfAMultilineReasonIsOneLine) {

@@ -8,11 +8,17 @@ namespace muster::cli {
 namespace {
 
 constexpr int kGap = 2;
-constexpr int kMinLastWidth = 8;  // of the last column, on any terminal
+constexpr int kIndent = 4;         // of cells with lines of their own
+constexpr int kMinLastWidth = 24;  // of the last column beside the others
 
 std::string Pad(const std::string& cell, int width, Table::Align align) {
   const std::string spaces(std::max(width - DisplayWidth(cell), 0), ' ');
   return align == Table::Align::kRight ? spaces + cell : cell + spaces;
+}
+
+std::string Trimmed(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
 }
 
 }  // namespace
@@ -32,22 +38,31 @@ std::string Table::Render(int width) const {
     widths.push_back(widest);
     if (i + 1 < columns_.size()) before_last += widest + kGap;
   }
-  if (width > 0) {
-    widths.back() = std::min(widths.back(), std::max(width - before_last, kMinLastWidth));
-  }
+  const bool wraps = width > 0 && before_last + widths.back() > width;
+  const bool own_lines = wraps && width - before_last < kMinLastWidth && columns_.size() > 1;
+  const int last_indent = own_lines ? kIndent : before_last;
+  const int last_width = !wraps ? 0 : std::max(width - last_indent, kMinLastWidth);
 
   std::string text;
-  const auto add_line = [&](const auto& cell_of) {
+  const auto add_row = [&](const auto& cell_of) {
     std::string line;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      if (i > 0) line.append(kGap, ' ');
-      line += Pad(Clip(cell_of(i), widths[i]), widths[i], columns_[i].align);
+    for (size_t i = 0; i + 1 < columns_.size(); ++i) {
+      line += Pad(cell_of(i), widths[i], columns_[i].align) + std::string(kGap, ' ');
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    const size_t last = columns_.size() - 1;
+    std::vector<std::string> lines = WrapLines(cell_of(last), last_width);
+    if (!own_lines) {
+      const bool padded = !wraps && columns_[last].align == Align::kRight;
+      line += padded ? Pad(lines.front(), widths[last], Align::kRight) : lines.front();
+      lines.erase(lines.begin());
+    }
+    text += Trimmed(line) + "\n";
+    for (const std::string& more : lines) {
+      if (!more.empty()) text += Trimmed(std::string(last_indent, ' ') + more) + "\n";
+    }
   };
-  add_line([&](size_t i) { return columns_[i].heading; });
-  for (const auto& row : rows_) add_line([&](size_t i) { return row[i]; });
+  add_row([&](size_t i) { return columns_[i].heading; });
+  for (const auto& row : rows_) add_row([&](size_t i) { return row[i]; });
   return text;
 }
 

@@ -25,8 +25,9 @@ class Table {
 
   bool empty() const { return rows_.empty(); }
 
-  // Returns the table. Lines end with a newline, without spaces before it. If `width` is above 0,
-  // cuts the last column so that each line fits.
+  // Returns the table. Lines end with a newline, without spaces before it. If `width` is above 0
+  // and the last column does not fit, wraps its cells; in a narrow terminal they have lines of
+  // their own.
   std::string Render(int width = 0) const;
 
  private:

@@ -19,11 +19,24 @@ TEST(TableTest, ColumnIsAsWideAsItsWidestCell) {
             "logs        20 MiB  the journal was not found\n");
 }
 
-TEST(TableTest, LastColumnIsCutToTheTerminal) {
+TEST(TableTest, LastColumnIsWrappedToTheTerminal) {
+  Table table({{"NODE"}, {"ERROR"}});
+  table.AddRow({"n1", "the journal was not found on this machine"});
+  table.AddRow({"n2", "disk full"});
+  EXPECT_EQ(table.Render(32),
+            "NODE  ERROR\n"
+            "n1    the journal was not found\n"
+            "      on this machine\n"
+            "n2    disk full\n");
+}
+
+TEST(TableTest, LastColumnOfANarrowTerminalHasLinesOfItsOwn) {
   EXPECT_EQ(Example().Render(30),
-            "PLUGIN        SIZE  ERROR\n"
+            "PLUGIN        SIZE\n"
+            "    ERROR\n"
             "hostfacts  1.5 KiB\n"
-            "logs        20 MiB  the jou...\n");
+            "logs        20 MiB\n"
+            "    the journal was not found\n");
 }
 
 TEST(TableTest, ControlCharactersInCellsAreReplaced) {

@@ -139,7 +139,7 @@ absl::Status WriteCredentials(const Home& home, const std::string& run,
 
 absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl::Time now,
                                                   absl::Duration max_age) {
-  auto content = ReadSecretFile(path);
+  auto content = ReadSecretFile(path, [](std::string_view text) { return Parse(text).status(); });
   if (absl::IsNotFound(content.status())) {
     return errors::CredentialsNotFound();
   }

@@ -96,7 +96,9 @@ absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url,
   const CURLcode code = curl_easy_perform(curl_.get());
   curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, nullptr);
   if (code != CURLE_OK) {
-    return FromService(errors::GatewayUnreachable(curl_easy_strerror(code)), url);
+    std::string cause = curl_easy_strerror(code);
+    if (!cause.empty()) cause.front() = absl::ascii_tolower(cause.front());
+    return FromService(errors::GatewayUnreachable(cause), url);
   }
   long http = 0;
   curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &http);

@@ -83,9 +83,12 @@ absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::
     command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
     for (const std::string& node : targets.names()) request.add_nodes(node);
   }
-  ASSIGN_OR_RETURN(auto signed_command,
-                   SignCommand(command, key, certificate.certificate_chain_pem()));
-  *request.mutable_command() = std::move(signed_command);
+  auto signed_command = SignCommand(command, key, certificate.certificate_chain_pem());
+  if (absl::IsInvalidArgument(signed_command.status())) {
+    return AsUsageError(signed_command.status());
+  }
+  RETURN_IF_ERROR(signed_command.status());
+  *request.mutable_command() = *std::move(signed_command);
   return CallUnary(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay, kOnce);
 }
 

@@ -48,9 +48,9 @@ absl::Status RunNotFoundToNoRuns(const absl::Status& status) {
 }
 
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) {
-  if (text.empty()) return FindNewest(client);
   if (IsRunId(text)) return text;
-  if (text.size() > 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (text.empty() || text.size() > 16 ||
+      text.find_first_not_of("0123456789abcdef") != std::string::npos) {
     return UsageError(
         absl::StrCat("\"", Printable(text), "\" is not a run: an id is 16 hex digits"),
         "List the runs with `muster runs`. A unique prefix of an id is enough.");
@@ -58,13 +58,17 @@ absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) 
   ASSIGN_OR_RETURN(const auto ids, FindMatches(client, text));
   if (ids.size() == 1) return ids.front();
   if (ids.empty()) {
-    return errors::NoRunBeginsWith(text);
+    return FromService(errors::NoRunBeginsWith(text), "the list of runs");
   }
   return UsageError(
       absl::StrCat(
           "several runs begin with ", text, ": ",
           absl::StrJoin(ids.begin(), ids.begin() + std::min(ids.size(), kMatchesShown), ", ")),
       "Give more digits of the id.");
+}
+
+absl::StatusOr<std::string> ResolveRunOrNewest(Client& client, const std::string& text) {
+  return text.empty() ? FindNewest(client) : ResolveRun(client, text);
 }
 
 }  // namespace muster::cli

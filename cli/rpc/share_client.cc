@@ -1,6 +1,7 @@
 #include "cli/rpc/share_client.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/base.h"
 #include "services/common/errors/joining.h"
 #include "services/common/errors/shares.h"
 #include "services/common/identity/certificate.h"
@@ -139,6 +141,12 @@ absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string
 absl::StatusOr<v1::Share> ShareClient::Share(
     const std::string& path, const std::string& target, const std::string& id, absl::Duration ttl,
     const std::function<void(int64_t, int64_t)>& progress) {
+  std::error_code unreadable;  // Open names the fault
+  const auto type = std::filesystem::status(path, unreadable).type();
+  if (!unreadable && type != std::filesystem::file_type::regular &&
+      type != std::filesystem::file_type::not_found) {
+    return errors::NotAPlainFile(path);
+  }
   ASSIGN_OR_RETURN(auto file, PosixFileOps().Open(path, OpenMode::kRead));
   v1::SharedFile shared;
   shared.mutable_key()->set_source(node());
@@ -151,7 +159,7 @@ absl::StatusOr<v1::Share> ShareClient::Share(
     shared.mutable_expire_time()->set_seconds(now +
                                               std::max<int64_t>(1, absl::ToInt64Seconds(ttl)));
   }
-  RETURN_IF_ERROR(ValidateSharedFile(shared));
+  RETURN_IF_ERROR(AsUsageError(ValidateSharedFile(shared)));
   RETURN_IF_ERROR(SignSharedFile(state_->key, state_->chain_pem, &shared));
   return state_->TryRelays<v1::Share>([&](ShareTransfer& relay) -> absl::StatusOr<v1::Share> {
     ASSIGN_OR_RETURN(auto sent,

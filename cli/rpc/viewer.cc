@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/identity/key.h"
 #include "services/common/identity/signing_request.h"
 
@@ -43,7 +45,10 @@ absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusList
     RETURN_IF_ERROR(ReadInto(*file, text));
   }
   if (files.key.empty()) return request;
-  auto key = ReadSecretFile(files.key);
+  auto key = ReadSecretFile(files.key, [](std::string_view text) {
+    return absl::StrContains(ToAbsl(text), "PRIVATE KEY-----") ? absl::OkStatus()
+                                                               : PrivateKey::FromPem(text).status();
+  });
   if (!key.ok()) return WithSubject(key.status(), absl::StrCat("file ", files.key));
   request.set_key_pem(*std::move(key));
   return request;

@@ -1,10 +1,12 @@
 #include "cli/supervisor/address_plan.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -12,10 +14,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/errors/cli.h"
+#include "services/common/identity/certificate_builder.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster::supervisor {
@@ -76,18 +80,24 @@ absl::StatusOr<int> FreePort(PlannedPorts& ports) {
   return errors::NoFreePort(kFirst, kFirst + kCount - 1);
 }
 
+bool IsIpAddress(const std::string& text) {
+  std::array<unsigned char, sizeof(struct in6_addr)> address;
+  return ::inet_pton(AF_INET, text.c_str(), address.data()) == 1 ||
+         ::inet_pton(AF_INET6, text.c_str(), address.data()) == 1;
+}
+
+// Returns true for FIRST-LAST, and for 0: any free ports.
+bool IsPortRange(const std::string& text) {
+  if (text == "0") return true;
+  const std::vector<std::string> ends = absl::StrSplit(text, '-');
+  int first = 0;
+  int last = 0;
+  return ends.size() == 2 && absl::SimpleAtoi(ends[0], &first) &&
+         absl::SimpleAtoi(ends[1], &last) && 0 < first && first <= last && last <= kMaxPort;
+}
+
 absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& options) {
-  if (!options.legacy_ports.empty()) {
-    const std::vector<std::string> ends = absl::StrSplit(options.legacy_ports, '-');
-    int first = 0;
-    int last = 0;
-    if (options.legacy_ports == "0") return options.legacy_ports;
-    if (ends.size() == 2 && absl::SimpleAtoi(ends[0], &first) && absl::SimpleAtoi(ends[1], &last) &&
-        0 < first && first <= last && last <= kMaxPort) {
-      return options.legacy_ports;
-    }
-    return errors::InvalidPortRange(options.legacy_ports);
-  }
+  if (!options.legacy_ports.empty()) return options.legacy_ports;
   ASSIGN_OR_RETURN(const std::string configured, ConfigValue(home, "gateway", "legacy_ports"));
   if (!configured.empty() && options.port.value_or(0) == 0) return configured;
   const int base = options.port.value_or(kDefaultPort);
@@ -97,10 +107,7 @@ absl::StatusOr<std::string> LegacyPorts(const Home& home, const AddressOptions& 
 
 absl::StatusOr<std::string> LegacyHost(const Home& home, const AddressOptions& options) {
   if (!options.legacy_host) return ConfigValue(home, "aggregator", "legacy_host");
-  if (options.legacy_host->empty() || IsRunHostPattern(*options.legacy_host)) {
-    return *options.legacy_host;
-  }
-  return errors::InvalidHostPattern(*options.legacy_host, kRunHostRule);
+  return *options.legacy_host;
 }
 
 // Keeps the configured port unless the options name another one.
@@ -195,7 +202,25 @@ std::vector<std::string> AdvertisedAddresses(const AddressPlan& plan, uint16_t p
 
 }  // namespace
 
+absl::Status CheckAddressOptions(const AddressOptions& options) {
+  for (const std::string& host : options.advertise) {
+    RETURN_IF_ERROR(Annotate(CheckHost(host), "--advertise"));
+  }
+  if (!options.bind.empty() && !IsIpAddress(options.bind)) {
+    return Annotate(errors::InvalidBindAddress(options.bind), "--bind");
+  }
+  if (!options.legacy_ports.empty() && !IsPortRange(options.legacy_ports)) {
+    return Annotate(errors::InvalidPortRange(options.legacy_ports), "--legacy-ports");
+  }
+  const std::string host = options.legacy_host.value_or("");
+  if (!host.empty() && !IsRunHostPattern(host)) {
+    return Annotate(errors::InvalidHostPattern(host, kRunHostRule), "--legacy-host");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options) {
+  RETURN_IF_ERROR(CheckAddressOptions(options));
   AddressPlan plan;
   PlannedPorts ports;
   for (const std::string_view service : kServices) {

@@ -54,8 +54,12 @@ struct AddressPlan {
   std::vector<UniqueFd> reservations;
 };
 
-// Makes a plan from the options and the existing configuration files. Returns INVALID_ARGUMENT
-// (INVALID_CONFIG, INVALID_PORT_RANGE, INVALID_HOST_PATTERN) or RESOURCE_EXHAUSTED (NO_FREE_PORT).
+// Checks the texts of the options. Returns INVALID_ARGUMENT (INVALID_HOST, INVALID_PORT_RANGE,
+// INVALID_HOST_PATTERN) with the name of the option.
+absl::Status CheckAddressOptions(const AddressOptions& options);
+
+// Makes a plan from the options, which it checks, and the existing configuration files. Returns
+// also INVALID_ARGUMENT (INVALID_CONFIG) or RESOURCE_EXHAUSTED (NO_FREE_PORT).
 absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options);
 
 // Returns the address at which programs on this machine reach a listener: "127.0.0.1:7440".

@@ -157,6 +157,17 @@ TEST_F(AddressPlanTest, InvalidPortRangeFails) {
   }
 }
 
+TEST_F(AddressPlanTest, HostThatCannotBeUsedFailsWithTheNameOfItsOption) {
+  for (const char* bind : {"nope", "127.0.0.1:80", "127.0.0", "[::1]"}) {
+    const absl::Status status = PlanAddresses(home_, {.bind = bind}).status();
+    EXPECT_EQ(ReasonOf(status), "INVALID_HOST") << bind;
+    EXPECT_EQ(status.message().substr(0, 8), "--bind: ") << status;
+  }
+  EXPECT_TRUE(CheckAddressOptions({.bind = "::1"}).ok());
+  const absl::Status status = CheckAddressOptions({.advertise = {"example.org", "a b"}});
+  EXPECT_EQ(status.message(), "--advertise: \"a b\" is neither a host name nor an IP address");
+}
+
 TEST(LocalTargetTest, WildcardAddressBecomesLoopback) {
   EXPECT_EQ(LocalTarget({"0.0.0.0", 1}), "127.0.0.1:1");
   EXPECT_EQ(LocalTarget({"::", 1}), "[::1]:1");

@@ -271,8 +271,9 @@ Delivery GatherAndDeliver(AgentConfig config, const std::stop_token& stop) {
 int RunAgent(const AgentOptions& options) {
   const StopOnSignal signals;
   auto config = LoadAgentConfig(options.config_path, std::getenv);
-  if (!config.ok()) return PrintOutcome({client::ToClientStatus(config.status()), {}});
-  return PrintOutcome(GatherAndDeliver(*std::move(config), signals.token()));
+  const std::string subject = ConfigSubject(options.config_path);
+  if (!config.ok()) return PrintOutcome({client::ToClientStatus(config.status()), {}}, subject);
+  return PrintOutcome(GatherAndDeliver(*std::move(config), signals.token()), subject);
 }
 
 }  // namespace muster

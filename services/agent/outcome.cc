@@ -4,7 +4,7 @@
 
 namespace muster {
 
-int PrintOutcome(const client::Delivery& delivery) {
+int PrintOutcome(const client::Delivery& delivery, const std::string& subject) {
   const client::Status& status = delivery.status;
   if (status.ok()) {
     std::cerr << "committed";
@@ -13,11 +13,17 @@ int PrintOutcome(const client::Delivery& delivery) {
     }
     std::cerr << "\n";
   } else {
-    if (status.code == client::Code::kErrorDelivered) std::cerr << "error result delivered: ";
-    std::cerr << status.message << "\n";
-    if (!status.next_step.empty()) std::cerr << status.next_step << "\n";
+    const bool delivered = status.code == client::Code::kErrorDelivered;
+    std::cerr << (delivered ? "error result delivered: " : "error: ") << status.message;
+    if (!status.reason.empty()) std::cerr << " (" << status.reason << ")";
+    std::cerr << "\n   on: " << subject << "\n";
+    if (!status.next_step.empty()) std::cerr << " next: " << status.next_step << "\n";
   }
   return static_cast<int>(status.code);
+}
+
+std::string ConfigSubject(const std::string& path) {
+  return path.empty() ? "the environment; --config names no file" : "configuration " + path;
 }
 
 }  // namespace muster

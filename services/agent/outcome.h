@@ -2,12 +2,18 @@
 #ifndef MUSTER_SERVICES_AGENT_OUTCOME_H_
 #define MUSTER_SERVICES_AGENT_OUTCOME_H_
 
+#include <string>
+
 #include "services/client/client.h"
 
 namespace muster {
 
-// Writes one or two lines to stderr. Returns the exit code.
-int PrintOutcome(const client::Delivery& delivery);
+// Writes the outcome to stderr: one line, or the error, `subject` and the next step, each with a
+// line. Returns the exit code.
+int PrintOutcome(const client::Delivery& delivery, const std::string& subject);
+
+// Returns the subject of an error about the configuration at `path`; empty: only the environment.
+std::string ConfigSubject(const std::string& path);
 
 }  // namespace muster
 

@@ -36,7 +36,7 @@ client::Delivery Submit(const SubmitOptions& options, const std::stop_token& sto
 
 int RunSubmit(const SubmitOptions& options) {
   const StopOnSignal signals;
-  return PrintOutcome(Submit(options, signals.token()));
+  return PrintOutcome(Submit(options, signals.token()), ConfigSubject(options.config_path));
 }
 
 }  // namespace muster

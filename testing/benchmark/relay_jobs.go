@@ -89,7 +89,7 @@ func (c *jobClient) attached() int {
 
 // submit returns the job's id.
 func (c *jobClient) submit(targets string, arguments ...string) (string, error) {
-	out, err := c.fleet.Muster(append([]string{"exec", targets, "--deadline=4m", "--detach", "--", "load"}, arguments...)...)
+	out, err := c.fleet.Muster(append([]string{"exec", targets, "--deadline=4m", "--detach", "--", "/load"}, arguments...)...)
 	return strings.TrimSpace(out), err
 }
 

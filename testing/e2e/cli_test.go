@@ -73,6 +73,14 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 		{[]string{"run", "--nonsense"}, 2, ""},
 		{[]string{"run", "--plugin", "hostfacts", "--node", "n1", "--timeout", "soon"}, 2, ""},
 		{[]string{"status", "0123456789abcdef"}, 69, "muster runs"},
+		{[]string{"status", "0123"}, 69, "muster runs"},
+		{[]string{"cancel", ""}, 2, "RUN is empty"},
+		{[]string{"delete", ""}, 2, "RUN is empty"},
+		{[]string{"exec", "--all", "--deadline", "0s", "--", "/bin/true"}, 2, "--deadline"},
+		{[]string{"exec", "--all", "--class", "x y", "--", "/bin/true"}, 2, "INVALID_COMMAND"},
+		{[]string{"exec", "--label", "none=1", "--", "/bin/true"}, 69, "none=1"},
+		{[]string{"run", "-f", "/etc/hostname", "--node", "n1"}, 67, "/etc/hostname"},
+		{[]string{"token", "create", "--node", "n1", "-o", "/nope/x"}, 1, "/nope"},
 		{[]string{"retrieve", "0123456789abcdef", "-o", filepath.Join(f.Home, "x")}, 69, "muster runs"},
 		{[]string{"run", "--plugin", "hostfacts", "--node", "../x"}, 67, ""},
 		{[]string{"runs", "--context", filepath.Join(f.Home, "nothing.json")}, 1, "--context"},
@@ -86,6 +94,52 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 			t.Errorf("muster %v: an error left %q on stdout", c.arguments, out)
 		}
 	}
+	if list := must(f.Muster("token", "list", "--json"))(t); strings.TrimSpace(list) != "[]" {
+		t.Errorf("a token was created without its file: %s", list)
+	}
+	id := run(t, f, []string{sidecarPlugin("p", "Job")})
+	_, err := f.Muster("results", id, "-p", "nope")
+	wantExit(t, err, 1, "PLUGIN_NOT_FOUND")
+	_, err = f.Muster("cancel", "")
+	wantExit(t, err, 2)
+	if runs := must(f.Muster("runs"))(t); strings.Contains(runs, "cancelled") {
+		t.Errorf("an empty argument cancelled the newest run: %s", runs)
+	}
+}
+
+func TestCommandsWithoutLocalServicesSuggestUp(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	must(f.Muster("down"))(t)
+	for _, command := range []string{"runs", "nodes", "exec --all -- /bin/true", "status"} {
+		_, err := f.Muster(strings.Fields(command)...)
+		wantExit(t, err, 78, "muster up")
+	}
+}
+
+func TestChangeThatHasNoEffectIsReported(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	reported := func(says string, arguments ...string) {
+		t.Helper()
+		var stderr bytes.Buffer
+		command := f.Command(context.Background(), arguments...)
+		command.Stderr = &stderr
+		if err := command.Run(); err != nil || !strings.Contains(stderr.String(), says) {
+			t.Errorf("muster %v: %v, %s; want %q", arguments, err, &stderr, says)
+		}
+	}
+	file := token(t, f, "--node", "n1")
+	must(f.Muster("node", "join", "--token-file", file, "--folder", filepath.Join(t.TempDir(), "n1")))(t)
+	reported("has no label nope", "node", "label", "n1", "--remove", "nope")
+	reported("Operator ann is added", "operator", "add", "ann")
+	reported("another context of the same operator", "operator", "add", "ann")
+	var job struct{ Job string }
+	check(t, f.JSON(&job, "exec", "--node", "n1", "--ttl", "1s", "--detach", "--json", "--", "/bin/true"))
+	_, _ = f.Muster("job", "logs", "-f", job.Job)
+	reported("had already ended", "job", "cancel", job.Job)
+	_, err := f.Muster("job", "logs", job.Job, "--node", "nope")
+	wantExit(t, err, 69, "NOT_A_TARGET")
 }
 
 // Every command that prints data prints JSON for programs.

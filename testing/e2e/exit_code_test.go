@@ -122,7 +122,7 @@ func TestExitCodesOfAnswers(t *testing.T) {
 	second := must(f.WriteFile("second.json", must(f.Muster("operator", "add", "second"))(t)))(t)
 	must(f.Muster("operator", "revoke", "second"))(t)
 	_, err = f.Muster("runs", "--context", second)
-	wantExit(t, err, 64+7, "revoked")
+	wantExit(t, err, 64+7, "(REVOKED)", "\n next: ")
 
 	id := run(t, f, []string{sidecarPlugin("p", "Job")})
 	_, err = f.Muster("retrieve", id, "-o", filepath.Join(f.Home, "x"))

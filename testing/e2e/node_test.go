@@ -50,7 +50,7 @@ func TestMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {
 		t.Errorf("the node's key has mode %v", key.Mode())
 	}
 	node := nodes(t, f, "--label", "rack=b1")["n1"]
-	if node == nil || node["presence"] != "never seen" {
+	if node == nil || node["presence"] != "-" {
 		t.Fatalf("the list has %v", node)
 	}
 

@@ -87,8 +87,11 @@ func TestNodeSharesFileWithAnother(t *testing.T) {
 		{"--ttl", "--to n2 --ttl soon"},
 	} {
 		_, stderr, code := n1.muster(t, nil, append([]string{"share", path}, strings.Fields(refused.arguments)...)...)
-		if code == 0 || !strings.Contains(stderr, refused.says) {
+		if code != 2 || !strings.Contains(stderr, refused.says) {
 			t.Errorf("share %s: exit %d: %s", refused.arguments, code, stderr)
 		}
+	}
+	if _, stderr, code := n1.muster(t, nil, "share", t.TempDir(), "--to", "n2"); code == 0 || !strings.Contains(stderr, "NOT_A_FILE") {
+		t.Errorf("share of a folder: exit %d: %s", code, stderr)
 	}
 }

@@ -53,6 +53,19 @@ absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t max_
   }
 }
 
+absl::Status CheckOwnerAndMode(const std::string& path, const struct stat& info) {
+  if (info.st_uid != geteuid() && info.st_uid != 0) {
+    return errors::SecretFileExposed(path, "it belongs to another user",
+                                     "Use a file of this user with mode 0600.");
+  }
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) == 0) return absl::OkStatus();
+  return errors::SecretFileExposed(
+      path, "others than its owner can read or change it",
+      info.st_uid == geteuid()
+          ? absl::StrCat("Make a new secret if it may have been read; then: chmod 600 ", path)
+          : "Use a file of this user with mode 0600.");
+}
+
 }  // namespace
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content, unsigned mode) {
@@ -70,7 +83,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   return SyncFolder(folder);
 }
 
-absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const CheckSecret& check) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() && errno == ELOOP) {
     return errors::SecretFileExposed(path, "it is a symbolic link", "Name the file itself.");
@@ -80,16 +93,13 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path) {
   if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, "inspect", path);
   if (!S_ISREG(info.st_mode))
     return errors::SecretFileExposed(path, "it is not a regular file", "Name a regular file.");
-  if (info.st_uid != geteuid() && info.st_uid != 0) {
-    return errors::SecretFileExposed(path, "it belongs to another user",
-                                     "Give it to the user that needs it: chown.");
+  const absl::Status exposed = CheckOwnerAndMode(path, info);
+  if (exposed.ok()) return ReadAll(fd.get(), path, kMaxSecretFile);
+  if (check) {
+    ASSIGN_OR_RETURN(const std::string content, ReadAll(fd.get(), path, kMaxSecretFile));
+    RETURN_IF_ERROR(check(content));
   }
-  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return errors::SecretFileExposed(
-        path, "others than its owner can read or change it",
-        absl::StrCat("Make a new secret if it may have been read; then: chmod 600 ", path));
-  }
-  return ReadAll(fd.get(), path, kMaxSecretFile);
+  return exposed;
 }
 
 absl::StatusOr<std::string> ReadFileBounded(const std::string& path, size_t max_bytes) {

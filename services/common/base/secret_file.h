@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_COMMON_BASE_SECRET_FILE_H_
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -19,10 +20,15 @@ inline constexpr size_t kMaxSecretFile = size_t{1} << 20;
 absl::Status WriteFileAtomically(const std::string& path, std::string_view content,
                                  unsigned mode = 0600);
 
+// Returns an error unless the content is of the expected kind, such as a join token.
+using CheckSecret = std::function<absl::Status(std::string_view)>;
+
 // Reads a secret of at most 1 MiB. FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if group or others may
 // touch it, if it belongs to another user (root excepted), or if `path` is a symbolic link or no
-// plain file: another user may have read or replaced such a secret.
-absl::StatusOr<std::string> ReadSecretFile(const std::string& path);
+// plain file: another user may have read or replaced such a secret. If `check` rejects the content
+// of such a file, returns the error of `check` instead: the file is not the secret, and its owner
+// and mode must not be changed.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const CheckSecret& check = {});
 
 // Reads a plain file whole. RESOURCE_EXHAUSTED (FILE_TOO_LARGE) if it holds more than `max_bytes`;
 // INVALID_ARGUMENT (NOT_A_FILE) for a folder, pipe or device. Follows symbolic links.

@@ -68,6 +68,16 @@ TEST_F(SecretFileTest, RefusesASecretThatOthersCanReach) {
   EXPECT_TRUE(ReadSecretFile(path_).ok());
 }
 
+TEST_F(SecretFileTest, ExposedFileOfAnotherKindFailsWithTheErrorOfTheCheck) {
+  ASSERT_TRUE(WriteFileAtomically(path_, "root:x:0:0", 0644).ok());
+  const auto rejected = ReadSecretFile(
+      path_, [](std::string_view) { return absl::InvalidArgumentError("not a token"); });
+  EXPECT_EQ(rejected.status().message(), "not a token");
+  const auto exposed = ReadSecretFile(path_, [](std::string_view) { return absl::OkStatus(); });
+  EXPECT_EQ(ReasonOf(exposed.status()), "SECRET_FILE_EXPOSED");
+  EXPECT_NE(NextStepOf(exposed.status()).find("chmod 600 " + path_), std::string::npos);
+}
+
 TEST_F(SecretFileTest, RefusesLinksAndPipes) {
   ASSERT_TRUE(WriteFileAtomically(path_, "k").ok());
   const std::string link = folder_ / "link";

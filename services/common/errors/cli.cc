@@ -32,6 +32,12 @@ absl::Status GatewayUnreachable(std::string_view cause) {
                    "Check that the services are running and that this machine can reach the address.");
 }
 
+absl::Status LocalServicesUnreachable(std::string_view cause) {
+  return MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
+                   cause,
+                   "Start the services on this machine: muster up.");
+}
+
 absl::Status DownloadDigestMismatch() {
   return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
                    "the SHA-256 of the received file is not the expected one",
@@ -72,6 +78,30 @@ absl::Status NoRunBeginsWith(std::string_view text) {
   return MakeError(absl::StatusCode::kNotFound, "RUN_NOT_FOUND",
                    absl::StrCat("no run id begins with ", ToAbsl(text)),
                    "List the runs with `muster runs`.");
+}
+
+absl::Status NoNodeHasLabels(std::string_view labels) {
+  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
+                   absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),
+                   "List the nodes and their labels with `muster nodes`.");
+}
+
+absl::Status PluginNotInRun(std::string_view plugin) {
+  return MakeError(absl::StatusCode::kNotFound, "PLUGIN_NOT_FOUND",
+                   absl::StrCat("the run has no plugin \"", ToAbsl(plugin), "\""),
+                   "List the plugins of the run: muster status RUN.");
+}
+
+absl::Status InvalidBindAddress(std::string_view address) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST",
+                   absl::StrCat("\"", ToAbsl(address), "\" is not an IP address"),
+                   "Give an IPv4 or IPv6 address of this machine without a port, such as 0.0.0.0.");
+}
+
+absl::Status NotATarget(std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "NOT_A_TARGET",
+                   absl::StrCat("node \"", ToAbsl(node), "\" is not a target of the job"),
+                   "See the targets: muster job logs JOB --json.");
 }
 
 absl::Status InvalidCredentials(std::string_view cause) {

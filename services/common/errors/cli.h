@@ -19,6 +19,8 @@ absl::Status NoGateway();
 absl::Status InvalidGatewayAnswer();
 // UNAVAILABLE, GATEWAY_UNREACHABLE.
 absl::Status GatewayUnreachable(std::string_view cause);
+// UNAVAILABLE, UNREACHABLE.
+absl::Status LocalServicesUnreachable(std::string_view cause);
 // DATA_LOSS, DIGEST_MISMATCH.
 absl::Status DownloadDigestMismatch();
 // DATA_LOSS, SIZE_MISMATCH.
@@ -33,6 +35,14 @@ absl::Status DefinitionTooLarge(int64_t limit);
 absl::Status NoRuns();
 // NOT_FOUND, RUN_NOT_FOUND.
 absl::Status NoRunBeginsWith(std::string_view text);
+// NOT_FOUND, NODE_NOT_FOUND.
+absl::Status NoNodeHasLabels(std::string_view labels);
+// NOT_FOUND, PLUGIN_NOT_FOUND.
+absl::Status PluginNotInRun(std::string_view plugin);
+// INVALID_ARGUMENT, INVALID_HOST.
+absl::Status InvalidBindAddress(std::string_view address);
+// NOT_FOUND, NOT_A_TARGET.
+absl::Status NotATarget(std::string_view node);
 // INVALID_ARGUMENT, INVALID_CREDENTIALS.
 absl::Status InvalidCredentials(std::string_view cause);
 // FAILED_PRECONDITION, CREDENTIALS_TOO_OLD.

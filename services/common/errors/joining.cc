@@ -83,7 +83,7 @@ absl::Status TokenRefused() {
 absl::Status TokenExpired() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_EXPIRED",
                    "the join token has expired",
-                   "Ask an operator for a new token: muster token create --ttl 15m.");
+                   "Ask an operator for a new token: muster token create --node NODE -o FILE (or --count N, --relay NAME).");
 }
 
 absl::Status TokenUsed() {

@@ -150,7 +150,7 @@ absl::Status ArchiveNotReady(std::string_view run) {
 absl::Status NoArchive(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_ARCHIVE",
                    absl::StrCat("run ", ToAbsl(run), " ended without an archive"),
-                   "Read the committed results: muster results.");
+                   absl::StrCat("Read the committed results: muster results ", ToAbsl(run), "."));
 }
 
 absl::Status PluginNotInArchive(std::string_view plugin) {

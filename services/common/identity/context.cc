@@ -67,7 +67,9 @@ absl::StatusOr<OperatorContext> Parse(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<OperatorContext> ReadContext(const std::string& path) {
-  auto content = ReadSecretFile(path);
+  auto content = ReadSecretFile(path, [&](std::string_view text) {
+    return Annotate(Parse(text).status(), absl::StrCat("context ", path));
+  });
   if (content.status().code() == absl::StatusCode::kNotFound) {
     return errors::ContextNotFound(path);
   }

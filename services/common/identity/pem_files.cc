@@ -19,7 +19,9 @@ constexpr size_t kMaxPem = 256 * 1024;
 bool FileExists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 absl::StatusOr<PrivateKey> ReadKeyFile(const std::string& path) {
-  ASSIGN_OR_RETURN(auto content, ReadSecretFile(path));
+  ASSIGN_OR_RETURN(auto content, ReadSecretFile(path, [&](std::string_view text) {
+                     return Annotate(PrivateKey::FromPem(text).status(), path);
+                   }));
   const Secret text(std::move(content));
   auto key = PrivateKey::FromPem(text.view());
   if (!key.ok()) return Annotate(key.status(), path);
