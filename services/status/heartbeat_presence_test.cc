@@ -1,9 +1,13 @@
 // The presence of senders that fall silent, close their stream or return, over real mutual TLS.
+#include <grpcpp/grpcpp.h>
+
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/heartbeats.pb.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/base/error.h"
@@ -92,6 +96,25 @@ TEST_F(HeartbeatPresenceTest, OlderOfTwoAgentsWithOneIdentityIsEnded) {
     }
     return false;
   });
+}
+
+// A relay could hide that another one is disconnected, or claim it of one that does not exist.
+TEST_F(HeartbeatPresenceTest, RelayDoesNotSpeakForAnotherWithoutItsSenders) {
+  const auto channel = status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}));
+  for (const std::string name : {"r2", "r1"}) {
+    grpc::ClientContext context;
+    const auto stream = v1::HeartbeatService::NewStub(channel)->RelayHeartbeats(&context);
+    v1::RelayHeartbeatsRequest hello;
+    hello.set_relay(name);
+    ASSERT_TRUE(stream->Write(hello));
+    v1::RelayHeartbeatsResponse response;
+    ASSERT_TRUE(stream->Read(&response));
+    stream->WritesDone();
+    ASSERT_TRUE(stream->Finish().ok());
+    const std::string doubt = status_.Get(run_)->doubt();
+    EXPECT_EQ(absl::StrContains(doubt, "relay r1"), name == "r1") << doubt;
+    EXPECT_FALSE(absl::StrContains(doubt, "relay r2")) << doubt;
+  }
 }
 
 TEST_F(HeartbeatPresenceTest, SilentNodeIsUnknownAfterARestart) {

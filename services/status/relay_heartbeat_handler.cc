@@ -95,12 +95,12 @@ void RelayHeartbeatHandler::End(const absl::Status& status) {
   if (stream_ != nullptr) stream_->End(status);
 }
 
-// Registers the relay that the senders have signed for.
-absl::Status RelayHeartbeatHandler::OpenRelay(const std::string& name) {
-  RETURN_IF_ERROR(ValidateName("relay", name));
-  const auto relay = parts_.registry.OpenRelay(name);
-  if (relay.ok()) relay_ = *relay;
-  return relay.status();
+// Counts the relay as connected. Another relay forwards the stream, so only the statement of a
+// sender, which is signed for this relay, proves that it is behind the stream.
+absl::Status RelayHeartbeatHandler::OpenRelay() {
+  if (relay_ != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));
+  return absl::OkStatus();
 }
 
 absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) {
@@ -113,8 +113,13 @@ absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) 
   if (request.senders_size() > kMaxSendersInMessage || request.heard_ids_size() > kMaxHeard) {
     return errors::InvalidHeartbeat("too many senders in one message");
   }
-  if (relay_ == nullptr) {
-    RETURN_IF_ERROR(OpenRelay(request.relay()));
+  if (relay_name_.empty()) {
+    RETURN_IF_ERROR(ValidateName("relay", request.relay()));
+    relay_name_ = request.relay();
+    const auto* caller = std::get_if<ServiceIdentity>(&stream_->call().caller().identity.name);
+    if (caller != nullptr && *caller == ServiceIdentity{ServiceRole::kRelay, relay_name_}) {
+      RETURN_IF_ERROR(OpenRelay());
+    }
   }
   for (v1::RelayHeartbeatsRequest::Sender& sender : *request.mutable_senders()) {
     RETURN_IF_ERROR(HandleSender(sender));
@@ -155,10 +160,11 @@ absl::Status RelayHeartbeatHandler::HandleSender(v1::RelayHeartbeatsRequest::Sen
       Refuse(id, spoken.status());
       return absl::OkStatus();
     }
-    if (spoken->below != relay_->name) {
+    if (spoken->below != relay_name_) {
       Refuse(id, errors::NotAttached(member->uri));
       return absl::OkStatus();
     }
+    RETURN_IF_ERROR(OpenRelay());
     member->caller = std::move(spoken->caller);
     member->until = spoken->until;
   }

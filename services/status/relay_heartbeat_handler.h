@@ -40,7 +40,7 @@ class RelayHeartbeatHandler
  private:
   class Member;
 
-  absl::Status OpenRelay(const std::string& name);
+  absl::Status OpenRelay();
   absl::Status Handle(v1::RelayHeartbeatsRequest& request);
   absl::Status HandleSender(v1::RelayHeartbeatsRequest::Sender& sender);
   absl::Status HandleHeartbeat(const std::shared_ptr<Member>& member,
@@ -53,7 +53,8 @@ class RelayHeartbeatHandler
   const RpcRuntime runtime_;
   const HeartbeatParts& parts_;
   std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>> stream_;
-  RelayState* relay_ = nullptr;  // from the first message on
+  std::string relay_name_;       // from the first message on
+  RelayState* relay_ = nullptr;  // once it is proven
   std::unordered_map<int32_t, std::shared_ptr<Member>> members_;
 
   Mutex mutex_;
