@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <variant>
 
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
@@ -10,6 +11,7 @@
 #include "services/common/errors/heartbeats.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/rpc.h"
+#include "services/common/identity/identity.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/proto_time.h"
 

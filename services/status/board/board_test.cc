@@ -43,6 +43,16 @@ TEST_F(BoardTest, NewRunIsNotShownBeforeTheFeedHasListedItsPairs) {
   EXPECT_TRUE(board_.Find(kRun).ok());
 }
 
+TEST_F(BoardTest, BeginOfAStateFromBeforeTheServiceIsNotKnown) {
+  Begin();
+  SetRun(MakeRun());
+  SetPair("n1", v1::OUTCOME_TIMED_OUT, 1);
+  End();
+  SetPair("n2", v1::OUTCOME_TIMED_OUT, 1);
+  EXPECT_FALSE(Pair("n1").has_reason_since());
+  EXPECT_TRUE(Pair("n2").has_reason_since());
+}
+
 TEST_F(BoardTest, EmptyNameResolvesToTheNewestRun) {
   Begin();
   SetRun(MakeRun("000000000000000f"));

@@ -56,7 +56,7 @@ struct Pair {
   int64_t size = 0;
   std::string error;
   absl::Time updated = absl::InfinitePast();  // by the wall clock; the infinite past: not known
-  absl::Duration reason_since;                // monotonic
+  absl::Duration reason_since;                // monotonic; the infinite past: not known
   PairList::iterator by_reason;               // its place among those with its reason
   std::unique_ptr<Work> work;                 // null: no message has arrived
 

@@ -47,7 +47,8 @@ const Pair* PairTable::Find(std::string_view plugin, std::string_view node) cons
   return pair == found->second.by_node.end() ? nullptr : pair->second;
 }
 
-Pair& PairTable::Add(const std::string& plugin_name, const std::string& node, absl::Duration now) {
+Pair& PairTable::Add(const std::string& plugin_name, const std::string& node,
+                     absl::Duration since) {
   PluginPairs& plugin = Plugin(plugin_name);
   Pair& pair = plugin.pairs.emplace_back();
   ++size_;
@@ -65,7 +66,7 @@ Pair& PairTable::Add(const std::string& plugin_name, const std::string& node, ab
   Count(v1::OUTCOME_PENDING, 1, &plugin.counts);
   ++plugin.unheard;
   pair.reason = v1::REASON_NOT_STARTED;
-  pair.reason_since = now;
+  pair.reason_since = since;
   ++plugin.reasons[pair.reason];
   PairList& list = by_reason_[pair.reason];
   pair.by_reason = list.insert(list.end(), &pair);
@@ -90,14 +91,14 @@ void PairTable::SetOutcome(Pair& pair, const v1::FollowChangesResponse::PairChan
   }
 }
 
-bool PairTable::SetReason(Pair& pair, v1::Reason reason, absl::Duration now) {
+bool PairTable::SetReason(Pair& pair, v1::Reason reason, absl::Duration since) {
   if (reason == pair.reason) return false;
   PairList& to = by_reason_[reason];
   to.splice(to.end(), by_reason_[pair.reason], pair.by_reason);
   if (IsCounted(pair.reason)) --pair.plugin->reasons[pair.reason];
   if (IsCounted(reason)) ++pair.plugin->reasons[reason];
   pair.reason = reason;
-  pair.reason_since = now;
+  pair.reason_since = since;
   return true;
 }
 

@@ -30,14 +30,14 @@ class PairTable {
   Pair* Find(std::string_view plugin, std::string_view node);
   const Pair* Find(std::string_view plugin, std::string_view node) const;
 
-  // Adds an unfinished pair without a Work. `now` is monotonic. The pair is never
+  // Adds an unfinished pair without a Work, planned `since` in monotonic time. The pair is never
   // moved.
-  Pair& Add(const std::string& plugin, const std::string& node, absl::Duration now);
+  Pair& Add(const std::string& plugin, const std::string& node, absl::Duration since);
 
   void SetOutcome(Pair& pair, const v1::FollowChangesResponse::PairChanged& change);
 
-  // Returns whether the reason is another one. `now` is monotonic.
-  bool SetReason(Pair& pair, v1::Reason reason, absl::Duration now);
+  // Returns whether the reason is another one. `since` is as Pair::reason_since.
+  bool SetReason(Pair& pair, v1::Reason reason, absl::Duration since);
 
   // Gives the pair a Work, which begins `now`, if it has none.
   Work& Hear(Pair& pair, absl::Duration now);

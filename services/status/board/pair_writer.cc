@@ -133,7 +133,9 @@ void Write(const Pair& pair, const PairView& view, std::string* bytes) {
   }
   if (pair.reason != v1::REASON_UNSPECIFIED) {
     fields.Number(Status::kReasonFieldNumber, pair.reason);
-    fields.Time(Status::kReasonSinceFieldNumber, view.now.WallOf(pair.reason_since));
+    if (pair.reason_since != -absl::InfiniteDuration()) {
+      fields.Time(Status::kReasonSinceFieldNumber, view.now.WallOf(pair.reason_since));
+    }
   }
   fields.Text(Status::kDetailFieldNumber, words.detail);
   fields.Text(Status::kNextFieldNumber, words.next);

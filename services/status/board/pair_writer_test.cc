@@ -104,6 +104,8 @@ TEST_F(PairWriterTest, UnknownFieldsAreAbsent) {
   EXPECT_FALSE(written.has_progress());
   EXPECT_FALSE(written.has_fault());
   EXPECT_TRUE(written.has_reason_since());
+  pair_.reason_since = -absl::InfiniteDuration();
+  EXPECT_FALSE(Written().has_reason_since());
   EXPECT_NE(Written(/*brief=*/false).next(), "");
   pair_.reason = v1::REASON_UNSPECIFIED;
   pair_.outcome = v1::OUTCOME_GENUINE;

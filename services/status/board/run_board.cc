@@ -40,11 +40,10 @@ RunBoard::RunBoard(std::string id, const Context& context)
     : id_(std::move(id)),
       epoch_(RandomHex(6)),
       context_(context),
-      known_since_(context.clock->MonotonicNow()),
       clock_(*context.clock),
       lost_(id_, *context.verdicts),
-      start_(id_, known_since_, *context.verdicts),
-      created_at_(known_since_) {}
+      start_(id_, context.clock->MonotonicNow(), *context.verdicts),
+      created_at_(context.clock->MonotonicNow()) {}
 
 void RunBoard::SetRun(const v1::Run& run) {
   MutexLock lock(mutex_);
@@ -76,7 +75,7 @@ RunBoard::PairSet RunBoard::SetPair(const v1::FollowChangesResponse::PairChanged
   Pair* pair = pairs_.Find(change.key().plugin(), change.key().node());
   PairSet set;
   set.added = pair == nullptr;
-  if (set.added) pair = &pairs_.Add(change.key().plugin(), change.key().node(), known_since_);
+  if (set.added) pair = &pairs_.Add(change.key().plugin(), change.key().node(), created_at_);
   // After a snapshot an older change may come again.
   if (live && change.generation() < pair->generation) return set;
   if (!set.added && change.outcome() == pair->outcome && change.generation() == pair->generation) {
@@ -227,11 +226,12 @@ void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
 }
 
 bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
-  const bool changed =
-      pairs_.SetReason(pair, muster::Judge(FactsOf(pair), now.monotonic), now.monotonic);
+  // It is not known when a state began that a snapshot or a restart has brought.
+  const absl::Duration since = live ? now.monotonic : -absl::InfiniteDuration();
+  const bool changed = pairs_.SetReason(pair, muster::Judge(FactsOf(pair), now.monotonic), since);
   lost_.Update(pair, now.monotonic);
   if (!changed) return false;
-  if (pair.pending()) pair.updated = now.wall;
+  if (pair.pending() && live) pair.updated = now.wall;
   ++summary_version_;
   if (live && (Severity(pair.reason) > 0 || pair.reason == v1::REASON_TIMED_OUT)) {
     context_.event(pair.node, MakeNodeEvent(id_, pair, now));

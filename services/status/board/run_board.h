@@ -147,7 +147,6 @@ class RunBoard {
   const std::string id_;
   const std::string epoch_;
   const Context context_;
-  const absl::Duration known_since_;  // monotonic
 
   mutable Mutex mutex_;
   mutable MomentClock clock_ ABSL_GUARDED_BY(mutex_);

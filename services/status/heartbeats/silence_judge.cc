@@ -49,7 +49,14 @@ std::string SilenceJudge::Doubt() const {
     MutexLock lock(observer_mutex_);
     if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
   }
-  return relays_.Doubt(now);
+  if (std::string doubt = relays_.Doubt(now); !doubt.empty()) return doubt;
+  // Restored senders, until they send or are judged.
+  const int64_t unheard = senders_.count(v1::PRESENCE_UNKNOWN) - senders_.doubted();
+  if (unheard <= 0) return "";
+  const absl::Duration age = absl::Trunc(now - senders_.started(), absl::Seconds(1));
+  return absl::StrCat("the status service started ", absl::FormatDuration(age), " ago: ", unheard,
+                      unheard == 1 ? " sender has" : " senders have",
+                      " sent no heartbeat since, so nothing is known of their state");
 }
 
 void SilenceJudge::AddClosed(std::shared_ptr<SenderEntry> entry) {
