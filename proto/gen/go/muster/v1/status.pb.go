@@ -856,7 +856,8 @@ type PairStatus struct {
 	Progress *Progress `protobuf:"bytes,7,opt,name=progress,proto3" json:"progress,omitempty"`
 	Presence Presence  `protobuf:"varint,8,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
 	// Unspecified for a final outcome other than a time-out.
-	Reason      Reason                 `protobuf:"varint,9,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
+	Reason Reason `protobuf:"varint,9,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
+	// Absent if the state is older than the status service, which does not know then when it began.
 	ReasonSince *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=reason_since,json=reasonSince,proto3" json:"reason_since,omitempty"`
 	// The known facts in words, such as "no heartbeat for 42 s; its machine acknowledges what is sent to it".
 	Detail string `protobuf:"bytes,11,opt,name=detail,proto3" json:"detail,omitempty"`
