@@ -22,7 +22,7 @@ absl::Status RunNotEnded(std::string_view run) {
 
 absl::Status RunEnded(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_ENDED",
-                   absl::StrCat("run ", ToAbsl(run), " has ended, so it issues no more credentials"),
+                   absl::StrCat("run ", ToAbsl(run), " has ended"),
                    "Start a new run.");
 }
 
