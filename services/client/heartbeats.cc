@@ -14,6 +14,8 @@ namespace muster::client {
 namespace {
 
 constexpr std::string_view kDuplicateAgent = "DUPLICATE_AGENT";
+// For so long a stop waits until the connection takes the goodbye.
+constexpr absl::Duration kGoodbyeWait = absl::Milliseconds(500);
 
 // Counts for the process: all its clients are one sender.
 int64_t NextSequence() {
@@ -126,6 +128,7 @@ absl::Status Heartbeats::RunConnection(const std::stop_token& stop) {
     answered_ = false;
   }
   const std::unique_ptr<HeartbeatConnection> connection = dial_(*this, stop);
+  absl::Duration abandon_at = absl::InfiniteDuration();  // after a stop
   MutexLock lock(mutex_);
   while (true) {
     if (std::exchange(answered_, false)) {
@@ -145,13 +148,18 @@ absl::Status Heartbeats::RunConnection(const std::stop_token& stop) {
       if (goodbye) return absl::OkStatus();
       continue;
     }
-    // A connection that does not accept the goodbye is abandoned.
-    if (stop.stop_requested()) return absl::OkStatus();
+    const auto changes = [this, seen = events_]()
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; };
+    if (stop.stop_requested()) {
+      // The message before the goodbye is still on its way, or the connection takes nothing.
+      abandon_at = std::min(abandon_at, now + kGoodbyeWait);
+      if (now >= abandon_at) return absl::OkStatus();
+      changed_.WaitFor(mutex_, std::stop_token(), abandon_at - now, changes);
+      continue;
+    }
     const absl::Duration wake =
         writable_ ? std::min(schedule_.GiveUp(), schedule_.Due(changed)) : schedule_.GiveUp();
-    changed_.WaitFor(mutex_, stop, std::min(wake - now, absl::Hours(1)),
-                     [this, seen = events_]()
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; });
+    changed_.WaitFor(mutex_, stop, std::min(wake - now, absl::Hours(1)), changes);
   }
 }
 
