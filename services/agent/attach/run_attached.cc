@@ -44,10 +44,11 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // One thread renews the certificate, which may block for seconds, one watches the attachment, and
-  // one starts commands. Each command and each collection has a thread, because it blocks.
+  // One thread each for the renewal of the certificate, the attachment, the starts of commands, and
+  // the two kinds of records to sign: any of them may wait for the disk or the network. Each
+  // command and each collection has a thread of its own.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/3});
+  Executor background({"background", /*threads=*/5});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));

@@ -14,6 +14,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kShortestLife = absl::Seconds(1);
+// After a move the child signs once more.
+constexpr absl::Duration kConfirmMove = absl::Seconds(2);
 constexpr absl::Duration kWelcomeWithin = absl::Seconds(20);
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
@@ -126,6 +128,11 @@ void AttachStream::Adopt() {
     welcome = *std::exchange(offer_, std::nullopt);
   }
   if (const absl::Status handled = HandleWelcome(welcome); !handled.ok()) return End(handled);
+  {
+    // The former parent may have signed for later meanwhile, and relays believe the last statement.
+    MutexLock lock(mutex_);
+    renew_at_ = std::min(renew_at_, received_at_ + kConfirmMove);
+  }
   stream_->ReadNext();
 }
 

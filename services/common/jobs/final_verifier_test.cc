@@ -49,10 +49,10 @@ TEST_F(FinalVerifierTest, ChainIsVerifiedOnceAndEachSignatureAlways) {
   EXPECT_EQ(verifier_.Verify(first), absl::OkStatus());
   EXPECT_EQ(verifier_.size(), 1u);
   second.set_job("j2");
-  EXPECT_EQ(ReasonOf(verifier_.Verify(second)), "FINAL_NOT_SIGNED");
+  EXPECT_EQ(ReasonOf(verifier_.Verify(second)), "SIGNATURE_INVALID");
   second = first;
   second.set_node("n2");
-  EXPECT_EQ(ReasonOf(verifier_.Verify(second)), "FINAL_NOT_SIGNED");
+  EXPECT_EQ(ReasonOf(verifier_.Verify(second)), "SIGNATURE_INVALID");
   EXPECT_EQ(verifier_.Verify(first), absl::OkStatus());
   EXPECT_EQ(verifier_.size(), 1u);
 }
@@ -61,14 +61,14 @@ TEST_F(FinalVerifierTest, RememberedChainEndsWithItsCertificate) {
   const v1::JobRecord record = Signed("n1");
   EXPECT_EQ(verifier_.Verify(record), absl::OkStatus());
   clock_.Advance(absl::Hours(2));
-  EXPECT_EQ(ReasonOf(verifier_.Verify(record)), "FINAL_NOT_SIGNED");
+  EXPECT_EQ(ReasonOf(verifier_.Verify(record)), "SIGNATURE_INVALID");
 }
 
 TEST_F(FinalVerifierTest, RememberedChainEndsWithItsRoot) {
   const v1::JobRecord record = Signed("n1");
   EXPECT_EQ(verifier_.Verify(record), absl::OkStatus());
   roots_ = {FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_)->certificate()};
-  EXPECT_EQ(ReasonOf(verifier_.Verify(record)), "FINAL_NOT_SIGNED");
+  EXPECT_EQ(ReasonOf(verifier_.Verify(record)), "SIGNATURE_INVALID");
   EXPECT_EQ(verifier_.size(), 0u);
 }
 

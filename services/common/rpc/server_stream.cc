@@ -34,11 +34,11 @@ ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServ
 
 absl::Status ServerStreamBase::Admit() {
   if (streams_ == nullptr) return absl::OkStatus();
+  StreamLimits limits = limits_;
+  if (SpeaksForMany(call_.caller().identity)) limits.of_caller = 0;
   std::string caller;
-  if (limits_.of_caller > 0 && !SpeaksForMany(call_.caller().identity)) {
-    caller = ToUri(call_.caller().identity).value_or("");
-  }
-  auto ticket = streams_->Enter(call_.method(), caller, limits_);
+  if (limits.of_caller > 0) caller = ToUri(call_.caller().identity).value_or("");
+  auto ticket = streams_->Enter(call_.method(), caller, limits);
   if (ticket.ok()) ticket_ = *std::move(ticket);
   return ticket.status();
 }

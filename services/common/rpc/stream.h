@@ -75,7 +75,7 @@ class SourceStreamHandler : public ServerStreamHandler<void, Message> {
 
 // The limits of streams that send a file: each may hold about 1 MiB for a reader that does not
 // read.
-inline constexpr StreamLimits kFileStreams = {.in_all = 1000, .of_caller = 16};
+inline constexpr StreamLimits kFileStreams = {.in_all = 1000, .of_caller = 64};
 // The limits of streams that tell changes.
 inline constexpr StreamLimits kWatchStreams = {.of_caller = 64};
 

@@ -5,7 +5,7 @@
 namespace muster {
 namespace {
 
-constexpr size_t kBackgroundThreads = 4;
+constexpr size_t kBackgroundThreads = 6;
 
 }  // namespace
 

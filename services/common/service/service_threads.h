@@ -25,9 +25,10 @@ class ServiceThreads {
   // The handlers of calls. They may wait for the disk.
   Executor& requests() { return requests_; }
 
-  // Periodic work and the streams that the service follows (ScheduledTask, StreamFollower). Only
-  // the renewal of the certificate and the name resolution of at most two channels (ServiceChannel)
-  // may block for seconds: one thread is always free.
+  // Periodic work and the streams that the service follows (ScheduledTask, StreamFollower). The
+  // renewal of the certificate, the name resolution of at most two channels (ServiceChannel), and
+  // at a relay the sweep of its spool and the list of its nodes, which wait for the disk, may
+  // block: one thread is always free.
   Executor& background() { return background_; }
 
   // Waits until the accepted tasks of both executors have run, for at most `limit` each, and stops

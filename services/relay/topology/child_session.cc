@@ -162,8 +162,11 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   if (entry.name.empty() || (!entry.is_relay && RoleOf(identity) != Role::kNode)) {
     return errors::InvalidAttachment("a descendant is neither a node nor a relay");
   }
-  // The statement of a detached child may have expired. A relay that restarted has lost it.
-  if (!entry.attached && descendant.statement().signature().empty()) return entry;
+  // Of a known entry that is detached only the name is used, and ApplyUpdate checks its route. An
+  // unknown one needs a statement, which may have expired; a relay that restarted has lost it.
+  const bool needs_proof = entry.attached || (!descendant.statement().signature().empty() &&
+                                              !parts_.topology.Find(entry.name).has_value());
+  if (!needs_proof) return entry;
   ASSIGN_OR_RETURN(const auto verified, entry.attached
                                             ? parts_.trust.Verify(descendant.statement())
                                             : parts_.trust.VerifyPast(descendant.statement()));

@@ -12,6 +12,15 @@
 namespace muster {
 namespace {
 
+// An entry is forgotten some time after `since`, which a child relay has told.
+absl::Time Plausible(absl::Time since, absl::Time now) {
+  constexpr absl::Duration kMaxSkew = absl::Hours(24);
+  return since > now + kMaxSkew ? now : since;
+}
+
+// Seconds between the statement for a new parent and the end of the attachment to the former one.
+constexpr int64_t kAdoption = 60;
+
 int64_t Expires(const TopologyEntry& entry) {
   return entry.statement == nullptr ? 0 : entry.statement->expire_time().seconds();
 }
@@ -107,6 +116,7 @@ void Topology::Detach(const std::string& name, const ChildLink* link) {
 absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                                    const std::vector<std::string>& forgotten_uris, bool complete) {
   Changes changes;
+  std::vector<std::shared_ptr<ChildLink>> replaced;
   absl::Status refused;
   {
     MutexLock lock(mutex_);
@@ -119,9 +129,17 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
         continue;
       }
       const std::string name = is.name;
-      // An entry with a stream to this relay is a child; the update is older.
-      if (direct_.contains(name)) continue;
-      is.since = std::min(is.since, clock_.Now());
+      // An entry with a stream to this relay is a child, and the update is older, unless its
+      // statement is newer: the node has moved, and its stream to this relay is dead.
+      if (const auto held = direct_.find(name); held != direct_.end()) {
+        if (!is.attached || Expires(is) <= Expires(entries_[name].is)) continue;
+        replaced.push_back(std::move(held->second.link));
+        direct_.erase(held);
+        for (auto& [other, entry] : entries_) {
+          if (entry.via == name && other != name) MarkDetached(entry, changes);
+        }
+      }
+      is.since = Plausible(is.since, clock_.Now());
       const auto known = entries_.find(name);
       // Unknown detached entries are accepted in the first list only: a later one was removed here.
       // Without a statement they may be invented.
@@ -129,16 +147,18 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
           (direct->second.complete || is.statement == nullptr)) {
         continue;
       }
-      // A former parent has an older statement.
-      if (is.attached && known != entries_.end() && known->second.via != child &&
-          Expires(is) < Expires(known->second.is)) {
+      // A former parent has an older statement. The new parent may have one that was signed shortly
+      // before the last one for the former parent.
+      if (is.attached && known != entries_.end() && known->second.is.attached &&
+          known->second.via != child && Expires(is) + kAdoption < Expires(known->second.is)) {
         continue;
       }
       Entry& entry = entries_[name];
-      entry.listing = direct->second.listing;
       if (is.attached) {
+        entry.listing = direct->second.listing;
         MarkAttached(entry, std::move(is), child, changes);
       } else if (entry.via == child || entry.via.empty()) {
+        entry.listing = direct->second.listing;
         if (entry.is.name.empty()) {
           entry.is = std::move(is);
           entry.last_via = child;
@@ -155,6 +175,7 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
       }
     }
   }
+  for (const auto& link : replaced) link->End(errors::ChildTakenOver(child));
   Notify(changes);
   for (const std::string& uri : forgotten_uris) ForgetDescendant(child, uri);
   return refused;
@@ -229,6 +250,8 @@ bool Topology::IsDownstreamOf(std::string_view node, std::string_view child) con
   const auto entry = entries_.find(node);
   if (entry == entries_.end() || entry->second.is.is_relay) return false;
   if (entry->second.is.attached) return entry->second.via == child;
+  if (!entry->second.last_via.empty()) return entry->second.last_via == child;
+  // After a restart of this relay.
   const std::string& parent = entry->second.is.relay;
   const auto route = entries_.find(parent);
   return parent == child || (route != entries_.end() && route->second.via == child);
@@ -415,7 +438,7 @@ void Topology::Restore(const std::vector<TopologyEntry>& entries) {
     Entry& entry = entries_[is.name];
     entry.is = is;
     entry.is.attached = false;
-    entry.is.since = std::min(is.since, clock_.Now());
+    entry.is.since = Plausible(is.since, clock_.Now());
     entry.is.statement = nullptr;
   }
 }

@@ -240,12 +240,25 @@ TEST_F(TopologyTest, DetachedEntryWithoutAStatementIsNotAdded) {
   EXPECT_EQ(topology_.Find("n1")->since, clock_.Now()) << "so that it is forgotten one day";
 }
 
+TEST_F(TopologyTest, NodeWithANewerStatementHasMovedFromItsDeadStream) {
+  Attach("r2", true);
+  const auto link = Attach("n1");
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
+  EXPECT_EQ(topology_.NextHop("n1"), "n1") << "its statement is as old";
+  clock_.Advance(absl::Seconds(2));
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
+  EXPECT_EQ(topology_.NextHop("n1"), "r2");
+  EXPECT_EQ(ReasonOf(link->end()), "CHILD_TAKEN_OVER");
+  topology_.Detach("n1", link.get());
+  EXPECT_EQ(topology_.NextHop("n1"), "r2");
+}
+
 TEST_F(TopologyTest, FormerParentDoesNotMoveANodeBack) {
   Attach("r2", true);
   Attach("r3", true);
   const TopologyEntry before = Descendant("n1", "r2");
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {before}, {}, true).ok());
-  clock_.Advance(absl::Minutes(1));
+  clock_.Advance(absl::Minutes(2));
   ASSERT_TRUE(topology_.ApplyUpdate("r3", {Descendant("n1", "r3")}, {}, true).ok());
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {before}, {}, false).ok());
   EXPECT_EQ(topology_.NextHop("n1"), "r3");
