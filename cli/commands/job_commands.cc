@@ -98,7 +98,7 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   JobOutput output(console, line.json);
   std::set<std::string> silent(arguments.nodes.begin(), arguments.nodes.end());
-  // Without -f, stop at the first response with records: it has caught up.
+  // Without -f, stop at the first response without records: it has caught up.
   const auto end = client->Watch(request, [&](const v1::WatchJobResponse& response) {
     output.HandleResponse(response);
     for (const v1::JobRecord& record : response.records()) silent.erase(record.node());

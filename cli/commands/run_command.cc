@@ -169,7 +169,7 @@ void AwaitShown(Client& client, const std::string& run) {
   request.set_run(run);
   const absl::Time until = absl::Now() + kShownWithin;
   while (absl::Now() < until) {
-    const std::string reason = ReasonOf(client.GetStatus(request).status());
+    const std::string reason = ReasonOf(client.GetStatus(request, until - absl::Now()).status());
     if (reason != "RUN_NOT_FOUND" && reason != "STATUS_NOT_READY") return;
     if (!SleepUnlessInterrupted(kShownPause)) return;
   }

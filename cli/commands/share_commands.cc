@@ -258,7 +258,7 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
        .example = "muster share report.csv --to n2\n"
                   "muster share report.csv --to n2 --id today.csv --ttl 24h"},
       arguments, ShareFile);
-  command.add_option("FILE", arguments->file, "The file")->required()->type_name("");
+  command.add_option("FILE", arguments->file, "The file")->required()->type_name(kFileValue);
   command.add_option("--to", arguments->target, "The node that may read the file")
       ->required()
       ->type_name("NODE");

@@ -217,10 +217,14 @@ std::unique_ptr<ByteSource> Client::ReadArchive(const std::string& run, int64_t 
   return std::make_unique<ArchiveSource>(*stubs_->archives, run, offset, stubs_->RunSubject(run));
 }
 
-absl::StatusOr<v1::RunStatus> Client::GetStatus(const v1::GetStatusRequest& request) {
+absl::StatusOr<v1::RunStatus> Client::GetStatus(const v1::GetStatusRequest& request,
+                                                std::optional<absl::Duration> limit) {
+  UnaryCallOptions options;
+  if (limit) options = {.limit = *limit, .retry_for = absl::ZeroDuration()};
   return CallUnary(*stubs_->statuses, &v1::StatusService::Stub::GetStatus, request,
                    absl::StrCat(request.run().empty() ? "the newest run" : "run ", request.run(),
-                                ", at the status service ", stubs_->status_target));
+                                ", at the status service ", stubs_->status_target),
+                   options);
 }
 
 absl::StatusOr<v1::IssuedCertificate> Client::AddOperator(const v1::AddOperatorRequest& request) {

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/archives.pb.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/identities.pb.h"
@@ -46,7 +48,9 @@ class Client {
   // CANCELLED when the user interrupts (interrupt.h). The source must not outlive this object.
   std::unique_ptr<ByteSource> ReadArchive(const std::string& run, int64_t offset);
 
-  absl::StatusOr<v1::RunStatus> GetStatus(const v1::GetStatusRequest& request);
+  // With `limit`: one call of at most this time, which is not repeated.
+  absl::StatusOr<v1::RunStatus> GetStatus(const v1::GetStatusRequest& request,
+                                          std::optional<absl::Duration> limit = std::nullopt);
 
   absl::StatusOr<v1::IssuedCertificate> AddOperator(const v1::AddOperatorRequest& request);
   absl::StatusOr<v1::Operator> RevokeOperator(const v1::RevokeOperatorRequest& request);

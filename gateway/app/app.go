@@ -29,6 +29,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/channel"
+	"muster.example/services/client/go/peer"
 )
 
 // App is a running gateway. Not safe for concurrent use.
@@ -207,7 +208,7 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 // options returns the options of a listener; `name` is its label in the metrics.
 func (a *App) options(name, plainHelp string) listen.Options {
 	return listen.Options{Limits: a.limits(), PlainHTTP: plainHelp, TooMany: rest.TooManyConnectionsAnswer(),
-		Refused: a.metrics.RefusedHandshake(name, a.log)}
+		Shared: peer.IsShared, Refused: a.metrics.RefusedHandshake(name, a.log)}
 }
 
 // limits returns the limits of each port.

@@ -91,10 +91,11 @@ func (c *Config) bind() *fields {
 	f.byteSize("limits.result_bytes", &c.ResultBytes,
 		"The largest result that a legacy client may deliver; a larger one gets 413. 0: only the aggregator's limit applies.", 1<<60)
 	f.integer("limits.connections", &c.Connections, "Maximum of open connections of one port; more wait in the kernel's queue.", 1, 1_000_000)
-	f.integer("limits.connections_per_address", &c.PerAddress, "The same of one address of a client (IPv6: one network /64); more are "+
+	f.integer("limits.connections_per_address", &c.PerAddress, "Maximum of open connections of one address of a client on one port "+
+		"(IPv6: one network /64); more are "+
 		"closed. Raise it if all clients come through one proxy.", 1, 1_000_000)
-	f.integer("limits.connections_per_identity", &c.PerIdentity, "The same of one identity; more get TOO_MANY_CONNECTIONS. For a run "+
-		"credential of any node, which many nodes share, connections_per_address applies.", 1, 1_000_000)
+	f.integer("limits.connections_per_identity", &c.PerIdentity, "Maximum of open connections of one identity on one port; more get "+
+		"TOO_MANY_CONNECTIONS. Credentials of a run that many clients share (viewers, any node) have no such limit.", 1, 1_000_000)
 	f.integer("limits.delivery_connections", &c.DeliveryConnections,
 		"Number of gRPC connections to the aggregator for deliveries.", 1, 64)
 	return f

@@ -2,7 +2,6 @@ package legacy
 
 import (
 	"context"
-	"crypto/x509"
 	"log/slog"
 	"net"
 	"net/http"
@@ -69,18 +68,12 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 }
 
 func (m *Manager) options(refused func(reason string, remote net.Addr, err error)) listen.Options {
-	return listen.Options{Limits: m.settings.Connections, PlainHTTP: plainHTTPHelp, Refused: refused, Shared: isShared,
+	return listen.Options{Limits: m.settings.Connections, PlainHTTP: plainHTTPHelp, Refused: refused, Shared: peer.IsShared,
 		TooMany: listen.Answer{Code: http.StatusServiceUnavailable, ContentType: "text/plain; charset=utf-8", Body: tooManyText}}
 }
 
 // tooManyText is the answer for a sender with too many connections. Old workers retry after 503.
 const tooManyText = "this sender has too many connections (TOO_MANY_CONNECTIONS): close some, and send the result again\n"
-
-// isShared reports whether a certificate is a credential for any node of a plugin.
-func isShared(certificate *x509.Certificate) bool {
-	id, err := peer.FromCertificate(certificate)
-	return err == nil && id.Kind == peer.AnyNode
-}
 
 // awaited reports whether a name has the id of a run whose listener is about to open: after a restart, clients may
 // connect before it does.

@@ -32,7 +32,7 @@ type Limits struct {
 // Options of a TLS socket.
 type Options struct {
 	Limits
-	// Shared reports whether several clients have the identity: the limit is PerAddress then. Nil: none is shared.
+	// Shared reports whether several clients have the identity: only their addresses are counted then. Nil: none is shared.
 	Shared func(*x509.Certificate) bool
 	// TooMany is the answer for a client with too many connections.
 	TooMany Answer
@@ -153,12 +153,11 @@ func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
 	if len(state.PeerCertificates) == 0 {
 		return nil
 	}
-	limit := a.options.PerIdentity
 	if a.options.Shared != nil && a.options.Shared(state.PeerCertificates[0]) {
-		limit = a.options.PerAddress
+		return nil
 	}
 	identity := identityOf(&state)
-	if !a.identities.acquire(identity, limit) {
+	if !a.identities.acquire(identity, a.options.PerIdentity) {
 		return errTooMany
 	}
 	raw.onClose(func() { a.identities.release(identity) })

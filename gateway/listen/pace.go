@@ -201,6 +201,9 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if b.got >= b.x.pace.Bytes {
 		b.got, b.spent = 0, 0
 	}
+	if err == nil && !b.x.http1 { // HTTP/2 ends the body at a deadline even if nobody reads
+		_ = b.x.setReadDeadline(time.Time{})
+	}
 	switch {
 	case errors.Is(err, io.EOF): // the server watches the connection during the following work, without a limit
 		b.x.mu.Lock()

@@ -168,7 +168,7 @@ func TestRefusedHTTP2ConnectionGetsGoAway(t *testing.T) {
 	}
 }
 
-func TestSharedIdentityHasLimitOfAddress(t *testing.T) {
+func TestSharedIdentityHasNoLimitOfItsOwn(t *testing.T) {
 	s := openLimitedSocket(t, Options{Limits: Limits{Connections: 100, PerAddress: 3, PerIdentity: 1},
 		Shared: func(c *x509.Certificate) bool { return strings.HasSuffix(c.URIs[0].Path, "shared") }})
 	leaf := s.fleet.Intermediate.Leaf(nodeURI + "shared")

@@ -181,6 +181,7 @@ func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 	go func() {
 		served <- server.Serve(listen.TLS(socket, config, listen.Options{
 			Limits: settings.Connections, PlainHTTP: PlainHelp, TooMany: rest.TooManyConnectionsAnswer(),
+			Shared:  func(*x509.Certificate) bool { return true }, // any clients of the run's CA
 			Refused: l.server.metrics.RefusedHandshake("status", log),
 		}))
 	}()

@@ -196,7 +196,9 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   if (job.state == State::kRunning) {
     job.process->Stop(JobStop::kCancelled);
   } else if (waiting_.Remove(job.id)) {
-    End(job, CancelledBeforeStart());
+    job.state = State::kEnded;
+    // If its folder cannot tell it, the list of cancels prevents a start after a restart.
+    if (!job.folder->log()->Append(CancelledBeforeStart()).ok()) return CancelUnknown(job.id);
     on_records_();
   }
 }

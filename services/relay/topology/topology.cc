@@ -116,7 +116,7 @@ void Topology::Detach(const std::string& name, const ChildLink* link) {
 absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                                    const std::vector<std::string>& forgotten_uris, bool complete) {
   Changes changes;
-  std::vector<std::shared_ptr<ChildLink>> replaced;
+  std::map<std::string, std::shared_ptr<ChildLink>> replaced;
   absl::Status refused;
   {
     MutexLock lock(mutex_);
@@ -133,7 +133,7 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
       // statement is newer: the node has moved, and its stream to this relay is dead.
       if (const auto held = direct_.find(name); held != direct_.end()) {
         if (!is.attached || Expires(is) <= Expires(entries_[name].is)) continue;
-        replaced.push_back(std::move(held->second.link));
+        replaced[name] = std::move(held->second.link);
         direct_.erase(held);
         for (auto& [other, entry] : entries_) {
           if (entry.via == name && other != name) MarkDetached(entry, changes);
@@ -175,7 +175,7 @@ absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<Topolog
       }
     }
   }
-  for (const auto& link : replaced) link->End(errors::ChildTakenOver(child));
+  for (const auto& [name, link] : replaced) link->End(errors::ChildTakenOver(name));
   Notify(changes);
   for (const std::string& uri : forgotten_uris) ForgetDescendant(child, uri);
   return refused;

@@ -248,7 +248,7 @@ TEST_F(TopologyTest, NodeWithANewerStatementHasMovedFromItsDeadStream) {
   clock_.Advance(absl::Seconds(2));
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
   EXPECT_EQ(topology_.NextHop("n1"), "r2");
-  EXPECT_EQ(ReasonOf(link->end()), "CHILD_TAKEN_OVER");
+  EXPECT_EQ(ReasonOf(link->end()), "TAKEN_OVER");
   topology_.Detach("n1", link.get());
   EXPECT_EQ(topology_.NextHop("n1"), "r2");
 }

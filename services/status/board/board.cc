@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
@@ -203,12 +204,19 @@ absl::StatusOr<std::shared_ptr<RunBoard>> Board::Find(const std::string& run) co
 absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
   if (!run.empty()) return run;
   if (!ready_) return errors::StatusNotReady();
-  MutexLock lock(mutex_);
-  const auto newest = std::max_element(
-      runs_.begin(), runs_.end(),
-      [](const auto& a, const auto& b) { return a.second.created < b.second.created; });
-  if (newest == runs_.end()) return errors::RunNotFound("");
-  return newest->first;
+  std::vector<Entry> entries;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [id, entry] : runs_) entries.push_back(entry);
+  }
+  if (entries.empty()) return errors::RunNotFound("");
+  // A run whose pairs are still being listed counts only if there is no other.
+  const auto newest =
+      std::max_element(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+        return std::pair(a.board->complete(), a.created) <
+               std::pair(b.board->complete(), b.created);
+      });
+  return newest->board->id();
 }
 
 absl::Status Board::HandleActivity(const v1::ResultKey& key,
@@ -217,9 +225,12 @@ absl::Status Board::HandleActivity(const v1::ResultKey& key,
   if (activity.has_progress()) {
     RETURN_IF_ERROR(CheckProgress(activity.progress()));
   }
-  ASSIGN_OR_RETURN(const auto run, Find(key.run()));
+  if (!ready_) return errors::StatusNotReady();
+  const auto run = Known(key.run());
+  if (run == nullptr) return errors::RunNotFound(key.run());
   bool attends = false;
   const absl::Status took = run->HandleActivity(key, sender, activity, &attends);
+  if (ReasonOf(took) == "PAIR_NOT_PLANNED" && !run->complete()) return errors::StatusNotReady();
   if (!took.ok() || !attends) return took;
   Attend(key, sender);
   return took;

@@ -133,3 +133,9 @@ func (id Identity) DeliversFor(run, plugin, node string) error {
 	}
 	return errors.New("the certificate is for " + id.URI)
 }
+
+// IsShared reports whether several clients may have this credential: that of a viewer of a run, or of any node of a plugin.
+func IsShared(certificate *x509.Certificate) bool {
+	id, err := FromCertificate(certificate)
+	return err == nil && (id.Kind == AnyNode || id.Kind == Viewer)
+}
