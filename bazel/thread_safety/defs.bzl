@@ -1,8 +1,5 @@
 """Checks with clang that members are used with their mutex held: bazel build --config=thread-safety //..."""
 
-load("@rules_cc//cc/common:cc_common.bzl", "cc_common")
-load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
-
 _FLAGS = ["-std=c++20", "-fPIC", "-D_GLIBCXX_ASSERTIONS", "-Wno-everything", "-Wthread-safety", "-Wthread-safety-beta", "-Werror"]
 
 # The precompiled header is read in other sandboxes than it is written in, and Bazel's outputs do not keep
