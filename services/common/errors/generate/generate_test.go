@@ -29,7 +29,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 
 // makers may call MakeError: what is generated, and what passes on an error that another process made.
 var makers = regexp.MustCompile(`^services/common/errors/|^services/common/base/error\.|` +
-	`^services/common/rpc/status\.cc$|^services/relay/proxy/heartbeats/heartbeat_hub\.cc$|^cli/rpc/https_client\.cc$`)
+	`^services/common/rpc/status\.cc$|^services/relay/proxy/heartbeats/heartbeat_hub\.cc$|^cli/(rpc/https_client|exit_code)\.cc$`)
 
 var (
 	makeError = regexp.MustCompile(`\bMakeError\(`)
