@@ -55,7 +55,7 @@ Console SystemConsole() {
 }
 
 void PrintError(Console& console, const absl::Status& status, std::string_view command) {
-  // Usage errors without a reason of their own are self-explanatory; docs/errors.md lists the other
+  // Usage errors without a reason are self-explanatory; docs/errors.md lists the other
   // reasons.
   const std::string reason = ReasonOf(status) == "USAGE" ? "" : ReasonOf(status);
   const std::string message = Printable(ToStd(status.message()));

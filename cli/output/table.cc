@@ -8,7 +8,7 @@ namespace muster::cli {
 namespace {
 
 constexpr int kGap = 2;
-constexpr int kIndent = 4;         // of cells with lines of their own
+constexpr int kIndent = 4;         // of cells with separate lines
 constexpr int kMinLastWidth = 24;  // of the last column beside the others
 
 std::string Pad(const std::string& cell, int width, Table::Align align) {

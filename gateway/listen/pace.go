@@ -201,7 +201,7 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if b.got >= b.x.pace.Bytes {
 		b.got, b.spent = 0, 0
 	}
-	if err == nil && !b.x.http1 { // HTTP/2 ends the body at a deadline even if nobody reads
+	if err == nil && !b.x.http1 { // HTTP/2 ends the body at a deadline even between two reads
 		_ = b.x.setReadDeadline(time.Time{})
 	}
 	switch {

@@ -216,7 +216,7 @@ class GrpcTransport final : public ResultTransport {
   const std::shared_ptr<const Sender> sender_;
   std::deque<RenewedChannel> channels_;  // one for each target
   size_t current_ = 0;
-  // Of the attempt.
+  // The current attempt.
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::ResultService::Stub> stub_;
 };

@@ -151,7 +151,7 @@ absl::Status Heartbeats::RunConnection(const std::stop_token& stop) {
     const auto changes = [this, seen = events_]()
                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return events_ != seen; };
     if (stop.stop_requested()) {
-      // The message before the goodbye is still on its way, or the connection takes nothing.
+      // The message before the goodbye is still in transit, or the connection takes nothing.
       abandon_at = std::min(abandon_at, now + kGoodbyeWait);
       if (now >= abandon_at) return absl::OkStatus();
       changed_.WaitFor(mutex_, std::stop_token(), abandon_at - now, changes);

@@ -28,7 +28,7 @@ import (
 )
 
 // forgingRelay is a compromised relay: it has joined the fleet, is attached to the root relay, and has one node. It
-// forwards everything between the two, but changes the records of the node, and sends records of its own.
+// forwards everything between the two, but changes the records of the node, and adds forged records.
 type forgingRelay struct {
 	musterv1.UnimplementedAttachServiceServer
 	identity      tls.Certificate
@@ -218,7 +218,7 @@ func forgery(job, node string) []*musterv1.JobRecord {
 	return records
 }
 
-// attachTo attaches a joined node to this relay in place of its own parent.
+// attachTo attaches a joined node to this relay in place of its parent.
 func (n *node) attachTo(t *testing.T, r *forgingRelay) {
 	t.Helper()
 	path := filepath.Join(n.folder(), "node.json")

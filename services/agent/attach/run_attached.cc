@@ -46,7 +46,7 @@ absl::Status RunAttached(const AttachOptions& options) {
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
   // One thread each for the renewal of the certificate, the attachment, the starts of commands, and
   // the two kinds of records to sign: any of them may wait for the disk or the network. Each
-  // command and each collection has a thread of its own.
+  // command and each collection has a separate thread.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
   Executor background({"background", /*threads=*/5});
   ASSIGN_OR_RETURN(

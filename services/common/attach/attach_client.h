@@ -99,7 +99,8 @@ class AttachClient {
   const std::string instance_;
 
   // Used by step_, and by Stop after its end.
-  Parent current_;                         // without a stream while this child waits
+  // Without a stream while this child waits.
+  Parent current_;
   Parent candidate_;                       // with a stream while a preferred parent is probed
   std::optional<absl::Status> replacing_;  // the candidate replaces the current parent, and why
   size_t next_ = 0;                        // the number of the next attempt since the last success

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// A few hundred bytes each. When they are full, all are verified anew.
+// A few hundred bytes each. When they are full, all are verified again.
 constexpr size_t kMaxRemembered = 50'000;
 
 }  // namespace

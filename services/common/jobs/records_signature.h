@@ -49,7 +49,7 @@ absl::StatusOr<v1::JobRecord::RecordsSignature> SignFinal(const PrivateKey& key,
 // Signs with the files key.pem and cert.pem of a folder, as they are at the time of the call.
 FinalSigner SignerOfFolder(std::string folder, std::string fleet);
 
-// What the certificates of a signature prove.
+// The node and the key that the certificates of a signature prove.
 struct CertifiedNode {
   std::string node;
   PublicKey key;

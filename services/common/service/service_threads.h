@@ -25,10 +25,10 @@ class ServiceThreads {
   // The handlers of calls. They may wait for the disk.
   Executor& requests() { return requests_; }
 
-  // Periodic work and the streams that the service follows (ScheduledTask, StreamFollower). The
-  // renewal of the certificate, the name resolution of at most two channels (ServiceChannel), and
-  // at a relay the sweep of its spool and the list of its nodes, which wait for the disk, may
-  // block: one thread is always free.
+  // Periodic work and the streams that the service follows (ScheduledTask, StreamFollower). Some
+  // may block: the renewal of the certificate, and the name resolution of two channels
+  // (ServiceChannel). At a relay the sweep of the spool and the list of nodes wait for the disk.
+  // One thread is always free.
   Executor& background() { return background_; }
 
   // Waits until the accepted tasks of both executors have run, for at most `limit` each, and stops

@@ -1,4 +1,4 @@
-// What a job stores of the output of its nodes, and how final records prove it.
+// The output that a job stores, and how final records prove it.
 #include <functional>
 #include <set>
 #include <string>

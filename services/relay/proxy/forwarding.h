@@ -59,7 +59,7 @@ class Forwarding {
   // JoinService, for the listener without client certificates.
   virtual grpc::Service* join_service() = 0;
 
-  // Ends the streams of heartbeats, which would not end by themselves, and rejects new ones. Called
+  // Ends the streams of heartbeats, which would not end automatically, and rejects new ones. Called
   // before the server stops.
   virtual void EndStreams() = 0;
 };

@@ -22,7 +22,7 @@ using testing::ProxyFixture;
 using testing::TestFleet;
 using testing::TestIdentity;
 
-// Answers when the test says so, or when the call is cancelled.
+// Answers when the test releases it, or when the call is cancelled.
 class SlowJoinService final : public v1::JoinService::Service {
  public:
   grpc::Status Join(grpc::ServerContext* context, const v1::JoinRequest*,

@@ -162,7 +162,7 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   if (entry.name.empty() || (!entry.is_relay && RoleOf(identity) != Role::kNode)) {
     return errors::InvalidAttachment("a descendant is neither a node nor a relay");
   }
-  // Of a known entry that is detached only the name is used, and ApplyUpdate checks its route. An
+  // Only the name of a known entry that is detached is used, and ApplyUpdate checks its route. An
   // unknown one needs a statement, which may have expired; a relay that restarted has lost it.
   const bool needs_proof = entry.attached || (!descendant.statement().signature().empty() &&
                                               !parts_.topology.Find(entry.name).has_value());

@@ -11,7 +11,7 @@
 
 namespace muster::sqlite {
 
-// Runs a statement with the parameter `id` in a transaction of its own; waits for the disk.
+// Runs a statement with the parameter `id` in a separate transaction; waits for the disk.
 absl::Status WriteRow(LocalDatabase& database, const char* sql, const std::string& id);
 
 // Calls `read` with the row that a query with the parameter `id` returns. NOT_FOUND if it returns
