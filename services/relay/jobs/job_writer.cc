@@ -30,7 +30,8 @@ void JobWriter::Run() {
   const absl::Duration now = parts_.clock.MonotonicNow();
   // More work arrived before the retry.
   if (now < retry_at_) return task_.RunAfter(retry_at_ - now);
-  if (!round_) {
+  const bool retried = round_.has_value();
+  if (!retried) {
     round_ = Round{parts_.inbox.Dequeue(), now >= tick_at_};
     if (round_->tick) tick_at_ = now + kTick;
     Begin(*round_);
@@ -40,6 +41,7 @@ void JobWriter::Run() {
     return task_.RunAfter(kRetryAfter);
   }
   End(*std::exchange(round_, std::nullopt));
+  if (retried) return task_.RunNow();  // for what arrived during the wait
   task_.RunAfter(tick_at_ - parts_.clock.MonotonicNow());
 }
 
