@@ -1,6 +1,7 @@
 #include "services/status/board/board.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "services/common/base/error.h"
@@ -211,12 +212,10 @@ absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
   }
   if (entries.empty()) return errors::RunNotFound("");
   // A run whose pairs are still being listed counts only if there is no other.
-  const auto newest =
-      std::max_element(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-        return std::pair(a.board->complete(), a.created) <
-               std::pair(b.board->complete(), b.created);
-      });
-  return newest->board->id();
+  std::ranges::sort(entries, std::ranges::greater(), &Entry::created);
+  const auto shown =
+      std::ranges::find_if(entries, [](const Entry& entry) { return entry.board->complete(); });
+  return (shown == entries.end() ? entries.front() : *shown).board->id();
 }
 
 absl::Status Board::HandleActivity(const v1::ResultKey& key,
