@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "services/common/base/clock.h"
@@ -12,7 +13,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
-#include "services/common/jobs/records_signature.h"
+#include "services/common/jobs/final_verifier.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/fake_relay.h"
@@ -106,8 +107,9 @@ TEST_F(AttachedNodeTest, CommandRunsAndItsSignedOutcomeIsReported) {
   EXPECT_EQ(relay_.job(command.job()).out, "hello\n");
   const v1::JobRecord final = relay_.job(command.job()).final_record;
   EXPECT_EQ(final.final().outcome(), v1::JOB_OUTCOME_EXITED);
-  const Certificate roots[] = {Certificate::FromPem(tree_.root_pem()).value()};
-  EXPECT_EQ(VerifyFinal(final, kTestFleet, roots, absl::Now()), absl::OkStatus());
+  const std::vector<Certificate> roots = {Certificate::FromPem(tree_.root_pem()).value()};
+  FinalVerifier verifier(kTestFleet, [&] { return roots; }, SystemClock());
+  EXPECT_EQ(verifier.Verify(final), absl::OkStatus());
 }
 
 TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {

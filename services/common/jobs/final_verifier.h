@@ -26,7 +26,9 @@ class FinalVerifier {
   FinalVerifier(std::string fleet, std::function<std::vector<Certificate>()> roots,
                 const Clock& clock);
 
-  // As VerifyFinal.
+  // Verifies that the node of the record signed it, with a certificate of the fleet that is valid
+  // now. Does not compare the digest of the other records: they may be incomplete. UNAUTHENTICATED
+  // or PERMISSION_DENIED, with the cause.
   absl::Status Verify(const v1::JobRecord& final) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The number of remembered chains.

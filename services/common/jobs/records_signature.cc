@@ -129,12 +129,4 @@ absl::Status VerifyFinalBy(const CertifiedNode& signer, std::string_view fleet,
   return absl::OkStatus();
 }
 
-absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
-                         std::span<const Certificate> roots, absl::Time now) {
-  ASSIGN_OR_RETURN(
-      const auto signer,
-      VerifyNodeChain(final.final().signature().certificate_chain_pem(), fleet, roots, now));
-  return VerifyFinalBy(signer, fleet, final);
-}
-
 }  // namespace muster

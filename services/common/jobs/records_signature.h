@@ -61,15 +61,10 @@ struct CertifiedNode {
 absl::StatusOr<CertifiedNode> VerifyNodeChain(std::string_view chain_pem, std::string_view fleet,
                                               std::span<const Certificate> roots, absl::Time now);
 
-// Verifies that this node is the node of the record and signed it.
+// Verifies that this node is the node of the record and signed it. Does not compare the digest of
+// the other records: they may be incomplete. The same errors.
 absl::Status VerifyFinalBy(const CertifiedNode& signer, std::string_view fleet,
                            const v1::JobRecord& final);
-
-// Verifies that the node of the record signed it, with a certificate of the fleet that is valid at
-// `now`. Does not compare the digest of the other records: they may be incomplete. Errors of
-// VerifyNodeChain and VerifyFinalBy. Many records: final_verifier.h.
-absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
-                         std::span<const Certificate> roots, absl::Time now);
 
 }  // namespace muster
 

@@ -40,7 +40,9 @@ class RecordsSignatureTest : public ::testing::Test {
   }
   std::string Refusal(const v1::JobRecord& record) const {
     const std::vector<Certificate> roots = {root_.certificate()};
-    return ReasonOf(VerifyFinal(record, kFleet, roots, now_));
+    const auto signer =
+        VerifyNodeChain(record.final().signature().certificate_chain_pem(), kFleet, roots, now_);
+    return ReasonOf(signer.ok() ? VerifyFinalBy(*signer, kFleet, record) : signer.status());
   }
 
   const absl::Time now_ = absl::Now();
