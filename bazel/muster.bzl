@@ -2,10 +2,14 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 
+# Warnings are errors where the tests run, not where users build: an optimising compiler of another version warns of more.
 COPTS = [
     "-Wall",
     "-Wextra",
-    "-Werror",
+] + select({
+    "//bazel:optimized": [],
+    "//conditions:default": ["-Werror"],
+}) + [
     "-Wnon-virtual-dtor",
     "-Wno-unused-parameter",
     "-Wno-missing-field-initializers",
