@@ -17,7 +17,7 @@ namespace {
 constexpr char kExitCodes[] =
     "Exit codes: 0 committed, 2 invalid configuration, 10 delivered as an error result, "
     "11 refused, 12 a different result is committed, 13 the run is sealed or cancelled, "
-    "14 too late, 15 interrupted.";
+    "14 too late, 15 interrupted, 16 spooled by a relay.";
 
 void AddConfigOption(CLI::App& command, std::string& file) {
   command
@@ -39,9 +39,10 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   "muster agent attach --dir /srv/node-1"});
   const auto options = std::make_shared<AttachOptions>();
   command
-      .add_option("--dir,--folder", options->folder,
-                  "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
-                  "/var/lib/muster-node)")
+      .add_option(
+          "--dir,--folder", options->folder,
+          "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
+          "root /var/lib/muster-node, else ~/.local/state/muster-node)")
       ->type_name(kFolderValue);
   AllowRange(
       *command

@@ -108,7 +108,7 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   if (!end.ok()) return end.status();
   if (end->state() == v1::JOB_STATE_RUNNING) return kExitOk;
   const int code = output.Finish(*end);
-  // Every target of a job that has ended has a final record. Earlier records may precede
+  // Every target of a finished job has a final record. Earlier records may precede
   // --position.
   if (silent.empty() || arguments.position > 0) return code;
   return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
@@ -169,10 +169,10 @@ void AddJobCommands(CommandLine& line) {
       line, group,
       {.name = "logs",
        .summary = "Print the output of a job, and the reasons for failures",
-       .details = "The exit code is 9 if the job has ended and the command failed on a node.",
+       .details = "The exit code is 9 if the job has finished and the command failed on a node.",
        .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
       arguments, Logs);
-  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has ended");
+  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has finished");
   logs.add_option("--node", arguments->nodes, "Only these nodes, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
@@ -185,8 +185,7 @@ void AddJobCommands(CommandLine& line) {
                 {.name = "cancel",
                  .summary = "Cancel a job on all nodes",
                  .details = "Nodes that have not started the command do not start it. Running "
-                            "commands receive SIGTERM,\n"
-                            "and SIGKILL 5 s later.",
+                            "commands receive SIGTERM, and SIGKILL 5 s later.",
                  .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
                 arguments, Cancel);
 }

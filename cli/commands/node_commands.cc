@@ -287,9 +287,9 @@ void AddJoin(CommandLine& line, CLI::App& group) {
                   "The name of the node (default: the name in the token)")
       ->type_name("NAME");
   command
-      .add_option(
-          "--dir,--folder", arguments->folder,
-          "The folder of the identity (default: $MUSTER_HOME/node, for root /var/lib/muster-node)")
+      .add_option("--dir,--folder", arguments->folder,
+                  "The folder of the identity (default: $MUSTER_HOME/node if it is set, for root "
+                  "/var/lib/muster-node, else ~/.local/state/muster-node)")
       ->type_name(kFolderValue);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }
@@ -343,9 +343,9 @@ void AddNodeCommands(CommandLine& line) {
   CLI::App& list = AddCommand(line.app, {.name = "nodes",
                                          .summary = "List the nodes of the fleet",
                                          .details = "ATTACHED is the relay to which the node is "
-                                                    "attached, or \"no\". PRESENCE is that of its "
-                                                    "agent, which sends heartbeats while it works "
-                                                    "for a run.",
+                                                    "attached, or \"no\". PRESENCE is the "
+                                                    "presence of its agent, which sends heartbeats "
+                                                    "while it works for a run.",
                                          .example = "muster nodes\nmuster nodes --label rack=b1"});
   list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);

@@ -78,15 +78,15 @@ void AddRelayCommands(CommandLine& line) {
       ->type_name(kFolderValue);
   command
       .add_option("--advertise", arguments->advertise,
-                  "An address at which nodes and relays reach this relay")
+                  "Addresses at which nodes and relays reach this relay")
       ->required()
       ->delimiter(',')
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT,...");
   command
       .add_option("--join-advertise", arguments->join_advertise,
-                  "An address at which machines join through this relay (default: none)")
+                  "Addresses at which machines join through this relay (default: none)")
       ->delimiter(',')
-      ->type_name("HOST:PORT");
+      ->type_name("HOST:PORT,...");
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }
 

@@ -259,14 +259,14 @@ void AddRunCommand(CommandLine& line) {
   const auto add_list = [&](const char* names, std::vector<std::string>& list, const char* help) {
     return command.add_option(names, list, help)->allow_extra_args(false);
   };
-  add_list("-p,--plugin", arguments->plugins, "A built-in plugin: hostfacts, systemd-logs")
-      ->type_name("NAME")
+  add_list("-p,--plugin", arguments->plugins, "Built-in plugins: hostfacts, systemd-logs")
+      ->type_name("NAME,...")
       ->delimiter(',');
   add_list("-f,--file", arguments->files,
            "A plugin definition in YAML, in Sonobuoy's format; - for stdin")
       ->type_name(kFileValue);
-  add_list("-n,--node", arguments->nodes, "A node from which results are expected")
-      ->type_name("NAME")
+  add_list("-n,--node", arguments->nodes, "Nodes from which results are expected")
+      ->type_name("NAME,...")
       ->delimiter(',');
   command.add_option("--timeout", arguments->timeout, "The time until the deadline (default: 6h)")
       ->type_name("DURATION");

@@ -114,8 +114,8 @@ void AddUp(CommandLine& line) {
   command
       .add_option(
           "--advertise", arguments->advertise,
-          "A name or address at which nodes and clients reach this machine (default: 127.0.0.1)")
-      ->type_name("HOST")
+          "Names or addresses at which nodes and clients reach this machine (default: 127.0.0.1)")
+      ->type_name("HOST,...")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
@@ -126,9 +126,12 @@ void AddUp(CommandLine& line) {
   const auto add_port = [&command](const char* name, int& port, const char* help) {
     AllowRange(*command.add_option(name, port, help)->type_name("PORT"), 0, 65535);
   };
-  add_port("--port", arguments->port,
-           "The first of the ports: aggregator, status (+1), gateway (+3), legacy clients (+9, and "
-           "+10 to +509); 0: any free ports (default: 7440)");
+  add_port(
+      "--port", arguments->port,
+      "The first of the ports: aggregator, status (+1), status listener (+2), gateway (+3), "
+      "joining (+4), root relay (+5), legacy clients (+9, and +10 to +509), status listeners of "
+      "runs (+510 to +609); 0: any free ports (default: 7440, and 8002 and 8010-8109 for status "
+      "listeners)");
   add_port("--aggregator-port", arguments->aggregator_port, "The port of the aggregator");
   add_port("--status-port", arguments->status_port, "The port of the status service");
   add_port("--gateway-port", arguments->gateway_port, "The port of the gateway");

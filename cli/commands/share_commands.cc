@@ -216,9 +216,10 @@ CLI::App& AddCommandWithArguments(CommandLine& line, CLI::App& parent, const Com
                                   Handler handler) {
   CLI::App& command = AddCommand(parent, text);
   command
-      .add_option("--dir", arguments->folder,
-                  "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
-                  "/var/lib/muster-node)")
+      .add_option(
+          "--dir", arguments->folder,
+          "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
+          "root /var/lib/muster-node, else ~/.local/state/muster-node)")
       ->type_name(kFolderValue);
   SetAction(line, command, [&line, arguments, handler](Console& console) {
     return handler(console, line, *arguments);

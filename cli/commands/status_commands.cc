@@ -118,8 +118,8 @@ void AddStatusCommand(CommandLine& line) {
        .details = "Uses the file of --credentials, else $MUSTER_CREDENTIALS, else the file that "
                   "`muster run` wrote for this run (or the newest run), else /tmp/sonobuoy.json. "
                   "Without a file, or with --context, asks the services as an operator.\n"
-                  "With --watch, follows the run until it is complete, failed or cancelled. A "
-                  "terminal is updated in place; other output gets a line for each change.\n"
+                  "With --watch, updates a terminal in place; other output gets a line for each "
+                  "change.\n"
                   "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed "
                   "out, 4 failed, 5 cancelled, 7 still running, 78 no answer.",
        .example = "muster status\nmuster status 3f2a --watch\n"

@@ -165,9 +165,9 @@ void AddCreate(CommandLine& line, CLI::App& group) {
   AllowRange(*count, 1, 10'000);
   command.add_option("--relay", arguments->relay, "The name of the relay that may join")
       ->type_name("NAME");
-  command.add_option("--parent", arguments->parents, "A joined relay to attach to")
+  command.add_option("--parent", arguments->parents, "Joined relays to attach to")
       ->delimiter(',')
-      ->type_name("RELAY");
+      ->type_name("RELAY,...");
   command
       .add_option("--ttl", arguments->ttl,
                   "The time until the token expires (default: 15m, at most 24h)")

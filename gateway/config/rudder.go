@@ -56,7 +56,7 @@ func (r *Rudder) bind(f *fields) {
 		f.text("rudder."+name, value, comment, "empty, or an absolute path",
 			func(given string) bool { return given == "" || filepath.IsAbs(given) })
 	}
-	f.text("rudder.listen", &r.Listen, "Address of Rudder's relay API, over HTTPS (docs/rudder.md). Empty: off.",
+	f.text("rudder.listen", &r.Listen, "Address of Rudder's relay API, over HTTPS (docs/rudder.md). Empty: disabled.",
 		"empty, or host:port", func(given string) bool { return given == "" || isAddress(given) })
 	f.oneOf("rudder.dialect", &r.Dialect, "Dialect of the API: strict behaves as released relays of Rudder, extended is "+
 		"the first design of the API, with records for each node.", "strict", "extended")

@@ -22,7 +22,7 @@ import (
 
 // Reasons for which a listener closes.
 var (
-	errWiped      = errors.New("the run CA was wiped")
+	errWiped      = errors.New("the run CA was deleted")
 	errRestarting = errors.New("the gateway is stopping")
 )
 

@@ -231,7 +231,7 @@ func (s *Server) reportUnreachable(known *state, ids []string, run *remoteRun, t
 	if len(ids) == 0 {
 		return
 	}
-	s.log.Info("remote run: unreachable nodes are left out", "nodes", strings.Join(ids[:min(len(ids), 20)], ","),
+	s.log.Info("remote run: unreachable nodes are omitted", "nodes", strings.Join(ids[:min(len(ids), 20)], ","),
 		"count", len(ids))
 	for _, id := range ids {
 		if !known.knows(id) {

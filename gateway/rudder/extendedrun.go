@@ -109,8 +109,8 @@ func (r *remoteRun) query(ids []string) string {
 // serveExtendedRun answers GET remote-run/all, remote-run/nodes and remote-run/node/<id>.
 func (s *Server) serveExtendedRun(w http.ResponseWriter, r *http.Request, all bool, id string) {
 	if !s.config.RemoteRun {
-		s.log.Warn("remote run is switched off (rudder.remote_run)", "remote", r.RemoteAddr)
-		answer(w, http.StatusNotFound, "remote run is switched off")
+		s.log.Warn("remote run is disabled (rudder.remote_run)", "remote", r.RemoteAddr)
+		answer(w, http.StatusNotFound, "remote run is disabled")
 		return
 	}
 	if !s.allowed(w, r, http.MethodGet) {

@@ -396,5 +396,5 @@ func TestExtendedRemoteRunRequiresPolicyServerAddressAndCertificate(t *testing.T
 
 func TestRemoteRunCanBeDisabledInExtendedDialect(t *testing.T) {
 	s := startExtended(t, func(s *testRelay) { s.config.RemoteRun = false })
-	s.want(s.call("GET", "remote-run/all", nil), 404, "remote run is switched off")
+	s.want(s.call("GET", "remote-run/all", nil), 404, "remote run is disabled")
 }

@@ -94,7 +94,7 @@ func (r *remoteRun) form(b branch) url.Values {
 // serveRemoteRun answers POST remote-run/<target>. `target` is all, nodes or nodes/<id>.
 func (s *Server) serveRemoteRun(w http.ResponseWriter, r *http.Request, target string) {
 	if !s.config.RemoteRun {
-		s.log.Warn("remote run is switched off (rudder.remote_run)", "remote", r.RemoteAddr)
+		s.log.Warn("remote run is disabled (rudder.remote_run)", "remote", r.RemoteAddr)
 	}
 	if r.Method != http.MethodPost || !s.config.RemoteRun {
 		notFound(w)

@@ -149,7 +149,7 @@ func (s *Server) Close(ctx context.Context) {
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		s.log.Warn("remote runs did not end")
+		s.log.Warn("remote runs did not finish before the stop")
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]
 func (s *Server) endStreams(ctx context.Context, nodes map[string]*streamed, err error) {
 	fault := "the relay reported no end"
 	if err != nil {
-		s.log.Warn("remote run: no more records of attached nodes", "nodes", len(nodes), "error", err)
+		s.log.Warn("remote run: the records of attached nodes ended early", "nodes", len(nodes), "error", err)
 		fault = err.Error()
 	}
 	if ctx.Err() != nil {
@@ -77,7 +77,7 @@ func handleRecord(nodes map[string]*streamed, r *musterv1.JobRecord) bool {
 		}
 		return node.start() && node.out.write(what.Output.Data)
 	case *musterv1.JobRecord_Cut_:
-		return node.start() && node.out.flush() && node.out.write(fmt.Appendf(nil, "[%d bytes left out]\n", what.Cut.Bytes))
+		return node.start() && node.out.flush() && node.out.write(fmt.Appendf(nil, "[%d bytes omitted]\n", what.Cut.Bytes))
 	case *musterv1.JobRecord_Final_:
 		delete(nodes, r.Node)
 		return node.end(endingOf(what.Final))

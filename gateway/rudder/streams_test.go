@@ -79,7 +79,7 @@ func TestAttachedNodesAreReachedOverStreams(t *testing.T) {
 	f.root.server.streams = g.runner
 	got := f.root.run("nodes?nodes=n-a,n-b,n-d,n-c&classes=info,debug")
 	got.ended(t, "n-a", 4, "")
-	if want := []string{"one", "two", "hal", "[77 bytes left out]", "without end"}; !slices.Equal(got.lines["n-a"], want) || got.ends["n-a"].Stderr != "bad\uFFFD" {
+	if want := []string{"one", "two", "hal", "[77 bytes omitted]", "without end"}; !slices.Equal(got.lines["n-a"], want) || got.ends["n-a"].Stderr != "bad\uFFFD" {
 		t.Error(got)
 	}
 	got.ended(t, "n-d", 0, "")

@@ -57,7 +57,7 @@ void ReportWait(client::Client& client, const absl::Status& why) {
   const bool asked_to_wait =
       why.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(why).has_value();
   client.SetPhase(asked_to_wait ? Phase::kBackpressured : Phase::kBlocked,
-                  "the fleet cannot be asked for the plugin yet: " + std::string(why.message()));
+                  "the plugin cannot be fetched from the fleet yet: " + std::string(why.message()));
 }
 
 void LogHeartbeats(const client::Status& status) {

@@ -60,7 +60,7 @@ std::vector<client::ConfigField> AgentFields(AgentConfig& c) {
       {"max_output_bytes",
        {"MUSTER_MAX_OUTPUT_BYTES"},
        &c.max_output_bytes,
-       "The limit of what systemd-logs gathers. It keeps the newest entries.",
+       "The most bytes that systemd-logs gathers. It keeps the newest entries.",
        {}},
       {"progress_port",
        {"SONOBUOY_PROGRESS_PORT"},

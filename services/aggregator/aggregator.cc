@@ -294,12 +294,13 @@ void Assembly::AddGauges() {
                            [this] { return static_cast<double>(uploads_.streams()); });
   metrics_.AddSampledGauge("muster_requests_queued", "Requests that wait for a thread.",
                            [this] { return static_cast<double>(requests_.queued()); });
-  metrics_.AddSampledGauge("muster_disk_queued", "Pieces of uploads that wait for a thread.",
+  metrics_.AddSampledGauge("muster_disk_queued", "Chunks of uploads that wait for a thread.",
                            [this] { return static_cast<double>(disk_.queued()); });
   metrics_.AddSampledGauge("muster_verdicts_connected",
                            "1 while verdicts of the status service are received.",
                            [this] { return follower_ != nullptr && follower_->connected(); });
-  metrics_.AddSampledCounter("muster_lost_pairs_total", "Pairs that were timed out for silence.",
+  metrics_.AddSampledCounter("muster_lost_pairs_total",
+                             "Pairs timed out because of missing heartbeats.",
                              [this] { return static_cast<double>(verdicts_.lost()); });
   metrics_.AddSampledCounter(
       "muster_abandoned_runs_total",
@@ -313,7 +314,8 @@ void Assembly::AddGauges() {
                              "Changes refused because too many waited for the store.",
                              [this] { return static_cast<double>(f_.store->stats().refused); });
   // If the disk cannot be queried there is no value, so that no alert reports a full disk.
-  metrics_.AddSampledGauge("muster_disk_free_bytes", "Free on the disk with results and state.",
+  metrics_.AddSampledGauge("muster_disk_free_bytes",
+                           "Free space of the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::available); });
   metrics_.AddSampledGauge("muster_disk_size_bytes", "Size of the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::capacity); });

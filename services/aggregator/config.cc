@@ -9,50 +9,55 @@
 namespace muster {
 void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
-                  "Where everything is kept: the intermediate, the store, the blobs.", file);
-  file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
-  file->Address("join_listen", &config->join_listen,
-                "Where machines join that have no certificate yet. Port 0 takes a free one.");
+                  "The folder of all durable state: the intermediate CA, the store, the blobs.",
+                  file);
+  file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
+  file->Address(
+      "join_listen", &config->join_listen,
+      "The address at which machines without a certificate join. Port 0 means any free port.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
-  file->StringList("advertise", &config->advertise,
-                   "Names and addresses by which clients reach this fleet; they stand in its "
-                   "certificates.");
+  file->StringList(
+      "advertise", &config->advertise,
+      "Names and addresses at which clients reach this fleet; its certificates contain them.");
   file->String(
       "legacy_host", &config->legacy_host,
-      "Gives every new run its own host name for legacy clients, on a shared port, such as "
-      "{run}.collect.example.org. Empty: each run has its own port on the advertised hosts.",
+      "The host name for legacy clients of each new run, on a shared port, such as "
+      "{run}.collect.example.org. Empty: each run has a separate port on the advertised hosts.",
       [](const std::string& value) -> std::optional<std::string> {
         if (value.empty() || IsRunHostPattern(value)) return std::nullopt;
         return std::string(kRunHostRule) + "; or nothing";
       });
   file->StringList("aggregator_targets", &config->aggregator_targets,
-                   "What credentials say of where gRPC is: host:port each. Empty: every advertised "
-                   "host with the port of listen.");
-  file->StringList("join_targets", &config->join_targets,
-                   "What join tokens say of where to join: host:port each. Empty: every advertised "
-                   "host with the port of join_listen.");
+                   "The addresses of this service in credentials: host:port each. Empty: every "
+                   "advertised host with the port of listen.");
+  file->StringList(
+      "join_targets", &config->join_targets,
+      "The addresses for joining in join tokens: host:port each. Empty: every advertised "
+      "host with the port of join_listen.");
   file->StringList(
       "status_targets", &config->status_targets,
-      "Where the status service is: host:port each. Credentials say it, and its verdicts "
-      "on who fell silent are followed there. Empty: nothing is timed out for silence.");
+      "The addresses of the status service: host:port each. Credentials contain them, and the "
+      "aggregator follows the verdicts there. Empty: missing heartbeats have no effect.");
   file->StringList("relay_targets", &config->relay_targets,
-                   "What credentials say of where the relay at the centre is, below which nodes "
-                   "hang: host:port each. Empty: every advertised host with port 7445.");
+                   "The addresses of the root relay in credentials: host:port each. Empty: every "
+                   "advertised host with port 7445.");
   file->StringList("gateway_urls", &config->gateway_urls,
-                   "What credentials say of where REST is: https://host:port each.");
+                   "The addresses of REST in credentials: https://host:port each.");
   file->StringList("status_urls", &config->status_urls,
-                   "What viewers' credentials say of where the status of a run is shown: "
+                   "The addresses of the status listener in credentials of viewers: "
                    "https://host:port/ each. Empty: every advertised host with port 8002.");
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "The time that a stop waits for calls in progress.",
+  file->Duration("drain", &config->drain, "How long a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Duration("limits.upload_expiry", &config->upload_expiry,
-                 "An upload that no stream carries is forgotten after this.", absl::Minutes(1),
+                 "An upload without a stream is deleted after this time.", absl::Minutes(1),
                  absl::Hours(24 * 30));
-  file->Int("limits.uploads", &config->max_uploads, "Uploads that may be open.", 1, 1'000'000);
+  file->Int("limits.uploads", &config->max_uploads, "The largest number of open uploads.", 1,
+            1'000'000);
   file->Int("limits.streams", &config->max_streams,
-            "Upload streams at a time: each may hold a chunk of memory.", 1, 100'000);
-  file->Int("threads.requests", &config->request_threads, "Threads that answer.", 2, 256);
+            "The largest number of open upload streams; each may hold a chunk in memory.", 1,
+            100'000);
+  file->Int("threads.requests", &config->request_threads, "Threads for requests.", 2, 256);
   file->Int("threads.disk", &config->disk_threads, "Threads that write and hash uploads.", 1, 256);
 }
 

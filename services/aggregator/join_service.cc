@@ -31,9 +31,9 @@ JoinHandler::JoinHandler(Joining& joining, StateStore& store, const Clock& clock
       fleet_ca_pem_(std::move(fleet_ca_pem)),
       command_ca_pem_(std::move(command_ca_pem)),
       joined_(metrics.AddCounter("muster_joins_total",
-                                 "Certificates given to machines that joined or returned.")),
+                                 "Certificates issued to machines that joined or rejoined.")),
       refused_(metrics.AddCounter("muster_joins_refused_total",
-                                  "Requests to join or return that were refused.")) {}
+                                  "Requests to join or rejoin that were refused.")) {}
 
 absl::Status JoinHandler::Join(const std::string& peer, const v1::JoinRequest& request,
                                v1::NodeCertificate* response) {

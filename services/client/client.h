@@ -37,7 +37,7 @@ enum class Code {
   kErrorDelivered = 10,  // an error result is committed
   kRefused = 11,         // not planned or not permitted
   kConflict = 12,        // other content is committed
-  kRunEnded = 13,        // the run has ended
+  kRunEnded = 13,        // the run has finished
   kDeadline = 14,        // not committed in time
   kInterrupted = 15,     // stopped before the commit
   kHandedOver = 16,      // spooled by a relay, not committed yet
@@ -96,7 +96,7 @@ struct Config {
   // The limit of a result in bytes; a larger one is replaced by an error result.
   int64_t max_result_bytes = int64_t{1} << 40;
 
-  // Reads a JSON file; environment variables take precedence (docs/agent.md, "Environment"). With
+  // Reads a JSON file; environment variables take precedence (docs/agent.md, "Configuration"). With
   // an empty path reads only the environment. Returns nothing and sets `*status` if the
   // configuration is invalid; the message for an unknown field suggests the nearest known one.
   static std::optional<Config> Load(const std::string& path, Status* status);

@@ -6,13 +6,13 @@ namespace muster {
 namespace {
 
 void BindJobs(JobsConfig* config, Config* file) {
-  file->Int("jobs.max_running", &config->max_running, "Running jobs at a time; more are rejected.",
-            1, 100'000);
+  file->Int("jobs.max_running", &config->max_running,
+            "The largest number of running jobs; more are rejected.", 1, 100'000);
   file->Int("jobs.max_output", &config->max_output,
             "Stored bytes of output of one job; the rest is cut and reported.", 1024,
             int64_t{1} << 40);
   file->Duration("jobs.retention", &config->retention,
-                 "How long ended jobs are stored, with their output.", absl::Minutes(1),
+                 "How long finished jobs are stored, with their output.", absl::Minutes(1),
                  absl::Hours(24 * 3650));
 }
 
@@ -20,11 +20,11 @@ void BindShares(SharesConfig* config, Config* file) {
   file->String("shares.folder", &config->folder,
                "The folder of shared files. Empty: shares/ in the state folder.");
   file->Int("shares.quota", &config->quota,
-            "Bytes of all shared files; one source may use half of them.", 1 << 20,
+            "The largest size of all shared files; one source may use half of it.", 1 << 20,
             int64_t{1} << 50);
   file->Int("shares.max_files", &config->max_files,
-            "Shared files at a time; one source may use half of them.", 1, 1'000'000);
-  file->Int("shares.max_size", &config->max_size, "Bytes of the largest shared file.", 1,
+            "The largest number of shared files; one source may use half of it.", 1, 1'000'000);
+  file->Int("shares.max_size", &config->max_size, "The largest size of one shared file.", 1,
             int64_t{1} << 50);
 }
 
@@ -48,15 +48,15 @@ void BindRelayConfig(RelayConfig* config, Config* file) {
                    "The addresses of this relay for its children, host:port each.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "How long a stop waits for running calls.",
+  file->Duration("drain", &config->drain, "How long a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Duration(
       "interval", &config->interval,
       "The interval between heartbeats of children and relay. A stream without messages for "
       "three intervals is ended.",
       absl::Milliseconds(200), absl::Minutes(5));
-  file->Int("max_nodes", &config->max_nodes, "Descendants of this relay, attached or known.", 1,
-            10'000'000);
+  file->Int("max_nodes", &config->max_nodes,
+            "The largest number of descendants, attached or remembered.", 1, 10'000'000);
   file->Int("threads.requests", &config->request_threads, "Threads for requests.", 1, 256);
   BindJobs(&config->jobs, file);
   BindShares(&config->shares, file);

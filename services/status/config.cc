@@ -8,12 +8,12 @@ namespace {
 void BindHeartbeats(HeartbeatConfig* config, Config* file) {
   file->Duration(
       "heartbeats.interval", &config->interval,
-      "The least interval between two heartbeats of an agent. After two missed heartbeats an "
+      "The shortest interval between two heartbeats of an agent. After two missing heartbeats an "
       "agent is late, after three suspect.",
       absl::Milliseconds(200), absl::Minutes(10));
   file->Int("heartbeats.target_rate", &config->target_rate,
-            "Heartbeats a second of all agents: with more agents the interval grows.", 1,
-            1'000'000);
+            "The largest rate of all heartbeats per second: with more agents the interval grows.",
+            1, 1'000'000);
   file->Duration(
       "heartbeats.lost_after", &config->lost_after,
       "An agent without a heartbeat for this time is lost. A run's own lost_after decides "
@@ -21,12 +21,13 @@ void BindHeartbeats(HeartbeatConfig* config, Config* file) {
       absl::Seconds(1), absl::Hours(24));
   file->Duration(
       "heartbeats.grace", &config->grace,
-      "The time after a start or a hold-up (or two intervals) in which no sender is late.",
+      "The time after a start or a suspension of the service in which no sender is late; at least "
+      "two intervals.",
       absl::Seconds(1), absl::Hours(1));
   file->Duration(
       "heartbeats.doubt_limit", &config->doubt_limit,
-      "While more than a fifth of all agents are silent at once, none of them is judged, for at "
-      "most this long.",
+      "While more than a fifth of all agents are silent together, none of them becomes lost, for "
+      "at most this time.",
       absl::Seconds(1), absl::Hours(24));
   file->Int("heartbeats.max_senders", &config->max_senders,
             "The largest number of known agents, connected or not; each takes about half a KiB.", 1,
@@ -40,16 +41,15 @@ void BindHeartbeats(HeartbeatConfig* config, Config* file) {
 
 void BindStatusConfig(StatusConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
-                  "The folder with the certificate of the service, tls/, and its state, status.db.",
-                  file);
-  file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
+                  "The folder of the certificate, tls/, and of the state, status.db.", file);
+  file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
   file->AddressList("aggregator_targets", &config->aggregator_targets,
-                    "Where the aggregator's gRPC is: host:port each.");
+                    "The addresses of the aggregator: host:port each.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "The time that a stop waits for calls in progress.",
+  file->Duration("drain", &config->drain, "How long a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
-  file->Int("threads.requests", &config->request_threads, "Threads that answer.", 1, 256);
+  file->Int("threads.requests", &config->request_threads, "Threads for requests.", 1, 256);
   BindHeartbeats(&config->heartbeats, file);
 }
 

@@ -104,7 +104,7 @@ StatusStore::StatusStore(std::unique_ptr<Connection> writer, std::unique_ptr<Con
                          const Clock& clock, Metrics& metrics)
     : clock_(clock),
       dropped_(metrics.AddCounter("muster_status_records_dropped_total",
-                                  "Records that found the queue to the disk full.")),
+                                  "Records dropped because the queue was full.")),
       failed_(metrics.AddCounter("muster_status_store_failures_total",
                                  "Batches that could not be written to the status store.")),
       writer_(std::move(writer)),

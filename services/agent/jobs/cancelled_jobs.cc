@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<CancelledJobs>> CancelledJobs::Open(FileOps& ops,
   auto journal =
       Journal::Open(ops, path, [&](std::string_view entry, int64_t) { return jobs->Read(entry); });
   if (absl::IsDataLoss(journal.status())) {
-    Log(LogLevel::kError, "the list of cancelled jobs is damaged; its rest is dropped",
+    Log(LogLevel::kError, "the list of cancelled jobs is damaged; the rest of it is dropped",
         {{"kept", jobs->jobs_.size()}, {"error", journal.status()}});
     RETURN_IF_ERROR(ops.Rename(path, path + ".damaged"));
   } else if (!journal.ok() && !absl::IsNotFound(journal.status())) {

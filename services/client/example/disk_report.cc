@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
 
   muster::client::Progress progress;
   progress.message = "looking at the disks";
-  client->ReportProgress(progress);  // advice: that it fails is no reason to stop
+  client->ReportProgress(progress);  // optional: a failed report does not stop the work
 
   char folder[] = "/tmp/disk_report.XXXXXX";
   if (::mkdtemp(folder) == nullptr) return 1;

@@ -210,7 +210,7 @@ TEST_F(ArchiveBuilderTest, InvalidGzipTarIsStoredUnchanged) {
   EXPECT_EQ(report_.damaged, 0);
   for (int i = 0; i < 6; ++i) {
     EXPECT_THAT(manifest_["results"][i]["notes"][0].get<std::string>(),
-                HasSubstr("stored as it came, not unpacked: "));
+                HasSubstr("stored as received, not unpacked: "));
     EXPECT_EQ(manifest_["results"][i]["stored"], "file");
   }
   // A file that was not declared as a gzip tar needs no note.

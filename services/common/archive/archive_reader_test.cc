@@ -144,7 +144,7 @@ TEST(VerifyArchiveTest, EachKindOfMistakeIsFound) {
             path + " is in the manifest, but not in the archive");
   EXPECT_EQ(message(Changed([&](Files& f) { f["extra"] = "x"; })),
             "1 files are in the archive, but not in the manifest");
-  EXPECT_EQ(message(Changed([](Files&) {}, path)), path + " stands in the archive twice");
+  EXPECT_EQ(message(Changed([](Files&) {}, path)), path + " is in the archive twice");
   EXPECT_EQ(message(Changed([](Files& f) { f.erase("meta/manifest.json"); })),
             "meta/manifest.json is missing");
 }

@@ -51,7 +51,7 @@ class KnownEntries {
 
   void Found(const std::string& path, const ContentInfo& content) {
     const auto [at, added] = entries_.emplace(Short(path), Seen{ContentKey(content), false});
-    if (!added) Mistake(path, "stands in the archive twice");
+    if (!added) Mistake(path, "is in the archive twice");
     ++report_.entries;
     report_.bytes += content.size;
   }
@@ -59,7 +59,7 @@ class KnownEntries {
   void Listed(const std::string& path, const ContentInfo& content) {
     const auto found = entries_.find(Short(path));
     if (found == entries_.end()) return Mistake(path, "is in the manifest, but not in the archive");
-    if (found->second.listed) return Mistake(path, "stands in the manifest twice");
+    if (found->second.listed) return Mistake(path, "is in the manifest twice");
     found->second.listed = true;
     if (found->second.content != ContentKey(content)) {
       Mistake(path, "has another size or SHA-256 than the manifest says");
@@ -182,8 +182,8 @@ absl::Status ReadManifest(TarGzReader& content, KnownEntries& known) {
   const bool good = nlohmann::json::sax_parse(in, &handler);
   if (!buffer.status().ok()) return buffer.status();
   if (!good) {
-    known.Mistake(kManifestPath,
-                  absl::StrCat("is no manifest: broken at byte ", handler.error_at().value_or(0)));
+    known.Mistake(kManifestPath, absl::StrCat("is not a manifest: invalid at byte ",
+                                              handler.error_at().value_or(0)));
   }
   return absl::OkStatus();
 }

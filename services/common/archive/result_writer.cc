@@ -87,7 +87,7 @@ absl::StatusOr<bool> ResultWriter::ShouldUnpack() {
   if (result_->media_type != kGzip) return false;
   const auto as_is = [this](std::string_view why) {
     ++counts_.stored_as_is;
-    Note(absl::StrCat("stored as it came, not unpacked: ", ToAbsl(why)));
+    Note(absl::StrCat("stored as received, not unpacked: ", ToAbsl(why)));
     return false;
   };
   const auto opened = cursor_->Open();

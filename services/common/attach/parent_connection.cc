@@ -58,7 +58,7 @@ class GrpcParentStream final : public ParentStream {
   Sent Send(v1::AttachRequest message) override { return stream_->Send(std::move(message)); }
   void Cancel(const absl::Status& why) override { stream_->Cancel(why); }
   void Close() override {
-    stream_->Cancel(absl::CancelledError("this program needs the stream no more"));
+    stream_->Cancel(absl::CancelledError("the stream is no longer needed"));
     stream_->release()->Wait();
   }
 

@@ -184,7 +184,7 @@ void Metrics::AddProcessMetrics() {
   AddSampledCounter("process_cpu_seconds_total", "Processor time used.", CpuSeconds);
   AddSampledGauge("process_open_fds", "Open file descriptors.", OpenFds);
   const double start = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
-  AddSampledGauge("process_start_time_seconds", "When the process began, since 1970.",
+  AddSampledGauge("process_start_time_seconds", "Start time of the process, in Unix time.",
                   [start] { return start; });
 }
 

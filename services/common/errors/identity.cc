@@ -47,7 +47,7 @@ absl::Status CertificateUntrusted(std::string_view certificate, std::string_view
 absl::Status CertificateFilesUnusable(std::string_view file, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "CERTIFICATE_FILES_UNUSABLE",
                    absl::StrCat(ToAbsl(file), ": ", ToAbsl(why)),
-                   "Run \"muster up\" on the machine with the fleet's root key, which creates missing files. Use the key, the certificate and the root of the same service and fleet.");
+                   "Run `muster up` on the machine with the fleet's root key, which creates missing files. Use the key, the certificate and the root of the same service and fleet.");
 }
 
 absl::Status IdentityMalformed(std::string_view uri, std::string_view why) {
@@ -137,13 +137,13 @@ absl::Status StoreKeyMismatch(std::string_view run) {
 absl::Status StoreKeyMalformed(std::string_view path) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_KEY_MALFORMED",
                    absl::StrCat(ToAbsl(path), " contains no store key"),
-                   "Restore the file from a backup: the keys of live runs cannot be read without it.");
+                   "Restore the file from a backup: the keys of active runs cannot be read without it.");
 }
 
 absl::Status RootKeyOffline(std::string_view path, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ROOT_KEY_OFFLINE",
                    absl::StrCat("the fleet's root key ", ToAbsl(path), " is required but missing: ", ToAbsl(why)),
-                   "Restore the root key temporarily, and run \"muster up\" again.");
+                   "Restore the root key temporarily, and run `muster up` again.");
 }
 
 absl::Status HomeIncomplete(std::string_view file, std::string_view why, std::string_view next_step) {
@@ -161,7 +161,7 @@ absl::Status FleetFileDamaged(std::string_view file) {
 absl::Status HomeNotSetUp(std::string_view home) {
   return MakeError(absl::StatusCode::kNotFound, "HOME_NOT_SET_UP",
                    absl::StrCat("no fleet found in ", ToAbsl(home)),
-                   "Run \"muster up\", or set MUSTER_HOME.");
+                   "Run `muster up`, or set MUSTER_HOME.");
 }
 
 absl::Status FleetExists(std::string_view home, std::string_view fleet, std::string_view other) {
@@ -173,13 +173,13 @@ absl::Status FleetExists(std::string_view home, std::string_view fleet, std::str
 absl::Status CertificateOfOtherFleet(std::string_view folder, std::string_view fleet) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
                    absl::StrCat("the certificate in ", ToAbsl(folder), " belongs to fleet ", ToAbsl(fleet)),
-                   "Move the folder away; \"muster up\" then creates a new certificate.");
+                   "Move the folder away; `muster up` then creates a new certificate.");
 }
 
 absl::Status ContextOfOtherFleet(std::string_view file, std::string_view other, std::string_view fleet) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "FLEET_EXISTS",
                    absl::StrCat(ToAbsl(file), " is for fleet ", ToAbsl(other), ", but the fleet of this home is ", ToAbsl(fleet)),
-                   "Move the file away; \"muster up\" then creates one for this fleet.");
+                   "Move the file away; `muster up` then creates one for this fleet.");
 }
 
 absl::Status RootNotInFile(std::string_view file, std::string_view root) {
@@ -203,19 +203,19 @@ absl::Status IssuerMayNotSign(std::string_view issuer, std::string_view uri, std
 absl::Status AuthorityEndsEarlier(absl::Time end) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "AUTHORITY_ENDS_EARLIER",
                    absl::StrCat("the fleet's intermediate certificate expires at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone()), ", before the run's credentials"),
-                   "Renew the intermediate CA with \"muster up\" on the machine with the root key, or shorten the timeout of the run.");
+                   "Renew the intermediate CA with `muster up` on the machine with the root key, or shorten the timeout of the run.");
 }
 
 absl::Status InvalidContext(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONTEXT",
                    why,
-                   "Use the unchanged file that \"muster operator add\" or \"muster up\" wrote, or create a new one.");
+                   "Use the unchanged file that `muster operator add` or `muster up` wrote, or create a new one.");
 }
 
 absl::Status ContextNotFound(std::string_view path) {
   return MakeError(absl::StatusCode::kNotFound, "CONTEXT_NOT_FOUND",
                    absl::StrCat("operator context ", ToAbsl(path), " not found"),
-                   "Start the services with \"muster up\", or name a context file: --context FILE or MUSTER_CONTEXT.");
+                   "Start the services with `muster up`, or name a context file: --context FILE or MUSTER_CONTEXT.");
 }
 
 absl::Status AttachStatementRefused(std::string_view why) {
@@ -293,7 +293,7 @@ absl::Status RoleNotAllowed(std::string_view caller, std::string_view method, st
 absl::Status NotYours(std::string_view caller, std::string_view method, std::string_view resource) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NOT_YOURS",
                    absl::StrCat(ToAbsl(caller), " may not call ", ToAbsl(method), " for ", ToAbsl(resource)),
-                   "Use a certificate that names the resource; an operator exports one with \"muster credentials export\".");
+                   "Use a certificate that names the resource; an operator exports one with `muster credentials export`.");
 }
 
 }  // namespace muster::errors

@@ -23,7 +23,7 @@ absl::Status JobExists(std::string_view job) {
 absl::Status TooManyJobs(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
                    absl::StrCat(limit, " jobs are already running"),
-                   "Wait until some have ended, or cancel them: muster job list."),
+                   "Wait until some have finished, or cancel them: muster job list."),
                         absl::Seconds(10));
 }
 
@@ -133,7 +133,7 @@ absl::Status UserNotPossible(std::string_view user) {
 absl::Status JobFolderDamaged(std::string_view folder) {
   return MakeError(absl::StatusCode::kInvalidArgument, "JOB_FOLDER_DAMAGED",
                    absl::StrCat(ToAbsl(folder), " contains no complete command"),
-                   "Ignore it; a command that was not stored was not run.");
+                   "Ignore the folder; a command that was not stored did not run.");
 }
 
 absl::Status ProcessMarkDamaged() {
@@ -157,7 +157,7 @@ absl::Status InvalidJobRecord(std::string_view why) {
 absl::Status FinalNotSigned(std::string_view why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "SIGNATURE_INVALID",
                    absl::StrCat("the final record of a job is not signed by its node: ", ToAbsl(why)),
-                   "Compare the clocks. If they agree, find out which relay on the route changes records.");
+                   "Compare the clocks of node and root relay. If they agree, find the relay on the route that changes records.");
 }
 
 }  // namespace muster::errors

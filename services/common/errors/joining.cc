@@ -35,7 +35,7 @@ absl::Status InvalidToken(std::string_view why) {
 absl::Status InvalidTokenFile(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN_FILE",
                    absl::StrCat("invalid join token: ", ToAbsl(why)),
-                   "Use the unchanged file that \"muster token create\" wrote, or ask an operator for a new one.");
+                   "Use the unchanged file that `muster token create` wrote, or ask an operator for a new one.");
 }
 
 absl::Status TokenExists(std::string_view id) {

@@ -48,7 +48,7 @@ absl::Status StoreNeedsLocalDisk(std::string_view path) {
 absl::Status StoreInUse(std::string_view path, std::string_view holder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_IN_USE",
                    absl::StrCat("state store ", ToAbsl(path), " is in use by another process", ToAbsl(holder)),
-                   "Stop that process first, for example with 'muster down', or configure another store for this one.");
+                   "Stop that process first, for example with `muster down`, or configure another store for this one.");
 }
 
 absl::Status StoreTooNew(int64_t version, int64_t current) {

@@ -149,7 +149,7 @@ absl::StatusOr<Certificate> RunAuthority::Issue(const RunName& name, const Publi
 
 absl::StatusOr<Intermediate> Intermediate::Load(std::string_view fleet, PrivateKey key,
                                                 Certificate certificate, Certificate root) {
-  constexpr std::string_view kWhat = "the fleet's intermediate authority";
+  constexpr std::string_view kWhat = "the fleet's intermediate CA";
   RETURN_IF_ERROR(CheckAuthority(kWhat, fleet, key, certificate));
   RETURN_IF_ERROR(CheckSigned(kWhat, certificate, root));
   return Intermediate(std::string(fleet), std::move(key), std::move(certificate), std::move(root));

@@ -99,7 +99,8 @@ absl::StatusOr<RootFiles> EnsureRoot(const Home& home, std::string_view fleet, a
   }
   ASSIGN_OR_RETURN(auto root, FleetRoot::Create(fleet, std::move(key), now));
   RETURN_IF_ERROR(WriteFileAtomically(home.RootCertificate(), root.certificate().ToPem(), kPublic));
-  done.push_back(absl::StrCat("made the root of fleet ", ToAbsl(fleet), " in ", home.RootFolder()));
+  done.push_back(
+      absl::StrCat("created the root CA of fleet ", ToAbsl(fleet), " in ", home.RootFolder()));
   return RootFiles{root.certificate(), root};
 }
 
@@ -110,21 +111,23 @@ absl::StatusOr<Intermediate> EnsureIntermediate(const Home& home, const RootFile
   if (has_certificate && !FileExists(home.IntermediateKey())) {
     return errors::HomeIncomplete(
         home.IntermediateKey(), "its certificate exists",
-        absl::StrCat("Restore it from a backup, or remove ", home.IntermediateCertificate(),
-                     " to make a new intermediate (the root key is required); certificates of the "
-                     "old one stay valid."));
+        absl::StrCat(
+            "Restore it from a backup, or remove ", home.IntermediateCertificate(),
+            " to create a new intermediate CA (the root key is required); certificates of the "
+            "old one stay valid."));
   }
-  if (!has_certificate && !root.root) return RootKeyOffline(home, "there is no intermediate yet");
+  if (!has_certificate && !root.root)
+    return RootKeyOffline(home, "the intermediate CA does not exist yet");
   ASSIGN_OR_RETURN(const auto key, EnsureKeyFile(home.IntermediateKey()));
   ASSIGN_OR_RETURN(Certificate certificate,
                    has_certificate ? ReadCertificateFile(home.IntermediateCertificate())
                                    : SignIntermediate(home, *root.root, key, now));
-  if (!has_certificate) done.push_back("made the intermediate authority of the aggregator");
+  if (!has_certificate) done.push_back("created the intermediate CA");
   if (now >= RenewAt(certificate) && root.root) {
     ASSIGN_OR_RETURN(certificate, SignIntermediate(home, *root.root, key, now));
-    done.push_back("renewed the intermediate authority of the aggregator");
+    done.push_back("renewed the intermediate CA");
   }
-  if (now >= certificate.NotAfter()) return RootKeyOffline(home, "the intermediate has expired");
+  if (now >= certificate.NotAfter()) return RootKeyOffline(home, "the intermediate CA has expired");
   auto loaded = Intermediate::Load(fleet, key, certificate, root.certificate);
   if (!loaded.ok()) return Annotate(loaded.status(), home.IntermediateCertificate());
   return loaded;

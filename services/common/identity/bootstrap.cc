@@ -130,7 +130,7 @@ absl::Status Bootstrapper::EnsureStoreKey() {
   if (!FileExists(home_.StoreKey()) && FileExists(home_.StateDatabase())) {
     return errors::HomeIncomplete(
         home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " exists"),
-        "Restore it from a backup: the keys of live runs cannot be read without "
+        "Restore it from a backup: the keys of active runs cannot be read without "
         "it.");
   }
   return KeyWrap::OpenOrCreate(home_.StoreKey()).status();
@@ -187,7 +187,7 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
                                                               now_ + kServiceValidity));
   const std::vector<Certificate> chain = {certificate, intermediate.certificate()};
   report_.done.push_back(
-      absl::StrCat("made a certificate for the service ", ToAbsl(ServiceRoleName(role))));
+      absl::StrCat("created the certificate of service ", ToAbsl(ServiceRoleName(role))));
   return WriteFileAtomically(folder + "/cert.pem", ChainToPem(chain), kPublic);
 }
 

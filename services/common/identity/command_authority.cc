@@ -55,7 +55,7 @@ absl::StatusOr<CommandAuthority> CommandAuthority::Load(std::string_view fleet, 
   const auto uri = certificate.Uri();
   if (X509_check_ca(certificate.get()) != 1 || !uri.ok() ||
       *uri != absl::StrCat("spiffe://", ToAbsl(fleet))) {
-    return Mismatch(absl::StrCat("the certificate is not an authority's of ", ToAbsl(fleet)));
+    return Mismatch(absl::StrCat("the certificate is not a command authority of ", ToAbsl(fleet)));
   }
   return CommandAuthority(std::string(fleet), std::move(key), std::move(certificate));
 }

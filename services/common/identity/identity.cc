@@ -261,7 +261,7 @@ absl::StatusOr<Identity> ParseOwnIdentity(std::string_view uri) {
   if (path == "/listener" || path == "/viewer" || path.starts_with("/plugin/")) {
     fleet.remove_prefix(std::min(kRunIdLength + 1, fleet.size()));
   }
-  if (!CheckFleet(fleet).ok()) return Malformed(uri, "its host is no fleet's");
+  if (!CheckFleet(fleet).ok()) return Malformed(uri, "its host is not a valid fleet name");
   return ParseIdentity(uri, fleet);
 }
 

@@ -11,7 +11,7 @@ constexpr size_t kMaxMethods = 64;
 
 OpenStreams::OpenStreams(Metrics& metrics)
     : gauge_(metrics.AddGauges("muster_rpc_open_streams",
-                               "Streams that have had their first message.", {"method"},
+                               "Open streams that have received their first message.", {"method"},
                                kMaxMethods)) {}
 
 absl::StatusOr<OpenStreams::Ticket> OpenStreams::Enter(std::string_view method,

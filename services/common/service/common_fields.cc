@@ -15,12 +15,12 @@ void BindStateFolder(std::string* folder, std::string comment, Config* file) {
 
 void BindInspection(int64_t* health_port, int64_t* inspection_port, std::string* addresses_file,
                     Config* file) {
-  file->Int("health_port", health_port, "Plaintext gRPC health on 127.0.0.1. 0 takes a free port.",
-            0, 65535);
+  file->Int("health_port", health_port,
+            "Plaintext gRPC health on 127.0.0.1. 0 means any free port.", 0, 65535);
   file->Int("inspection_port", inspection_port,
-            "/metrics, /livez and /readyz on 127.0.0.1. 0 takes a free port.", 0, 65535);
+            "/metrics, /livez and /readyz on 127.0.0.1. 0 means any free port.", 0, 65535);
   file->String("addresses_file", addresses_file,
-               "Gets the addresses that were really taken, as JSON. Empty: none is written.");
+               "The file for the bound addresses, as JSON. Empty: none is written.");
 }
 
 }  // namespace muster

@@ -79,7 +79,7 @@ void BindLogConfig(LogConfig* log, Config* file) {
   file->OneOf("log.format", &log->format, "How log lines look.", {"text", "json"});
   file->OneOf("log.level", &log->level, "The lowest level that is logged.",
               {"debug", "info", "warning", "error"});
-  file->String("log.file", &log->file, "Where the log goes. Empty: stderr.");
+  file->String("log.file", &log->file, "The file of the log. Empty: stderr.");
 }
 
 int ServiceMain(int argc, char** argv, const ServiceProgram& program) {

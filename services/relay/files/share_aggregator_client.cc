@@ -44,7 +44,8 @@ absl::Status ShareAggregatorClient::AwaitJoined(const std::string& node) const {
 void ShareAggregatorClient::RecordRemoval(const v1::ShareKey& key, const std::string& actor,
                                           const std::string& relay, Done done) const {
   const auto aggregator = parts_.peers.Aggregator();
-  if (aggregator == nullptr) return done(errors::RemovalNotRecorded("there is no aggregator here"));
+  if (aggregator == nullptr)
+    return done(errors::RemovalNotRecorded("this relay has no connection to the aggregator"));
   v1::RecordShareRemovalRequest request;
   *request.mutable_key() = key;
   request.set_actor(actor);

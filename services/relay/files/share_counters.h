@@ -16,7 +16,7 @@ struct ShareCounters {
                                    "Shared files refused because the quota is used.")),
         outcomes(metrics.AddCounters(
             "muster_relay_share_outcomes_total",
-            "Outcomes of shared files: passed on upstream or downstream, delivered (stored at the "
+            "Outcomes of shared files: sent upstream or downstream, delivered (stored at the "
             "parent of the target), refused, expired, removed.",
             {"outcome"}, 6)) {
     // All of them are exported from the start.

@@ -95,7 +95,7 @@ absl::Status LoadJobs(FileOps& files, const std::string& folder, int64_t max_out
     if (entry.type != FileType::kFolder) continue;
     const std::string& id = entry.name;
     if (absl::Status s = loader.Load(id, absl::StrCat(folder, "/", id)); !s.ok()) {
-      Log(LogLevel::kError, "a job cannot be read and is left out", {{"job", id}, {"error", s}});
+      Log(LogLevel::kError, "a job cannot be read and is not loaded", {{"job", id}, {"error", s}});
     }
   }
   return absl::OkStatus();

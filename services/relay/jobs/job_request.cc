@@ -49,7 +49,7 @@ v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes, absl::Dura
 absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message) {
   JobRequest request;
   if (!request.command.ParseFromString(message.command().command())) {
-    return errors::InvalidJobCommand("it is no serialised Command");
+    return errors::InvalidJobCommand("it is not a serialised Command");
   }
   if (message.nodes_size() > kMaxNodes) return errors::InvalidJobCommand("more than 50,000 nodes");
   if (message.parallel() < 0) return errors::InvalidJobCommand("parallel is negative");

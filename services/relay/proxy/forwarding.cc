@@ -77,8 +77,7 @@ class Assembly : public Forwarding {
     parts_.metrics.AddSampledGauge("muster_relay_uploads", "Uploads that are forwarded now.",
                                    [this] { return static_cast<double>(uploads_.calls()); });
     parts_.metrics.AddSampledCounter(
-        "muster_relay_overloaded_total",
-        "Calls that were not passed on because too many were under upstream.",
+        "muster_relay_overloaded_total", "Calls rejected because too many were in progress.",
         [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
     return absl::OkStatus();
   }

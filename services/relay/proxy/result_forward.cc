@@ -136,7 +136,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Uplo
           -> absl::StatusOr<std::shared_ptr<MessageSink>> {
         v1::UploadRequest first;
         if (message.Length() > kMaxStart || !Parse(message, &first) || !first.has_start()) {
-          return errors::InvalidChunk("the first message is no start");
+          return errors::InvalidChunk("the first message is not a start");
         }
         const v1::UploadRequest::Start& start = first.start();
         const Resource own = OwnPair(call.caller());

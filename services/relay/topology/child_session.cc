@@ -58,7 +58,7 @@ void ChildSession::Begin() {
 void ChildSession::HandleMessage(v1::AttachRequest message) {
   received_at_ = Nanos(parts_.clock.MonotonicNow());
   if (!attached_ && !message.has_hello()) {
-    return End(errors::InvalidAttachment("the first message is no hello"));
+    return End(errors::InvalidAttachment("the first message is not a hello"));
   }
   switch (message.message_case()) {
     case v1::AttachRequest::kHello:
@@ -241,7 +241,7 @@ void ChildSession::Send(v1::AttachResponse message) {
   sent_at_ = Nanos(parts_.clock.MonotonicNow());
   if (stream_->Send(std::move(message)) != Sent::kFull) return;
   const absl::Status why = errors::ChildStuck(name_);
-  Log(LogLevel::kWarning, "the stream of a child is cancelled: it does not take its messages",
+  Log(LogLevel::kWarning, "the stream of a child is cancelled: it does not read its messages",
       {{"child", name_}, {"error", why}});
   stream_->Cancel(why);
 }

@@ -3,11 +3,11 @@
 namespace muster {
 
 BoardFigures::BoardFigures(Metrics& metrics) {
-  const auto runs = metrics.AddGauges("muster_runs", "Runs that the aggregator keeps, by state.",
+  const auto runs = metrics.AddGauges("muster_runs", "Runs that the aggregator stores, by state.",
                                       {"state"}, v1::RunState_ARRAYSIZE);
-  const auto unfinished = metrics.AddGauges(
-      "muster_unfinished_pairs", "Pairs without an outcome in runs that have not ended, by reason.",
-      {"reason"}, v1::Reason_ARRAYSIZE);
+  const auto unfinished = metrics.AddGauges("muster_unfinished_pairs",
+                                            "Pairs without an outcome in active runs, by reason.",
+                                            {"reason"}, v1::Reason_ARRAYSIZE);
   for (int i = 1; i < v1::RunState_ARRAYSIZE; ++i) {  // 0 stands for "not said"
     runs_[static_cast<size_t>(i)] = runs.With({v1::RunState_Name(static_cast<v1::RunState>(i))});
   }

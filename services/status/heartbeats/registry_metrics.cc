@@ -6,7 +6,7 @@ namespace muster {
 
 RegistryMetrics::RegistryMetrics(Metrics& metrics)
     : heartbeats(metrics.AddCounters("muster_heartbeats_total",
-                                     "Heartbeats by result: accepted (taken), or out of order.",
+                                     "Heartbeats by result: taken (accepted), or out of order.",
                                      {"result"}, 2)),
       taken(heartbeats.With({"taken"})),
       out_of_order(heartbeats.With({"out_of_order"})),

@@ -18,7 +18,7 @@ absl::Duration TurnedAt(const RelayState& relay) {
 std::string WhyUnknown(const RelayState& relay, absl::Duration now) {
   return absl::StrCat("relay ", relay.name, " is not connected (",
                       absl::FormatDuration(absl::Trunc(now - TurnedAt(relay), absl::Seconds(1))),
-                      "): nothing is known of the nodes behind it");
+                      "): the state of its nodes is unknown");
 }
 
 absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now) {

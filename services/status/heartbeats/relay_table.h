@@ -44,7 +44,7 @@ class RelayTable {
   std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
-// "relay r1 is not connected (3m10s): nothing is known of the nodes behind it".
+// "relay r1 is not connected (3m10s): the state of its nodes is unknown".
 std::string WhyUnknown(const RelayState& relay, absl::Duration now);
 
 }  // namespace muster

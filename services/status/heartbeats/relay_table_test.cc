@@ -27,7 +27,7 @@ TEST_F(RelayTableTest, DisconnectedRelayExplainsSilenceUpToTheLimit) {
   EXPECT_TRUE(relays_.ExplainsSilence(*relay, {}, end - absl::Seconds(1)));
   EXPECT_FALSE(relays_.ExplainsSilence(*relay, {}, end));
   EXPECT_EQ(relays_.Doubt(absl::Seconds(75)),
-            "relay r1 is not connected (1m5s): nothing is known of the nodes behind it");
+            "relay r1 is not connected (1m5s): the state of its nodes is unknown");
   EXPECT_EQ(relays_.Doubt(end), "");
 }
 

@@ -56,7 +56,7 @@ std::string SilenceJudge::Doubt() const {
   const absl::Duration age = absl::Trunc(now - senders_.started(), absl::Seconds(1));
   return absl::StrCat("the status service started ", absl::FormatDuration(age), " ago: ", unheard,
                       unheard == 1 ? " sender has" : " senders have",
-                      " sent no heartbeat since, so nothing is known of their state");
+                      " sent no heartbeat since, so their state is unknown");
 }
 
 void SilenceJudge::AddClosed(std::shared_ptr<SenderEntry> entry) {

@@ -46,7 +46,7 @@ type EnrollmentServiceClient interface {
 	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), FAILED_PRECONDITION
 	// (NODE_REVOKED).
 	CreateJoinToken(ctx context.Context, in *CreateJoinTokenRequest, opts ...grpc.CallOption) (*CreateJoinTokenResponse, error)
-	// Returns all tokens that have not expired more than a week ago, newest first.
+	// Returns the tokens, newest first. A token is deleted a week after it expires.
 	ListJoinTokens(ctx context.Context, in *ListJoinTokensRequest, opts ...grpc.CallOption) (*ListJoinTokensResponse, error)
 	// Revokes a token: no further machine can join with it. Nodes that have joined stay enrolled.
 	//
@@ -179,7 +179,7 @@ type EnrollmentServiceServer interface {
 	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), FAILED_PRECONDITION
 	// (NODE_REVOKED).
 	CreateJoinToken(context.Context, *CreateJoinTokenRequest) (*CreateJoinTokenResponse, error)
-	// Returns all tokens that have not expired more than a week ago, newest first.
+	// Returns the tokens, newest first. A token is deleted a week after it expires.
 	ListJoinTokens(context.Context, *ListJoinTokensRequest) (*ListJoinTokensResponse, error)
 	// Revokes a token: no further machine can join with it. Nodes that have joined stay enrolled.
 	//

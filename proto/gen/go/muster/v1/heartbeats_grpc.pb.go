@@ -48,8 +48,8 @@ type HeartbeatServiceClient interface {
 	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DUPLICATE_AGENT: a newer process sends heartbeats with the
 	// same identity), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
 	StreamHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamHeartbeatsRequest, StreamHeartbeatsResponse], error)
-	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). Errors are
-	// those of Beat.
+	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). The errors
+	// are those of StreamHeartbeats.
 	SendHeartbeat(ctx context.Context, in *SendHeartbeatRequest, opts ...grpc.CallOption) (*SendHeartbeatResponse, error)
 	// Sends the heartbeats of all children of a relay, for as long as the relay works. Changes are sent immediately;
 	// unchanged senders are listed once per interval. Each sender is judged individually, as with its own stream. While a
@@ -59,8 +59,8 @@ type HeartbeatServiceClient interface {
 	// Callers: relays.
 	//
 	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY). Errors of one sender
-	// end only that sender (`refused`): those of Beat, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) if
-	// its statement is invalid, expired, or for another relay.
+	// end only that sender (`refused`): those of StreamHeartbeats, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE,
+	// NOT_ATTACHED) if its statement is invalid, expired, or for another relay.
 	RelayHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RelayHeartbeatsRequest, RelayHeartbeatsResponse], error)
 }
 
@@ -130,8 +130,8 @@ type HeartbeatServiceServer interface {
 	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DUPLICATE_AGENT: a newer process sends heartbeats with the
 	// same identity), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
 	StreamHeartbeats(grpc.BidiStreamingServer[StreamHeartbeatsRequest, StreamHeartbeatsResponse]) error
-	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). Errors are
-	// those of Beat.
+	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). The errors
+	// are those of StreamHeartbeats.
 	SendHeartbeat(context.Context, *SendHeartbeatRequest) (*SendHeartbeatResponse, error)
 	// Sends the heartbeats of all children of a relay, for as long as the relay works. Changes are sent immediately;
 	// unchanged senders are listed once per interval. Each sender is judged individually, as with its own stream. While a
@@ -141,8 +141,8 @@ type HeartbeatServiceServer interface {
 	// Callers: relays.
 	//
 	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY). Errors of one sender
-	// end only that sender (`refused`): those of Beat, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) if
-	// its statement is invalid, expired, or for another relay.
+	// end only that sender (`refused`): those of StreamHeartbeats, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE,
+	// NOT_ATTACHED) if its statement is invalid, expired, or for another relay.
 	RelayHeartbeats(grpc.BidiStreamingServer[RelayHeartbeatsRequest, RelayHeartbeatsResponse]) error
 	mustEmbedUnimplementedHeartbeatServiceServer()
 }

@@ -427,8 +427,8 @@ type SubmitJobRequest struct {
 	// The number of nodes that run the command at the same time; 0: all.
 	Parallel int32 `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
 	// How long the command waits for unreachable nodes, at most until its `not_after`; default 10 s. It waits at the
-	// last relay of the known route to them. With `parallel`, the time of a node starts with its turn. A node that becomes
-	// unreachable before it starts the command gets the same time to come back.
+	// last relay of the known route to them. With `parallel`, the time of a node starts with its turn. For a node that
+	// becomes unreachable before it starts the command, the time starts again.
 	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1048,8 +1048,8 @@ type JobRecord struct {
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// Empty for `branch`.
 	Node string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	// From 1, without gaps, for each node of a job. 0 if the root made the record. A Cut record of the
-	// root stands for all records of the node after the one before it, up to this sequence.
+	// From 1, without gaps, for each node of a job. 0 in a record that the root relay made, except for Cut: a Cut record
+	// of the root relay replaces omitted records of the node, and has the sequence of the last one.
 	Sequence int64                  `protobuf:"varint,3,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
 	// Types that are valid to be assigned to Record:
@@ -1807,8 +1807,8 @@ type JobRecord_RecordsSignature struct {
 	// The digest of all records, the final one included.
 	RecordsSha256 []byte `protobuf:"bytes,1,opt,name=records_sha256,json=recordsSha256,proto3" json:"records_sha256,omitempty"`
 	// ECDSA with SHA-256 (ASN.1 DER), by the key of the first certificate, over the UTF-8 text
-	// "muster-job-final-v1\n<fleet>\n<job>\n<node>\n<digest of the final record>\n<records_sha256>\n", digests in lower-case
-	// hex.
+	// "muster-job-final-v1\n<fleet>\n<job>\n<node>\n<digest of the final record>\n<records_sha256>\n", digests in
+	// lower-case hex.
 	Signature []byte `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
 	// The node's certificate, then its chain to the fleet's root CA; at most 16 KiB. The root relay does not store it.
 	CertificateChainPem string `protobuf:"bytes,3,opt,name=certificate_chain_pem,json=certificateChainPem,proto3" json:"certificate_chain_pem,omitempty"`
@@ -1885,8 +1885,8 @@ type JobRecord_Final struct {
 	// Required in a final record of a node. The root relay drops a final record without a valid signature.
 	Signature *JobRecord_RecordsSignature `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`
 	// Set by the root relay: the records that it received are exactly those that the node signed. False for a final
-	// record that the root relay made, and if records were changed or are missing: then the outcome is authentic, and the
-	// output may not be.
+	// record that the root relay made. Also false if records were changed or are missing: then the outcome is
+	// authentic, and the output may not be.
 	RecordsVerified bool `protobuf:"varint,10,opt,name=records_verified,json=recordsVerified,proto3" json:"records_verified,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache

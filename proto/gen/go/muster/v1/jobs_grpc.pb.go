@@ -32,15 +32,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Served by the root relay.
+// Served by the root relay. Callers: operators; gateways, except for ListJobs.
 //
 // A node runs a command only if an operator's key signed it for this node and this time, and the node's policy admits
 // it. Relays can neither create nor change a command.
 type JobServiceClient interface {
 	// Submits a signed command. A repeated call with the same job and content returns the existing job; the command runs
 	// at most once on each node.
-	//
-	// Callers: operators, gateways.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED: the signature is
 	// invalid, or the signer is not the caller), ALREADY_EXISTS (JOB_EXISTS: with different content),
@@ -137,15 +135,13 @@ func (c *jobServiceClient) CancelJob(ctx context.Context, in *CancelJobRequest, 
 // All implementations must embed UnimplementedJobServiceServer
 // for forward compatibility.
 //
-// Served by the root relay.
+// Served by the root relay. Callers: operators; gateways, except for ListJobs.
 //
 // A node runs a command only if an operator's key signed it for this node and this time, and the node's policy admits
 // it. Relays can neither create nor change a command.
 type JobServiceServer interface {
 	// Submits a signed command. A repeated call with the same job and content returns the existing job; the command runs
 	// at most once on each node.
-	//
-	// Callers: operators, gateways.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED: the signature is
 	// invalid, or the signer is not the caller), ALREADY_EXISTS (JOB_EXISTS: with different content),

@@ -81,13 +81,14 @@ type ResultServiceClient interface {
 	// After `finish` the server sends `committed` and ends the stream. A stream that ends without `finish` leaves
 	// the upload open; its bytes are kept until the upload expires.
 	//
-	// One stream is attached to an upload at a time. A later `start` with the same epoch takes over.
-	// The caller, and the gateway or relay that forwards for it, MUST be those of OpenUpload.
+	// One stream is attached to an upload at a time. A later `start` with the same epoch takes over. The caller,
+	// and the gateway or relay that forwards for it, must be those of OpenUpload.
 	//
-	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened it), ABORTED (TAKEN_OVER: a later
-	// OpenUpload or stream took the upload over), UNAVAILABLE (UPLOAD_COMPLETING: another stream sent its
-	// `finish`; call OpenUpload again), INVALID_ARGUMENT (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK),
-	// DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for 60 s).
+	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened the
+	// upload), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
+	// (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again), INVALID_ARGUMENT
+	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for
+	// 60 s).
 	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[UploadRequest, UploadResponse], error)
 	// Delivers a result of at most 64 KiB in one call, with the same guarantee.
 	//
@@ -241,13 +242,14 @@ type ResultServiceServer interface {
 	// After `finish` the server sends `committed` and ends the stream. A stream that ends without `finish` leaves
 	// the upload open; its bytes are kept until the upload expires.
 	//
-	// One stream is attached to an upload at a time. A later `start` with the same epoch takes over.
-	// The caller, and the gateway or relay that forwards for it, MUST be those of OpenUpload.
+	// One stream is attached to an upload at a time. A later `start` with the same epoch takes over. The caller,
+	// and the gateway or relay that forwards for it, must be those of OpenUpload.
 	//
-	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened it), ABORTED (TAKEN_OVER: a later
-	// OpenUpload or stream took the upload over), UNAVAILABLE (UPLOAD_COMPLETING: another stream sent its
-	// `finish`; call OpenUpload again), INVALID_ARGUMENT (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK),
-	// DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for 60 s).
+	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened the
+	// upload), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
+	// (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again), INVALID_ARGUMENT
+	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for
+	// 60 s).
 	Upload(grpc.BidiStreamingServer[UploadRequest, UploadResponse]) error
 	// Delivers a result of at most 64 KiB in one call, with the same guarantee.
 	//

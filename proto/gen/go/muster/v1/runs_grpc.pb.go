@@ -38,7 +38,8 @@ const (
 //
 // Manages runs and issues credentials for them. Served by the aggregator.
 //
-// Callers: operators. Nodes and run credentials may call GetRun and WatchRun for their own run.
+// Callers: operators. Nodes and run credentials may call GetRun and WatchRun for their own run, the gateway also
+// ListRuns.
 type RunServiceClient interface {
 	// Creates a run. A plugin that runs once is planned for the node "global", any other for each node.
 	//
@@ -209,7 +210,8 @@ func (c *runServiceClient) SetStatusListener(ctx context.Context, in *SetStatusL
 //
 // Manages runs and issues credentials for them. Served by the aggregator.
 //
-// Callers: operators. Nodes and run credentials may call GetRun and WatchRun for their own run.
+// Callers: operators. Nodes and run credentials may call GetRun and WatchRun for their own run, the gateway also
+// ListRuns.
 type RunServiceServer interface {
 	// Creates a run. A plugin that runs once is planned for the node "global", any other for each node.
 	//

@@ -36,7 +36,7 @@ const (
 	Presence_PRESENCE_LATE Presence = 2
 	// Three heartbeats are missing.
 	Presence_PRESENCE_SUSPECT Presence = 3
-	// There was no heartbeat for the run's `lost_after`.
+	// There was no heartbeat for 3 minutes (`heartbeats.lost_after` of the status service).
 	Presence_PRESENCE_LOST Presence = 4
 	// The sender said goodbye.
 	Presence_PRESENCE_OFFLINE Presence = 5
@@ -102,7 +102,7 @@ const (
 	// There was no message from its agent yet.
 	Reason_REASON_NOT_STARTED Reason = 1
 	Reason_REASON_RUNNING     Reason = 2
-	// Its progress advances, but slower than nine of ten others of its plugin.
+	// Its progress advances, but more slowly than that of nine in ten other pairs of its plugin.
 	Reason_REASON_SLOW Reason = 3
 	// Heartbeats arrive, but its progress does not advance.
 	Reason_REASON_STUCK Reason = 4
@@ -857,11 +857,11 @@ type PairStatus struct {
 	Presence Presence  `protobuf:"varint,8,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
 	// Unspecified for a final outcome other than a time-out.
 	Reason Reason `protobuf:"varint,9,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
-	// Absent if the state is older than the status service, which does not know then when it began.
+	// Absent if the reason applied before the status service started.
 	ReasonSince *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=reason_since,json=reasonSince,proto3" json:"reason_since,omitempty"`
-	// The known facts in words, such as "no heartbeat for 42 s; its machine acknowledges what is sent to it".
+	// The known facts in words, such as "no heartbeat since 12:00:10 UTC; its machine acknowledges packets".
 	Detail string `protobuf:"bytes,11,opt,name=detail,proto3" json:"detail,omitempty"`
-	// The next automatic step in words, such as "becomes timed out at 12:03:10 unless it returns".
+	// The next automatic step in words, such as "becomes timed out at 12:03:10 UTC unless its heartbeats resume".
 	Next string `protobuf:"bytes,12,opt,name=next,proto3" json:"next,omitempty"`
 	// The time since its last heartbeat or progress report; absent before the first.
 	HeartbeatAge *durationpb.Duration `protobuf:"bytes,13,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
