@@ -152,6 +152,9 @@ func (r *Runner) submit(ctx context.Context, job Job) (id string, err error) {
 	nodes := slices.Clone(job.Nodes)
 	slices.Sort(nodes)
 	request := &musterv1.SubmitJobRequest{Command: signed, Nodes: slices.Compact(nodes)}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	sending, cancel := outlive(ctx, submitTime)
 	defer cancel()
 	for try := 1; ; try++ {
