@@ -104,7 +104,7 @@ type testRelay struct {
 	streams *command.Runner
 }
 
-// fakeTimers are timers that expire when the test says so.
+// fakeTimers are timers that the test expires.
 type fakeTimers struct {
 	mu  sync.Mutex
 	all []*fakeTimer
