@@ -9,4 +9,5 @@ export HOME
 cd "$(dirname "$(readlink -f go.mod)")/$1"
 shift
 go vet "$@"
-go test "$@"
+# A test that hangs ends with the stacks of its goroutines, before Bazel ends everything without them.
+go test -timeout="$((${TEST_TIMEOUT:-900} * 2 / 3))s" "$@"

@@ -110,6 +110,7 @@ TEST(ProgramTest, UsageErrorNamesTheFaultInOurWords) {
   EXPECT_THAT(error({"--json", "runs"}), HasSubstr("option --json precedes the command"));
   EXPECT_THAT(error({"up", "--bind", "nope"}),
               HasSubstr("--bind: \"nope\" is not an IP address (INVALID_HOST)"));
+  EXPECT_THAT(error({"up", "--bind", "localhost"}), HasSubstr("such as 127.0.0.1 for this"));
 }
 
 TEST(ProgramTest, CommonAliasesOfVersionAndHelpWork) {

@@ -131,7 +131,7 @@ programs='//cli:muster //services/aggregator:muster-aggregator //services/status
 install_programs() {
 	programs_folder=$1
 	shift
-	# shellcheck disable=SC2086  # four labels
+	# shellcheck disable=SC2086  # labels, one word each
 	bazel_in_tree build "$@" $programs || return 1
 	output=$(bazel_in_tree info "$@" bazel-bin) || return 1
 	mkdir -p "$programs_folder"

@@ -120,7 +120,7 @@ void AddUp(CommandLine& line) {
       ->allow_extra_args(false);
   command
       .add_option("--bind", arguments->bind,
-                  "The local address to listen on (default: 127.0.0.1, or 0.0.0.0 with "
+                  "The local IP address to listen on (default: 127.0.0.1, or 0.0.0.0 with "
                   "--advertise)")
       ->type_name("ADDRESS");
   const auto add_port = [&command](const char* name, int& port, const char* help) {

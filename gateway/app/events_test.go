@@ -10,6 +10,7 @@ import (
 	"time"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/mustertest"
 )
 
 // event is a server-sent event.
@@ -120,7 +121,7 @@ func TestEventStreamSendsEachChangeUntilRunEnds(t *testing.T) {
 		if e, open := next(t, sent); open {
 			t.Errorf("after the end: %v", e)
 		}
-		until(t, "no watch is open", func() bool { return w.aggregator.Watchers() == 0 && w.metric("event_streams", "") == 0 })
+		mustertest.Await(t, "no watch is open", func() bool { return w.aggregator.Watchers() == 0 && w.metric("event_streams", "") == 0 })
 	}
 }
 
@@ -158,7 +159,7 @@ func TestEventStreamWithoutReaderDoesNotBlockOthers(t *testing.T) {
 	if _, err := conn.Write([]byte(request("GET", "/status", "Accept: text/event-stream\r\n", ""))); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the stream is open", func() bool { return w.aggregator.Watchers() == 1 })
+	mustertest.Await(t, "the stream is open", func() bool { return w.aggregator.Watchers() == 1 })
 	sent := w.events(w.statusClient(leaf), "/status")
 	next(t, sent)
 	status := progressOf(runA)

@@ -177,15 +177,6 @@ func (w *testGateway) metric(name, labels string) (sum float64) {
 	return sum
 }
 
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("timeout waiting until " + what)
-		}
-	}
-}
-
 // operator returns a client of the main listener.
 func (w *testGateway) operator(uri string) *http.Client {
 	leaf := w.fleet.Intermediate.Leaf(uri)

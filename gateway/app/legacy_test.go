@@ -150,7 +150,7 @@ func TestRefusedHandshakesAreCountedByReason(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: the handshake succeeded", reason)
 		}
-		until(t, reason+" is counted", func() bool { return w.metric("refused_handshakes_total", reason) == 1 })
+		mustertest.Await(t, reason+" is counted", func() bool { return w.metric("refused_handshakes_total", reason) == 1 })
 	}
 	if w.aggregator.Get(key("logs", "n1")) != nil {
 		t.Error("a result was stored")
@@ -237,7 +237,7 @@ func TestRunPortIsKeptOverRestartAndClosesWithRun(t *testing.T) {
 		t.Errorf("answered %d %s", a.code, a.body)
 	}
 	w.deleteRun(runA)
-	until(t, "the port is closed", func() bool {
+	mustertest.Await(t, "the port is closed", func() bool {
 		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", before))
 		if err == nil {
 			conn.Close()

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/mustertest"
 )
 
 func isOpen(port int32) bool {
@@ -33,13 +34,13 @@ func TestListenerClosesAnHourAfterRun(t *testing.T) {
 	portA, portB := w.aggregator.Port(runA), w.aggregator.Port(other.ID)
 	w.endRun(runB, time.Now().Add(-10*time.Minute))
 	w.endRun(runA, time.Now().Add(-time.Hour))
-	until(t, "the listener of the run that ended an hour ago is closed", func() bool { return !isOpen(portA) })
+	mustertest.Await(t, "the listener of the run that ended an hour ago is closed", func() bool { return !isOpen(portA) })
 	if !isOpen(portB) {
 		t.Error("the listener of the run that has just ended is closed")
 	}
 	before := w.metric("feed_events_total", "")
 	w.endRun(runA, time.Now().Add(-2*time.Hour))
-	until(t, "the gateway receives another change", func() bool { return w.metric("feed_events_total", "") > before })
+	mustertest.Await(t, "the gateway receives another change", func() bool { return w.metric("feed_events_total", "") > before })
 	if n := w.metric("run_listeners", ""); n != 1 {
 		t.Errorf("%v listeners", n)
 	}
@@ -52,7 +53,7 @@ func TestRunWithoutFreePortWaitsForOne(t *testing.T) {
 	}
 	port := socket.Addr().(*net.TCPAddr).Port
 	w := start(t, func(w *testGateway) { w.config.LegacyPorts = fmt.Sprintf("%d-%d", port, port) })
-	until(t, "the failure is counted", func() bool { return w.metric("run_listener_faults_total", "") > 0 })
+	mustertest.Await(t, "the failure is counted", func() bool { return w.metric("run_listener_faults_total", "") > 0 })
 	socket.Close()
 	if got := w.aggregator.Port(runA); int(got) != port {
 		t.Errorf("it opened %d, not %d", got, port)
@@ -79,7 +80,7 @@ func TestClientBeforeItsListenerWaits(t *testing.T) {
 		}
 		return try(w.hostClient(run, credential(run)), "PUT", w.hostURL(id), strings.NewReader("x"))
 	}
-	until(t, "run A is served again", func() bool {
+	mustertest.Await(t, "run A is served again", func() bool {
 		a, err := put(runA)
 		return err == nil && a.code == 200
 	})

@@ -125,14 +125,14 @@ func TestRESTRefusesRevokedIdentities(t *testing.T) {
 			Revoked: &musterv1.FollowChangesResponse_Revoked{Subject: subject}}})
 	}
 	revoke(alice)
-	until(t, "alice is refused", func() bool {
+	mustertest.Await(t, "alice is refused", func() bool {
 		a := call(t, client, "GET", w.url("/api/v1/runs"), nil)
 		return a.code == 403 && strings.Contains(a.body, "REVOKED")
 	})
 	leaf := w.leaf("logs", "n1")
 	revoke(hex.EncodeToString(leaf.Leaf.AuthorityKeyId) + ":" + hex.EncodeToString(leaf.Leaf.SerialNumber.Bytes()))
 	url := "https://" + w.address() + "/api/v1/results/by-node/n1/logs"
-	until(t, "the certificate is refused", func() bool {
+	mustertest.Await(t, "the certificate is refused", func() bool {
 		return call(t, oldClient(w.runA, leaf), "PUT", url, strings.NewReader("x")).code == 403
 	})
 	if a := call(t, oldClient(w.runA, w.leaf("logs", "n1")), "PUT", url, strings.NewReader("x")); a.code != 200 {
@@ -293,9 +293,9 @@ func rules(t *testing.T) (routes []legacy.Route) {
 func TestReadinessFollowsAggregator(t *testing.T) {
 	w := start(t)
 	inspection := "http://" + w.gateway.Addresses.Inspection
-	until(t, "it is ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
+	mustertest.Await(t, "it is ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
 	w.aggregator.Stop()
-	until(t, "it is not ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 503 })
+	mustertest.Await(t, "it is not ready", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 503 })
 	if a := call(t, http.DefaultClient, "GET", inspection+"/livez", nil); a.code != 200 {
 		t.Errorf("livez: %d", a.code)
 	}
@@ -303,7 +303,7 @@ func TestReadinessFollowsAggregator(t *testing.T) {
 		t.Errorf("without an aggregator: %d %s", a.code, a.body)
 	}
 	w.aggregator.Start()
-	until(t, "it is ready again", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
+	mustertest.Await(t, "it is ready again", func() bool { return call(t, http.DefaultClient, "GET", inspection+"/readyz", nil).code == 200 })
 }
 
 func TestRunsCreatedDuringFeedOutageAreFound(t *testing.T) {
@@ -314,5 +314,21 @@ func TestRunsCreatedDuringFeedOutageAreFound(t *testing.T) {
 	w.aggregator.Start()
 	if w.aggregator.Port(runB) == 0 {
 		t.Error("no port")
+	}
+}
+
+// A client could add time series without end.
+func TestUnknownMethodsShareOneLabel(t *testing.T) {
+	w := start(t)
+	for _, method := range []string{"BREW", "STEEP"} {
+		if a := call(t, w.operator(alice), method, w.url("/api/v1/runs"), nil); a.code < 400 {
+			t.Error(method, a.code)
+		}
+	}
+	if got := w.metric("requests_total", `route="other"`); got != 2 {
+		t.Error(got)
+	}
+	if w.metric("requests_total", "BREW") != 0 {
+		t.Error("the method is a label")
 	}
 }

@@ -61,7 +61,7 @@ func TestLeafOfAnotherRunIsRefusedUnderHostName(t *testing.T) {
 	if a, err := try(w.hostClient(other, credential(w.runA)), "PUT", w.hostURL(runB), strings.NewReader("x")); err == nil {
 		t.Errorf("answered %d %s", a.code, a.body)
 	}
-	until(t, "the refusal is counted", func() bool { return w.metric("refused_handshakes_total", "other_authority") == 1 })
+	mustertest.Await(t, "the refusal is counted", func() bool { return w.metric("refused_handshakes_total", "other_authority") == 1 })
 	// The Host header has no effect: a connection belongs to the run of its handshake.
 	client := w.hostClient(w.runA, credential(w.runA))
 	request, _ := http.NewRequest("PUT", w.hostURL(runA), strings.NewReader("mine"))
@@ -85,7 +85,7 @@ func TestHelloWithUnknownNameIsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "unrecognized name") {
 			t.Errorf("%q: %v", name, err)
 		}
-		until(t, reason+" is counted", func() bool { return w.metric("refused_handshakes_total", reason) >= 1 })
+		mustertest.Await(t, reason+" is counted", func() bool { return w.metric("refused_handshakes_total", reason) >= 1 })
 	}
 }
 
@@ -102,7 +102,7 @@ func TestSharedPortIsKeptOverRunsAndRestarts(t *testing.T) {
 	defer conn.Close()
 	w.gateway.Stop()
 	w.startGateway()
-	until(t, "both runs are served again", func() bool {
+	mustertest.Await(t, "both runs are served again", func() bool {
 		for _, run := range []*mustertest.Run{w.runA, other} {
 			a, err := try(w.hostClient(run, credential(run)), "PUT", w.hostURL(run.ID), strings.NewReader("x"))
 			if err != nil || a.code != 200 {
@@ -112,7 +112,7 @@ func TestSharedPortIsKeptOverRunsAndRestarts(t *testing.T) {
 		return true
 	})
 	w.deleteRun(runA)
-	until(t, "the deleted run is refused", func() bool {
+	mustertest.Await(t, "the deleted run is refused", func() bool {
 		_, err := try(w.hostClient(w.runA, credential(w.runA)), "PUT", w.hostURL(runA), strings.NewReader("x"))
 		return err != nil && strings.Contains(err.Error(), "unrecognized name")
 	})

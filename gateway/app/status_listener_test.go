@@ -32,7 +32,7 @@ func newGivenFiles(t *testing.T) givenFiles {
 // statusPort waits until a run's own status listener is open.
 func (w *testGateway) statusPort(run string) int32 {
 	w.t.Helper()
-	until(w.t, "the status listener of run "+run+" is open", func() bool { return w.aggregator.StatusPort(run) != 0 })
+	mustertest.Await(w.t, "the status listener of run "+run+" is open", func() bool { return w.aggregator.StatusPort(run) != 0 })
 	return w.aggregator.StatusPort(run)
 }
 
@@ -145,7 +145,7 @@ func TestStatusListenerKeepsPortOverRestart(t *testing.T) {
 	w.gateway.Stop()
 	taken.Close() // a lower port is free now
 	w.startGateway()
-	until(t, "it answers at the same port", func() bool {
+	mustertest.Await(t, "it answers at the same port", func() bool {
 		a, err := w.askOwn(runA, given.Pool(), ptr(given.Leaf("https://product.example")), "GET", "/status")
 		return err == nil && a.code == 200
 	})
@@ -168,12 +168,12 @@ func TestStatusListenerClosesAnHourAfterRun(t *testing.T) {
 	portA, portB := w.statusPort(runA), w.statusPort(runB)
 	w.endViewed(runB, time.Now().Add(-10*time.Minute))
 	w.endViewed(runA, time.Now().Add(-time.Hour))
-	until(t, "the one of the run that ended an hour ago is closed", func() bool { return !isOpen(portA) })
+	mustertest.Await(t, "the one of the run that ended an hour ago is closed", func() bool { return !isOpen(portA) })
 	if !isOpen(portB) {
 		t.Error("the one of the run that has just ended is closed")
 	}
 	w.deleteRun(runB)
-	until(t, "the one of the deleted run is closed", func() bool { return !isOpen(portB) })
+	mustertest.Await(t, "the one of the deleted run is closed", func() bool { return !isOpen(portB) })
 }
 
 func TestStatusListenerWithoutFreePortReportsFault(t *testing.T) {
@@ -184,7 +184,7 @@ func TestStatusListenerWithoutFreePortReportsFault(t *testing.T) {
 	port := socket.Addr().(*net.TCPAddr).Port
 	w, _ := startWithStatus(t, func(w *testGateway) { w.config.StatusPorts = fmt.Sprintf("%d-%d", port, port) })
 	w.aggregator.AddStatusListener(runA, newGivenFiles(t).listener)
-	until(t, "the fault is reported", func() bool {
+	mustertest.Await(t, "the fault is reported", func() bool {
 		faults := w.aggregator.StatusFaults()
 		return len(faults) > 0 && strings.Contains(faults[0], "address already in use")
 	})

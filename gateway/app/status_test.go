@@ -197,7 +197,7 @@ func TestInvalidCertificateFailsHandshake(t *testing.T) {
 		if a, err := try(w.statusClient(c.leaf), "GET", w.page("/status"), nil); err == nil {
 			t.Errorf("%s: answered %d %s", c.name, a.code, a.body)
 		}
-		until(t, c.name+" is counted", func() bool { return w.metric("refused_handshakes_total", `listener="status"`) == before+1 })
+		mustertest.Await(t, c.name+" is counted", func() bool { return w.metric("refused_handshakes_total", `listener="status"`) == before+1 })
 		if c.reason != "" && w.metric("refused_handshakes_total", `reason="`+c.reason+`"`) == 0 {
 			t.Errorf("%s: not counted as %s", c.name, c.reason)
 		}
@@ -213,7 +213,7 @@ func TestRevokedViewerIsRefused(t *testing.T) {
 	w, _ := startWithStatus(t)
 	client := w.statusClient(viewer(w.runA))
 	w.revoke(w.runA.URI("viewer"))
-	until(t, "the viewer is refused", func() bool {
+	mustertest.Await(t, "the viewer is refused", func() bool {
 		a := call(t, client, "GET", w.page("/status"), nil)
 		return a.code == 403 && decode(t, a.body)["reason"] == "REVOKED"
 	})

@@ -130,7 +130,7 @@ func TestTruncatedBodyIsNotCommitted(t *testing.T) {
 			t.Errorf("%s: answered %d %s", name, a.code, a.body)
 		}
 	}
-	until(t, "all deliveries have ended", func() bool { return w.metric("deliveries_active", "") == 0 })
+	mustertest.Await(t, "all deliveries have ended", func() bool { return w.metric("deliveries_active", "") == 0 })
 	if w.aggregator.Get(key("logs", "n1")) != nil {
 		t.Error("something was committed")
 	}
@@ -192,7 +192,7 @@ func TestPutBeforeAggregatorStartsIsHeld(t *testing.T) {
 			}
 		})
 	}
-	until(t, "both deliveries wait", func() bool { return w.metric("deliveries_active", "") == 2 })
+	mustertest.Await(t, "both deliveries wait", func() bool { return w.metric("deliveries_active", "") == 2 })
 	w.aggregator.Start()
 	all.Wait()
 }
@@ -296,7 +296,7 @@ func TestSlowSendersDoNotDelayOthers(t *testing.T) {
 		conn := w.dial(w.leaf("logs", "n1"))
 		_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 1000000000\r\n", strings.Repeat("x", 2<<20)))
 	}
-	until(t, "all deliveries are in progress", func() bool { return w.metric("deliveries_active", "") == 20 })
+	mustertest.Await(t, "all deliveries are in progress", func() bool { return w.metric("deliveries_active", "") == 20 })
 	if a, err := w.putStream("logs", "n2", stream(8<<20)); err != nil || a.code != 200 {
 		t.Errorf("%v %d %s", err, a.code, a.body)
 	}
@@ -307,13 +307,13 @@ func TestStopWaitsForDelivery(t *testing.T) {
 	w := start(t)
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", strings.Repeat("x", 50)))
-	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
+	mustertest.Await(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		w.gateway.Stop()
 		close(stopped)
 	}()
-	until(t, "new connections are refused", func() bool {
+	mustertest.Await(t, "new connections are refused", func() bool {
 		_, err := w.putStream("logs", "n2", stream(1))
 		return err != nil
 	})
@@ -328,7 +328,7 @@ func TestStopCancelsStalledDelivery(t *testing.T) {
 	w := start(t, func(w *testGateway) { w.config.Drain = 200 * time.Millisecond })
 	conn := w.dial(w.leaf("logs", "n1"))
 	_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/n1/logs", "Content-Length: 100\r\n", "x"))
-	until(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
+	mustertest.Await(t, "the delivery is in progress", func() bool { return w.metric("deliveries_active", "") == 1 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	go func() {
 		w.gateway.Stop()

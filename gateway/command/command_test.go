@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"muster.example/gateway/fleet"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
@@ -26,7 +28,7 @@ type fixture struct {
 	runner     *Runner
 }
 
-func open(t *testing.T) *fixture {
+func open(t *testing.T, lose ...func(context.Context) error) *fixture {
 	t.Helper()
 	f := mustertest.NewFleet()
 	keys, err := fleet.Open(f.Folder(t, f.Service("gateway", "g1")))
@@ -42,8 +44,11 @@ func open(t *testing.T) *fixture {
 		t.Cleanup(func() { connection.Close() })
 		return connection
 	}
-	p.runner = NewRunner(mustertest.Domain, dial("aggregator", p.aggregator.Start()), dial("relay", p.relay.Start()),
-		slog.New(slog.DiscardHandler))
+	var relay grpc.ClientConnInterface = dial("relay", p.relay.Start())
+	for _, l := range lose {
+		relay = &lossyRelay{relay, l}
+	}
+	p.runner = NewRunner(mustertest.Domain, dial("aggregator", p.aggregator.Start()), relay, slog.New(slog.DiscardHandler))
 	return p
 }
 
@@ -173,10 +178,7 @@ func TestBrokenWatchIsResumed(t *testing.T) {
 
 func TestJobWithoutFollowerIsCancelled(t *testing.T) {
 	p := open(t)
-	p.relay.AddNode("n1", func(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
-		<-ctx.Done()
-		return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
-	})
+	p.relay.AddNode("n1", waitForCancel)
 	ctx, cancel := context.WithCancel(t.Context())
 	var id string
 	err := p.runner.Run(ctx, Job{Nodes: []string{"n1"}, TimeLimit: time.Hour}, func(record *musterv1.JobRecord) bool {
@@ -187,6 +189,65 @@ func TestJobWithoutFollowerIsCancelled(t *testing.T) {
 	if state, _ := p.relay.Job(id); err == nil || state != musterv1.JobState_JOB_STATE_CANCELLED {
 		t.Error(state, err)
 	}
+}
+
+// lossyRelay loses answers to submissions.
+type lossyRelay struct {
+	grpc.ClientConnInterface
+	lose func(ctx context.Context) error // called when the relay has accepted a job; its error replaces the answer
+}
+
+func (l *lossyRelay) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+	err := l.ClientConnInterface.Invoke(ctx, method, request, answer, options...)
+	if err == nil && method == musterv1.JobService_SubmitJob_FullMethodName {
+		err = l.lose(ctx)
+	}
+	return err
+}
+
+// waitForCancel is a node that ends only with its job.
+func waitForCancel(ctx context.Context, _ *musterv1.Command, _ func(*musterv1.JobRecord)) *musterv1.JobRecord_Final {
+	<-ctx.Done()
+	return &musterv1.JobRecord_Final{Outcome: musterv1.JobOutcome_JOB_OUTCOME_CANCELLED}
+}
+
+// wantCancelled checks that the only job was cancelled.
+func (p *fixture) wantCancelled(t *testing.T) {
+	t.Helper()
+	all := p.relay.Signed()
+	if len(all) != 1 {
+		t.Fatal(len(all))
+	}
+	command, _, err := p.aggregator.Commands.Check(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, _ := p.relay.Job(command.Job); state != musterv1.JobState_JOB_STATE_CANCELLED {
+		t.Error(state)
+	}
+}
+
+func TestJobWhoseCallerLeavesDuringSubmissionIsCancelled(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	p := open(t, func(ctx context.Context) error {
+		leave()
+		return ctx.Err()
+	})
+	p.relay.AddNode("n1", waitForCancel)
+	err := p.runner.Run(ctx, Job{Nodes: []string{"n1"}, TimeLimit: time.Hour}, func(*musterv1.JobRecord) bool { return true })
+	if err == nil {
+		t.Error("the job seems complete")
+	}
+	p.wantCancelled(t)
+}
+
+func TestJobWhoseSubmissionHasNoAnswerIsCancelled(t *testing.T) {
+	p := open(t, func(context.Context) error { return status.Error(codes.Unavailable, "the connection broke") })
+	p.relay.AddNode("n1", waitForCancel)
+	if _, err := p.run(t, "n1"); err == nil || !strings.Contains(err.Error(), "the connection broke") {
+		t.Error(err)
+	}
+	p.wantCancelled(t)
 }
 
 func TestAttachedNodesAreCachedWhileRelayIsDown(t *testing.T) {

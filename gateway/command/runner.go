@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -31,6 +33,7 @@ const (
 	listTime   = 20 * time.Second // for the list of attached nodes
 	listTTL    = 5 * time.Second  // before it is requested again
 	cancelTime = 10 * time.Second
+	submitTime = 5 * time.Second // for a submission in progress, after its context has ended
 	submitTry  = 4
 	pause      = 250 * time.Millisecond // before a retry
 )
@@ -113,29 +116,31 @@ func (r *Runner) ask(ctx context.Context) (map[string]bool, error) {
 // cancelled when the context ends or `handle` stops. The error states why records are missing.
 func (r *Runner) Run(ctx context.Context, job Job, handle func(*musterv1.JobRecord) bool) error {
 	id, err := r.submit(ctx, job)
-	if err != nil {
-		return err
-	}
-	err = r.watch(ctx, id, handle)
 	if err == nil {
-		return nil
+		err = r.watch(ctx, id, handle)
+	}
+	if err == nil || id == "" {
+		return err
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer cancel()
-	if _, fault := r.jobs.CancelJob(ending, &musterv1.CancelJobRequest{Job: id}); fault != nil {
+	_, fault := r.jobs.CancelJob(ending, &musterv1.CancelJobRequest{Job: id})
+	if fault != nil && status.Code(fault) != codes.NotFound {
 		r.log.Warn("cannot cancel a job", "job", id, "error", muster.AsError(fault))
 	}
 	return err
 }
 
-// submit signs and submits a job. A repeated submission of the same bytes runs once.
-func (r *Runner) submit(ctx context.Context, job Job) (string, error) {
+// submit signs and submits a job, and returns its id: also with an error if the relay may have accepted the job. A
+// repeated submission of the same bytes runs once. A submission in progress does not end with the context: the relay
+// could receive it after the cancellation of the job.
+func (r *Runner) submit(ctx context.Context, job Job) (id string, err error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return "", err
 	}
 	now := time.Now()
-	id := hex.EncodeToString(random[:16])
+	id = hex.EncodeToString(random[:16])
 	signed, err := r.signer.Sign(ctx, &musterv1.Command{
 		Fleet: r.fleet, Job: id, Targets: Targets(job.Nodes), Action: action, Classes: job.Classes,
 		NotBefore: timestamppb.New(now), NotAfter: timestamppb.New(now.Add(beginTime)), TimeLimit: durationpb.New(job.TimeLimit),
@@ -147,14 +152,39 @@ func (r *Runner) submit(ctx context.Context, job Job) (string, error) {
 	nodes := slices.Clone(job.Nodes)
 	slices.Sort(nodes)
 	request := &musterv1.SubmitJobRequest{Command: signed, Nodes: slices.Compact(nodes)}
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	sending, cancel := outlive(ctx, submitTime)
+	defer cancel()
 	for try := 1; ; try++ {
-		_, err := r.jobs.SubmitJob(ctx, request)
-		if err == nil {
+		if _, err = r.jobs.SubmitJob(sending, request); err == nil {
 			return id, nil
 		}
-		if fault := muster.AsError(err); try == submitTry || !fault.Retryable() || !wait(ctx) {
-			return "", fmt.Errorf("the relay did not accept the job: %w", fault)
+		fault := muster.AsError(err)
+		err = fmt.Errorf("the relay did not accept the job: %w", fault)
+		if !fault.Retryable() {
+			return "", err
 		}
+		if try == submitTry || !wait(ctx) {
+			return id, err // the answer to an accepted submission may be lost
+		}
+	}
+}
+
+// outlive returns a context that ends some time after another one.
+func outlive(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(by):
+			cancel()
+		case <-longer.Done():
+		}
+	})
+	return longer, func() {
+		stop()
+		cancel()
 	}
 }
 

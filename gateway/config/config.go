@@ -92,8 +92,8 @@ func (c *Config) bind() *fields {
 		"The largest result that a legacy client may deliver; a larger one gets 413. 0: only the aggregator's limit applies.", 1<<60)
 	f.integer("limits.connections", &c.Connections, "Maximum of open connections of one port; more wait in the kernel's queue.", 1, 1_000_000)
 	f.integer("limits.connections_per_address", &c.PerAddress, "Maximum of open connections of one address of a client on one port "+
-		"(IPv6: one network /64); more are "+
-		"closed. Raise it if all clients come through one proxy.", 1, 1_000_000)
+		"(IPv6: one network /64); more are closed. Raise it if many clients come through one proxy or one address translation (NAT).",
+		1, 1_000_000)
 	f.integer("limits.connections_per_identity", &c.PerIdentity, "Maximum of open connections of one identity on one port; more get "+
 		"TOO_MANY_CONNECTIONS. Credentials of a run that many clients share (viewers, any node) have no such limit.", 1, 1_000_000)
 	f.integer("limits.delivery_connections", &c.DeliveryConnections,

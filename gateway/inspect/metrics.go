@@ -2,8 +2,6 @@
 package inspect
 
 import (
-	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -73,14 +71,6 @@ func NewMetrics() *Metrics {
 		m.RefusedIdentities.WithLabelValues(listener) // present before the first refusal, so that its increase is visible
 	}
 	return m
-}
-
-// RefusedHandshake returns a callback for listen.Options.Refused that counts for a listener and logs.
-func (m *Metrics) RefusedHandshake(listener string, log *slog.Logger) func(reason string, remote net.Addr, err error) {
-	return func(reason string, remote net.Addr, err error) {
-		m.RefusedHandshakes.WithLabelValues(listener, reason).Inc()
-		log.Debug("connection refused in the handshake", "reason", reason, "remote", remote.String(), "error", err)
-	}
 }
 
 // Sample computes a value at each read of the metrics; `read` is safe for concurrent use. Each name may be used once.

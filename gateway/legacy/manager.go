@@ -36,11 +36,12 @@ type Manager struct {
 	beats     musterv1.HeartbeatServiceClient
 	sockets   *listen.Sockets
 	ports     *ports
-	refusals  refusalLog // of clients that do not belong to a run
-	revoked   *fleet.Revoked
-	metrics   *inspect.Metrics
-	probes    *inspect.Probes
-	log       *slog.Logger
+	// refused handles refused handshakes of clients that do not belong to a run.
+	refused func(reason string, remote net.Addr, err error)
+	revoked *fleet.Revoked
+	metrics *inspect.Metrics
+	probes  *inspect.Probes
+	log     *slog.Logger
 
 	living context.Context // the context of deliveries
 	kill   context.CancelFunc
@@ -58,10 +59,10 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 	m := &Manager{
 		settings: settings, listeners: listeners, deliver: deliver, beats: beats, sockets: sockets, revoked: revoked,
 		metrics: metrics, probes: probes, log: log, living: living, kill: kill, runListeners: map[string]*runListener{},
-		refusals: refusalLog{metrics: metrics, log: log},
+		refused: metrics.RefusedHandshake("run", log),
 	}
 	m.ports = &ports{
-		host: settings.Host, usual: settings.SharedPort, sockets: sockets, options: m.options(m.refusals.refused),
+		host: settings.Host, usual: settings.SharedPort, sockets: sockets, options: m.options(m.refused),
 		awaited: m.awaited, open: map[int]*listen.Shared{},
 	}
 	return m
@@ -92,15 +93,15 @@ func (m *Manager) awaited(name string) bool {
 func (m *Manager) Snapshot(all []*musterv1.Run, revoked []string) {
 	m.metrics.FeedEvents.Inc()
 	m.revoked.Replace(revoked)
-	there := map[string]bool{}
+	listed := map[string]bool{}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, run := range all { // all of them before a listener opens, because awaited needs them
-		there[run.Id] = true
+		listed[run.Id] = true
 		m.changed(run)
 	}
 	for run, d := range m.runListeners {
-		if !there[run] {
+		if !listed[run] {
 			d.stop(errWiped)
 		}
 	}

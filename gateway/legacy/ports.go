@@ -42,8 +42,8 @@ func (p *ports) at(ctx context.Context, port int) (*listen.Shared, error) {
 
 // bind opens a port unless it is open. The lock is held.
 func (p *ports) bind(ctx context.Context, port int) (*listen.Shared, error) {
-	if there := p.open[port]; there != nil && !there.Closed() {
-		return there, nil
+	if open := p.open[port]; open != nil && !open.Closed() {
+		return open, nil
 	}
 	name := "legacy-port/" + strconv.Itoa(port)
 	socket, err := p.sockets.Listen(ctx, name, net.JoinHostPort(p.host, strconv.Itoa(port)))

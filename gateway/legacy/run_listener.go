@@ -41,14 +41,14 @@ type runListener struct {
 
 	certificate atomic.Pointer[tls.Certificate]
 	listening   atomic.Bool
-	refusals    refusalLog
+	refused     func(reason string, remote net.Addr, err error)
 }
 
 func newRunListener(m *Manager, run string) *runListener {
 	d := &runListener{run: run, m: m, log: m.log.With("run", run)}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
 	d.end = time.AfterFunc(time.Hour, func() { d.stop(errWiped) })
-	d.refusals = refusalLog{metrics: m.metrics, log: d.log}
+	d.refused = m.metrics.RefusedHandshake("run", d.log)
 	return d
 }
 
@@ -140,14 +140,14 @@ func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, c
 		if err != nil {
 			return nil, err
 		}
-		return shared.Listen(signed.ServerName, config, d.refusals.refused)
+		return shared.Listen(signed.ServerName, config, d.refused)
 	}
 	settings := &d.m.settings
 	socket, err := d.m.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(signed.Port), settings.FirstPort, settings.LastPort)
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the run: %w", err)
 	}
-	return listen.TLS(socket, config, d.m.options(d.refusals.refused)), nil
+	return listen.TLS(socket, config, d.m.options(d.refused)), nil
 }
 
 // serve answers requests until the listener fails or is stopped, and renews the certificate.

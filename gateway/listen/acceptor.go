@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -98,7 +99,8 @@ func (a *acceptor) run(handshake func(*counted)) {
 		address := networkOf(conn.RemoteAddr())
 		if !a.addresses.acquire(address, a.options.PerAddress) {
 			raw.Close()
-			a.options.Refused("address_limit", conn.RemoteAddr(), errTooMany)
+			a.options.Refused("address_limit", conn.RemoteAddr(),
+				fmt.Errorf("the address has %d open connections: raise limits.connections_per_address if many clients share it", a.options.PerAddress))
 			continue
 		}
 		raw.onClose(func() { a.addresses.release(address) })
@@ -158,7 +160,7 @@ func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
 	}
 	identity := identityOf(&state)
 	if !a.identities.acquire(identity, a.options.PerIdentity) {
-		return errTooMany
+		return fmt.Errorf("%s has %d open connections (limits.connections_per_identity)", state.PeerCertificates[0].URIs, a.options.PerIdentity)
 	}
 	raw.onClose(func() { a.identities.release(identity) })
 	return nil

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,8 +14,6 @@ import (
 
 	"golang.org/x/net/http2"
 )
-
-var errTooMany = errors.New("the client has too many connections")
 
 // quotas counts the connections of each client. The zero value is ready for use. Safe for concurrent use.
 type quotas[K comparable] struct {

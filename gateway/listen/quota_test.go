@@ -89,14 +89,10 @@ func (s *limitedSocket) dial(leaf *tls.Certificate, protocols ...string) (conn *
 // awaitAdmitted dials until a place is free.
 func (s *limitedSocket) awaitAdmitted(leaf *tls.Certificate) {
 	s.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if _, text := s.dial(leaf); text == "admitted\n" {
-			return
-		}
-		if time.Now().After(end) {
-			s.t.Fatal("a closed connection still counts")
-		}
-	}
+	mustertest.Await(s.t, "a closed connection does not count", func() bool {
+		_, text := s.dial(leaf)
+		return text == "admitted\n"
+	})
 }
 
 func (s *limitedSocket) wantRefusal(reason string) {

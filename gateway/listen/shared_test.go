@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"muster.example/services/client/go/mustertest"
 )
@@ -29,6 +28,8 @@ type sharedSocket struct {
 	mu       sync.Mutex
 	refusals []string
 	awaits   map[string]bool
+
+	onAwaited func() // called when a client waits for a name
 }
 
 func openSharedSocket(t *testing.T) *sharedSocket {
@@ -41,6 +42,9 @@ func openSharedSocket(t *testing.T) *sharedSocket {
 	h.shared = Share(socket, Options{Limits: Limits{Connections: 100}, PlainHTTP: "speak TLS", Refused: h.note("-")}, func(name string) bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		if h.awaits[name] {
+			h.onAwaited()
+		}
 		return h.awaits[name]
 	})
 	t.Cleanup(func() { h.shared.Close() })
@@ -63,18 +67,11 @@ func (h *sharedSocket) forget() {
 
 func (h *sharedSocket) wantRefusal(want string) {
 	h.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	mustertest.Await(h.t, "the refusal is "+want, func() bool {
 		h.mu.Lock()
-		found := slices.Contains(h.refusals, want)
-		all := slices.Clone(h.refusals)
-		h.mu.Unlock()
-		if found {
-			return
-		}
-		if time.Now().After(end) {
-			h.t.Fatalf("no refusal %q, but %q", want, all)
-		}
-	}
+		defer h.mu.Unlock()
+		return slices.Contains(h.refusals, want)
+	})
 }
 
 // addRun opens a run's listener; it answers every connection with its host and closes it.
@@ -216,20 +213,19 @@ func TestClientOfAwaitedNameWaits(t *testing.T) {
 	late := h.newRun("late")
 	h.awaits[late.host] = true
 	asked := make(chan struct{})
+	h.onAwaited = sync.OnceFunc(func() { close(asked) })
 	got := make(chan string)
 	go func() {
-		close(asked)
 		text, err := h.dial(late, late)
 		if err != nil {
 			text = err.Error()
 		}
 		got <- text
 	}()
-	<-asked
 	select {
 	case text := <-got:
 		t.Fatalf("the client did not wait: %s", text)
-	case <-time.After(50 * time.Millisecond): // probably in its handshake by now; the test does not depend on it
+	case <-asked: // in the handshake
 	}
 	h.listen(late)
 	if text := <-got; text != late.host {

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -27,7 +28,7 @@ func OpenFile(path string) (*File, error) {
 }
 
 func (f *File) open() error {
-	file, err := os.OpenFile(f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	file, err := openToAppend(f.path)
 	if err != nil {
 		return fmt.Errorf("log.file: %w", err)
 	}
@@ -39,20 +40,40 @@ func (f *File) open() error {
 	return nil
 }
 
+func openToAppend(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+}
+
 // Write implements io.Writer; it gets one line per call.
 func (f *File) Write(line []byte) (int, error) {
 	if f.size > 0 && f.size+int64(len(line)) > f.largest {
-		if err := f.rotate(); err != nil {
-			return 0, err
-		}
+		_ = f.rotate() // otherwise the lines continue in the same file
 	}
 	n, err := f.file.Write(line)
 	f.size += int64(n)
 	return n, err
 }
 
-// rotate increments the number of each file, deletes the oldest, and opens a new one.
+// rotate opens a new file, increments the number of each old one, and deletes the oldest.
 func (f *File) rotate() error {
+	next := f.path + ".new" // opened first: without it the files would move away one after another
+	file, err := openToAppend(next)
+	if err != nil {
+		return err
+	}
+	if err = f.shift(); err == nil {
+		err = os.Rename(next, f.path)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	old := f.file
+	f.file, f.size = file, 0
+	return old.Close()
+}
+
+// shift increments the number of each file.
+func (f *File) shift() error {
 	for i := maxFiles - 1; i > 0; i-- {
 		older := f.path + "." + strconv.Itoa(i)
 		newer := f.path
@@ -63,11 +84,7 @@ func (f *File) rotate() error {
 			return err
 		}
 	}
-	old := f.file
-	if err := f.open(); err != nil {
-		return err
-	}
-	return old.Close()
+	return nil
 }
 
 // Close implements io.Closer.

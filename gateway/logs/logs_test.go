@@ -85,3 +85,35 @@ func TestFileIsRotatedBeforeItIsTooLarge(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestLinesContinueInTheFileThatCannotBeRotated(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.log")
+	file, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	file.largest = 20
+	// A file cannot replace a folder.
+	if err := errors.Join(os.Mkdir(path+".3", 0o700), os.WriteFile(path+".2", nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for i := range 3 {
+		line := fmt.Sprintf("line %d ...\n", i)
+		if _, err := file.Write([]byte(line)); err != nil {
+			t.Error(err)
+		}
+		want += line
+	}
+	if text, err := os.ReadFile(path); string(text) != want {
+		t.Errorf("%q (%v), want %q", text, err, want)
+	}
+	if err := os.Remove(path + ".3"); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(file, "last\n")
+	if text, err := os.ReadFile(path); string(text) != "last\n" {
+		t.Errorf("%q %v", text, err)
+	}
+}

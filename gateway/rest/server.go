@@ -157,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := NewRecorder(w)
 	uri := ""
 	defer func() { // also when a panic aborts a download
-		s.metrics.Requests.WithLabelValues("main", r.Method, strconv.Itoa(answer.code)).Inc()
+		s.metrics.Requests.WithLabelValues("main", methodLabel(r.Method), strconv.Itoa(answer.code)).Inc()
 		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "code", answer.code, "uri", uri,
 			"seconds", time.Since(started).Seconds())
 	}()
@@ -177,6 +177,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer done()
 	s.ServeAs(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
+}
+
+// methodLabel returns a label with few values: clients choose their methods.
+func methodLabel(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return method
+	}
+	return "other"
 }
 
 // ServeAs answers a request for the identity in its context (fleet.WithIdentity), which a listener has verified.

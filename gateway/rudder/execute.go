@@ -191,7 +191,7 @@ func (p *plan) splitAttached(known *state, ids []string, attached map[string]boo
 	})
 }
 
-// execute runs on all nodes concurrently, and waits for all; it calls `endIfStale` when the local command has ended. It
+// execute runs on all nodes concurrently, and waits for all; it calls `over` when the local command has ended. It
 // returns false only if that cannot be started in the strict dialect, which cannot report it otherwise.
 func (s *Server) execute(ctx context.Context, run *remoteRun, here, elsewhere sink, over func()) bool {
 	known := s.state.Load()

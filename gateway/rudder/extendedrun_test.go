@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"muster.example/services/client/go/mustertest"
 )
 
 // startExtended starts root with the extended dialect, without working child relays.
@@ -150,7 +152,7 @@ func TestAsyncDiscardAnswersEmptyImmediately(t *testing.T) {
 	s := startExtended(t, script(`while [ ! -e "$0.go" ]; do sleep 0.02; done; echo "$@" >>"$0.calls"`))
 	s.want(s.call("GET", "remote-run/nodes?nodes=n-a,nobody&output=discard&async=yes", nil), 200, "")
 	s.write("agent.go", "")
-	until(t, "the command ran", func() bool { return s.calls() == "remote run -- a.example\n" })
+	mustertest.Await(t, "the command ran", func() bool { return s.calls() == "remote run -- a.example\n" })
 }
 
 func TestAsyncKeepStreamsAndOutlivesClient(t *testing.T) {
@@ -167,8 +169,8 @@ func TestAsyncKeepStreamsAndOutlivesClient(t *testing.T) {
 	}
 	response.Body.Close()
 	s.write("agent.go", "")
-	until(t, "the command ends", func() bool { return s.read("agent.over") != "" })
-	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
+	mustertest.Await(t, "the command ends", func() bool { return s.read("agent.over") != "" })
+	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestSynchronousRunEndsWithClient(t *testing.T) {
@@ -183,8 +185,8 @@ func TestSynchronousRunEndsWithClient(t *testing.T) {
 		}
 	}
 	response.Body.Close()
-	until(t, "the command gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
-	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
+	mustertest.Await(t, "the command gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
+	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestStalledReaderIsDisconnected(t *testing.T) {
@@ -198,8 +200,8 @@ func TestStalledReaderIsDisconnected(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET "+basePath+"remote-run/node/n-a HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the run has started", func() bool { return len(s.server.runs) == 1 })
-	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
+	mustertest.Await(t, "the run has started", func() bool { return len(s.server.runs) == 1 })
+	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestUnreachableNodesHaveRecords(t *testing.T) {
@@ -309,11 +311,16 @@ func TestRelayIsAuthenticatedByCertificate(t *testing.T) {
 
 func TestHangingBranchHasEndAndDelaysNoOther(t *testing.T) {
 	f := startExtendedTree(t, script("echo begun; exec sleep 1000"))
-	f.root.config.BranchSilence = 500 * time.Millisecond
+	silence := &fakeTimers{}
+	f.root.server.afterFunc = silence.afterFunc
 	f.r3.write("agent", agent)
-	got := f.root.run("nodes?nodes=n-c,n-e")
+	response, err := f.root.client.Get(f.root.base + basePath + "remote-run/nodes?nodes=n-c,n-e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := parse(t, silence.expireAfter(t, response, `{"node":"n-e","event":"end"`, "n-c: begun\n"))
 	got.ended(t, "n-e", 0, "")
-	got.ended(t, "n-c", 0, "it has sent nothing for 500ms")
+	got.ended(t, "n-c", 0, "it has sent nothing for "+f.root.config.BranchSilence.String())
 	if !slices.Equal(got.lines["n-c"], []string{"begun"}) {
 		t.Error(got.lines)
 	}

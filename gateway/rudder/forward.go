@@ -48,7 +48,7 @@ func (s *Server) toUpstream(ctx context.Context, known *state, method, path stri
 // ended.
 func (s *Server) forward(ctx context.Context, u *upload) bool {
 	turn, step := s.senders, s.send
-	if u.Above != "" {
+	if u.UpstreamID != "" {
 		turn, step = s.askers, s.follow
 	}
 	select {
@@ -87,30 +87,30 @@ func (s *Server) send(ctx context.Context, u *upload) bool {
 func (s *Server) follow(ctx context.Context, u *upload) bool {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodGet, "shared-files/uploads/"+u.Above, nil, u.Via, nil, 0)
+	response, err := s.toUpstream(ctx, s.state.Load(), http.MethodGet, "shared-files/uploads/"+u.UpstreamID, nil, u.Via, nil, 0)
 	if err == nil && response.StatusCode == http.StatusNotFound {
 		response.Body.Close()
 		s.spool.note(u, "", "the policy server does not know the upload: it is sent again")
 		return false
 	}
-	return s.recordOutcome(u, u.Above, response, err)
+	return s.recordOutcome(u, u.UpstreamID, response, err)
 }
 
 // recordOutcome records the outcome of a response; without an outcome there is a retry.
-func (s *Server) recordOutcome(u *upload, above string, response *http.Response, err error) (ended bool) {
+func (s *Server) recordOutcome(u *upload, upstreamID string, response *http.Response, err error) (ended bool) {
 	if err != nil {
-		s.spool.note(u, above, err.Error())
+		s.spool.note(u, upstreamID, err.Error())
 		return false
 	}
 	defer response.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMetadata))
 	var current upload
 	switch code := response.StatusCode; {
-	case code == http.StatusOK && above == "":
+	case code == http.StatusOK && upstreamID == "":
 		s.spool.end(u, stateDelivered, 0, "")
 	case code == http.StatusOK || code == http.StatusAccepted:
 		if err := json.Unmarshal(text, &current); err != nil || !isName(current.ID) {
-			s.spool.note(u, above, fmt.Sprintf("the policy server answered %d without a valid upload", code))
+			s.spool.note(u, upstreamID, fmt.Sprintf("the policy server answered %d without a valid upload", code))
 			return false
 		}
 		if current.State == statePending {
@@ -121,7 +121,7 @@ func (s *Server) recordOutcome(u *upload, above string, response *http.Response,
 	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
 		s.spool.end(u, stateRefused, code, string(text[:min(len(text), maxReason)]))
 	default:
-		s.spool.note(u, above, fmt.Sprintf("the policy server answered %d: %s", code, text[:min(len(text), maxReason)]))
+		s.spool.note(u, upstreamID, fmt.Sprintf("the policy server answered %d: %s", code, text[:min(len(text), maxReason)]))
 		return false
 	}
 	return true
@@ -143,7 +143,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request, id string) 
 // answerUpload sends the state of an upload.
 func answerUpload(w http.ResponseWriter, code int, u *upload) {
 	current := *u
-	current.Signature, current.Via, current.Above = "", nil, ""
+	current.Signature, current.Via, current.UpstreamID = "", nil, ""
 	text, err := json.Marshal(&current)
 	if err != nil {
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")

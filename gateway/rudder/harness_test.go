@@ -1,6 +1,7 @@
 package rudder
 
 import (
+	"bufio"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -24,6 +25,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,6 +102,81 @@ type testRelay struct {
 	stop   func()
 
 	streams *command.Runner
+}
+
+// fakeTimers are timers that the test expires.
+type fakeTimers struct {
+	mu  sync.Mutex
+	all []*fakeTimer
+}
+
+type fakeTimer struct {
+	timers  *fakeTimers
+	running bool
+	call    func()
+}
+
+func (f *fakeTimers) afterFunc(_ time.Duration, call func()) timer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &fakeTimer{f, true, call}
+	f.all = append(f.all, t)
+	return t
+}
+
+// expire expires all running timers.
+func (f *fakeTimers) expire() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.all {
+		if t.running {
+			t.running = false
+			t.call()
+		}
+	}
+}
+
+func (t *fakeTimer) set(running bool) (before bool) {
+	t.timers.mu.Lock()
+	defer t.timers.mu.Unlock()
+	before, t.running = t.running, running
+	return before
+}
+
+// Stop implements timer.
+func (t *fakeTimer) Stop() bool { return t.set(false) }
+
+// Reset implements timer.
+func (t *fakeTimer) Reset(time.Duration) bool { return t.set(true) }
+
+// expireAfter reads an answer until it has these texts, and then expires the timers until the answer ends. It returns
+// the whole answer.
+func (f *fakeTimers) expireAfter(t *testing.T, response *http.Response, wanted ...string) string {
+	t.Helper()
+	defer response.Body.Close()
+	reader, text := bufio.NewReader(response.Body), ""
+	for slices.ContainsFunc(wanted, func(want string) bool { return !strings.Contains(text, want) }) {
+		next, err := reader.ReadString('\n')
+		if text += next; err != nil {
+			t.Fatalf("%q has not all of %q: %v", text, wanted, err)
+		}
+	}
+	rest := make(chan string, 1)
+	go func() {
+		more, _ := io.ReadAll(reader)
+		rest <- string(more)
+	}()
+	mustertest.Await(t, "the answer ends", func() bool {
+		f.expire()
+		select {
+		case more := <-rest:
+			text += more
+			return true
+		default:
+			return false
+		}
+	})
+	return text
 }
 
 // listOf returns a nodes list; each entry is "id host parent". Each node has its own key.
@@ -287,15 +364,6 @@ func (s *testRelay) want(got reply, code int, body string) {
 	s.t.Helper()
 	if got.code != code || got.body != body {
 		s.t.Errorf("got %s, want %d %q", got, code, body)
-	}
-}
-
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("timeout waiting until " + what)
-		}
 	}
 }
 

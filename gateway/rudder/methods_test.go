@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"muster.example/services/client/go/mustertest"
 )
 
 // methods returns the folder of the methods that agents of Rudder call.
@@ -71,7 +73,7 @@ func TestScriptSharesFileWithNodeElsewhere(t *testing.T) {
 		}
 	}
 	f.root.restart()
-	until(t, "the file is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
+	mustertest.Await(t, "the file is delivered", func() bool { return f.root.read("shared-files-nodes/r3/n-e/n-c/file") == content })
 }
 
 func TestScriptReportsErrors(t *testing.T) {

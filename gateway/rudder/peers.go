@@ -113,7 +113,7 @@ func (s *Server) plainBranch(ctx context.Context, known *state, relay string, b 
 func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun, limit int, emit func([]byte) bool) error {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	defer cancel(nil)
-	silence := time.AfterFunc(s.config.BranchSilence, func() {
+	silence := s.afterFunc(s.config.BranchSilence, func() {
 		cancel(fmt.Errorf("it has sent nothing for %s", s.config.BranchSilence))
 	})
 	defer silence.Stop()
@@ -138,7 +138,7 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// activityReader calls `note` after every read with data.
+// activityReader calls `note` after every read.
 type activityReader struct {
 	from io.Reader
 	note func()

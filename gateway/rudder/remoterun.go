@@ -39,9 +39,9 @@ func parseRun(target string, form url.Values) (*remoteRun, error) {
 	if run.conditions, err = parseConditions(conditions); err != nil {
 		return nil, err
 	}
-	id, startExtended := strings.CutPrefix(target, "nodes/")
+	id, single := strings.CutPrefix(target, "nodes/")
 	switch {
-	case startExtended:
+	case single:
 		run.nodes = []string{id}
 	case run.all:
 	case !form.Has("nodes"):

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster.example/services/client/go/mustertest"
 )
 
 // relayTree is root, r1 with its child r2, and r3: real relays that authenticate each other.
@@ -64,7 +66,7 @@ func TestNodeInPathIsRun(t *testing.T) {
 func TestAsynchronousDiscardAnswersImmediatelyAndRuns(t *testing.T) {
 	s := startRoot(t)
 	s.want(s.post("remote-run/nodes", "asynchronous=true", "nodes=root"), 200, "")
-	until(t, "the command is called", func() bool { return s.calls() == "remote run -- root.example\n" })
+	mustertest.Await(t, "the command is called", func() bool { return s.calls() == "remote run -- root.example\n" })
 }
 
 func TestSynchronousRunWaitsForCommand(t *testing.T) {
@@ -190,9 +192,17 @@ func TestRunInLoopEnds(t *testing.T) {
 
 func TestHangingBranchDelaysNoOther(t *testing.T) {
 	f := startTree(t, script("sleep 1000"))
-	f.root.config.BranchSilence = 300 * time.Millisecond
+	silence := &fakeTimers{}
+	f.root.server.afterFunc = silence.afterFunc
 	f.r3.write("agent", agent)
-	f.root.want(f.root.post("remote-run/nodes", "keep_output=true", "asynchronous=true", "nodes=n-c,n-e"), 200, "ran e.example\n")
+	response, err := f.root.client.PostForm(f.root.base+basePath+"remote-run/nodes",
+		url.Values{"keep_output": {"true"}, "asynchronous": {"true"}, "nodes": {"n-c,n-e"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := silence.expireAfter(t, response, "ran e.example\n"); response.StatusCode != 200 || got != "ran e.example\n" {
+		t.Error(response.Status, got)
+	}
 }
 
 func TestLinesOfBranchesAreNotMixed(t *testing.T) {
@@ -243,8 +253,8 @@ func TestProcessGroupEndsWithClient(t *testing.T) {
 		t.Fatal(line)
 	}
 	response.Body.Close()
-	until(t, "the child gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
-	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
+	mustertest.Await(t, "the child gets SIGTERM", func() bool { return s.read("agent.ended") != "" })
+	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
 func TestCommandThatCannotStartAbortsAnswer(t *testing.T) {
@@ -269,7 +279,7 @@ func TestSimultaneousRemoteRunsAreBounded(t *testing.T) {
 	s := startRoot(t, func(s *testRelay) { s.config.RemoteRuns = 1 },
 		script(`echo "$@" >>"$0.calls"; while [ ! -e "$0.go" ]; do sleep 0.05; done`))
 	s.want(s.post("remote-run/nodes/n-a", "asynchronous=true"), 200, "")
-	until(t, "the first run has started", func() bool { return s.calls() != "" })
+	mustertest.Await(t, "the first run has started", func() bool { return s.calls() != "" })
 	second := make(chan reply)
 	go func() { second <- s.post("remote-run/nodes/n-b") }()
 	select {

@@ -38,6 +38,12 @@ type Options struct {
 	Log   *slog.Logger
 }
 
+// timer is a *time.Timer that calls a function; tests replace it.
+type timer interface {
+	Stop() bool
+	Reset(time.Duration) bool
+}
+
 // Server serves Rudder's relay API. Safe for concurrent use.
 type Server struct {
 	config        *config.Rudder
@@ -52,6 +58,7 @@ type Server struct {
 	store         *store
 	spool         *spool
 	streams       *command.Runner
+	afterFunc     func(time.Duration, func()) timer // of the silence of child relays
 	metrics       http.Handler
 
 	runs    chan struct{} // one token for each remote run
@@ -69,6 +76,7 @@ func New(o Options) (*Server, error) {
 		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
 		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
 		senders: make(chan struct{}, maxSenders), askers: make(chan struct{}, maxAskers),
+		afterFunc: func(d time.Duration, f func()) timer { return time.AfterFunc(d, f) },
 	}
 	var err error
 	if s.self, err = readID(s.config); err != nil {
@@ -239,8 +247,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request, path string, segm
 // routeRun answers paths under remote-run/, and reports whether the path exists.
 func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, below []string) bool {
 	one := map[bool]string{false: "nodes", true: "node"}[s.extended()]
-	startExtended := len(below) == 2 && below[0] == one && below[1] != ""
-	if path != "remote-run/all" && path != "remote-run/nodes" && !startExtended {
+	single := len(below) == 2 && below[0] == one && below[1] != ""
+	if path != "remote-run/all" && path != "remote-run/nodes" && !single {
 		return false
 	}
 	if !s.admitted(w, r, areaRemoteRun) {
@@ -251,7 +259,7 @@ func (s *Server) routeRun(w http.ResponseWriter, r *http.Request, path string, b
 		return true
 	}
 	id := ""
-	if startExtended {
+	if single {
 		id = below[1]
 	}
 	s.serveExtendedRun(w, r, below[0] == "all", id)

@@ -51,8 +51,9 @@ type upload struct {
 	Signature string    `json:"signature,omitempty"`
 	Size      int64     `json:"size"`
 	Via       []string  `json:"via,omitempty"`
-	Above     string    `json:"above,omitempty"` // its id at the policy server, while it is pending there, too
-	Ended     time.Time `json:"ended,omitzero"`
+	// UpstreamID is its id at the policy server, while it is pending there, too.
+	UpstreamID string    `json:"upstream_id,omitempty"`
+	Ended      time.Time `json:"ended,omitzero"`
 
 	before *upload       // of the same id, which goes first
 	done   chan struct{} // closed when it has ended
@@ -244,12 +245,12 @@ func (p *spool) endIfStale(u *upload) bool {
 }
 
 // note records a failure or the state at the policy server, and counts the attempt.
-func (p *spool) note(u *upload, above, why string) {
+func (p *spool) note(u *upload, upstreamID, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u.Tries++
-	changed := u.Above != above
-	u.Above, u.Reason = above, why
+	changed := u.UpstreamID != upstreamID
+	u.UpstreamID, u.Reason = upstreamID, why
 	if changed {
 		if err := p.write(u); err != nil {
 			p.log.Error("cannot write the spool", "upload", u.ID, "error", err)

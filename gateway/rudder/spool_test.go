@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster.example/services/client/go/mustertest"
 )
 
 // uploadOf returns the upload in the answer to a share.
@@ -26,7 +28,7 @@ func (s *testRelay) uploadOf(got reply) *upload {
 func (s *testRelay) awaitState(id, state string) *upload {
 	s.t.Helper()
 	u := &upload{}
-	until(s.t, id+" is "+state, func() bool {
+	mustertest.Await(s.t, id+" is "+state, func() bool {
 		got := s.call("GET", "shared-files/uploads/"+id, nil)
 		if err := json.Unmarshal([]byte(got.body), u); err != nil || got.code != 200 {
 			s.t.Fatal(got)
@@ -97,14 +99,14 @@ func TestShareSurvivesPolicyServerOutageAndRestart(t *testing.T) {
 	f.root.stop()
 	before := time.Now().Unix()
 	u := f.r1.uploadOf(f.r1.share("n-e", "n-c", "file", content, "ttl=2h"))
-	until(t, "there was a retry", func() bool { return f.r1.awaitState(u.ID, statePending).Tries > 1 })
+	mustertest.Await(t, "there was a retry", func() bool { return f.r1.awaitState(u.ID, statePending).Tries > 1 })
 	if why := f.r1.awaitState(u.ID, statePending).Reason; why == "" {
 		t.Error("a pending upload has no reason")
 	}
 	if got := f.r1.has("n-e", "n-c", "file", sumOf(content)); got != 202 { // in transit: not to be sent again
 		t.Error(got)
 	}
-	until(t, "some of its time to live has passed", func() bool { return time.Now().Unix() > before+3 })
+	mustertest.Await(t, "some of its time to live has passed", func() bool { return time.Now().Unix() > before+3 })
 	f.r1.restart()
 	f.root.restart()
 	f.r1.awaitState(u.ID, stateDelivered)
@@ -128,7 +130,7 @@ func TestServerErrorIsRetriedAndClientErrorIsNot(t *testing.T) {
 	f.root.want(f.root.share("n-a", "n-b", "x", "fills it"), 200, "")
 	f.root.server.store.space.limit = 3 * minSize
 	u := f.r1.uploadOf(f.r1.share("n-e", "n-c", "file", content)) // 507
-	until(t, "there was a retry", func() bool { return f.r1.awaitState(u.ID, statePending).Tries > 1 })
+	mustertest.Await(t, "there was a retry", func() bool { return f.r1.awaitState(u.ID, statePending).Tries > 1 })
 	if why := f.r1.awaitState(u.ID, statePending).Reason; !strings.HasPrefix(why, "the policy server answered 507: ") {
 		t.Error(why)
 	}
@@ -179,7 +181,7 @@ func TestUploadUnknownToPolicyServerIsSentAgain(t *testing.T) {
 	f := startExtendedTree(t)
 	f.root.stop() // r1 has it pending, and cannot deliver
 	u := f.r2.uploadOf(f.r2.share("n-e", "n-d", "file", content))
-	until(t, "r1 has the upload", func() bool { return f.r1.spoolFolder() == 1 })
+	mustertest.Await(t, "r1 has the upload", func() bool { return f.r1.spoolFolder() == 1 })
 	f.r1.stop()
 	if err := os.RemoveAll(filepath.Join(f.r1.config.SharedFilesNodes, spoolFolder)); err != nil {
 		t.Fatal(err)

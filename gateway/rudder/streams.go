@@ -16,12 +16,12 @@ import (
 
 // streamed is the state of a node that runs over its stream.
 type streamed struct {
-	id     string
-	begun  bool
-	since  time.Time
-	out    splitter
-	errs   firstBytes
-	dealer sink
+	id    string
+	begun bool
+	since time.Time
+	out   splitter
+	errs  firstBytes
+	to    sink
 }
 
 // runStreams runs a job on attached nodes, as their policies define for remote runs; `ids` are keyed by the names under
@@ -34,7 +34,7 @@ func (s *Server) runStreams(ctx context.Context, run *remoteRun, ids map[string]
 			nodes := map[string]*streamed{}
 			for _, name := range part {
 				id := ids[name]
-				nodes[name] = &streamed{id: id, since: time.Now(), dealer: to,
+				nodes[name] = &streamed{id: id, since: time.Now(), to: to,
 					out: splitter{emit: func(lines []byte) bool { return to.lines(id, lines) }}}
 			}
 			err := s.streams.Run(ctx, command.Job{Nodes: part, Classes: run.conditions,
@@ -90,7 +90,7 @@ func (n *streamed) start() bool {
 		return true
 	}
 	n.begun = true
-	return n.dealer.start(n.id)
+	return n.to.start(n.id)
 }
 
 func (n *streamed) end(e ending) bool {
@@ -98,7 +98,7 @@ func (n *streamed) end(e ending) bool {
 	if e.took == 0 {
 		e.took = time.Since(n.since)
 	}
-	return n.start() && n.out.flush() && n.dealer.end(n.id, e)
+	return n.start() && n.out.flush() && n.to.end(n.id, e)
 }
 
 // endingOf converts the final record of a job on a node.

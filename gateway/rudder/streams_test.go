@@ -178,8 +178,12 @@ func TestJobIsCancelledWithClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the job was submitted", func() bool { return len(g.relay.Signed()) == 1 })
+	mustertest.Await(t, "the job was submitted", func() bool { return len(g.relay.Signed()) == 1 })
 	response.Body.Close()
-	<-ended
-	until(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("the job was not cancelled")
+	}
+	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }

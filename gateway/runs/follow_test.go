@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/mustertest"
 )
 
 // stream is what a feed sends over one connection, and how it ends; nil: it stays open.
@@ -112,14 +113,11 @@ func follow(t *testing.T, want []string, streams ...stream) []int64 {
 		defer close(ended)
 		Follow(ctx, musterv1.NewChangeServiceClient(conn), recorded, slog.New(slog.DiscardHandler))
 	}()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	mustertest.AwaitFor(20*time.Second, func() bool { // the comparison below reports what is missing
 		recorded.mu.Lock()
-		enough := len(recorded.all) >= len(want)
-		recorded.mu.Unlock()
-		if enough || time.Now().After(end) {
-			break
-		}
-	}
+		defer recorded.mu.Unlock()
+		return len(recorded.all) >= len(want)
+	})
 	cancel()
 	<-ended // Follow returns when its context ends
 	recorded.mu.Lock()

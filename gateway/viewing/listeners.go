@@ -54,15 +54,15 @@ func NewListeners(server *Server, signer musterv1.ListenerServiceClient, sockets
 
 // Snapshot implements runs.Follower.
 func (l *Listeners) Snapshot(all []*musterv1.Run, _ []string) {
-	there := map[string]bool{}
+	listed := map[string]bool{}
 	for _, run := range all {
-		there[run.Id] = true
+		listed[run.Id] = true
 		l.Changed(run)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for run, d := range l.runListeners {
-		if !there[run] {
+		if !listed[run] {
 			d.stop()
 		}
 	}

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/client/attempt_state.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/client.h"
@@ -78,6 +79,11 @@ absl::Status AgentState::MakeFolders() {
 }
 
 absl::Status AgentState::SetProduced(ModuleResult result) {
+  // Otherwise an incomplete file would be delivered after a loss of power.
+  if (result.path.starts_with(results_dir() + "/")) {
+    ASSIGN_OR_RETURN(const auto file, PosixFileOps().Open(result.path, OpenMode::kRead));
+    RETURN_IF_ERROR(file->SyncData());
+  }
   phase_ = AgentPhase::kProduced;
   result_ = std::move(result);
   return Save();

@@ -38,6 +38,7 @@ class AgentState {
   std::string results_dir() const { return folder_ + "/results"; }
   std::string scratch_dir() const { return folder_ + "/scratch"; }
 
+  // Makes the result durable first, if the agent owns it.
   absl::Status SetProduced(ModuleResult result);
   // Also removes the local result: the fleet has it.
   absl::Status SetCommitted();

@@ -1,6 +1,6 @@
 #include "services/agent/child.h"
 
-#include "absl/time/clock.h"
+#include "services/common/base/clock.h"
 
 namespace muster {
 namespace {
@@ -23,7 +23,7 @@ std::vector<std::string> ChildEnvironment() {
 
 ChildEnd AwaitChild(Subprocess& child, absl::Duration limit, const std::stop_token& stop,
                     const std::function<bool()>& enough, std::optional<ExitStatus>* exit) {
-  const absl::Time end = absl::Now() + limit;
+  const absl::Duration end = SystemClock().MonotonicNow() + limit;
   while (true) {
     *exit = child.Wait(kPoll);
     if (exit->has_value()) return ChildEnd::kExited;
@@ -32,7 +32,7 @@ ChildEnd AwaitChild(Subprocess& child, absl::Duration limit, const std::stop_tok
       why = ChildEnd::kStopped;
     } else if (enough && enough()) {
       why = ChildEnd::kEnough;
-    } else if (absl::Now() >= end) {
+    } else if (SystemClock().MonotonicNow() >= end) {
       why = ChildEnd::kTimedOut;
     } else {
       continue;

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"muster.example/gateway/config"
 	"muster.example/services/client/go/mustertest"
@@ -30,17 +29,11 @@ func (o *output) Write(line []byte) (int, error) {
 
 func (o *output) await(t *testing.T, line string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	mustertest.Await(t, "the log has "+line, func() bool {
 		o.mu.Lock()
-		text := o.text.String()
-		o.mu.Unlock()
-		if strings.Contains(text, line) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no %q in\n%s", line, text)
-		}
-	}
+		defer o.mu.Unlock()
+		return strings.Contains(o.text.String(), line)
+	})
 }
 
 func TestSIGHUPReloadsNodesList(t *testing.T) {

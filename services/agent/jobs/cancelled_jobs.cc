@@ -23,9 +23,9 @@ constexpr JournalOptions kOptions = {.max_record = 256, .max_size = int64_t{1} <
 
 absl::StatusOr<std::unique_ptr<CancelledJobs>> CancelledJobs::Open(FileOps& ops,
                                                                    const std::string& path,
-                                                                   absl::Time now,
+                                                                   const Clock& clock,
                                                                    size_t max_jobs) {
-  std::unique_ptr<CancelledJobs> jobs(new CancelledJobs(ops, path, max_jobs));
+  std::unique_ptr<CancelledJobs> jobs(new CancelledJobs(ops, path, clock, max_jobs));
   auto journal =
       Journal::Open(ops, path, [&](std::string_view entry, int64_t) { return jobs->Read(entry); });
   if (absl::IsDataLoss(journal.status())) {
@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<CancelledJobs>> CancelledJobs::Open(FileOps& ops,
   } else if (!journal.ok() && !absl::IsNotFound(journal.status())) {
     return journal.status();
   }
-  jobs->Forget(now);
+  jobs->Forget();
   if (journal.ok()) {
     jobs->journal_ = *std::move(journal);
   } else if (const absl::Status s = jobs->Rewrite(); !s.ok()) {
@@ -56,7 +56,10 @@ absl::Status CancelledJobs::Read(std::string_view entry) {
 }
 
 bool CancelledJobs::Insert(const std::string& job, absl::Time time) {
-  if (!jobs_.try_emplace(job, time).second) return false;
+  const absl::Duration keep = kCommandValidity + kMargin;
+  if (!jobs_.try_emplace(job, Cancel{time, KeepUntil(time + keep, keep, clock_)}).second) {
+    return false;
+  }
   order_.push_back(job);
   if (order_.size() > max_jobs_) DropOldest();
   return true;
@@ -68,8 +71,9 @@ void CancelledJobs::DropOldest() {
   order_.pop_front();
 }
 
-absl::Status CancelledJobs::Add(const std::string& job, absl::Time now) {
-  const bool is_stored = !Insert(job, now) && std::ranges::find(unstored_, job) == unstored_.end();
+absl::Status CancelledJobs::Add(const std::string& job) {
+  const bool is_stored =
+      !Insert(job, clock_.Now()) && std::ranges::find(unstored_, job) == unstored_.end();
   if (is_stored) return absl::OkStatus();
   std::erase(unstored_, job);
   const absl::Status status = Store(job);
@@ -86,14 +90,12 @@ absl::Status CancelledJobs::StoreRest(std::vector<std::string>* stored) {
   return absl::OkStatus();
 }
 
-void CancelledJobs::Forget(absl::Time now) {
-  while (!order_.empty() && jobs_.at(order_.front()) + kCommandValidity + kMargin <= now) {
-    DropOldest();
-  }
+void CancelledJobs::Forget() {
+  while (!order_.empty() && jobs_.at(order_.front()).keep.IsOver(clock_)) DropOldest();
 }
 
 absl::Status CancelledJobs::Append(Journal& journal, const std::string& job) const {
-  return journal.Append(absl::StrCat(job, " ", absl::ToUnixSeconds(jobs_.at(job))));
+  return journal.Append(absl::StrCat(job, " ", absl::ToUnixSeconds(jobs_.at(job).time)));
 }
 
 absl::Status CancelledJobs::Store(const std::string& job) {

@@ -14,6 +14,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/agent/jobs/keep_until.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/journal/journal.h"
 
@@ -26,14 +28,14 @@ namespace muster {
 class CancelledJobs {
  public:
   // Opens the journal at `path`, or creates it. Renames a damaged journal to PATH.damaged, and
-  // keeps the jobs before the damage. `ops` outlives the result.
+  // keeps the jobs before the damage. `ops` and `clock` outlive the result.
   static absl::StatusOr<std::unique_ptr<CancelledJobs>> Open(FileOps& ops, const std::string& path,
-                                                             absl::Time now,
+                                                             const Clock& clock,
                                                              size_t max_jobs = 1'000);
 
   // Adds a job; on success it is durable. After a failure it is still known to this process, and
   // StoreRest stores it later.
-  absl::Status Add(const std::string& job, absl::Time now);
+  absl::Status Add(const std::string& job);
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
 
   // Stores the jobs whose Add failed, and adds them to `stored`. Ends with the first failure.
@@ -41,11 +43,16 @@ class CancelledJobs {
   bool all_stored() const { return unstored_.empty(); }
 
   // Drops the jobs that are older than 25 hours.
-  void Forget(absl::Time now);
+  void Forget();
 
  private:
-  CancelledJobs(FileOps& ops, std::string path, size_t max_jobs)
-      : ops_(ops), path_(std::move(path)), max_jobs_(max_jobs) {}
+  struct Cancel {
+    absl::Time time;
+    KeepUntil keep;
+  };
+
+  CancelledJobs(FileOps& ops, std::string path, const Clock& clock, size_t max_jobs)
+      : ops_(ops), path_(std::move(path)), clock_(clock), max_jobs_(max_jobs) {}
   absl::Status Read(std::string_view entry);
   bool Insert(const std::string& job, absl::Time time);
   void DropOldest();
@@ -55,12 +62,13 @@ class CancelledJobs {
 
   FileOps& ops_;
   const std::string path_;
+  const Clock& clock_;
   const size_t max_jobs_;
-  std::unique_ptr<Journal> journal_;        // null: it could not be created yet
-  size_t entries_ = 0;                      // in the journal
-  std::map<std::string, absl::Time> jobs_;  // with the time of the cancel
-  std::deque<std::string> order_;           // of jobs_, the oldest first
-  std::deque<std::string> unstored_;        // of jobs_
+  std::unique_ptr<Journal> journal_;  // null: it could not be created yet
+  size_t entries_ = 0;                // in the journal
+  std::map<std::string, Cancel> jobs_;
+  std::deque<std::string> order_;     // of jobs_, the oldest first
+  std::deque<std::string> unstored_;  // of jobs_
 };
 
 }  // namespace muster

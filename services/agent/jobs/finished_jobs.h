@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "services/agent/jobs/keep_until.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 
 namespace muster {
@@ -17,22 +20,28 @@ namespace muster {
 // disk.
 class FinishedJobs {
  public:
-  // `folder` contains the folders of jobs. `ops` outlives this object.
-  FinishedJobs(FileOps& ops, std::string folder) : ops_(ops), folder_(std::move(folder)) {}
+  // `folder` contains the folders of jobs. `ops` and `clock` outlive this object.
+  FinishedJobs(FileOps& ops, std::string folder, const Clock& clock)
+      : ops_(ops), folder_(std::move(folder)), clock_(clock) {}
 
-  // Adds a job whose command may start until `not_after`. InfiniteFuture: it is never forgotten.
-  void Add(const std::string& job, absl::Time not_after) { jobs_[job] = not_after; }
+  // Adds a job whose command may start until `not_after`.
+  void Add(const std::string& job, absl::Time not_after);
+  // Adds a job whose files cannot be read, so that its outcome is not known. It is never forgotten.
+  void AddUnreadable(const std::string& job) { jobs_[job] = std::nullopt; }
+
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
+  bool IsUnreadable(const std::string& job) const;
   size_t size() const { return jobs_.size(); }
 
   // Removes the expired jobs and their folders. Logs a folder that cannot be removed; the next call
   // tries again.
-  void Forget(absl::Time now);
+  void Forget();
 
  private:
   FileOps& ops_;
   const std::string folder_;
-  std::map<std::string, absl::Time> jobs_;  // the latest start
+  const Clock& clock_;
+  std::map<std::string, std::optional<KeepUntil>> jobs_;  // nothing: it cannot be read
 };
 
 }  // namespace muster

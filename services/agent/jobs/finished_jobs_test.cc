@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "gtest/gtest.h"
+#include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
 
 namespace muster {
@@ -14,22 +15,27 @@ class FinishedJobsTest : public ::testing::Test {
     for (const char* folder : {"/jobs", "/jobs/a", "/jobs/b"}) {
       EXPECT_TRUE(disk_.MakeFolder(folder).ok());
     }
-    jobs_.Add("a", now_);
-    jobs_.Add("b", now_ + absl::Hours(1));
+    jobs_.Add("a", clock_.Now());
+    jobs_.Add("b", clock_.Now() + absl::Hours(1));
   }
 
   bool HasFolder(const std::string& job) { return disk_.Stat("/jobs/" + job).ok(); }
 
-  const absl::Time now_ = absl::FromUnixSeconds(1'750'000'000);
+  void ForgetAfter(absl::Duration time) {
+    clock_.Advance(time);
+    jobs_.Forget();
+  }
+
+  FakeClock clock_;
   SimulatedDisk disk_;
-  FinishedJobs jobs_{disk_, "/jobs"};
+  FinishedJobs jobs_{disk_, "/jobs", clock_};
 };
 
 TEST_F(FinishedJobsTest, JobIsForgottenAnHourAfterItsCommandExpires) {
-  jobs_.Forget(now_ + absl::Hours(1));
+  ForgetAfter(absl::Hours(1));
   EXPECT_TRUE(jobs_.Contains("a"));
   EXPECT_TRUE(HasFolder("a"));
-  jobs_.Forget(now_ + absl::Hours(2));
+  ForgetAfter(absl::Minutes(6));
   EXPECT_FALSE(jobs_.Contains("a"));
   EXPECT_FALSE(HasFolder("a"));
   EXPECT_TRUE(jobs_.Contains("b"));
@@ -37,18 +43,43 @@ TEST_F(FinishedJobsTest, JobIsForgottenAnHourAfterItsCommandExpires) {
   EXPECT_EQ(jobs_.size(), 1);
 }
 
-TEST_F(FinishedJobsTest, JobWithoutAKnownEndIsNeverForgotten) {
-  jobs_.Add("a", absl::InfiniteFuture());
-  jobs_.Forget(now_ + absl::Hours(24 * 365));
+TEST_F(FinishedJobsTest, UnreadableJobIsNeverForgotten) {
+  jobs_.AddUnreadable("a");
+  ForgetAfter(absl::Hours(24 * 365));
   EXPECT_TRUE(jobs_.Contains("a"));
+  EXPECT_TRUE(jobs_.IsUnreadable("a"));
   EXPECT_FALSE(jobs_.Contains("b"));
+}
+
+// A forgotten job could run again after the clock is right again.
+TEST_F(FinishedJobsTest, JumpOfTheClockForgetsNoJob) {
+  const absl::Time right = clock_.Now();
+  clock_.JumpWall(right + absl::Hours(24 * 365));
+  ForgetAfter(absl::Minutes(1));
+  EXPECT_TRUE(jobs_.Contains("a"));
+  EXPECT_TRUE(HasFolder("a"));
+  clock_.JumpWall(right + absl::Minutes(1));
+  ForgetAfter(absl::Hours(2));
+  EXPECT_FALSE(jobs_.Contains("a"));
+  EXPECT_TRUE(jobs_.Contains("b"));
+}
+
+TEST_F(FinishedJobsTest, JobOfAWrongClockIsForgottenADayAfterTheCorrection) {
+  const absl::Time right = clock_.Now();
+  clock_.JumpWall(absl::UnixEpoch());
+  jobs_.Add("a", right);
+  clock_.JumpWall(right);
+  ForgetAfter(absl::Hours(24));
+  EXPECT_TRUE(jobs_.Contains("a"));
+  ForgetAfter(absl::Hours(2));
+  EXPECT_FALSE(jobs_.Contains("a"));
 }
 
 TEST_F(FinishedJobsTest, FolderThatCannotBeRemovedIsTriedAgain) {
   disk_.FailAt(SimulatedDisk::Call::kRemove, 1, EIO);
-  jobs_.Forget(now_ + absl::Hours(2));
+  ForgetAfter(absl::Minutes(66));
   EXPECT_TRUE(jobs_.Contains("a"));
-  jobs_.Forget(now_ + absl::Hours(2));
+  ForgetAfter(absl::ZeroDuration());
   EXPECT_FALSE(jobs_.Contains("a"));
   EXPECT_FALSE(HasFolder("a"));
 }

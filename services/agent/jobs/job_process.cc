@@ -125,7 +125,7 @@ void JobProcess::Run() {
   ReadUntilExit(**child, recorder);
   const ExitStatus exit = *(*child)->Wait(absl::InfiniteDuration());
   if (start_) AppendWithRetry(*std::move(start_));
-  recorder.Finish();
+  if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
   AppendWithRetry(MakeFinal(exit, Now() - began, recorder));
 }

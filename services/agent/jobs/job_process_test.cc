@@ -242,12 +242,24 @@ TEST_F(JobProcessTest, OutputOfAProcessThatLeftTheGroupIsBounded) {
 TEST_F(JobProcessTest, RecordThatDoesNotFitOnTheDiskIsStoredLater) {
   job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
   plan_.argv = {"/bin/echo", "x"};
-  disk_.FailAt(SimulatedDisk::Call::kWrite, 2, ENOSPC);  // after the mark of the process
+  disk_.FailAt(SimulatedDisk::Call::kWrite, 3, ENOSPC);  // after the process and its sync
   JobProcess(*job_, quota_, kJob, plan_, [] {}).Run();
   const Records all = Read();
   EXPECT_EQ(all.started, 1);
   EXPECT_EQ(all.out, "x\n");
   EXPECT_EQ(all.final.exit_code(), 0);
+}
+
+TEST_F(JobProcessTest, CutThatDoesNotFitOnTheDiskIsReportedAtTheEnd) {
+  job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
+  plan_.argv = {"/bin/echo", "0123456789 and more"};
+  plan_.max_output = 10;
+  disk_.FailAt(SimulatedDisk::Call::kWrite, 5, ENOSPC);  // after the start and the output
+  JobProcess(*job_, quota_, kJob, plan_, [] {}).Run();
+  const Records all = Read();
+  EXPECT_EQ(all.out, "0123456789");
+  EXPECT_EQ(all.cut, 10);
+  EXPECT_EQ(all.final.stdout_bytes(), 20);
 }
 
 TEST_F(JobProcessTest, StopOfTheAgentEndsTheRetriesOfACancelledCommand) {

@@ -46,7 +46,7 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       quota_(options_.max_spool),
       records_({options_.trust.node, options_.sign, options_.timers, options_.executor},
                on_records_),
-      finished_(PosixFileOps(), folder_),
+      finished_(PosixFileOps(), folder_, SystemClock()),
       cancelled_(std::move(cancelled)),
       tend_(*options_.timers, *options_.executor, [this] { Tend(); }) {}
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions opti
   ASSIGN_OR_RETURN(
       auto cancelled,
       CancelledJobs::Open(PosixFileOps(), absl::StrCat(options.trust.folder, "/cancelled-jobs"),
-                          absl::Now()));
+                          SystemClock()));
   std::unique_ptr<JobRunner> runner(new JobRunner(std::move(options), std::move(judge),
                                                   std::move(cancelled), std::move(on_records)));
   RETURN_IF_ERROR(runner->Recover());
@@ -85,7 +85,7 @@ absl::Status JobRunner::Recover() {
       // remains for an operator or for the next start.
       Log(LogLevel::kError, "a job cannot be read; it is not run again",
           {{"job", entry.name}, {"error", found.status()}});
-      finished_.Add(entry.name, absl::InfiniteFuture());
+      finished_.AddUnreadable(entry.name);
       continue;
     }
     if (*found) Remember(entry.name, *std::move(found));
@@ -148,8 +148,12 @@ bool JobRunner::IsKnown(const v1::JobCommand& command) {
   if (!finished_.Contains(command.job())) return false;
   // The root relay does not know its outcome, or the command is replayed.
   records_.AddRefusal(command.job(),
-                      FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED",
-                                  "it ran on this node already, and its outcome was reported"));
+                      finished_.IsUnreadable(command.job())
+                          ? FinalRecord(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED",
+                                        "its files on the node's disk cannot be read")
+                          : FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED",
+                                        "it ran on this node already, and its outcome was "
+                                        "reported"));
   on_records_();
   return true;
 }
@@ -206,7 +210,7 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
 // The outcome is reported when the cancel is durable: the command must not run after that.
 void JobRunner::CancelUnknown(const std::string& job) {
   const bool logged = !cancelled_->all_stored();
-  const absl::Status status = cancelled_->Add(job, absl::Now());
+  const absl::Status status = cancelled_->Add(job);
   if (status.ok()) return ReportCancelled(job);
   if (!logged) {
     Log(LogLevel::kError, "the cancel of a job cannot be stored; trying again",
@@ -251,9 +255,8 @@ void JobRunner::Tend() {
   RemoveReported();
   StoreCancels();
   if (!stopping_) StartWaiting();
-  const absl::Time now = absl::Now();
-  finished_.Forget(now);
-  cancelled_->Forget(now);
+  finished_.Forget();
+  cancelled_->Forget();
   tend_.RunAfter(NextTend());
 }
 

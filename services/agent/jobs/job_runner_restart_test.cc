@@ -146,7 +146,7 @@ TEST_F(JobRunnerRestartTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
       .put('#');
   Begin();
   Forget(sent.job());
-  ExpectRefused(sent, "REPLAYED");
+  ExpectRefused(sent, "RECORDS_DAMAGED", v1::JOB_OUTCOME_LOST);
   EXPECT_EQ(Shell("cat " + marks).out, "x\n");
 }
 

@@ -13,6 +13,12 @@ constexpr absl::Duration kGather = absl::Milliseconds(100);
 // More than the frame and the record add to the data.
 constexpr int64_t kOverhead = 64;
 
+v1::JobRecord CutRecord(int64_t bytes) {
+  v1::JobRecord record;
+  record.mutable_cut()->set_bytes(bytes);
+  return record;
+}
+
 }  // namespace
 
 OutputRecorder::OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output)
@@ -54,9 +60,11 @@ bool OutputRecorder::Flush(absl::Duration now) {
   return spent_ != before;
 }
 
-void OutputRecorder::Finish() {
+std::optional<v1::JobRecord> OutputRecorder::Finish() {
   Flush(absl::InfiniteDuration());
-  if (cut_ > 0) AppendCut(std::exchange(cut_, 0));
+  if (cut_ == 0) return std::nullopt;
+  ReserveCut();
+  return CutRecord(std::exchange(cut_, 0));
 }
 
 void OutputRecorder::Record(v1::JobStream name, absl::Duration now) {
@@ -92,15 +100,18 @@ bool OutputRecorder::KeepRecord(v1::JobStream name, std::string* data) {
   return data->empty();
 }
 
+// If the record cannot be stored, the last one counts its bytes.
 void OutputRecorder::AppendCut(int64_t bytes) {
-  v1::JobRecord record;
-  record.mutable_cut()->set_bytes(bytes);
+  if (log_.Append(CutRecord(bytes)).ok()) {
+    ReserveCut();
+  } else {
+    cut_ += bytes;
+  }
+}
+
+void OutputRecorder::ReserveCut() {
   quota_.Reserve(kOverhead);
   spent_ += kOverhead;
-  if (const absl::Status status = log_.Append(std::move(record)); !status.ok()) {
-    Log(LogLevel::kError, "the mark of the cut output of a job cannot be stored",
-        {{"error", status}, {"bytes", bytes}});
-  }
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,8 +32,8 @@ class OutputRecorder {
   absl::Duration flush_at() const;
   bool Flush(absl::Duration now);
 
-  // Flushes, and reports how much was cut at the end.
-  void Finish();
+  // Flushes. Returns the record of the bytes that were cut since the last one, if any.
+  std::optional<v1::JobRecord> Finish();
 
   int64_t bytes(v1::JobStream stream) const { return Of(stream).total; }
   // Returns the quota that it uses.
@@ -52,6 +53,7 @@ class OutputRecorder {
   void Record(v1::JobStream stream, absl::Duration now);
   bool KeepRecord(v1::JobStream stream, std::string* data);
   void AppendCut(int64_t bytes);
+  void ReserveCut();
 
   RecordOutbox& log_;
   SpoolQuota& quota_;
@@ -61,7 +63,7 @@ class OutputRecorder {
   int64_t kept_ = 0;                                     // bytes of output
   int64_t spent_ = 0;                                    // bytes of disk
   bool cutting_ = false;                                 // nothing more is kept
-  int64_t cut_ = 0;                                      // bytes since the last Cut record
+  int64_t cut_ = 0;                                      // bytes without a Cut record
   absl::Duration recorded_ = -absl::InfiniteDuration();  // when the last record was made
 };
 

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "services/agent/child.h"
 #include "services/agent/module_error.h"
 #include "services/client/directory_archive.h"
 #include "services/client/done_file.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
@@ -89,13 +89,14 @@ class ExecModule final : public Module {
   // forever after it.
   static std::function<bool()> DoneFor(const ModuleContext& context) {
     return [folder = context.results_dir, delay = context.done_file_delay,
-            since = std::optional<absl::Time>()]() mutable {
+            since = std::optional<absl::Duration>()]() mutable {
       if (!client::HasDoneFile(folder)) {
         since.reset();
         return false;
       }
-      if (!since) since = absl::Now();
-      return absl::Now() - *since >= delay;
+      const absl::Duration now = SystemClock().MonotonicNow();
+      if (!since) since = now;
+      return now - *since >= delay;
     };
   }
 

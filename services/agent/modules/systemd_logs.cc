@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "services/agent/child.h"
 #include "services/agent/module_error.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 
@@ -42,14 +42,15 @@ absl::Status WriteAll(std::FILE* file, std::string_view data, const std::string&
 
 // Copies the journal's output, newest first, until its end, `max_bytes` or the time limit: in each
 // case the newest entries are kept.
-absl::StatusOr<Lines> CopyLines(int from, int64_t max_bytes, absl::Time end,
+absl::StatusOr<Lines> CopyLines(int from, int64_t max_bytes, absl::Duration limit,
                                 const std::stop_token& stop, std::FILE* to,
                                 const std::string& path) {
   Lines lines;
   int64_t position = 0;
   int64_t begin = 0;
   std::vector<char> buffer(256 * 1024);
-  while (absl::Now() < end) {
+  const absl::Duration end = SystemClock().MonotonicNow() + limit;
+  while (SystemClock().MonotonicNow() < end) {
     if (stop.stop_requested()) return ModuleStoppedError();
     pollfd ready{from, POLLIN, 0};
     if (::poll(&ready, 1, kPollMs) <= 0) continue;
@@ -112,8 +113,8 @@ class SystemdLogsModule final : public Module {
     const File copy(std::fopen(newest_first.c_str(), "w+e"));
     if (!copy) return ErrnoError(errno, "make", newest_first);
     const UniqueFd out = (*child)->TakeStdout();
-    const auto lines = CopyLines(out.get(), context.max_output_bytes,
-                                 absl::Now() + context.time_limit, stop, copy.get(), newest_first);
+    const auto lines = CopyLines(out.get(), context.max_output_bytes, context.time_limit, stop,
+                                 copy.get(), newest_first);
     const bool complete = lines.ok() && lines->complete;
     std::optional<ExitStatus> exit;
     if (complete) exit = (*child)->Wait(kStopGrace);

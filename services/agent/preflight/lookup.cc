@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "services/common/base/clock.h"
 
 namespace muster {
 namespace {
@@ -44,10 +44,10 @@ absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::D
   if (const int fault = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr); fault != 0) {
     return absl::NotFoundError(::gai_strerror(fault));
   }
-  const absl::Time end = absl::Now() + limit;
+  const absl::Duration end = SystemClock().MonotonicNow() + limit;
   int state = EAI_INPROGRESS;
   while ((state = ::gai_error(&question->request)) == EAI_INPROGRESS) {
-    if (stop.stop_requested() || absl::Now() >= end) {
+    if (stop.stop_requested() || SystemClock().MonotonicNow() >= end) {
       Abandon(std::move(question));
       if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
       return absl::DeadlineExceededError(

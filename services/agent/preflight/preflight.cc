@@ -9,6 +9,7 @@
 #include "services/agent/preflight/authorisation.h"
 #include "services/agent/preflight/tls_probe.h"
 #include "services/common/base/backoff.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/strings.h"
@@ -70,7 +71,8 @@ TlsProbe ProbeOf(const client::Config& config, const std::string& target) {
 
 std::optional<absl::Duration> ClockOffset(const client::Client& client,
                                           const std::stop_token& stop) {
-  for (const absl::Time end = absl::Now() + kClockLimit; absl::Now() < end;) {
+  const absl::Duration end = SystemClock().MonotonicNow() + kClockLimit;
+  while (SystemClock().MonotonicNow() < end) {
     if (const auto offset = client.ClockOffset()) return absl::FromChrono(*offset);
     if (!client.HeartbeatStatus().ok() || !WaitFor(kPoll, stop)) break;
   }

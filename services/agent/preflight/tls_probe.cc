@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/preflight/lookup.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
@@ -42,11 +43,13 @@ struct Freer {
 using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX, SSL_CTX_free>>;
 using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
 
+absl::Duration Now() { return SystemClock().MonotonicNow(); }
+
 // Waits until the socket is ready. Fails with DEADLINE_EXCEEDED or CANCELLED.
-absl::Status Await(int fd, short events, absl::Time end, const std::stop_token& stop) {
+absl::Status Await(int fd, short events, absl::Duration end, const std::stop_token& stop) {
   while (true) {
     if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
-    if (absl::Now() >= end) return absl::DeadlineExceededError("no response");
+    if (Now() >= end) return absl::DeadlineExceededError("no response");
     pollfd waited{fd, events, 0};
     const int slice = static_cast<int>(absl::ToInt64Milliseconds(kSlice));
     if (::poll(&waited, 1, slice) > 0) return absl::OkStatus();
@@ -58,7 +61,7 @@ absl::StatusOr<UniqueFd> ConnectOne(const addrinfo& address, const std::stop_tok
   if (!fd.valid()) return absl::UnavailableError(std::strerror(errno));
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) return fd;
   if (errno != EINPROGRESS) return absl::UnavailableError(std::strerror(errno));
-  RETURN_IF_ERROR(Await(fd.get(), POLLOUT, absl::Now() + kLimit, stop));
+  RETURN_IF_ERROR(Await(fd.get(), POLLOUT, Now() + kLimit, stop));
   int fault = 0;
   socklen_t size = sizeof(fault);
   ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &fault, &size);
@@ -86,7 +89,7 @@ std::string TlsReason() {
 // Runs one operation of a session that may wait for the socket. Fails with DEADLINE_EXCEEDED,
 // CANCELLED, or UNAVAILABLE with OpenSSL's reason.
 template <typename Operation>
-absl::Status Drive(SSL* ssl, Operation operation, absl::Time end, const std::stop_token& stop) {
+absl::Status Drive(SSL* ssl, Operation operation, absl::Duration end, const std::stop_token& stop) {
   while (true) {
     ERR_clear_error();
     const int result = operation();
@@ -178,7 +181,7 @@ std::optional<client::Fault> ShakeHands(const TlsProbe& probe, const std::string
     constexpr unsigned char kH2[] = {2, 'h', '2'};
     SSL_set_alpn_protos(ssl, kH2, sizeof(kH2));
   }
-  absl::Status status = Drive(ssl, [ssl] { return SSL_connect(ssl); }, absl::Now() + kLimit, stop);
+  absl::Status status = Drive(ssl, [ssl] { return SSL_connect(ssl); }, Now() + kLimit, stop);
   if (absl::IsCancelled(status)) return std::nullopt;
   if (const long verdict = SSL_get_verify_result(ssl); !status.ok() && verdict != X509_V_OK) {
     return Untrusted(probe, verdict);
@@ -194,8 +197,8 @@ std::optional<client::Fault> ShakeHands(const TlsProbe& probe, const std::string
     }
   }
   char first = 0;
-  const absl::Time end =
-      absl::Now() + (probe.fleet.empty() ? kListenerRefusalLimit : kGrpcRefusalLimit);
+  const absl::Duration end =
+      Now() + (probe.fleet.empty() ? kListenerRefusalLimit : kGrpcRefusalLimit);
   status = Drive(ssl, [&] { return SSL_peek(ssl, &first, 1); }, end, stop);
   if (status.code() != absl::StatusCode::kUnavailable) return std::nullopt;
   return Failed(probe, Check::kTls,

@@ -19,16 +19,6 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// until polls until the condition holds.
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("never: " + what)
-		}
-	}
-}
-
 // watcher records the calls of onChange.
 type watcher struct {
 	mu       sync.Mutex
@@ -71,7 +61,7 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 	}
 	beats.SetPhase(muster.PhaseBlocked, "for \xff")
 	beats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
-	until(t, "the change", func() bool {
+	mustertest.Await(t, "the change", func() bool {
 		return received(w.aggregator, func(a *musterv1.Activity) bool {
 			return a.Phase == musterv1.Phase_PHASE_BLOCKED && a.Message == "for \uFFFD" &&
 				a.Fault.GetCheck() == musterv1.Fault_CHECK_TLS && a.Fault.NextStep == "Ask." && a.Key.Node == "n1"
@@ -93,7 +83,7 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
 	w := start(t, func(w *fixture) { w.aggregator.Interval = 250 * time.Millisecond })
 	beats := w.client().StartHeartbeats(nil)
-	until(t, "five beats", func() bool { return len(w.aggregator.ReceivedHeartbeats()) >= 5 })
+	mustertest.Await(t, "five beats", func() bool { return len(w.aggregator.ReceivedHeartbeats()) >= 5 })
 	beats.Stop()
 	all := w.aggregator.ReceivedHeartbeats()
 	for i := range all[1:] {
@@ -104,9 +94,9 @@ func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
 
 	w = start(t)
 	beats = w.client().StartHeartbeats(nil)
-	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
+	mustertest.Await(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
 	w.aggregator.Probe()
-	until(t, "the answer to a probe", func() bool { return len(w.aggregator.ReceivedHeartbeats()) == 2 })
+	mustertest.Await(t, "the answer to a probe", func() bool { return len(w.aggregator.ReceivedHeartbeats()) == 2 })
 }
 
 func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
@@ -116,7 +106,7 @@ func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 		beats.SetPhase(muster.PhaseWorking, "early")
 	}
 	beats.SetPhase(muster.PhaseWorking, "last")
-	until(t, "the last", func() bool {
+	mustertest.Await(t, "the last", func() bool {
 		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
 	})
 	if count := len(w.aggregator.ReceivedHeartbeats()); count > 20 {
@@ -127,9 +117,9 @@ func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 func TestHeartbeatsReconnect(t *testing.T) {
 	w, seen := start(t), &watcher{}
 	beats := w.client().StartHeartbeats(seen.onChange)
-	until(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
+	mustertest.Await(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
 	w.aggregator.CloseHeartbeats()
-	until(t, "another stream", func() bool { return len(seen.all()) == 2 })
+	mustertest.Await(t, "another stream", func() bool { return len(seen.all()) == 2 })
 	all := w.aggregator.ReceivedHeartbeats()
 	if all[1].InstanceId != all[0].InstanceId || len(all[1].Activities) != 1 || all[1].Sequence <= all[0].Sequence {
 		t.Errorf("%v after %v", all[1], all[0])
@@ -155,7 +145,7 @@ func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
 	})
 	client := w.client()
 	client.StartHeartbeats(seen.onChange)
-	until(t, "the end", func() bool { return len(seen.all()) == 1 })
+	mustertest.Await(t, "the end", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
 	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DUPLICATE_AGENT" {
 		t.Error(seen.all())
@@ -187,9 +177,9 @@ func TestHeartbeatsHavePhasesOfDelivery(t *testing.T) {
 		_, err := client.WaitAndDeliver(t.Context())
 		waiting <- err
 	}()
-	until(t, "waiting", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
+	mustertest.Await(t, "waiting", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_WAITING)) })
 	w.file("done", []byte(w.file("r", []byte("result"))))
-	until(t, "backpressured", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
+	mustertest.Await(t, "backpressured", func() bool { return received(w.aggregator, phase(musterv1.Phase_PHASE_BACKPRESSURED)) })
 	w.aggregator.Admit(run)
 	if err := <-waiting; err != nil {
 		t.Error(err)
@@ -204,7 +194,7 @@ func TestFailedReportIsSentWithNextHeartbeat(t *testing.T) {
 	if err := client.ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "half", Completed: 5}); err == nil {
 		t.Error("the report succeeded")
 	}
-	until(t, "the report", func() bool {
+	mustertest.Await(t, "the report", func() bool {
 		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.GetProgress().GetCompleted() == 5 })
 	})
 }
@@ -269,7 +259,7 @@ func TestHeartbeatsToListenerAreGETs(t *testing.T) {
 	w, seen := start(t), &watcher{}
 	listener := w.legacyListener()
 	beats := w.client().StartHeartbeats(seen.onChange)
-	until(t, "three", func() bool { return len(listener.all()) >= 3 })
+	mustertest.Await(t, "three", func() bool { return len(listener.all()) >= 3 })
 	if path := listener.all()[2]; path != "GET /api/v1/health/by-node/n1/p" {
 		t.Error(path)
 	}
@@ -284,14 +274,14 @@ func TestOldListenerIsRarelyRetriedAndRefusalIsReported(t *testing.T) {
 	listener := w.legacyListener(404)
 	client := w.client()
 	client.StartHeartbeats(seen.onChange)
-	until(t, "one", func() bool { return len(listener.all()) == 1 })
+	mustertest.Await(t, "one", func() bool { return len(listener.all()) == 1 })
 	if err := client.Close(); err != nil || len(seen.all()) != 0 {
 		t.Error(err, seen.all())
 	}
 	w = start(t)
 	w.legacyListener(403)
 	w.client().StartHeartbeats(seen.onChange)
-	until(t, "the refusal", func() bool { return len(seen.all()) == 1 })
+	mustertest.Await(t, "the refusal", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
 	if !errors.As(seen.all()[0], &answer) || answer.Reason != "NOT_YOURS" {
 		t.Error(seen.all())

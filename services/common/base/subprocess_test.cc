@@ -13,11 +13,11 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
@@ -53,10 +53,7 @@ bool HasEnded(pid_t pid) {
 }
 
 void ExpectEnds(pid_t pid) {
-  for (int i = 0; i < 10'000 && !HasEnded(pid); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  EXPECT_TRUE(HasEnded(pid));
+  EXPECT_TRUE(testing::Await([&] { return HasEnded(pid); }));
 }
 
 TEST(SubprocessTest, TellsHowTheChildEnded) {

@@ -95,7 +95,7 @@ absl::Status PluginNotInRun(std::string_view plugin) {
 absl::Status InvalidBindAddress(std::string_view address) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST",
                    absl::StrCat("\"", ToAbsl(address), "\" is not an IP address"),
-                   "Give an IPv4 or IPv6 address of this machine without a port, such as 0.0.0.0.");
+                   "Give an IPv4 or IPv6 address of this machine without a port, such as 127.0.0.1 for this machine only, or 0.0.0.0 for all networks.");
 }
 
 absl::Status NotATarget(std::string_view node) {

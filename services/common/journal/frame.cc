@@ -1,11 +1,11 @@
 // The grammar of a journal. Numbers are little-endian, checksums are CRC32C.
 //
-//   journal  := header frame*
+//   journal  := header frame* mark?
 //   header   := magic[8] salt:u64 max_size:i64 max_record:u32 max_unsynced:u32 check:u32 zero:u32
 //   frame    := length:u32 unsynced:u32 payload_crc:u32 header_crc:u32 payload[length]
 //
 //   check       checksum of the preceding 32 bytes
-//   length      from 1 to max_record: a header of zeros is not a frame
+//   length      from 1 to max_record; 0 in a mark
 //   unsynced    bytes between the position up to which the journal was synced when the frame was
 //               written, and the frame: at most max_unsynced
 //   header_crc  checksum of salt, the frame's position in the file (i64), and the preceding 12
@@ -16,7 +16,10 @@
 //
 // A crash can damage only the bytes that were not synced: the tail. `unsynced` distinguishes a torn
 // tail from damage: if a frame after the first bad one was written after a sync beyond the bad one,
-// then the bad one was durable.
+// then the bad one was durable. For the records of the last sync, that frame is the mark: a frame
+// without payload, which is written after the sync. The next frame overwrites it. The mark itself
+// is not synced: if power is lost before the system has written it, these records count as
+// unsynced.
 #include "services/common/journal/frame.h"
 
 #include <bit>
@@ -94,13 +97,18 @@ std::string EncodeFrame(const JournalHeader& journal, int64_t position, uint32_t
   return frame;
 }
 
+std::string EncodeSyncMark(const JournalHeader& journal, int64_t position) {
+  return EncodeFrame(journal, position, 0, "");
+}
+
 std::optional<FrameHeader> DecodeFrameHeader(const JournalHeader& journal, int64_t position,
                                              std::string_view bytes) {
   StoredFrame stored;
   if (bytes.size() < sizeof(stored)) return std::nullopt;
   std::memcpy(&stored, bytes.data(), sizeof(stored));
-  if (stored.length == 0 || stored.length > journal.max_record) return std::nullopt;
-  if (stored.unsynced > journal.max_unsynced) return std::nullopt;
+  if (stored.length > journal.max_record || stored.unsynced > journal.max_unsynced) {
+    return std::nullopt;
+  }
   if (CheckOf(journal, position, stored) != stored.header_crc) return std::nullopt;
   return FrameHeader{stored.length, stored.unsynced, stored.payload_crc};
 }

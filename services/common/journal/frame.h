@@ -36,7 +36,11 @@ struct FrameHeader {
 std::string EncodeFrame(const JournalHeader& journal, int64_t position, uint32_t unsynced,
                         std::string_view payload);
 
-// Returns nothing if `bytes` do not begin with the undamaged header of a frame at `position`.
+// Returns the mark of a sync of all bytes before `position`: a frame without payload.
+std::string EncodeSyncMark(const JournalHeader& journal, int64_t position);
+
+// Returns nothing if `bytes` do not begin with the undamaged header of a frame at `position`. The
+// length of a sync mark is 0.
 std::optional<FrameHeader> DecodeFrameHeader(const JournalHeader& journal, int64_t position,
                                              std::string_view bytes);
 

@@ -15,9 +15,10 @@ namespace {
 
 // The outcome of a scan of a journal.
 struct Scan {
-  int64_t size = 0;    // of the file
-  int64_t end = 0;     // after the last valid record
-  int64_t synced = 0;  // at least these bytes are durable
+  int64_t size = 0;     // of the file
+  int64_t end = 0;      // after the last valid record
+  int64_t synced = 0;   // at least these bytes are durable
+  bool marked = false;  // the file ends with the mark of the last sync
 };
 
 uint64_t RandomSalt() { return std::stoull(RandomHex(8), nullptr, 16); }
@@ -29,9 +30,9 @@ absl::StatusOr<std::string> ReadRange(File& file, int64_t from, int64_t to) {
   return bytes;
 }
 
-// Returns true if the bytes from `bad` on, which contain no valid frame, were synced. This is
-// certain if there are more of them than a crash can tear, or if a later frame was written after a
-// sync beyond `bad`.
+// Returns true if the bytes from `bad` on, which do not begin with a valid record, were synced.
+// This is certain if there are more of them than a crash can tear, or if a later frame was written
+// after a sync beyond `bad`.
 absl::StatusOr<bool> IsDamage(File& file, const JournalHeader& header, int64_t bad, int64_t size) {
   const int64_t most = std::max<int64_t>(header.max_unsynced, header.max_record + kFrameHeaderSize);
   if (size - bad > most) return true;
@@ -50,19 +51,25 @@ absl::StatusOr<Scan> ScanJournal(const std::shared_ptr<File>& file, const std::s
   ASSIGN_OR_RETURN(const auto size, file->Size());
   Scan scan = {size, Journal::begin(), Journal::begin()};
   JournalReader reader(file, path, header, scan.end);
+  bool has_mark = false;
   for (;;) {
     std::string_view record;
     const auto found = reader.Next(size, &record);
-    if (found.ok() && !*found) return scan;
-    if (absl::IsDataLoss(found.status())) {
-      ASSIGN_OR_RETURN(const auto damage, IsDamage(*file, header, scan.end, size));
-      return damage ? absl::StatusOr<Scan>(found.status()) : scan;
+    if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
+    if (found.ok()) scan.synced = std::max(scan.synced, reader.synced());
+    if (!found.ok() || !*found) {
+      has_mark = found.ok() && scan.end < size;
+      break;
     }
-    if (!found.ok()) return found.status();
     RETURN_IF_ERROR(visit(record, scan.end));
     scan.end = reader.position();
-    scan.synced = std::max(scan.synced, reader.synced());
   }
+  scan.marked = has_mark && size == scan.end + static_cast<int64_t>(kFrameHeaderSize);
+  if (scan.end == size || scan.marked) return scan;
+  // The frame that was about to overwrite the mark may be torn.
+  ASSIGN_OR_RETURN(const auto damage, IsDamage(*file, header, scan.end, size));
+  if (damage) return JournalDamaged(path, scan.end);
+  return scan;
 }
 
 // Writes the header of a new journal, durably.
@@ -109,7 +116,8 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(FileOps& ops, const std::
   const std::shared_ptr<File> file = std::move(opened);
   ASSIGN_OR_RETURN(const auto header, ReadJournalHeader(*file, path));
   ASSIGN_OR_RETURN(const auto scan, ScanJournal(file, path, header, visit));
-  if (scan.synced < scan.end || scan.end < scan.size) {
+  std::unique_ptr<Journal> journal(new Journal(file, path, header, scan.end));
+  if (!scan.marked && (scan.synced < scan.end || scan.end < scan.size)) {
     // Bytes without proof of a sync may be lost by an earlier sync that failed: only rewritten
     // bytes are durable after the next sync.
     ASSIGN_OR_RETURN(const auto unproven, ReadRange(*file, scan.synced, scan.end));
@@ -117,8 +125,9 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(FileOps& ops, const std::
     if (status.ok()) status = file->WriteAt(unproven, scan.synced);
     if (status.ok()) status = file->SyncData();
     if (!status.ok()) return status;
+    journal->MarkSync();
   }
-  return std::unique_ptr<Journal>(new Journal(file, path, header, scan.end));
+  return journal;
 }
 
 absl::StatusOr<int64_t> Journal::Read(FileOps& ops, const std::string& path, Visitor visit) {
@@ -147,6 +156,7 @@ absl::Status Journal::Append(std::string_view record) {
   if (absl::Status s = file_->WriteAt(frame, end_); !s.ok()) {
     // If this fails as well, the next record overwrites the bytes, or Open truncates them.
     file_->Truncate(end_).IgnoreError();
+    if (end_ == durable_end_) MarkSync();
     return s;
   }
   end_ += size;
@@ -166,7 +176,13 @@ absl::Status Journal::Sync() {
   sync_failed_ = false;
   durable_end_ = end_;
   std::string().swap(unsynced_);
+  MarkSync();
   return absl::OkStatus();
+}
+
+// Only helps to detect damage: a failure has no other effect.
+void Journal::MarkSync() {
+  file_->WriteAt(EncodeSyncMark(header_, durable_end_), durable_end_).IgnoreError();
 }
 
 JournalReader Journal::ReadFrom(int64_t position) const {

@@ -3,8 +3,8 @@
 // A record is 1 to max_record bytes. Its position is its offset in the file, which never changes. A
 // crash can only tear bytes that were not synced: a torn or zero tail is truncated when the journal
 // is opened. Any other mismatch of a checksum is damage: DATA_LOSS (JOURNAL_DAMAGED) with the
-// position, and the file remains unchanged. Damage to records of the last sync cannot be
-// distinguished from a torn tail.
+// position, and the file remains unchanged. Only if power was lost within seconds after the last
+// sync, damage to its records cannot be distinguished from a torn tail.
 #ifndef MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_H_
 #define MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_H_
 
@@ -73,6 +73,7 @@ class Journal {
 
  private:
   Journal(std::shared_ptr<File> file, std::string path, const JournalHeader& header, int64_t end);
+  void MarkSync();
 
   const std::shared_ptr<File> file_;
   const std::string path_;

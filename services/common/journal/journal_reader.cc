@@ -77,6 +77,10 @@ absl::StatusOr<bool> JournalReader::Next(int64_t end, std::string_view* record) 
   ASSIGN_OR_RETURN(auto bytes, Fill(kFrameHeaderSize, end));
   const auto header = DecodeFrameHeader(header_, position_, bytes);
   if (!header) return JournalDamaged(path_, position_);
+  if (header->length == 0) {
+    synced_ = position_;
+    return false;
+  }
   const size_t size = kFrameHeaderSize + header->length;
   ASSIGN_OR_RETURN(bytes, Fill(size, end));
   if (bytes.size() < size) return JournalDamaged(path_, position_);

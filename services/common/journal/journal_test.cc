@@ -17,6 +17,7 @@ namespace {
 using Call = SimulatedDisk::Call;
 
 constexpr char kPath[] = "/journal";
+constexpr auto kMarkSize = static_cast<int64_t>(kFrameHeaderSize);
 
 class JournalTest : public ::testing::Test {
  protected:
@@ -148,13 +149,14 @@ TEST_F(JournalTest, ZerosAtTheEndAreTruncated) {
   Resize(journal->end() + 4'096);
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(records_, std::vector<std::string>{"whole"});
-  EXPECT_EQ(disk_.Stat(kPath)->size, journal->end());
+  EXPECT_EQ(disk_.Stat(kPath)->size, journal->end() + kMarkSize);
 }
 
-TEST_F(JournalTest, FlippedBitBeforeTheLastSyncIsReportedWithItsPosition) {
+TEST_F(JournalTest, FlippedBitOfASyncedRecordIsReportedWithItsPosition) {
   const std::vector<std::string> records = {"first record", "second", "the third", "last"};
-  const auto positions = Write(*Create(), records);
-  for (int64_t at = 0; at < positions.back(); ++at) {
+  const auto journal = Create();
+  const auto positions = Write(*journal, records);
+  for (int64_t at = 0; at < journal->end(); ++at) {
     SCOPED_TRACE(at);
     disk_.FlipBit(kPath, at);
     int64_t damaged = 0;
@@ -174,6 +176,58 @@ TEST_F(JournalTest, FlippedBitBeforeTheLastSyncIsReportedWithItsPosition) {
   }
   ASSERT_TRUE(Open().ok()) << "the file was left as it is";
   EXPECT_EQ(records_, records);
+}
+
+TEST_F(JournalTest, DamagedSyncMarkIsReplaced) {
+  const std::vector<std::string> records = {"first record", "last"};
+  const int64_t end = [&] {
+    const auto journal = Create();
+    Write(*journal, records);
+    return journal->end();
+  }();
+  for (int64_t at = end; at < end + kMarkSize; ++at) {
+    SCOPED_TRACE(at);
+    disk_.FlipBit(kPath, at);
+    ASSERT_TRUE(Open().ok());
+    EXPECT_EQ(records_, records);
+    disk_.FlipBit(kPath, end - 1);
+    EXPECT_TRUE(absl::IsDataLoss(Open().status()));
+    disk_.FlipBit(kPath, end - 1);
+  }
+}
+
+// After a failed write, damage is still distinguished from a torn tail.
+TEST_F(JournalTest, FailedWriteLeavesTheSyncMark) {
+  const auto journal = Create();
+  const auto positions = Write(*journal, {"synced"});
+  disk_.FailAt(Call::kWrite, 1, ENOSPC);
+  EXPECT_FALSE(journal->Append("lost, as the disk is full").ok());
+  disk_.FlipBit(kPath, positions[0] + 17);
+  EXPECT_TRUE(absl::IsDataLoss(Open().status()));
+}
+
+// Power is lost while the next record overwrites the mark.
+TEST_F(JournalTest, TornRecordBehindTheSyncMarkIsTruncated) {
+  const auto journal = Create();
+  Write(*journal, {"whole"});
+  Resize(journal->end() + 300);
+  disk_.FlipBit(kPath, journal->end() + 250);
+  const auto opened = Open();
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(records_, std::vector<std::string>{"whole"});
+  EXPECT_EQ((*opened)->end(), journal->end());
+  EXPECT_EQ(disk_.Stat(kPath)->size, journal->end() + kMarkSize);
+}
+
+// The sector of a synced record is lost, and its old content is the mark before it.
+TEST_F(JournalTest, SyncedRecordThatTheDiskLostIsDamage) {
+  const auto journal = Create();
+  Write(*journal, {"first"});
+  const int64_t end = journal->end();
+  const std::string mark = ReadSmallFile(disk_, kPath, 10'000)->substr(static_cast<size_t>(end));
+  Write(*journal, {std::string(100, 'x'), "third"});
+  ASSERT_TRUE((*disk_.Open(kPath, OpenMode::kReadWrite))->WriteAt(mark, end).ok());
+  EXPECT_EQ(ReasonOf(Open().status()), "JOURNAL_DAMAGED");
 }
 
 TEST_F(JournalTest, MoreBadBytesThanACrashCanTearAreDamage) {
@@ -201,8 +255,10 @@ TEST_F(JournalTest, PayloadThatLooksLikeAFrameIsNoProofOfDamage) {
   Write(*other, {"x", "y", "z"});
   const std::string forged = *ReadSmallFile(disk_, "/other", 10'000);
   const auto journal = Create();
-  const auto positions = Write(*journal, {"good", forged + forged + forged});
-  disk_.FlipBit(kPath, positions[1] + 17);
+  Write(*journal, {"good"});
+  const int64_t position = journal->end();
+  ASSERT_TRUE(journal->Append(forged + forged + forged).ok());
+  disk_.FlipBit(kPath, position + 17);
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(records_, std::vector<std::string>{"good"});
 }

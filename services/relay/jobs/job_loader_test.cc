@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/rpc/proto_time.h"
@@ -22,10 +23,7 @@ class JobLoaderTest : public ::testing::Test {
     EXPECT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
   }
 
-  absl::Status Load() {
-    return LoadJobs(disk_, "/jobs", 1'000, RunningJob::Fleet{topology_, dispatcher_, clock_},
-                    table_);
-  }
+  absl::Status Load() { return LoadJobs(disk_, "/jobs", 1'000, fleet_, table_); }
 
   // Stores a job for n1 with these records, as an earlier process did.
   std::unique_ptr<JobFolder> Store(const std::string& id,
@@ -73,6 +71,7 @@ class JobLoaderTest : public ::testing::Test {
   SimulatedDisk disk_;
   Topology topology_{{.name = "root"}, clock_};
   CommandDispatcher dispatcher_{topology_, clock_};
+  const RunningJob::Fleet fleet_{topology_, dispatcher_, clock_};
   std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
   JobTable table_{{.max_running = 10, .retention = absl::Hours(1), .max_kept = 100}};
   v1::Job job_;      // the last one of Store, as the next
@@ -119,6 +118,35 @@ TEST_F(JobLoaderTest, FinishedJobIsCancelledOnNodesThatWereGivenUpUntilItsDeadli
   clock_.Advance(absl::Hours(1));
   ASSERT_TRUE(Load().ok());
   EXPECT_TRUE(Sent().empty());
+}
+
+// A job is loaded unchanged, or its files stay for a person: it is never loaded with other content,
+// and never removed.
+TEST_F(JobLoaderTest, JobWithAFlippedBitIsLoadedUnchangedOrLeftOut) {
+  Store("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
+  int left_out = 0;
+  for (const char* path : {"/jobs/j1/job", "/jobs/j1/records"}) {
+    const int64_t size = disk_.Stat(path)->size;
+    for (int64_t at = 0; at < size; ++at) {
+      SCOPED_TRACE(absl::StrCat(path, " at ", at));
+      disk_.FlipBit(path, at);
+      JobTable table({.max_running = 10, .retention = absl::Hours(1), .max_kept = 100});
+      ASSERT_TRUE(LoadJobs(disk_, "/jobs", 1'000, fleet_, table).ok());
+      ASSERT_EQ(disk_.Stat(path)->size, size);
+      disk_.FlipBit(path, at);
+      const auto job = table.FindRunning("j1");
+      if (job == nullptr) {
+        ++left_out;
+        continue;
+      }
+      EXPECT_EQ(job->Describe().submitted_by(), job_.submitted_by());
+      EXPECT_EQ(job->end(), end_);
+      EXPECT_TRUE(job->ended());
+      const int64_t in_mark = at - (size - static_cast<int64_t>(kFrameHeaderSize));
+      EXPECT_TRUE(in_mark >= 0 || (at >= 36 && at < Journal::begin()));
+    }
+  }
+  EXPECT_GT(left_out, 200);
 }
 
 TEST_F(JobLoaderTest, JobWhoseCreationWasInterruptedIsRemoved) {

@@ -274,7 +274,11 @@ func (r *Relay) CancelJob(ctx context.Context, request *musterv1.CancelJobReques
 
 // WatchJob implements the API, one record at a time.
 func (r *Relay) WatchJob(request *musterv1.WatchJobRequest, stream grpc.ServerStreamingServer[musterv1.WatchJobResponse]) error {
-	stop := context.AfterFunc(stream.Context(), r.changed.Broadcast)
+	stop := context.AfterFunc(stream.Context(), func() {
+		r.mu.Lock() // not between the check of the context and the wait
+		defer r.mu.Unlock()
+		r.changed.Broadcast()
+	})
 	defer stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()

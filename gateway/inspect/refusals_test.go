@@ -1,4 +1,4 @@
-package legacy
+package inspect
 
 import (
 	"bytes"
@@ -15,11 +15,11 @@ import (
 func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		log := refusalLog{log: slog.New(slog.NewTextHandler(&out, nil))}
+		refused := NewMetrics().RefusedHandshake("main", slog.New(slog.NewTextHandler(&out, nil)))
 		remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5}
 		note := func(reason string, times int) {
 			for range times {
-				log.note(reason, remote, errors.New("why"))
+				refused(reason, remote, errors.New("why"))
 			}
 		}
 		lines := func() []string {
@@ -33,7 +33,7 @@ func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 			!strings.Contains(got[1], "reason=no_name") {
 			t.Errorf("first: %q", got)
 		}
-		time.Sleep(refusalInterval)
+		time.Sleep(refusalInterval) // of the fake clock of synctest
 		note("other_authority", 1)
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "count=1000") {
 			t.Errorf("a minute later: %q", got)
