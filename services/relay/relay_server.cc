@@ -227,8 +227,8 @@ AttachParts Assembly::MakeAttachParts() {
           config_.interval,
           [this] { return Self(); },
           [this](const std::string& child, const v1::CollectionEnded& ended) {
-            Log(LogLevel::kInfo, "a node does not collect for a run",
-                {{"child", child}, {"run", ended.run()}});
+            LogLimited(LogLevel::kInfo, "a node does not collect for a run", child,
+                       {{"child", child}, {"run", ended.run()}});
             role_->OnCollectionEnded(ended);
           }};
 }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/clock.h"
 
 namespace muster {
 
@@ -64,6 +65,13 @@ class LogField {
 // Writes one line. Values are cut at 4 KiB; control characters and what is not UTF-8 are escaped.
 // Thread-safe; may block on the file or pipe it writes to.
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+
+// As Log, for events that a peer causes: one line a minute for each message and `source`, which
+// identifies the peer. If more than one event occurred since the last line, the field "count" is
+// their number.
+void LogLimited(LogLevel level, std::string_view message, std::string_view source,
+                std::initializer_list<LogField> fields = {},
+                absl::Duration now = SystemClock().MonotonicNow());
 
 }  // namespace muster
 
