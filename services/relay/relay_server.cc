@@ -206,7 +206,8 @@ absl::Status Assembly::OpenShares() {
 
 absl::Status Assembly::StartRole() {
   RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), topology_));
-  const RoleParts parts = {config_, *self_, topology_, dispatcher_, trust_, clock_, *threads_};
+  const RoleParts parts = {config_, *self_,         topology_, dispatcher_,
+                           trust_,  host_.chains(), clock_,    *threads_};
   if (is_root()) {
     ASSIGN_OR_RETURN(role_, RootRole::Start(parts));
   } else {

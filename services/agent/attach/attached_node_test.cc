@@ -13,7 +13,8 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
-#include "services/common/jobs/final_verifier.h"
+#include "services/common/identity/verified_chains.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/fake_relay.h"
@@ -108,8 +109,8 @@ TEST_F(AttachedNodeTest, CommandRunsAndItsSignedOutcomeIsReported) {
   const v1::JobRecord final = relay_.job(command.job()).final_record;
   EXPECT_EQ(final.final().outcome(), v1::JOB_OUTCOME_EXITED);
   const std::vector<Certificate> roots = {Certificate::FromPem(tree_.root_pem()).value()};
-  FinalVerifier verifier(kTestFleet, [&] { return roots; }, SystemClock());
-  EXPECT_EQ(verifier.Verify(final), absl::OkStatus());
+  VerifiedChains chains([&] { return roots; }, SystemClock());
+  EXPECT_EQ(VerifyFinal(final, kTestFleet, chains), absl::OkStatus());
 }
 
 TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {

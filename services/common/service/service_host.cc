@@ -18,7 +18,7 @@ std::string AddressOf(const HostPort& listen, int port) {
 
 }  // namespace
 
-ServiceHost::ServiceHost(const std::string& fleet, CallerResolver::Roots roots,
+ServiceHost::ServiceHost(const std::string& fleet, std::function<std::vector<Certificate>()> roots,
                          std::function<absl::Time()> expires, const Clock& clock,
                          TimerService& timers, Metrics& metrics)
     : clock_(clock),
@@ -26,7 +26,8 @@ ServiceHost::ServiceHost(const std::string& fleet, CallerResolver::Roots roots,
       metrics_(metrics),
       streams_(metrics),
       rpc_metrics_(metrics),
-      callers_(fleet, clock, std::move(roots)) {
+      chains_(std::move(roots), clock),
+      callers_(fleet, clock, &chains_) {
   metrics.AddProcessMetrics();
   metrics.AddSampledGauge("muster_certificate_expires_timestamp_seconds",
                           "Expiry of the service's certificate, in Unix time.",

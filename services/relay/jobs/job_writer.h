@@ -42,7 +42,7 @@ class JobWriter {
     RecordInbox& inbox;
     TimerService& timers;
     Executor& executor;
-    // Verifies the signature of a final record (FinalVerifier); null: not verified.
+    // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
 
