@@ -216,9 +216,9 @@ TEST_F(AttachedNodeTest, JobContinuesWhileItsNodeIsDetached) {
 
 TEST_F(AttachedNodeTest, SilentRelayIsDetached) {
   relay_.interval_ms = 1'000;
-  relay_.beats = false;
+  relay_.heartbeats = false;
   Begin();
-  ASSERT_TRUE(relay_.AwaitBeats(1));
+  ASSERT_TRUE(relay_.AwaitHeartbeats(1));
   other_.Start();
   ASSERT_TRUE(relay_.AwaitHellos(2));  // three intervals without a word
 }
@@ -276,17 +276,17 @@ TEST_F(AttachedNodeTest, AnotherAddressOfTheSameRelayIsNotPreferred) {
   EXPECT_EQ(other_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, BeatsFollowTheIntervalOfTheRelay) {
+TEST_F(AttachedNodeTest, HeartbeatsFollowTheIntervalOfTheRelay) {
   relay_.interval_ms = 200;
   Begin();
-  ASSERT_TRUE(relay_.AwaitBeats(10));
+  ASSERT_TRUE(relay_.AwaitHeartbeats(10));
   EXPECT_EQ(relay_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, IdleNodeSendsBeats) {
+TEST_F(AttachedNodeTest, IdleNodeSendsHeartbeats) {
   relay_.interval_ms = 1'000;
   Begin();
-  ASSERT_TRUE(relay_.AwaitBeats(3));
+  ASSERT_TRUE(relay_.AwaitHeartbeats(3));
   EXPECT_EQ(relay_.hellos().size(), 1);
 }
 
