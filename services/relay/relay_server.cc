@@ -292,7 +292,7 @@ void Assembly::Tick() {
 void Assembly::EverySecond(int64_t second) {
   topology_.Tick();
   dispatcher_.Tick();
-  host_.CancelStuck(kStuckReader);
+  host_.Tick(kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
     if (absl::Status s = known_.Store(topology_); !s.ok()) {
       Log(LogLevel::kError, "cannot store the known nodes", {{"error", s}});

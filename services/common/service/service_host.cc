@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/free_memory.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/service/service_main.h"
 
@@ -68,6 +69,11 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
     addresses["join"] = AddressOf(options.join_listen, join_port());
   }
   return WriteAddresses(options.addresses_file, addresses);
+}
+
+void ServiceHost::Tick(absl::Duration stuck_limit) {
+  live_.CancelStuck(clock_.MonotonicNow(), stuck_limit);
+  ReleaseFreeMemory();
 }
 
 void ServiceHost::StopServing(absl::Duration drain) {

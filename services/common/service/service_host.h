@@ -75,8 +75,9 @@ class ServiceHost {
   int health_port() const { return server_->health_port(); }
   int join_port() const { return server_->open_port(); }
 
-  // Cancels every call whose peer has not taken a message for `limit`.
-  void CancelStuck(absl::Duration limit) { live_.CancelStuck(clock_.MonotonicNow(), limit); }
+  // To be called every few seconds. Cancels every call whose peer has not taken a message for
+  // `stuck_limit`, and returns free memory to the system.
+  void Tick(absl::Duration stuck_limit);
 
   // From now on the service is not ready. Returns false after the first call.
   bool BeginStop() { return !stopping_.exchange(true); }
