@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Of gperftools' malloc_extension_c.h. Null in tests and programs without tcmalloc.
+// Functions of gperftools (malloc_extension_c.h); null in tests and programs without tcmalloc.
 extern "C" {
 __attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property, size_t* value);
 __attribute__((weak)) void MallocExtension_ReleaseToSystem(size_t bytes);

@@ -24,7 +24,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxValue = 4096;
-// Of the events that peers cause.
+// The limits of LogLimited.
 constexpr absl::Duration kLimitPeriod = absl::Minutes(1);
 constexpr size_t kMaxLimited = 10'000;
 

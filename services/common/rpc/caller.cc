@@ -37,9 +37,9 @@ absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char*
   return std::string_view(values.first->second.data(), values.first->second.size());
 }
 
-// Removes expired entries from a full map, or all if there are none.
+// Removes the expired entries of a full map, or all if none has expired.
 template <typename Map>
-void MakeRoom(Map& map, absl::Time now) {
+void PruneFullMap(Map& map, absl::Time now) {
   if (map.size() < kMaxStatements) return;
   absl::erase_if(map, [now](const auto& entry) { return entry.second.expires <= now; });
   if (map.size() >= kMaxStatements) map.clear();
@@ -89,13 +89,13 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     return NotForwardable("sent by another than a gateway or a relay");
   }
   ASSIGN_OR_RETURN(const auto uri, OnlyValue(metadata, kForwardedIdentity));
-  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
-  auto caller = std::make_shared<Caller>(*peer.caller);
   if (role == Role::kRelay) {
     ASSIGN_OR_RETURN(const auto bytes, OnlyValue(metadata, kAttachStatement));
     ASSIGN_OR_RETURN(auto forwarded, ResolveForwarded(*peer.caller, uri, bytes));
     return std::move(forwarded.caller);
   }
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
+  auto caller = std::make_shared<Caller>(*peer.caller);
   caller->via = std::exchange(caller->identity, std::move(identity));
   return caller;
 }
@@ -144,13 +144,13 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
 
 void CallerResolver::Remember(std::string digest, const Statement& statement) {
   const MutexLock lock(mutex_);
-  MakeRoom(statements_, clock_.Now());
+  PruneFullMap(statements_, clock_.Now());
   statements_.insert_or_assign(std::move(digest), statement);
 }
 
 bool CallerResolver::IsSuperseded(const std::string& node, const Statement& statement) {
   const MutexLock lock(mutex_);
-  if (!newest_.contains(node)) MakeRoom(newest_, clock_.Now());
+  if (!newest_.contains(node)) PruneFullMap(newest_, clock_.Now());
   Newest& newest = newest_[node];
   if (newest.relay != statement.relay && statement.expires + kMoveTolerance < newest.expires) {
     return true;

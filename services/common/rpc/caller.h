@@ -36,8 +36,8 @@ class CallerResolver {
   // Returns the caller of an RPC. UNAUTHENTICATED without exactly one URI in the certificate of the
   // peer, or if the certificate has expired since the connection was made (CERTIFICATE_EXPIRED).
   // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if the peer may not forward the identity: only
-  // gateways and relays forward any, and a relay needs the live attach statement of a node. The
-  // same for a repeated metadata key.
+  // gateways and relays forward any, and a relay needs the live attach statement of a node (see
+  // ResolveForwarded). The same for a repeated metadata key.
   absl::StatusOr<std::shared_ptr<const Caller>> Resolve(
       const grpc::AuthContext& context,
       const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);

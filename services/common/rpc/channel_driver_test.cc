@@ -67,7 +67,7 @@ TEST_F(ChannelDriverTest, DriverStartsAgainAfterTheLastChannel) {
   }
 }
 
-// In a process of its own, since it cannot be undone.
+// In a separate process, since it cannot be undone.
 TEST(LeaveEventsToServerDeathTest, LaterChannelsHaveNoDriver) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto has_driver = [] {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -92,7 +93,9 @@ class ServiceHostTest : public ::testing::Test {
     options.is_revoked = [this](const Caller& caller) {
       return caller.identity == Identity{kTestFleet, NodeIdentity{revoked_}};
     };
-    options.ready = [this] { return ready_; };
+    options.ready = [this] {
+      return ready_ ? absl::OkStatus() : absl::UnavailableError("the store opens");
+    };
     return options;
   }
 
@@ -123,7 +126,7 @@ class ServiceHostTest : public ::testing::Test {
   const TestIssuer issuer_;
   const absl::Time expires_ = absl::FromUnixSeconds(1'800'000'000);
   std::string revoked_;
-  absl::Status ready_;
+  std::atomic<bool> ready_ = true;
   FakeClock timers_;
   Metrics metrics_;
   Executor executor_{{.name = "test", .threads = 2}};
@@ -142,8 +145,8 @@ TEST_F(ServiceHostTest, CallsReachTheServiceAndAreCounted) {
   EXPECT_EQ(GetShare(NodeIdentity{"n1"}), absl::OkStatus());
   const auto metrics = Inspect("/metrics");
   ASSERT_TRUE(metrics);
-  EXPECT_NE(metrics->body.find("muster_rpc_calls_total{method=\"/muster.v1.ShareService/GetShare\","
-                               "code=\"OK\"} 1\n"),
+  EXPECT_NE(metrics->body.find("muster_rpc_calls_total{code=\"OK\","
+                               "method=\"/muster.v1.ShareService/GetShare\"} 1\n"),
             std::string::npos)
       << metrics->body;
   EXPECT_NE(metrics->body.find("muster_certificate_expires_timestamp_seconds 1800000000\n"),
@@ -189,10 +192,10 @@ TEST_F(ServiceHostTest, PeerWithoutACertificateReachesTheJoinServiceAlone) {
 }
 
 TEST_F(ServiceHostTest, ReadinessEndsWithBeginStop) {
-  ready_ = absl::UnavailableError("the store opens");
+  ready_ = false;
   ASSERT_EQ(host_.Serve(Options(), {&shares_}), absl::OkStatus());
   EXPECT_EQ(Inspect("/readyz")->status, 503);
-  ready_ = absl::OkStatus();
+  ready_ = true;
   EXPECT_EQ(Inspect("/readyz")->status, 200);
   EXPECT_TRUE(host_.BeginStop());
   EXPECT_EQ(Inspect("/readyz")->status, 503);
