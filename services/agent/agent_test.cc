@@ -122,7 +122,7 @@ TEST_F(AgentTest, HeartbeatsReportTheActivity) {
   std::ofstream(base_ + "/go") << "";
   EXPECT_TRUE(child->Wait(absl::Minutes(2))->ok()) << child->StderrTail();
   EXPECT_TRUE(status_.SaidGoodbye());
-  EXPECT_EQ(status_.beats().front().activities(0).key().plugin(), "facts");
+  EXPECT_EQ(status_.heartbeats().front().activities(0).key().plugin(), "facts");
   EXPECT_EQ(status_.streams, 1);
 }
 
@@ -155,8 +155,9 @@ TEST_F(AgentTest, ConnectionFaultIsReportedAndTheWorkContinues) {
 }
 
 TEST_F(AgentTest, SecondAgentEndsHeartbeatsButNotTheWork) {
-  status_.judge_beat = [] {
-    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
+  status_.judge_heartbeat = [] {
+    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another sends heartbeats",
+                     "End one.");
   };
   StartStatus();
   config_["definition"] = Definition("echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");

@@ -327,7 +327,7 @@ void Assembly::Tick() {
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
-    host_.CancelStuck(kStuckReader);
+    host_.Tick(kStuckReader);
   }
   tick_.RunAfter(kTick);
 }

@@ -59,7 +59,9 @@ absl::Status JoinHandler::Answer(const std::string& peer,
                                  v1::NodeCertificate* response) {
   if (!member.ok()) {
     refused_.Add();
-    Log(LogLevel::kInfo, "join refused", {{"peer", peer}, {"error", member.status()}});
+    // Without the port, which each connection changes.
+    LogLimited(LogLevel::kInfo, "join refused", peer.substr(0, peer.rfind(':')),
+               {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
   ASSIGN_OR_RETURN(const auto above, FindParentTargets(store_, member->parents));

@@ -65,8 +65,8 @@ TEST_F(HeartbeatsTest, FirstNamesTheSenderAndLastIsAGoodbye) {
   client->SetPhase(Phase::kBlocked, "for \xFF");
   client->StartHeartbeats();
   client->StartHeartbeats();  // a second call has no effect
-  ASSERT_TRUE(Await([&] { return !status_.beats().empty(); }));
-  const v1::StreamHeartbeatsRequest first = status_.beats().front();
+  ASSERT_TRUE(Await([&] { return !status_.heartbeats().empty(); }));
+  const v1::StreamHeartbeatsRequest first = status_.heartbeats().front();
   EXPECT_EQ(first.node(), "n1");
   EXPECT_EQ(first.instance_id().size(), 32U);
   EXPECT_EQ(first.boot_id().size(), 36U);
@@ -90,12 +90,12 @@ TEST_F(HeartbeatsTest, HeartbeatsFollowTheServersIntervalAndContainOnlyChanges) 
   status_.interval_ms = 250;
   const auto client = Make();
   client->StartHeartbeats();
-  ASSERT_TRUE(Await([&] { return status_.beats().size() >= 5; }));
-  const auto beats = status_.beats();
-  for (size_t i = 1; i < beats.size(); ++i) {
-    EXPECT_GT(beats[i].sequence(), beats[i - 1].sequence());
-    EXPECT_EQ(beats[i].activities_size(), 0);
-    EXPECT_EQ(beats[i].instance_id(), "") << "it is said once a stream";
+  ASSERT_TRUE(Await([&] { return status_.heartbeats().size() >= 5; }));
+  const auto heartbeats = status_.heartbeats();
+  for (size_t i = 1; i < heartbeats.size(); ++i) {
+    EXPECT_GT(heartbeats[i].sequence(), heartbeats[i - 1].sequence());
+    EXPECT_EQ(heartbeats[i].activities_size(), 0);
+    EXPECT_EQ(heartbeats[i].instance_id(), "") << "it is said once a stream";
   }
 }
 
@@ -104,7 +104,7 @@ TEST_F(HeartbeatsTest, ProbeIsAnswered) {
   client->StartHeartbeats();
   ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   status_.Probe();
-  EXPECT_TRUE(Await([&] { return status_.beats().size() == 2; }));
+  EXPECT_TRUE(Await([&] { return status_.heartbeats().size() == 2; }));
 }
 
 TEST_F(HeartbeatsTest, OnlyTheNewestChangeIsSentSoon) {
@@ -117,8 +117,8 @@ TEST_F(HeartbeatsTest, OnlyTheNewestChangeIsSentSoon) {
     return status_.Heard(
         [](const v1::Activity& a) { return a.message() == "999" && a.has_fault(); });
   }));
-  EXPECT_LT(status_.beats().size(), 20U);
-  const v1::Fault fault = status_.beats().back().activities(0).fault();
+  EXPECT_LT(status_.heartbeats().size(), 20U);
+  const v1::Fault fault = status_.heartbeats().back().activities(0).fault();
   EXPECT_EQ(fault.check(), v1::Fault::CHECK_TLS);
   EXPECT_EQ(fault.address(), "h:1");
   EXPECT_EQ(fault.message(), "refused");
@@ -130,11 +130,11 @@ TEST_F(HeartbeatsTest, NewStreamRepeatsTheWholeActivity) {
   client->StartHeartbeats(Watcher());
   ASSERT_TRUE(Await([&] { return client->ClockOffset().has_value(); }));
   status_.Cut();
-  ASSERT_TRUE(Await([&] { return status_.beats().size() == 2; }));
-  const auto beats = status_.beats();
-  EXPECT_EQ(beats[1].instance_id(), beats[0].instance_id());
-  EXPECT_GT(beats[1].sequence(), beats[0].sequence());
-  EXPECT_EQ(beats[1].activities_size(), 1);
+  ASSERT_TRUE(Await([&] { return status_.heartbeats().size() == 2; }));
+  const auto heartbeats = status_.heartbeats();
+  EXPECT_EQ(heartbeats[1].instance_id(), heartbeats[0].instance_id());
+  EXPECT_GT(heartbeats[1].sequence(), heartbeats[0].sequence());
+  EXPECT_EQ(heartbeats[1].activities_size(), 1);
   EXPECT_TRUE(Await([&] { return told().size() == 2; }));
   EXPECT_EQ(told().back(), "") << "it was told that all is well again";
   EXPECT_TRUE(client->HeartbeatStatus().ok());
@@ -142,8 +142,9 @@ TEST_F(HeartbeatsTest, NewStreamRepeatsTheWholeActivity) {
 
 TEST_F(HeartbeatsTest, SecondAgentEndsHeartbeatsButNotTheDelivery) {
   status_.Stop();
-  status_.judge_beat = [] {
-    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another beats", "End one.");
+  status_.judge_heartbeat = [] {
+    return MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT", "another sends heartbeats",
+                     "End one.");
   };
   status_.Start();
   const auto client = Make();
@@ -188,7 +189,7 @@ TEST_F(HeartbeatsTest, FailedReportIsSentWithTheNextHeartbeat) {
   client->SetPhase(Phase::kWorking, "later");
   ASSERT_TRUE(Await(
       [&] { return status_.Heard([](const v1::Activity& a) { return a.message() == "later"; }); }));
-  EXPECT_FALSE(status_.beats().back().activities(0).has_progress())
+  EXPECT_FALSE(status_.heartbeats().back().activities(0).has_progress())
       << "the progress was sent already";
 }
 

@@ -47,8 +47,8 @@ class SenderActivity {
 
   mutable Mutex mutex_;
   Activity activity_ ABSL_GUARDED_BY(mutex_);
-  uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) =
-      0;  // the version that added activity_.progress
+  // The version that added activity_.progress.
+  uint64_t progress_version_ ABSL_GUARDED_BY(mutex_) = 0;
   Mutex listener_mutex_;
   std::function<void()> listener_ ABSL_GUARDED_BY(listener_mutex_);
 };

@@ -17,7 +17,7 @@ void TestStatusPeer::Start() {
   grpc::ServerBuilder builder;
   builder.AddListeningPort(absl::StrCat("127.0.0.1:", port_), grpc::SslServerCredentials(tls),
                            &port_);
-  if (serve_heartbeats) builder.RegisterService(&beat_service_);
+  if (serve_heartbeats) builder.RegisterService(&heartbeat_service_);
   builder.RegisterService(&report_service_);
   server_ = builder.BuildAndStart();
 }
@@ -42,9 +42,9 @@ void TestStatusPeer::Cut() {
   for (const auto& [context, stream] : live_streams_) context->TryCancel();
 }
 
-std::vector<v1::StreamHeartbeatsRequest> TestStatusPeer::beats() const {
+std::vector<v1::StreamHeartbeatsRequest> TestStatusPeer::heartbeats() const {
   MutexLock lock(mutex_);
-  return beats_;
+  return heartbeats_;
 }
 
 std::vector<v1::ReportProgressRequest> TestStatusPeer::reports() const {
@@ -54,8 +54,8 @@ std::vector<v1::ReportProgressRequest> TestStatusPeer::reports() const {
 
 bool TestStatusPeer::Heard(const std::function<bool(const v1::Activity&)>& what) const {
   MutexLock lock(mutex_);
-  return std::ranges::any_of(beats_, [&](const v1::StreamHeartbeatsRequest& beat) {
-    return std::ranges::any_of(beat.activities(), what);
+  return std::ranges::any_of(heartbeats_, [&](const v1::StreamHeartbeatsRequest& heartbeat) {
+    return std::ranges::any_of(heartbeat.activities(), what);
   });
 }
 
@@ -65,13 +65,13 @@ bool TestStatusPeer::HeardPhase(v1::Phase phase) const {
 
 bool TestStatusPeer::SaidGoodbye() const {
   MutexLock lock(mutex_);
-  return !beats_.empty() && beats_.back().goodbye();
+  return !heartbeats_.empty() && heartbeats_.back().goodbye();
 }
 
 v1::StreamHeartbeatsResponse TestStatusPeer::AnswerTo(
-    const v1::StreamHeartbeatsRequest& beat) const {
+    const v1::StreamHeartbeatsRequest& heartbeat) const {
   v1::StreamHeartbeatsResponse answer;
-  answer.set_sequence(beat.sequence());
+  answer.set_sequence(heartbeat.sequence());
   answer.mutable_interval()->set_seconds(interval_ms / 1000);
   answer.mutable_interval()->set_nanos(static_cast<int32_t>(interval_ms % 1000 * 1'000'000));
   const absl::Time now = absl::Now() + absl::Milliseconds(clock_ahead_ms.load());
@@ -79,7 +79,8 @@ v1::StreamHeartbeatsResponse TestStatusPeer::AnswerTo(
   return answer;
 }
 
-grpc::Status TestStatusPeer::Beats::StreamHeartbeats(grpc::ServerContext* context, Stream* stream) {
+grpc::Status TestStatusPeer::HeartbeatHandler::StreamHeartbeats(grpc::ServerContext* context,
+                                                                Stream* stream) {
   ++peer_.streams;
   const std::pair self(context, stream);
   {
@@ -87,11 +88,11 @@ grpc::Status TestStatusPeer::Beats::StreamHeartbeats(grpc::ServerContext* contex
     peer_.live_streams_.insert(self);
   }
   grpc::Status end = grpc::Status::OK;
-  for (v1::StreamHeartbeatsRequest beat; end.ok() && stream->Read(&beat);) {
-    if (peer_.judge_beat) end = ToGrpc(peer_.judge_beat());
+  for (v1::StreamHeartbeatsRequest heartbeat; end.ok() && stream->Read(&heartbeat);) {
+    if (peer_.judge_heartbeat) end = ToGrpc(peer_.judge_heartbeat());
     MutexLock lock(peer_.mutex_);
-    peer_.beats_.push_back(beat);
-    if (end.ok()) stream->Write(peer_.AnswerTo(beat));
+    peer_.heartbeats_.push_back(heartbeat);
+    if (end.ok()) stream->Write(peer_.AnswerTo(heartbeat));
   }
   MutexLock lock(peer_.mutex_);
   peer_.live_streams_.erase(self);

@@ -37,16 +37,16 @@ class TestStatusPeer {
   // Ends every stream, as a restart does.
   void Cut();
 
-  std::vector<v1::StreamHeartbeatsRequest> beats() const;
+  std::vector<v1::StreamHeartbeatsRequest> heartbeats() const;
   std::vector<v1::ReportProgressRequest> reports() const;
   // Returns true if a heartbeat matched.
   bool Heard(const std::function<bool(const v1::Activity&)>& what) const;
   bool HeardPhase(v1::Phase phase) const;
   bool SaidGoodbye() const;
 
-  bool serve_heartbeats = true;                  // false: as an earlier version; set before Start
-  std::function<absl::Status()> judge_beat;      // set before Start
-  std::function<absl::Status()> judge_progress;  // set before Start
+  bool serve_heartbeats = true;                   // false: as an earlier version; set before Start
+  std::function<absl::Status()> judge_heartbeat;  // set before Start
+  std::function<absl::Status()> judge_progress;   // set before Start
   std::atomic<int64_t> interval_ms{3'600'000};
   std::atomic<int64_t> clock_ahead_ms{0};
   std::atomic<int> streams{0};  // the number of opened streams
@@ -55,9 +55,9 @@ class TestStatusPeer {
   using Stream =
       grpc::ServerReaderWriter<v1::StreamHeartbeatsResponse, v1::StreamHeartbeatsRequest>;
 
-  class Beats final : public v1::HeartbeatService::Service {
+  class HeartbeatHandler final : public v1::HeartbeatService::Service {
    public:
-    explicit Beats(TestStatusPeer& peer) : peer_(peer) {}
+    explicit HeartbeatHandler(TestStatusPeer& peer) : peer_(peer) {}
     grpc::Status StreamHeartbeats(grpc::ServerContext* context, Stream* stream) override;
 
    private:
@@ -74,15 +74,15 @@ class TestStatusPeer {
     TestStatusPeer& peer_;
   };
 
-  v1::StreamHeartbeatsResponse AnswerTo(const v1::StreamHeartbeatsRequest& beat) const;
+  v1::StreamHeartbeatsResponse AnswerTo(const v1::StreamHeartbeatsRequest& heartbeat) const;
 
   const TestFleet fleet_;
-  Beats beat_service_{*this};
+  HeartbeatHandler heartbeat_service_{*this};
   Reports report_service_{*this};
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   mutable Mutex mutex_;
-  std::vector<v1::StreamHeartbeatsRequest> beats_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::StreamHeartbeatsRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::ReportProgressRequest> reports_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<grpc::ServerContext*, Stream*>> live_streams_ ABSL_GUARDED_BY(mutex_);
 };

@@ -13,6 +13,7 @@
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/verified_chains.h"
 #include "services/common/service/service_threads.h"
 #include "services/relay/config.h"
 #include "services/relay/jobs/command_dispatcher.h"
@@ -32,6 +33,7 @@ struct RoleParts {
   Topology& topology;
   CommandDispatcher& dispatcher;
   Trust& trust;
+  VerifiedChains& chains;
   const Clock& clock;
   ServiceThreads& threads;
 };

@@ -206,7 +206,8 @@ absl::Status Assembly::OpenShares() {
 
 absl::Status Assembly::StartRole() {
   RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), topology_));
-  const RoleParts parts = {config_, *self_, topology_, dispatcher_, trust_, clock_, *threads_};
+  const RoleParts parts = {config_, *self_,         topology_, dispatcher_,
+                           trust_,  host_.chains(), clock_,    *threads_};
   if (is_root()) {
     ASSIGN_OR_RETURN(role_, RootRole::Start(parts));
   } else {
@@ -227,8 +228,8 @@ AttachParts Assembly::MakeAttachParts() {
           config_.interval,
           [this] { return Self(); },
           [this](const std::string& child, const v1::CollectionEnded& ended) {
-            Log(LogLevel::kInfo, "a node does not collect for a run",
-                {{"child", child}, {"run", ended.run()}});
+            LogLimited(LogLevel::kInfo, "a node does not collect for a run", child,
+                       {{"child", child}, {"run", ended.run()}});
             role_->OnCollectionEnded(ended);
           }};
 }
@@ -291,7 +292,7 @@ void Assembly::Tick() {
 void Assembly::EverySecond(int64_t second) {
   topology_.Tick();
   dispatcher_.Tick();
-  host_.CancelStuck(kStuckReader);
+  host_.Tick(kStuckReader);
   if (second % kSecondsBetweenStores == 0) {
     if (absl::Status s = known_.Store(topology_); !s.ok()) {
       Log(LogLevel::kError, "cannot store the known nodes", {{"error", s}});

@@ -5,7 +5,7 @@
 
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/jobs/final_verifier.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/channel.h"
 
 namespace muster {
@@ -34,9 +34,9 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
   jobs.max_running = config.jobs.max_running;
   jobs.max_output = config.jobs.max_output;
   jobs.retention = config.jobs.retention;
-  jobs.verify = [verifier = std::make_shared<FinalVerifier>(
-                     parts.self.fleet(), [&self = parts.self] { return self.roots(); },
-                     parts.clock)](const v1::JobRecord& final) { return verifier->Verify(final); };
+  jobs.verify = [fleet = parts.self.fleet(), &chains = parts.chains](const v1::JobRecord& final) {
+    return VerifyFinal(final, fleet, chains);
+  };
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(
       role->board_,

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/heartbeat/beat_check.h"
+#include "services/common/heartbeat/heartbeat_check.h"
 
 namespace muster {
 namespace {
@@ -23,7 +23,7 @@ absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsReq
   if (first) {
     RETURN_IF_ERROR(Begin(heartbeat, identity, authorize, connection));
   }
-  RETURN_IF_ERROR(CheckBeat(heartbeat, stream_ref_->sender()->node(), instance_));
+  RETURN_IF_ERROR(CheckHeartbeat(heartbeat, stream_ref_->sender()->node(), instance_));
   Registry::Answer answer;
   if (!parts_.registry.IsNews(*stream_ref_, heartbeat.sequence(), &answer)) {
     heartbeat.set_goodbye(false);
@@ -56,7 +56,7 @@ absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& heartbeat
   const absl::Status allowed = authorize(Resource::Pair(own.run(), own.plugin(), own.node()));
   if (!node.ok()) return node.status();
   if (!allowed.ok()) return allowed;
-  RETURN_IF_ERROR(CheckBeat(heartbeat, *node, heartbeat.instance_id()));
+  RETURN_IF_ERROR(CheckHeartbeat(heartbeat, *node, heartbeat.instance_id()));
   ASSIGN_OR_RETURN(auto uri, ToUri(identity));
   instance_ = heartbeat.instance_id();
   ASSIGN_OR_RETURN(stream_ref_, parts_.registry.Open(

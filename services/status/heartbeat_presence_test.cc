@@ -12,18 +12,18 @@
 #include "muster/v1/status.pb.h"
 #include "services/common/base/error.h"
 #include "services/status/testing/heartbeat_fixture.h"
-#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_heartbeat_stream.h"
 
 namespace muster {
 namespace {
 
-using testing::BeatStream;
+using testing::TestHeartbeatStream;
 using testing::TestIdentity;
 
 using HeartbeatPresenceTest = testing::HeartbeatFixture;
 
 TEST_F(HeartbeatPresenceTest, HeartbeatFromTheFutureIsShownAsSkew) {
-  BeatStream stream(AsNode("n1"));
+  TestHeartbeatStream stream(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream.First();
   first.mutable_time()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(24)));
   stream.Send(first);
@@ -33,7 +33,7 @@ TEST_F(HeartbeatPresenceTest, HeartbeatFromTheFutureIsShownAsSkew) {
 }
 
 TEST_F(HeartbeatPresenceTest, SilentSenderIsProbedAndLate) {
-  BeatStream stream(As("p", "n1"));
+  TestHeartbeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
   EXPECT_TRUE(stream.Read().probe());
   AwaitPresence("n1", v1::PRESENCE_SUSPECT);
@@ -45,7 +45,7 @@ TEST_F(HeartbeatPresenceTest, SilentSenderIsProbedAndLate) {
 
 TEST_F(HeartbeatPresenceTest, ClosedConnectionWithoutGoodbyeIsACrash) {
   {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     stream.Send(stream.First());
   }
   Await("crashed", [&] { return Pair("p", "n1").reason() == v1::REASON_CRASHED; });
@@ -55,8 +55,8 @@ TEST_F(HeartbeatPresenceTest, StreamWithoutAHeartbeatIsEnded) {
   status_.Stop();
   status_.config.heartbeats.first_within = absl::Milliseconds(200);
   status_.Start();
-  BeatStream mute(AsNode("n1"));
-  BeatStream stream(AsNode("n2"));
+  TestHeartbeatStream mute(AsNode("n1"));
+  TestHeartbeatStream stream(AsNode("n2"));
   stream.Send(stream.First());
   EXPECT_EQ(ReasonOf(mute.End()), "NO_FIRST_HEARTBEAT");
   // One that has begun may be silent for longer: it is asked.
@@ -64,7 +64,7 @@ TEST_F(HeartbeatPresenceTest, StreamWithoutAHeartbeatIsEnded) {
 }
 
 TEST_F(HeartbeatPresenceTest, GoodbyeEndsTheStreamWithOk) {
-  BeatStream stream(As("p", "n1"));
+  TestHeartbeatStream stream(As("p", "n1"));
   stream.Send(stream.First());
   v1::StreamHeartbeatsRequest goodbye = stream.Next();
   goodbye.set_goodbye(true);
@@ -74,17 +74,17 @@ TEST_F(HeartbeatPresenceTest, GoodbyeEndsTheStreamWithOk) {
 
 TEST_F(HeartbeatPresenceTest, OlderOfTwoAgentsWithOneIdentityIsEnded) {
   const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
-  BeatStream old(status_.Connect(identity));
+  TestHeartbeatStream old(status_.Connect(identity));
   v1::StreamHeartbeatsRequest first = old.First("i1");
   first.mutable_uptime()->set_seconds(1000);
   old.Send(first);
-  BeatStream young(status_.Connect(identity));
+  TestHeartbeatStream young(status_.Connect(identity));
   first = young.First("i2");
   first.mutable_uptime()->set_seconds(10);
   young.Send(first);
   EXPECT_EQ(ReasonOf(old.End()), "DUPLICATE_AGENT");
   EXPECT_TRUE(GetNode("n1")->duplicate_agent());
-  BeatStream again(status_.Connect(identity));
+  TestHeartbeatStream again(status_.Connect(identity));
   first = again.First("i1");
   first.mutable_uptime()->set_seconds(1001);
   EXPECT_EQ(ReasonOf(again.SendAndEnd(first)), "DUPLICATE_AGENT");
@@ -119,11 +119,11 @@ TEST_F(HeartbeatPresenceTest, RelayDoesNotSpeakForAnotherWithoutItsSenders) {
 }
 
 TEST_F(HeartbeatPresenceTest, SilentNodeIsUnknownAfterARestart) {
-  auto stream = std::make_unique<BeatStream>(AsNode("n1"));
+  auto stream = std::make_unique<TestHeartbeatStream>(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream->First();
   AddActivity(&first, run_, "p", "n1");
   stream->Send(first);
-  BeatStream other(AsNode("n2"));
+  TestHeartbeatStream other(AsNode("n2"));
   first = other.First();
   AddActivity(&first, run_, "p", "n2");
   first.mutable_activities(0)->mutable_progress()->set_total(8);
@@ -134,7 +134,7 @@ TEST_F(HeartbeatPresenceTest, SilentNodeIsUnknownAfterARestart) {
   status_.Start();
   EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_UNKNOWN);
   EXPECT_EQ(Pair("p", "n2").progress().total(), 8);
-  stream = std::make_unique<BeatStream>(AsNode("n1"));
+  stream = std::make_unique<TestHeartbeatStream>(AsNode("n1"));
   first = stream->First();
   first.set_sequence(50);
   AddActivity(&first, run_, "p", "n1");

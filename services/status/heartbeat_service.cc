@@ -2,7 +2,7 @@
 
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/heartbeat/beat_check.h"
+#include "services/common/heartbeat/heartbeat_check.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {

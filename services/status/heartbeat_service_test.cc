@@ -14,18 +14,18 @@
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/status.h"
 #include "services/status/testing/heartbeat_fixture.h"
-#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_heartbeat_stream.h"
 
 namespace muster {
 namespace {
 
-using testing::BeatStream;
+using testing::TestHeartbeatStream;
 using testing::Plugin;
 
 using HeartbeatServiceTest = testing::HeartbeatFixture;
 
 TEST_F(HeartbeatServiceTest, HeartbeatIsAnsweredWithItsSequenceAndTheInterval) {
-  BeatStream stream(As("p", "n1"));
+  TestHeartbeatStream stream(As("p", "n1"));
   v1::StreamHeartbeatsResponse answer = stream.Send(stream.First());
   EXPECT_EQ(answer.sequence(), 1);
   EXPECT_EQ(answer.interval().seconds(), 1);
@@ -37,7 +37,7 @@ TEST_F(HeartbeatServiceTest, HeartbeatIsAnsweredWithItsSequenceAndTheInterval) {
 }
 
 TEST_F(HeartbeatServiceTest, NodeSendsHeartbeatsForAllItsPairs) {
-  BeatStream stream(AsNode("n1"));
+  TestHeartbeatStream stream(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
   AddActivity(&first, run_, "q", "");
@@ -52,26 +52,26 @@ TEST_F(HeartbeatServiceTest, NodeSendsHeartbeatsForAllItsPairs) {
 
 TEST_F(HeartbeatServiceTest, HeartbeatForAnotherSenderIsRejected) {
   {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
     first.set_node("n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
   }
   {
-    BeatStream stream(AsNode("n1"));
+    TestHeartbeatStream stream(AsNode("n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
     first.set_node("n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
   }
   for (const auto& [run, plugin, node] :
        {std::tuple(run_, "q", "n1"), std::tuple(std::string("0123456789abcdef"), "p", "n1")}) {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, run, plugin, node);
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS") << run << plugin;
   }
   {
-    BeatStream stream(AsNode("n1"));
+    TestHeartbeatStream stream(AsNode("n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, run_, "p", "n2");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_HEARTBEAT");
@@ -81,7 +81,7 @@ TEST_F(HeartbeatServiceTest, HeartbeatForAnotherSenderIsRejected) {
 
 TEST_F(HeartbeatServiceTest, RunCredentialReachesOnlyItsOwnRun) {
   const std::string other = CreateRun({Plugin("p")});
-  BeatStream stream(status_.Connect(fleet_.Credential(other, "p", "n1")));
+  TestHeartbeatStream stream(status_.Connect(fleet_.Credential(other, "p", "n1")));
   v1::StreamHeartbeatsRequest first = stream.First();
   AddActivity(&first, run_, "p", "n1");
   EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "NOT_YOURS");
@@ -89,13 +89,13 @@ TEST_F(HeartbeatServiceTest, RunCredentialReachesOnlyItsOwnRun) {
 
 TEST_F(HeartbeatServiceTest, HeartbeatForAnUnplannedPairLeavesNoSender) {
   {
-    BeatStream stream(AsNode("n9"));
+    TestHeartbeatStream stream(AsNode("n9"));
     v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, run_, "p", "n9");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "PAIR_NOT_PLANNED");
   }
   {
-    BeatStream stream(AsNode("n9"));
+    TestHeartbeatStream stream(AsNode("n9"));
     v1::StreamHeartbeatsRequest first = stream.First();
     AddActivity(&first, "0123456789abcdef", "p", "n9");
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "RUN_NOT_FOUND");
@@ -104,29 +104,29 @@ TEST_F(HeartbeatServiceTest, HeartbeatForAnUnplannedPairLeavesNoSender) {
 }
 
 TEST_F(HeartbeatServiceTest, HeartbeatOfAnOperatorIsRejected) {
-  BeatStream stream(status_.Connect(fleet_.admin()));
+  TestHeartbeatStream stream(status_.Connect(fleet_.admin()));
   EXPECT_EQ(stream.SendAndEnd(stream.First()).code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(HeartbeatServiceTest, MalformedHeartbeatIsRejectedWithTheReason) {
   {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(stream.Next())), "INVALID_HEARTBEAT");
   }
   {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
     for (int i = 0; i < 1001; ++i) first.add_activities();
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_HEARTBEAT");
   }
   {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     v1::StreamHeartbeatsRequest first = stream.First();
     first.add_activities()->mutable_progress()->set_completed(-1);
     EXPECT_EQ(ReasonOf(stream.SendAndEnd(first)), "INVALID_PROGRESS");
   }
   {
-    BeatStream stream(As("p", "n1"));
+    TestHeartbeatStream stream(As("p", "n1"));
     stream.Send(stream.First());
     stream.HalfClose();
     EXPECT_EQ(ReasonOf(stream.End()), "INVALID_HEARTBEAT");
@@ -158,7 +158,7 @@ TEST_F(HeartbeatServiceTest, MalformedBytesEndTheStream) {
 }
 
 TEST_F(HeartbeatServiceTest, HugeTextsAreTruncatedAndOddOnesAreEscaped) {
-  BeatStream stream(As("p", "n1"));
+  TestHeartbeatStream stream(As("p", "n1"));
   v1::StreamHeartbeatsRequest first = stream.First();
   v1::Activity* activity = first.add_activities();
   activity->set_phase(v1::PHASE_BLOCKED);
@@ -170,7 +170,7 @@ TEST_F(HeartbeatServiceTest, HugeTextsAreTruncatedAndOddOnesAreEscaped) {
 }
 
 TEST_F(HeartbeatServiceTest, HeartbeatOutOfOrderIsAnsweredAndIgnored) {
-  BeatStream stream(As("p", "n1"));
+  TestHeartbeatStream stream(As("p", "n1"));
   v1::StreamHeartbeatsRequest heartbeat = stream.First();
   heartbeat.set_sequence(10);
   stream.Send(heartbeat);

@@ -156,19 +156,19 @@ absl::Status RelayHeartbeatHandler::HandleSender(v1::RelayHeartbeatsRequest::Sen
     members_[id] = member;
   }
   if (!sender.attach_statement().empty() || member->caller == nullptr) {
-    auto spoken = runtime_.callers->SpokenFor(stream_->call().caller(), member->uri,
-                                              sender.attach_statement());
-    if (!spoken.ok()) {
-      Refuse(id, spoken.status());
+    auto forwarded = runtime_.callers->ResolveForwarded(stream_->call().caller(), member->uri,
+                                                        sender.attach_statement());
+    if (!forwarded.ok()) {
+      Refuse(id, forwarded.status());
       return absl::OkStatus();
     }
-    if (spoken->below != relay_name_) {
+    if (forwarded->parent != relay_name_) {
       Refuse(id, errors::NotAttached(member->uri));
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(OpenRelay());
-    member->caller = std::move(spoken->caller);
-    member->until = spoken->until;
+    member->caller = std::move(forwarded->caller);
+    member->until = forwarded->expires;
   }
   if (!sender.has_beat()) return absl::OkStatus();
   const absl::Status taken = HandleHeartbeat(member, *sender.mutable_beat());

@@ -9,13 +9,13 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "services/common/store/sqlite/sqlite_store.h"
-#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_heartbeat_stream.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
-using testing::BeatStream;
+using testing::TestHeartbeatStream;
 using testing::PairOf;
 using testing::TestFleet;
 using testing::TestIdentity;
@@ -67,13 +67,13 @@ class RevocationTest : public ::testing::Test {
 TEST_F(RevocationTest, HeartbeatOfARevokedAgentIsRejected) {
   const TestIdentity n1 = fleet_.Credential(run_, "hostfacts", "n1");
   const TestIdentity n2 = fleet_.Credential(run_, "hostfacts", "n2");
-  BeatStream revoked(status_.Connect(n1));
-  BeatStream other(status_.Connect(n2));
+  TestHeartbeatStream revoked(status_.Connect(n1));
+  TestHeartbeatStream other(status_.Connect(n2));
   revoked.Send(revoked.First());
   other.Send(other.First());
   Revoke(Uri("n1"));
   EXPECT_EQ(revoked.End().code(), absl::StatusCode::kCancelled);
-  BeatStream again(status_.Connect(n1));
+  TestHeartbeatStream again(status_.Connect(n1));
   const absl::Status refused = again.SendAndEnd(again.First());
   EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
   EXPECT_NE(refused.message().find("REVOKED"), std::string::npos) << refused;

@@ -213,7 +213,7 @@ void Assembly::Tick() {
   figures_.Show(board_.MakeTally());
   if (++ticks_ % kTicksBetweenProgress == 0) {
     StoreProgress();
-    host_.CancelStuck(kStuckReader);
+    host_.Tick(kStuckReader);
   }
   tick_.RunAfter(kTick);
 }

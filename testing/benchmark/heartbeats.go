@@ -145,7 +145,7 @@ func lostSenders(f *fleet.Fleet) (string, error) {
 	return "0", nil
 }
 
-// agents is a running testing/load/beat_load or attach_load.
+// agents is a running testing/load/heartbeat_load or attach_load.
 type agents struct {
 	command *exec.Cmd
 	stdin   io.Closer // the load ends with this program, however it ends
@@ -171,7 +171,7 @@ func startAgents(s settings, f *fleet.Fleet, count int, flags ...string) (*agent
 	if err != nil {
 		return nil, err
 	}
-	return startLoad(s, "beat_load", append([]string{"--home=" + f.Home, "--fleet=" + operator.Fleet,
+	return startLoad(s, "heartbeat_load", append([]string{"--home=" + f.Home, "--fleet=" + operator.Fleet,
 		"--target=" + operator.Status[0], "--agents=" + strconv.Itoa(count)}, flags...)...)
 }
 

@@ -109,7 +109,7 @@ class Node {
       }
       if (!welcomed_) return;
       hello_due_ = hello_due_ || now > renew_at_;
-      beat_due_ = beat_due_ || now - last_sent_ >= interval_;
+      heartbeat_due_ = heartbeat_due_ || now - last_sent_ >= interval_;
       Send();
     }
 
@@ -175,12 +175,12 @@ class Node {
       if (hello_due_) {
         if (!MakeHello()) return context_.TryCancel();
       } else if (welcomed_ && node_.AddRecords(&request_)) {
-      } else if (beat_due_) {
+      } else if (heartbeat_due_) {
         ToProto(absl::Now(), request_.mutable_beat()->mutable_time());
       } else {
         return;
       }
-      beat_due_ = false;
+      heartbeat_due_ = false;
       writing_ = true;
       last_sent_ = absl::Now();
       StartWrite(&request_);
@@ -215,7 +215,7 @@ class Node {
     bool silent_ = false;
     bool writing_ = false;
     bool hello_due_ = false;
-    bool beat_due_ = false;
+    bool heartbeat_due_ = false;
   };
 
   // Handles `load SIZE PERCENT`; ignores other commands and invalid signatures.

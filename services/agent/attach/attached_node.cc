@@ -147,7 +147,8 @@ void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
       return jobs_->HandleAcks(message.records_ack());
     case v1::AttachResponse::kRevocations:
       if (const absl::Status s = jobs_->ReceiveRevocations(message.revocations()); !s.ok()) {
-        Log(LogLevel::kError, "a list of revoked signers is not accepted", {{"error", s}});
+        LogLimited(LogLevel::kError, "a list of revoked signers is not accepted", "",
+                   {{"error", s}});
       }
       return;
     case v1::AttachResponse::kCollection:

@@ -13,7 +13,8 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
-#include "services/common/jobs/final_verifier.h"
+#include "services/common/identity/verified_chains.h"
+#include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/fake_relay.h"
@@ -108,8 +109,8 @@ TEST_F(AttachedNodeTest, CommandRunsAndItsSignedOutcomeIsReported) {
   const v1::JobRecord final = relay_.job(command.job()).final_record;
   EXPECT_EQ(final.final().outcome(), v1::JOB_OUTCOME_EXITED);
   const std::vector<Certificate> roots = {Certificate::FromPem(tree_.root_pem()).value()};
-  FinalVerifier verifier(kTestFleet, [&] { return roots; }, SystemClock());
-  EXPECT_EQ(verifier.Verify(final), absl::OkStatus());
+  VerifiedChains chains([&] { return roots; }, SystemClock());
+  EXPECT_EQ(VerifyFinal(final, kTestFleet, chains), absl::OkStatus());
 }
 
 TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {
@@ -215,9 +216,9 @@ TEST_F(AttachedNodeTest, JobContinuesWhileItsNodeIsDetached) {
 
 TEST_F(AttachedNodeTest, SilentRelayIsDetached) {
   relay_.interval_ms = 1'000;
-  relay_.beats = false;
+  relay_.heartbeats = false;
   Begin();
-  ASSERT_TRUE(relay_.AwaitBeats(1));
+  ASSERT_TRUE(relay_.AwaitHeartbeats(1));
   other_.Start();
   ASSERT_TRUE(relay_.AwaitHellos(2));  // three intervals without a word
 }
@@ -275,17 +276,17 @@ TEST_F(AttachedNodeTest, AnotherAddressOfTheSameRelayIsNotPreferred) {
   EXPECT_EQ(other_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, BeatsFollowTheIntervalOfTheRelay) {
+TEST_F(AttachedNodeTest, HeartbeatsFollowTheIntervalOfTheRelay) {
   relay_.interval_ms = 200;
   Begin();
-  ASSERT_TRUE(relay_.AwaitBeats(10));
+  ASSERT_TRUE(relay_.AwaitHeartbeats(10));
   EXPECT_EQ(relay_.hellos().size(), 1);
 }
 
-TEST_F(AttachedNodeTest, IdleNodeSendsBeats) {
+TEST_F(AttachedNodeTest, IdleNodeSendsHeartbeats) {
   relay_.interval_ms = 1'000;
   Begin();
-  ASSERT_TRUE(relay_.AwaitBeats(3));
+  ASSERT_TRUE(relay_.AwaitHeartbeats(3));
   EXPECT_EQ(relay_.hellos().size(), 1);
 }
 

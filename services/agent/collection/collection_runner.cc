@@ -63,8 +63,8 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
       continue;
     }
     if (waiting_.size() >= options_.max_waiting) {
-      Log(LogLevel::kWarning, "the queue of collections is full",
-          {{"run", key.run}, {"plugin", key.plugin}});
+      LogLimited(LogLevel::kWarning, "the queue of collections is full", "",
+                 {{"run", key.run}, {"plugin", key.plugin}});
       continue;
     }
     auto task = std::make_shared<Task>();

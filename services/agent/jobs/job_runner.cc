@@ -110,7 +110,7 @@ JobRunner::Job& JobRunner::AddJob(const std::string& id, std::unique_ptr<NodeJob
 
 void JobRunner::Receive(const v1::JobCommand& command) {
   if (!IsJobId(command.job())) {
-    return Log(LogLevel::kWarning, "a command with an invalid job id is dropped", {});
+    return LogLimited(LogLevel::kWarning, "a command with an invalid job id is dropped", "");
   }
   {
     MutexLock lock(mutex_);
@@ -123,8 +123,8 @@ void JobRunner::Receive(const v1::JobCommand& command) {
     verdict.status = errors::CommandOfOtherJob();
   }
   if (!verdict.status.ok()) {
-    Log(LogLevel::kWarning, "a command is refused",
-        {{"job", command.job()}, {"error", verdict.status}});
+    LogLimited(LogLevel::kWarning, "a command is refused", ReasonOf(verdict.status),
+               {{"job", command.job()}, {"error", verdict.status}});
   }
   {
     MutexLock lock(mutex_);

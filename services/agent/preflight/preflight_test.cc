@@ -151,13 +151,13 @@ TEST_F(PreflightTest, FaultIsReportedInHeartbeatsUntilItEnds) {
   EXPECT_TRUE(preflight.AwaitFirst(absl::Minutes(1), {}));
   const auto await_fault = [&](bool faulty) {
     return testing::Await([&] {
-      const auto beats = status_.beats();
-      return !beats.empty() && beats.back().activities_size() == 1 &&
-             beats.back().activities(0).has_fault() == faulty;
+      const auto heartbeats = status_.heartbeats();
+      return !heartbeats.empty() && heartbeats.back().activities_size() == 1 &&
+             heartbeats.back().activities(0).has_fault() == faulty;
     });
   };
   EXPECT_TRUE(await_fault(true));
-  EXPECT_EQ(status_.beats().back().activities(0).fault().check(), v1::Fault::CHECK_CONNECTION);
+  EXPECT_EQ(status_.heartbeats().back().activities(0).fault().check(), v1::Fault::CHECK_CONNECTION);
   peer_.Start();
   EXPECT_TRUE(await_fault(false));
 }

@@ -98,11 +98,11 @@ void Committer::Commit(VerifiedResult verified, Done done) {
     if (!outcome.ok()) return done(outcome.status());
     if (outcome->blob_unused) RemoveLater(blob);
     if (const absl::Status refusal = Refusal(outcome->verdict, key, upload_id); !refusal.ok()) {
-      Log(LogLevel::kWarning, "delivery refused",
-          {{"run", key.run},
-           {"plugin", key.plugin},
-           {"node", key.node},
-           {"reason", ReasonOf(refusal)}});
+      LogLimited(LogLevel::kWarning, "delivery refused", key.node,
+                 {{"run", key.run},
+                  {"plugin", key.plugin},
+                  {"node", key.node},
+                  {"reason", ReasonOf(refusal)}});
       return done(refusal);
     }
     done(std::move(outcome->head));

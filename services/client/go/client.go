@@ -31,17 +31,17 @@ type Options struct {
 
 // Client delivers results and reports progress over the API. Safe for concurrent use.
 type Client struct {
-	config     *Config   // set by New, otherwise nil
-	legacy     *listener // used instead of the API, otherwise nil
-	results    []musterv1.ResultServiceClient
-	next       atomic.Uint64
-	uploads    atomic.Int64
-	inFlight   int64
-	progress   musterv1.StatusServiceClient
-	heartbeats musterv1.HeartbeatServiceClient
-	beats      atomic.Pointer[Heartbeats]
-	sign       signer
-	close      []func() error
+	config            *Config   // set by New, otherwise nil
+	legacy            *listener // used instead of the API, otherwise nil
+	results           []musterv1.ResultServiceClient
+	next              atomic.Uint64
+	uploads           atomic.Int64
+	inFlight          int64
+	progress          musterv1.StatusServiceClient
+	heartbeats        musterv1.HeartbeatServiceClient
+	currentHeartbeats atomic.Pointer[Heartbeats]
+	sign              signer
+	close             []func() error
 }
 
 // Dial creates a client. It connects when connections are needed, and reconnects when they break.
@@ -105,7 +105,7 @@ func (c *Client) key(k Key) Key {
 // Close ends the client; active deliveries fail.
 func (c *Client) Close() error {
 	var all []error
-	c.beats.Load().Stop()
+	c.currentHeartbeats.Load().Stop()
 	if c.legacy != nil {
 		c.legacy.http.CloseIdleConnections()
 	}
@@ -145,7 +145,7 @@ type Progress struct {
 func (c *Client) ReportProgress(ctx context.Context, key Key, p Progress) error {
 	err := c.reportOnce(ctx, c.key(key), p)
 	if c.key(key) == c.key(Key{}) {
-		c.beats.Load().saveReport(p, err)
+		c.currentHeartbeats.Load().saveReport(p, err)
 	}
 	return err
 }

@@ -58,8 +58,8 @@ replace muster.example/proto/gen/go => ` + root + `/proto/gen/go
 	if len(w.aggregator.Reported()) != 1 {
 		t.Error("no progress was reported")
 	}
-	if beats := w.aggregator.ReceivedHeartbeats(); len(beats) == 0 || !beats[len(beats)-1].Goodbye {
-		t.Errorf("heartbeats: %v", beats)
+	if heartbeats := w.aggregator.ReceivedHeartbeats(); len(heartbeats) == 0 || !heartbeats[len(heartbeats)-1].Goodbye {
+		t.Errorf("heartbeats: %v", heartbeats)
 	}
 	command(t, folder, "./count", "--config", w.path, w.results) // a repetition with the same content succeeds
 }

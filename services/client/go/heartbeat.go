@@ -23,7 +23,7 @@ const (
 	PhaseWaiting                        // for the plugin's done file
 	PhaseDelivering                     // set by the client
 	PhaseBlocked                        // waits for an external dependency
-	PhaseBackpressured                  // the fleet asked it to wait; set by the client
+	PhaseBackpressured                  // waits because a service is overloaded; set by the client
 )
 
 // Check is a check before the work.
@@ -75,10 +75,10 @@ type activity struct {
 
 // These are per process: two clients in one process are one sender.
 var (
-	instanceID   = rand.Text()
-	started      = time.Now()
-	beatSequence atomic.Int64
-	bootID       = sync.OnceValue(func() string {
+	instanceID        = rand.Text()
+	started           = time.Now()
+	heartbeatSequence atomic.Int64
+	bootID            = sync.OnceValue(func() string {
 		text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // may be empty
 		return strings.TrimSpace(string(text))
 	})
@@ -102,9 +102,9 @@ func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
 		client: c, onChange: onChange, cancel: cancel, ended: make(chan struct{}), wake: make(chan struct{}, 1),
 		activity: activity{phase: PhaseWorking, version: 1},
 	}
-	if !c.beats.CompareAndSwap(nil, h) {
+	if !c.currentHeartbeats.CompareAndSwap(nil, h) {
 		cancel()
-		return c.beats.Load()
+		return c.currentHeartbeats.Load()
 	}
 	go h.run(ctx)
 	return h
@@ -117,7 +117,7 @@ func (h *Heartbeats) Stop() {
 	}
 	h.cancel()
 	<-h.ended
-	h.client.beats.CompareAndSwap(h, nil)
+	h.client.currentHeartbeats.CompareAndSwap(h, nil)
 }
 
 // Err returns nil while heartbeats succeed, or before the first attempt.
@@ -184,7 +184,7 @@ func (h *Heartbeats) scope(phase Phase) func() {
 
 // waiting sets why a delivery waits before its next attempt; nil: it is retrying.
 func (c *Client) waiting(why *Error) {
-	h := c.beats.Load()
+	h := c.currentHeartbeats.Load()
 	switch {
 	case h == nil:
 	case why == nil:

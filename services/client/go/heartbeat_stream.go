@@ -153,21 +153,21 @@ func endOf(err error) error {
 
 func (s *heartbeatStream) send(goodbye bool) error {
 	now, key := time.Now(), s.h.client.key(Key{})
-	beat := &musterv1.StreamHeartbeatsRequest{
-		Sequence: beatSequence.Add(1), Uptime: durationpb.New(time.Since(started)), Time: timestamppb.New(now), Goodbye: goodbye,
+	heartbeat := &musterv1.StreamHeartbeatsRequest{
+		Sequence: heartbeatSequence.Add(1), Uptime: durationpb.New(time.Since(started)), Time: timestamppb.New(now), Goodbye: goodbye,
 	}
 	if s.first {
-		beat.Node, beat.InstanceId, beat.BootId = key.Node, instanceID, bootID()
+		heartbeat.Node, heartbeat.InstanceId, heartbeat.BootId = key.Node, instanceID, bootID()
 	}
 	a := s.h.get()
 	news := s.first || a.version != s.version
 	if news {
-		beat.Activities = []*musterv1.Activity{a.proto(key)}
-		s.version, s.sequence = a.version, beat.Sequence
+		heartbeat.Activities = []*musterv1.Activity{a.proto(key)}
+		s.version, s.sequence = a.version, heartbeat.Sequence
 	}
 	s.first = false
 	s.schedule.sent(now, news)
-	return s.rpc.Send(beat)
+	return s.rpc.Send(heartbeat)
 }
 
 func (s *heartbeatStream) receive(answer *musterv1.StreamHeartbeatsResponse, wait *reconnect) {

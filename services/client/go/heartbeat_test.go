@@ -38,8 +38,8 @@ func (w *watcher) all() []error {
 }
 
 func received(a *mustertest.Aggregator, what func(*musterv1.Activity) bool) bool {
-	for _, beat := range a.ReceivedHeartbeats() {
-		for _, activity := range beat.Activities {
+	for _, heartbeat := range a.ReceivedHeartbeats() {
+		for _, activity := range heartbeat.Activities {
 			if what(activity) {
 				return true
 			}
@@ -55,12 +55,12 @@ func phase(p musterv1.Phase) func(*musterv1.Activity) bool {
 func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 	w := start(t)
 	client := w.client()
-	beats := client.StartHeartbeats(nil)
-	if client.StartHeartbeats(nil) != beats {
+	heartbeats := client.StartHeartbeats(nil)
+	if client.StartHeartbeats(nil) != heartbeats {
 		t.Error("a second one was started")
 	}
-	beats.SetPhase(muster.PhaseBlocked, "for \xff")
-	beats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
+	heartbeats.SetPhase(muster.PhaseBlocked, "for \xff")
+	heartbeats.SetFault(&muster.Fault{Check: muster.CheckTLS, Address: "h:1", Message: "refused", NextStep: "Ask."})
 	mustertest.Await(t, "the change", func() bool {
 		return received(w.aggregator, func(a *musterv1.Activity) bool {
 			return a.Phase == musterv1.Phase_PHASE_BLOCKED && a.Message == "for \uFFFD" &&
@@ -69,7 +69,7 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 	})
 	first := w.aggregator.ReceivedHeartbeats()[0]
 	if first.Node != "n1" || first.InstanceId == "" || first.BootId == "" || first.Sequence < 1 || first.Uptime == nil || first.Time == nil {
-		t.Errorf("the first beat is %v", first)
+		t.Errorf("the first heartbeat is %v", first)
 	}
 	if err := client.Close(); err != nil {
 		t.Error(err)
@@ -82,49 +82,49 @@ func TestHeartbeatsHaveIdentityActivityAndFarewell(t *testing.T) {
 
 func TestHeartbeatsFollowServerIntervalAndProbes(t *testing.T) {
 	w := start(t, func(w *fixture) { w.aggregator.Interval = 250 * time.Millisecond })
-	beats := w.client().StartHeartbeats(nil)
-	mustertest.Await(t, "five beats", func() bool { return len(w.aggregator.ReceivedHeartbeats()) >= 5 })
-	beats.Stop()
+	heartbeats := w.client().StartHeartbeats(nil)
+	mustertest.Await(t, "five heartbeats", func() bool { return len(w.aggregator.ReceivedHeartbeats()) >= 5 })
+	heartbeats.Stop()
 	all := w.aggregator.ReceivedHeartbeats()
 	for i := range all[1:] {
 		if all[i+1].Sequence <= all[i].Sequence || len(all[i+1].Activities) != 0 {
-			t.Errorf("beat %d is %v", i+1, all[i+1])
+			t.Errorf("heartbeat %d is %v", i+1, all[i+1])
 		}
 	}
 
 	w = start(t)
-	beats = w.client().StartHeartbeats(nil)
-	mustertest.Await(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
+	heartbeats = w.client().StartHeartbeats(nil)
+	mustertest.Await(t, "the first answer", func() bool { _, ok := heartbeats.ClockOffset(); return ok })
 	w.aggregator.Probe()
 	mustertest.Await(t, "the answer to a probe", func() bool { return len(w.aggregator.ReceivedHeartbeats()) == 2 })
 }
 
 func TestManyChangesAreSentInFewHeartbeats(t *testing.T) {
 	w := start(t)
-	beats := w.client().StartHeartbeats(nil)
+	heartbeats := w.client().StartHeartbeats(nil)
 	for range 1000 {
-		beats.SetPhase(muster.PhaseWorking, "early")
+		heartbeats.SetPhase(muster.PhaseWorking, "early")
 	}
-	beats.SetPhase(muster.PhaseWorking, "last")
+	heartbeats.SetPhase(muster.PhaseWorking, "last")
 	mustertest.Await(t, "the last", func() bool {
 		return received(w.aggregator, func(a *musterv1.Activity) bool { return a.Message == "last" })
 	})
 	if count := len(w.aggregator.ReceivedHeartbeats()); count > 20 {
-		t.Errorf("%d beats", count)
+		t.Errorf("%d heartbeats", count)
 	}
 }
 
 func TestHeartbeatsReconnect(t *testing.T) {
 	w, seen := start(t), &watcher{}
-	beats := w.client().StartHeartbeats(seen.onChange)
-	mustertest.Await(t, "the first answer", func() bool { _, ok := beats.ClockOffset(); return ok })
+	heartbeats := w.client().StartHeartbeats(seen.onChange)
+	mustertest.Await(t, "the first answer", func() bool { _, ok := heartbeats.ClockOffset(); return ok })
 	w.aggregator.CloseHeartbeats()
 	mustertest.Await(t, "another stream", func() bool { return len(seen.all()) == 2 })
 	all := w.aggregator.ReceivedHeartbeats()
 	if all[1].InstanceId != all[0].InstanceId || len(all[1].Activities) != 1 || all[1].Sequence <= all[0].Sequence {
 		t.Errorf("%v after %v", all[1], all[0])
 	}
-	if reported := seen.all(); reported[0] == nil || reported[1] != nil || beats.Err() != nil {
+	if reported := seen.all(); reported[0] == nil || reported[1] != nil || heartbeats.Err() != nil {
 		t.Errorf("onChange got %v", reported)
 	}
 }
@@ -258,15 +258,15 @@ func (r *requests) all() []string {
 func TestHeartbeatsToListenerAreGETs(t *testing.T) {
 	w, seen := start(t), &watcher{}
 	listener := w.legacyListener()
-	beats := w.client().StartHeartbeats(seen.onChange)
+	heartbeats := w.client().StartHeartbeats(seen.onChange)
 	mustertest.Await(t, "three", func() bool { return len(listener.all()) >= 3 })
 	if path := listener.all()[2]; path != "GET /api/v1/health/by-node/n1/p" {
 		t.Error(path)
 	}
-	if _, ok := beats.ClockOffset(); !ok || beats.Err() != nil || len(seen.all()) != 0 {
-		t.Error(beats.Err(), seen.all())
+	if _, ok := heartbeats.ClockOffset(); !ok || heartbeats.Err() != nil || len(seen.all()) != 0 {
+		t.Error(heartbeats.Err(), seen.all())
 	}
-	beats.Stop()
+	heartbeats.Stop()
 }
 
 func TestOldListenerIsRarelyRetriedAndRefusalIsReported(t *testing.T) {

@@ -37,7 +37,7 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 // error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	d = c.prepared(d)
-	defer c.beats.Load().scope(PhaseDelivering)()
+	defer c.currentHeartbeats.Load().scope(PhaseDelivering)()
 	if c.legacy != nil {
 		return c.submitLegacy(ctx, d)
 	}

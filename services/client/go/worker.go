@@ -41,7 +41,7 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 	}
 	withGrace, cancel := c.withGrace(ctx)
 	defer cancel()
-	defer c.beats.Load().scope(PhaseWaiting)()
+	defer c.currentHeartbeats.Load().scope(PhaseWaiting)()
 	path, err := c.waitForDone(withGrace)
 	var result *Result
 	switch {

@@ -1,4 +1,4 @@
-// Time, as everything in Muster reads it, so that a test can stand in for it.
+// The clock of all code, which tests replace.
 #ifndef MUSTER_SERVICES_COMMON_BASE_CLOCK_H_
 #define MUSTER_SERVICES_COMMON_BASE_CLOCK_H_
 
@@ -11,15 +11,15 @@ class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Wall time, for what is stored and shown. It may jump.
+  // Returns the wall time, for stored and displayed times. It may jump.
   virtual absl::Time Now() const = 0;
 
-  // Time since some fixed moment of this process's life, for deadlines and intervals. Never goes
-  // back, and has no meaning outside this process.
+  // Returns a time for deadlines and intervals, which never decreases. It has no meaning outside of
+  // this process.
   virtual absl::Duration MonotonicNow() const = 0;
 };
 
-// The clock of this machine. Lives as long as the process.
+// Returns the clock of this machine, which exists as long as the process.
 const Clock& SystemClock();
 
 }  // namespace muster

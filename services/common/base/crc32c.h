@@ -1,5 +1,5 @@
 // CRC32C (Castagnoli) in its usual form: RFC 3720 appendix B.4, with initial value and final
-// inversion. It finds accidents; only a signature or a SHA-256 finds an attack.
+// inversion. It detects accidental changes, but no attacks.
 #ifndef MUSTER_SERVICES_COMMON_BASE_CRC32C_H_
 #define MUSTER_SERVICES_COMMON_BASE_CRC32C_H_
 
@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// The CRC of what has CRC `crc` followed by `data`.
+// Returns the CRC of bytes with CRC `crc` followed by `data`.
 uint32_t ExtendCrc32c(uint32_t crc, std::string_view data);
 
 inline uint32_t Crc32c(std::string_view data) { return ExtendCrc32c(0, data); }

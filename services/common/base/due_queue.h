@@ -1,4 +1,4 @@
-// Keys ordered by deadline: the ones that are due are found without a look at the others.
+// Keys ordered by deadline.
 #ifndef MUSTER_SERVICES_COMMON_BASE_DUE_QUEUE_H_
 #define MUSTER_SERVICES_COMMON_BASE_DUE_QUEUE_H_
 

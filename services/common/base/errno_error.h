@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// An error from errno: "what subject: strerror". ENOSPC and EDQUOT become RESOURCE_EXHAUSTED with
-// reason DISK_FULL, ENOENT becomes NOT_FOUND, EACCES and EPERM PERMISSION_DENIED, EEXIST
-// ALREADY_EXISTS, anything else INTERNAL with reason IO_ERROR.
+// Returns the error of an errno: "what subject: strerror". ENOSPC and EDQUOT become
+// RESOURCE_EXHAUSTED with reason DISK_FULL, ENOENT becomes NOT_FOUND, EACCES and EPERM
+// PERMISSION_DENIED, EEXIST ALREADY_EXISTS, anything else INTERNAL with reason IO_ERROR.
 absl::Status ErrnoError(int error_number, std::string_view what, std::string_view subject);
 
 }  // namespace muster

@@ -2,8 +2,8 @@
 //
 // Every error that leaves a Muster program is an absl::Status with three parts: a stable reason
 // for programs (UPPER_SNAKE_CASE, at most 63 characters), a message that says what happened and to
-// what, and the next step for the reader. The reason and the next step travel as payloads of the
-// status, so that they survive the way through gRPC (services/common/rpc/status.h) to the CLI.
+// what, and the next step for the reader. The reason and the next step are payloads of the
+// status; gRPC transports them (services/common/rpc/status.h).
 //
 // The table of errors (services/common/errors) decides reason, code and wording of each error once:
 // call its constructors, not MakeError.
@@ -19,11 +19,12 @@
 
 namespace muster {
 
-// An error with its three parts. `next_step` is a full sentence, or empty if nothing can be done.
+// Returns an error with its three parts. `next_step` is a full sentence, or empty if nothing can be
+// done.
 absl::Status MakeError(absl::StatusCode code, std::string_view reason, std::string_view message,
                        std::string_view next_step);
 
-// The machine-readable reason, or an empty string for a status that was not made by MakeError.
+// Returns the reason, or an empty string for a status that MakeError did not make.
 std::string ReasonOf(const absl::Status& status);
 
 // Returns the next step for the user, or an empty string.
@@ -32,11 +33,10 @@ std::string NextStepOf(const absl::Status& status);
 // Adds the time after which the caller may try again. Returns the same status for chaining.
 absl::Status WithRetryAfter(absl::Status status, absl::Duration delay);
 
-// The time to wait before the next try, if the error named one.
+// Returns the time to wait before the next attempt, if the error contains one.
 std::optional<absl::Duration> RetryAfterOf(const absl::Status& status);
 
-// The same error with `context` before its message ("open upload: ..."); reason, next step and
-// retry time are kept. An OK status stays OK.
+// Returns the same error with `context` before its message ("open upload: ..."), and OK for OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);
 
 }  // namespace muster

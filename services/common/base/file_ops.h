@@ -113,24 +113,23 @@ class FileOps {
   virtual absl::StatusOr<SpaceInfo> Space(const std::string& path) = 0;
 };
 
-// The real disk. Lives as long as the process.
+// Returns the operations on the real disk, which exist as long as the process.
 FileOps& PosixFileOps();
 
 // Returns the parent folder of `path`: "/a" for "/a/b", "." for "b".
 std::string ParentFolder(std::string_view path);
 
-// Makes `path` and its missing parents, each durable in its parent. Success if it exists.
+// Creates `path` and its missing parents, each durable in its parent. Succeeds if it exists.
 absl::Status MakeFolders(FileOps& ops, const std::string& path);
 
 // Replaces `path` with `data`, durably: a reader, and a crash at any point, sees the old content or
 // the new one. Writers of one path must not run at the same time.
 absl::Status WriteFileDurably(FileOps& ops, const std::string& path, std::string_view data);
 
-// The content of a file of at most `limit` bytes. OUT_OF_RANGE with reason FILE_TOO_LARGE if it
-// holds more.
+// Returns the content of a file. OUT_OF_RANGE (FILE_TOO_LARGE) if it is longer than `limit` bytes.
 absl::StatusOr<std::string> ReadSmallFile(FileOps& ops, const std::string& path, int64_t limit);
 
-// Removes a folder and all in it. Success if it is not there.
+// Removes a folder with its content. Succeeds if it does not exist.
 absl::Status RemoveTree(FileOps& ops, const std::string& path);
 
 }  // namespace muster

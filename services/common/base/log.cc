@@ -8,11 +8,14 @@
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/log_limiter.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/base.h"
@@ -21,6 +24,9 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxValue = 4096;
+// The limits of LogLimited.
+constexpr absl::Duration kLimitPeriod = absl::Minutes(1);
+constexpr size_t kMaxLimited = 10'000;
 
 struct LevelName {
   std::string_view name;   // in configuration and JSON
@@ -83,8 +89,7 @@ std::string Timestamp() {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", SystemClock().Now(), absl::UTCTimeZone());
 }
 
-std::string TextLine(LogLevel level, std::string_view message,
-                     std::initializer_list<LogField> fields) {
+std::string TextLine(LogLevel level, std::string_view message, absl::Span<const LogField> fields) {
   std::string line = absl::StrCat(Timestamp(), " ", ToAbsl(Name(level).label), " ");
   AppendEscaped(message.substr(0, kMaxValue), false, &line);
   for (const LogField& field : fields) {
@@ -102,8 +107,7 @@ std::string Json(std::string_view value) {
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string JsonLine(LogLevel level, std::string_view message,
-                     std::initializer_list<LogField> fields) {
+std::string JsonLine(LogLevel level, std::string_view message, absl::Span<const LogField> fields) {
   std::string line =
       absl::StrCat("{\"time\":\"", Timestamp(), "\",\"level\":\"", ToAbsl(Name(level).name), "\"");
   if (!Current().service.empty()) absl::StrAppend(&line, ",\"service\":", Json(Current().service));
@@ -112,6 +116,14 @@ std::string JsonLine(LogLevel level, std::string_view message,
     absl::StrAppend(&line, ",", Json(field.key), ":", field.bare ? field.value : Json(field.value));
   }
   return line + "}";
+}
+
+void Write(LogLevel level, std::string_view message, absl::Span<const LogField> fields) {
+  const Logging& logging = Current();
+  if (!logging.logger->should_log(Name(level).spdlog)) return;
+  const std::string line = logging.format == LogFormat::kJson ? JsonLine(level, message, fields)
+                                                              : TextLine(level, message, fields);
+  logging.logger->log(Name(level).spdlog, spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace
@@ -155,11 +167,17 @@ LogField::LogField(std::string_view key, const absl::Status& value) : key(key) {
 }
 
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
-  const Logging& logging = Current();
-  if (!logging.logger->should_log(Name(level).spdlog)) return;
-  const std::string line = logging.format == LogFormat::kJson ? JsonLine(level, message, fields)
-                                                              : TextLine(level, message, fields);
-  logging.logger->log(Name(level).spdlog, spdlog::string_view_t(line.data(), line.size()));
+  Write(level, message, fields);
+}
+
+void LogLimited(LogLevel level, std::string_view message, std::string_view source,
+                std::initializer_list<LogField> fields, absl::Duration now) {
+  static auto* const limiter = new LogLimiter(kLimitPeriod, kMaxLimited);
+  const auto count = limiter->Count(absl::StrCat(ToAbsl(message), "\n", ToAbsl(source)), now);
+  if (!count) return;
+  std::vector<LogField> counted = fields;
+  if (*count > 1) counted.emplace_back("count", *count);
+  Write(level, message, counted);
 }
 
 }  // namespace muster

@@ -2,8 +2,8 @@
 //
 //   Log(LogLevel::kInfo, "upload committed", {{"run", run}, {"node", node}, {"bytes", size}});
 //
-// Fields that mean the same thing have the same key everywhere: run, plugin, node, peer, bytes,
-// error. Secrets are never logged; a value from outside may hold anything and cannot forge a line.
+// Fields of the same meaning have the same key everywhere: run, plugin, node, peer, bytes, error.
+// Secrets are never logged. A value of a peer cannot forge a line.
 #ifndef MUSTER_SERVICES_COMMON_BASE_LOG_H_
 #define MUSTER_SERVICES_COMMON_BASE_LOG_H_
 
@@ -16,12 +16,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/clock.h"
 
 namespace muster {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// "debug", "info", "warning", "error": as configuration files name them.
+// Parses "debug", "info", "warning", "error", the names in configuration files.
 std::optional<LogLevel> ParseLogLevel(std::string_view name);
 
 enum class LogFormat { kText, kJson };
@@ -36,11 +37,11 @@ struct LogOptions {
   size_t max_files = 4;
 };
 
-// Sets how this process logs; before the first call it is text on stderr. Call it before other
-// threads start. Fails if the file cannot be opened.
+// Configures the log of this process, which is text on stderr before the first call. To be called
+// before other threads start. Fails if the file cannot be opened.
 absl::Status StartLog(const LogOptions& options);
 
-// One key and its value. Built in the call of Log and not kept.
+// One key and its value, for a call of Log.
 class LogField {
  public:
   LogField(std::string_view key, std::string_view value) : key(key), value(value) {}
@@ -53,7 +54,7 @@ class LogField {
   LogField(std::string_view key, T value) : key(key), value(std::to_string(value)), bare(true) {}
   LogField(std::string_view key, double value);
   LogField(std::string_view key, absl::Duration value);
-  // "NOT_FOUND: message" with the reason's name in place of the code's if it has one.
+  // "NOT_FOUND: message", with the reason in place of the code if there is one.
   LogField(std::string_view key, const absl::Status& value);
 
   std::string_view key;
@@ -61,9 +62,16 @@ class LogField {
   bool bare = false;  // a number or truth value: JSON without quotes
 };
 
-// Writes one line. Values are cut at 4 KiB; control characters and what is not UTF-8 are escaped.
-// Thread-safe; may block on the file or pipe it writes to.
+// Writes one line. Cuts values at 4 KiB and escapes control characters and bytes that are not
+// UTF-8. Thread-safe; may block on the file or pipe.
 void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
+
+// As Log, for events that a peer causes: one line a minute for each message and `source`, which
+// identifies the peer. If more than one event occurred since the last line, the field "count" is
+// their number.
+void LogLimited(LogLevel level, std::string_view message, std::string_view source,
+                std::initializer_list<LogField> fields = {},
+                absl::Duration now = SystemClock().MonotonicNow());
 
 }  // namespace muster
 

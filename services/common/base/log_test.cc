@@ -114,6 +114,35 @@ TEST_F(LogTest, LevelsBelowAreDropped) {
   EXPECT_EQ(ParseLogLevel("loud"), std::nullopt);
 }
 
+TEST_F(LogTest, LimitedEventIsLoggedOnceForEachSource) {
+  Start(LogFormat::kText);
+  for (int i = 0; i < 3; ++i) {
+    LogLimited(LogLevel::kWarning, "odd", "r1", {{"relay", "r1"}});
+    LogLimited(LogLevel::kWarning, "odd", "r2", {{"relay", "r2"}});
+    LogLimited(LogLevel::kWarning, "other", "r1");
+  }
+  std::istringstream in(Written());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line.substr(25));
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{"WARN  odd relay=r1", "WARN  odd relay=r2", "WARN  other"}));
+}
+
+TEST_F(LogTest, LimitedEventIsCountedAndLoggedAgainAfterAMinute) {
+  Start(LogFormat::kText);
+  const absl::Duration now = absl::Hours(1);
+  const auto log = [](absl::Duration at) {
+    LogLimited(LogLevel::kWarning, "frequent", "r1", {{"relay", "r1"}}, at);
+  };
+  log(now);
+  for (int i = 1; i < 5; ++i) log(now + absl::Seconds(i));
+  log(now + absl::Seconds(59));
+  EXPECT_EQ(Line(), "WARN  frequent relay=r1\n");
+  Start(LogFormat::kText);
+  log(now + absl::Seconds(61));
+  EXPECT_NE(Written().find("WARN  frequent relay=r1 count=6\n"), std::string::npos) << Written();
+}
+
 TEST_F(LogTest, FilesRotate) {
   ASSERT_TRUE(StartLog({.file = file_, .max_file_bytes = 1000, .max_files = 2}).ok());
   for (int i = 0; i < 100; ++i) Log(LogLevel::kInfo, "a line of some length", {{"i", i}});

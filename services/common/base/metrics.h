@@ -1,7 +1,8 @@
-// Figures for Prometheus.
+// Metrics for Prometheus.
 //
-// Metrics are made once at start and kept as handles; a handle is cheap to copy and valid as long
-// as its Metrics. Names follow Prometheus's rules: muster_<what>_<unit>, counters end in _total.
+// Metrics are created once at start and used by handles. A handle is cheap to copy and valid as
+// long as its Metrics. Names follow Prometheus's rules: muster_<what>_<unit>, counters end in
+// _total.
 #ifndef MUSTER_SERVICES_COMMON_BASE_METRICS_H_
 #define MUSTER_SERVICES_COMMON_BASE_METRICS_H_
 
@@ -19,7 +20,7 @@ class Histogram;
 
 namespace muster {
 
-// A sum that only grows. Thread-safe.
+// A sum that only increases. Thread-safe.
 class Counter {
  public:
   explicit Counter(prometheus::Counter* counter) : counter_(counter) {}
@@ -30,7 +31,7 @@ class Counter {
   prometheus::Counter* counter_;
 };
 
-// A figure that rises and falls. Thread-safe.
+// A value that increases and decreases. Thread-safe.
 class Gauge {
  public:
   explicit Gauge(prometheus::Gauge* gauge) : gauge_(gauge) {}
@@ -42,7 +43,7 @@ class Gauge {
   prometheus::Gauge* gauge_;
 };
 
-// How values spread over buckets. Thread-safe.
+// A distribution of values over buckets. Thread-safe.
 class Histogram {
  public:
   explicit Histogram(prometheus::Histogram* histogram) : histogram_(histogram) {}
@@ -52,23 +53,23 @@ class Histogram {
   prometheus::Histogram* histogram_;
 };
 
-// Metrics of one name told apart by labels, at most `max_series` of them: what comes after counts
-// under "other", so that no peer can make memory grow. Thread-safe, cheap to copy. Keep the handle
-// where the labels are known beforehand: With takes a lock.
+// Metrics of one name with different labels, at most `max_series`: further ones are counted as
+// "other", so that peers cannot increase the memory. Thread-safe, cheap to copy. Keep the handle
+// where the labels are constant: With acquires a lock.
 template <typename Handle>
 class Labelled {
  public:
   struct State;
   explicit Labelled(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-  // One value for each label name, in their order.
+  // Returns the metric with one value for each label name, in their order.
   Handle With(const std::vector<std::string>& values) const;
 
  private:
   std::shared_ptr<State> state_;
 };
 
-// Buckets for the time that an operation takes, in seconds: from a cached read to ten minutes.
+// Returns the buckets for durations of operations in seconds: from a cached read to ten minutes.
 std::vector<double> LatencyBounds();
 
 // All metrics of one process. Thread-safe. A name may be used once; a name or label that Prometheus
@@ -80,7 +81,7 @@ class Metrics {
 
   Counter AddCounter(const std::string& name, const std::string& help);
   Gauge AddGauge(const std::string& name, const std::string& help);
-  // `bounds` are the buckets' upper ends, ascending; one without end is added.
+  // `bounds`: the upper bounds of the buckets, ascending; one without a bound is added.
   Histogram AddHistogram(const std::string& name, const std::string& help,
                          const std::vector<double>& bounds);
 
@@ -92,17 +93,17 @@ class Metrics {
                                     std::vector<std::string> labels, size_t max_series,
                                     std::vector<double> bounds);
 
-  // Read each time the metrics are; `read` is called on any thread and must outlast this object.
+  // Add a metric whose value `read` returns each time the metrics are read, on any thread.
   void AddSampledGauge(const std::string& name, const std::string& help,
                        std::function<double()> read);
   void AddSampledCounter(const std::string& name, const std::string& help,
                          std::function<double()> read);
 
-  // process_resident_memory_bytes, process_cpu_seconds_total, process_open_fds and
+  // Adds process_resident_memory_bytes, process_cpu_seconds_total, process_open_fds and
   // process_start_time_seconds, under the names that all Prometheus clients use.
   void AddProcessMetrics();
 
-  // Everything in Prometheus's text format 0.0.4.
+  // Returns all metrics in Prometheus's text format 0.0.4.
   std::string Text() const;
 
  private:

@@ -1,4 +1,4 @@
-// Names that travel into paths, URIs and logs.
+// Names that become parts of paths, URIs and log lines.
 #ifndef MUSTER_SERVICES_COMMON_BASE_NAMES_H_
 #define MUSTER_SERVICES_COMMON_BASE_NAMES_H_
 
@@ -13,14 +13,13 @@ namespace muster {
 inline constexpr size_t kMaxName = 253;      // bytes of a run's, plugin's or node's name
 inline constexpr size_t kMaxFileName = 255;  // bytes of a file name on Linux
 
-// Accepts 1 to 253 of [A-Za-z0-9._-] that do not begin with a dot. Otherwise INVALID_ARGUMENT
-// (INVALID_NAME) with a message that says `what` ("node", "field plugin") is wrong and why.
+// Accepts 1 to 253 of [A-Za-z0-9._-] that do not begin with a dot. Fails with INVALID_ARGUMENT
+// (INVALID_NAME); the message contains `what` ("node", "field plugin") and the cause.
 absl::Status ValidateName(std::string_view what, std::string_view name);
 
-// The name under which a file that a sender called `raw` is stored. Never empty, "." or "..", at
-// most 255 bytes of printable UTF-8 without '/' or '\'; ordinary names stay as they are, and the
-// same name always gives the same answer. Two odd names may give one: it is for a folder of one
-// file's own.
+// Returns the name under which the file `raw` of a sender is stored: at most 255 bytes of printable
+// UTF-8 without '/' or '\', and never empty, "." or "..". Does not change ordinary names. Two
+// unusual names may have the same result, so each file needs a separate folder.
 std::string SafeFileName(std::string_view raw);
 
 }  // namespace muster

@@ -10,9 +10,20 @@ namespace {
 
 constexpr absl::Duration kRetryRefused = absl::Milliseconds(100);
 
+// A callback of the timer service.
+struct Timer {
+  void Cancel(TimerService& timers) {
+    ++generation;
+    if (id != 0) timers.Cancel(std::exchange(id, 0));
+  }
+
+  TimerId id = 0;
+  uint64_t generation = 0;  // a callback of an older one has no effect
+};
+
 }  // namespace
 
-// Shared with the timer and the executor, which may outlast the task. Once `stopped` is set and
+// Shared with the timers and the executor, which may outlast the task. Once `stopped` is set and
 // Stop has returned, neither the function nor the references are used.
 struct ScheduledTask::State {
   State(TimerService& timers, Executor& executor, std::function<void()> run)
@@ -30,65 +41,77 @@ struct ScheduledTask::State {
     return true;
   }
 
+  // Posts a run after `delay`, in place of the earlier callback of this timer.
+  static void Arm(const std::shared_ptr<State>& state, Timer State::* timer, absl::Duration delay)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex);
+
   TimerService& timers;
   Executor& executor;
   const std::function<void()> run;
   Mutex mutex;
   CondVar idle;
-  TimerId timer ABSL_GUARDED_BY(mutex) = 0;
-  uint64_t generation ABSL_GUARDED_BY(mutex) = 0;  // of the timer; an older one has no effect
-  int posting ABSL_GUARDED_BY(mutex) = 0;          // threads in Executor::Post
-  bool posted ABSL_GUARDED_BY(mutex) = false;      // the executor has it, or will soon
+  Timer scheduled ABSL_GUARDED_BY(mutex);      // by RunAfter, or after its refusal
+  Timer retry ABSL_GUARDED_BY(mutex);          // after the refusal of an urgent run
+  int posting ABSL_GUARDED_BY(mutex) = 0;      // threads in Executor::Post
+  bool posted ABSL_GUARDED_BY(mutex) = false;  // the executor has it, or will soon
+  bool urgent ABSL_GUARDED_BY(mutex) = false;  // no RunAfter replaces the next run
   bool running ABSL_GUARDED_BY(mutex) = false;
   bool again ABSL_GUARDED_BY(mutex) = false;  // the next run follows the running one
   bool stopped ABSL_GUARDED_BY(mutex) = false;
 };
+
+void ScheduledTask::State::Arm(const std::shared_ptr<State>& state, Timer State::* timer,
+                               absl::Duration delay) {
+  Timer& armed = (*state).*timer;
+  armed.Cancel(state->timers);
+  armed.id = state->timers.ScheduleAlways(
+      delay, [weak = std::weak_ptr(state), timer, generation = armed.generation] {
+        const auto alive = weak.lock();
+        if (alive == nullptr) return;
+        {
+          MutexLock guard(alive->mutex);
+          Timer& own = (*alive).*timer;
+          if (alive->stopped || own.generation != generation) return;
+          own.id = 0;
+          if (!alive->BeginPost()) return;
+        }
+        Post(alive);
+      });
+}
 
 ScheduledTask::ScheduledTask(TimerService& timers, Executor& executor, std::function<void()> run)
     : state_(std::make_shared<State>(timers, executor, std::move(run))) {}
 
 ScheduledTask::~ScheduledTask() { Stop(); }
 
-void ScheduledTask::RunAfter(absl::Duration delay) { Schedule(state_, delay); }
-
-void ScheduledTask::Schedule(const std::shared_ptr<State>& state, absl::Duration delay) {
-  MutexLock lock(state->mutex);
-  if (state->stopped) return;
-  if (state->timer != 0) state->timers.Cancel(state->timer);
-  state->timer = state->timers.ScheduleAlways(
-      delay, [weak = std::weak_ptr(state), generation = ++state->generation] {
-        const auto alive = weak.lock();
-        if (alive == nullptr) return;
-        {
-          MutexLock guard(alive->mutex);
-          if (alive->stopped || alive->generation != generation) return;
-          alive->timer = 0;
-          if (!alive->BeginPost()) return;
-        }
-        Post(alive, /*now=*/false);
-      });
+void ScheduledTask::RunAfter(absl::Duration delay) {
+  MutexLock lock(state_->mutex);
+  if (!state_->stopped) State::Arm(state_, &State::scheduled, delay);
 }
 
 void ScheduledTask::RunNow() {
   {
     MutexLock lock(state_->mutex);
-    if (state_->stopped || !state_->BeginPost()) return;
+    if (state_->stopped) return;
+    state_->urgent = true;
+    if (!state_->BeginPost()) return;
   }
-  Post(state_, /*now=*/true);
+  Post(state_);
 }
 
-// `now`: a refused run does not wait for the timer.
-void ScheduledTask::Post(const std::shared_ptr<State>& state, bool now) {
+void ScheduledTask::Post(const std::shared_ptr<State>& state) {
   const bool posted = state->executor.Post([state] { Run(state); });
-  {
-    MutexLock lock(state->mutex);
-    --state->posting;
-    state->idle.NotifyAll();
-    if (posted) return;
-    state->posted = false;
-    if (state->timer != 0 && !now) return;  // a later call scheduled the next run
+  MutexLock lock(state->mutex);
+  --state->posting;
+  state->idle.NotifyAll();
+  if (posted) return;
+  state->posted = false;
+  if (state->stopped) return;
+  if (state->urgent) {
+    State::Arm(state, &State::retry, kRetryRefused);
+  } else if (state->scheduled.id == 0) {  // else a later call scheduled the next run
+    State::Arm(state, &State::scheduled, kRetryRefused);
   }
-  Schedule(state, kRetryRefused);
 }
 
 void ScheduledTask::Run(const std::shared_ptr<State>& state) {
@@ -96,6 +119,8 @@ void ScheduledTask::Run(const std::shared_ptr<State>& state) {
   state->posted = false;
   if (state->stopped) return;
   state->running = true;
+  state->urgent = false;
+  state->retry.Cancel(state->timers);
   lock.Unlock();
   state->run();
   lock.Lock();
@@ -103,15 +128,17 @@ void ScheduledTask::Run(const std::shared_ptr<State>& state) {
   state->idle.NotifyAll();
   if (state->stopped || !std::exchange(state->again, false)) return;
   state->posted = true;
+  state->urgent = true;
   ++state->posting;
   lock.Unlock();
-  Post(state, /*now=*/true);
+  Post(state);
 }
 
 void ScheduledTask::Stop() {
   MutexLock lock(state_->mutex);
   state_->stopped = true;
-  if (state_->timer != 0) state_->timers.Cancel(std::exchange(state_->timer, 0));
+  state_->scheduled.Cancel(state_->timers);
+  state_->retry.Cancel(state_->timers);
   while (state_->running || state_->posting > 0) state_->idle.Wait(state_->mutex);
 }
 

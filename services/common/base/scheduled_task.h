@@ -31,8 +31,8 @@ class ScheduledTask {
   // time comes during a run, the next run follows it.
   void RunAfter(absl::Duration delay);
 
-  // Runs the function as soon as the executor can, from any thread. If it is running, another run
-  // follows it, whatever RunAfter it calls. A scheduled run stays scheduled.
+  // Runs the function as soon as the executor can, from any thread, whatever RunAfter is called
+  // meanwhile. If it is running, another run follows it. A scheduled run stays scheduled.
   void RunNow();
 
   // Cancels the scheduled run and waits for a running one. Later calls of RunAfter have no effect.
@@ -41,8 +41,7 @@ class ScheduledTask {
 
  private:
   struct State;
-  static void Schedule(const std::shared_ptr<State>& state, absl::Duration delay);
-  static void Post(const std::shared_ptr<State>& state, bool now);
+  static void Post(const std::shared_ptr<State>& state);
   static void Run(const std::shared_ptr<State>& state);
 
   const std::shared_ptr<State> state_;

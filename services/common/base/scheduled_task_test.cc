@@ -89,6 +89,30 @@ TEST_F(ScheduledTaskTest, RunNowThatTheExecutorRefusesIsRepeatedSoon) {
   EXPECT_EQ(runs_, 1);
 }
 
+TEST_F(ScheduledTaskTest, RefusedRunNowIsNotDelayedByRunAfter) {
+  Executor small({"small", 1, 1});
+  std::promise<void> began;
+  std::promise<void> go_on;
+  ASSERT_TRUE(small.Post([&] {
+    began.set_value();
+    go_on.get_future().get();
+  }));
+  began.get_future().get();
+  ASSERT_TRUE(small.Post([] {}));
+  ScheduledTask task(clock_, small, [this] { ++runs_; });
+  task.RunNow();
+  task.RunAfter(absl::Hours(1));
+  go_on.set_value();
+  small.AwaitIdle();
+  clock_.Advance(absl::Milliseconds(100));
+  small.AwaitIdle();
+  EXPECT_EQ(runs_, 1);
+  clock_.Advance(absl::Hours(1));
+  small.AwaitIdle();
+  EXPECT_EQ(runs_, 2) << "the scheduled run stays scheduled";
+  EXPECT_EQ(clock_.waiting_timers(), 0u);
+}
+
 TEST_F(ScheduledTaskTest, FunctionThatSchedulesItselfRunsPeriodically) {
   std::unique_ptr<ScheduledTask> task;
   task = std::make_unique<ScheduledTask>(clock_, executor_, [&] {

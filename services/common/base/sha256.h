@@ -17,8 +17,7 @@ namespace muster {
 inline constexpr size_t kSha256Size = 32;
 using Sha256Digest = std::array<uint8_t, kSha256Size>;
 
-// The digest of bytes that arrive in pieces. Not thread-safe; one piece may be hashed on another
-// thread than the last.
+// Computes the digest of bytes that arrive in pieces. Not thread-safe, but not bound to a thread.
 class Sha256 {
  public:
   Sha256();
@@ -40,14 +39,14 @@ class Sha256 {
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
-// The digest as protos carry it: 32 bytes.
+// Returns the 32 bytes of a digest, as in messages.
 std::string DigestBytes(const Sha256Digest& digest);
 
-// Lower-case hexadecimal.
+// Return lower-case hexadecimal.
 std::string ToHex(std::string_view bytes);
 std::string ToHex(const Sha256Digest& digest);
 
-// The bytes of a hexadecimal text in either case; empty if it is none or has an odd length.
+// Returns the bytes of a hexadecimal text in either case; nothing if it is not one.
 std::optional<std::string> FromHex(std::string_view hex);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Bytes that are in memory already, as a stream.
+// A text in memory as a source of bytes.
 #ifndef MUSTER_SERVICES_COMMON_BASE_STRING_SOURCE_H_
 #define MUSTER_SERVICES_COMMON_BASE_STRING_SOURCE_H_
 
@@ -15,7 +15,7 @@ namespace muster {
 // Not thread-safe.
 class StringSource : public ByteSource {
  public:
-  // Begins at `offset`, which is at most the text's size.
+  // Begins at `offset`, which is at most the size of the text.
   explicit StringSource(std::string text, size_t offset = 0)
       : text_(std::move(text)), position_(offset) {}
 

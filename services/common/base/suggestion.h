@@ -1,4 +1,4 @@
-// "Did you mean ...?"
+// Suggestions for misspelt names.
 #ifndef MUSTER_SERVICES_COMMON_BASE_SUGGESTION_H_
 #define MUSTER_SERVICES_COMMON_BASE_SUGGESTION_H_
 
@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// "; did you mean X?" for the name in `known` that is nearest to `name`, to be put behind a
-// message; empty if none is near. A name with groups ("limits.threads") is near to one with the
-// same last part.
+// Returns "; did you mean X?" with the name in `known` that is most similar to `name`, as the end
+// of a message, or an empty string if none is similar. A name with groups ("limits.threads") is
+// similar to one with the same last part.
 std::string Suggestion(std::string_view name, std::span<const std::string> known);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// Values as people write them: sizes, times, addresses.
+// Sizes, times and addresses as text.
 #ifndef MUSTER_SERVICES_COMMON_BASE_TEXT_VALUES_H_
 #define MUSTER_SERVICES_COMMON_BASE_TEXT_VALUES_H_
 
@@ -21,18 +21,18 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
-// Each of these is empty if `text` is anything but the value.
+// Each of these returns nothing if `text` is not such a value.
 
-// "127.0.0.1:7443", "node-1:0", "[::1]:7443".
+// Parses "127.0.0.1:7443", "node-1:0", "[::1]:7443".
 std::optional<HostPort> ParseHostPort(std::string_view text);
 
-// "30s", "5m", "1h30m", "250ms"; finite.
+// Parses "30s", "5m", "1h30m", "250ms"; finite.
 std::optional<absl::Duration> ParseDuration(std::string_view text);
 
-// Bytes: "65536", "64KiB", "4MiB", "1GiB", "2TiB".
+// Parses bytes: "65536", "64KiB", "4MiB", "1GiB", "2TiB".
 std::optional<uint64_t> ParseByteSize(std::string_view text);
 
-// The largest unit that divides it: "64KiB", "1000".
+// Writes bytes in the largest unit that divides them: "64KiB", "1000".
 std::string FormatByteSize(uint64_t bytes);
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-// Closes its descriptor when it goes. Not thread-safe.
+// Closes its descriptor when it is destroyed. Not thread-safe.
 class UniqueFd {
  public:
   UniqueFd() = default;

@@ -1,4 +1,4 @@
-// Which bytes may be shown or stored as text.
+// Valid and printable UTF-8.
 #ifndef MUSTER_SERVICES_COMMON_BASE_UTF8_H_
 #define MUSTER_SERVICES_COMMON_BASE_UTF8_H_
 
@@ -8,18 +8,18 @@
 
 namespace muster {
 
-// How many bytes at the beginning of `text` are one printable character in UTF-8: 1 to 4, or 0 if
-// they are a control character (C0, DEL, C1, line and paragraph separators, the marks that turn
-// the direction of text) or not UTF-8 at all. `text` must not be empty.
+// Returns the number of bytes of the first character of `text` if it is printable: 1 to 4. Returns
+// 0 for a control character (C0, DEL, C1, line and paragraph separators, the marks that turn the
+// direction of text), and for bytes that are not UTF-8. `text` must not be empty.
 size_t PrintableLength(std::string_view text);
 
 // Returns whether `text` is valid UTF-8, printable or not.
 bool IsUtf8(std::string_view text);
 
-// `text` with U+FFFD in place of every byte that is not UTF-8.
+// Returns `text` with U+FFFD in place of each byte that is not UTF-8.
 std::string CleanUtf8(std::string_view text);
 
-// The beginning of `text`, at most `max_bytes` of it, not cut within a character.
+// Returns at most `max_bytes` of the beginning of `text`, without cutting a character.
 std::string_view CutUtf8(std::string_view text, size_t max_bytes);
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// One piece of data as one independent zstd frame (RFC 8878), as chunks travel and rest.
+// Independent zstd frames (RFC 8878), in which chunks are sent.
 #ifndef MUSTER_SERVICES_COMMON_BASE_ZSTD_FRAME_H_
 #define MUSTER_SERVICES_COMMON_BASE_ZSTD_FRAME_H_
 
@@ -10,17 +10,17 @@
 
 namespace muster {
 
-inline constexpr int kZstdLevel = 1;  // what a node can spare while it sends
+inline constexpr int kZstdLevel = 1;  // little load for a node
 
-// Both keep their working memory per thread and are thread-safe; both replace `*out`, whose memory
-// is used again.
+// Thread-safe. Both replace the content of `*out` and reuse its memory, and keep their working
+// memory per thread.
 
-// Writes `raw` as a frame that names its size.
+// Compresses `raw` to a frame that contains its size.
 void CompressFrame(std::string_view raw, std::string* out, int level = kZstdLevel);
 
-// Unpacks a frame from a peer. INVALID_ARGUMENT (INVALID_FRAME) if it is broken, needs a
-// dictionary, or is followed by anything; RESOURCE_EXHAUSTED (FRAME_TOO_LARGE) if it unpacks to
-// more than `max_raw` bytes, of which no more are ever held.
+// Decompresses the frame of a peer. INVALID_ARGUMENT (INVALID_FRAME) if it is damaged, needs a
+// dictionary, or is followed by other bytes; RESOURCE_EXHAUSTED (FRAME_TOO_LARGE) if it contains
+// more than `max_raw` bytes, without allocating more.
 absl::Status DecompressFrame(std::string_view frame, size_t max_raw, std::string* out);
 
 }  // namespace muster

@@ -2,7 +2,6 @@
 
 #include <utility>
 #include <variant>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/sha256.h"
@@ -17,18 +16,27 @@ constexpr size_t kMaxChainPem = 16 * 1024;
 // The year 10000, within the range of absl::FromUnixSeconds.
 constexpr int64_t kMaxSeconds = 253'402'300'800;
 
-bool MayHangBelow(const Identity& identity) {
+bool MayAttach(const Identity& identity) {
   const Role role = RoleOf(identity);
   return role == Role::kNode || role == Role::kRelay;
 }
 
-absl::Status CheckTimes(absl::Time expires, absl::Time certificate_end, absl::Time now) {
+absl::Time ExpiryOf(const v1::AttachStatement& statement) {
+  return absl::FromUnixSeconds(statement.expire_time().seconds());
+}
+
+// Checks the fields that need no certificate.
+absl::Status CheckFields(const v1::AttachStatement& statement, absl::Time now) {
+  const int64_t seconds = statement.expire_time().seconds();
+  if (statement.certificate_chain_pem().size() > kMaxChainPem ||
+      statement.relay_key_sha256().size() != kSha256Size || seconds < 0 || seconds > kMaxSeconds) {
+    return errors::AttachStatementRefused("a field is outside its limits");
+  }
+  const absl::Time expires = ExpiryOf(statement);
   if (expires <= now) return errors::AttachStatementRefused("it has expired");
   if (expires > now + kMaxAttachment + kAttachClockSlack) {
     return errors::AttachStatementRefused("it is valid for more than an hour");
   }
-  if (expires > certificate_end)
-    return errors::AttachStatementRefused("it outlives the certificate of its signer");
   return absl::OkStatus();
 }
 
@@ -38,6 +46,30 @@ absl::StatusOr<ServiceIdentity> ReadRelay(const std::string& uri, std::string_vi
   if (RoleOf(*relay) != Role::kRelay)
     return errors::AttachStatementRefused(absl::StrCat(uri, " is not a relay"));
   return std::get<ServiceIdentity>(relay->name);
+}
+
+absl::StatusOr<VerifiedStatement> VerifySignedBy(const v1::AttachStatement& statement,
+                                                 std::string_view fleet,
+                                                 const VerifiedChain& signer) {
+  const absl::Time expires = ExpiryOf(statement);
+  if (expires > signer.not_after)
+    return errors::AttachStatementRefused("it outlives the certificate of its signer");
+  if (signer.uri != statement.child())
+    return errors::AttachStatementRefused("the child did not sign it");
+  auto child = ParseIdentity(signer.uri, fleet);
+  if (!child.ok()) return errors::AttachStatementRefused(ToStd(child.status().message()));
+  if (!MayAttach(*child))
+    return errors::AttachStatementRefused(absl::StrCat(signer.uri, " is neither node nor relay"));
+  ASSIGN_OR_RETURN(auto relay, ReadRelay(statement.relay(), fleet));
+  if (statement.child() == statement.relay())
+    return errors::AttachStatementRefused("a relay cannot be its own parent");
+  if (!signer.key.Verify(AttachStatementText(statement.child(), statement.relay(),
+                                             statement.relay_key_sha256(), expires),
+                         statement.signature())) {
+    return errors::AttachStatementRefused("the signature does not match");
+  }
+  return VerifiedStatement{*std::move(child), std::move(relay), statement.relay_key_sha256(),
+                           expires,           signer.issuer,    signer.serial};
 }
 
 }  // namespace
@@ -67,37 +99,19 @@ absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatemen
                                                         std::string_view fleet,
                                                         std::span<const Certificate> roots,
                                                         absl::Time now) {
-  const int64_t seconds = statement.expire_time().seconds();
-  if (statement.certificate_chain_pem().size() > kMaxChainPem ||
-      statement.relay_key_sha256().size() != kSha256Size || seconds < 0 || seconds > kMaxSeconds) {
-    return errors::AttachStatementRefused("a field is outside its limits");
-  }
-  const auto chain = ParseChain(statement.certificate_chain_pem());
-  if (!chain.ok()) return errors::AttachStatementRefused(ToStd(chain.status().message()));
-  const Certificate& leaf = chain->front();
-  const absl::Time expires = absl::FromUnixSeconds(seconds);
-  RETURN_IF_ERROR(CheckTimes(expires, leaf.NotAfter(), now));
-  const auto uri = leaf.Uri();
-  if (!uri.ok() || *uri != statement.child())
-    return errors::AttachStatementRefused("the child did not sign it");
-  auto child = ParseIdentity(*uri, fleet);
-  if (!child.ok()) return errors::AttachStatementRefused(ToStd(child.status().message()));
-  if (!MayHangBelow(*child))
-    return errors::AttachStatementRefused(absl::StrCat(*uri, " is neither node nor relay"));
-  ASSIGN_OR_RETURN(auto relay, ReadRelay(statement.relay(), fleet));
-  if (statement.child() == statement.relay())
-    return errors::AttachStatementRefused("a relay cannot be its own parent");
-  const auto key = leaf.Key();
-  if (!key.ok() || !key->Verify(AttachStatementText(statement.child(), statement.relay(),
-                                                    statement.relay_key_sha256(), expires),
-                                statement.signature())) {
-    return errors::AttachStatementRefused("the signature does not match");
-  }
-  const absl::Status trusted =
-      VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
-  if (!trusted.ok()) return errors::AttachStatementRefused(ToStd(trusted.message()));
-  return VerifiedStatement{*std::move(child), std::move(relay),   statement.relay_key_sha256(),
-                           expires,           leaf.IssuerKeyId(), leaf.Serial()};
+  RETURN_IF_ERROR(CheckFields(statement, now));
+  const auto signer = VerifyClientChain(statement.certificate_chain_pem(), roots, now);
+  if (!signer.ok()) return errors::AttachStatementRefused(ToStd(signer.status().message()));
+  return VerifySignedBy(statement, fleet, *signer);
+}
+
+absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatement& statement,
+                                                        std::string_view fleet,
+                                                        VerifiedChains& chains, absl::Time now) {
+  RETURN_IF_ERROR(CheckFields(statement, now));
+  const auto signer = chains.Verify(statement.certificate_chain_pem());
+  if (!signer.ok()) return errors::AttachStatementRefused(ToStd(signer.status().message()));
+  return VerifySignedBy(statement, fleet, **signer);
 }
 
 }  // namespace muster

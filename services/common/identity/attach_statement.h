@@ -13,6 +13,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/key.h"
+#include "services/common/identity/verified_chains.h"
 
 namespace muster {
 
@@ -54,6 +55,11 @@ absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatemen
                                                         std::string_view fleet,
                                                         std::span<const Certificate> roots,
                                                         absl::Time now);
+
+// The same, with the roots of `chains`, which remembers the certificates.
+absl::StatusOr<VerifiedStatement> VerifyAttachStatement(const v1::AttachStatement& statement,
+                                                        std::string_view fleet,
+                                                        VerifiedChains& chains, absl::Time now);
 
 }  // namespace muster
 

@@ -1,8 +1,6 @@
 #include "services/common/jobs/records_signature.h"
 
-#include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
@@ -10,6 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -95,35 +94,19 @@ FinalSigner SignerOfFolder(std::string folder, std::string fleet) {
   };
 }
 
-absl::StatusOr<CertifiedNode> VerifyNodeChain(std::string_view chain_pem, std::string_view fleet,
-                                              std::span<const Certificate> roots, absl::Time now) {
-  if (chain_pem.size() > kMaxChain) return errors::FinalNotSigned("its certificates exceed 16 KiB");
-  const auto chain = ParseChain(chain_pem);
-  if (!chain.ok()) return errors::FinalNotSigned(ToStd(chain.status().message()));
-  const Certificate& leaf = chain->front();
-  const absl::Status trusted =
-      VerifyChain(leaf, std::span(*chain).subspan(1), roots, Usage::kClient, now);
-  if (!trusted.ok()) return errors::FinalNotSigned(ToStd(trusted.message()));
-  ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
-  ASSIGN_OR_RETURN(const auto identity, ParseIdentity(uri, fleet));
-  const auto* node = std::get_if<NodeIdentity>(&identity.name);
-  if (node == nullptr) {
-    return errors::FinalNotSigned(absl::StrCat("its certificate is that of ", uri));
-  }
-  ASSIGN_OR_RETURN(auto key, leaf.Key());
-  absl::Time expires = leaf.NotAfter();
-  for (const Certificate& certificate : *chain) expires = std::min(expires, certificate.NotAfter());
-  return CertifiedNode{node->name, std::move(key), expires};
-}
-
-absl::Status VerifyFinalBy(const CertifiedNode& signer, std::string_view fleet,
-                           const v1::JobRecord& final) {
-  if (signer.node != final.node()) {
-    return errors::FinalNotSigned(absl::StrCat("its certificate is that of node ", signer.node));
-  }
+absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
+                         VerifiedChains& chains) {
   const v1::JobRecord::RecordsSignature& signature = final.final().signature();
-  if (!signer.key.Verify(SignatureText(fleet, final, signature.records_sha256()),
-                         signature.signature())) {
+  if (signature.certificate_chain_pem().size() > kMaxChain) {
+    return errors::FinalNotSigned("its certificates exceed 16 KiB");
+  }
+  const auto signer = chains.Verify(signature.certificate_chain_pem());
+  if (!signer.ok()) return errors::FinalNotSigned(ToStd(signer.status().message()));
+  if ((*signer)->uri != ToUri({std::string(fleet), NodeIdentity{final.node()}}).value_or("")) {
+    return errors::FinalNotSigned(absl::StrCat("its certificate is that of ", (*signer)->uri));
+  }
+  if (!(*signer)->key.Verify(SignatureText(fleet, final, signature.records_sha256()),
+                             signature.signature())) {
     return errors::FinalNotSigned("the signature does not match");
   }
   return absl::OkStatus();

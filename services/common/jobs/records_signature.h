@@ -3,18 +3,16 @@
 #define MUSTER_SERVICES_COMMON_JOBS_RECORDS_SIGNATURE_H_
 
 #include <functional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/sha256.h"
-#include "services/common/identity/certificate.h"
 #include "services/common/identity/key.h"
+#include "services/common/identity/verified_chains.h"
 
 namespace muster {
 
@@ -49,22 +47,11 @@ absl::StatusOr<v1::JobRecord::RecordsSignature> SignFinal(const PrivateKey& key,
 // Signs with the files key.pem and cert.pem of a folder, as they are at the time of the call.
 FinalSigner SignerOfFolder(std::string folder, std::string fleet);
 
-// The node and the key that the certificates of a signature prove.
-struct CertifiedNode {
-  std::string node;
-  PublicKey key;
-  absl::Time expires;  // the first of the certificates
-};
-
-// Verifies a chain of a node of the fleet at `now`. UNAUTHENTICATED or PERMISSION_DENIED, with the
-// cause.
-absl::StatusOr<CertifiedNode> VerifyNodeChain(std::string_view chain_pem, std::string_view fleet,
-                                              std::span<const Certificate> roots, absl::Time now);
-
-// Verifies that this node is the node of the record and signed it. Does not compare the digest of
-// the other records: they may be incomplete. The same errors.
-absl::Status VerifyFinalBy(const CertifiedNode& signer, std::string_view fleet,
-                           const v1::JobRecord& final);
+// Verifies that the node of the record signed it, with a certificate of the fleet that is valid
+// now. Does not compare the digest of the other records: they may be incomplete. UNAUTHENTICATED or
+// PERMISSION_DENIED, with the cause.
+absl::Status VerifyFinal(const v1::JobRecord& final, std::string_view fleet,
+                         VerifiedChains& chains);
 
 }  // namespace muster
 

@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/authority.h"
 
@@ -38,11 +39,8 @@ class RecordsSignatureTest : public ::testing::Test {
         *SignFinal(key_, ChainFor(name), kFleet, record, digest);
     return record;
   }
-  std::string Refusal(const v1::JobRecord& record) const {
-    const std::vector<Certificate> roots = {root_.certificate()};
-    const auto signer =
-        VerifyNodeChain(record.final().signature().certificate_chain_pem(), kFleet, roots, now_);
-    return ReasonOf(signer.ok() ? VerifyFinalBy(*signer, kFleet, record) : signer.status());
+  std::string Refusal(const v1::JobRecord& record) {
+    return ReasonOf(VerifyFinal(record, kFleet, chains_));
   }
 
   const absl::Time now_ = absl::Now();
@@ -52,6 +50,8 @@ class RecordsSignatureTest : public ::testing::Test {
       kFleet, intermediate_key_, *root_.SignIntermediate(intermediate_key_.public_key(), now_),
       root_.certificate());
   const PrivateKey key_ = *PrivateKey::Generate();
+  VerifiedChains chains_{[this] { return std::vector<Certificate>{root_.certificate()}; },
+                         SystemClock()};
   v1::JobRecord final_;
 };
 
@@ -59,11 +59,18 @@ TEST_F(RecordsSignatureTest, SignatureOfTheNodeIsVerified) {
   EXPECT_EQ(Refusal(Signed(NodeIdentity{"n1"})), "");
 }
 
+TEST_F(RecordsSignatureTest, CertificatesOver16KibAreRefused) {
+  v1::JobRecord record = Signed(NodeIdentity{"n1"});
+  record.mutable_final()->mutable_signature()->mutable_certificate_chain_pem()->append(16 << 10,
+                                                                                       '\n');
+  EXPECT_EQ(Refusal(record), "SIGNATURE_INVALID");
+}
+
 TEST_F(RecordsSignatureTest, ChangedFinalRecordIsRefused) {
   using Change = std::function<void(v1::JobRecord&)>;
   for (const Change& change : std::vector<Change>{
            [](v1::JobRecord& r) { r.set_job("1123456789abcdef0123456789abcdef"); },
-           [](v1::JobRecord& r) { r.set_sequence(4); },
+           [](v1::JobRecord& r) { r.set_node("n2"); }, [](v1::JobRecord& r) { r.set_sequence(4); },
            [](v1::JobRecord& r) { r.mutable_time()->set_nanos(1); },
            [](v1::JobRecord& r) { r.mutable_final()->set_exit_code(1); },
            [](v1::JobRecord& r) { r.mutable_final()->set_outcome(v1::JOB_OUTCOME_REFUSED); },

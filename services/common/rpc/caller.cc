@@ -1,12 +1,14 @@
 #include "services/common/rpc/caller.h"
 
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/relay.h"
 #include "services/common/errors/rpc.h"
 #include "services/common/identity/attach_statement.h"
 
@@ -18,6 +20,8 @@ constexpr size_t kMaxRemembered = 20'000;
 // Statements, which are as many as there are nodes behind relays, and live for an hour.
 constexpr size_t kMaxStatements = 100'000;
 constexpr size_t kMaxStatement = 20 * 1024;
+// A node that moves signs for both parents for a moment, and its clock may be set back meanwhile.
+constexpr absl::Duration kMoveTolerance = kAttachClockSlack;
 
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
@@ -31,6 +35,14 @@ absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char*
   if (values.first == values.second) return NotForwardable(absl::StrCat(key, " is missing"));
   if (std::next(values.first) != values.second) return NotForwardable("sent more than once");
   return std::string_view(values.first->second.data(), values.first->second.size());
+}
+
+// Removes the expired entries of a full map, or all if none has expired.
+template <typename Map>
+void PruneFullMap(Map& map, absl::Time now) {
+  if (map.size() < kMaxStatements) return;
+  absl::erase_if(map, [now](const auto& entry) { return entry.second.expires <= now; });
+  if (map.size() >= kMaxStatements) map.clear();
 }
 
 }  // namespace
@@ -77,30 +89,31 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     return NotForwardable("sent by another than a gateway or a relay");
   }
   ASSIGN_OR_RETURN(const auto uri, OnlyValue(metadata, kForwardedIdentity));
-  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
-  auto caller = std::make_shared<Caller>(*peer.caller);
   if (role == Role::kRelay) {
     ASSIGN_OR_RETURN(const auto bytes, OnlyValue(metadata, kAttachStatement));
-    ASSIGN_OR_RETURN(auto spoken, SpokenFor(*peer.caller, uri, bytes));
-    return std::move(spoken.caller);
+    ASSIGN_OR_RETURN(auto forwarded, ResolveForwarded(*peer.caller, uri, bytes));
+    return std::move(forwarded.caller);
   }
+  ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
+  auto caller = std::make_shared<Caller>(*peer.caller);
   caller->via = std::exchange(caller->identity, std::move(identity));
   return caller;
 }
 
-absl::StatusOr<CallerResolver::Spoken> CallerResolver::SpokenFor(const Caller& relay,
-                                                                 std::string_view uri,
-                                                                 std::string_view statement) {
+absl::StatusOr<CallerResolver::ForwardedCaller> CallerResolver::ResolveForwarded(
+    const Caller& relay, std::string_view uri, std::string_view statement) {
   ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
   ASSIGN_OR_RETURN(auto verified, StatementOf(statement));
-  if (RoleOf(identity) != Role::kNode || verified.child != identity) {
+  const auto* node = std::get_if<NodeIdentity>(&identity.name);
+  if (node == nullptr || verified.child != identity) {
     return NotForwardable("the attach statement is not that node's");
   }
+  if (IsSuperseded(node->name, verified)) return errors::NotAttached(uri);
   auto caller = std::make_shared<Caller>(relay);
   caller->statement_issuer = std::move(verified.issuer);
   caller->statement_serial = std::move(verified.serial);
   caller->via = std::exchange(caller->identity, std::move(identity));
-  return Spoken{std::move(caller), verified.expires, std::move(verified.relay)};
+  return ForwardedCaller{std::move(caller), verified.expires, std::move(verified.relay)};
 }
 
 absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::string_view bytes) {
@@ -118,12 +131,12 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::strin
 
 absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
     std::string_view bytes) const {
-  if (roots_ == nullptr) return NotForwardable("relays do not forward to this service");
+  if (chains_ == nullptr) return NotForwardable("relays do not forward to this service");
   v1::AttachStatement message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return NotForwardable("the attach statement cannot be read");
   }
-  auto verified = VerifyAttachStatement(message, fleet_, roots_(), clock_.Now());
+  auto verified = VerifyAttachStatement(message, fleet_, *chains_, clock_.Now());
   if (!verified.ok()) return NotForwardable(ToStd(verified.status().message()));
   return Statement{std::move(verified->child), verified->relay.name, std::move(verified->issuer),
                    std::move(verified->serial), verified->expires};
@@ -131,12 +144,19 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
 
 void CallerResolver::Remember(std::string digest, const Statement& statement) {
   const MutexLock lock(mutex_);
-  if (statements_.size() >= kMaxStatements) {
-    const absl::Time now = clock_.Now();
-    absl::erase_if(statements_, [now](const auto& entry) { return entry.second.expires <= now; });
-    if (statements_.size() >= kMaxStatements) statements_.clear();
-  }
+  PruneFullMap(statements_, clock_.Now());
   statements_.insert_or_assign(std::move(digest), statement);
+}
+
+bool CallerResolver::IsSuperseded(const std::string& node, const Statement& statement) {
+  const MutexLock lock(mutex_);
+  if (!newest_.contains(node)) PruneFullMap(newest_, clock_.Now());
+  Newest& newest = newest_[node];
+  if (newest.relay != statement.relay && statement.expires + kMoveTolerance < newest.expires) {
+    return true;
+  }
+  if (statement.expires > newest.expires) newest = {statement.relay, statement.expires};
+  return false;
 }
 
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include "services/common/rpc/channel_driver.h"
 
+#include <atomic>
 #include <utility>
 
 #include "services/common/base/mutex.h"
@@ -16,6 +17,8 @@ struct Shared {
   Mutex mutex;
   std::weak_ptr<ChannelDriver> driver ABSL_GUARDED_BY(mutex);
 };
+
+std::atomic<bool> server_handles_events = false;
 
 }  // namespace
 
@@ -45,10 +48,13 @@ ChannelDriver::~ChannelDriver() {
 }
 
 std::shared_ptr<grpc::Channel> KeepDriven(std::shared_ptr<grpc::Channel> channel) {
+  if (server_handles_events) return channel;
   auto driven =
       std::make_shared<DrivenChannel>(DrivenChannel{ChannelDriver::Get(), std::move(channel)});
   grpc::Channel* const raw = driven->channel.get();
   return {std::move(driven), raw};
 }
+
+void LeaveEventsToServer() { server_handles_events = true; }
 
 }  // namespace muster

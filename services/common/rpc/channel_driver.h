@@ -33,8 +33,14 @@ class ChannelDriver {
   std::thread thread_;
 };
 
-// Returns the same channel, which also holds a reference to the driver.
+// Returns the same channel, which also holds a reference to the driver, unless LeaveEventsToServer
+// was called.
 std::shared_ptr<grpc::Channel> KeepDriven(std::shared_ptr<grpc::Channel> channel);
+
+// To be called before the first channel of a process that runs a gRPC server: the threads of the
+// server handle the events of all connections. A driver would read messages in their place and hand
+// them over, which costs a switch of threads for each.
+void LeaveEventsToServer();
 
 }  // namespace muster
 

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -64,6 +65,23 @@ TEST_F(ChannelDriverTest, DriverStartsAgainAfterTheLastChannel) {
     channel->GetState(/*try_to_connect=*/true);
     ASSERT_GT(AwaitBytes(), 0);
   }
+}
+
+// In a separate process, since it cannot be undone.
+TEST(LeaveEventsToServerDeathTest, LaterChannelsHaveNoDriver) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto has_driver = [] {
+    const auto channel = grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials());
+    const auto kept = KeepDriven(channel);
+    return kept.owner_before(channel) || channel.owner_before(kept);
+  };
+  EXPECT_EXIT(
+      {
+        const bool before = has_driver();
+        LeaveEventsToServer();
+        _exit(before && !has_driver() ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(ChannelDriverTest, OneDriverServesTheProcess) {

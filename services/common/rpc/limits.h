@@ -1,4 +1,4 @@
-// Every number of the transport that a peer can run into, with its reason.
+// The limits of the transport, with their reasons.
 #ifndef MUSTER_SERVICES_COMMON_RPC_LIMITS_H_
 #define MUSTER_SERVICES_COMMON_RPC_LIMITS_H_
 
@@ -7,8 +7,8 @@
 
 namespace muster {
 
-// The largest raw chunk ever announced, when few uploads are open: larger ones bring nothing and
-// each stream may hold one in gRPC and one in our hands.
+// The largest raw chunk ever announced, when few uploads are open: larger ones are not faster,
+// and each stream may hold one in gRPC and one in the handler.
 inline constexpr int kChunkMaxLarge = 1024 * 1024;
 
 // The largest raw chunk when many uploads are open.
@@ -65,7 +65,7 @@ inline constexpr int kMaxStreamsPerConnection = 1024;
 // more memory than its timer.
 inline constexpr int kMaxStreamTimers = 1'000'000;
 
-// How often replaced certificate files are looked for.
+// The interval of checks for replaced certificate files.
 inline constexpr unsigned kCertificateRefreshSeconds = 1;
 
 }  // namespace muster

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-constexpr char kBeat[] = "/muster.v1.HeartbeatService/StreamHeartbeats";
+constexpr char kHeartbeats[] = "/muster.v1.HeartbeatService/StreamHeartbeats";
 constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
 
 class OpenStreamsTest : public ::testing::Test {
@@ -19,37 +19,38 @@ class OpenStreamsTest : public ::testing::Test {
 
 TEST_F(OpenStreamsTest, TicketCountsUntilItIsDestroyed) {
   {
-    auto ticket = streams_.Enter(kBeat, "a", {});
+    auto ticket = streams_.Enter(kHeartbeats, "a", {});
     ASSERT_TRUE(ticket.ok());
-    EXPECT_EQ(streams_.Count(kBeat), 1);
+    EXPECT_EQ(streams_.Count(kHeartbeats), 1);
     const OpenStreams::Ticket moved = *std::move(ticket);
-    EXPECT_EQ(streams_.Count(kBeat), 1);
+    EXPECT_EQ(streams_.Count(kHeartbeats), 1);
     EXPECT_EQ(streams_.Count(kUpload), 0);
-    EXPECT_NE(
-        metrics_.Text().find("muster_rpc_open_streams{method=\"" + std::string(kBeat) + "\"} 1"),
-        std::string::npos);
+    EXPECT_NE(metrics_.Text().find("muster_rpc_open_streams{method=\"" + std::string(kHeartbeats) +
+                                   "\"} 1"),
+              std::string::npos);
   }
-  EXPECT_EQ(streams_.Count(kBeat), 0);
+  EXPECT_EQ(streams_.Count(kHeartbeats), 0);
 }
 
 TEST_F(OpenStreamsTest, CallerAtItsLimitIsRefusedAndOthersAreNot) {
   const StreamLimits limits{.of_caller = 1};
-  auto first = streams_.Enter(kBeat, "a", limits);
+  auto first = streams_.Enter(kHeartbeats, "a", limits);
   ASSERT_TRUE(first.ok());
-  EXPECT_EQ(ReasonOf(streams_.Enter(kBeat, "a", limits).status()), "TOO_MANY_STREAMS_OF_CALLER");
-  EXPECT_TRUE(streams_.Enter(kBeat, "b", limits).ok());
+  EXPECT_EQ(ReasonOf(streams_.Enter(kHeartbeats, "a", limits).status()),
+            "TOO_MANY_STREAMS_OF_CALLER");
+  EXPECT_TRUE(streams_.Enter(kHeartbeats, "b", limits).ok());
   EXPECT_TRUE(streams_.Enter(kUpload, "a", limits).ok());
-  EXPECT_EQ(streams_.Count(kBeat), 1);
+  EXPECT_EQ(streams_.Count(kHeartbeats), 1);
   *first = OpenStreams::Ticket();
-  EXPECT_TRUE(streams_.Enter(kBeat, "a", limits).ok());
+  EXPECT_TRUE(streams_.Enter(kHeartbeats, "a", limits).ok());
 }
 
 TEST_F(OpenStreamsTest, MethodAtItsLimitRefusesEveryCaller) {
   const StreamLimits limits{.in_all = 2};
-  const auto first = streams_.Enter(kBeat, "a", limits);
-  const auto second = streams_.Enter(kBeat, "b", limits);
+  const auto first = streams_.Enter(kHeartbeats, "a", limits);
+  const auto second = streams_.Enter(kHeartbeats, "b", limits);
   ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_EQ(ReasonOf(streams_.Enter(kBeat, "c", limits).status()), "TOO_MANY_STREAMS");
+  EXPECT_EQ(ReasonOf(streams_.Enter(kHeartbeats, "c", limits).status()), "TOO_MANY_STREAMS");
   EXPECT_TRUE(streams_.Enter(kUpload, "c", limits).ok());
 }
 

@@ -23,7 +23,7 @@ struct HandshakeObservers {
     return *observers;
   }
 
-  void Tell(std::string_view reason) {
+  void Notify(std::string_view reason) {
     MutexLock lock(mutex);
     for (const auto& [id, observer] : all) observer(reason);
   }
@@ -44,14 +44,14 @@ void RouteGrpcLog() {
   gpr_set_log_function([](gpr_log_func_args* args) {
     const LogLevel level =
         args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kInfo : LogLevel::kDebug;
-    Log(level, "grpc", {{"said", args->message}});
+    Log(level, "grpc", {{"text", args->message}});
     const std::string_view failure = HandshakeFailure(args->message);
-    if (!failure.empty()) HandshakeObservers::Get().Tell(failure);
+    if (!failure.empty()) HandshakeObservers::Get().Notify(failure);
   });
   // It has a line for each text that is not UTF-8, which any peer can send.
   google::protobuf::SetLogHandler(
       [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
-        Log(LogLevel::kDebug, "protobuf", {{"said", message}});
+        Log(LogLevel::kDebug, "protobuf", {{"text", message}});
       });
 }
 

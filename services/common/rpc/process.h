@@ -14,11 +14,11 @@ namespace muster {
 // suites of TLS 1.3 are not touched by that list. Call it first in main.
 void RequireTls13();
 
-// Sends what gRPC and protobuf log to our log: gRPC's errors as information (a peer that fails a
-// handshake is one), all else as debugging.
+// Writes the log lines of gRPC and protobuf to our log: errors of gRPC as information (a failed
+// handshake of a peer is one), all others as debugging.
 void RouteGrpcLog();
 
-// Why a TLS handshake failed, from what gRPC's log said of it: "bad_certificate" (expired, of
+// Returns why a TLS handshake failed, by a line of gRPC's log: "bad_certificate" (expired, of
 // another fleet, outside of what its issuer may sign), "no_certificate", "below_tls13",
 // "plaintext", "refused_by_peer" or "other". Empty if the line reports no handshake.
 std::string_view HandshakeFailure(std::string_view line);

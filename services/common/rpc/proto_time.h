@@ -1,4 +1,4 @@
-// Times and durations of messages, to and from those of the code.
+// Conversion of times and durations in messages.
 #ifndef MUSTER_SERVICES_COMMON_RPC_PROTO_TIME_H_
 #define MUSTER_SERVICES_COMMON_RPC_PROTO_TIME_H_
 
@@ -9,11 +9,11 @@
 
 namespace muster {
 
-// Values of a peer that are out of range are clamped.
+// Convert from messages; values that are out of range are clamped.
 absl::Time FromProto(const google::protobuf::Timestamp& time);
 absl::Duration FromProto(const google::protobuf::Duration& duration);
 
-// To the nanosecond. An infinite one becomes the last that the message can hold.
+// Convert to messages, to the nanosecond; an infinite value becomes the last valid one.
 void ToProto(absl::Time time, google::protobuf::Timestamp* to);
 void ToProto(absl::Duration duration, google::protobuf::Duration* to);
 

@@ -20,14 +20,14 @@ class RpcMetrics {
  public:
   explicit RpcMetrics(Metrics& metrics);
 
-  // Records a call that a handler answered after `duration`; of a stream, how long it was open.
-  // `method` is one of ours, not what a peer sent.
+  // Records a call that a handler answered after `duration`; for a stream, the time that it was
+  // open. `method` is one of this API, not the text of a peer.
   void Count(std::string_view method, absl::StatusCode code, absl::Duration duration);
 
-  // A call that the gate refused before any handler.
+  // Counts a call that the gate refused before any handler.
   void CountRefused(absl::StatusCode code) const;
 
-  // A handshake that failed: see HandshakeFailure.
+  // Counts a failed handshake: see HandshakeFailure.
   void CountRefusedHandshake(std::string_view reason) const;
 
  private:

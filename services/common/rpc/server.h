@@ -24,7 +24,7 @@ struct RpcServerOptions {
   std::string health_listen;  // loopback "host:port" for the plaintext health service
   // Holds key.pem, cert.pem and ca.pem (the fleet's root), replaced as a whole when they change.
   std::string certificate_folder;
-  // Consulted for every RPC, after the certificate was verified.
+  // Called for every RPC, after the certificate was verified.
   std::function<bool(const Caller&)> is_revoked;
   // A listener for peers without a certificate, with this service alone: "host:port", or empty.
   std::string open_listen;

@@ -314,7 +314,7 @@ TEST_F(ServerStreamTest, StreamsThatAreCancelledAtAnyMomentEndOnce) {
     clients.emplace_back([&, thread] {
       for (int i = 0; i < kStreams / 3; ++i) {
         Client client(channel);
-        for (int beat = 0; beat < i % 4; ++beat) client.Send(beat);
+        for (int sent = 0; sent < i % 4; ++sent) client.Send(sent);
         if (i % 4 == 2) client.Read();
         if (i % 5 == thread) {
           client.HalfClose();

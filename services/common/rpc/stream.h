@@ -1,5 +1,4 @@
-// Server streaming from a source that is asked for the next message when the one before has gone
-// out.
+// Server streams of a source, which returns the next message after the previous one was sent.
 #ifndef MUSTER_SERVICES_COMMON_RPC_STREAM_H_
 #define MUSTER_SERVICES_COMMON_RPC_STREAM_H_
 
@@ -19,7 +18,7 @@ namespace muster {
 
 enum class Pull {
   kMessage,  // the message was filled in
-  kWait,     // there is none now: ask again after the wake function was called
+  kWait,     // there is none now: call Next again after the wake function was called
   kEnd,      // the stream is complete
 };
 
@@ -32,13 +31,13 @@ class StreamSource {
   virtual absl::StatusOr<Pull> Next(Message* message) = 0;
 };
 
-// Makes the source of one call, on the executor; here the handler authorises. `wake` may be kept
+// Creates the source of one call, on the executor, and authorises the call. `wake` may be kept
 // and called from any thread, at any time, also after the stream has ended.
 template <typename Message>
 using MakeSource = absl::AnyInvocable<absl::StatusOr<std::unique_ptr<StreamSource<Message>>>(
     Call& call, std::function<void()> wake)>;
 
-// Sends what a source gives. The source is destroyed on the executor.
+// Sends the messages of a source. The source is destroyed on the executor.
 template <typename Message>
 class SourceStreamHandler : public ServerStreamHandler<void, Message> {
  public:
@@ -76,10 +75,10 @@ class SourceStreamHandler : public ServerStreamHandler<void, Message> {
 // The limits of streams that send a file: each may hold about 1 MiB for a reader that does not
 // read.
 inline constexpr StreamLimits kFileStreams = {.in_all = 1000, .of_caller = 64};
-// The limits of streams that tell changes.
+// The limits of streams that report changes.
 inline constexpr StreamLimits kWatchStreams = {.of_caller = 64};
 
-// Starts a stream of what the source gives that `make` makes.
+// Starts a stream of the messages of the source that `make` creates.
 template <typename Message>
 grpc::ServerWriteReactor<Message>* StartSourceStream(const RpcRuntime& runtime,
                                                      grpc::CallbackServerContext* context,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/free_memory.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/service/service_main.h"
 
@@ -18,7 +19,7 @@ std::string AddressOf(const HostPort& listen, int port) {
 
 }  // namespace
 
-ServiceHost::ServiceHost(const std::string& fleet, CallerResolver::Roots roots,
+ServiceHost::ServiceHost(const std::string& fleet, std::function<std::vector<Certificate>()> roots,
                          std::function<absl::Time()> expires, const Clock& clock,
                          TimerService& timers, Metrics& metrics)
     : clock_(clock),
@@ -26,7 +27,8 @@ ServiceHost::ServiceHost(const std::string& fleet, CallerResolver::Roots roots,
       metrics_(metrics),
       streams_(metrics),
       rpc_metrics_(metrics),
-      callers_(fleet, clock, std::move(roots)) {
+      chains_(std::move(roots), clock),
+      callers_(fleet, clock, &chains_) {
   metrics.AddProcessMetrics();
   metrics.AddSampledGauge("muster_certificate_expires_timestamp_seconds",
                           "Expiry of the service's certificate, in Unix time.",
@@ -67,6 +69,11 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
     addresses["join"] = AddressOf(options.join_listen, join_port());
   }
   return WriteAddresses(options.addresses_file, addresses);
+}
+
+void ServiceHost::Tick(absl::Duration stuck_limit) {
+  live_.CancelStuck(clock_.MonotonicNow(), stuck_limit);
+  ReleaseFreeMemory();
 }
 
 void ServiceHost::StopServing(absl::Duration drain) {

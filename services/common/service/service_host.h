@@ -19,6 +19,8 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/text_values.h"
 #include "services/common/base/timers.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/verified_chains.h"
 #include "services/common/rpc/call.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/live_calls.h"
@@ -51,9 +53,9 @@ class ServiceHost {
     int max_message_bytes = kMaxMessageBytes;
   };
 
-  // `roots`: see CallerResolver. `expires` returns the expiry of the service's certificate, which
+  // `roots`: see VerifiedChains. `expires` returns the expiry of the service's certificate, which
   // becomes a metric, as those of the process do. The references outlive this object.
-  ServiceHost(const std::string& fleet, CallerResolver::Roots roots,
+  ServiceHost(const std::string& fleet, std::function<std::vector<Certificate>()> roots,
               std::function<absl::Time()> expires, const Clock& clock, TimerService& timers,
               Metrics& metrics);
   ~ServiceHost();
@@ -61,6 +63,7 @@ class ServiceHost {
   // Returns the objects that handlers on `executor` share.
   RpcRuntime Runtime(Executor& executor);
 
+  VerifiedChains& chains() { return chains_; }
   LiveCalls& live() { return live_; }
   OpenStreams& streams() { return streams_; }
 
@@ -72,8 +75,9 @@ class ServiceHost {
   int health_port() const { return server_->health_port(); }
   int join_port() const { return server_->open_port(); }
 
-  // Cancels every call whose peer has not taken a message for `limit`.
-  void CancelStuck(absl::Duration limit) { live_.CancelStuck(clock_.MonotonicNow(), limit); }
+  // To be called every few seconds. Cancels every call whose peer has not taken a message for
+  // `stuck_limit`, and returns free memory to the system.
+  void Tick(absl::Duration stuck_limit);
 
   // From now on the service is not ready. Returns false after the first call.
   bool BeginStop() { return !stopping_.exchange(true); }
@@ -92,6 +96,7 @@ class ServiceHost {
   OpenStreams streams_;
   RequestMemory request_memory_;
   RpcMetrics rpc_metrics_;
+  VerifiedChains chains_;
   CallerResolver callers_;
   LiveCalls live_;
   std::atomic<bool> stopping_ = false;

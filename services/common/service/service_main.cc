@@ -14,6 +14,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/rpc/channel_driver.h"
 #include "services/common/rpc/process.h"
 #include "services/common/version.h"
 
@@ -84,6 +85,7 @@ void BindLogConfig(LogConfig* log, Config* file) {
 
 int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
   RequireTls13();
+  LeaveEventsToServer();
   if (const absl::Status status = SetUpProcess(); !status.ok()) {
     return Complain(program.name, status, kFailed);
   }

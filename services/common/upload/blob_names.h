@@ -1,4 +1,4 @@
-// Where the blobs of a run lie. All below one prefix, so that deleting a run is one call.
+// The names of the blobs of a run. All have one prefix, so that deleting a run is one call.
 #ifndef MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_
 #define MUSTER_SERVICES_COMMON_UPLOAD_BLOB_NAMES_H_
 

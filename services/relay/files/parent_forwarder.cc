@@ -38,8 +38,8 @@ absl::Status ParentForwarder::SendNow(const ShareRecord& record, bool only_if_el
   } else if (!only_if_elsewhere && schedule_.CannotSucceed(task, sent.status())) {
     outcomes_.Refused(record, sent.status());
   } else {
-    Log(LogLevel::kWarning, "a shared file cannot be sent to the parent now",
-        {{"error", sent.status()}});
+    LogLimited(LogLevel::kWarning, "a shared file cannot be sent to the parent now",
+               record.key().source(), {{"error", sent.status()}});
   }
   return sent.status();
 }
@@ -61,7 +61,7 @@ void ParentForwarder::ReportAbsent(const v1::ShareKey& key, const std::string& r
   removed.set_relay(relay);
   // The parent asks again if it gets no report.
   const bool queued = post_([this, removed] { parent_.Report(removed).IgnoreError(); });
-  if (!queued) Log(LogLevel::kInfo, "a removal of a shared file is reported later");
+  if (!queued) LogLimited(LogLevel::kInfo, "a removal of a shared file is reported later", "");
 }
 
 void ParentForwarder::Retain(absl::FunctionRef<bool(const std::string& id)> wanted) {

@@ -62,11 +62,11 @@ void ShareFetcher::Fetch(const v1::SharedFile& file) {
   const std::string name = KeyName(file.key());
   absl::Status status = Store(file);
   if (!status.ok()) {
-    Log(LogLevel::kWarning, "a shared file cannot be fetched now",
-        {{"source", file.key().source()},
-         {"target", file.key().target()},
-         {"id", file.key().id()},
-         {"error", status}});
+    LogLimited(LogLevel::kWarning, "a shared file cannot be fetched now", file.key().source(),
+               {{"source", file.key().source()},
+                {"target", file.key().target()},
+                {"id", file.key().id()},
+                {"error", status}});
     if (IsWithdrawn(status)) {
       status = absl::OkStatus();
     } else if (schedule_.CannotSucceed(name, status)) {

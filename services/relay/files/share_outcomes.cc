@@ -33,11 +33,11 @@ void ShareOutcomes::Refused(const ShareRecord& record, const absl::Status& why) 
     after.share.set_reason(absl::StrCat(ReasonOf(why), ": ", why.message()));
   }
   after.unreported = after.from_parent;
-  Log(LogLevel::kWarning, "a shared file is refused",
-      {{"source", record.key().source()},
-       {"target", record.key().target()},
-       {"id", record.key().id()},
-       {"error", why}});
+  LogLimited(LogLevel::kWarning, "a shared file is refused", record.key().source(),
+             {{"source", record.key().source()},
+              {"target", record.key().target()},
+              {"id", record.key().id()},
+              {"error", why}});
   Change(record, std::move(after));
 }
 

@@ -113,9 +113,10 @@ void ShareQueries::HandleQuery(v1::ShareQuery query) {
     if (parent == nullptr) return;
     const absl::Status sent = ShareTransfer(parent, stopper_).Answer(Answer(query));
     if (sent.ok()) return;
-    Log(LogLevel::kWarning, "a query about shared files cannot be answered", {{"error", sent}});
+    LogLimited(LogLevel::kWarning, "a query about shared files cannot be answered", "",
+               {{"error", sent}});
   });
-  if (!queued) Log(LogLevel::kWarning, "too many queries about shared files");
+  if (!queued) LogLimited(LogLevel::kWarning, "too many queries about shared files", "");
 }
 
 v1::AnswerShareQueryRequest ShareQueries::Answer(const v1::ShareQuery& query) const {

@@ -96,16 +96,16 @@ absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<v
 
 void JobBoard::Receive(v1::JobRecords records, Done done) {
   auto& all = *records.mutable_records();
-  all.erase(
-      std::remove_if(all.begin(), all.end(),
-                     [](const v1::JobRecord& record) {
-                       const absl::Status status = ValidateJobRecord(record);
-                       if (status.ok()) return false;
-                       Log(LogLevel::kWarning, "a record of a job is dropped",
-                           {{"job", record.job()}, {"node", record.node()}, {"error", status}});
-                       return true;
-                     }),
-      all.end());
+  all.erase(std::remove_if(
+                all.begin(), all.end(),
+                [](const v1::JobRecord& record) {
+                  const absl::Status status = ValidateJobRecord(record);
+                  if (status.ok()) return false;
+                  LogLimited(LogLevel::kWarning, "a record of a job is dropped", record.node(),
+                             {{"job", record.job()}, {"node", record.node()}, {"error", status}});
+                  return true;
+                }),
+            all.end());
   inbox_.Add({std::move(records), std::move(done)});
 }
 

@@ -45,7 +45,7 @@ class JobBoard : public RecordSink {
     int64_t max_output = int64_t{256} << 20;         // stored bytes of each job
     absl::Duration retention = absl::Hours(24 * 7);  // of finished jobs
     int64_t max_kept = 10'000;                       // finished jobs
-    // Verifies the signature of a final record (FinalVerifier); null: not verified.
+    // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
 

@@ -43,7 +43,7 @@ class JobState {
   std::vector<v1::JobRecord> EndUnknown(absl::Time now, const IsKnownNode& known);
 
   // Handles the records of nodes in the order of arrival. Returns nothing for repeated records and
-  // for nodes that are no targets. A final record must be the node's own (FinalVerifier); it states
+  // for nodes that are no targets. A final record must be the node's own (VerifyFinal); it states
   // whether the records before it are the signed ones. Replaces output past the limit by Cut
   // records: one where it begins, then one for each 32 KiB or 192 records, with the sequence of the
   // last record that it stands for.

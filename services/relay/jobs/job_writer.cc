@@ -77,10 +77,8 @@ void JobWriter::DropUnsigned(v1::JobRecords* records) {
     if (const auto job = parts_.table.FindRunning(record.job()); job != nullptr) {
       job->NoteDropped(record.node(), status);
     }
-    const auto count = unsigned_.Count(record.node(), parts_.clock.MonotonicNow());
-    if (!count) return true;
-    Log(LogLevel::kError, "a final record of a job is dropped",
-        {{"job", record.job()}, {"node", record.node()}, {"error", status}, {"count", *count}});
+    LogLimited(LogLevel::kError, "a final record of a job is dropped", record.node(),
+               {{"job", record.job()}, {"node", record.node()}, {"error", status}});
     return true;
   };
   auto& all = *records->mutable_records();

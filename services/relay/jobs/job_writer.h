@@ -14,7 +14,6 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/log_limiter.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/relay/jobs/command_dispatcher.h"
@@ -43,7 +42,7 @@ class JobWriter {
     RecordInbox& inbox;
     TimerService& timers;
     Executor& executor;
-    // Verifies the signature of a final record (FinalVerifier); null: not verified.
+    // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
 
@@ -69,7 +68,6 @@ class JobWriter {
 
   const Parts parts_;
   PendingAcks acks_;
-  LogLimiter unsigned_;         // by node
   std::optional<Round> round_;  // whose records are not stored yet
   absl::Duration tick_at_;      // monotonic, as the next
   absl::Duration retry_at_ = -absl::InfiniteDuration();

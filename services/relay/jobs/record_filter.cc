@@ -5,11 +5,6 @@
 #include "services/common/base/log.h"
 
 namespace muster {
-namespace {
-
-constexpr size_t kMaxLogged = 1'000;
-
-}  // namespace
 
 void RecordFilter::Apply(const std::string& relay, v1::JobRecords* records) {
   auto& all = *records->mutable_records();
@@ -20,11 +15,9 @@ void RecordFilter::Apply(const std::string& relay, v1::JobRecords* records) {
   const std::string node = foreign->node();
   removed_ += all.end() - foreign;
   all.erase(foreign, all.end());
-  MutexLock lock(mutex_);
-  if (logged_.size() >= kMaxLogged) logged_.clear();
-  if (!logged_.insert(relay).second) return;
-  Log(LogLevel::kWarning, "records of a node that is not a descendant of the relay are dropped",
-      {{"relay", relay}, {"node", node}});
+  LogLimited(LogLevel::kWarning,
+             "records of a node that is not a descendant of the relay are dropped", relay,
+             {{"relay", relay}, {"node", node}});
 }
 
 }  // namespace muster

@@ -4,11 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <set>
 #include <string>
 
 #include "muster/v1/jobs.pb.h"
-#include "services/common/base/mutex.h"
 #include "services/relay/topology/topology.h"
 
 namespace muster {
@@ -20,9 +18,8 @@ class RecordFilter {
  public:
   explicit RecordFilter(const Topology& topology) : topology_(topology) {}
 
-  // Removes the records of nodes that are not descendants of the child relay. Logs the first time
-  // for each relay.
-  void Apply(const std::string& relay, v1::JobRecords* records) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes and logs the records of nodes that are not descendants of the child relay.
+  void Apply(const std::string& relay, v1::JobRecords* records);
 
   // The number of removed records.
   int64_t removed() const { return removed_; }
@@ -30,8 +27,6 @@ class RecordFilter {
  private:
   const Topology& topology_;
   std::atomic<int64_t> removed_ = 0;
-  Mutex mutex_;
-  std::set<std::string> logged_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -134,8 +134,9 @@ absl::StatusOr<bool> RunningJob::Store() {
     const absl::Status status = log_->Append(storing_[appended_].SerializeAsString());
     if (!status.ok() && !IsPermanent(status)) return status;
     if (!status.ok()) {
-      Log(LogLevel::kError, "a record of a job does not fit into its log and is lost",
-          {{"job", id_}, {"node", storing_[appended_].node()}, {"error", status}});
+      LogLimited(LogLevel::kError, "a record of a job does not fit into its log and is lost",
+                 storing_[appended_].node(),
+                 {{"job", id_}, {"node", storing_[appended_].node()}, {"error", status}});
     }
   }
   RETURN_IF_ERROR(log_->Sync());

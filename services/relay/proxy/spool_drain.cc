@@ -142,7 +142,8 @@ absl::Duration SpoolDrain::Requeue(const SpoolDelivery& delivery, const absl::St
   const absl::Duration spread = absl::Milliseconds(absl::Uniform(random, 200, 3000));
   environment_.spool.Requeue(delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
   const v1::ResultKey& key = delivery.header.description().key();
-  Log(LogLevel::kInfo, "the delivery of a spooled result failed and is repeated",
+  LogLimited(
+      LogLevel::kInfo, "the delivery of a spooled result failed and is repeated", key.node(),
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});
   // Without a connection every other delivery would fail as well.
   return absl::IsUnavailable(status) ? spread : absl::ZeroDuration();

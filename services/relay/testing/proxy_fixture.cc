@@ -129,8 +129,8 @@ void ProxyFixture::Start() {
   executor_ = std::make_unique<Executor>(Executor::Options{"request", 2, 1024});
   rpc_metrics_ = std::make_unique<RpcMetrics>(*metrics_);
   const std::vector<Certificate> roots = {*Certificate::FromPem(fleet_.fleet_ca_pem())};
-  callers_ =
-      std::make_unique<CallerResolver>(fleet_.name(), SystemClock(), [roots] { return roots; });
+  chains_ = std::make_unique<VerifiedChains>([roots] { return roots; }, SystemClock());
+  callers_ = std::make_unique<CallerResolver>(fleet_.name(), SystemClock(), chains_.get());
   live_ = std::make_unique<LiveCalls>();
   streams_ = std::make_unique<OpenStreams>(*metrics_);
   const RpcRuntime runtime = {callers_.get(),     executor_.get(), live_.get(),

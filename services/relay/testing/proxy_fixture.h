@@ -14,6 +14,7 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/timers.h"
+#include "services/common/identity/verified_chains.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/server.h"
@@ -97,6 +98,7 @@ class ProxyFixture {
   std::unique_ptr<OpenStreams> streams_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<RpcMetrics> rpc_metrics_;
+  std::unique_ptr<VerifiedChains> chains_;
   std::unique_ptr<CallerResolver> callers_;
   std::unique_ptr<LiveCalls> live_;
   std::unique_ptr<Forwarding> forwarding_;

@@ -133,7 +133,7 @@ class AttachServiceTest : public ::testing::Test {
   Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
   Executor executor_{{"request", 2, 1024}};
-  CallerResolver callers_{kRelayTestFleet, SystemClock(), [this] { return Roots(fleet_); }};
+  CallerResolver callers_{kRelayTestFleet, SystemClock()};
   FakeClock stream_clock_;
   OpenStreams streams_{metrics_};
   AttachService service_{{&callers_, &executor_, &live_, &rpc_metrics_, &stream_clock_, &streams_},

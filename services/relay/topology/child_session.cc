@@ -196,7 +196,8 @@ absl::Status ChildSession::HandleTopologyUpdate(const v1::AttachRequest::Topolog
       continue;
     }
     // One bad statement does not detach the rest of the branch.
-    Log(LogLevel::kWarning, "a descendant of a relay is ignored",
+    LogLimited(
+        LogLevel::kWarning, "a descendant of a relay is ignored", name_,
         {{"relay", name_}, {"node", descendant.statement().child()}, {"error", entry.status()}});
   }
   return parts_.topology.ApplyUpdate(
@@ -241,8 +242,9 @@ void ChildSession::Send(v1::AttachResponse message) {
   sent_at_ = Nanos(parts_.clock.MonotonicNow());
   if (stream_->Send(std::move(message)) != Sent::kFull) return;
   const absl::Status why = errors::ChildStuck(name_);
-  Log(LogLevel::kWarning, "the stream of a child is cancelled: it does not read its messages",
-      {{"child", name_}, {"error", why}});
+  LogLimited(LogLevel::kWarning,
+             "the stream of a child is cancelled: it does not read its messages", name_,
+             {{"child", name_}, {"error", why}});
   stream_->Cancel(why);
 }
 

@@ -41,7 +41,7 @@ type Aggregator struct {
 	SpoolCount int
 	// Forget: bytes are hashed but not stored.
 	Forget bool
-	// NoHeartbeats: behave as a service without heartbeats. JudgeBeat may refuse a heartbeat.
+	// NoHeartbeats: behave as a service without heartbeats. CheckHeartbeat may refuse a heartbeat.
 	NoHeartbeats   bool
 	CheckHeartbeat func(*musterv1.StreamHeartbeatsRequest) error
 	// Interval is sent in answers to heartbeats.
@@ -70,7 +70,7 @@ type Aggregator struct {
 	Damage        bool // ReadArchive and ReadResult send bytes that do not match their CRC
 	Renewals      int
 	Opened        map[Key]int // calls of OpenUpload
-	beats         []*musterv1.StreamHeartbeatsRequest
+	heartbeats    []*musterv1.StreamHeartbeatsRequest
 	streams       map[musterv1.HeartbeatService_StreamHeartbeatsServer]context.CancelFunc
 	statuses      map[string]*shownRun
 	newest        string // of shown

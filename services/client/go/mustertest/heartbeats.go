@@ -14,7 +14,7 @@ import (
 func (a *Aggregator) ReceivedHeartbeats() []*musterv1.StreamHeartbeatsRequest {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.beats)
+	return slices.Clone(a.heartbeats)
 }
 
 // Probe requests a heartbeat on every stream.
@@ -59,21 +59,21 @@ func (a *Aggregator) StreamHeartbeats(stream musterv1.HeartbeatService_StreamHea
 
 func (a *Aggregator) receiveHeartbeats(stream musterv1.HeartbeatService_StreamHeartbeatsServer) error {
 	for {
-		beat, err := stream.Recv()
+		heartbeat, err := stream.Recv()
 		if err != nil {
 			return nil
 		}
 		a.mu.Lock()
-		a.beats = append(a.beats, beat)
+		a.heartbeats = append(a.heartbeats, heartbeat)
 		a.mu.Unlock()
 		if a.CheckHeartbeat != nil {
-			if err := a.CheckHeartbeat(beat); err != nil {
+			if err := a.CheckHeartbeat(heartbeat); err != nil {
 				return err
 			}
 		}
 		a.mu.Lock()
 		err = stream.Send(&musterv1.StreamHeartbeatsResponse{
-			Sequence: beat.Sequence, Interval: durationpb.New(a.Interval), Time: timestamppb.Now(),
+			Sequence: heartbeat.Sequence, Interval: durationpb.New(a.Interval), Time: timestamppb.Now(),
 		})
 		a.mu.Unlock()
 		if err != nil {

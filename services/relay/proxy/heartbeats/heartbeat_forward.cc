@@ -9,7 +9,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
-#include "services/common/heartbeat/beat_check.h"
+#include "services/common/heartbeat/heartbeat_check.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/server_stream.h"
 
@@ -87,7 +87,7 @@ class HeartbeatHandler final
       node_ = *node;
       instance_ = request.instance_id();
     }
-    RETURN_IF_ERROR(CheckBeat(request, node_, instance_));
+    RETURN_IF_ERROR(CheckHeartbeat(request, node_, instance_));
     for (v1::Activity& activity : *request.mutable_activities()) {
       CleanActivity(&activity);
       ASSIGN_OR_RETURN(const auto key, PairOf(identity, node_, activity.key()));

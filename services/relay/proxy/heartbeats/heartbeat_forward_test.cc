@@ -12,13 +12,13 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
-#include "testing/fixtures/beat_stream.h"
+#include "testing/fixtures/test_heartbeat_stream.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
-using testing::BeatStream;
+using testing::TestHeartbeatStream;
 using ::testing::HasSubstr;
 using testing::PairOf;
 using testing::ProxyFixture;
@@ -43,7 +43,7 @@ class HeartbeatForwardTest : public ::testing::Test {
 
   void ConnectUp() { relay_.ConnectUp(status_.Connect(relay_.identity())); }
 
-  v1::StreamHeartbeatsRequest First(BeatStream& stream, const std::string& message) {
+  v1::StreamHeartbeatsRequest First(TestHeartbeatStream& stream, const std::string& message) {
     v1::StreamHeartbeatsRequest beat = stream.First();
     v1::Activity& activity = *beat.add_activities();
     activity.mutable_key()->set_run(run_);
@@ -67,7 +67,7 @@ class HeartbeatForwardTest : public ::testing::Test {
 };
 
 TEST_F(HeartbeatForwardTest, ActivityIsShownAsWithoutRelay) {
-  BeatStream stream(relay_.Connect(node_));
+  TestHeartbeatStream stream(relay_.Connect(node_));
   const v1::StreamHeartbeatsResponse answer = stream.Send(First(stream, "at it"));
   EXPECT_EQ(answer.sequence(), 1);
   v1::RunStatus status = Await([](const auto& pair) { return pair.detail() == "at it"; });
@@ -87,7 +87,7 @@ TEST_F(HeartbeatForwardTest, ActivityIsShownAsWithoutRelay) {
 }
 
 TEST_F(HeartbeatForwardTest, HeartbeatsWithoutActivitiesKeepTheSenderOnline) {
-  BeatStream stream(relay_.Connect(node_));
+  TestHeartbeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
   // Longer than it takes to be lost.
@@ -100,7 +100,7 @@ TEST_F(HeartbeatForwardTest, HeartbeatsWithoutActivitiesKeepTheSenderOnline) {
 }
 
 TEST_F(HeartbeatForwardTest, SilentSenderIsProbedThenLostWithTheRelayNamed) {
-  BeatStream stream(relay_.Connect(node_));
+  TestHeartbeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   // The probe passes through the relay.
   EXPECT_TRUE(stream.Read().probe());
@@ -112,9 +112,9 @@ TEST_F(HeartbeatForwardTest, SilentSenderIsProbedThenLostWithTheRelayNamed) {
 
 TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
   relay_.upstream().Attach("n2", fleet_.Issue(NodeIdentity{"n2"}));
-  BeatStream good(relay_.Connect(node_));
+  TestHeartbeatStream good(relay_.Connect(node_));
   good.Send(First(good, "at it"));
-  BeatStream bad(relay_.Connect(fleet_.Issue(NodeIdentity{"n2"})));
+  TestHeartbeatStream bad(relay_.Connect(fleet_.Issue(NodeIdentity{"n2"})));
   v1::StreamHeartbeatsRequest beat = bad.First();
   v1::Activity& activity = *beat.add_activities();
   activity.mutable_key()->set_run(run_);
@@ -122,13 +122,13 @@ TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
   activity.set_phase(v1::PHASE_WORKING);
   EXPECT_EQ(ReasonOf(bad.SendAndEnd(beat)), "PAIR_NOT_PLANNED");
   EXPECT_EQ(good.Send(good.Next()).sequence(), 2);
-  BeatStream other(relay_.Connect(fleet_.Issue(NodeIdentity{"n3"})));
+  TestHeartbeatStream other(relay_.Connect(fleet_.Issue(NodeIdentity{"n3"})));
   EXPECT_EQ(ReasonOf(other.SendAndEnd(other.First())), "NOT_ATTACHED");
 }
 
 // The peers keep their streams open: only the relay ends them, before the server waits for them.
 TEST_F(HeartbeatForwardTest, StopDoesNotWaitForStreams) {
-  BeatStream stream(relay_.Connect(node_));
+  TestHeartbeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   const auto channel = relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}));
   grpc::ClientContext context;
@@ -145,7 +145,7 @@ TEST_F(HeartbeatForwardTest, StopDoesNotWaitForStreams) {
 }
 
 TEST_F(HeartbeatForwardTest, SendersOfDisconnectedRelayAreNotLost) {
-  BeatStream stream(relay_.Connect(node_));
+  TestHeartbeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
   relay_.upstream().Cut();

@@ -264,7 +264,7 @@ absl::Status Run() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "holds agents that send heartbeats: beat_load --home DIR --fleet NAME --target HOST:PORT");
+      "holds agents that send heartbeats: heartbeat_load --home DIR --fleet NAME --target HOST:PORT");
   absl::ParseCommandLine(argc, argv);
   rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
@@ -272,6 +272,6 @@ int main(int argc, char** argv) {
   setrlimit(RLIMIT_NOFILE, &files);
   absl::Status status = muster::SetUpProcess();
   if (status.ok()) status = muster::load::Run();
-  if (!status.ok()) std::cerr << "beat_load: " << status << "\n";
+  if (!status.ok()) std::cerr << "heartbeat_load: " << status << "\n";
   std::_Exit(status.ok() ? 0 : 1);
 }

@@ -1,6 +1,6 @@
 // Validation of heartbeats.
-#ifndef MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
-#define MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
+#ifndef MUSTER_SERVICES_COMMON_HEARTBEAT_HEARTBEAT_CHECK_H_
+#define MUSTER_SERVICES_COMMON_HEARTBEAT_HEARTBEAT_CHECK_H_
 
 #include <string>
 
@@ -19,8 +19,8 @@ absl::StatusOr<std::string> NodeOf(const Identity& identity,
 
 // Fails with INVALID_HEARTBEAT if a number is out of range, if there are too many activities, or if
 // node or instance differ from those at the begin of the stream.
-absl::Status CheckBeat(const v1::StreamHeartbeatsRequest& beat, const std::string& node,
-                       const std::string& instance);
+absl::Status CheckHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat, const std::string& node,
+                            const std::string& instance);
 
 // Completes `key` with the names in the certificate and the sender's node. Fails with
 // INVALID_HEARTBEAT if the pair is for another node or remains incomplete.
@@ -36,11 +36,11 @@ void CleanActivity(v1::Activity* activity);
 std::string CleanText(const std::string& text, size_t max);
 
 // Returns the sender's clock minus `now`, at most 100 years; zero if the time is missing.
-absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now);
+absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& heartbeat, absl::Time now);
 
 // Returns zero if the uptime is missing.
-absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat);
+absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& heartbeat);
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_HEARTBEAT_BEAT_CHECK_H_
+#endif  // MUSTER_SERVICES_COMMON_HEARTBEAT_HEARTBEAT_CHECK_H_

@@ -1,4 +1,4 @@
-#include "services/common/heartbeat/beat_check.h"
+#include "services/common/heartbeat/heartbeat_check.h"
 
 #include <algorithm>
 #include <string_view>
@@ -45,20 +45,20 @@ absl::StatusOr<std::string> NodeOf(const Identity& identity,
   return node;
 }
 
-absl::Status CheckBeat(const v1::StreamHeartbeatsRequest& beat, const std::string& node,
-                       const std::string& instance) {
-  if (!beat.node().empty() && beat.node() != node) {
+absl::Status CheckHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat, const std::string& node,
+                            const std::string& instance) {
+  if (!heartbeat.node().empty() && heartbeat.node() != node) {
     return errors::InvalidHeartbeat("the node changed within the stream");
   }
-  if (!beat.instance_id().empty() && beat.instance_id() != instance) {
+  if (!heartbeat.instance_id().empty() && heartbeat.instance_id() != instance) {
     return errors::InvalidHeartbeat("the instance_id changed within the stream");
   }
-  if (beat.sequence() < 0) return errors::InvalidHeartbeat("the sequence is negative");
-  if (beat.uptime().seconds() < 0 || beat.uptime().nanos() < 0 ||
-      beat.uptime().seconds() > kMaxUptimeSeconds) {
+  if (heartbeat.sequence() < 0) return errors::InvalidHeartbeat("the sequence is negative");
+  if (heartbeat.uptime().seconds() < 0 || heartbeat.uptime().nanos() < 0 ||
+      heartbeat.uptime().seconds() > kMaxUptimeSeconds) {
     return errors::InvalidHeartbeat("the uptime is invalid");
   }
-  if (beat.activities_size() > kMaxActivities) {
+  if (heartbeat.activities_size() > kMaxActivities) {
     return errors::InvalidHeartbeat("it has more than 1,000 activities");
   }
   return absl::OkStatus();
@@ -114,13 +114,13 @@ void CleanActivity(v1::Activity* activity) {
   fault->set_next_step(CleanText(fault->next_step(), kMaxText));
 }
 
-absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& beat, absl::Time now) {
-  if (!beat.has_time()) return absl::ZeroDuration();
-  return std::clamp(FromProto(beat.time()) - now, -kMaxSkew, kMaxSkew);
+absl::Duration ClockSkew(const v1::StreamHeartbeatsRequest& heartbeat, absl::Time now) {
+  if (!heartbeat.has_time()) return absl::ZeroDuration();
+  return std::clamp(FromProto(heartbeat.time()) - now, -kMaxSkew, kMaxSkew);
 }
 
-absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& beat) {
-  return FromProto(beat.uptime());
+absl::Duration UptimeOf(const v1::StreamHeartbeatsRequest& heartbeat) {
+  return FromProto(heartbeat.uptime());
 }
 
 }  // namespace muster
