@@ -18,7 +18,7 @@ absl::Duration TurnedAt(const RelayState& relay) {
 std::string WhyUnknown(const RelayState& relay, absl::Duration now) {
   return absl::StrCat("relay ", relay.name, " is not connected (",
                       absl::FormatDuration(absl::Trunc(now - TurnedAt(relay), absl::Seconds(1))),
-                      "): nothing is known of the nodes behind it");
+                      "): nothing is known of the nodes attached to it");
 }
 
 absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now) {
@@ -49,14 +49,15 @@ bool RelayTable::ExplainsSilence(const RelayState& relay, absl::Duration last_se
   return last_seen < turned && now - turned < options_.return_grace;
 }
 
-std::string RelayTable::Doubt(absl::Duration now) const {
+std::vector<const RelayState*> RelayTable::Lost(absl::Duration now) const {
+  std::vector<const RelayState*> lost;
   MutexLock lock(mutex_);
   for (const auto& [name, relay] : relays_) {
     if (!relay->connected && now - TurnedAt(*relay) < options_.doubt_limit) {
-      return WhyUnknown(*relay, now);
+      lost.push_back(relay.get());
     }
   }
-  return "";
+  return lost;
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -34,8 +35,8 @@ class RelayTable {
   // Returns whether the relay explains the silence of a sender since `last_seen`.
   bool ExplainsSilence(const RelayState& relay, absl::Duration last_seen, absl::Duration now) const;
 
-  // Returns why nothing is known of a part of the senders; empty if that is not so.
-  std::string Doubt(absl::Duration now) const;
+  // Returns the disconnected relays that explain the silence of their senders, by name.
+  std::vector<const RelayState*> Lost(absl::Duration now) const;
 
  private:
   const Options options_;
@@ -44,7 +45,7 @@ class RelayTable {
   std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
-// "relay r1 is not connected (3m10s): nothing is known of the nodes behind it".
+// "relay r1 is not connected (3m10s): nothing is known of the nodes attached to it".
 std::string WhyUnknown(const RelayState& relay, absl::Duration now);
 
 }  // namespace muster
