@@ -39,7 +39,7 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   "muster agent attach --dir /srv/node-1"});
   const auto options = std::make_shared<AttachOptions>();
   command
-      .add_option("--dir,--folder", options->folder,
+      .add_option("--dir", options->folder,
                   "The folder from `muster node join` (default: $MUSTER_HOME/node, for root "
                   "/var/lib/muster-node)")
       ->type_name(kFolderValue);
