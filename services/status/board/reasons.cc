@@ -190,7 +190,9 @@ std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now)
 
 std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& outlook,
                      const Moment& now) {
-  if (outlook.ended || reason == v1::REASON_UNSPECIFIED) return "";
+  if (outlook.ended || reason == v1::REASON_UNSPECIFIED || reason == v1::REASON_RUN_ENDED) {
+    return "";
+  }
   const std::string deadline =
       outlook.deadline == absl::InfiniteFuture()
           ? "stays pending"
