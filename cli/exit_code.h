@@ -17,8 +17,9 @@ inline constexpr int kExitRunErrors = 3;      // complete, but some results are 
 inline constexpr int kExitRunFailed = 4;      // without an archive
 inline constexpr int kExitRunCancelled = 5;   // by an operator
 inline constexpr int kExitRunTimedOut = 6;    // complete, but some results are timed out
-inline constexpr int kExitRunUnfinished = 7;  // still running
-inline constexpr int kExitOtherState = 8;     // finished in another state than `wait --until` names
+inline constexpr int kExitRunUnfinished = 7;  // the run has not ended
+inline constexpr int kExitOtherState =
+    8;  // the run ended in another state than `wait --until` names
 
 inline constexpr int kExitJobFailed = 9;  // a node did not run the command to exit code 0
 

@@ -40,7 +40,7 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
   const auto options = std::make_shared<AttachOptions>();
   command
       .add_option(
-          "--dir,--folder", options->folder,
+          "--dir", options->folder,
           "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
           "root /var/lib/muster-node, else ~/.local/state/muster-node)")
       ->type_name(kFolderValue);

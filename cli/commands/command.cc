@@ -5,10 +5,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cli/output/format.h"
+#include "services/common/base/strings.h"
 
 namespace muster::cli {
 namespace {
@@ -48,15 +48,11 @@ std::string FullName(const CLI::App& command) {
 
 }  // namespace
 
-std::string WrapText(const std::string& text, size_t width) {
-  return absl::StrJoin(WrapLines(text, static_cast<int>(width)), "\n");
-}
-
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text) {
   CLI::App& command = *parent.add_subcommand(text.name, text.summary);
   std::string footer;
   for (const absl::string_view paragraph : absl::StrSplit(text.details, '\n', absl::SkipEmpty())) {
-    absl::StrAppend(&footer, WrapText(std::string(paragraph), kHelpWidth), "\n");
+    absl::StrAppend(&footer, WrapText(ToStd(paragraph), kHelpWidth), "\n");
   }
   if (!footer.empty()) footer += '\n';
   absl::StrAppend(&footer, "Example:\n", Indent(text.example));

@@ -37,9 +37,6 @@ struct CommandText {
 
 inline constexpr size_t kHelpWidth = 80;
 
-// Breaks `text` between words into lines of at most `width` characters.
-std::string WrapText(const std::string& text, size_t width);
-
 // Adds a command to `parent` (line.app, or a command that groups others).
 CLI::App& AddCommand(CLI::App& parent, const CommandText& text);
 

@@ -103,7 +103,7 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
   RETURN_IF_ERROR(arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments));
   if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  RETURN_IF_ERROR(CheckSecretOutput(arguments.output));
+  RETURN_IF_ERROR(CheckSecretOutput("--output", arguments.output));
   ASSIGN_OR_RETURN(const auto credential, Issue(*client, arguments));
   ASSIGN_OR_RETURN(const auto text, FormatCredential(credential, arguments.format));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, text));

@@ -1,5 +1,6 @@
 #include "cli/commands/exec_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "cli/output/format.h"
 #include "cli/output/job_output.h"
 #include "cli/output/job_view.h"
+#include "cli/rpc/attached.h"
 #include "cli/rpc/client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
@@ -26,9 +28,11 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kPage = 1'000;
 constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
+// After this time the nodes without an answer are named.
+constexpr absl::Duration kReminderAfter = absl::Seconds(5);
+constexpr size_t kNodesNamed = 10;
 // With --parallel, the time until the last node starts is unknown.
 constexpr absl::Duration kParallelWindow = absl::Hours(12);
 
@@ -90,37 +94,70 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
                                                        const std::vector<std::string>& labels) {
   v1::ListEnrolledNodesRequest request;
   RETURN_IF_ERROR(AddLabels(labels, request.mutable_labels()));
-  request.set_page_size(kPage);
   Client client(context);
+  ASSIGN_OR_RETURN(const auto enrolled, client.ListEnrolledNodes(std::move(request)));
   std::vector<std::string> nodes;
-  do {
-    ASSIGN_OR_RETURN(const auto page, client.ListEnrolledNodes(request));
-    for (const v1::EnrolledNode& node : page.nodes()) {
-      if (!node.revoked() && !node.is_relay()) nodes.push_back(node.name());
-    }
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
+  for (const v1::EnrolledNode& node : enrolled) {
+    if (!node.revoked() && !node.is_relay()) nodes.push_back(node.name());
+  }
   if (nodes.empty()) {
     return FromService(errors::NoNodeHasLabels(absl::StrJoin(labels, ",")), "the list of nodes");
   }
   return nodes;
 }
 
-absl::StatusOr<v1::Job> Submit(JobClient& client, const OperatorContext& context,
-                               const ExecArguments& arguments) {
+// Returns the nodes that the arguments name; none for --all.
+absl::StatusOr<std::vector<std::string>> NamedNodes(const OperatorContext& context,
+                                                    const ExecArguments& arguments) {
+  if (arguments.labels.empty()) return arguments.nodes;
+  return LabelledNodes(context, arguments.labels);
+}
+
+absl::StatusOr<v1::Job> Submit(JobClient& client, const ExecArguments& arguments,
+                               const std::vector<std::string>& nodes) {
   const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
   if (!deadline.ok()) return AsUsageError(deadline.status(), "--deadline");
   const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
   if (!ttl.ok()) return AsUsageError(ttl.status(), "--ttl");
   ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
-  std::vector<std::string> nodes = arguments.nodes;
-  if (!arguments.labels.empty()) {
-    ASSIGN_OR_RETURN(nodes, LabelledNodes(context, arguments.labels));
-  }
   v1::SubmitJobRequest request;
   request.set_parallel(arguments.parallel);
   ToProto(*ttl, request.mutable_wait());
-  return client.Submit(std::move(command), std::move(nodes), std::move(request));
+  return client.Submit(std::move(command), nodes, std::move(request));
+}
+
+// Returns "not responding: n1, n2 and 3 more"; nothing without nodes.
+std::string NamedText(absl::string_view what, std::vector<std::string> nodes) {
+  if (nodes.empty()) return "";
+  const size_t more = nodes.size() - std::min(nodes.size(), kNodesNamed);
+  nodes.resize(nodes.size() - more);
+  return absl::StrCat(what, ": ", Printable(absl::StrJoin(nodes, ", ")),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "", "\n");
+}
+
+// Names the nodes of the job that have not answered. `nodes`: the named ones; none for all nodes.
+void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
+                        std::vector<std::string> nodes, const v1::Job& job) {
+  const auto attached = FetchAttached(context);
+  if (nodes.empty() && attached) {
+    for (const auto& [name, child] : *attached) {
+      if (!child.is_relay()) nodes.push_back(name);
+    }
+  }
+  std::vector<std::string> not_responding;
+  std::vector<std::string> unreachable;
+  for (const std::string& node : output.WithoutAnswer(nodes)) {
+    const auto child = attached ? attached->find(node) : AttachedMap::const_iterator();
+    const bool is_attached = !attached || (child != attached->end() && child->second.attached());
+    (is_attached ? not_responding : unreachable).push_back(node);
+  }
+  if (not_responding.empty() && unreachable.empty()) return;
+  output.PrintNotice(
+      absl::StrCat("After ", HumanDuration(kReminderAfter), ", nodes without an answer:\n",
+                   NamedText("not responding", std::move(not_responding)),
+                   NamedText("unreachable", std::move(unreachable)), "The job ends at ",
+                   HumanTime(FromProto(job.deadline()), absl::Now()),
+                   " at the latest. Cancel it: muster job cancel ", job.job()));
 }
 
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
@@ -144,7 +181,8 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
         "Create a new context on the machine of the services: muster up, or muster operator add.");
   }
   JobClient client(context);
-  ASSIGN_OR_RETURN(const auto job, Submit(client, context, arguments));
+  ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments));
+  ASSIGN_OR_RETURN(const auto job, Submit(client, arguments, nodes));
   if (arguments.detach) {
     console.out << (line.json ? Dump(ToJson(job)) : absl::StrCat(job.job(), "\n"));
     return kExitOk;
@@ -152,10 +190,17 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   JobOutput output(console, line.json);
   v1::WatchJobRequest request;
   request.set_job(job.job());
-  const auto end = client.Watch(request, [&](const v1::WatchJobResponse& response) {
-    output.HandleResponse(response);
-    return true;
-  });
+  WatchReminder reminder;
+  if (arguments.parallel == 0) {  // else the other nodes wait for their turn
+    reminder = {kReminderAfter, [&] { PrintWithoutAnswer(output, context, nodes, job); }};
+  }
+  const auto end = client.Watch(
+      request,
+      [&](const v1::WatchJobResponse& response) {
+        output.HandleResponse(response);
+        return true;
+      },
+      reminder);
   if (Interrupted()) {
     PrintMessage(console, absl::StrCat("\nThe job is still running. Follow it: muster job logs -f ",
                                        job.job(), "\nCancel it: muster job cancel ", job.job()));
@@ -213,6 +258,7 @@ void AddExecCommand(CommandLine& line) {
                   "whether it runs. No shell interprets it.\n"
                   "The options end at `--` or at the program: all words after the program are its "
                   "arguments.\n"
+                  "After 5 seconds, prints the nodes without an answer on stderr.\n"
                   "The job continues if this program is interrupted; `muster job` shows and "
                   "cancels it. The exit code is 9 if the command failed on a node.",
        .example =

@@ -72,7 +72,7 @@ absl::StatusOr<int> ListFleetShares(Console& console, const CommandLine& line, F
   }
   Table files({{"RELAY"},
                {"FROM"},
-               {"FOR"},
+               {"TO"},
                {"ID"},
                {"SIZE", Table::Align::kRight},
                {"SHARED"},

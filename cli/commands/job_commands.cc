@@ -75,7 +75,7 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
   table.AddRow(
       {"submitted", absl::StrCat(FormatTime(job.submit_time()), " by ", job.submitted_by())});
   table.AddRow(job.has_end_time()
-                   ? std::vector<std::string>{"finished", FormatTime(job.end_time())}
+                   ? std::vector<std::string>{"ended", FormatTime(job.end_time())}
                    : std::vector<std::string>{"deadline", FormatTime(job.deadline())});
   table.AddRow(
       {"output", absl::StrCat(HumanSize(job.output_bytes()),
@@ -136,8 +136,6 @@ CLI::App& AddJobCommand(CommandLine& line, CLI::App& group, const CommandText& t
         ->required()
         ->type_name("");
   }
-  AddJsonOption(line, command);
-  AddContextOption(line, command);
   SetAction(line, command, [&line, arguments, handler](Console& console) {
     return handler(console, line, *arguments);
   });
@@ -160,11 +158,11 @@ void AddJobCommands(CommandLine& line) {
       list.add_option("--limit", arguments->limit, "The maximum number of jobs (default: 20)");
   limit->type_name("N");
   AllowRange(*limit, 1, 1'000);
-  AddJobCommand(line, group,
-                {.name = "show",
-                 .summary = "Show the progress and the outcomes of a job",
-                 .example = "muster job show 0123456789abcdef0123456789abcdef"},
-                arguments, Show);
+  CLI::App& show = AddJobCommand(line, group,
+                                 {.name = "show",
+                                  .summary = "Show the progress and the outcomes of a job",
+                                  .example = "muster job show 0123456789abcdef0123456789abcdef"},
+                                 arguments, Show);
   CLI::App& logs = AddJobCommand(
       line, group,
       {.name = "logs",
@@ -181,13 +179,18 @@ void AddJobCommands(CommandLine& line) {
                        "Start after the record with this position (default: the first record)")
            ->type_name("N"),
       0, std::numeric_limits<int64_t>::max());
-  AddJobCommand(line, group,
-                {.name = "cancel",
-                 .summary = "Cancel a job on all nodes",
-                 .details = "Nodes that have not started the command do not start it. Running "
-                            "commands receive SIGTERM, and SIGKILL 5 s later.",
-                 .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
-                arguments, Cancel);
+  CLI::App& cancel =
+      AddJobCommand(line, group,
+                    {.name = "cancel",
+                     .summary = "Cancel a job on all nodes",
+                     .details = "Nodes that have not started the command do not start it. Running "
+                                "commands receive SIGTERM, and SIGKILL 5 s later.",
+                     .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
+                    arguments, Cancel);
+  for (CLI::App* const command : {&list, &show, &logs, &cancel}) {
+    AddJsonOption(line, *command);
+    AddContextOption(line, *command);
+  }
 }
 
 }  // namespace muster::cli

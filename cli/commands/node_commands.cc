@@ -1,7 +1,6 @@
 #include "cli/commands/node_commands.h"
 
 #include <cstdlib>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -61,19 +60,6 @@ std::optional<std::map<std::string, v1::Node>> FetchPresences(Client& client) {
   return nodes;
 }
 
-absl::StatusOr<std::vector<v1::EnrolledNode>> FetchNodes(Client& client,
-                                                         v1::ListEnrolledNodesRequest request) {
-  std::vector<v1::EnrolledNode> nodes;
-  request.set_page_size(kPage);
-  do {
-    ASSIGN_OR_RETURN(auto page, client.ListEnrolledNodes(request));
-    nodes.insert(nodes.end(), std::make_move_iterator(page.mutable_nodes()->begin()),
-                 std::make_move_iterator(page.mutable_nodes()->end()));
-    request.set_page_token(page.next_page_token());
-  } while (!request.page_token().empty());
-  return nodes;
-}
-
 std::string KindOf(const v1::EnrolledNode& node) { return node.is_relay() ? "relay" : "node"; }
 
 // Returns the configured parents. The root relay is always the last one.
@@ -104,22 +90,40 @@ void AddAttachment(const std::string& relay, Json* json) {
   (*json)["relay"] = relay == "no" ? "" : relay;
 }
 
+// Adds the presence as a word, or an empty text for a node that never sent heartbeats.
+void AddPresence(const std::string& node, const std::map<std::string, v1::Node>& presences,
+                 Json* json) {
+  const auto found = presences.find(node);
+  const bool known = found != presences.end();
+  (*json)["presence"] = known ? PresenceWord(found->second.presence()) : "";
+  (*json)["presence_since"] =
+      known ? Rfc3339(FromProto(found->second.presence_since())) : std::string();
+}
+
+Json EventJson(const v1::NodeEvent& event) {
+  return {{"time", Rfc3339(FromProto(event.time()))},
+          {"presence", PresenceWord(event.presence())},
+          {"reason", ReasonWord(event.reason())},
+          {"run", event.run()},
+          {"plugin", event.plugin()},
+          {"detail", event.detail()}};
+}
+
 absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                               const NodeArguments& arguments) {
   v1::ListEnrolledNodesRequest request;
   RETURN_IF_ERROR(AddLabels(arguments.labels, request.mutable_labels()));
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   Client client(context);
-  ASSIGN_OR_RETURN(const auto nodes, FetchNodes(client, std::move(request)));
+  ASSIGN_OR_RETURN(const auto nodes, client.ListEnrolledNodes(std::move(request)));
   const auto presences = FetchPresences(client);
   const auto attached = FetchAttached(context);
   if (line.json) {
     Json json = Json::array();
     for (const v1::EnrolledNode& node : nodes) {
       json.push_back(ToJson(node));
-      json.back()["presence"] = PresenceOf(node, presences);
-      if (!attached) continue;
-      AddAttachment(RelayOf(node, attached), &json.back());
+      if (attached) AddAttachment(RelayOf(node, attached), &json.back());
+      if (presences) AddPresence(node.name(), *presences, &json.back());
     }
     console.out << Dump(json);
     return kExitOk;
@@ -158,13 +162,10 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
     Json json = ToJson(node);
     if (attached) AddAttachment(RelayOf(node, attached), &json);
     if (presence.ok()) {
-      json["presence"] = PresenceWord(presence->presence());
-      json["presence_since"] = Rfc3339(FromProto(presence->presence_since()));
+      AddPresence(node.name(), {{node.name(), *presence}}, &json);
       json["events"] = Json::array();
-      for (const v1::NodeEvent& event : presence->events()) {
-        json["events"].push_back(
-            {{"time", Rfc3339(FromProto(event.time()))}, {"detail", event.detail()}});
-      }
+      for (const v1::NodeEvent& event : presence->events())
+        json["events"].push_back(EventJson(event));
     }
     console.out << Dump(json);
     return kExitOk;
@@ -287,7 +288,7 @@ void AddJoin(CommandLine& line, CLI::App& group) {
                   "The name of the node (default: the name in the token)")
       ->type_name("NAME");
   command
-      .add_option("--dir,--folder", arguments->folder,
+      .add_option("--dir", arguments->folder,
                   "The folder of the identity (default: $MUSTER_HOME/node if it is set, for root "
                   "/var/lib/muster-node, else ~/.local/state/muster-node)")
       ->type_name(kFolderValue);
@@ -301,7 +302,6 @@ CLI::App& AddNodeCommand(CommandLine& line, CLI::App& group, const CommandText& 
                          const std::shared_ptr<NodeArguments>& arguments, NodeAction action) {
   CLI::App& command = AddCommand(group, text);
   command.add_option("NODE", arguments->node, "The node's name")->required()->type_name("");
-  AddContextOption(line, command);
   SetAction(line, command, [&line, arguments, action](Console& console) {
     return action(console, line, *arguments);
   });
@@ -319,6 +319,7 @@ void AddLabel(CommandLine& line, CLI::App& group) {
   command.add_option("--remove", arguments->remove, "The key of a label to remove")
       ->type_name("KEY");
   AddJsonOption(line, command);
+  AddContextOption(line, command);
 }
 
 void AddRevoke(CommandLine& line, CLI::App& group) {
@@ -334,6 +335,7 @@ void AddRevoke(CommandLine& line, CLI::App& group) {
   command.add_option("--reason", arguments->reason, "The reason, stored with the node")
       ->type_name(kTextValue);
   AddJsonOption(line, command);
+  AddContextOption(line, command);
 }
 
 }  // namespace
@@ -364,14 +366,17 @@ void AddNodeCommands(CommandLine& line) {
       {.name = "show", .summary = "Show a node and its events", .example = "muster node show n1"},
       std::make_shared<NodeArguments>(), ShowNode);
   AddJsonOption(line, show);
+  AddContextOption(line, show);
   AddLabel(line, group);
   AddRevoke(line, group);
-  AddNodeCommand(line, group,
-                 {.name = "remove",
-                  .summary = "Remove a node from the fleet",
-                  .details = "The node is revoked, and its name can be used again.",
-                  .example = "muster node remove n1"},
-                 std::make_shared<NodeArguments>(), RemoveNode);
+  CLI::App& remove =
+      AddNodeCommand(line, group,
+                     {.name = "remove",
+                      .summary = "Remove a node from the fleet",
+                      .details = "The node is revoked, and its name can be used again.",
+                      .example = "muster node remove n1"},
+                     std::make_shared<NodeArguments>(), RemoveNode);
+  AddContextOption(line, remove);
 }
 
 }  // namespace muster::cli

@@ -67,11 +67,12 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
     ASSIGN_OR_RETURN(const auto page, client.ListResults(request));
     for (const v1::Result& result : page.results()) {
       if (json) {
-        list.push_back(ToJson(result));
+        list.push_back(ToJson(result, run.state()));
         continue;
       }
       const bool pending = result.outcome() == v1::OUTCOME_PENDING;
-      table.AddRow({result.key().plugin(), result.key().node(), OutcomeWord(result.outcome()),
+      table.AddRow({result.key().plugin(), result.key().node(),
+                    OutcomeWord(result.outcome(), run.state()),
                     pending ? "-" : HumanSize(result.size()),
                     HumanTime(FromProto(result.commit_time()), absl::Now()), Detail(result)});
     }
@@ -163,8 +164,8 @@ absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
   }
   PrintMessage(console,
                absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),
-                            IsFinal(run.state()) ? ". It has no archive. Its results:"
-                                                 : ". It has no archive yet. Results so far:"));
+                            HasEnded(run.state()) ? ". It has no archive. Its results:"
+                                                  : ". It has no archive yet. Results so far:"));
   return ListPairs(console, *client, run, arguments, line.json);
 }
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,24 @@ void PrintPlan(Console& console, const v1::Run& run) {
   }
 }
 
+// Warns of nodes that are not enrolled: their names may be wrong. A fleet without enrolled nodes
+// uses run credentials only.
+void WarnOfUnknownNodes(Console& console, Client& client, const RunArguments& arguments) {
+  const auto enrolled = client.ListEnrolledNodes({});
+  if (!enrolled.ok()) return;
+  std::set<std::string> known;
+  for (const v1::EnrolledNode& node : *enrolled) {
+    if (!node.is_relay()) known.insert(node.name());
+  }
+  if (known.empty()) return;
+  for (const std::string& node : std::set(arguments.nodes.begin(), arguments.nodes.end())) {
+    if (known.contains(node)) continue;
+    PrintMessage(console,
+                 absl::StrCat("Warning: no enrolled node has the name ", Printable(node),
+                              ". Its results need a run credential (muster credentials export)."));
+  }
+}
+
 // Returns the run from the aggregator, with the details of the status service if it answers. The
 // exit code must not depend on the status service, which may lag behind.
 absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std::string& run) {
@@ -216,7 +235,7 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (arguments.status_listener.any()) {
     ASSIGN_OR_RETURN(listener, ReadStatusListener(arguments.status_listener));
   }
-  RETURN_IF_ERROR(CheckSecretOutput(arguments.credentials));
+  RETURN_IF_ERROR(CheckSecretOutput("--credentials", arguments.credentials));
   if (arguments.wait) CatchInterrupts();
   ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
   const std::shared_ptr<Client> client = std::move(connected);
@@ -227,6 +246,7 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
     console.out << (line.json ? Dump(ToJson(run)) : run.id() + "\n") << std::flush;
   }
   PrintPlan(console, run);
+  if (!arguments.nodes.empty()) WarnOfUnknownNodes(console, *client, arguments);
   const absl::Status accessible =
       SetUpStatusAccess(console, *client, arguments, std::move(listener), run.id());
   if (!accessible.ok()) {

@@ -145,7 +145,7 @@ void AddCancel(CommandLine& line) {
 void AddDelete(CommandLine& line) {
   CLI::App& command =
       AddCommand(line.app, {.name = "delete",
-                            .summary = "Delete a finished run, its results and its archive",
+                            .summary = "Delete a run that has ended, its results and its archive",
                             .details = "This cannot be undone.",
                             .example = "muster delete 3f2a0123456789ab"});
   const auto arguments = std::make_shared<NamedRunArguments>();

@@ -16,11 +16,11 @@
 
 namespace muster::cli {
 
-absl::Status CheckSecretOutput(const std::string& file) {
+absl::Status CheckSecretOutput(const std::string& option, const std::string& file) {
   if (file.empty() || file == "-") return absl::OkStatus();
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored)) {
-    return AsUsageError(errors::NotAPlainFile(file), "--output");
+    return AsUsageError(errors::NotAPlainFile(file), option);
   }
   std::string folder = std::filesystem::path(file).parent_path().string();
   if (folder.empty()) folder = ".";

@@ -10,9 +10,9 @@
 
 namespace muster::cli {
 
-// Returns an error if WriteSecretOutput could not create `file`. Call it before a request creates
-// the secret, which would be lost.
-absl::Status CheckSecretOutput(const std::string& file);
+// Returns an error if WriteSecretOutput could not create `file`, the value of `option`. Call it
+// before a request creates the secret, which would be lost.
+absl::Status CheckSecretOutput(const std::string& option, const std::string& file);
 
 // Writes `content` to the file atomically with mode 0600, or to stdout if `file` is empty or "-".
 absl::Status WriteSecretOutput(Console& console, const std::string& file, std::string_view content);

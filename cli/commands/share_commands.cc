@@ -153,7 +153,7 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     console.out << Dump(json);
     return kExitOk;
   }
-  Table table({{"FROM"}, {"FOR"}, {"ID"}, {"SIZE", Table::Align::kRight}, {"EXPIRES"}, {"STATE"}});
+  Table table({{"FROM"}, {"TO"}, {"ID"}, {"SIZE", Table::Align::kRight}, {"EXPIRES"}, {"STATE"}});
   for (const v1::Share& share : shares) {
     const v1::SharedFile& file = share.file();
     table.AddRow({file.key().source(), file.key().target(), file.key().id(), HumanSize(file.size()),
@@ -203,8 +203,8 @@ absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments
   return client->Get(key);
 }
 
-absl::StatusOr<int> Outcome(Console& console, const CommandLine& line,
-                            const ShareArguments& arguments) {
+absl::StatusOr<int> Show(Console& console, const CommandLine& line,
+                         const ShareArguments& arguments) {
   ASSIGN_OR_RETURN(const auto share, GetShare(line, arguments));
   return ReportOutcome(console, line, share);
 }
@@ -215,16 +215,19 @@ CLI::App& AddCommandWithArguments(CommandLine& line, CLI::App& parent, const Com
                                   const std::shared_ptr<ShareArguments>& arguments,
                                   Handler handler) {
   CLI::App& command = AddCommand(parent, text);
-  command
-      .add_option(
-          "--dir", arguments->folder,
-          "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
-          "root /var/lib/muster-node, else ~/.local/state/muster-node)")
-      ->type_name(kFolderValue);
   SetAction(line, command, [&line, arguments, handler](Console& console) {
     return handler(console, line, *arguments);
   });
   return command;
+}
+
+void AddFolderOption(CLI::App& command, ShareArguments& arguments) {
+  command
+      .add_option(
+          "--dir", arguments.folder,
+          "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
+          "root /var/lib/muster-node, else ~/.local/state/muster-node)")
+      ->type_name(kFolderValue);
 }
 
 void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
@@ -236,15 +239,14 @@ void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
         ->type_name("NODE");
   }
   command.add_option("--id", arguments.id, "The id of the file")->required()->type_name("ID");
+  AddFolderOption(command, arguments);
 }
 
-// Adds the options for operators.
-void AddOperatorOptions(CommandLine& line, CLI::App& command, ShareArguments& arguments) {
+void AddRelayOption(CLI::App& command, ShareArguments& arguments) {
   command
       .add_option("--relay", arguments.relay,
                   "For operators: the relay to ask (default: the relays of both nodes)")
       ->type_name("RELAY");
-  AddContextOption(line, command);
 }
 
 void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& arguments) {
@@ -255,7 +257,7 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
        .details = "The file is signed here and sent through the relays to the relay of the other "
                   "node. Bytes that a relay already has are not sent again.\n"
                   "If a relay is unreachable, the relay before it stores the file and sends it "
-                  "later. The exit code is then 0, and `muster shared outcome` shows the outcome.",
+                  "later. The exit code is then 0, and `muster shared show` shows the outcome.",
        .example = "muster share report.csv --to n2\n"
                   "muster share report.csv --to n2 --id today.csv --ttl 24h"},
       arguments, ShareFile);
@@ -273,6 +275,7 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
       .add_option("--wait", arguments->wait,
                   "How long to wait for the delivery and for an unreachable relay (default: 10s)")
       ->type_name("DURATION");
+  AddFolderOption(command, *arguments);
   AddJsonOption(line, command);
 }
 
@@ -282,7 +285,7 @@ void AddShareCommands(CommandLine& line) {
   const auto arguments = std::make_shared<ShareArguments>();
   AddShare(line, arguments);
   CLI::App& group = AddCommand(line.app, {.name = "shared",
-                                          .summary = "List, get and remove shared files",
+                                          .summary = "List, get, show and remove shared files",
                                           .example = "muster shared list"});
   group.require_subcommand(1);
   CLI::App& list = AddCommandWithArguments(
@@ -297,8 +300,9 @@ void AddShareCommands(CommandLine& line) {
   list.add_flag("--all", arguments->all, "For operators: the files at every relay");
   list.add_option("--relay", arguments->relay, "For operators: the files at this relay")
       ->type_name("RELAY");
-  AddContextOption(line, list);
+  AddFolderOption(list, *arguments);
   AddJsonOption(line, list);
+  AddContextOption(line, list);
   CLI::App& get = AddCommandWithArguments(
       line, group,
       {.name = "get",
@@ -322,19 +326,21 @@ void AddShareCommands(CommandLine& line) {
                   "muster shared remove --from n1 --to n2 --id report.csv"},
       arguments, Remove);
   AddKeyOptions(remove, *arguments, /*both=*/true);
-  AddOperatorOptions(line, remove, *arguments);
-  CLI::App& outcome = AddCommandWithArguments(
+  AddRelayOption(remove, *arguments);
+  AddContextOption(line, remove);
+  CLI::App& show = AddCommandWithArguments(
       line, group,
-      {.name = "outcome",
+      {.name = "show",
        .summary = "Show the state of a shared file",
        .details = "The exit code is 0 if the file is delivered or in transit, and 1 if it was "
                   "refused, has expired or was removed. On a node, give --from or --to. Operators "
                   "give both.",
-       .example = "muster shared outcome --to n2 --id report.csv"},
-      arguments, Outcome);
-  AddKeyOptions(outcome, *arguments, /*both=*/true);
-  AddOperatorOptions(line, outcome, *arguments);
-  AddJsonOption(line, outcome);
+       .example = "muster shared show --to n2 --id report.csv"},
+      arguments, Show);
+  AddKeyOptions(show, *arguments, /*both=*/true);
+  AddRelayOption(show, *arguments);
+  AddJsonOption(line, show);
+  AddContextOption(line, show);
 }
 
 }  // namespace muster::cli

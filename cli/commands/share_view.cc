@@ -41,7 +41,7 @@ Json ToJson(const v1::Share& share) {
   json["size"] = file.size();
   json["sha256"] = Hex(file.sha256());
   json["sign_time"] = Rfc3339(FromProto(file.sign_time()));
-  json["expire_time"] = file.has_expire_time() ? Rfc3339(FromProto(file.expire_time())) : "never";
+  json["expire_time"] = Rfc3339(FromProto(file.expire_time()));
   json["state"] = StateWord(share.state());
   json["reason"] = share.reason();
   json["relay"] = share.relay();
@@ -59,7 +59,7 @@ absl::StatusOr<int> ReportOutcome(Console& console, const CommandLine& line,
                                   const v1::Share& share) {
   const v1::ShareKey& key = share.file().key();
   if (line.json) console.out << Dump(ToJson(share));
-  const std::string file = absl::StrCat(key.id(), " from ", key.source(), " for ", key.target());
+  const std::string file = absl::StrCat(key.id(), " from ", key.source(), " to ", key.target());
   switch (share.state()) {
     case v1::SHARE_STATE_DELIVERED:
       PrintMessage(console, absl::StrCat(file, " is delivered to relay ", share.relay(),
@@ -69,7 +69,7 @@ absl::StatusOr<int> ReportOutcome(Console& console, const CommandLine& line,
       PrintMessage(console,
                    absl::StrCat(file, " is stored at relay ", share.relay(),
                                 ", which forwards it as soon as possible.\nShow its state: muster "
-                                "shared outcome --to ",
+                                "shared show --to ",
                                 key.target(), " --id ", key.id()));
       return kExitOk;
     default:

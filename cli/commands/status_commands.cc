@@ -48,8 +48,8 @@ absl::StatusOr<std::unique_ptr<StatusSource>> Open(const CommandLine& line,
 }
 
 int RunExitCode(const RunView& view) {
-  return IsFinal(view.status.state()) ? OutcomeExitCode(view.status.state(), view.status.counts())
-                                      : kExitRunUnfinished;
+  return HasEnded(view.status.state()) ? OutcomeExitCode(view.status.state(), view.status.counts())
+                                       : kExitRunUnfinished;
 }
 
 absl::StatusOr<RunView> FollowToEnd(StatusSource& source, Console& console, std::ostream& stream,
@@ -94,7 +94,7 @@ absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
   return end->status.state() == v1::RUN_STATE_FAILED ? kExitOk : kExitOtherState;
 }
 
-void AddQueryOptions(CommandLine& line, CLI::App& command, StatusArguments& arguments) {
+void AddQueryOptions(CLI::App& command, StatusArguments& arguments) {
   command
       .add_option("RUN", arguments.query.run,
                   "The id of the run, or a unique prefix of it (default: the newest run)")
@@ -107,7 +107,6 @@ void AddQueryOptions(CommandLine& line, CLI::App& command, StatusArguments& argu
       .add_option("--max-age", arguments.max_age,
                   "The maximum age of the credentials file (default: 24h)")
       ->type_name("DURATION");
-  AddContextOption(line, command);
 }
 
 void AddStatusCommand(CommandLine& line) {
@@ -121,14 +120,15 @@ void AddStatusCommand(CommandLine& line) {
                   "With --watch, updates a terminal in place; other output gets a line for each "
                   "change.\n"
                   "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed "
-                  "out, 4 failed, 5 cancelled, 7 still running, 78 no answer.",
+                  "out, 4 failed, 5 cancelled, 7 not ended, 78 no answer.",
        .example = "muster status\nmuster status 3f2a --watch\n"
                   "muster status --json | jq '.plugins[] | select(.status == \"failed\")'"});
   const auto arguments = std::make_shared<StatusArguments>();
-  AddQueryOptions(line, command, *arguments);
+  AddQueryOptions(command, *arguments);
   command.add_flag("-w,--watch", arguments->watch,
                    "Follow the run until it is complete, failed or cancelled");
   AddJsonOption(line, command);
+  AddContextOption(line, command);
   SetAction(line, command,
             [&line, arguments](Console& console) { return ShowStatus(console, line, *arguments); });
 }
@@ -142,10 +142,11 @@ void AddWaitCommand(CommandLine& line) {
                   "codes. With --until failed, the exit code is 0 if the run failed, else 8.",
        .example = "muster wait\nmuster wait 3f2a --until failed"});
   const auto arguments = std::make_shared<StatusArguments>();
-  AddQueryOptions(line, command, *arguments);
+  AddQueryOptions(command, *arguments);
   AllowOnly(*command.add_option("--until", arguments->until,
                                 "The expected final state (default: complete)"),
             "complete|failed");
+  AddContextOption(line, command);
   SetAction(line, command,
             [&line, arguments](Console& console) { return Wait(console, line, *arguments); });
 }

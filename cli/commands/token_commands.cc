@@ -73,7 +73,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
   ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments, key));
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
-  RETURN_IF_ERROR(CheckSecretOutput(arguments.output));
+  RETURN_IF_ERROR(CheckSecretOutput("--output", arguments.output));
   Client client(context);
   ASSIGN_OR_RETURN(const auto created, client.CreateJoinToken(request));
 

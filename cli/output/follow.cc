@@ -74,10 +74,10 @@ class Presenter {
   }
 
  private:
-  // Returns the time before a line: the end of a finished run, else now.
+  // Returns the time before a line: the end of a run that has ended, else now.
   static std::string TimeOf(const RunView& view) {
     const absl::Time now = absl::Now();
-    if (!IsFinal(view.status.state())) return absl::StrCat(HumanTime(now, now), " ");
+    if (!HasEnded(view.status.state())) return absl::StrCat(HumanTime(now, now), " ");
     if (!view.status.has_end_time()) return "";
     return absl::StrCat(HumanTime(FromProto(view.status.end_time()), now), " ");
   }
@@ -105,7 +105,7 @@ absl::StatusOr<RunView> Follow(const std::function<absl::StatusOr<RunView>()>& f
       last = *std::move(view);
       presenter.Recovered();
       presenter.Show(*last);
-      if (IsFinal(last->status.state())) return *last;
+      if (HasEnded(last->status.state())) return *last;
       continue;
     }
     const absl::Time until = answered + RetryLimit(view.status());

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
@@ -123,6 +124,10 @@ std::vector<std::string> WrapLines(std::string_view text, int width) {
     }
   }
   return lines;
+}
+
+std::string WrapText(std::string_view text, int width) {
+  return absl::StrJoin(WrapLines(text, width), "\n");
 }
 
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text) {

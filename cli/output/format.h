@@ -49,6 +49,9 @@ std::string Clip(std::string_view text, int width);
 // one line if `width` is 0.
 std::vector<std::string> WrapLines(std::string_view text, int width);
 
+// Returns those lines as one text, without a newline at the end.
+std::string WrapText(std::string_view text, int width);
+
 // Parses "30m", "1h30m", "90s". Returns INVALID_ARGUMENT for other texts and for values that are
 // not positive.
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text);

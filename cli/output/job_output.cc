@@ -30,7 +30,22 @@ void JobOutput::PrintLine(const std::string& node, v1::JobStream stream, std::st
   to << node << ": " << (terminal ? Printable(line) : std::string(line)) << "\n";
 }
 
+std::vector<std::string> JobOutput::WithoutAnswer(const std::vector<std::string>& nodes) const {
+  std::vector<std::string> silent;
+  for (const std::string& node : nodes) {
+    if (!answered_.contains(node)) silent.push_back(node);
+  }
+  return silent;
+}
+
+void JobOutput::PrintNotice(const std::string& message) {
+  HideSummary();
+  PrintMessage(console_, message);
+  if (!json_) ShowSummary(job_);
+}
+
 void JobOutput::HandleRecord(const v1::JobRecord& record) {
+  if (!record.node().empty()) answered_.insert(record.node());
   if (record.has_final()) {
     const std::string failure = FailureText(record.final());
     if (!failure.empty()) {

@@ -3,7 +3,9 @@
 #define MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
 
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "cli/output/console.h"
 #include "cli/output/node_lines.h"
@@ -19,6 +21,12 @@ class JobOutput {
   JobOutput(Console& console, bool json);
 
   void HandleResponse(const v1::WatchJobResponse& response);
+
+  // Returns those of `nodes` without a record so far.
+  std::vector<std::string> WithoutAnswer(const std::vector<std::string>& nodes) const;
+
+  // Prints a message on stderr, above the progress of the job.
+  void PrintNotice(const std::string& message);
 
   // Prints the failures and a summary. Returns the exit code: 0 if the command succeeded on every
   // node.
@@ -38,6 +46,7 @@ class JobOutput {
   NodeLines lines_;
   std::map<std::string, std::string> failures_;  // at most 20
   size_t failed_ = 0;
+  std::set<std::string> answered_;      // nodes with a record
   std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
   v1::Job job_;
   bool summary_shown_ = false;

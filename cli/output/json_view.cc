@@ -37,7 +37,7 @@ std::string StateWord(v1::RunState state) {
   }
 }
 
-bool IsFinal(v1::RunState state) {
+bool HasEnded(v1::RunState state) {
   return state == v1::RUN_STATE_COMPLETE || state == v1::RUN_STATE_FAILED ||
          state == v1::RUN_STATE_CANCELLED;
 }
@@ -55,6 +55,10 @@ std::string OutcomeWord(v1::Outcome outcome) {
     default:
       return "unknown";
   }
+}
+
+std::string OutcomeWord(v1::Outcome outcome, v1::RunState state) {
+  return outcome == v1::OUTCOME_PENDING && HasEnded(state) ? "no-outcome" : OutcomeWord(outcome);
 }
 
 Json ToJson(const v1::ResultCounts& counts) {
@@ -88,10 +92,10 @@ Json ToJson(const v1::Run& run) {
             {"fault", listener.fault()}}}};
 }
 
-Json ToJson(const v1::Result& result) {
+Json ToJson(const v1::Result& result, v1::RunState state) {
   return {{"plugin", result.key().plugin()},
           {"node", result.key().node()},
-          {"outcome", OutcomeWord(result.outcome())},
+          {"outcome", OutcomeWord(result.outcome(), state)},
           {"generation", result.generation()},
           {"size", result.size()},
           {"sha256", Hex(result.sha256())},
@@ -102,41 +106,6 @@ Json ToJson(const v1::Result& result) {
           {"partial_size", result.partial_size()},
           {"delivered_by", result.delivery().uri()},
           {"node_unproven", result.delivery().node_unproven()}};
-}
-
-Json ToJson(const v1::PairStatus& pair) {
-  Json json = {{"plugin", pair.plugin()},
-               {"node", pair.node()},
-               {"outcome", OutcomeWord(pair.outcome())},
-               {"error", pair.error()},
-               {"size", pair.size()},
-               {"update_time", TimeText(pair.update_time())}};
-  if (pair.has_progress()) {
-    const v1::Progress& progress = pair.progress();
-    json["progress"] = {
-        {"message", progress.message()},         {"total", progress.total()},
-        {"completed", progress.completed()},     {"failures", TextList(progress.failures())},
-        {"errors", TextList(progress.errors())}, {"time", TimeText(progress.time())}};
-  }
-  return json;
-}
-
-Json ToJson(const v1::RunStatus& status) {
-  Json plugins = Json::array();
-  for (const v1::PluginStatus& plugin : status.plugins()) {
-    plugins.push_back({{"plugin", plugin.plugin()}, {"counts", ToJson(plugin.counts())}});
-  }
-  Json pairs = Json::array();
-  for (const v1::PairStatus& pair : status.pairs()) pairs.push_back(ToJson(pair));
-  return {{"run", status.run()},
-          {"state", StateWord(status.state())},
-          {"state_reason", status.state_reason()},
-          {"percent_complete", status.percent_complete()},
-          {"create_time", TimeText(status.create_time())},
-          {"deadline", TimeText(status.deadline())},
-          {"feed_time", TimeText(status.feed_time())},
-          {"plugins", plugins},
-          {"pairs", pairs}};
 }
 
 Json ToJson(const v1::Operator& person) {

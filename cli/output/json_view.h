@@ -11,7 +11,6 @@
 #include "muster/v1/identities.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
-#include "muster/v1/status.pb.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
@@ -21,17 +20,18 @@ using Json = nlohmann::ordered_json;
 // Returns "planned", "running", "post-processing", "complete", "failed", "cancelled".
 std::string StateWord(v1::RunState state);
 
-// Returns true if the state is final: complete, failed or cancelled.
-bool IsFinal(v1::RunState state);
+// Returns true for complete, failed and cancelled.
+bool HasEnded(v1::RunState state);
 
 // Returns "pending", "genuine", "error", "timed-out".
 std::string OutcomeWord(v1::Outcome outcome);
+// Returns the same for a pair of a run in this state: "no-outcome" if the pair is pending and the
+// run has ended.
+std::string OutcomeWord(v1::Outcome outcome, v1::RunState state);
 
 Json ToJson(const v1::ResultCounts& counts);
 Json ToJson(const v1::Run& run);
-Json ToJson(const v1::Result& result);
-Json ToJson(const v1::PairStatus& pair);
-Json ToJson(const v1::RunStatus& status);
+Json ToJson(const v1::Result& result, v1::RunState state);
 Json ToJson(const v1::Operator& person);
 Json ToJson(const v1::JoinToken& token);
 Json ToJson(const v1::EnrolledNode& node);

@@ -22,16 +22,16 @@ constexpr int kBarWidth = 20;
 int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
 
 std::string DeadlineText(const v1::RunStatus& status, absl::Time now) {
-  if (!status.has_deadline() || IsFinal(status.state())) return "";
+  if (!status.has_deadline() || HasEnded(status.state())) return "";
   const absl::Time deadline = FromProto(status.deadline());
   const std::string at = HumanTime(deadline, now);
   if (deadline <= now) return absl::StrCat("; the deadline passed at ", at);
   return absl::StrCat("; deadline in ", HumanDuration(deadline - now), " (", at, ")");
 }
 
-// Returns the estimated time of the pending results, as a range.
+// Returns the estimated time of the last outcome, as a range.
 std::string EstimateText(const v1::RunStatus& status, absl::Time now) {
-  if (!status.has_estimate() || IsFinal(status.state())) return "";
+  if (!status.has_estimate() || HasEnded(status.state())) return "";
   const absl::Time latest = FromProto(status.estimate().latest());
   if (latest <= now) return "";
   const absl::Time earliest = std::max(now, FromProto(status.estimate().earliest()));
@@ -40,11 +40,10 @@ std::string EstimateText(const v1::RunStatus& status, absl::Time now) {
                       HumanTime(latest, now), "), from the durations so far");
 }
 
-// Returns "2 running, 1 stuck": the reasons of the pending results.
+// Returns "2 running, 1 stuck": the reasons of the pending pairs.
 std::string ReasonsText(const v1::PluginStatus& plugin) {
   return absl::StrJoin(plugin.reasons(), ", ", [](std::string* out, const v1::ReasonCount& reason) {
-    absl::StrAppend(out, reason.count(), " ",
-                    absl::StrReplaceAll(ReasonWord(reason.reason()), {{"-", " "}}));
+    absl::StrAppend(out, reason.count(), " ", ReasonText(reason.reason()));
   });
 }
 
@@ -52,10 +51,10 @@ std::string PluginTable(const v1::RunStatus& status, int width) {
   using Align = Table::Align;
   Table table({{"PLUGIN"},
                {"RESULTS"},
-               {"OK", Align::kRight},
+               {"GENUINE", Align::kRight},
                {"ERRORS", Align::kRight},
                {"TIMED OUT", Align::kRight},
-               {"PENDING", Align::kRight},
+               {HasEnded(status.state()) ? "NO OUTCOME" : "PENDING", Align::kRight},
                {"REASONS"}});
   for (const v1::PluginStatus& plugin : status.plugins()) {
     const v1::ResultCounts& counts = plugin.counts();
@@ -79,7 +78,7 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
     if (!message.empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", "message: ", message);
     if (!pair.next().empty()) absl::StrAppend(&more, more.empty() ? "" : "; ", pair.next());
     table.AddRow(
-        {pair.plugin(), pair.node(), absl::StrReplaceAll(ReasonWord(pair.reason()), {{"-", " "}}),
+        {pair.plugin(), pair.node(), ReasonText(pair.reason()),
          pair.has_reason_since() ? HumanDuration(now - FromProto(pair.reason_since())) : "-",
          pair.has_heartbeat_age()
              ? absl::StrCat(HumanDuration(absl::Seconds(pair.heartbeat_age().seconds())), " ago")
@@ -111,15 +110,16 @@ std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
   return table.Render(width);
 }
 
-// Returns the number of pending results that need attention.
-int64_t LaggingCount(const v1::RunStatus& status) {
-  int64_t lagging = 0;
+// Returns the number of pending pairs that need attention.
+int64_t StragglerCount(const v1::RunStatus& status) {
+  int64_t stragglers = 0;
   for (const v1::ReasonCount& reason : status.reasons()) {
-    if (reason.reason() != v1::REASON_RUNNING && reason.reason() != v1::REASON_NOT_STARTED) {
-      lagging += reason.count();
+    if (reason.reason() != v1::REASON_RUNNING && reason.reason() != v1::REASON_NOT_STARTED &&
+        reason.reason() != v1::REASON_RUN_ENDED) {
+      stragglers += reason.count();
     }
   }
-  return lagging;
+  return stragglers;
 }
 
 // Returns "... and 12 more" for a truncated list.
@@ -133,6 +133,7 @@ std::string MoreText(int64_t all, size_t shown) {
 RunView ViewOf(v1::RunStatus status) {
   RunView view;
   for (v1::PairStatus& pair : *status.mutable_pairs()) {
+    if (pair.reason() == v1::REASON_RUN_ENDED) continue;
     std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING ? view.failed
                                         : pair.reason() == v1::REASON_RUNNING ? view.active
                                                                               : view.stragglers;
@@ -147,6 +148,7 @@ RunView ViewOf(v1::RunStatus status) {
 RunView ViewOf(const v1::Run& run) {
   RunView view;
   view.status.set_run(run.id());
+  view.status.set_title(run.title());
   view.status.set_state(run.state());
   view.status.set_state_reason(run.state_reason());
   *view.status.mutable_create_time() = run.create_time();
@@ -165,6 +167,10 @@ std::string CountsText(const v1::ResultCounts& counts) {
   return text;
 }
 
+std::string ReasonText(v1::Reason reason) {
+  return absl::StrReplaceAll(ReasonWord(reason), {{"-", " "}});
+}
+
 std::string SummaryLine(const RunView& view) {
   std::string line =
       absl::StrCat(StateWord(view.status.state()), ": ", CountsText(view.status.counts()));
@@ -179,11 +185,11 @@ std::string Render(const RunView& view, absl::Time now, int width) {
   const std::string reason = Printable(status.state_reason());
   std::string text;
   const auto add = [&](const std::string& paragraph) {
-    if (paragraph.empty()) return;
-    absl::StrAppend(&text, absl::StrJoin(WrapLines(paragraph, width), "\n"), "\n");
+    if (!paragraph.empty()) absl::StrAppend(&text, WrapText(paragraph, width), "\n");
   };
-  add(absl::StrCat("Run ", status.run(), "  ", StateWord(status.state()),
-                   reason.empty() ? "" : ": ", reason));
+  const std::string title = Printable(status.title());
+  add(absl::StrCat("Run ", status.run(), title.empty() ? "" : " (", title, title.empty() ? "" : ")",
+                   "  ", StateWord(status.state()), reason.empty() ? "" : ": ", reason));
   add(absl::StrCat(CountsText(status.counts()), DeadlineText(status, now)));
   add(EstimateText(status, now));
   add(Printable(status.doubt()));
@@ -191,7 +197,7 @@ std::string Render(const RunView& view, absl::Time now, int width) {
   if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status, width));
   if (!view.stragglers.empty()) {
     absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width),
-                    MoreText(LaggingCount(status), view.stragglers.size()));
+                    MoreText(StragglerCount(status), view.stragglers.size()));
   }
   if (!view.failed.empty()) {
     absl::StrAppend(

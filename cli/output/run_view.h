@@ -14,7 +14,7 @@ namespace muster::cli {
 // The content of one view of a run.
 struct RunView {
   v1::RunStatus status;                    // without pairs
-  std::vector<v1::PairStatus> stragglers;  // pending, need attention
+  std::vector<v1::PairStatus> stragglers;  // pending, and need attention
   std::vector<v1::PairStatus> failed;      // an error or timed out
   std::vector<v1::PairStatus> active;      // pending, with progress
   std::string note;                        // a line for the user; may be empty
@@ -29,14 +29,18 @@ RunView ViewOf(const v1::Run& run);
 // Returns "5 of 8 results, 1 error, 2 timed out".
 std::string CountsText(const v1::ResultCounts& counts);
 
+// Returns "not responding".
+std::string ReasonText(v1::Reason reason);
+
 // Returns one line for a log: "running: 5 of 8 results, 1 error".
 std::string SummaryLine(const RunView& view);
 
-// Returns the run, a row with a bar for each plugin, errors and progress. Lines end with a newline.
+// Returns the run with its title, a row with a bar for each plugin, errors and progress. Lines end
+// with a newline.
 std::string Render(const RunView& view, absl::Time now, int width);
 
-// Returns the exit code for the state and the counts of a run (exit_code.h); 0 while it is not
-// final.
+// Returns the exit code for the state and the counts of a run (exit_code.h); 0 while it has not
+// ended.
 int OutcomeExitCode(v1::RunState state, const v1::ResultCounts& counts);
 
 }  // namespace muster::cli

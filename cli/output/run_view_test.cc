@@ -76,10 +76,11 @@ TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
             "Run 3f2a0123456789ab  running\n"
             "7 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05 UTC)\n"
             "\n"
-            "PLUGIN        RESULTS                      OK  ERRORS  TIMED OUT  PENDING  REASONS\n"
-            "hostfacts     [############--------]  60%   3       0          0        2  1 running, "
-            "1 not responding\n"
-            "systemd-logs  [####################] 100%   1       2          1        0\n"
+            "PLUGIN        RESULTS                      GENUINE  ERRORS  TIMED OUT  PENDING  "
+            "REASONS\n"
+            "hostfacts     [############--------]  60%        3       0          0        2  "
+            "1 running, 1 not responding\n"
+            "systemd-logs  [####################] 100%        1       2          1        0\n"
             "\n"
             "PLUGIN     NODE  REASON          SINCE  HEARTBEAT  DETAIL\n"
             "hostfacts  n5    not responding  25s    42s ago    its machine acknowledges; message: "
@@ -116,6 +117,38 @@ TEST(RunViewTest, CancelledRunShowsItsReasonAndNoDeadline) {
   EXPECT_EQ(Render(ViewOf(run), kNow, 0),
             "Run 3f2a0123456789ab  cancelled: wrong nodes\n"
             "1 of 1 result\n");
+}
+
+TEST(RunViewTest, TitleIsShownAfterTheId) {
+  RunView view = Example();
+  view.status.set_title("nightly\n\x1b[2J");
+  EXPECT_THAT(Render(view, kNow, 0),
+              ::testing::StartsWith("Run 3f2a0123456789ab (nightly ?[2J)  running\n"));
+}
+
+TEST(RunViewTest, PendingPairOfAnEndedRunHasNoOutcome) {
+  v1::RunStatus status;
+  status.set_run("3f2a0123456789ab");
+  status.set_state(v1::RUN_STATE_CANCELLED);
+  *status.mutable_counts() = Counts(1, 0, 0, 1);
+  v1::PluginStatus* facts = status.add_plugins();
+  facts->set_plugin("hostfacts");
+  *facts->mutable_counts() = status.counts();
+  AddReason(v1::REASON_RUN_ENDED, *facts);
+  *status.mutable_reasons() = facts->reasons();
+  v1::PairStatus& pair = *status.add_pairs();
+  pair.set_plugin("hostfacts");
+  pair.set_node("n1");
+  pair.set_outcome(v1::OUTCOME_PENDING);
+  pair.set_reason(v1::REASON_RUN_ENDED);
+  EXPECT_EQ(Render(ViewOf(status), kNow, 0),
+            "Run 3f2a0123456789ab  cancelled\n"
+            "1 of 2 results\n"
+            "\n"
+            "PLUGIN     RESULTS                      GENUINE  ERRORS  TIMED OUT  NO OUTCOME  "
+            "REASONS\n"
+            "hostfacts  [##########----------]  50%        1       0          0           1  "
+            "1 run ended\n");
 }
 
 TEST(RunViewTest, EstimateIsARangeAndOmittedOnceItIsPast) {

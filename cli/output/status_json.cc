@@ -22,6 +22,7 @@ constexpr char kPairRunning[] = "running";
 constexpr char kPairComplete[] = "complete";
 constexpr char kPairFailed[] = "failed";
 constexpr char kPairTimedOut[] = "timed_out";
+constexpr char kPairWithoutOutcome[] = "no_outcome";
 
 // Returns an enum name as a word: "not-started" for "REASON_NOT_STARTED" with the prefix "REASON_",
 // an empty text for the zero value.
@@ -42,8 +43,8 @@ Enum FromWord(const std::string& word, const std::string& prefix) {
   return value == nullptr ? Enum() : static_cast<Enum>(value->number());
 }
 
-std::string PairWord(v1::Outcome outcome) {
-  switch (outcome) {
+std::string PairWord(const v1::PairStatus& pair) {
+  switch (pair.outcome()) {
     case v1::OUTCOME_GENUINE:
       return kPairComplete;
     case v1::OUTCOME_ERROR:
@@ -51,7 +52,7 @@ std::string PairWord(v1::Outcome outcome) {
     case v1::OUTCOME_TIMED_OUT:
       return kPairTimedOut;
     default:
-      return kPairRunning;
+      return pair.reason() == v1::REASON_RUN_ENDED ? kPairWithoutOutcome : kPairRunning;
   }
 }
 
@@ -180,7 +181,7 @@ std::string PresenceWord(v1::Presence presence) { return Word(presence, "PRESENC
 Json StatusJson(const v1::PairStatus& pair) {
   Json json = {{"name", pair.plugin()},
                {"node", pair.node() == kGlobalNode ? "" : pair.node()},
-               {"status", PairWord(pair.outcome())}};
+               {"status", PairWord(pair)}};
   if (pair.has_heartbeat_age()) json["last-heartbeat"] = pair.heartbeat_age().seconds();
   SetText("state", PresenceWord(pair.presence()), json);
   SetText("reason", ReasonWord(pair.reason()), json);
@@ -209,6 +210,7 @@ Json StatusJson(const v1::RunStatus& status) {
                {"plugins", Json::array()}};
   for (const v1::PairStatus& pair : status.pairs()) json["plugins"].push_back(StatusJson(pair));
   json["run"] = status.run();
+  SetText("title", status.title(), json);
   json["state"] = StateWord(status.state());
   SetText("state_reason", status.state_reason(), json);
   SetTime("created_at", status.create_time(), json);
@@ -238,6 +240,7 @@ absl::StatusOr<v1::RunStatus> ParseStatusJson(std::string_view text) {
   }
   v1::RunStatus status;
   status.set_run(TextField(json, "run"));
+  status.set_title(TextField(json, "title"));
   const std::string state = TextField(json, json.contains("state") ? "state" : "status");
   status.set_state(FromWord<v1::RunState>(state, "RUN_STATE_"));
   const Json& percent = Child(json, "percent_complete");

@@ -11,6 +11,7 @@ namespace {
 v1::RunStatus Example() {
   v1::RunStatus status;
   status.set_run("3f2a0123456789ab");
+  status.set_title("nightly");
   status.set_state(v1::RUN_STATE_RUNNING);
   status.set_percent_complete(0.5);
   status.mutable_create_time()->set_seconds(1'763'730'000);
@@ -85,6 +86,14 @@ TEST(StatusJsonTest, EachOutcomeHasItsWord) {
   EXPECT_EQ(word(v1::OUTCOME_GENUINE), "complete");
   EXPECT_EQ(word(v1::OUTCOME_ERROR), "failed");
   EXPECT_EQ(word(v1::OUTCOME_TIMED_OUT), "timed_out");
+}
+
+TEST(StatusJsonTest, PendingPairOfAnEndedRunHasNoOutcome) {
+  v1::PairStatus pair;
+  pair.set_outcome(v1::OUTCOME_PENDING);
+  pair.set_reason(v1::REASON_RUN_ENDED);
+  EXPECT_EQ(StatusJson(pair)["status"], "no_outcome");
+  EXPECT_EQ(StatusJson(pair)["reason"], "run-ended");
 }
 
 TEST(StatusJsonTest, WrittenJsonIsParsedUnchanged) {

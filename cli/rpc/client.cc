@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "muster/v1/runs.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
@@ -33,6 +35,7 @@ namespace {
 constexpr absl::Duration kIssueLimit = absl::Seconds(45);  // it waits up to 30 s for a listener
 constexpr absl::Duration kRetryPause = absl::Milliseconds(250);
 constexpr absl::Duration kStreamRetryLimit = absl::Minutes(2);
+constexpr int kNodesOfPage = 1'000;
 
 // Reads an archive from the aggregator. Not thread-safe.
 class ArchiveSource : public ByteSource {
@@ -260,10 +263,19 @@ absl::StatusOr<v1::JoinToken> Client::RevokeJoinToken(const std::string& id) {
                    stubs_->Subject(absl::StrCat("join token ", id)));
 }
 
-absl::StatusOr<v1::ListEnrolledNodesResponse> Client::ListEnrolledNodes(
-    const v1::ListEnrolledNodesRequest& request) {
-  return CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListEnrolledNodes, request,
-                   stubs_->Subject("the list of nodes"));
+absl::StatusOr<std::vector<v1::EnrolledNode>> Client::ListEnrolledNodes(
+    v1::ListEnrolledNodesRequest request) {
+  std::vector<v1::EnrolledNode> nodes;
+  request.set_page_size(kNodesOfPage);
+  do {
+    ASSIGN_OR_RETURN(auto page,
+                     CallUnary(*stubs_->enrollment, &v1::EnrollmentService::Stub::ListEnrolledNodes,
+                               request, stubs_->Subject("the list of nodes")));
+    nodes.insert(nodes.end(), std::make_move_iterator(page.mutable_nodes()->begin()),
+                 std::make_move_iterator(page.mutable_nodes()->end()));
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
+  return nodes;
 }
 
 absl::StatusOr<v1::EnrolledNode> Client::GetEnrolledNode(const std::string& node) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,8 +61,9 @@ class Client {
       const v1::CreateJoinTokenRequest& request);
   absl::StatusOr<v1::ListJoinTokensResponse> ListJoinTokens();
   absl::StatusOr<v1::JoinToken> RevokeJoinToken(const std::string& id);
-  absl::StatusOr<v1::ListEnrolledNodesResponse> ListEnrolledNodes(
-      const v1::ListEnrolledNodesRequest& request);
+  // Returns all nodes that match, from all pages.
+  absl::StatusOr<std::vector<v1::EnrolledNode>> ListEnrolledNodes(
+      v1::ListEnrolledNodesRequest request);
   absl::StatusOr<v1::EnrolledNode> GetEnrolledNode(const std::string& node);
   absl::StatusOr<v1::EnrolledNode> LabelNode(const v1::LabelNodeRequest& request);
   absl::StatusOr<v1::EnrolledNode> RevokeNode(const v1::RevokeNodeRequest& request);

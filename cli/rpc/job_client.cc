@@ -118,12 +118,17 @@ absl::StatusOr<v1::ListAttachedResponse> JobClient::ListAttached(
 
 absl::StatusOr<v1::Job> JobClient::Watch(
     v1::WatchJobRequest request,
-    const std::function<bool(const v1::WatchJobResponse&)>& on_response) {
+    const std::function<bool(const v1::WatchJobResponse&)>& on_response,
+    const WatchReminder& reminder) {
   const std::string subject = absl::StrCat("job ", request.job(), " at ", stubs_->relay);
   v1::Job job;
   absl::Time last_response = absl::Now();
+  const absl::Time remind_at = last_response + reminder.after;
+  bool reminded = reminder.remind == nullptr;
   while (true) {
     grpc::ClientContext context;
+    // The deadline interrupts the stream for the reminder. The next stream resumes it.
+    if (!reminded) context.set_deadline(absl::ToChronoTime(remind_at));
     const InterruptHook hook([&context] { context.TryCancel(); });
     const auto stream = stubs_->jobs->WatchJob(&context, request);
     v1::WatchJobResponse response;
@@ -138,6 +143,11 @@ absl::StatusOr<v1::Job> JobClient::Watch(
     const absl::Status status = FromGrpc(stream->Finish());
     if (status.ok() || done) return job;
     if (Interrupted()) return absl::CancelledError("interrupted");
+    if (!reminded && absl::IsDeadlineExceeded(status)) {
+      reminded = true;
+      reminder.remind();
+      continue;
+    }
     // The relay cancels a stream whose reader does not read for a minute: retry then too.
     const bool lost = absl::IsUnavailable(status) || absl::IsCancelled(status);
     const bool retryable = lost && absl::Now() - last_response < kRetryLimit;

@@ -10,11 +10,19 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/identity/context.h"
 
 namespace muster::cli {
+
+// A function that JobClient::Watch calls once between two responses, this time after its start, if
+// the job has not ended by then.
+struct WatchReminder {
+  absl::Duration after = absl::InfiniteDuration();
+  std::function<void()> remind;
+};
 
 // A client of the root relay with the identity of an operator. Every call except Watch has a
 // deadline. Errors are marked with FromService (exit_code.h). Not thread-safe.
@@ -34,9 +42,9 @@ class JobClient {
   // Calls `on_response` with every response until the job has ended or `on_response` returns false.
   // Resumes a broken stream until two minutes have passed without a response. Returns the last
   // state of the job, or CANCELLED when the user interrupts (interrupt.h).
-  absl::StatusOr<v1::Job> Watch(
-      v1::WatchJobRequest request,
-      const std::function<bool(const v1::WatchJobResponse&)>& on_response);
+  absl::StatusOr<v1::Job> Watch(v1::WatchJobRequest request,
+                                const std::function<bool(const v1::WatchJobResponse&)>& on_response,
+                                const WatchReminder& reminder = {});
 
   absl::StatusOr<v1::ListAttachedResponse> ListAttached(const v1::ListAttachedRequest& request);
 

@@ -20,6 +20,7 @@ type head struct {
 // about is the part after the pairs.
 type about struct {
 	Run      string  `json:"run"`
+	Title    string  `json:"title,omitempty"`
 	State    string  `json:"state"`
 	Reason   string  `json:"state_reason,omitempty"`
 	Created  string  `json:"created_at,omitempty"`
@@ -71,7 +72,7 @@ type Estimate struct {
 func newAnswer(status *musterv1.RunStatus, plugins [][]byte) *Answer {
 	state := word(status.State.String(), "RUN_STATE_")
 	a := &Answer{head: head{Status: state, Percent: status.PercentComplete}, plugins: plugins, about: about{
-		Run: status.Run, State: state, Reason: status.StateReason,
+		Run: status.Run, Title: status.Title, State: state, Reason: status.StateReason,
 		Created: instant(status.CreateTime), Deadline: instant(status.Deadline), Ended: instant(status.EndTime),
 		Counts: counts(status.Counts), aggregate: newAggregate(status.Reasons, status.Estimate), Doubt: status.Doubt,
 		times: times{Time: instant(status.Time), FeedTime: instant(status.FeedTime)},

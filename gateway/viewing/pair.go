@@ -41,7 +41,7 @@ func appendPair(to []byte, p *musterv1.PairStatus) []byte {
 		node = "" // for a plugin that runs once
 	}
 	to = appendText(append(to, `,"node":`...), node)
-	to = appendText(append(to, `,"status":`...), pairWord(p.Outcome))
+	to = appendText(append(to, `,"status":`...), pairWord(p))
 	if p.HeartbeatAge != nil {
 		to = strconv.AppendInt(append(to, `,"last-heartbeat":`...), p.HeartbeatAge.Seconds, 10)
 	}
@@ -120,14 +120,17 @@ func appendJSON(to []byte, value any) []byte {
 	return append(to, content...)
 }
 
-func pairWord(outcome musterv1.Outcome) string {
-	switch outcome {
+func pairWord(p *musterv1.PairStatus) string {
+	switch p.Outcome {
 	case musterv1.Outcome_OUTCOME_GENUINE:
 		return "complete"
 	case musterv1.Outcome_OUTCOME_ERROR:
 		return "failed"
 	case musterv1.Outcome_OUTCOME_TIMED_OUT:
 		return "timed_out"
+	}
+	if p.Reason == musterv1.Reason_REASON_RUN_ENDED {
+		return "no_outcome"
 	}
 	return "running"
 }

@@ -46,6 +46,8 @@ func TestPairIsEncodedAsDocumented(t *testing.T) {
 		{&musterv1.PairStatus{Plugin: "p", Node: "global"}, `{"name":"p","node":"","status":"running"}`},
 		{&musterv1.PairStatus{Plugin: "p", Node: "n", Outcome: musterv1.Outcome_OUTCOME_TIMED_OUT, Error: "late", Size: 7},
 			`{"name":"p","node":"n","status":"timed_out","error":"late","size":7}`},
+		{&musterv1.PairStatus{Plugin: "p", Node: "n", Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_RUN_ENDED},
+			`{"name":"p","node":"n","status":"no_outcome","reason":"run-ended"}`},
 		{&musterv1.PairStatus{Plugin: odd, Node: odd, Outcome: musterv1.Outcome_OUTCOME_PENDING,
 			Presence: musterv1.Presence_PRESENCE_LATE, Reason: musterv1.Reason_REASON_NOT_RESPONDING,
 			ReasonSince: &timestamppb.Timestamp{Seconds: 1_800_000_000, Nanos: 5_000_000}, Detail: odd, Next: "later",

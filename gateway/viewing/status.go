@@ -133,7 +133,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 		if err != nil {
 			return
 		}
-		if finished(answer) {
+		if ended(answer) {
 			_ = events.send([]byte("event: end\ndata: {}\n\n"))
 			return
 		}
@@ -199,7 +199,7 @@ func (s *Server) changes(ctx context.Context, run string) <-chan struct{} {
 	return signs
 }
 
-func finished(answer *Answer) bool {
+func ended(answer *Answer) bool {
 	return answer.Status == "complete" || answer.Status == "failed" || answer.Status == "cancelled"
 }
 

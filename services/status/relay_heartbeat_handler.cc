@@ -39,7 +39,7 @@ void AddRefused(int32_t id, const absl::Status& why, v1::RelayHeartbeatsResponse
 
 }  // namespace
 
-// A sender behind the relay. It may outlive the stream, and then has no effect.
+// A sender that is attached to the relay. It may outlive the stream, and then has no effect.
 class RelayHeartbeatHandler::Member : public SenderLink {
  public:
   Member(std::weak_ptr<RelayHeartbeatHandler> stream, int32_t id, const HeartbeatParts& parts)
@@ -98,7 +98,7 @@ void RelayHeartbeatHandler::End(const absl::Status& status) {
 }
 
 // Counts the relay as connected. Another relay forwards the stream, so only the statement of a
-// sender, which is signed for this relay, proves that it is behind the stream.
+// sender, which is signed for this relay, proves that the stream is that of the relay.
 absl::Status RelayHeartbeatHandler::OpenRelay() {
   if (relay_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));

@@ -78,14 +78,14 @@ TEST_F(RevocationTest, HeartbeatOfARevokedAgentIsRejected) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
   EXPECT_NE(refused.message().find("REVOKED"), std::string::npos) << refused;
 
-  const v1::PairStatus told = PairOf(
+  const v1::PairStatus pair = PairOf(
       status_.Await(
           run_,
           [](const v1::RunStatus& s) { return PairOf(s, "n1").reason() == v1::REASON_BLOCKED; }),
       "n1");
-  EXPECT_EQ(told.reason(), v1::REASON_BLOCKED) << told.ShortDebugString();
-  EXPECT_NE(told.detail().find("revoked"), std::string::npos) << told.detail();
-  EXPECT_NE(told.next().find("timed out"), std::string::npos) << told.next();
+  EXPECT_EQ(pair.reason(), v1::REASON_BLOCKED) << pair.ShortDebugString();
+  EXPECT_NE(pair.detail().find("revoked"), std::string::npos) << pair.detail();
+  EXPECT_NE(pair.next().find("timed out"), std::string::npos) << pair.next();
   other.Send(other.Next());
   EXPECT_EQ(PairOf(*status_.Get(run_), "n2").presence(), v1::PRESENCE_ONLINE);
 }

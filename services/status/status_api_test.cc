@@ -366,7 +366,7 @@ TEST_F(StatusApiTest, ProgressAndContactsSurviveARestart) {
   const v1::PairStatus n1 = PairOf(after, "n1");
   EXPECT_EQ(n1.progress().completed(), 4);
   EXPECT_EQ(n1.reason(), v1::REASON_RUNNING) << n1.ShortDebugString();
-  EXPECT_EQ(n1.presence(), v1::PRESENCE_UNKNOWN) << "not called lost: nobody was asked yet";
+  EXPECT_EQ(n1.presence(), v1::PRESENCE_UNKNOWN) << "not lost: the service has just started";
 }
 
 }  // namespace

@@ -140,6 +140,7 @@ Board::Options Assembly::BoardOptions() {
   options.hub = &hub_;
   options.verdicts = &verdicts_;
   options.doubt = [this] { return heartbeats_->registry().doubt(); };
+  options.lost_relays = [this] { return heartbeats_->registry().lost_relays(); };
   options.event = [this](const std::string& node, const v1::NodeEvent& event) {
     store_->AddEvent(node, event);
   };

@@ -65,7 +65,10 @@ CREATE TABLE progress (
 ) WITHOUT ROWID;
 )sql";
 
-constexpr const char* kSteps[] = {kVersion1};
+constexpr const char* kVersion2 =
+    "ALTER TABLE senders ADD COLUMN evidence INTEGER NOT NULL DEFAULT 0;";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2};
 
 int64_t Micros(const google::protobuf::Timestamp& time) {
   return time.seconds() * 1'000'000 + time.nanos() / 1000;
@@ -126,7 +129,8 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
   MutexLock lock(reader_mutex_);
   {
     Rows rows = reader_->Query(
-        "SELECT uri, node, presence, presence_since, last_seen, instance, boot FROM senders");
+        "SELECT uri, node, presence, presence_since, last_seen, instance, boot, evidence "
+        "FROM senders");
     while (rows.Next()) {
       SenderRecord& record = contents.senders.emplace_back();
       record.uri = rows.Text();
@@ -136,6 +140,7 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
       record.last_seen = absl::FromUnixMicros(rows.Int());
       record.instance = static_cast<uint64_t>(rows.Int());
       record.boot = static_cast<uint64_t>(rows.Int());
+      record.evidence = rows.Enum<Evidence>();
     }
   }
   const auto read_key = [](Rows& rows, v1::ResultKey* key) {
@@ -244,9 +249,9 @@ void StatusStore::Write(const Batch& batch) {
   db.Execute("BEGIN IMMEDIATE");
   WriteEvents(batch);
   for (const SenderRecord& sender : batch.senders) {
-    db.Run("INSERT OR REPLACE INTO senders VALUES (?, ?, ?, ?, ?, ?, ?)", sender.uri, sender.node,
-           sender.presence, absl::ToUnixMicros(sender.presence_since),
-           absl::ToUnixMicros(sender.last_seen), sender.instance, sender.boot);
+    db.Run("INSERT OR REPLACE INTO senders VALUES (?, ?, ?, ?, ?, ?, ?, ?)", sender.uri,
+           sender.node, sender.presence, absl::ToUnixMicros(sender.presence_since),
+           absl::ToUnixMicros(sender.last_seen), sender.instance, sender.boot, sender.evidence);
   }
   WritePairs(batch);
   db.Execute("COMMIT");

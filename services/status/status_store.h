@@ -55,7 +55,7 @@ class StatusStore : public NodeJournal {
 
   // These queue a record, which is written within about a second.
   void AddEvent(const std::string& node, v1::NodeEvent event) override;
-  void PutSenders(std::vector<SenderRecord> senders);
+  void PutSenders(std::vector<SenderRecord> senders) override;
   void PutContact(ContactRecord contact);
   // Replaces the queued progress of the pair.
   void PutProgress(const v1::ResultKey& key, v1::Progress progress);

@@ -68,7 +68,7 @@ class StatusStoreTest : public ::testing::Test {
 TEST_F(StatusStoreTest, StoredRecordsSurviveARestart) {
   const absl::Time now = clock_.Now();
   store_->PutSenders({{"spiffe://f/node/n1", "n1", v1::PRESENCE_LATE, now - absl::Seconds(9),
-                       now - absl::Seconds(30), ~uint64_t{0}, 7}});
+                       now - absl::Seconds(30), ~uint64_t{0}, 7, Evidence::kClosed}});
   store_->PutContact({Key("r", "n1"), "spiffe://f/node/n1", now});
   v1::Progress progress;
   progress.set_message("half");
@@ -87,6 +87,7 @@ TEST_F(StatusStoreTest, StoredRecordsSurviveARestart) {
   EXPECT_EQ(sender.last_seen, now - absl::Seconds(30));
   EXPECT_EQ(sender.instance, ~uint64_t{0});
   EXPECT_EQ(sender.boot, 7);
+  EXPECT_EQ(sender.evidence, Evidence::kClosed);
   ASSERT_EQ(contents.contacts.size(), 1);
   EXPECT_EQ(contents.contacts[0].key.node(), "n1");
   EXPECT_EQ(contents.contacts[0].first, now);

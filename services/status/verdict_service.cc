@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-// A stream that is silent for this long says that it lives.
+// A heartbeat is sent after this time without a verdict.
 constexpr absl::Duration kHeartbeat = absl::Milliseconds(4500);
 
 // Not thread-safe (a stream asks one thing at a time).
@@ -24,12 +24,12 @@ class VerdictSource : public StreamSource<v1::Verdict> {
     if (auto next = verdicts_.Next(sent_)) {
       sent_ = next->number;
       *verdict = std::move(next->verdict);
-    } else if (now - told_at_ >= kHeartbeat) {
+    } else if (now - sent_at_ >= kHeartbeat) {
       verdict->mutable_heartbeat();
     } else {
       return Pull::kWait;
     }
-    told_at_ = now;
+    sent_at_ = now;
     return Pull::kMessage;
   }
 
@@ -38,7 +38,7 @@ class VerdictSource : public StreamSource<v1::Verdict> {
   const Clock& clock_;
   const VerdictLog::Handle watch_;
   uint64_t sent_ = 0;
-  absl::Duration told_at_ = -absl::InfiniteDuration();  // the first is sent immediately
+  absl::Duration sent_at_ = -absl::InfiniteDuration();  // the first is sent immediately
 };
 
 }  // namespace

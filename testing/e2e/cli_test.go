@@ -130,7 +130,7 @@ func TestChangeThatHasNoEffectIsReported(t *testing.T) {
 		}
 	}
 	file := token(t, f, "--node", "n1")
-	must(f.Muster("node", "join", "--token-file", file, "--folder", filepath.Join(t.TempDir(), "n1")))(t)
+	must(f.Muster("node", "join", "--token-file", file, "--dir", filepath.Join(t.TempDir(), "n1")))(t)
 	reported("has no label nope", "node", "label", "n1", "--remove", "nope")
 	reported("Operator ann is added", "operator", "add", "ann")
 	reported("another context of the same operator", "operator", "add", "ann")
@@ -155,13 +155,13 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	must(f.Muster("operator", "add", "ann"))(t)
 	other := run(t, f, []string{sidecarPlugin("p", "Job")})
 	file := token(t, f, "--node", "n1")
-	must(f.Muster("node", "join", "--token-file", file, "--folder", filepath.Join(t.TempDir(), "n1")))(t)
+	must(f.Muster("node", "join", "--token-file", file, "--dir", filepath.Join(t.TempDir(), "n1")))(t)
 	var tokens []struct{ ID string }
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
 	var job struct{ Job string }
 	check(t, f.JSON(&job, "exec", "--node", "n1", "--detach", "--json", "--", "/bin/true"))
 	// The helpers above, share_test.go, exec_test.go and attach_test.go read the JSON of these commands.
-	tested := "run\nshare\nshared list\nshared outcome\nexec\njob logs"
+	tested := "run\nshare\nshared list\nshared show\nexec\njob logs"
 	for _, command := range []string{
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
 		"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,

@@ -325,3 +325,24 @@ func TestRunStartsAttachedNodes(t *testing.T) {
 		}
 	}
 }
+
+// A stopped agent is still attached, so the job waits for it.
+func TestExecNamesNodesWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	for _, name := range []string{"n1", "n2"} {
+		n := join(t, f, name, openPolicy, nil, nil)
+		n.attach(t)
+		if name == "n2" {
+			check(t, n.agent.Stop())
+			t.Cleanup(func() { check(t, n.agent.Continue()) })
+		}
+	}
+	out, stderr, code := execOn(t, f, "--all", "--deadline", "15s", "--", "/bin/echo", "here")
+	if code == 0 || out != "n1: here\n" {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if !strings.Contains(stderr, "not responding: n2\n") || strings.Contains(stderr, "unreachable:") {
+		t.Errorf("stderr: %s", stderr)
+	}
+}

@@ -215,7 +215,7 @@ absl::Status NameTaken(std::string_view name, std::string_view address) {
 absl::Status TooManySockets(int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SOCKETS",
                    absl::StrCat("the limit of ", limit, " listening sockets is reached"),
-                   "Release the sockets of finished runs.");
+                   "Release the sockets of runs that have ended.");
 }
 
 absl::Status InvalidServiceConfig(std::string_view file, std::string_view cause) {

@@ -17,7 +17,7 @@ absl::Status ShareNotFound(std::string_view file) {
 absl::Status ShareNotReady() {
   return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
                    "the shared file has expired, or has not been delivered",
-                   "Show its state: muster shared outcome.");
+                   "Show its state: muster shared show.");
 }
 
 absl::Status ShareReplaced(std::string_view file) {

@@ -85,6 +85,7 @@ struct Scene {
   WatchHub hub{*timers, clock};
   VerdictLog verdicts;
   Board board{{&clock, &hub, &verdicts, [] { return std::string(); },
+               [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
                [](const std::shared_ptr<const Sender>&) {}}};
   StatusService service{{&callers, &requests, &live, &rpc_metrics},
@@ -333,6 +334,7 @@ void TickOfSilentRun(benchmark::State& state) {
   WatchHub hub(*timers, clock);
   VerdictLog verdicts;
   Board board({&clock, &hub, &verdicts, [] { return std::string(); },
+               [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
                [](const std::shared_ptr<const Sender>&) {}});
   v1::FollowChangesResponse event;

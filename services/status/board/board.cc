@@ -43,6 +43,7 @@ Board::Board(Options options) : options_(std::move(options)) {
   context_.changed = [hub = options_.hub](const std::string& run) { hub->Changed(run); };
   context_.event = options_.event;
   context_.doubt = options_.doubt;
+  context_.lost_relays = options_.lost_relays;
   context_.ready_since = [this] { return absl::Nanoseconds(ready_since_.load()); };
 }
 

@@ -41,6 +41,8 @@ class Board : public HeartbeatListener {
     VerdictLog* verdicts = nullptr;
     // Returns why the service doubts its network or machine; empty if it does not.
     std::function<std::string()> doubt;
+    // Returns the disconnected relays.
+    std::function<std::vector<const RelayState*>()> lost_relays;
     // A pair of the node has another reason. This and the next take at most a short lock.
     std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
     std::function<void(const std::string& run)> gone;  // the aggregator has removed the run

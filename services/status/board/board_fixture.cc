@@ -4,6 +4,7 @@ namespace muster::testing {
 
 BoardFixture::BoardFixture()
     : board_({&clock_, &hub_, &verdicts_, [this] { return doubt_; },
+              [this] { return lost_relays_; },
               [this](const std::string& node, const v1::NodeEvent& event) {
                 events_.emplace_back(node, event);
               },

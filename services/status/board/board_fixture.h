@@ -55,6 +55,7 @@ class BoardFixture : public ::testing::Test {
   WatchHub hub_{clock_, clock_};
   VerdictLog verdicts_;
   std::string doubt_;
+  std::vector<const RelayState*> lost_relays_;
   std::vector<std::pair<std::string, v1::NodeEvent>> events_;
   std::vector<std::string> gone_;
   std::vector<std::string> done_;  // nodes

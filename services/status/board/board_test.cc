@@ -71,7 +71,7 @@ TEST_F(BoardTest, RepeatedChangeIsCountedOnce) {
   Start({"n1", "n2"});
   SetPair("n1", v1::OUTCOME_ERROR, 1);
   SetPair("n1", v1::OUTCOME_GENUINE, 2);
-  SetPair("n1", v1::OUTCOME_ERROR, 1);  // an older change, told again
+  SetPair("n1", v1::OUTCOME_ERROR, 1);  // an older change, sent again
   const v1::RunStatus status = Get();
   EXPECT_EQ(status.plugins(0).counts().planned(), 2);
   EXPECT_EQ(status.plugins(0).counts().genuine(), 1);

@@ -4,14 +4,6 @@
 
 namespace muster {
 
-v1::ResultKey KeyOf(const std::string& run, const Pair& pair) {
-  v1::ResultKey key;
-  key.set_run(run);
-  key.set_plugin(pair.plugin->name);
-  key.set_node(pair.node);
-  return key;
-}
-
 bool LostPairs::SetLostAfter(absl::Duration lost_after) {
   return std::exchange(lost_after_, lost_after) != lost_after;
 }

@@ -1,4 +1,4 @@
-// The unfinished pairs of a run whose sender is silent, and the verdicts on the lost ones.
+// The pending pairs of a run whose sender is silent, and the verdicts on the lost ones.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_LOST_PAIRS_H_
 #define MUSTER_SERVICES_STATUS_BOARD_LOST_PAIRS_H_
 
@@ -41,9 +41,6 @@ class LostPairs {
   absl::Duration lost_after_ = absl::InfiniteDuration();
   DueQueue<Pair*> due_;
 };
-
-// The key of a pair of `run`.
-v1::ResultKey KeyOf(const std::string& run, const Pair& pair);
 
 }  // namespace muster
 

@@ -17,6 +17,9 @@ class Motion {
   // The first report, and each that brings something new. The time since the one before is a step.
   std::optional<absl::Duration> Moved(int64_t completed, absl::Duration at);
 
+  // Heartbeats resumed after a silence, in which no progress could arrive: moved_at() is `at`.
+  void Resume(absl::Duration at) { moved_at_ = at; }
+
   bool moved() const { return moved_; }
   absl::Duration moved_at() const { return moved_at_; }
 

@@ -46,6 +46,14 @@ PairFacts FactsOf(const Pair& pair) {
   return facts;
 }
 
+v1::ResultKey KeyOf(const std::string& run, const Pair& pair) {
+  v1::ResultKey key;
+  key.set_run(run);
+  key.set_plugin(pair.plugin->name);
+  key.set_node(pair.node);
+  return key;
+}
+
 v1::NodeEvent MakeNodeEvent(const std::string& run, const Pair& pair, const Moment& now) {
   v1::NodeEvent event;
   *event.mutable_time() = ToTimestamp(now.wall);

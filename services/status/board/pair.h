@@ -25,7 +25,7 @@ namespace muster {
 
 struct PluginPairs;
 
-// The messages about a pair: activities and progress. Times are monotonic.
+// The state of a pair from its messages: activities and progress. Times are monotonic.
 struct Work {
   std::shared_ptr<const Sender> sender;  // null: only progress has arrived
   absl::Duration began;                  // the first message
@@ -34,14 +34,14 @@ struct Work {
   bool abandoned = false;
   bool slow = false;
   bool lost = false;                    // a verdict stands
-  bool unsaved = false;                 // its progress is among the run's new ones
+  bool unsaved = false;                 // it is in NewProgress
   Evidence evidence = Evidence::kNone;  // of the sender, when last looked at
   absl::Duration abandoned_at;
   std::string message;
   std::unique_ptr<v1::Fault> fault;
   std::unique_ptr<v1::Progress> progress;
   Motion motion;
-  double last_rate = 0;       // when it finished; 0: none
+  double last_rate = 0;       // when its outcome was set; 0: none
   bool in_moving = false;     // PluginPace may return it as stuck
   PairList::iterator moving;  // its place in PluginPace
 };
@@ -68,13 +68,14 @@ struct PluginPairs {
   std::string name;
   bool once = false;
   v1::ResultCounts counts;
-  std::array<int64_t, v1::Reason_ARRAYSIZE> reasons = {};  // of unfinished pairs
+  std::array<int64_t, v1::Reason_ARRAYSIZE> reasons = {};  // of pending pairs
   std::deque<Pair> pairs;                                  // never moved
   absl::flat_hash_map<absl::string_view, Pair*> by_node;
   std::vector<Pair*> sorted;  // by node
-  std::deque<Pair*> begun;    // in the order of their first word; finished ones leave at the ends
-  int64_t unheard = 0;        // unfinished pairs without a Work
-  Durations durations;        // of finished pairs
+  // In the order of their first messages. Those with an outcome are removed only at the ends.
+  std::deque<Pair*> begun;
+  int64_t unheard = 0;  // pending pairs without a Work
+  Durations durations;  // of the pairs with an outcome
   PluginPace pace;
 };
 
@@ -102,6 +103,9 @@ google::protobuf::Timestamp ToTimestamp(absl::Time time);
 
 // Returns whether a run has ended, with an archive or without.
 bool IsEnded(v1::RunState state);
+
+// Returns the key of a pair of `run`.
+v1::ResultKey KeyOf(const std::string& run, const Pair& pair);
 
 // The event of a pair of `run` whose reason has changed.
 v1::NodeEvent MakeNodeEvent(const std::string& run, const Pair& pair, const Moment& now);

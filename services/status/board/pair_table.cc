@@ -23,7 +23,7 @@ void Count(v1::Outcome outcome, int64_t n, v1::ResultCounts* counts) {
   }
 }
 
-// Finished pairs are not counted by reason.
+// Pairs with an outcome are not counted by reason.
 bool IsCounted(v1::Reason reason) {
   return reason != v1::REASON_UNSPECIFIED && reason != v1::REASON_TIMED_OUT;
 }
@@ -45,6 +45,20 @@ const Pair* PairTable::Find(std::string_view plugin, std::string_view node) cons
   if (found == plugins_.end()) return nullptr;
   const auto pair = found->second.by_node.find(ToAbsl(node));
   return pair == found->second.by_node.end() ? nullptr : pair->second;
+}
+
+bool PairTable::PlansNode(std::string_view node) const {
+  return std::any_of(plugins_.begin(), plugins_.end(), [node](const auto& entry) {
+    return entry.second.by_node.contains(ToAbsl(node));
+  });
+}
+
+std::vector<std::string> PairTable::Nodes() const {
+  std::vector<std::string> nodes;
+  for (const auto& [name, plugin] : plugins_) {
+    for (const Pair& pair : plugin.pairs) nodes.push_back(pair.node);
+  }
+  return nodes;
 }
 
 Pair& PairTable::Add(const std::string& plugin_name, const std::string& node,

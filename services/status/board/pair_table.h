@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
@@ -18,7 +19,7 @@ namespace muster {
 
 // Invariants: each pair is in the list of its reason, and in no other. The counts of a plugin agree
 // with the outcomes and reasons of its pairs. `begun` and `unheard` of a plugin together hold each
-// unfinished pair once. Not thread-safe.
+// pending pair once. Not thread-safe.
 class PairTable {
  public:
   using Plugins = std::map<std::string, PluginPairs, std::less<>>;
@@ -30,7 +31,12 @@ class PairTable {
   Pair* Find(std::string_view plugin, std::string_view node);
   const Pair* Find(std::string_view plugin, std::string_view node) const;
 
-  // Adds an unfinished pair without a Work, planned `since` in monotonic time. The pair is never
+  // Returns whether any plugin is planned for the node.
+  bool PlansNode(std::string_view node) const;
+  // Returns the node of each pair: as often as the node has pairs.
+  std::vector<std::string> Nodes() const;
+
+  // Adds a pending pair without a Work, planned `since` in monotonic time. The pair is never
   // moved.
   Pair& Add(const std::string& plugin, const std::string& node, absl::Duration since);
 

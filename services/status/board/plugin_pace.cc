@@ -11,9 +11,19 @@ namespace muster {
 void PluginPace::Moved(Pair& pair, int64_t completed, absl::Duration now) {
   Work& work = *pair.work;
   if (const auto step = work.motion.Moved(completed, now)) steps_.Add(*step);
+  Append(pair);
+}
+
+void PluginPace::Resume(Pair& pair, absl::Duration now) {
+  if (!pair.work->motion.moved()) return;
+  pair.work->motion.Resume(now);
+  Append(pair);
+}
+
+void PluginPace::Append(Pair& pair) {
   Remove(pair);
-  work.moving = moving_.insert(moving_.end(), &pair);
-  work.in_moving = true;
+  pair.work->moving = moving_.insert(moving_.end(), &pair);
+  pair.work->in_moving = true;
 }
 
 void PluginPace::Remove(Pair& pair) {

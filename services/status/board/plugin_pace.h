@@ -23,14 +23,18 @@ class PluginPace {
   // The progress of a pair, which has a Work, is another one than before.
   void Moved(Pair& pair, int64_t completed, absl::Duration now);
 
-  // The pair is finished.
+  // The heartbeats of the pair, which has a Work, resumed after a silence. The time without
+  // movement starts again, if there was progress.
+  void Resume(Pair& pair, absl::Duration now);
+
+  // The pair has an outcome.
   void Finish(Pair& pair, absl::Duration now);
 
   // Removes and returns a pair without movement for stuck_after(); null if there is none. It is
   // returned again after its next movement.
   Pair* PopStuck(absl::Duration now);
 
-  // Compares the rates of the pairs, also of finished ones. Returns the unfinished pairs whose
+  // Compares the rates of the pairs, also of those with an outcome. Returns the pending pairs whose
   // `slow` has changed. Reads each pair.
   std::vector<Pair*> Compare(std::deque<Pair>& pairs, absl::Duration now);
 
@@ -38,6 +42,7 @@ class PluginPace {
   absl::Duration stuck_after() const { return stuck_after_; }
 
  private:
+  void Append(Pair& pair);
   void Remove(Pair& pair);
 
   PairList moving_;

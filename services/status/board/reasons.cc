@@ -14,6 +14,12 @@ bool IsSilent(v1::Presence presence) {
          presence == v1::PRESENCE_LOST;
 }
 
+// Returns whether the sender closed its connection without a goodbye before this service started,
+// or was held up: its presence is unknown since, but the closed connection is a fact.
+bool IsClosedBeforeUnknown(const PairFacts& facts) {
+  return facts.presence == v1::PRESENCE_UNKNOWN && facts.evidence == Evidence::kClosed;
+}
+
 v1::Reason JudgeSilent(const PairFacts& facts) {
   switch (facts.evidence) {
     case Evidence::kClosed:
@@ -92,6 +98,9 @@ std::string RunningDetail(const PairFacts& facts, const Moment& now) {
 
 // When silence ends in a time-out.
 std::string AfterSilence(const PairFacts& facts, const Outlook& outlook, const Moment& now) {
+  if (facts.presence == v1::PRESENCE_UNKNOWN && !facts.abandoned) {
+    return "the status service waits for its heartbeats before the pair can time out";
+  }
   const absl::Time end = now.WallOf(facts.silent_since()) + outlook.lost_after;
   const absl::Time at = std::min(std::max(end, now.wall), outlook.deadline);
   return absl::StrCat(outlook.fail_fast ? "the run fails at " : "becomes timed out at ",
@@ -103,11 +112,12 @@ std::string AfterSilence(const PairFacts& facts, const Outlook& outlook, const M
 v1::Reason Judge(const PairFacts& facts, absl::Duration now) {
   if (facts.outcome == v1::OUTCOME_TIMED_OUT) return v1::REASON_TIMED_OUT;
   if (facts.outcome != v1::OUTCOME_PENDING) return v1::REASON_UNSPECIFIED;
+  if (facts.run_ended) return v1::REASON_RUN_ENDED;
   if (!facts.heard_of) return v1::REASON_NOT_STARTED;
   if (facts.has_sender) {
     if (facts.doubted && facts.presence != v1::PRESENCE_ONLINE) return v1::REASON_SEGMENT_LOST;
     if (IsSilent(facts.presence) || facts.evidence == Evidence::kRevoked) return JudgeSilent(facts);
-    if (facts.abandoned) return v1::REASON_CRASHED;
+    if (facts.abandoned || IsClosedBeforeUnknown(facts)) return v1::REASON_CRASHED;
     if (facts.presence == v1::PRESENCE_OFFLINE) return v1::REASON_BLOCKED;
   }
   if (facts.fault != nullptr || facts.phase == v1::PHASE_BLOCKED) return v1::REASON_BLOCKED;
@@ -159,7 +169,7 @@ std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now)
       return absl::StrCat("heartbeats arrive, but its progress has not changed since ",
                           ClockTime(now.WallOf(facts.moved_at), now.wall));
     case v1::REASON_CRASHED:
-      if (IsSilent(facts.presence)) return SilentDetail(facts, now);
+      if (IsSilent(facts.presence) || IsClosedBeforeUnknown(facts)) return SilentDetail(facts, now);
       return "its process restarted, and the new process does not work on it";
     case v1::REASON_NOT_RESPONDING:
     case v1::REASON_NETWORK_LOST:
@@ -171,6 +181,8 @@ std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now)
       return Words(facts.message, "the aggregator asked it to wait");
     case v1::REASON_TIMED_OUT:
       return Words(facts.error, "its deadline passed");
+    case v1::REASON_RUN_ENDED:
+      return "the run ended before the pair had an outcome";
     default:
       return "";
   }
@@ -178,7 +190,9 @@ std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now)
 
 std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& outlook,
                      const Moment& now) {
-  if (outlook.ended || reason == v1::REASON_UNSPECIFIED) return "";
+  if (outlook.ended || reason == v1::REASON_UNSPECIFIED || reason == v1::REASON_RUN_ENDED) {
+    return "";
+  }
   const std::string deadline =
       outlook.deadline == absl::InfiniteFuture()
           ? "stays pending"

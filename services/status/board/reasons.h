@@ -1,4 +1,4 @@
-// The reason of an unfinished pair, as a pure function of its facts.
+// The reason of a pending pair, as a pure function of its facts.
 #ifndef MUSTER_SERVICES_STATUS_BOARD_REASONS_H_
 #define MUSTER_SERVICES_STATUS_BOARD_REASONS_H_
 
@@ -14,6 +14,7 @@ namespace muster {
 // The facts about a pair. Times are monotonic.
 struct PairFacts {
   v1::Outcome outcome = v1::OUTCOME_PENDING;
+  bool run_ended = false;
   // A heartbeat or progress for it has arrived.
   bool heard_of = false;
 
@@ -37,7 +38,7 @@ struct PairFacts {
   std::string_view error;            // of the outcome
 
   bool has_progress = false;
-  absl::Duration moved_at;     // when its progress last changed
+  absl::Duration moved_at;     // when its progress last changed, or its heartbeats resumed
   absl::Duration stuck_after;  // it is stuck after this time without movement
   bool slow = false;
 

@@ -74,6 +74,18 @@ std::vector<Case> Cases() {
               f.error = "CRASHED: gone";
             }),
        v1::REASON_TIMED_OUT, "CRASHED: gone", "genuine result still replaces"},
+      {"the run ended before an outcome",
+       With(Silent(Evidence::kClosed), [](auto& f) { f.run_ended = true; }), v1::REASON_RUN_ENDED,
+       "the run ended before", ""},
+      {"an outcome stays when the run ends",
+       With(Working(),
+            [](auto& f) {
+              f.outcome = v1::OUTCOME_TIMED_OUT;
+              f.run_ended = true;
+            }),
+       v1::REASON_TIMED_OUT, "deadline passed", "genuine result still replaces"},
+      {"closed before a restart of the service", Silent(Evidence::kClosed, v1::PRESENCE_UNKNOWN),
+       v1::REASON_CRASHED, "closed without a goodbye", "waits for its heartbeats"},
       {"no heartbeat", PairFacts(), v1::REASON_NOT_STARTED, "no heartbeat was received", kDeadline},
       {"works", Working(), v1::REASON_RUNNING, "", kDeadline},
       {"an old sidecar that reported progress",
@@ -186,7 +198,7 @@ TEST(ReasonsTest, EveryReasonFollowsFromItsFacts) {
     EXPECT_NE(detail.find(c.detail), std::string::npos) << detail;
     const std::string next = NextStep(reason, c.facts, Open(), kMoment);
     EXPECT_NE(next.find(c.next), std::string::npos) << next;
-    EXPECT_EQ(next.empty(), reason == v1::REASON_UNSPECIFIED);
+    EXPECT_EQ(next.empty(), reason == v1::REASON_UNSPECIFIED || reason == v1::REASON_RUN_ENDED);
   }
   for (int reason = v1::Reason_MIN; reason <= v1::Reason_MAX; ++reason) {
     EXPECT_TRUE(met.contains(static_cast<v1::Reason>(reason)))

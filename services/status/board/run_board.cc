@@ -7,9 +7,10 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/runs.h"
-#include "services/status/board/progress.h"
+#include "services/status/board/activity.h"
+#include "services/status/board/relay_doubt.h"
 #include "services/status/board/run_summary.h"
-#include "services/status/board/watch_hub.h"
+#include "services/status/heartbeats/relay_table.h"
 
 namespace muster {
 namespace {
@@ -20,19 +21,6 @@ constexpr int kLogPart = 256;  // log entries that are read with the lock held, 
 constexpr int kPageWithTexts = 1000;
 
 constexpr int kTicksBetweenPaces = 10;  // a comparison of rates reads each pair with progress
-bool SameFault(const v1::Fault* a, const v1::Activity& activity) {
-  if (a == nullptr || !activity.has_fault()) return a == nullptr && !activity.has_fault();
-  const v1::Fault& b = activity.fault();
-  return a->check() == b.check() && a->address() == b.address() && a->message() == b.message();
-}
-
-bool Moved(const Work& work, const v1::Progress& before) {
-  const v1::Progress& after = *work.progress;
-  return !work.motion.moved() || after.completed() != before.completed() ||
-         after.total() != before.total() || after.message() != before.message() ||
-         after.failures_size() != before.failures_size() ||
-         after.errors_size() != before.errors_size();
-}
 
 }  // namespace
 
@@ -47,6 +35,7 @@ RunBoard::RunBoard(std::string id, const Context& context)
 
 void RunBoard::SetRun(const v1::Run& run) {
   MutexLock lock(mutex_);
+  const bool was_ended = IsEnded(run_.state());
   run_ = run;
   for (v1::Plugin& plugin : *run_.mutable_plugins()) {
     plugin.clear_definition_yaml();
@@ -56,9 +45,18 @@ void RunBoard::SetRun(const v1::Run& run) {
   created_at_ = std::min(now.monotonic, now.monotonic - (now.wall - FromProto(run.create_time())));
   start_.SetRun(run_.state() == v1::RUN_STATE_PLANNED, FromProto(run_.start_grace()));
   UpdateLostAfter(now.monotonic);
+  if (IsEnded(run_.state()) != was_ended) JudgePending(now);
   log_.Skip();
-  ++summary_version_;
+  summary_.Invalidate();
   context_.changed(id_);
+}
+
+void RunBoard::JudgePending(const Moment& now) {
+  for (auto& [name, plugin] : pairs_.plugins()) {
+    for (Pair& pair : plugin.pairs) {
+      if (pair.pending() && Judge(pair, now)) Touch(pair, true);
+    }
+  }
 }
 
 void RunBoard::UpdateLostAfter(absl::Duration now) {
@@ -132,25 +130,11 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   work.sender = sender;
   work.evidence = sender->evidence();
   if (!pair->pending()) return absl::OkStatus();
-  const bool same = !first && !*attends && !work.abandoned && work.message == activity.message() &&
-                    (activity.phase() == v1::PHASE_UNSPECIFIED || activity.phase() == work.phase) &&
-                    SameFault(work.fault.get(), activity);
-  work.abandoned = false;
-  if (activity.phase() != v1::PHASE_UNSPECIFIED) {
-    work.phase = activity.phase();
-  } else if (work.phase == v1::PHASE_UNSPECIFIED) {
-    work.phase = v1::PHASE_WORKING;
-  }
-  work.message = activity.message();
-  work.fault = activity.has_fault() ? std::make_unique<v1::Fault>(activity.fault()) : nullptr;
-  // An agent with a fault has not reported, nor one that may be about to report a fault.
-  if (!activity.has_fault() && work.phase != v1::PHASE_CHECKING &&
-      work.phase != v1::PHASE_BLOCKED) {
-    start_.MarkReported();
-  }
+  const bool changed = ApplyActivity(activity, work) || first || *attends;
+  if (CanWork(work)) start_.MarkReported();
   const Moment now = clock_.Now();
-  if (activity.has_progress()) ApplyReport(*pair, activity.progress(), now);
-  if (same && !activity.has_progress()) return absl::OkStatus();
+  if (activity.has_progress()) HandleReport(*pair, activity.progress(), now);
+  if (!changed && !activity.has_progress()) return absl::OkStatus();
   Judge(*pair, now);
   Touch(*pair, first || Severity(pair->reason) > 0);
   return absl::OkStatus();
@@ -164,23 +148,21 @@ absl::Status RunBoard::Report(const v1::ReportProgressRequest& report) {
   Hear(*pair);
   start_.MarkReported();
   const Moment now = clock_.Now();
-  ApplyReport(*pair, report, now);
+  HandleReport(*pair, report, now);
   Judge(*pair, now);
   Touch(*pair, Severity(pair->reason) > 0);
   return absl::OkStatus();
 }
 
-void RunBoard::ApplyReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now) {
+void RunBoard::HandleReport(Pair& pair, const v1::ReportProgressRequest& report,
+                            const Moment& now) {
   Work& work = *pair.work;
-  if (work.progress == nullptr) work.progress = std::make_unique<v1::Progress>();
-  const v1::Progress before = *work.progress;
-  ApplyProgress(report, now.wall, work.progress.get());
-  pair.updated = now.wall;
+  const bool moved = ApplyReport(report, now.wall, work);
+  // A late report does not change the time of an outcome.
   if (!pair.pending()) return;
-  if (!std::exchange(work.unsaved, true)) new_progress_.push_back(&pair);
-  if (Moved(work, before)) {
-    pair.plugin->pace.Moved(pair, work.progress->completed(), now.monotonic);
-  }
+  pair.updated = now.wall;
+  new_progress_.Add(pair);
+  if (moved) pair.plugin->pace.Moved(pair, work.progress->completed(), now.monotonic);
 }
 
 void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
@@ -194,7 +176,10 @@ void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
   // Nothing was received in this life of the service: the sender or the progress has the time.
   if (first) work.received_at = -absl::InfiniteDuration();
   work.began = std::min(work.began, now.monotonic - (now.wall - memory.first));
-  if (work.sender == nullptr) work.sender = std::move(memory.sender);
+  if (work.sender == nullptr && memory.sender != nullptr) {
+    work.sender = std::move(memory.sender);
+    work.evidence = work.sender->evidence();  // a process that restarted earlier is no new one
+  }
   if (work.progress == nullptr && memory.progress != nullptr) {
     work.progress = std::move(memory.progress);
     work.received_at =
@@ -212,27 +197,36 @@ void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
   const Moment now = clock_.Now();
   Work& work = *pair->work;
   // The first heartbeat of the new process, which may arrive earlier or later, names its pairs.
-  constexpr absl::Duration kJustTold = absl::Seconds(2);
+  constexpr absl::Duration kJustSent = absl::Seconds(2);
   const Evidence seen = std::exchange(work.evidence, sender->evidence());
   if (work.evidence == Evidence::kRestarted && seen != work.evidence && !work.abandoned &&
-      now.monotonic - work.received_at > kJustTold) {
+      now.monotonic - work.received_at > kJustSent) {
     work.abandoned = true;
     work.abandoned_at = now.monotonic;
   }
   if (!pair->pending() || IsEnded(run_.state())) return;
+  // During the silence no progress could arrive.
+  if (sender->presence() == v1::PRESENCE_ONLINE &&
+      sender->presence_since() > work.motion.moved_at()) {
+    pair->plugin->pace.Resume(*pair, now.monotonic);
+  }
   const v1::Reason before = pair->reason;
   Judge(*pair, now);
   Touch(*pair, Severity(pair->reason) > 0 || Severity(before) > 0);
 }
 
 bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
+  PairFacts facts = FactsOf(pair);
+  facts.run_ended = IsEnded(run_.state());
+  const v1::Reason reason = muster::Judge(facts, now.monotonic);
   // It is not known when a state began that a snapshot or a restart has brought.
-  const absl::Duration since = live ? now.monotonic : -absl::InfiniteDuration();
-  const bool changed = pairs_.SetReason(pair, muster::Judge(FactsOf(pair), now.monotonic), since);
+  absl::Time at = live ? now.wall : absl::InfinitePast();
+  if (reason == v1::REASON_RUN_ENDED && run_.has_end_time()) at = FromProto(run_.end_time());
+  const bool changed = pairs_.SetReason(pair, reason, now.monotonic - (now.wall - at));
   lost_.Update(pair, now.monotonic);
   if (!changed) return false;
-  if (pair.pending() && live) pair.updated = now.wall;
-  ++summary_version_;
+  if (pair.pending() && at != absl::InfinitePast()) pair.updated = at;
+  summary_.Invalidate();
   if (live && (Severity(pair.reason) > 0 || pair.reason == v1::REASON_TIMED_OUT)) {
     context_.event(pair.node, MakeNodeEvent(id_, pair, now));
   }
@@ -241,7 +235,7 @@ bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
 
 void RunBoard::Touch(Pair& pair, bool summary) {
   log_.Append(pair, pairs_.size());
-  if (summary) ++summary_version_;
+  if (summary) summary_.Invalidate();
   context_.changed(id_);
 }
 
@@ -269,7 +263,17 @@ void RunBoard::TickPace(const Moment& now) {
 
 void RunBoard::TickStart(const Moment& now) {
   if (!start_.IsOver(now.monotonic, context_.ready_since())) return;
-  if (context_.doubt().empty() && !AnySenderWaits(pairs_)) start_.Expire(WhyNotReported(pairs_));
+  if (DoubtNow().empty() && !AnySenderWaits(pairs_)) start_.Expire(WhyNotReported(pairs_));
+}
+
+std::string RunBoard::DoubtNow() const {
+  if (IsEnded(run_.state())) return "";
+  std::string doubt = context_.doubt();
+  if (!doubt.empty()) return doubt;
+  for (const RelayState* const relay : context_.lost_relays()) {
+    if (MayForward(*relay, pairs_)) return WhyUnknown(*relay, context_.clock->MonotonicNow());
+  }
+  return "";
 }
 
 Outlook RunBoard::OutlookNow() const {
@@ -285,19 +289,14 @@ Outlook RunBoard::OutlookNow() const {
 }
 
 std::shared_ptr<const v1::RunStatus> RunBoard::Summary() {
-  const std::string doubt = context_.doubt();
   MutexLock lock(mutex_);
   const Moment now = clock_.Now();
-  if (summary_ == nullptr || summary_of_ != summary_version_ ||
-      now.monotonic - summary_at_ >= kWatchPace) {
+  return summary_.Get(now.monotonic, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     v1::RunStatus status = MakeRunSummary(run_, pairs_, OutlookNow(), created_at_, now);
     status.set_run(id_);
-    status.set_doubt(doubt);
-    summary_ = std::make_shared<const v1::RunStatus>(std::move(status));
-    summary_of_ = summary_version_;
-    summary_at_ = now.monotonic;
-  }
-  return summary_;
+    status.set_doubt(DoubtNow());
+    return status;
+  });
 }
 
 absl::StatusOr<std::string> RunBoard::AddPairs(const StatusQuery& query, PairWriter* pairs) {
@@ -313,10 +312,7 @@ absl::StatusOr<std::string> RunBoard::AddPairs(const StatusQuery& query, PairWri
 
 bool RunBoard::Plans(const std::string& plugin, const std::string& node) {
   MutexLock lock(mutex_);
-  if (!plugin.empty()) return pairs_.Find(plugin, node) != nullptr;
-  return std::any_of(pairs_.plugins().begin(), pairs_.plugins().end(), [&](const auto& entry) {
-    return entry.second.by_node.contains(ToAbsl(node));
-  });
+  return plugin.empty() ? pairs_.PlansNode(node) : pairs_.Find(plugin, node) != nullptr;
 }
 
 bool RunBoard::IsOpen(const std::string& plugin, const std::string& node) {
@@ -327,11 +323,7 @@ bool RunBoard::IsOpen(const std::string& plugin, const std::string& node) {
 
 std::vector<std::string> RunBoard::PlannedNodes() const {
   MutexLock lock(mutex_);
-  std::vector<std::string> nodes;
-  for (const auto& [name, plugin] : pairs_.plugins()) {
-    for (const Pair& pair : plugin.pairs) nodes.push_back(pair.node);
-  }
-  return nodes;
+  return pairs_.Nodes();
 }
 
 size_t RunBoard::AddPairsOf(const std::string& node, int limit,
@@ -362,7 +354,7 @@ uint64_t RunBoard::AddChanges(uint64_t after, uint64_t until, int limit, PairWri
 
 WatchPosition RunBoard::Newest() const {
   MutexLock lock(mutex_);
-  return {log_.version(), summary_version_};
+  return {log_.version(), summary_.version()};
 }
 
 RunBoard::Tally RunBoard::MakeTally() const {
@@ -394,12 +386,7 @@ bool RunBoard::deleted() const {
 
 std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::DrainNewProgress() {
   MutexLock lock(mutex_);
-  std::vector<std::pair<v1::ResultKey, v1::Progress>> taken;
-  for (Pair* const pair : std::exchange(new_progress_, {})) {
-    pair->work->unsaved = false;
-    if (pair->pending()) taken.emplace_back(KeyOf(id_, *pair), *pair->work->progress);
-  }
-  return taken;
+  return new_progress_.Drain(id_);
 }
 
 }  // namespace muster

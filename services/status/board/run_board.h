@@ -19,12 +19,14 @@
 #include "services/common/base/mutex.h"
 #include "services/status/board/lost_pairs.h"
 #include "services/status/board/moment_clock.h"
+#include "services/status/board/new_progress.h"
 #include "services/status/board/pair.h"
 #include "services/status/board/pair_change_log.h"
 #include "services/status/board/pair_pages.h"
 #include "services/status/board/pair_table.h"
 #include "services/status/board/pair_writer.h"
 #include "services/status/board/start_grace.h"
+#include "services/status/board/summary_cache.h"
 #include "services/status/board/verdicts.h"
 
 namespace muster {
@@ -35,9 +37,10 @@ struct WatchPosition {
   uint64_t summary = 0;  // the version of the summary that it has
 };
 
-// One mutex guards the parts, each with one invariant: the pairs (PairTable),
-// their order of change (PairChangeLog), the silent ones (LostPairs) and the start grace
-// (StartGrace). Thread-safe. Long answers release the lock after a few hundred pairs.
+// One mutex guards the parts, each with one invariant: the pairs (PairTable), their order of change
+// (PairChangeLog), the silent ones (LostPairs), the start grace (StartGrace), the progress to store
+// (NewProgress) and the summary (SummaryCache). Thread-safe. Long answers release the lock after a
+// few hundred pairs.
 class RunBoard {
  public:
   // The environment of a run, which it does not outlive.
@@ -48,8 +51,11 @@ class RunBoard {
     std::function<void(const std::string& run)> changed;
     // Called when the reason of a pair has changed, also under the run's lock.
     std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
-    // Returns why the service doubts its network or machine; empty if it does not.
+    // Returns why the service doubts its network or machine; empty if it does not. Also called
+    // under the run's lock, as is the next.
     std::function<std::string()> doubt;
+    // Returns the disconnected relays.
+    std::function<std::vector<const RelayState*>()> lost_relays;
     // Returns since when heartbeats are accepted; monotonic.
     std::function<absl::Duration()> ready_since;
   };
@@ -65,7 +71,7 @@ class RunBoard {
   void SetRun(const v1::Run& run);
   struct PairSet {
     bool added = false;  // the pair is new
-    // The sender of a pair that has just finished; otherwise null.
+    // The sender of a pair that now has an outcome; otherwise null.
     std::shared_ptr<const Sender> finished_for;
   };
   PairSet SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live, absl::Time at);
@@ -93,8 +99,7 @@ class RunBoard {
   // Evaluates the conditions that depend on time. Called once a second.
   void Tick();
 
-  // Returns the run without pairs, for a caller who may see all of it. Makes it again only when it
-  // has changed or is older than a round of a watch, so that a thousand watchers cost one.
+  // Returns the run without pairs, for a caller who may see all of it.
   std::shared_ptr<const v1::RunStatus> Summary();
   // Adds one page of pairs, which ends early rather than becoming too large. Returns the token of
   // the next page, or an empty one at the end. INVALID_PAGE_TOKEN.
@@ -103,7 +108,7 @@ class RunBoard {
   bool complete() const;
   // Returns whether the pair is planned. An empty `plugin` means any.
   bool Plans(const std::string& plugin, const std::string& node);
-  // Returns whether the pair is unfinished, and the run has not ended.
+  // Returns whether the pair is pending, and the run has not ended.
   bool IsOpen(const std::string& plugin, const std::string& node);
   // Returns the node of each pair: as often as the node has pairs.
   std::vector<std::string> PlannedNodes() const;
@@ -116,7 +121,7 @@ class RunBoard {
   uint64_t AddChanges(uint64_t after, uint64_t until, int limit, PairWriter* pairs);
   // Returns the newest versions.
   WatchPosition Newest() const;
-  // For the metrics: the state, and the number of unfinished pairs by reason (none when ended).
+  // For the metrics: the state, and the number of pending pairs by reason (none when ended).
   struct Tally {
     v1::RunState state = v1::RUN_STATE_UNSPECIFIED;
     std::array<size_t, v1::Reason_ARRAYSIZE> unfinished = {};
@@ -124,22 +129,26 @@ class RunBoard {
   Tally MakeTally() const;
   bool ended() const;
   bool deleted() const;
-  // Returns the progress of the unfinished pairs that reported since the last call.
+  // Returns the progress of the pending pairs that reported since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> DrainNewProgress();
 
  private:
   Outlook OutlookNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns why judgement on nodes of this run is suspended; empty if it is not.
+  std::string DoubtNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateLostAfter(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A message about the pair has arrived.
   Work& Hear(Pair& pair) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `at`: when the pair finished, in monotonic time; the infinite past if that is not known.
+  // The pair has an outcome since `at`, in monotonic time; the infinite past if that is not known.
   void Finish(Pair& pair, absl::Duration at, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ApplyReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
+  void HandleReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Determines the reason again after a change of the pair's facts. Returns whether it is another
   // one. `live`: the change happens now, and is added to the history of the node.
   bool Judge(Pair& pair, const Moment& now, bool live = true) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Judges the pending pairs after the run has ended, or continues.
+  void JudgePending(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Touch(Pair& pair, bool summary) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickPace(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TickStart(const Moment& now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -158,11 +167,8 @@ class RunBoard {
   bool deleted_ ABSL_GUARDED_BY(mutex_) = false;
   int ticks_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Duration created_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
-  uint64_t summary_version_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::shared_ptr<const v1::RunStatus> summary_ ABSL_GUARDED_BY(mutex_);
-  uint64_t summary_of_ ABSL_GUARDED_BY(mutex_) = 0;    // the version of summary_
-  absl::Duration summary_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
-  std::vector<Pair*> new_progress_ ABSL_GUARDED_BY(mutex_);
+  SummaryCache summary_ ABSL_GUARDED_BY(mutex_);
+  NewProgress new_progress_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -46,7 +46,7 @@ TEST_F(RunBoardTest, PairPassesFromNotStartedToItsResult) {
   const v1::PairStatus pair = Pair("n1");
   EXPECT_EQ(pair.reason(), v1::REASON_UNSPECIFIED);
   EXPECT_EQ(pair.detail(), "");
-  EXPECT_EQ(pair.heartbeat_age().seconds(), 7) << "who delivered was heard of";
+  EXPECT_EQ(pair.heartbeat_age().seconds(), 7) << "its sender has sent a heartbeat";
   EXPECT_EQ(Get(0).reasons_size(), 0);
   EXPECT_EQ(Get(0).stragglers_size(), 0);
 }
@@ -120,7 +120,7 @@ TEST_F(RunBoardTest, ProgressWithoutMovementIsStuckUntilItMoves) {
   EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
   Pass(absl::Seconds(3));
   EXPECT_EQ(ReasonOfPair("n1"), "STUCK");
-  EXPECT_EQ(ReasonOfPair("sidecar"), "RUNNING") << "who sends no heartbeats is not called stuck";
+  EXPECT_EQ(ReasonOfPair("sidecar"), "RUNNING") << "a pair without heartbeats is not stuck";
   ASSERT_TRUE(Report("n1", 10, 2).ok());
   EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
   Pass(absl::Minutes(10));
@@ -169,7 +169,7 @@ TEST_F(RunBoardTest, EndIsEstimatedFromFinishedPairs) {
   EXPECT_GE(FromProto(later.estimate().earliest()), begin + absl::Seconds(119));
   EXPECT_LE(FromProto(later.estimate().latest()), begin + absl::Seconds(60 + 73));
   Silence(e, v1::PRESENCE_LOST, Evidence::kUnacknowledged);
-  EXPECT_FALSE(Get(0).has_estimate()) << "nobody knows when that one goes on";
+  EXPECT_FALSE(Get(0).has_estimate()) << "it is not known when e continues";
 }
 
 TEST_F(RunBoardTest, SilentPairGetsOneVerdict) {
@@ -301,6 +301,123 @@ TEST_F(RunBoardTest, NewProgressIsReturnedOnce) {
   EXPECT_TRUE(board_.DrainNewProgress().empty());
 }
 
+TEST_F(RunBoardTest, PairWithoutAnOutcomeInAnEndedRunIsNotRunning) {
+  v1::Run run = MakeRun();
+  Start(run, {"crashed", "finished", "runs", "unheard"});
+  ASSERT_TRUE(SendHeartbeat(Online("runs")).ok());
+  const auto crashed = Online("crashed");
+  ASSERT_TRUE(SendHeartbeat(crashed).ok());
+  Silence(crashed, v1::PRESENCE_LATE, Evidence::kClosed);
+  SetPair("finished", v1::OUTCOME_GENUINE, 1);
+  clock_.Advance(absl::Minutes(1));
+  run.set_state(v1::RUN_STATE_CANCELLED);
+  *run.mutable_end_time() = ToTimestamp(clock_.Now() - absl::Seconds(1));
+  SetRun(run);
+  for (const char* node : {"crashed", "runs", "unheard"}) {
+    const v1::PairStatus pair = Pair(node);
+    EXPECT_EQ(pair.outcome(), v1::OUTCOME_PENDING);
+    EXPECT_EQ(ReasonName(pair.reason()), "RUN_ENDED") << node;
+    EXPECT_EQ(pair.detail(), "the run ended before the pair had an outcome");
+    EXPECT_EQ(pair.next(), "");
+    EXPECT_EQ(FromProto(pair.reason_since()), clock_.Now() - absl::Seconds(1));
+    EXPECT_EQ(FromProto(pair.update_time()), clock_.Now() - absl::Seconds(1));
+  }
+  EXPECT_EQ(Pair("finished").reason(), v1::REASON_UNSPECIFIED);
+  EXPECT_EQ(CountOf(v1::REASON_RUN_ENDED), 3);
+  EXPECT_EQ(Get(0).reasons_size(), 1);
+  EXPECT_EQ(Get(0).stragglers_size(), 0);
+  ASSERT_TRUE(SendHeartbeat(Online("runs")).ok());
+  EXPECT_EQ(ReasonOfPair("runs"), "RUN_ENDED");
+}
+
+TEST_F(RunBoardTest, EndedRunInASnapshotHasNoRunningPair) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_FAILED);
+  *run.mutable_end_time() = ToTimestamp(clock_.Now() - absl::Hours(1));
+  Begin();
+  SetRun(run);
+  SetPair("n1");
+  SetPair("n2", v1::OUTCOME_TIMED_OUT, 1);
+  End();
+  EXPECT_EQ(ReasonOfPair("n1"), "RUN_ENDED");
+  EXPECT_EQ(FromProto(Pair("n1").reason_since()), clock_.Now() - absl::Hours(1));
+  EXPECT_EQ(ReasonOfPair("n2"), "TIMED_OUT");
+  EXPECT_FALSE(Pair("n2").has_reason_since()) << "it is not known";
+}
+
+TEST_F(RunBoardTest, TitleOfTheRunIsShown) {
+  v1::Run run = MakeRun();
+  run.set_title("nightly");
+  Start(run, {"n1"});
+  EXPECT_EQ(Get(0).title(), "nightly");
+}
+
+TEST_F(RunBoardTest, ClosedConnectionIsACrashWhileThePresenceIsUnknown) {
+  Start({"n1"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  clock_.Advance(absl::Minutes(2));
+  Silence(sender, v1::PRESENCE_UNKNOWN, Evidence::kClosed);
+  const v1::PairStatus pair = Pair("n1");
+  EXPECT_EQ(ReasonName(pair.reason()), "CRASHED");
+  EXPECT_NE(pair.detail().find("closed without a goodbye"), std::string::npos) << pair.detail();
+  EXPECT_EQ(pair.next(),
+            "the status service waits for its heartbeats before the pair can time out");
+  Pass(absl::Minutes(10));
+  EXPECT_FALSE(NextVerdict()) << "its agent may have no connection yet";
+  Return(sender);
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+}
+
+TEST_F(RunBoardTest, SilenceIsNoTimeWithoutProgress) {
+  Start({"n1"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  ASSERT_TRUE(Report("n1", 10, 1).ok());
+  Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kAcknowledging);
+  Pass(kStuckAtLeast + absl::Seconds(30));  // the process is stopped
+  EXPECT_EQ(ReasonOfPair("n1"), "NOT_RESPONDING");
+  Return(sender);
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  Pass(kStuckAtLeast - absl::Seconds(2));
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  Pass(absl::Seconds(3));
+  EXPECT_EQ(ReasonOfPair("n1"), "STUCK");
+}
+
+TEST_F(RunBoardTest, LateReportDoesNotChangeTheTimeOfTheOutcome) {
+  Start({"n1"});
+  ASSERT_TRUE(Report("n1", 10, 1).ok());
+  SetPair("n1", v1::OUTCOME_GENUINE, 1);
+  const absl::Time at = clock_.Now();
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(Report("n1", 10, 10).ok());
+  EXPECT_EQ(FromProto(Pair("n1").update_time()), at);
+}
+
+TEST_F(RunBoardTest, LostRelayIsADoubtOnlyForRunsOfItsNodes) {
+  RelayState r1("r1");
+  RelayState r2("r2");
+  v1::Run run = MakeRun();
+  Start(run, {"n1", "n2"});
+  const auto n1 = Online("n1");
+  n1->set_relay(&r1);
+  ASSERT_TRUE(SendHeartbeat(n1).ok());
+  ASSERT_TRUE(SendHeartbeat(Online("n2")).ok());
+  lost_relays_ = {&r2};
+  EXPECT_EQ(Get(0).doubt(), "");
+  lost_relays_ = {&r2, &r1};
+  SetRun(run);  // the summary is made again
+  EXPECT_NE(Get(0).doubt().find("relay r1 is not connected"), std::string::npos) << Get(0).doubt();
+}
+
+TEST_F(RunBoardTest, EndedRunIsNotInDoubt) {
+  Start({"n1"});
+  doubt_ = "12 of 20 senders fell silent at once";
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_CANCELLED);
+  SetRun(run);
+  EXPECT_EQ(Get(0).doubt(), "");
+}
+
 // The two clocks cannot be read at the same instant, and clients compare responses.
 TEST_F(RunBoardTest, UnchangedPairKeepsItsTimes) {
   Start({"n1"});
@@ -311,7 +428,7 @@ TEST_F(RunBoardTest, UnchangedPairKeepsItsTimes) {
   EXPECT_EQ(FromProto(Pair("n1").reason_since()), since);
   clock_.JumpWall(clock_.Now() + absl::Hours(1));
   EXPECT_GT(FromProto(Pair("n1").reason_since()), since + absl::Minutes(59))
-      << "somebody set the clock";
+      << "the clock was set";
 }
 
 }  // namespace

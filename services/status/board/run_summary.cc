@@ -121,6 +121,7 @@ v1::RunStatus MakeRunSummary(const v1::Run& run, PairTable& pairs, const Outlook
   v1::RunStatus status;
   status.set_state(run.state());
   status.set_state_reason(run.state_reason());
+  status.set_title(run.title());
   if (run.has_create_time()) *status.mutable_create_time() = run.create_time();
   if (run.has_deadline()) *status.mutable_deadline() = run.deadline();
   if (run.has_end_time()) *status.mutable_end_time() = run.end_time();

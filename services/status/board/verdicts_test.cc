@@ -73,15 +73,15 @@ TEST(VerdictsTest, FollowerGetsStandingVerdictsThenNewOnes) {
   EXPECT_FALSE(log.Next(first->number));
   int woken = 0;
   auto watch = log.Watch([&woken] { ++woken; });
-  v1::Verdict nobody;
-  nobody.mutable_start_grace_expired()->set_run("r");
-  log.Add(nobody);
+  v1::Verdict no_agent;
+  no_agent.mutable_start_grace_expired()->set_run("r");
+  log.Add(no_agent);
   EXPECT_EQ(woken, 1);
   EXPECT_TRUE(log.Next(first->number)->verdict.has_start_grace_expired());
   log.WithdrawStartGraceExpired("r");
   EXPECT_FALSE(log.Next(first->number));
   watch.reset();
-  log.Add(nobody);
+  log.Add(no_agent);
   EXPECT_EQ(woken, 1);
 }
 

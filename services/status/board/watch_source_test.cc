@@ -162,7 +162,7 @@ TEST_F(WatchSourceTest, CursorResumesAfterItsMessage) {
   EXPECT_EQ(second->resets, 0);
   ASSERT_EQ(second->pairs.size(), 1u);
   EXPECT_EQ(second->pairs.count("facts/n2"), 1u);
-  EXPECT_EQ(second->status.counts().pending(), 2) << "the run as a whole is told at once";
+  EXPECT_EQ(second->status.counts().pending(), 2) << "the summary is sent at once";
 }
 
 TEST_F(WatchSourceTest, CursorOfAnotherProcessOrRunStartsASnapshot) {
@@ -207,7 +207,7 @@ TEST_F(WatchSourceTest, WatcherWithoutPairsGetsTheRunWhenItChanges) {
   EXPECT_EQ(watcher->messages, 2) << "its progress is no news of the run";
   const auto later = Watch(watcher->cursor);
   later->Read();
-  EXPECT_EQ(later->pairs.size(), 2u) << "no pair was told under that cursor";
+  EXPECT_EQ(later->pairs.size(), 2u) << "no pair was sent before that cursor";
 }
 
 TEST_F(WatchSourceTest, UnchangedRunIsRepeatedEveryFewSeconds) {

@@ -263,6 +263,7 @@ void Registry::Revoked(const StreamRef& stream) {
     entry.state(shard).peer = TcpPeer();  // the state of the connection is no evidence any more
     entry.set_evidence(Evidence::kRevoked);
     effects.changed.push_back(entry.shared_from_this());
+    effects.to_store.push_back(entry.shared_from_this());
     senders_.AddEvent(entry, "its certificate was revoked", &effects);
   }
   Deliver(std::move(effects));
@@ -294,6 +295,13 @@ void Registry::EndAll(const absl::Status& why) {
 void Registry::Deliver(SenderEffects effects) {
   for (const auto& sender : effects.changed) listener_.PresenceChanged(sender);
   for (auto& [node, event] : effects.events) journal_.AddEvent(node, std::move(event));
+  std::vector<SenderRecord> records;
+  for (const auto& entry : effects.to_store) {
+    SenderTable::Shard& shard = senders_.ShardOf(*entry);
+    MutexLock lock(shard.mutex);
+    records.push_back(RecordOf(shard, *entry));
+  }
+  if (!records.empty()) journal_.PutSenders(std::move(records));
   for (const auto& line : effects.probes) line->Probe();
   for (const auto& [line, why] : effects.ends) line->End(why);
 }
@@ -315,6 +323,8 @@ void Registry::Restore(const std::vector<SenderRecord>& records) {
     entry.set_interval(options_.interval);
     entry.state(shard).instance = record.instance;
     entry.state(shard).boot = record.boot;
+    entry.set_evidence(record.evidence);
+    entry.state(shard).asked = record.evidence == Evidence::kClosed;
     const bool gone = IsGone(record.presence);
     senders_.RestorePresence(shard, entry, gone ? record.presence : v1::PRESENCE_UNKNOWN,
                              gone ? monotonic(record.presence_since) : started);
@@ -327,20 +337,29 @@ void Registry::Restore(const std::vector<SenderRecord>& records) {
 }
 
 std::vector<SenderRecord> Registry::DrainChanged(size_t max) {
-  const absl::Time wall = clock_.Now();
-  const absl::Duration now = clock_.MonotonicNow();
   std::vector<SenderRecord> records;
   senders_.ForEach([&](SenderTable::Shard& shard, const std::shared_ptr<SenderEntry>& entry) {
     shard.mutex.AssertHeld();
     if (!entry->state(shard).changed) return true;
     if (records.size() == max) return false;
     entry->state(shard).changed = false;
-    records.push_back({entry->uri(), entry->node(), entry->presence(),
-                       wall - (now - entry->presence_since()), wall - (now - entry->last_seen()),
-                       entry->state(shard).instance, entry->state(shard).boot});
+    records.push_back(RecordOf(shard, *entry));
     return true;
   });
   return records;
+}
+
+SenderRecord Registry::RecordOf(SenderTable::Shard& shard, SenderEntry& entry) const {
+  const absl::Time wall = clock_.Now();
+  const absl::Duration now = clock_.MonotonicNow();
+  return {entry.uri(),
+          entry.node(),
+          entry.presence(),
+          wall - (now - entry.presence_since()),
+          wall - (now - entry.last_seen()),
+          entry.state(shard).instance,
+          entry.state(shard).boot,
+          entry.evidence()};
 }
 
 }  // namespace muster

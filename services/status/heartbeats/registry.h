@@ -39,13 +39,6 @@ struct RegistryOptions {
   int64_t max_senders = 500'000;
 };
 
-// The history of nodes. Thread-safe; does not block.
-class NodeJournal {
- public:
-  virtual ~NodeJournal() = default;
-  virtual void AddEvent(const std::string& node, v1::NodeEvent event) = 0;
-};
-
 // The first message of a stream, about its sender.
 struct SenderHello {
   std::string uri;
@@ -65,6 +58,16 @@ struct SenderRecord {
   absl::Time last_seen;
   uint64_t instance = 0;  // a hash
   uint64_t boot = 0;      // a hash
+  Evidence evidence = Evidence::kNone;
+};
+
+// The history of nodes, and the evidence that cannot be obtained again after a crash of this
+// service. Thread-safe; does not block.
+class NodeJournal {
+ public:
+  virtual ~NodeJournal() = default;
+  virtual void AddEvent(const std::string& node, v1::NodeEvent event) = 0;
+  virtual void PutSenders(std::vector<SenderRecord> senders) = 0;
 };
 
 // Thread-safe. Calls the listener, the journal and the lines with no lock held. The shards of
@@ -96,8 +99,8 @@ class Registry {
   Registry(const RegistryOptions& options, const Clock& clock, HeartbeatListener& listener,
            NodeJournal& journal, Query query, Metrics& metrics);
 
-  // Restores the senders from before a restart, before the first heartbeat. The
-  // presence of those that were not gone is UNKNOWN.
+  // Restores the senders from before a restart, before the first heartbeat. The presence of those
+  // that were neither lost nor offline is UNKNOWN. Their evidence stays until a heartbeat.
   void Restore(const std::vector<SenderRecord>& records);
 
   // Registers a stream, which replaces an older one of its sender. If that is of another process
@@ -152,6 +155,8 @@ class Registry {
   absl::Duration Interval() const { return senders_.Interval(); }
   // Returns why this service doubts its network or machine; empty if it does not.
   std::string doubt() const { return judge_.Doubt(); }
+  // Returns the disconnected relays: nothing is known of the senders whose heartbeats they forward.
+  std::vector<const RelayState*> lost_relays() const { return relays_.Lost(clock_.MonotonicNow()); }
 
  private:
   // Handles a heartbeat if `prepare(shard, entry)` returns true, which is called with the lock of
@@ -166,6 +171,8 @@ class Registry {
   // The sender ended on purpose.
   void SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::string detail,
                   SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  SenderRecord RecordOf(SenderTable::Shard& shard, SenderEntry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   void Deliver(SenderEffects effects);
 
   const RegistryOptions options_;

@@ -115,6 +115,41 @@ TEST_F(RegistryTest, ChangedSenderIsReturnedOnce) {
   EXPECT_NE(changed[0].instance, 0);
 }
 
+TEST_F(RegistryTest, EvidenceSurvivesACrashOfThisService) {
+  Stream stream = Open(1);
+  Pass(12);
+  registry_->Closed(stream.stream_ref, true);
+  Pass(9);
+  ASSERT_EQ(stream.sender->presence(), v1::PRESENCE_LATE);
+  ASSERT_EQ(stream.sender->evidence(), Evidence::kClosed);
+  ASSERT_EQ(journal_.stored.count("n1"), 1u) << "stored without waiting for a batch";
+  const SenderRecord record = journal_.stored["n1"];
+  EXPECT_EQ(record.evidence, Evidence::kClosed);
+  Restart({record});
+  const auto known = registry_->Find("spiffe://f/node/n1", "n1");
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->presence(), v1::PRESENCE_UNKNOWN);
+  EXPECT_EQ(known->evidence(), Evidence::kClosed);
+  Pass(95);  // the grace after a start
+  EXPECT_EQ(known->evidence(), Evidence::kClosed);
+  EXPECT_NE(known->presence(), v1::PRESENCE_UNKNOWN);
+  Stream again = Open(1);
+  EXPECT_EQ(again.sender->evidence(), Evidence::kNone);
+}
+
+TEST_F(RegistryTest, LostSenderKeepsItsEvidence) {
+  Stream stream = Open(1);
+  registry_->Closed(stream.stream_ref, true);
+  Pass(200);
+  ASSERT_EQ(stream.sender->presence(), v1::PRESENCE_LOST);
+  const auto records = registry_->DrainChanged(10);
+  ASSERT_EQ(records.size(), 1u);
+  Restart(records);
+  const auto known = registry_->Find("spiffe://f/node/n1", "n1");
+  EXPECT_EQ(known->presence(), v1::PRESENCE_LOST);
+  EXPECT_EQ(known->evidence(), Evidence::kClosed);
+}
+
 TEST_F(RegistryTest, SenderRejectedAtItsFirstHeartbeatIsForgotten) {
   Stream stream = *TryOpen(1);
   registry_->Closed(stream.stream_ref, false);

@@ -49,14 +49,15 @@ bool RelayTable::ExplainsSilence(const RelayState& relay, absl::Duration last_se
   return last_seen < turned && now - turned < options_.return_grace;
 }
 
-std::string RelayTable::Doubt(absl::Duration now) const {
+std::vector<const RelayState*> RelayTable::Lost(absl::Duration now) const {
+  std::vector<const RelayState*> lost;
   MutexLock lock(mutex_);
   for (const auto& [name, relay] : relays_) {
     if (!relay->connected && now - TurnedAt(*relay) < options_.doubt_limit) {
-      return WhyUnknown(*relay, now);
+      lost.push_back(relay.get());
     }
   }
-  return "";
+  return lost;
 }
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -34,8 +35,8 @@ class RelayTable {
   // Returns whether the relay explains the silence of a sender since `last_seen`.
   bool ExplainsSilence(const RelayState& relay, absl::Duration last_seen, absl::Duration now) const;
 
-  // Returns why nothing is known of a part of the senders; empty if that is not so.
-  std::string Doubt(absl::Duration now) const;
+  // Returns the disconnected relays that explain the silence of their senders, by name.
+  std::vector<const RelayState*> Lost(absl::Duration now) const;
 
  private:
   const Options options_;

@@ -17,7 +17,7 @@ class RelayTableTest : public ::testing::Test {
 TEST_F(RelayTableTest, ConnectedRelayExplainsNoSilence) {
   RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
   EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(2), absl::Seconds(3)));
-  EXPECT_EQ(relays_.Doubt(absl::Seconds(3)), "");
+  EXPECT_TRUE(relays_.Lost(absl::Seconds(3)).empty());
 }
 
 TEST_F(RelayTableTest, DisconnectedRelayExplainsSilenceUpToTheLimit) {
@@ -26,9 +26,11 @@ TEST_F(RelayTableTest, DisconnectedRelayExplainsSilenceUpToTheLimit) {
   const absl::Duration end = absl::Seconds(10) + kDoubt;
   EXPECT_TRUE(relays_.ExplainsSilence(*relay, {}, end - absl::Seconds(1)));
   EXPECT_FALSE(relays_.ExplainsSilence(*relay, {}, end));
-  EXPECT_EQ(relays_.Doubt(absl::Seconds(75)),
+  ASSERT_EQ(relays_.Lost(absl::Seconds(75)).size(), 1u);
+  EXPECT_EQ(relays_.Lost(absl::Seconds(75))[0], relay);
+  EXPECT_EQ(WhyUnknown(*relay, absl::Seconds(75)),
             "relay r1 is not connected (1m5s): the state of its nodes is unknown");
-  EXPECT_EQ(relays_.Doubt(end), "");
+  EXPECT_TRUE(relays_.Lost(end).empty());
 }
 
 TEST_F(RelayTableTest, ReturnedRelayExplainsTheSilenceOfEarlierSenders) {

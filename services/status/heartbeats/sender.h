@@ -16,14 +16,15 @@
 namespace muster {
 
 // The evidence about a sender beside its silence.
+// The numbers are stored.
 enum class Evidence : uint8_t {
-  kNone,
-  kClosed,         // it closed its connection without a goodbye
-  kAcknowledging,  // its machine acknowledges packets
+  kNone = 0,
+  kClosed = 1,         // it closed its connection without a goodbye
+  kAcknowledging = 2,  // its machine acknowledges packets
 
-  kUnacknowledged,  // its machine does not acknowledge packets
-  kRestarted,       // a new process sends its heartbeats, without a goodbye of the old one
-  kRevoked,         // its stream was ended because its certificate was revoked
+  kUnacknowledged = 3,  // its machine does not acknowledge packets
+  kRestarted = 4,       // a new process sends its heartbeats, without a goodbye of the old one
+  kRevoked = 5,         // its stream was ended because its certificate was revoked
 };
 
 // A relay that forwards heartbeats. Thread-safe. Lives as long as the registry.

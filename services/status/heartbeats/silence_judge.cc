@@ -49,7 +49,6 @@ std::string SilenceJudge::Doubt() const {
     MutexLock lock(observer_mutex_);
     if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
   }
-  if (std::string doubt = relays_.Doubt(now); !doubt.empty()) return doubt;
   // Restored senders, until they send or are judged.
   const int64_t unheard = senders_.count(v1::PRESENCE_UNKNOWN) - senders_.doubted();
   if (unheard <= 0) return "";
@@ -276,6 +275,7 @@ void SilenceJudge::ApplyState(Shard& shard, SenderEntry& entry, const TcpState& 
   if (evidence == entry.evidence()) return;
   entry.set_evidence(evidence);
   effects->changed.push_back(entry.shared_from_this());
+  effects->to_store.push_back(entry.shared_from_this());
   senders_.AddEvent(entry, std::string(DescribeEvidence(evidence)), effects);
 }
 
@@ -286,7 +286,7 @@ void SilenceJudge::Measure(absl::Duration lag) {
         .Set(static_cast<double>(senders_.count(presence)));
   }
   metrics_.interval.Set(absl::ToDoubleSeconds(senders_.Interval()));
-  metrics_.doubt.Set(Doubt().empty() ? 0 : 1);
+  metrics_.doubt.Set(Doubt().empty() && relays_.Lost(last_tick_).empty() ? 0 : 1);
   metrics_.lag.Set(absl::ToDoubleSeconds(lag));
 }
 

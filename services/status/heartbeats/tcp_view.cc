@@ -33,7 +33,7 @@ constexpr uint32_t kStates = 1 << kEstablished | 1 << kFinWait1 | 1 << kFinWait2
 constexpr size_t kPeersPerQuestion = 256;
 constexpr timeval kPatience = {1, 0};
 
-// A piece of the kernel's filter: "the far port is `port`: accept; else continue behind". A
+// A piece of the kernel's filter: "the far port is `port`: accept; else continue after it". A
 // filter accepts by a jump to its end, and refuses by one to 4 bytes beyond.
 struct PortTest {
   inet_diag_bc_op test;

@@ -12,7 +12,7 @@ void Link(WheelNode& head, WheelNode& node) {
   head.previous = &node;
 }
 
-// Takes the whole ring behind `head` over to `to`, which holds nothing yet.
+// Moves the whole ring after `head` to `to`, which is empty.
 void TakeRing(WheelNode& head, WheelNode& to) {
   to.next = to.previous = &to;
   if (head.next == &head) return;

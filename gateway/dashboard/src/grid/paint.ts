@@ -34,7 +34,7 @@ const glyphFrom = 6; // pixels: smaller cells have no shape
 const faint = 0.13; // opacity of cells that are not highlighted
 
 const runningIndex = kinds.findIndex((k) => k.kind === "running");
-const hollow = new Set(kinds.flatMap((k, index) => (k.kind === "not_started" || k.kind === "unfinished" ? [index] : [])));
+const hollow = new Set(kinds.flatMap((k, index) => (k.hollow ? [index] : [])));
 
 /** Sprites of all kinds for one cell size, palette and screen density, as pixels. */
 export class Sprites {

@@ -1,4 +1,4 @@
-// The kind of a pair is its outcome, or the reason why it has none yet. The grid, the legend, the tables and
+// The kind of a pair is its outcome, or the reason why it has none. The grid, the legend, the tables and
 // the timeline take words, order and shapes from this table.
 
 export type Kind =
@@ -15,7 +15,8 @@ export type Kind =
   | "network_lost"
   | "segment_lost"
   | "crashed"
-  | "unfinished";
+  | "no_outcome"
+  | "pending";
 
 export interface KindFacts {
   kind: Kind;
@@ -27,13 +28,15 @@ export interface KindFacts {
   severity: number;
   /** White lines on the cell's colour, in a box of 10 x 10, so that the kind does not depend on the colour alone. */
   glyph: string;
+  /** Drawn as an outline, with the glyph in the kind's colour. */
+  hollow: boolean;
 }
 
 export const kinds: readonly KindFacts[] = [
-  facts("genuine", "Complete", "the plugin's result is committed", false, 90, ""),
+  facts("genuine", "Genuine", "the plugin's genuine result is committed", false, 90, ""),
   facts("error", "Error", "an error is committed instead of a result", true, 10, "M5 2V5.6M5 7.4V8.2"),
   facts("timed_out", "Timed out", "no result in time; a later result replaces the time-out until the run is sealed", true, 11, "M5 2.2V5.2H7.8"),
-  facts("not_started", "Not started", "no heartbeat and no result yet", false, 80, ""),
+  facts("not_started", "Not started", "no heartbeat and no result yet", false, 80, "", true),
   facts("running", "Running", "in progress; the fill of the cell shows how far", false, 81, ""),
   facts("slow", "Slow", "progresses more slowly than 90 % of the pairs of its plugin", true, 7, "M2.5 3.5L5 6.5L7.5 3.5"),
   facts("stuck", "Stuck", "heartbeats arrive, but the progress does not advance", true, 5, "M3.7 2.5V7.5M6.3 2.5V7.5"),
@@ -43,11 +46,12 @@ export const kinds: readonly KindFacts[] = [
   facts("network_lost", "Network lost", "no heartbeats, and packets are not acknowledged", true, 1, "M2.2 7.8L7.8 2.2"),
   facts("segment_lost", "Segment lost", "many pairs became silent at the same time: the fault is likely between them and the service", true, 4, "M1.8 5.8L5.8 1.8M4.2 8.2L8.2 4.2"),
   facts("crashed", "Crashed", "the connection closed unexpectedly, or the process restarted", true, 0, "M2.4 2.4L7.6 7.6M7.6 2.4L2.4 7.6"),
-  facts("unfinished", "Unfinished", "the service reports no reason", false, 82, "M4.9 5H5.1"),
+  facts("no_outcome", "No outcome", "the run ended before the pair had an outcome", false, 83, "M3 7L7 3", true),
+  facts("pending", "Pending", "the service reports no reason", false, 82, "M4.9 5H5.1", true),
 ];
 
-function facts(kind: Kind, label: string, meaning: string, trouble: boolean, severity: number, glyph: string): KindFacts {
-  return { kind, label, meaning, trouble, severity, glyph };
+function facts(kind: Kind, label: string, meaning: string, trouble: boolean, severity: number, glyph: string, hollow = false): KindFacts {
+  return { kind, label, meaning, trouble, severity, glyph, hollow };
 }
 
 const indexes = new Map<Kind, number>(kinds.map((k, index) => [k.kind, index]));
@@ -73,11 +77,12 @@ const byReason = new Map<string, Kind>(Object.entries({
   REASON_BLOCKED: "blocked",
   REASON_BACKPRESSURED: "backpressured",
   REASON_TIMED_OUT: "timed_out",
+  REASON_RUN_ENDED: "no_outcome",
 }));
 
 /** Returns the kind for a reason. */
 export function kindOfReason(reason: string | undefined): Kind {
-  return byReason.get(reason ?? "") ?? "unfinished";
+  return byReason.get(reason ?? "") ?? "pending";
 }
 
 export function kindOf(outcome: string | undefined, reason: string | undefined): Kind {
@@ -93,8 +98,13 @@ export function kindOf(outcome: string | undefined, reason: string | undefined):
   }
 }
 
-export function isFinal(kind: Kind): boolean {
+export function hasOutcome(kind: Kind): boolean {
   return kind === "genuine" || kind === "error" || kind === "timed_out";
+}
+
+/** Returns whether heartbeats and progress mean nothing any more: the pair has an outcome, or its run has ended. */
+export function isFinal(kind: Kind): boolean {
+  return hasOutcome(kind) || kind === "no_outcome";
 }
 
 /** Sorts by severity, the worst first. */

@@ -5,7 +5,7 @@ import * as parse from "./parse";
 
 test("missing and null fields have defaults", () => {
   const p = parse.pair({}, 7);
-  assert.deepEqual([p.kind, p.size, p.updated, p.age, p.progress, p.fault, p.receivedAt], ["unfinished", 0, 0, -1, null, null, 7]);
+  assert.deepEqual([p.kind, p.size, p.updated, p.age, p.progress, p.fault, p.receivedAt], ["pending", 0, 0, -1, null, null, 7]);
   const s = parse.status({ plugins: null, counts: null, estimate: null, stragglers: null, doubt: "" }, 0);
   assert.deepEqual([s.state, s.plugins, s.counts.planned, s.estimate, s.stragglers], ["unknown", [], 0, null, []]);
   assert.deepEqual(parse.node({}, 0).events, []);
@@ -30,9 +30,10 @@ test("the kind is the outcome's, or the reason's while it is pending", () => {
   assert.equal(kindOf("OUTCOME_TIMED_OUT", "REASON_TIMED_OUT"), "timed_out");
   assert.equal(kindOf("OUTCOME_GENUINE", "REASON_UNSPECIFIED"), "genuine");
   assert.equal(kindOf("OUTCOME_PENDING", "REASON_NETWORK_LOST"), "network_lost");
-  assert.equal(kindOf("OUTCOME_PENDING", "REASON_OF_A_LATER_VERSION"), "unfinished"); // not guessed
-  assert.equal(kindOfReason(undefined), "unfinished");
-  assert.equal(kindOfReason("constructor"), "unfinished");
+  assert.equal(kindOf("OUTCOME_PENDING", "REASON_RUN_ENDED"), "no_outcome");
+  assert.equal(kindOf("OUTCOME_PENDING", "REASON_OF_A_LATER_VERSION"), "pending"); // not guessed
+  assert.equal(kindOfReason(undefined), "pending");
+  assert.equal(kindOfReason("constructor"), "pending");
 });
 
 test("an estimate needs both ends", () => {

@@ -1,5 +1,5 @@
 // Converts API messages for the pages: numbers for times and counts, no missing fields.
-import { kindOf, kindOfReason, type Kind } from "./kinds";
+import { isFinal, kindOf, kindOfReason, type Kind } from "./kinds";
 import type {
   WireCounts,
   WireEstimate,
@@ -80,6 +80,7 @@ export interface ReasonCount {
 
 export interface Status {
   run: string;
+  title: string;
   state: RunState;
   stateReason: string;
   percent: number;
@@ -243,6 +244,11 @@ export function pair(wire: WirePair, receivedAt: number): Pair {
   };
 }
 
+/** Returns when the pair entered its state; 0: unknown. */
+export function begin(pair: Pair): number {
+  return isFinal(pair.kind) ? pair.updated || pair.since : pair.since || pair.updated;
+}
+
 function plugin(wire: WirePlugin): PluginStatus {
   return {
     plugin: text(wire.plugin),
@@ -257,6 +263,7 @@ function plugin(wire: WirePlugin): PluginStatus {
 export function status(wire: WireStatus, receivedAt: number): Status {
   return {
     run: text(wire.run),
+    title: text(wire.title),
     state: stateOf(wire.state),
     stateReason: text(wire.stateReason),
     percent: number(wire.percentComplete),

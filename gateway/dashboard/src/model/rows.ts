@@ -1,6 +1,6 @@
 // The rows of the tables of pairs.
 import { factsOf, isFinal } from "./kinds";
-import type { Pair } from "./parse";
+import { begin, type Pair } from "./parse";
 import { keyOf, type RunModel } from "./run_model";
 
 export type Column = "reason" | "plugin" | "node" | "since" | "heartbeat" | "size";
@@ -16,11 +16,11 @@ export function stragglers(model: RunModel): Pair[] {
   return rows;
 }
 
-/** Returns the pairs that ended without a genuine result. */
+/** Returns the pairs without a genuine result that will not get one soon: errors, time-outs, and those of an ended run. */
 export function failures(model: RunModel): Pair[] {
   const rows: Pair[] = [];
   for (const pair of model.pairs.values()) {
-    if (pair.kind === "error" || pair.kind === "timed_out") rows.push(pair);
+    if (isFinal(pair.kind) && pair.kind !== "genuine") rows.push(pair);
   }
   return rows;
 }
@@ -55,11 +55,6 @@ function compare(a: Pair, b: Pair, by: Column): number {
     case "size":
       return a.size - b.size;
   }
-}
-
-/** Returns when the pair entered its state. */
-export function begin(pair: Pair): number {
-  return isFinal(pair.kind) ? pair.updated || pair.since : pair.since || pair.updated;
 }
 
 /** Returns the time of the last heartbeat by the browser's clock; 0: never. */

@@ -1,8 +1,8 @@
 // One run as received from the watch stream: a snapshot, then changes that are applied in place.
 import { Matrix } from "./matrix";
-import { isFinal, factsOf, type Kind } from "./kinds";
+import { factsOf, type Kind } from "./kinds";
 import * as parse from "./parse";
-import type { Pair, Status } from "./parse";
+import { begin, type Pair, type Status } from "./parse";
 import type { WireWatch } from "./wire";
 
 /** A past state of a pair that the newest state does not show. */
@@ -12,6 +12,8 @@ export interface PastState {
   node: string;
   kind: Kind;
   text: string;
+  /** If the state ended a trouble: the kind of the trouble. */
+  before?: Kind;
 }
 
 const maxPastStates = 500;
@@ -91,11 +93,11 @@ export class RunModel {
   private notice(before: Pair, after: Pair): void {
     if (before.kind === after.kind || !factsOf(before.kind).trouble) return;
     const { plugin, node } = after;
-    const since = before.since || before.updated;
+    const since = begin(before);
     if (since) this.pastStates.push({ time: since, plugin, node, kind: before.kind, text: before.error || before.detail });
     if (!factsOf(after.kind).trouble) {
-      const time = (isFinal(after.kind) ? after.updated : after.since) || this.now(after.receivedAt);
-      this.pastStates.push({ time, plugin, node, kind: after.kind, text: `was: ${factsOf(before.kind).label.toLowerCase()}` });
+      const time = begin(after) || this.now(after.receivedAt);
+      this.pastStates.push({ time, plugin, node, kind: after.kind, text: `was: ${factsOf(before.kind).label.toLowerCase()}`, before: before.kind });
     }
     if (this.pastStates.length > maxPastStates) this.pastStates.splice(0, this.pastStates.length - maxPastStates);
   }

@@ -55,3 +55,56 @@ test("the end of a run has its reason", () => {
   const [last] = timelineEvents(m, zero + 400_000, 100);
   assert.deepEqual([last!.title, last!.text], ["Run failed", "no agent reported"]);
 });
+
+test("outcomes without a known time are counted, not drawn", () => {
+  const m = run([ended("a", "GENUINE", 10), { plugin: "p", node: "b", outcome: "OUTCOME_GENUINE" }]);
+  const g = growth(m, 4, zero + 40_000)!;
+  assert.deepEqual(g.genuine, [0, 1, 1, 1]);
+  assert.equal(g.timeless, 1);
+});
+
+test("a pair without an outcome in an ended run is no outcome", () => {
+  const m = run([{ plugin: "p", node: "a", outcome: "OUTCOME_PENDING", reason: "REASON_RUN_ENDED", reasonSince: at(20), updateTime: at(20) }], { state: "RUN_STATE_CANCELLED", endTime: at(20) });
+  assert.deepEqual(growth(m, 2, zero + 40_000)!.timedOut, [0, 0]);
+  assert.deepEqual(timelineEvents(m, zero + 40_000, 100).map((e) => e.title), ["Run cancelled", "Run created"]);
+});
+
+const pending = (node: string, reason: string, second: number): WirePair => ({
+  plugin: "p", node, outcome: "OUTCOME_PENDING", reason: `REASON_${reason}`, reasonSince: at(second), updateTime: at(second), detail: reason.toLowerCase(),
+});
+
+// The phases of pairs as the timeline lists them, the oldest first.
+function phases(m: RunModel): [string, string, string][] {
+  return timelineEvents(m, zero + 100_000, 100)
+    .filter((e) => e.kind !== null)
+    .map((e): [string, string, string] => [e.title, e.node, e.text])
+    .reverse();
+}
+
+test("an agent that was stopped and continued has both phases, apart from others that return", () => {
+  const m = run([pending("stopped", "RUNNING", 1), pending("killed", "RUNNING", 1)]);
+  m.apply({ cursor: "2", pairs: [pending("stopped", "NOT_RESPONDING", 20), pending("killed", "CRASHED", 21)] }, 0);
+  m.apply({ cursor: "3", pairs: [pending("stopped", "RUNNING", 40), pending("killed", "RUNNING", 41)] }, 0);
+  assert.deepEqual(phases(m), [
+    ["Not responding", "stopped", "not_responding"],
+    ["Crashed", "killed", "crashed"],
+    ["Running", "stopped", "was: not responding"],
+    ["Running", "killed", "was: crashed"],
+  ]);
+});
+
+test("an agent that is stopped twice within the merge time has four phases", () => {
+  const m = run([pending("n1", "RUNNING", 1)]);
+  ["NOT_RESPONDING", "RUNNING", "NOT_RESPONDING", "RUNNING"].forEach((reason, n) => m.apply({ cursor: `${n}`, pairs: [pending("n1", reason, 20 + n)] }, 0));
+  assert.deepEqual(phases(m).map(([title]) => title), ["Not responding", "Running", "Not responding", "Running"]);
+});
+
+test("a time-out that a result replaced keeps the time of the outcome", () => {
+  const m = run([pending("n1", "NOT_RESPONDING", 20)]);
+  m.apply({ cursor: "2", pairs: [{ ...ended("n1", "TIMED_OUT", 30), reason: "REASON_TIMED_OUT", reasonSince: at(33) }] }, 0);
+  m.apply({ cursor: "3", pairs: [ended("n1", "GENUINE", 50)] }, 0);
+  assert.deepEqual(
+    timelineEvents(m, zero + 100_000, 100).filter((e) => e.kind !== null).map((e) => [e.title, e.time - zero]).reverse(),
+    [["Not responding", 20_000], ["Timed out", 30_000], ["Genuine", 50_000]],
+  );
+});

@@ -1,6 +1,6 @@
 // The events of a run and the growth of its outcomes, from facts with a time of the server's clock.
-import { factsOf, isFinal, kinds, type Kind } from "./kinds";
-import { isEnded, type Pair } from "./parse";
+import { factsOf, hasOutcome, isFinal, kinds, type Kind } from "./kinds";
+import { begin, isEnded, type Pair } from "./parse";
 import type { RunModel } from "./run_model";
 
 export interface TimelineEvent {
@@ -23,9 +23,11 @@ export interface Growth {
   errors: number[];
   timedOut: number[];
   planned: number;
+  /** Pairs with an outcome of which the service does not know the time. They are not in the lines. */
+  timeless: number;
 }
 
-/** Milliseconds: events of one kind and plugin within this time are merged. */
+/** Milliseconds: events of several pairs of one plugin with one kind and cause within this time are merged. */
 const mergeWithin = 10_000;
 const namesShown = 3;
 
@@ -35,10 +37,14 @@ export function growth(model: RunModel, steps: number, now: number): Growth | nu
   if (!status?.created || !model.complete) return null;
   const begin = status.created;
   const end = Math.max(begin + 1000, isEnded(status.state) && status.ended ? status.ended : now);
-  const result = { begin, end, genuine: zeros(steps), errors: zeros(steps), timedOut: zeros(steps), planned: model.pairs.size };
+  const result = { begin, end, genuine: zeros(steps), errors: zeros(steps), timedOut: zeros(steps), planned: model.pairs.size, timeless: 0 };
   const step = (end - begin) / steps;
   for (const pair of model.pairs.values()) {
-    if (!isFinal(pair.kind)) continue;
+    if (!hasOutcome(pair.kind)) continue;
+    if (!pair.updated) {
+      result.timeless++;
+      continue;
+    }
     const at = Math.min(steps - 1, Math.max(0, Math.floor((pair.updated - begin) / step)));
     const line = pair.kind === "genuine" ? result.genuine : pair.kind === "error" ? result.errors : result.timedOut;
     line[at]!++;
@@ -89,13 +95,15 @@ interface Entry {
   plugin: string;
   node: string;
   text: string;
+  /** For the end of a trouble: the kind of the trouble. */
+  before?: Kind;
 }
 
 function ofPairs(model: RunModel): TimelineEvent[] {
   const entries: Entry[] = [...model.pastStates];
   for (const pair of model.pairs.values()) {
     if (!factsOf(pair.kind).trouble) continue;
-    const time = isFinal(pair.kind) ? pair.updated || pair.since : pair.since;
+    const time = isFinal(pair.kind) ? begin(pair) : pair.since;
     if (time) entries.push({ time, kind: pair.kind, plugin: pair.plugin, node: pair.node, text: textOf(pair) });
   }
   entries.sort((a, b) => a.time - b.time);
@@ -107,20 +115,26 @@ function textOf(pair: Pair): string {
 }
 
 function mergeEntries(entries: Entry[]): TimelineEvent[] {
-  const open = new Map<string, Entry[]>(); // by kind and plugin: the entries to merge
+  // By kind, plugin and kind before: the entries to merge, by node.
+  const open = new Map<string, Map<string, Entry>>();
   const result: TimelineEvent[] = [];
   for (const entry of entries) {
-    const key = `${entry.kind}/${entry.plugin}`;
+    const key = `${entry.kind}/${entry.plugin}/${entry.before ?? ""}`;
     const group = open.get(key);
-    if (group && entry.time - group[0]!.time <= mergeWithin) {
-      group.push(entry);
+    // Two events of one pair are two phases.
+    if (group && entry.time - firstOf(group).time <= mergeWithin && !group.has(entry.node)) {
+      group.set(entry.node, entry);
       continue;
     }
-    if (group) result.push(merge(group));
-    open.set(key, [entry]);
+    if (group) result.push(merge([...group.values()]));
+    open.set(key, new Map([[entry.node, entry]]));
   }
-  for (const group of open.values()) result.push(merge(group));
+  for (const group of open.values()) result.push(merge([...group.values()]));
   return result;
+}
+
+function firstOf(group: Map<string, Entry>): Entry {
+  return group.values().next().value!;
 }
 
 function merge(group: Entry[]): TimelineEvent {

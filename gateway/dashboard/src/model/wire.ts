@@ -45,6 +45,7 @@ export interface WirePlugin {
 
 export interface WireStatus {
   run?: string;
+  title?: string;
   state?: string;
   stateReason?: string;
   percentComplete?: number;

@@ -87,8 +87,8 @@ function ClockText({ node }: { node: Node }): JSX.Element {
 function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
   const pairs = sort(node.pairs, "reason", false);
   return (
-    <Card title="Pairs of unfinished runs" id="node-pairs" aside={<span class="muted">{plural(pairs.length, "pair")}</span>}>
-      {pairs.length === 0 && <Empty>No unfinished run plans this node.</Empty>}
+    <Card title="Pairs of runs that have not ended" id="node-pairs" aside={<span class="muted">{plural(pairs.length, "pair")}</span>}>
+      {pairs.length === 0 && <Empty>No run that has not ended plans this node.</Empty>}
       {pairs.length > 0 && (
         <table class="rows">
           <thead>

@@ -59,7 +59,7 @@ function Heading({ run, status, link, now }: { run: string; status: Status | nul
         <a href="#/">Runs</a> <span aria-hidden="true">/</span> <span class="mono">{run}</span>
       </nav>
       <div class="page-title">
-        <h1>{facts?.title || <span class="mono">{run}</span>}</h1>
+        <h1>{status?.title || facts?.title || <span class="mono">{run}</span>}</h1>
         {status && <StateBadge state={status.state} />}
         <LinkBadge link={link} />
       </div>
@@ -88,8 +88,8 @@ function Warnings({ status, now }: { status: Status; now: number }): JSX.Element
         </Notice>
       )}
       {status.doubt && (
-        <Notice tone="warn" title="The status service suspects its own network or machine">
-          {status.doubt} Until this ends, it reports no node as lost.
+        <Notice tone="warn" title="The state of some nodes is not known">
+          {status.doubt}. Until this ends, these nodes are not reported as lost.
         </Notice>
       )}
       {old && (
@@ -110,9 +110,9 @@ function Summary({ status, now }: { status: Status; now: number }): JSX.Element 
         </span>
         <EstimateText estimate={status.estimate} ended={isEnded(status.state)} now={now} />
       </div>
-      <Bar counts={status.counts} label="Progress of the run" />
-      <CountList counts={status.counts} />
-      {status.reasons.length > 0 && <ReasonList reasons={status.reasons} />}
+      <Bar counts={status.counts} label="Progress of the run" ended={isEnded(status.state)} />
+      <CountList counts={status.counts} ended={isEnded(status.state)} />
+      {status.reasons.length > 0 && !isEnded(status.state) && <ReasonList reasons={status.reasons} />}
     </section>
   );
 }
@@ -121,7 +121,7 @@ function EstimateText({ estimate, ended, now }: { estimate: Estimate | null; end
   if (ended) return null;
   if (!estimate) return <span class="muted">no estimate yet</span>;
   return (
-    <span class="estimate-text" title="Estimated from the durations of finished pairs of the same plugin">
+    <span class="estimate-text" title="Estimated from the durations of other pairs of the same plugin">
       expected to end {range(estimate.earliest, estimate.latest, now)}
       {estimate.latest > now && <span class="muted"> ({clock(estimate.earliest, now)} to {clock(estimate.latest, now)})</span>}
     </span>
@@ -138,7 +138,7 @@ function Plugins({ status, now }: { status: Status; now: number }): JSX.Element 
               <b>{p.plugin}</b>
               {p.once && <span class="tag" title="It runs once, not on each node">once</span>}
             </div>
-            <Bar counts={p.counts} label={`Progress of ${p.plugin}`} />
+            <Bar counts={p.counts} label={`Progress of ${p.plugin}`} ended={isEnded(status.state)} />
             <div class="plugin-numbers">
               <b>{percent(p.percent)}</b>
               <span class="muted">{count(p.counts.planned - p.counts.pending)} of {count(p.counts.planned)}</span>
@@ -180,7 +180,7 @@ function Downloads({ status }: { status: Status }): JSX.Element {
           <span class="muted">{archive?.fileName} contains all results, and a manifest to verify them.</span>
         </p>
       ) : (
-        <p class="muted">{archiveText(status)} You can download a result as soon as it is committed: see “Results” above, or select a cell of the grid.</p>
+        <p class="muted">{archiveText(status)} You can download a result as soon as it is committed: see “Genuine results” above, or select a cell of the grid.</p>
       )}
     </Card>
   );

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON, path, Problem } from "../model/api";
-import { count, duration, percent } from "../model/format";
+import { count, duration, percent, plural } from "../model/format";
 import { bySeverity, factsOf } from "../model/kinds";
 import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
 import type { WireRun, WireStatus } from "../model/wire";
@@ -103,12 +103,12 @@ function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
         </span>
         <StateBadge state={run.state} />
         <span class="run-bar">
-          <Bar counts={counts} label={`Progress of ${run.title || run.id}`} />
+          <Bar counts={counts} label={`Progress of ${run.title || run.id}`} ended={isEnded(run.state)} />
           <b>{percent(share(counts))}</b>
         </span>
         <span class="run-facts muted">
           <span>{count(counts.planned - counts.pending)} of {count(counts.planned)}</span>
-          {counts.errors > 0 && <span>{count(counts.errors)} with errors</span>}
+          {counts.errors > 0 && <span>{plural(counts.errors, "error")}</span>}
           {counts.timedOut > 0 && <span>{count(counts.timedOut)} timed out</span>}
           <Stragglers run={run} status={status} />
           <span class="run-when">

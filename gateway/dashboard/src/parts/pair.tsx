@@ -3,8 +3,8 @@ import type { JSX } from "preact";
 import { path } from "../model/api";
 import { bytes, count, duration, percent } from "../model/format";
 import { factsOf, isFinal, presenceOf } from "../model/kinds";
-import type { Pair } from "../model/parse";
-import { begin, lastBeat } from "../model/rows";
+import { begin, type Pair } from "../model/parse";
+import { lastBeat } from "../model/rows";
 import { KindBadge, nodeLink, PresenceBadge, Time } from "./small";
 
 export function resultPath(run: string, pair: Pair): string {

@@ -3,8 +3,8 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { bytes, count, duration } from "../model/format";
 import { factsOf } from "../model/kinds";
-import { isEnded, type Pair } from "../model/parse";
-import { begin, failures, matching, results, sort, stragglers, type Column } from "../model/rows";
+import { begin, isEnded, type Pair } from "../model/parse";
+import { failures, matching, results, sort, stragglers, type Column } from "../model/rows";
 import { keyOf, type RunModel } from "../model/run_model";
 import { Heartbeat, progressLine, resultPath } from "./pair";
 import { Empty, KindBadge, nodeLink, Time } from "./small";
@@ -18,11 +18,12 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
   const [chosen, setTab] = useState<Tab | null>(null);
   const stragglers = (model.status?.reasons ?? []).filter((r) => factsOf(r.kind).trouble).reduce((sum, r) => sum + r.count, 0);
   const counts = model.status?.counts;
+  const ended = model.status !== null && isEnded(model.status.state);
   const listed = model.status?.stragglers.length ?? 0;
   const tabs: [Tab, string, number][] = [
     ["stragglers", "Stragglers", Math.max(stragglers, listed)],
-    ["failures", "Without a result", (counts?.errors ?? 0) + (counts?.timedOut ?? 0)],
-    ["results", "Results", counts?.genuine ?? 0],
+    ["failures", "Without a result", (counts?.errors ?? 0) + (counts?.timedOut ?? 0) + (ended ? (counts?.pending ?? 0) : 0)],
+    ["results", "Genuine results", counts?.genuine ?? 0],
   ];
   const tab = chosen ?? first(model);
   const turn = (event: KeyboardEvent) => {
@@ -64,14 +65,14 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
 // Returns the initial tab: for an ended run, the failures.
 function first({ status }: RunModel): Tab {
   if (!status || !isEnded(status.state) || status.stragglers.length > 0) return "stragglers";
-  return status.counts.errors + status.counts.timedOut > 0 ? "failures" : "results";
+  return status.counts.genuine < status.counts.planned ? "failures" : "results";
 }
 
 const select: Record<Tab, (model: RunModel) => Pair[]> = { stragglers, failures, results };
 const empty: Record<Tab, string> = {
   stragglers: "There are no stragglers.",
-  failures: "No pair has failed.",
-  results: "There are no results yet.",
+  failures: "No pair has an error or is timed out.",
+  results: "There are no genuine results yet.",
 };
 
 function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; all: number }): JSX.Element {

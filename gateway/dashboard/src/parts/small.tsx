@@ -18,11 +18,10 @@ function kindClass(kind: Kind): string {
 
 /** The cell of the grid as an icon: colour and shape. */
 export function KindIcon({ kind, size = 12 }: { kind: Kind; size?: number }): JSX.Element {
-  const { glyph } = factsOf(kind);
-  const hollow = kind === "not_started" || kind === "unfinished";
+  const { glyph, hollow } = factsOf(kind);
   return (
-    <svg class={`kind-icon ${kindClass(kind)}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true">
-      <rect class={hollow ? "hollow" : "filled"} x="0.5" y="0.5" width="9" height="9" rx="1.5" />
+    <svg class={`kind-icon ${kindClass(kind)} ${hollow ? "hollow" : ""}`} width={size} height={size} viewBox="0 0 10 10" aria-hidden="true">
+      <rect x="0.5" y="0.5" width="9" height="9" rx="1.5" />
       {kind === "running" && <rect class="level" x="1" y="1" width="8" height="4" />}
       {glyph && <path d={glyph} />}
     </svg>
@@ -79,7 +78,7 @@ export function Time({ at, now }: { at: number; now: number }): JSX.Element | nu
 }
 
 /** The share of pairs by outcome. */
-export function Bar({ counts, label }: { counts: Counts; label: string }): JSX.Element {
+export function Bar({ counts, label, ended }: { counts: Counts; label: string; ended: boolean }): JSX.Element {
   const done = share(counts);
   const part = (value: number, kind: Kind) =>
     value > 0 && (
@@ -93,7 +92,7 @@ export function Bar({ counts, label }: { counts: Counts; label: string }): JSX.E
       aria-valuemin={0}
       aria-valuemax={100}
       aria-valuenow={Math.floor(done * 100)}
-      aria-valuetext={`${percent(done)}: ${words(counts)}`}
+      aria-valuetext={`${percent(done)}: ${words(counts, ended)}`}
     >
       {part(counts.genuine, "genuine")}
       {part(counts.errors, "error")}
@@ -102,16 +101,21 @@ export function Bar({ counts, label }: { counts: Counts; label: string }): JSX.E
   );
 }
 
-function words(c: Counts): string {
-  const parts = [`${count(c.genuine)} complete`];
-  if (c.errors) parts.push(`${count(c.errors)} with errors`);
+/** The word for pairs without an outcome. */
+function pendingWord(ended: boolean): string {
+  return ended ? "no outcome" : "pending";
+}
+
+function words(c: Counts, ended: boolean): string {
+  const parts = [`${count(c.genuine)} genuine`];
+  if (c.errors) parts.push(`${count(c.errors)} errors`);
   if (c.timedOut) parts.push(`${count(c.timedOut)} timed out`);
-  parts.push(`${count(c.pending)} unfinished`);
+  parts.push(`${count(c.pending)} ${pendingWord(ended)}`);
   return parts.join(", ");
 }
 
 /** Counts by outcome, without zeros except for the first. */
-export function CountList({ counts }: { counts: Counts }): JSX.Element {
+export function CountList({ counts, ended }: { counts: Counts; ended: boolean }): JSX.Element {
   const entry = (value: number, kind: Kind, label: string) =>
     (value > 0 || kind === "genuine") && (
       <li>
@@ -121,12 +125,15 @@ export function CountList({ counts }: { counts: Counts }): JSX.Element {
     );
   return (
     <ul class="counts">
-      {entry(counts.genuine, "genuine", "complete")}
-      {entry(counts.errors, "error", "with errors")}
+      {entry(counts.genuine, "genuine", "genuine")}
+      {entry(counts.errors, "error", counts.errors === 1 ? "error" : "errors")}
       {entry(counts.timedOut, "timed_out", "timed out")}
-      <li>
-        <b>{count(counts.pending)}</b> unfinished
-      </li>
+      {(counts.pending > 0 || !ended) && (
+        <li>
+          {ended && <KindIcon kind="no_outcome" />}
+          <b>{count(counts.pending)}</b> {pendingWord(ended)}
+        </li>
+      )}
       <li class="of">of {count(counts.planned)}</li>
     </ul>
   );

@@ -68,7 +68,7 @@ function Chart({ lines, model, now }: { lines: Growth; model: RunModel; now: num
   const none = lines.genuine.map(() => 0);
   const withErrors = lines.genuine.map((value, index) => value + lines.errors[index]!);
   const all = withErrors.map((value, index) => value + lines.timedOut[index]!);
-  const label = `Outcomes over ${duration((lines.end - lines.begin) / 1000)}: ${count(lines.genuine.at(-1)!)} complete, ${count(lines.errors.at(-1)!)} with errors, ${count(lines.timedOut.at(-1)!)} timed out, of ${count(lines.planned)}`;
+  const label = `Outcomes over ${duration((lines.end - lines.begin) / 1000)}: ${count(lines.genuine.at(-1)!)} genuine, ${count(lines.errors.at(-1)!)} errors, ${count(lines.timedOut.at(-1)!)} timed out, of ${count(lines.planned)}`;
   return (
     <figure class="chart">
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" role="img" aria-label={label}>
@@ -82,7 +82,10 @@ function Chart({ lines, model, now }: { lines: Growth; model: RunModel; now: num
       </svg>
       <figcaption>
         <Time at={lines.begin} now={now} />
-        <span>{count(lines.planned)} pairs from bottom to top{estimate && "; shaded: estimated end"}</span>
+        <span>
+          {count(lines.planned)} pairs from bottom to top{estimate && "; shaded: estimated end"}
+          {lines.timeless > 0 && `; not shown: ${count(lines.timeless)} from before the status service started`}
+        </span>
         <Time at={axisEnd} now={now} />
       </figcaption>
     </figure>

@@ -33,6 +33,10 @@ class Journal : public NodeJournal {
   void AddEvent(const std::string& node, v1::NodeEvent event) override {
     details[node].push_back(event.detail());
   }
+  void PutSenders(std::vector<SenderRecord> senders) override {
+    for (SenderRecord& sender : senders) stored[sender.node] = sender;
+  }
+  std::map<std::string, SenderRecord> stored;
   std::map<std::string, std::vector<std::string>> details;
 };
 

@@ -842,7 +842,7 @@ type Job struct {
 	// Bytes of output that are stored, and that were cut.
 	OutputBytes int64 `protobuf:"varint,14,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	CutBytes    int64 `protobuf:"varint,15,opt,name=cut_bytes,json=cutBytes,proto3" json:"cut_bytes,omitempty"`
-	// The latest time at which the job finishes.
+	// The latest time at which the job ends.
 	Deadline      *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -52,13 +52,13 @@ type JobServiceClient interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
-	// Sends the records of a job in the order of arrival, from a position on, until the job has finished. The stream then
+	// Sends the records of a job in the order of arrival, from a position on, until the job has ended. The stream then
 	// ends with OK. To resume, call again with the position of the last processed response.
 	//
 	// Errors: NOT_FOUND (JOB_NOT_FOUND), OUT_OF_RANGE (INVALID_POSITION).
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
 	// Cancels a job: nodes that have not started the command never start it, and running process groups are ended. A
-	// finished job does not change.
+	// job that has ended does not change.
 	//
 	// Errors: NOT_FOUND (JOB_NOT_FOUND).
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*Job, error)
@@ -155,13 +155,13 @@ type JobServiceServer interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
-	// Sends the records of a job in the order of arrival, from a position on, until the job has finished. The stream then
+	// Sends the records of a job in the order of arrival, from a position on, until the job has ended. The stream then
 	// ends with OK. To resume, call again with the position of the last processed response.
 	//
 	// Errors: NOT_FOUND (JOB_NOT_FOUND), OUT_OF_RANGE (INVALID_POSITION).
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
 	// Cancels a job: nodes that have not started the command never start it, and running process groups are ended. A
-	// finished job does not change.
+	// job that has ended does not change.
 	//
 	// Errors: NOT_FOUND (JOB_NOT_FOUND).
 	CancelJob(context.Context, *CancelJobRequest) (*Job, error)

@@ -323,7 +323,7 @@ type Run struct {
 	// The time after the deadline in which a genuine result still replaces a time-out; then the run is
 	// sealed. If all missing pairs are lost before the deadline, the grace starts at that moment.
 	SealGrace *durationpb.Duration `protobuf:"bytes,7,opt,name=seal_grace,json=sealGrace,proto3" json:"seal_grace,omitempty"`
-	// The time at which the state became final.
+	// The time at which the run ended: its state became complete, failed or cancelled.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// The URI of the operator that created the run.
 	CreatedBy      string          `protobuf:"bytes,9,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`

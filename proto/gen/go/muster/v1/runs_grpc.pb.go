@@ -55,7 +55,7 @@ type RunServiceClient interface {
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*Run, error)
 	// Returns the runs, newest first.
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
-	// Sends the current run, then the run after each change, until its state is final. The stream then ends
+	// Sends the current run, then the run after each change, until the run has ended. The stream then ends
 	// with OK. Several changes may be merged. After a lost connection call again; only intermediate states
 	// are missed.
 	//
@@ -81,14 +81,14 @@ type RunServiceClient interface {
 	// (LISTENER_NOT_READY).
 	IssueCredential(ctx context.Context, in *IssueCredentialRequest, opts ...grpc.CallOption) (*Credential, error)
 	// Signs a viewer certificate, which reads the status of one run and nothing else: `GET /status` and
-	// StatusService. It is valid until a day after the run's deadline. The run must not have finished. If
+	// StatusService. It is valid until a day after the run's deadline. The run must not have ended. If
 	// the run has its own status listener, the call waits for it as IssueCredential does.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED),
 	// UNAVAILABLE (LISTENER_NOT_READY).
 	IssueViewerCredential(ctx context.Context, in *IssueViewerCredentialRequest, opts ...grpc.CallOption) (*ViewerCredential, error)
 	// Gives a run its own status listener, with the caller's certificate, key and client CA. Allowed once
-	// per run, before it has finished. The key is stored encrypted, is readable only by the gateway, and is
+	// per run, before it has ended. The key is stored encrypted, is readable only by the gateway, and is
 	// deleted with the run CA.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_STATUS_CERTIFICATE: not PEM, certificate
@@ -227,7 +227,7 @@ type RunServiceServer interface {
 	GetRun(context.Context, *GetRunRequest) (*Run, error)
 	// Returns the runs, newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
-	// Sends the current run, then the run after each change, until its state is final. The stream then ends
+	// Sends the current run, then the run after each change, until the run has ended. The stream then ends
 	// with OK. Several changes may be merged. After a lost connection call again; only intermediate states
 	// are missed.
 	//
@@ -253,14 +253,14 @@ type RunServiceServer interface {
 	// (LISTENER_NOT_READY).
 	IssueCredential(context.Context, *IssueCredentialRequest) (*Credential, error)
 	// Signs a viewer certificate, which reads the status of one run and nothing else: `GET /status` and
-	// StatusService. It is valid until a day after the run's deadline. The run must not have finished. If
+	// StatusService. It is valid until a day after the run's deadline. The run must not have ended. If
 	// the run has its own status listener, the call waits for it as IssueCredential does.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED),
 	// UNAVAILABLE (LISTENER_NOT_READY).
 	IssueViewerCredential(context.Context, *IssueViewerCredentialRequest) (*ViewerCredential, error)
 	// Gives a run its own status listener, with the caller's certificate, key and client CA. Allowed once
-	// per run, before it has finished. The key is stored encrypted, is readable only by the gateway, and is
+	// per run, before it has ended. The key is stored encrypted, is readable only by the gateway, and is
 	// deleted with the run CA.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_STATUS_CERTIFICATE: not PEM, certificate

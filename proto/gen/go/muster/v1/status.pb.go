@@ -93,7 +93,7 @@ func (Presence) EnumDescriptor() ([]byte, []int) {
 	return file_muster_v1_status_proto_rawDescGZIP(), []int{0}
 }
 
-// The state of an unfinished pair, or why it lags.
+// The state of a pair without an outcome, or why it lags.
 type Reason int32
 
 const (
@@ -120,6 +120,8 @@ const (
 	Reason_REASON_BACKPRESSURED Reason = 10
 	// The pair is timed out.
 	Reason_REASON_TIMED_OUT Reason = 11
+	// The run has ended, and the pair has no outcome.
+	Reason_REASON_RUN_ENDED Reason = 12
 )
 
 // Enum value maps for Reason.
@@ -137,6 +139,7 @@ var (
 		9:  "REASON_BLOCKED",
 		10: "REASON_BACKPRESSURED",
 		11: "REASON_TIMED_OUT",
+		12: "REASON_RUN_ENDED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":    0,
@@ -151,6 +154,7 @@ var (
 		"REASON_BLOCKED":        9,
 		"REASON_BACKPRESSURED":  10,
 		"REASON_TIMED_OUT":      11,
+		"REASON_RUN_ENDED":      12,
 	}
 )
 
@@ -390,7 +394,7 @@ type GetStatusRequest struct {
 	Plugin string `protobuf:"bytes,4,opt,name=plugin,proto3" json:"plugin,omitempty"`
 	// Only pairs with this outcome.
 	Outcome Outcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=muster.v1.Outcome" json:"outcome,omitempty"`
-	// Only unfinished pairs with one of these reasons; empty: all.
+	// Only pending pairs with one of these reasons; empty: all.
 	Reasons       []Reason `protobuf:"varint,6,rep,packed,name=reasons,proto3,enum=muster.v1.Reason" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -486,17 +490,20 @@ type RunStatus struct {
 	FeedTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=feed_time,json=feedTime,proto3" json:"feed_time,omitempty"`
 	// The sum over all plugins.
 	Counts *ResultCounts `protobuf:"bytes,11,opt,name=counts,proto3" json:"counts,omitempty"`
-	// Unfinished pairs by reason; only reasons that occur.
+	// Pending pairs by reason; only reasons that occur.
 	Reasons []*ReasonCount `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// The estimated time of the last outcome. Absent if no estimate is possible.
 	Estimate *Estimate `protobuf:"bytes,13,opt,name=estimate,proto3" json:"estimate,omitempty"`
-	// Unfinished pairs that need attention, the worst first; at most 100. `reasons` counts all.
+	// Pending pairs that need attention, the worst first; at most 100. `reasons` counts all.
 	Stragglers []*PairStatus `protobuf:"bytes,14,rep,name=stragglers,proto3" json:"stragglers,omitempty"`
-	// Why the status service suspends judgement; otherwise empty. Meanwhile no sender becomes LOST.
+	// Why the status service suspends judgement on nodes of this run; otherwise empty. Meanwhile these nodes do not
+	// become LOST. Empty for a run that has ended.
 	Doubt   string                 `protobuf:"bytes,15,opt,name=doubt,proto3" json:"doubt,omitempty"`
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// The time of this response, by the server's clock.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=time,proto3" json:"time,omitempty"`
+	// The run's title.
+	Title         string `protobuf:"bytes,18,opt,name=title,proto3" json:"title,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -650,6 +657,13 @@ func (x *RunStatus) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *RunStatus) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
 type ReasonCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        Reason                 `protobuf:"varint,1,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
@@ -702,7 +716,7 @@ func (x *ReasonCount) GetCount() int64 {
 	return 0
 }
 
-// A time range, derived from the duration of finished pairs of the same plugin.
+// A time range, derived from the durations of other pairs of the same plugin.
 type Estimate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Earliest      *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=earliest,proto3" json:"earliest,omitempty"`
@@ -855,7 +869,7 @@ type PairStatus struct {
 	// Absent if the plugin reported no progress.
 	Progress *Progress `protobuf:"bytes,7,opt,name=progress,proto3" json:"progress,omitempty"`
 	Presence Presence  `protobuf:"varint,8,opt,name=presence,proto3,enum=muster.v1.Presence" json:"presence,omitempty"`
-	// Unspecified for a final outcome other than a time-out.
+	// Unspecified for a genuine result and for an error.
 	Reason Reason `protobuf:"varint,9,opt,name=reason,proto3,enum=muster.v1.Reason" json:"reason,omitempty"`
 	// Absent if the reason applied before the status service started.
 	ReasonSince *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=reason_since,json=reasonSince,proto3" json:"reason_since,omitempty"`
@@ -1267,7 +1281,7 @@ type Node struct {
 	ClockSkew *durationpb.Duration `protobuf:"bytes,5,opt,name=clock_skew,json=clockSkew,proto3" json:"clock_skew,omitempty"`
 	// Two processes send heartbeats with one identity.
 	DuplicateAgent bool `protobuf:"varint,6,opt,name=duplicate_agent,json=duplicateAgent,proto3" json:"duplicate_agent,omitempty"`
-	// Pairs of unfinished runs; at most 1,000. Only in GetNode.
+	// Pairs of runs that have not ended; at most 1,000. Only in GetNode.
 	Pairs []*PairStatus `protobuf:"bytes,7,rep,name=pairs,proto3" json:"pairs,omitempty"`
 	// Newest first. Only in GetNode.
 	Events        []*NodeEvent `protobuf:"bytes,8,rep,name=events,proto3" json:"events,omitempty"`
@@ -1747,7 +1761,7 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06plugin\x18\x04 \x01(\tR\x06plugin\x12,\n" +
 	"\aoutcome\x18\x05 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12+\n" +
-	"\areasons\x18\x06 \x03(\x0e2\x11.muster.v1.ReasonR\areasons\"\x94\x06\n" +
+	"\areasons\x18\x06 \x03(\x0e2\x11.muster.v1.ReasonR\areasons\"\xaa\x06\n" +
 	"\tRunStatus\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12)\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x13.muster.v1.RunStateR\x05state\x12!\n" +
@@ -1769,7 +1783,8 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"stragglers\x12\x14\n" +
 	"\x05doubt\x18\x0f \x01(\tR\x05doubt\x125\n" +
 	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
-	"\x04time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"N\n" +
+	"\x04time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05title\x18\x12 \x01(\tR\x05title\"N\n" +
 	"\vReasonCount\x12)\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x11.muster.v1.ReasonR\x06reason\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\"v\n" +
@@ -1864,7 +1879,7 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x10PRESENCE_SUSPECT\x10\x03\x12\x11\n" +
 	"\rPRESENCE_LOST\x10\x04\x12\x14\n" +
 	"\x10PRESENCE_OFFLINE\x10\x05\x12\x14\n" +
-	"\x10PRESENCE_UNKNOWN\x10\x06*\x94\x02\n" +
+	"\x10PRESENCE_UNKNOWN\x10\x06*\xaa\x02\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12REASON_NOT_STARTED\x10\x01\x12\x12\n" +
@@ -1878,7 +1893,8 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x0eREASON_BLOCKED\x10\t\x12\x18\n" +
 	"\x14REASON_BACKPRESSURED\x10\n" +
 	"\x12\x14\n" +
-	"\x10REASON_TIMED_OUT\x10\v*\x9a\x01\n" +
+	"\x10REASON_TIMED_OUT\x10\v\x12\x14\n" +
+	"\x10REASON_RUN_ENDED\x10\f*\x9a\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0ePHASE_CHECKING\x10\x01\x12\x11\n" +

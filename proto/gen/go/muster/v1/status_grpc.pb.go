@@ -42,7 +42,7 @@ type StatusServiceClient interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
 	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up).
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*RunStatus, error)
-	// Sends the current run and its pairs, then every change, until the run has finished and all changes were sent. The
+	// Sends the current run and its pairs, then every change, until the run has ended and all changes were sent. The
 	// stream then ends with OK. Changes of a pair are merged to at most four per second. A slow reader gets fewer
 	// messages, never outdated ones.
 	//
@@ -156,7 +156,7 @@ type StatusServiceServer interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
 	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up).
 	GetStatus(context.Context, *GetStatusRequest) (*RunStatus, error)
-	// Sends the current run and its pairs, then every change, until the run has finished and all changes were sent. The
+	// Sends the current run and its pairs, then every change, until the run has ended and all changes were sent. The
 	// stream then ends with OK. Changes of a pair are merged to at most four per second. A slow reader gets fewer
 	// messages, never outdated ones.
 	//

@@ -1,0 +1,52 @@
+#include "services/status/board/activity.h"
+
+#include <memory>
+#include <utility>
+
+#include "services/status/board/progress.h"
+
+namespace muster {
+namespace {
+
+bool SameFault(const v1::Fault* a, const v1::Activity& activity) {
+  if (a == nullptr || !activity.has_fault()) return a == nullptr && !activity.has_fault();
+  const v1::Fault& b = activity.fault();
+  return a->check() == b.check() && a->address() == b.address() && a->message() == b.message();
+}
+
+// Returns the phase after the activity. One without a phase does not change it.
+v1::Phase PhaseAfter(const v1::Activity& activity, v1::Phase before) {
+  if (activity.phase() != v1::PHASE_UNSPECIFIED) return activity.phase();
+  return before == v1::PHASE_UNSPECIFIED ? v1::PHASE_WORKING : before;
+}
+
+}  // namespace
+
+bool ApplyActivity(const v1::Activity& activity, Work& work) {
+  const v1::Phase phase = PhaseAfter(activity, work.phase);
+  const bool same = !work.abandoned && work.message == activity.message() && phase == work.phase &&
+                    SameFault(work.fault.get(), activity);
+  work.abandoned = false;
+  work.phase = phase;
+  work.message = activity.message();
+  work.fault = activity.has_fault() ? std::make_unique<v1::Fault>(activity.fault()) : nullptr;
+  return !same;
+}
+
+bool CanWork(const Work& work) {
+  return work.fault == nullptr && work.phase != v1::PHASE_CHECKING &&
+         work.phase != v1::PHASE_BLOCKED;
+}
+
+bool ApplyReport(const v1::ReportProgressRequest& report, absl::Time now, Work& work) {
+  if (work.progress == nullptr) work.progress = std::make_unique<v1::Progress>();
+  const v1::Progress before = *work.progress;
+  ApplyProgress(report, now, work.progress.get());
+  const v1::Progress& after = *work.progress;
+  return !work.motion.moved() || after.completed() != before.completed() ||
+         after.total() != before.total() || after.message() != before.message() ||
+         after.failures_size() != before.failures_size() ||
+         after.errors_size() != before.errors_size();
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+#include "services/status/board/relay_doubt.h"
+
+#include <memory>
+
+#include "gtest/gtest.h"
+
+namespace muster {
+namespace {
+
+class RelayDoubtTest : public ::testing::Test {
+ protected:
+  Pair& Add(const std::string& node, const RelayState* relay) {
+    Pair& pair = pairs_.Add("facts", node, absl::ZeroDuration());
+    auto sender = std::make_shared<Sender>("spiffe://fleet/node/" + node, node);
+    sender->set_relay(relay);
+    pairs_.Hear(pair, absl::Seconds(1)).sender = std::move(sender);
+    return pair;
+  }
+
+  RelayState r1_{"r1"};
+  RelayState r2_{"r2"};
+  PairTable pairs_;
+};
+
+TEST_F(RelayDoubtTest, RelayConcernsTheRunsOfItsNodes) {
+  EXPECT_FALSE(MayForward(r1_, pairs_)) << "a run without pairs";
+  Add("direct", nullptr);
+  Add("n2", &r2_);
+  EXPECT_FALSE(MayForward(r1_, pairs_));
+  EXPECT_TRUE(MayForward(r2_, pairs_));
+}
+
+TEST_F(RelayDoubtTest, NodeWithoutAHeartbeatMayBeAttachedAnywhere) {
+  Add("direct", nullptr);
+  pairs_.Add("facts", "unheard", absl::ZeroDuration());
+  EXPECT_TRUE(MayForward(r1_, pairs_));
+}
+
+TEST_F(RelayDoubtTest, PairWithAnOutcomeDoesNotCount) {
+  Pair& pair = Add("n1", &r1_);
+  v1::FollowChangesResponse::PairChanged change;
+  change.set_outcome(v1::OUTCOME_GENUINE);
+  pairs_.SetOutcome(pair, change);
+  EXPECT_FALSE(MayForward(r1_, pairs_));
+}
+
+TEST_F(RelayDoubtTest, ProgressWithoutHeartbeatsDoesNotCount) {
+  Pair& pair = pairs_.Add("facts", "sidecar", absl::ZeroDuration());
+  pairs_.Hear(pair, absl::Seconds(1));
+  EXPECT_FALSE(MayForward(r1_, pairs_)) << "its silence has no meaning";
+}
+
+}  // namespace
+}  // namespace muster
