@@ -78,7 +78,7 @@ class Assembly : public Forwarding {
                                    [this] { return static_cast<double>(uploads_.calls()); });
     parts_.metrics.AddSampledCounter(
         "muster_relay_overloaded_total",
-        "Calls that were not passed on because too many were under upstream.",
+        "Calls that were rejected because too many calls were in progress upstream.",
         [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
     return absl::OkStatus();
   }
