@@ -1,6 +1,7 @@
 // A spool whose disk fails or has damaged its data.
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -49,7 +50,7 @@ TEST_F(SpoolDamageTest, ResultThatCannotBeReadNowIsDeliveredLater) {
       for (int i = 0; i < 2; ++i) {
         if (fixture_.Next().empty()) continue;
         EXPECT_FALSE(fixture_.delivery->expired) << fixture_.delivery->why;
-        fixture_.spool().Requeue(*fixture_.delivery, absl::ZeroDuration());
+        fixture_.spool().Requeue(*fixture_.delivery, std::nullopt);
       }
       fixture_.clock.Advance(absl::Minutes(1));
     }

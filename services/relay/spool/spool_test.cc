@@ -56,7 +56,7 @@ TEST_F(SpoolTest, ResultsOfANodeLeaveInOrderAndNodesTakeTurns) {
   fixture_.spool().Requeue(first, absl::Seconds(10));
   EXPECT_EQ(fixture_.Next(), "");  // its node waits
   fixture_.spool().Finish(other, "committed");
-  fixture_.clock.Advance(absl::Seconds(11));
+  fixture_.clock.Advance(absl::Seconds(12));
   ASSERT_EQ(fixture_.Next(), "n1/c");
   fixture_.spool().Finish(*fixture_.delivery, "refused");
   ASSERT_EQ(fixture_.Next(), "n1/a");
