@@ -9,14 +9,17 @@
 namespace muster {
 void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
-                  "Where everything is kept: the intermediate, the store, the blobs.", file);
-  file->Address("listen", &config->listen, "Where gRPC is served. Port 0 takes a free one.");
-  file->Address("join_listen", &config->join_listen,
-                "Where machines join that have no certificate yet. Port 0 takes a free one.");
+                  "The folder of the intermediate CA, the store and the blobs.", file);
+  file->Address("listen", &config->listen,
+                "The address of the gRPC listener. Port 0: a free port.");
+  file->Address(
+      "join_listen", &config->join_listen,
+      "The address of the listener for machines without a certificate. Port 0: a free port.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
-  file->StringList("advertise", &config->advertise,
-                   "Names and addresses by which clients reach this fleet; they stand in its "
-                   "certificates.");
+  file->StringList(
+      "advertise", &config->advertise,
+      "Names and addresses by which clients reach this fleet. Its certificates contain "
+      "them.");
   file->String(
       "legacy_host", &config->legacy_host,
       "Gives every new run its own host name for legacy clients, on a shared port, such as "
@@ -26,33 +29,34 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
         return std::string(kRunHostRule) + "; or nothing";
       });
   file->StringList("aggregator_targets", &config->aggregator_targets,
-                   "What credentials say of where gRPC is: host:port each. Empty: every advertised "
-                   "host with the port of listen.");
+                   "The gRPC addresses in credentials, as host:port. Empty: every advertised host "
+                   "with the port of listen.");
   file->StringList("join_targets", &config->join_targets,
-                   "What join tokens say of where to join: host:port each. Empty: every advertised "
-                   "host with the port of join_listen.");
+                   "The addresses in join tokens, as host:port. Empty: every advertised host with "
+                   "the port of join_listen.");
   file->StringList(
       "status_targets", &config->status_targets,
-      "Where the status service is: host:port each. Credentials say it, and its verdicts "
-      "on who fell silent are followed there. Empty: nothing is timed out for silence.");
+      "The addresses of the status service, as host:port: for credentials, and to follow its "
+      "verdicts on missing heartbeats. Empty: no pair is timed out for missing heartbeats.");
   file->StringList("relay_targets", &config->relay_targets,
-                   "What credentials say of where the relay at the centre is, below which nodes "
-                   "hang: host:port each. Empty: every advertised host with port 7445.");
+                   "The addresses of the root relay in credentials, as host:port. Empty: every "
+                   "advertised host with port 7445.");
   file->StringList("gateway_urls", &config->gateway_urls,
-                   "What credentials say of where REST is: https://host:port each.");
+                   "The addresses of the REST API in credentials, as https://host:port.");
   file->StringList("status_urls", &config->status_urls,
-                   "What viewers' credentials say of where the status of a run is shown: "
-                   "https://host:port/ each. Empty: every advertised host with port 8002.");
+                   "The addresses of the status of a run in credentials of viewers, as "
+                   "https://host:port/. Empty: every advertised host with port 8002.");
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "The time that a stop waits for calls in progress.",
+  file->Duration("drain", &config->drain, "The time for which a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Duration("limits.upload_expiry", &config->upload_expiry,
-                 "An upload that no stream carries is forgotten after this.", absl::Minutes(1),
+                 "An upload without a stream is removed after this time.", absl::Minutes(1),
                  absl::Hours(24 * 30));
-  file->Int("limits.uploads", &config->max_uploads, "Uploads that may be open.", 1, 1'000'000);
+  file->Int("limits.uploads", &config->max_uploads,
+            "Uploads that may be open; one identity may open half of them.", 1, 1'000'000);
   file->Int("limits.streams", &config->max_streams,
-            "Upload streams at a time: each may hold a chunk of memory.", 1, 100'000);
-  file->Int("threads.requests", &config->request_threads, "Threads that answer.", 2, 256);
+            "Upload streams at a time. Each may hold a chunk in memory.", 1, 100'000);
+  file->Int("threads.requests", &config->request_threads, "Threads that answer calls.", 2, 256);
   file->Int("threads.disk", &config->disk_threads, "Threads that write and hash uploads.", 1, 256);
 }
 
