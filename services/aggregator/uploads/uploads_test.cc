@@ -247,7 +247,7 @@ TEST_F(UploadsTest, UploadsAreLimited) {
   EXPECT_EQ(ReasonOf(Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
 }
 
-// All connections of the senders were lost at once.
+// The senders lost their connections at the same time.
 TEST_F(UploadsTest, InterruptedUploadsAreResumedAtTheLimit) {
   Begin({.max_uploads = 2});
   const auto first = *Open(Of("n1"));
