@@ -95,7 +95,7 @@ void Uploads::Open(UploadRecord upload, const UploadPeer& opener,
 absl::Status Uploads::ReserveSession(Opening& opening) {
   const CallerQuota::Limits limits = {.in_all = limits_.max_uploads,
                                       .of_caller = std::max<int64_t>(limits_.max_uploads / 2, 1)};
-  ASSIGN_OR_RETURN(const auto uri, ToUri(opening.opener.identity));
+  const std::string uri = ToUri(opening.opener.identity).value_or("");
   CallerQuota::Ticket ticket;
   const CallerQuota::Verdict verdict = quota_.Reserve(uri, 1, limits, &ticket);
   if (verdict == CallerQuota::Verdict::kReserved) {
@@ -119,11 +119,11 @@ void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
   upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
   if (const absl::Status reserved = ReserveSession(*opening); !reserved.ok()) {
-    return opening->opened(reserved);
+    return opening->Answer(reserved);
   }
   store_.Apply(OpenUpload{upload, upload.opened_at},
                [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
-                 if (!outcome.ok()) return opening->opened(outcome.status());
+                 if (!outcome.ok()) return opening->Answer(outcome.status());
                  HandleStored(opening, *std::move(outcome));
                });
 }
@@ -131,7 +131,7 @@ void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
 // Runs on the store's thread.
 void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::Result outcome) {
   if (const absl::Status refusal = Refusal(outcome.verdict, opening->upload); !refusal.ok()) {
-    return opening->opened(refusal);
+    return opening->Answer(refusal);
   }
   if (outcome.verdict == Verdict::kCommitted) return AnswerCommitted(opening, *outcome.committed);
   if (!outcome.abandoned.empty()) {
@@ -145,7 +145,7 @@ void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::
         HandleReopened(opening, outcome,
                        session->Reopen(outcome.upload, opening->opener, opening->signed_at));
       });
-  if (!queued) opening->opened(errors::Overloaded());
+  if (!queued) opening->Answer(errors::Overloaded());
 }
 
 // Runs on the session's strand.
@@ -157,19 +157,19 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
     // The bytes of the upload did not match their digest: it cannot be resumed.
     return store_.Apply(AbandonUpload{id},
                         [this, opening, id](const absl::StatusOr<AbandonUpload::Result>& result) {
-                          if (!result.ok()) return opening->opened(result.status());
+                          if (!result.ok()) return opening->Answer(result.status());
                           Forget(id);
                           BeginOpening(opening);
                         });
   }
-  if (!offset.ok()) return opening->opened(offset.status());
+  if (!offset.ok()) return opening->Answer(offset.status());
   OpenedUpload opened;
   opened.id = id;
   opened.epoch = outcome.upload.epoch;
   opened.offset = *offset;
   opened.chunk_max = streams() < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
   opened.expires_at = outcome.upload.expires_at;
-  opening->opened(std::move(opened));
+  opening->Answer(std::move(opened));
 }
 
 void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
@@ -180,7 +180,7 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
   if (!differs || upload.is_error) {
     OpenedUpload opened;
     opened.committed = committed;
-    return opening->opened(std::move(opened));
+    return opening->Answer(std::move(opened));
   }
   AuditRecord record;
   record.at = upload.opened_at;
@@ -191,7 +191,7 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
   store_.Apply(AppendAudit{std::move(record)},
                [opening](const absl::StatusOr<AppendAudit::Result>& result) {
                  const ResultKey& key = opening->upload.key;
-                 opening->opened(result.ok() ? errors::ResultConflict(key.plugin, key.node)
+                 opening->Answer(result.ok() ? errors::ResultConflict(key.plugin, key.node)
                                              : result.status());
                });
 }

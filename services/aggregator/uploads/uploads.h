@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -98,6 +99,12 @@ class Uploads {
 
   // A call of Open.
   struct Opening {
+    // The ticket is released first: this may exist for longer than the uploads.
+    void Answer(absl::StatusOr<OpenedUpload> result) {
+      ticket.reset();
+      opened(std::move(result));
+    }
+
     UploadRecord upload;
     UploadPeer opener;
     std::optional<absl::Time> signed_at;
