@@ -9,16 +9,17 @@
 namespace muster {
 void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   BindStateFolder(&config->state_folder,
-                  "The folder of all durable state: the intermediate CA, the store, the blobs.",
-                  file);
-  file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
+                  "The folder of the intermediate CA, the store and the blobs.", file);
+  file->Address("listen", &config->listen,
+                "The address of the gRPC listener. Port 0: a free port.");
   file->Address(
       "join_listen", &config->join_listen,
-      "The address at which machines without a certificate join. Port 0 means any free port.");
+      "The address of the listener for machines without a certificate. Port 0: a free port.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
   file->StringList(
       "advertise", &config->advertise,
-      "Names and addresses at which clients reach this fleet; its certificates contain them.");
+      "Names and addresses by which clients reach this fleet. Its certificates contain "
+      "them.");
   file->String(
       "legacy_host", &config->legacy_host,
       "The host name for legacy clients of each new run, on a shared port, such as "
@@ -28,36 +29,34 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
         return std::string(kRunHostRule) + "; or nothing";
       });
   file->StringList("aggregator_targets", &config->aggregator_targets,
-                   "The addresses of this service in credentials: host:port each. Empty: every "
-                   "advertised host with the port of listen.");
-  file->StringList(
-      "join_targets", &config->join_targets,
-      "The addresses for joining in join tokens: host:port each. Empty: every advertised "
-      "host with the port of join_listen.");
+                   "The gRPC addresses in credentials, as host:port. Empty: every advertised host "
+                   "with the port of listen.");
+  file->StringList("join_targets", &config->join_targets,
+                   "The addresses in join tokens, as host:port. Empty: every advertised host with "
+                   "the port of join_listen.");
   file->StringList(
       "status_targets", &config->status_targets,
-      "The addresses of the status service: host:port each. Credentials contain them, and the "
-      "aggregator follows the verdicts there. Empty: missing heartbeats have no effect.");
+      "The addresses of the status service, as host:port: for credentials, and to follow its "
+      "verdicts on missing heartbeats. Empty: no pair is timed out for missing heartbeats.");
   file->StringList("relay_targets", &config->relay_targets,
-                   "The addresses of the root relay in credentials: host:port each. Empty: every "
+                   "The addresses of the root relay in credentials, as host:port. Empty: every "
                    "advertised host with port 7445.");
   file->StringList("gateway_urls", &config->gateway_urls,
-                   "The addresses of REST in credentials: https://host:port each.");
+                   "The addresses of the REST API in credentials, as https://host:port.");
   file->StringList("status_urls", &config->status_urls,
-                   "The addresses of the status listener in credentials of viewers: "
-                   "https://host:port/ each. Empty: every advertised host with port 8002.");
+                   "The addresses of the status of a run in credentials of viewers, as "
+                   "https://host:port/. Empty: every advertised host with port 8002.");
   BindLogConfig(&config->log, file);
-  file->Duration("drain", &config->drain, "How long a stop waits for calls in progress.",
+  file->Duration("drain", &config->drain, "The time for which a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Duration("limits.upload_expiry", &config->upload_expiry,
-                 "An upload without a stream is deleted after this time.", absl::Minutes(1),
+                 "An upload without a stream is removed after this time.", absl::Minutes(1),
                  absl::Hours(24 * 30));
-  file->Int("limits.uploads", &config->max_uploads, "The largest number of open uploads.", 1,
-            1'000'000);
+  file->Int("limits.uploads", &config->max_uploads,
+            "Uploads that may be open; one identity may open half of them.", 1, 1'000'000);
   file->Int("limits.streams", &config->max_streams,
-            "The largest number of open upload streams; each may hold a chunk in memory.", 1,
-            100'000);
-  file->Int("threads.requests", &config->request_threads, "Threads for requests.", 2, 256);
+            "Upload streams at a time. Each may hold a chunk in memory.", 1, 100'000);
+  file->Int("threads.requests", &config->request_threads, "Threads that answer calls.", 2, 256);
   file->Int("threads.disk", &config->disk_threads, "Threads that write and hash uploads.", 1, 256);
 }
 

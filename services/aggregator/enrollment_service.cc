@@ -85,10 +85,10 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
                          enrollment_.CreateToken(std::move(wanted), request->has_ttl()
                                                                         ? FromProto(request->ttl())
                                                                         : kDefaultTokenLife));
-        ASSIGN_OR_RETURN(const auto above, enrollment_.TargetsOfParents(token));
+        ASSIGN_OR_RETURN(const auto targets, enrollment_.TargetsOfParents(token));
         *response->mutable_token() = ToProto(token);
-        response->mutable_join_targets()->Assign(above.join_targets.begin(),
-                                                 above.join_targets.end());
+        response->mutable_join_targets()->Assign(targets.join_targets.begin(),
+                                                 targets.join_targets.end());
         for (const std::string& target : join_targets_) response->add_join_targets(target);
         response->set_fleet_ca_pem(fleet_ca_pem_);
         response->set_command_ca_pem(command_ca_pem_);

@@ -37,14 +37,14 @@ JoinHandler::JoinHandler(Joining& joining, StateStore& store, const Clock& clock
 
 absl::Status JoinHandler::Join(const std::string& peer, const v1::JoinRequest& request,
                                v1::NodeCertificate* response) {
-  JoinParameters wish;
-  wish.token_id = request.token_id();
-  wish.name = request.node();
-  wish.csr_pem = request.csr_pem();
-  wish.proof = request.proof();
-  wish.relay_targets.assign(request.relay_targets().begin(), request.relay_targets().end());
-  wish.join_targets.assign(request.join_targets().begin(), request.join_targets().end());
-  return Answer(peer, joining_.Join(wish), response);
+  JoinParameters parameters;
+  parameters.token_id = request.token_id();
+  parameters.name = request.node();
+  parameters.csr_pem = request.csr_pem();
+  parameters.proof = request.proof();
+  parameters.relay_targets.assign(request.relay_targets().begin(), request.relay_targets().end());
+  parameters.join_targets.assign(request.join_targets().begin(), request.join_targets().end());
+  return Answer(peer, joining_.Join(parameters), response);
 }
 
 absl::Status JoinHandler::Rejoin(const std::string& peer, const v1::RejoinRequest& request,
@@ -64,7 +64,7 @@ absl::Status JoinHandler::Answer(const std::string& peer,
                {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
-  ASSIGN_OR_RETURN(const auto above, FindParentTargets(store_, member->parents));
+  ASSIGN_OR_RETURN(const auto parents, FindParentTargets(store_, member->parents));
   joined_.Add();
   Log(LogLevel::kInfo,
       member->relay ? "certificate issued to a relay" : "certificate issued to a node",
@@ -78,9 +78,9 @@ absl::Status JoinHandler::Answer(const std::string& peer,
   *response->mutable_time() = ToTimestamp(absl::ToUnixMicros(clock_.Now()));
   Append(addresses_.aggregator_targets, response->mutable_aggregator_targets());
   Append(addresses_.status_targets, response->mutable_status_targets());
-  Append(above.join_targets, response->mutable_join_targets());
+  Append(parents.join_targets, response->mutable_join_targets());
   Append(addresses_.join_targets, response->mutable_join_targets());
-  Append(above.relay_targets, response->mutable_relay_targets());
+  Append(parents.relay_targets, response->mutable_relay_targets());
   Append(addresses_.relay_targets, response->mutable_relay_targets());
   return absl::OkStatus();
 }

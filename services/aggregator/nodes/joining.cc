@@ -67,54 +67,55 @@ absl::Status CheckTargets(const std::vector<std::string>& targets) {
 
 }  // namespace
 
-absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinParameters& wish) {
-  ASSIGN_OR_RETURN(const auto token, store_.GetJoinToken(wish.token_id));
+absl::StatusOr<JoinTokenRecord> Joining::ProvenToken(const JoinParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto token, store_.GetJoinToken(parameters.token_id));
   if (!token) return errors::TokenRefused();
   ASSIGN_OR_RETURN(const auto key, PublicKey::FromPem(token->public_key_pem));
-  if (!key.Verify(JoinProofText(wish.token_id, wish.name, wish.csr_pem), wish.proof)) {
+  if (!key.Verify(JoinProofText(parameters.token_id, parameters.name, parameters.csr_pem),
+                  parameters.proof)) {
     return errors::TokenRefused();
   }
   // A relay sends its addresses, a node does not.
-  const bool as_relay = !wish.relay_targets.empty() || !wish.join_targets.empty();
+  const bool as_relay = !parameters.relay_targets.empty() || !parameters.join_targets.empty();
   if (as_relay != token->relay) {
     return token->relay ? errors::TokenIsForRelay() : errors::TokenIsForNode();
   }
-  if (as_relay && wish.relay_targets.empty()) {
+  if (as_relay && parameters.relay_targets.empty()) {
     return errors::InvalidTarget("a relay requires an address for its children");
   }
-  for (const auto* targets : {&wish.relay_targets, &wish.join_targets}) {
+  for (const auto* targets : {&parameters.relay_targets, &parameters.join_targets}) {
     RETURN_IF_ERROR(CheckTargets(*targets));
   }
   return *token;
 }
 
-absl::StatusOr<JoinedMember> Joining::Join(const JoinParameters& wish) {
-  ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(wish.csr_pem));
-  ASSIGN_OR_RETURN(const auto token, ProvenToken(wish));
+absl::StatusOr<JoinedMember> Joining::Join(const JoinParameters& parameters) {
+  ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(parameters.csr_pem));
+  ASSIGN_OR_RETURN(const auto token, ProvenToken(parameters));
   NodeRecord member;
-  member.name = wish.name.empty() ? token.node : wish.name;
+  member.name = parameters.name.empty() ? token.node : parameters.name;
   member.relay = token.relay;
-  member.relay_targets = wish.relay_targets;
-  member.join_targets = wish.join_targets;
+  member.relay_targets = parameters.relay_targets;
+  member.join_targets = parameters.join_targets;
   RETURN_IF_ERROR(CheckNodeName(member.name));
   ASSIGN_OR_RETURN(const auto digest, key.Sha256());
-  ASSIGN_OR_RETURN(auto made,
-                   authorities_.SignMemberUnrecorded(member, wish.csr_pem,
-                                                     absl::StrCat("join token ", wish.token_id)));
+  ASSIGN_OR_RETURN(
+      auto made, authorities_.SignMemberUnrecorded(
+                     member, parameters.csr_pem, absl::StrCat("join token ", parameters.token_id)));
 
   JoinNode join;
-  join.token = wish.token_id;
+  join.token = parameters.token_id;
   join.name = member.name;
   join.key_sha256 = digest;
   join.certificate_chain_pem = absl::StrCat(made.certificate.leaf_pem, made.certificate.chain_pem);
   join.issued = std::move(made.record);
-  join.relay_targets = wish.relay_targets;
-  join.join_targets = wish.join_targets;
+  join.relay_targets = parameters.relay_targets;
+  join.join_targets = parameters.join_targets;
   ASSIGN_OR_RETURN(const auto joined, store_.ApplyAndWait(std::move(join)));
   absl::Status refusal = Refusal(joined.verdict, member.name);
   if (joined.verdict == JoinNode::Verdict::kUsed) {
-    LogLimited(LogLevel::kWarning, "a join token was used again, by another key", wish.token_id,
-               {{"token", wish.token_id}, {"node", member.name}});
+    LogLimited(LogLevel::kWarning, "a join token was used again, by another key", parameters.token_id,
+               {{"token", parameters.token_id}, {"node", member.name}});
   }
   if (!refusal.ok()) return refusal;
   ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(joined.certificate_chain_pem));

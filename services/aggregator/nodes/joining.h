@@ -41,14 +41,14 @@ class Joining {
   Joining(StateStore& store, Authorities& authorities, const Clock& clock)
       : store_(store), authorities_(authorities), clock_(clock) {}
 
-  absl::StatusOr<JoinedMember> Join(const JoinParameters& wish);
+  absl::StatusOr<JoinedMember> Join(const JoinParameters& parameters);
 
   absl::StatusOr<JoinedMember> Rejoin(const std::string& chain_pem, const std::string& csr_pem,
                                       const std::string& proof);
 
  private:
   // Returns the token whose key signed the request, if it is for a machine of this kind.
-  absl::StatusOr<JoinTokenRecord> ProvenToken(const JoinParameters& wish);
+  absl::StatusOr<JoinTokenRecord> ProvenToken(const JoinParameters& parameters);
 
   // Returns the member of this certificate, if it may be renewed.
   absl::StatusOr<NodeRecord> Rejoining(const std::string& chain_pem, const std::string& csr_pem,

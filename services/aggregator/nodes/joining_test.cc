@@ -46,11 +46,11 @@ class JoiningTest : public ::testing::Test {
   }
 
   absl::StatusOr<JoinedMember> Join(const std::string& request) {
-    JoinParameters wish;
-    wish.token_id = kToken;
-    wish.csr_pem = request;
-    wish.proof = *token_key_.Sign(JoinProofText(kToken, "", request));
-    return joining_.Join(wish);
+    JoinParameters parameters;
+    parameters.token_id = kToken;
+    parameters.csr_pem = request;
+    parameters.proof = *token_key_.Sign(JoinProofText(kToken, "", request));
+    return joining_.Join(parameters);
   }
 
   TestState state_;

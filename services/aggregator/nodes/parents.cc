@@ -38,8 +38,8 @@ absl::Status CheckNoLoop(StateStore& store, const std::string& relay,
     open.pop_back();
     if (name == relay) return errors::RelayWouldLoop(relay, parents.front());
     if (!seen.insert(name).second) continue;
-    ASSIGN_OR_RETURN(const auto above, store.GetNode(name));
-    if (above) Append(above->parents, &open);
+    ASSIGN_OR_RETURN(const auto member, store.GetNode(name));
+    if (member) Append(member->parents, &open);
   }
   return absl::OkStatus();
 }

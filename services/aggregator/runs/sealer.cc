@@ -127,6 +127,8 @@ absl::Status Sealer::Build(const std::string& run) {
   for (const std::string& blob : kept.unused) blobs_.Remove(blob).IgnoreError();
   ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
   if (!view || view->run.state != RunState::kPostProcessing) return absl::OkStatus();
+  // The archive of an earlier build, if a crash or an error came before the run was sealed with it.
+  RETURN_IF_ERROR(blobs_.RemoveAll(ArchiveBlobPrefix(run)));
 
   const std::string build = RandomHex(16);
   ASSIGN_OR_RETURN(auto staged, blobs_.Stage(build, -1));

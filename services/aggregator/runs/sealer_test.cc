@@ -14,6 +14,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
@@ -137,6 +138,16 @@ TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   blobs_.on_stage = [] { return absl::OkStatus(); };
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
+}
+
+// A crash or an error came between the publication of the archive and the change of the run.
+TEST_F(SealerTest, ArchiveOfAnUnfinishedBuildIsRemoved) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  ASSERT_TRUE((*blobs_.Stage("00ff", -1))->Publish(ArchiveBlobName(kRun, "00ff")).ok());
+  Seal();
+  EXPECT_EQ(state_.Run().state, RunState::kComplete);
+  EXPECT_EQ(*blobs_.ListPublished(), std::vector<std::string>{state_.Run().archive.blob});
 }
 
 TEST_F(SealerTest, RunThatIsNotDueIsNotSealed) {

@@ -87,8 +87,30 @@ absl::Status Uploads::Recover() {
 
 void Uploads::Open(UploadRecord upload, const UploadPeer& opener,
                    std::optional<absl::Time> signed_at, Opened opened) {
-  BeginOpening(
-      std::make_shared<Opening>(Opening{std::move(upload), opener, signed_at, std::move(opened)}));
+  BeginOpening(std::make_shared<Opening>(
+      Opening{std::move(upload), opener, signed_at, std::move(opened), {}}));
+}
+
+// Reserves a place for the session, unless the pair has one: interrupted uploads keep theirs.
+absl::Status Uploads::ReserveSession(Opening& opening) {
+  const CallerQuota::Limits limits = {.in_all = limits_.max_uploads,
+                                      .of_caller = std::max<int64_t>(limits_.max_uploads / 2, 1)};
+  const std::string uri = ToUri(opening.opener.identity).value_or("");
+  CallerQuota::Ticket ticket;
+  const CallerQuota::Verdict verdict = quota_.Reserve(uri, 1, limits, &ticket);
+  if (verdict == CallerQuota::Verdict::kReserved) {
+    opening.ticket = std::move(ticket);
+    return absl::OkStatus();
+  }
+  {
+    MutexLock lock(mutex_);
+    const bool has_session = std::ranges::any_of(sessions_, [&](const auto& open) {
+      return open.second.session->key() == opening.upload.key;
+    });
+    if (has_session) return absl::OkStatus();
+  }
+  return errors::TooManyUploads(verdict == CallerQuota::Verdict::kFull ? limits.in_all
+                                                                       : limits.of_caller);
 }
 
 void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
@@ -96,15 +118,12 @@ void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
   upload.id = RandomHex(16);
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
   upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
-  bool full = false;
-  {
-    MutexLock lock(mutex_);
-    full = static_cast<int64_t>(sessions_.size()) >= limits_.max_uploads;
+  if (const absl::Status reserved = ReserveSession(*opening); !reserved.ok()) {
+    return opening->Answer(reserved);
   }
-  if (full) return opening->opened(errors::TooManyUploads(limits_.max_uploads));
   store_.Apply(OpenUpload{upload, upload.opened_at},
                [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
-                 if (!outcome.ok()) return opening->opened(outcome.status());
+                 if (!outcome.ok()) return opening->Answer(outcome.status());
                  HandleStored(opening, *std::move(outcome));
                });
 }
@@ -112,17 +131,21 @@ void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
 // Runs on the store's thread.
 void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::Result outcome) {
   if (const absl::Status refusal = Refusal(outcome.verdict, opening->upload); !refusal.ok()) {
-    return opening->opened(refusal);
+    return opening->Answer(refusal);
   }
   if (outcome.verdict == Verdict::kCommitted) return AnswerCommitted(opening, *outcome.committed);
-  if (!outcome.abandoned.empty()) Abandon(outcome.abandoned, opening->upload);
-  const std::shared_ptr<UploadSession> session = Session(outcome.upload);
+  if (!outcome.abandoned.empty()) {
+    // The new attempt takes the place of the earlier one.
+    Ticket freed = Abandon(outcome.abandoned, opening->upload);
+    if (!opening->ticket) opening->ticket = std::move(freed);
+  }
+  const std::shared_ptr<UploadSession> session = Session(outcome.upload, &opening->ticket);
   const bool queued =
       session->strand().Post([this, opening, session, outcome = std::move(outcome)] {
         HandleReopened(opening, outcome,
                        session->Reopen(outcome.upload, opening->opener, opening->signed_at));
       });
-  if (!queued) opening->opened(errors::Overloaded());
+  if (!queued) opening->Answer(errors::Overloaded());
 }
 
 // Runs on the session's strand.
@@ -134,19 +157,19 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
     // The bytes of the upload did not match their digest: it cannot be resumed.
     return store_.Apply(AbandonUpload{id},
                         [this, opening, id](const absl::StatusOr<AbandonUpload::Result>& result) {
-                          if (!result.ok()) return opening->opened(result.status());
+                          if (!result.ok()) return opening->Answer(result.status());
                           Forget(id);
                           BeginOpening(opening);
                         });
   }
-  if (!offset.ok()) return opening->opened(offset.status());
+  if (!offset.ok()) return opening->Answer(offset.status());
   OpenedUpload opened;
   opened.id = id;
   opened.epoch = outcome.upload.epoch;
   opened.offset = *offset;
   opened.chunk_max = streams() < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
   opened.expires_at = outcome.upload.expires_at;
-  opening->opened(std::move(opened));
+  opening->Answer(std::move(opened));
 }
 
 void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
@@ -157,7 +180,7 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
   if (!differs || upload.is_error) {
     OpenedUpload opened;
     opened.committed = committed;
-    return opening->opened(std::move(opened));
+    return opening->Answer(std::move(opened));
   }
   AuditRecord record;
   record.at = upload.opened_at;
@@ -168,12 +191,13 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
   store_.Apply(AppendAudit{std::move(record)},
                [opening](const absl::StatusOr<AppendAudit::Result>& result) {
                  const ResultKey& key = opening->upload.key;
-                 opening->opened(result.ok() ? errors::ResultConflict(key.plugin, key.node)
+                 opening->Answer(result.ok() ? errors::ResultConflict(key.plugin, key.node)
                                              : result.status());
                });
 }
 
-void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
+// Returns the ticket of the session.
+Uploads::Ticket Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
   UploadRecord abandoned = upload;
   abandoned.id = id;
   const std::shared_ptr<UploadSession> session = Session(abandoned);
@@ -181,28 +205,36 @@ void Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
       session->strand().Post([session, id] { session->Discard(errors::TakenOver(id)); });
   if (!queued)
     Log(LogLevel::kWarning, "staged bytes are kept until the next start", {{"upload", id}});
-  Forget(id);
+  return Remove(id);
 }
 
-std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload) {
+// Returns the session of an upload, which keeps `ticket` if it is new.
+std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload, Ticket* ticket) {
   MutexLock lock(mutex_);
-  std::shared_ptr<UploadSession>& session = sessions_[upload.id];
-  if (session == nullptr) {
-    session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
+  OpenSession& open = sessions_[upload.id];
+  if (open.session == nullptr) {
+    open.session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
   }
-  return session;
+  if (ticket != nullptr && !open.ticket) open.ticket = std::exchange(*ticket, std::nullopt);
+  return open.session;
 }
 
 absl::StatusOr<std::shared_ptr<UploadSession>> Uploads::Find(std::string_view id) const {
   MutexLock lock(mutex_);
   const auto it = sessions_.find(std::string(id));
   if (it == sessions_.end()) return errors::UploadNotFound(id);
-  return it->second;
+  return it->second.session;
 }
 
-void Uploads::Forget(const std::string& id) {
+void Uploads::Forget(const std::string& id) { Remove(id); }
+
+Uploads::Ticket Uploads::Remove(const std::string& id) {
   MutexLock lock(mutex_);
-  sessions_.erase(id);
+  const auto it = sessions_.find(id);
+  if (it == sessions_.end()) return std::nullopt;
+  Ticket ticket = std::move(it->second.ticket);
+  sessions_.erase(it);
+  return ticket;
 }
 
 int64_t Uploads::streams() const { return streams_.Count(kUploadMethod); }
@@ -222,8 +254,8 @@ absl::StatusOr<OpenStreams::Ticket> Uploads::CountStream(const Identity& caller)
 std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
   std::vector<std::shared_ptr<UploadSession>> found;
   MutexLock lock(mutex_);
-  for (const auto& [id, session] : sessions_) {
-    if (session->key().run == run) found.push_back(session);
+  for (const auto& [id, open] : sessions_) {
+    if (open.session->key().run == run) found.push_back(open.session);
   }
   return found;
 }
@@ -249,9 +281,22 @@ absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string
   for (const UploadRecord& upload : open) {
     const std::shared_ptr<UploadSession> session = Session(upload);
     const std::string name = PartialBlobName(run, upload.id);
-    const auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });
+    auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });
     Forget(upload.id);
-    if (!size.ok()) return size.status();
+    // An earlier call may have published the bytes, and failed after that.
+    if (size.ok() && *size == 0) {
+      if (const auto published = blobs_.Size(name); published.ok()) size = *published;
+    }
+    if (absl::IsResourceExhausted(size.status())) return size.status();
+    // The pair timed out: what cannot be read must not prevent that the run is sealed.
+    if (!size.ok()) {
+      Log(LogLevel::kError, "the partial data of a pair is lost",
+          {{"run", run},
+           {"plugin", upload.key.plugin},
+           {"node", upload.key.node},
+           {"error", size.status()}});
+      continue;
+    }
     if (*size > 0) kept.push_back({upload.key.plugin, upload.key.node, name, *size});
   }
   return kept;
@@ -261,8 +306,8 @@ void Uploads::Sweep() {
   std::vector<std::shared_ptr<UploadSession>> sessions;
   {
     MutexLock lock(mutex_);
-    std::erase_if(sessions_, [](const auto& entry) { return entry.second->ended(); });
-    for (const auto& [id, session] : sessions_) sessions.push_back(session);
+    std::erase_if(sessions_, [](const auto& open) { return open.second.session->ended(); });
+    for (const auto& [id, open] : sessions_) sessions.push_back(open.session);
   }
   for (const auto& session : sessions) {
     session->EndStalledStream(kStallLimit);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -19,6 +20,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/caller_quota.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/store/state_store.h"
 #include "services/common/upload/upload_session.h"
@@ -43,7 +45,7 @@ struct OpenedUpload {
 class Uploads {
  public:
   struct Limits {
-    int64_t max_uploads = 10'000;  // sessions in memory
+    int64_t max_uploads = 10'000;  // sessions in memory; one identity opens at most half of them
     int64_t max_streams = 1'000;   // streams that are attached
     absl::Duration expiry = absl::Hours(24);
   };
@@ -60,7 +62,8 @@ class Uploads {
 
   // Opens or takes over an upload for `opener`, without waiting. `upload` names key, attempt, size
   // and the rest; id, epoch and times are set here. `signed_at`: as in VerifiedResult. `opened` is
-  // called once, by any thread, and must not block.
+  // called once, by any thread, and must not block. TOO_MANY_UPLOADS; never for an upload that has
+  // a session, so that interrupted uploads can be resumed at the limit.
   void Open(UploadRecord upload, const UploadPeer& opener, std::optional<absl::Time> signed_at,
             Opened opened);
 
@@ -73,7 +76,7 @@ class Uploads {
   // Ends every upload of a run that was cancelled, deleted or sealed.
   void EndRun(const std::string& run, const absl::Status& why);
 
-  // Ends every upload of a run and publishes what had arrived.
+  // Ends every upload of a run and publishes what had arrived. RESOURCE_EXHAUSTED: repeat it.
   absl::StatusOr<std::vector<PartialData>> KeepPartials(const std::string& run);
 
   // Ends stalled streams, closes files that no stream uses, and forgets uploads that are over or
@@ -91,12 +94,27 @@ class Uploads {
   absl::StatusOr<OpenStreams::Ticket> CountStream(const Identity& caller);
 
  private:
+  // Counts a session. None: nothing is counted.
+  using Ticket = std::optional<CallerQuota::Ticket>;
+
   // A call of Open.
   struct Opening {
+    // The ticket is released first: this may exist for longer than the uploads.
+    void Answer(absl::StatusOr<OpenedUpload> result) {
+      ticket.reset();
+      opened(std::move(result));
+    }
+
     UploadRecord upload;
     UploadPeer opener;
     std::optional<absl::Time> signed_at;
     Opened opened;
+    Ticket ticket;  // for a new session, until it exists
+  };
+
+  struct OpenSession {
+    std::shared_ptr<UploadSession> session;
+    Ticket ticket;
   };
 
   void BeginOpening(const std::shared_ptr<Opening>& opening) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -104,8 +122,11 @@ class Uploads {
   void HandleReopened(const std::shared_ptr<Opening>& opening, const OpenUpload::Result& outcome,
                       const absl::StatusOr<int64_t>& offset);
   void AnswerCommitted(const std::shared_ptr<Opening>& opening, const ResultRecord& committed);
-  std::shared_ptr<UploadSession> Session(const UploadRecord& upload) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Abandon(const std::string& id, const UploadRecord& upload);
+  absl::Status ReserveSession(Opening& opening) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<UploadSession> Session(const UploadRecord& upload, Ticket* ticket = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  Ticket Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  Ticket Abandon(const std::string& id, const UploadRecord& upload);
   std::vector<std::shared_ptr<UploadSession>> OfRun(const std::string& run) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -116,8 +137,9 @@ class Uploads {
   const Clock& clock_;
   OpenStreams& streams_;
   const Limits limits_;
+  CallerQuota quota_;  // of sessions
   mutable Mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<UploadSession>> sessions_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, OpenSession> sessions_ ABSL_GUARDED_BY(mutex_);  // by id
 };
 
 }  // namespace muster

@@ -26,6 +26,7 @@ using testing::kFleet;
 using testing::TestState;
 
 const UploadPeer kPeer = {{kFleet, NodeIdentity{"n1"}}, {}};
+const UploadPeer kOtherPeer = {{kFleet, NodeIdentity{"n2"}}, {}};
 
 class UploadsTest : public ::testing::Test {
  protected:
@@ -246,6 +247,33 @@ TEST_F(UploadsTest, UploadsAreLimited) {
   EXPECT_EQ(ReasonOf(Open(Of("n2")).status()), "TOO_MANY_UPLOADS");
 }
 
+// The senders lost their connections at the same time.
+TEST_F(UploadsTest, InterruptedUploadsAreResumedAtTheLimit) {
+  Begin({.max_uploads = 2});
+  const auto first = *Open(Of("n1"));
+  Append(*Attach(first), first, "hello");
+  Detach(first);
+  ASSERT_TRUE(TestState::OpenAndWait(*uploads_, Of("n2"), kOtherPeer).ok());
+  EXPECT_EQ(ReasonOf(Open(Of("n3")).status()), "TOO_MANY_UPLOADS");
+  const auto resumed = Open(Of("n1"));
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->offset, 5);
+  UploadRecord again = Of("n1");
+  again.attempt = 2;
+  EXPECT_TRUE(Open(again).ok());
+  EXPECT_EQ(ReasonOf(Open(Of("n3")).status()), "TOO_MANY_UPLOADS");
+  uploads_->Forget(Open(again)->id);
+  EXPECT_TRUE(Open(Of("n3")).ok());
+}
+
+TEST_F(UploadsTest, OneIdentityOpensAtMostHalfOfTheUploads) {
+  Begin({.max_uploads = 4});
+  ASSERT_TRUE(Open(Of("n1")).ok());
+  ASSERT_TRUE(Open(Of("n2")).ok());
+  EXPECT_EQ(ReasonOf(Open(Of("n3")).status()), "TOO_MANY_UPLOADS");
+  EXPECT_TRUE(TestState::OpenAndWait(*uploads_, Of("n3"), kOtherPeer).ok());
+}
+
 TEST_F(UploadsTest, ChunksAreSmallWhileManyStreamsAreAttached) {
   std::vector<OpenStreams::Ticket> tickets;
   for (int i = 0; i < 15; ++i) tickets.push_back(*uploads_->CountStream(kPeer.identity));
@@ -309,6 +337,19 @@ TEST_F(UploadsTest, PartialDataIsKeptForEachPair) {
   EXPECT_EQ(kept->front().node, "n1");
   EXPECT_EQ(kept->front().size, 4);
   EXPECT_EQ(ReadAll(**state_.blobs().Open(kept->front().blob, 0)), "half");
+}
+
+// The caller failed before it stored what was kept.
+TEST_F(UploadsTest, RepeatedKeepReturnsTheSamePartialData) {
+  const auto one = *Open(Of("n1"));
+  Append(*Attach(one), one, "half");
+  const auto kept = uploads_->KeepPartials(kRun);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  const auto again = uploads_->KeepPartials(kRun);
+  ASSERT_TRUE(again.ok()) << again.status();
+  ASSERT_EQ(again->size(), 1u);
+  EXPECT_EQ(again->front().blob, kept->front().blob);
+  EXPECT_EQ(again->front().size, 4);
 }
 
 }  // namespace

@@ -19,8 +19,12 @@ inline std::string PartialBlobName(const std::string& run, const std::string& up
   return absl::StrCat(RunBlobPrefix(run), "partial/", upload);
 }
 
+inline std::string ArchiveBlobPrefix(const std::string& run) {
+  return absl::StrCat(RunBlobPrefix(run), "archive/");
+}
+
 inline std::string ArchiveBlobName(const std::string& run, const std::string& build) {
-  return absl::StrCat(RunBlobPrefix(run), "archive/", build);
+  return absl::StrCat(ArchiveBlobPrefix(run), build);
 }
 
 }  // namespace muster

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/shares.h"
 #include "services/common/identity/share_signature.h"
@@ -13,14 +14,28 @@ namespace {
 
 constexpr size_t kMaxUploads = 256;
 constexpr int64_t kMaxUploadsOfSource = 16;
-// The number of records of earlier files for each stored file.
-constexpr int64_t kRememberedForEach = 3;
+// The number of keys for each stored file: the others have the records of earlier files.
+constexpr int64_t kKeysForEach = 4;
+
+bool IsForgettable(const ShareRecord& record) {
+  return !record.unreported &&
+         (record.stage == ShareStage::kEnded || record.stage == ShareStage::kPassedUp);
+}
+
+bool IsForgottenBefore(const ShareRecord& a, const ShareRecord& b) {
+  if (a.stage != b.stage) return a.stage == ShareStage::kEnded;
+  return a.share.change_time().seconds() < b.share.change_time().seconds();
+}
 
 }  // namespace
 
+bool ShareRecords::HasExpired(const ShareRecord& record) const {
+  return record.stage != ShareStage::kEnded && ExpiryOf(record.share.file()) <= clock_.Now();
+}
+
 ShareRecord ShareRecords::AsOfNow(const ShareRecord& record) const {
   ShareRecord is = record;
-  if (is.stage == ShareStage::kEnded || ExpiryOf(is.share.file()) > clock_.Now()) return is;
+  if (!HasExpired(record)) return is;
   is.stage = ShareStage::kEnded;
   is.share.set_state(v1::SHARE_STATE_EXPIRED);
   *is.share.mutable_change_time() = is.share.file().expire_time();
@@ -45,7 +60,13 @@ std::vector<ShareRecord> ShareRecords::Select(const ShareName& after, size_t lim
   MutexLock lock(mutex_);
   for (auto it = slots_.upper_bound(after); it != slots_.end() && list.size() < limit; ++it) {
     if (it->second.record == nullptr) continue;
-    ShareRecord record = AsOfNow(*it->second.record);
+    const ShareRecord& stored = *it->second.record;
+    // Most records are not wanted: only those that expired are copied for the question.
+    if (!HasExpired(stored)) {
+      if (wanted(stored)) list.push_back(stored);
+      continue;
+    }
+    ShareRecord record = AsOfNow(stored);
     if (wanted(record)) list.push_back(std::move(record));
   }
   return list;
@@ -171,20 +192,51 @@ std::vector<std::shared_ptr<UploadSession>> ShareRecords::sessions() const {
 }
 
 absl::Status ShareRecords::CheckSource(const v1::SharedFile& file) const {
-  const auto it = sources_.find(file.key().source());
-  const Source source = it == sources_.end() ? Source() : it->second;
+  const Source source = SourceOf(file);
   // The largest file is always possible.
   const int64_t bytes = std::max(limits_.quota / 2, limits_.max_size);
   if (file.size() > bytes - source.usage.bytes) {
     return errors::ShareQuota(absl::StrCat("it stores at most ", bytes, " bytes of one source"));
   }
-  const int64_t files = std::max<int64_t>(limits_.max_files / 2, 1);
-  const bool is_known = slots_.contains(NameOf(file.key()));
-  if (source.usage.files >= files ||
-      (!is_known && source.keys >= files * (1 + kRememberedForEach))) {
-    return errors::ShareQuota(absl::StrCat("it stores at most ", files, " files of one source"));
+  if (source.usage.files >= MaxFilesOfSource()) {
+    return errors::ShareQuota(
+        absl::StrCat("it stores at most ", MaxFilesOfSource(), " files of one source"));
   }
   return absl::OkStatus();
+}
+
+ShareRecords::Source ShareRecords::SourceOf(const v1::SharedFile& file) const {
+  const auto it = sources_.find(file.key().source());
+  return it == sources_.end() ? Source() : it->second;
+}
+
+absl::Status ShareRecords::CheckKeys(const v1::SharedFile& file) const {
+  if (slots_.contains(NameOf(file.key()))) return absl::OkStatus();
+  const int64_t of_source = MaxFilesOfSource() * kKeysForEach;
+  if (SourceOf(file).keys >= of_source) {
+    return errors::ShareQuota(absl::StrCat("it remembers at most ", of_source,
+                                           " files of one source, also those of other relays"));
+  }
+  const int64_t in_all = limits_.max_files * kKeysForEach;
+  if (static_cast<int64_t>(slots_.size()) < in_all) return absl::OkStatus();
+  return errors::ShareQuota(
+      absl::StrCat("it remembers at most ", in_all, " files, also those of other relays"));
+}
+
+std::optional<ShareRecord> ShareRecords::FindForgettable(const v1::SharedFile& file) const {
+  MutexLock lock(mutex_);
+  if (CheckKeys(file).ok()) return std::nullopt;
+  const std::string& source = file.key().source();
+  const bool source_full = SourceOf(file).keys >= MaxFilesOfSource() * kKeysForEach;
+  const ShareRecord* first = nullptr;
+  for (auto it = source_full ? slots_.lower_bound({source, "", ""}) : slots_.begin();
+       it != slots_.end() && (!source_full || std::get<0>(it->first) == source); ++it) {
+    const ShareRecord* record = it->second.record.get();
+    if (record == nullptr || it->second.upload || !IsForgettable(*record)) continue;
+    if (first == nullptr || IsForgottenBefore(*record, *first)) first = record;
+  }
+  if (first == nullptr) return std::nullopt;
+  return *first;
 }
 
 absl::Status ShareRecords::CheckLimits(const v1::SharedFile& file) const {
@@ -203,11 +255,11 @@ absl::Status ShareRecords::CheckLimits(const v1::SharedFile& file) const {
                                            std::max<int64_t>(free, 0), " of ", limits_.quota,
                                            " are free"));
   }
-  const auto known = static_cast<int64_t>(slots_.size());
-  if (usage_.files >= limits_.max_files || known >= limits_.max_files * (1 + kRememberedForEach)) {
+  if (usage_.files >= limits_.max_files) {
     return errors::ShareQuota(absl::StrCat("it stores at most ", limits_.max_files, " files"));
   }
-  return CheckSource(file);
+  RETURN_IF_ERROR(CheckSource(file));
+  return CheckKeys(file);
 }
 
 ShareRecords::Usage ShareRecords::usage() const {

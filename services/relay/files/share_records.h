@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_RECORDS_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_RECORDS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,8 +38,9 @@ struct ShareLimits {
 };
 
 // Each key has at most one record and one upload. The usage counts the files that are here and the
-// full size of uploads. One source uses at most half of each limit, so it does not refuse the files
-// of others. Thread-safe; nothing waits.
+// full size of uploads. The number of keys, which includes the files that are not here any more, is
+// at most four times that of files. One source uses at most half of each limit, so it does not
+// refuse the files of others. Thread-safe; nothing waits.
 class ShareRecords {
  public:
   // `clock` outlives it.
@@ -79,6 +81,9 @@ class ShareRecords {
 
   // Returns OK if a new upload of this file is within the limits. TOO_MANY_UPLOADS, SHARE_QUOTA.
   absl::Status CheckLimits(const v1::SharedFile& file) const;
+  // Returns the record to erase before a new upload of this file, if its source or all sources have
+  // the largest number of keys: the oldest of an ended file, or else of a file that the parent has.
+  std::optional<ShareRecord> FindForgettable(const v1::SharedFile& file) const;
   struct Usage {
     int64_t files = 0;
     int64_t bytes = 0;
@@ -98,6 +103,10 @@ class ShareRecords {
 
   Slot& AddSlot(const ShareName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSource(const v1::SharedFile& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckKeys(const v1::SharedFile& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Source SourceOf(const v1::SharedFile& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t MaxFilesOfSource() const { return std::max<int64_t>(limits_.max_files / 2, 1); }
+  bool HasExpired(const ShareRecord& record) const;
   ShareRecord AsOfNow(const ShareRecord& record) const;
   void Charge(const ShareRecord& record, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseIfEmpty(Slots::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

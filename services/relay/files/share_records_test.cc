@@ -154,6 +154,44 @@ TEST_F(ShareRecordsTest, OneSourceDoesNotUseAllRecords) {
   EXPECT_TRUE(records.CheckLimits(Record("x", 1, "x", "n9").share.file()).ok());
 }
 
+TEST_F(ShareRecordsTest, OldestEndedRecordIsForgottenAtTheLimitOfItsSource) {
+  ShareRecords records(clock_, {1000, 4, 100});
+  const v1::SharedFile fresh = Record("x", 1, "x").share.file();
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_FALSE(records.FindForgettable(fresh));
+    ShareRecord record = Record(absl::StrCat("e", i), 1, absl::StrCat("f", i));
+    record.stage = i == 0  ? ShareStage::kPassedDown
+                   : i < 4 ? ShareStage::kPassedUp
+                           : ShareStage::kEnded;
+    record.unreported = i == 4;
+    record.share.mutable_change_time()->set_seconds(i);
+    records.Put(record);
+  }
+  std::string forgotten;
+  while (const auto record = records.FindForgettable(fresh)) {
+    absl::StrAppend(&forgotten, record->id, " ");
+    records.Erase(*record);
+    records.Put(Record("held", 1, record->id));
+  }
+  EXPECT_EQ(forgotten, "e5 e6 e7 e1 e2 e3 ");
+  EXPECT_FALSE(records.FindForgettable(Record("x", 1, "f0").share.file()));
+}
+
+TEST_F(ShareRecordsTest, OldestEndedRecordOfAllIsForgottenAtTheLimit) {
+  ShareRecords records(clock_, {1000, 2, 100});
+  for (int i = 0; i < 8; ++i) {
+    ShareRecord record = Record(absl::StrCat("e", i), 1, absl::StrCat("f", i), i < 4 ? "n1" : "n8");
+    record.stage = ShareStage::kEnded;
+    record.share.mutable_change_time()->set_seconds(10 - i);
+    records.Put(record);
+  }
+  const v1::SharedFile fresh = Record("x", 1, "x", "n9").share.file();
+  EXPECT_EQ(ReasonOf(records.CheckLimits(fresh)), "SHARE_QUOTA");
+  EXPECT_EQ(records.FindForgettable(fresh)->id, "e7");
+  records.Erase(*records.FindForgettable(fresh));
+  EXPECT_TRUE(records.CheckLimits(fresh).ok());
+}
+
 TEST_F(ShareRecordsTest, JumpOfTheWallClockMakesNoUploadIdle) {
   records_.AddUpload(Upload(Record("a", 10)));
   clock_.JumpWall(clock_.Now() + absl::Hours(12));

@@ -197,6 +197,9 @@ absl::StatusOr<ShareUpload> ShareStore::Admit(const v1::SharedFile& file, bool f
   if (existing) {
     record = existing->record;
   } else {
+    if (const auto forgotten = records_.FindForgettable(file)) {
+      RETURN_IF_ERROR(Forget(*forgotten));
+    }
     if (const absl::Status s = records_.CheckLimits(file); !s.ok()) {
       if (ReasonOf(s) == "SHARE_QUOTA") counters_->refused.Add();
       return s;

@@ -133,6 +133,7 @@ class ShareStore : public ResultSink {
   absl::Status RemoveUnknownBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   void AddUpload(const ShareRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   void DropLocked(const v1::ShareKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
+  absl::Status Forget(const ShareRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);
   std::optional<ShareRecord> FindSameContent(const v1::SharedFile& file, bool from_parent,
                                              const std::string& opener)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_mutex_);

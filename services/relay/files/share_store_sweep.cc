@@ -129,6 +129,14 @@ absl::Status ShareStore::RemoveUnknownBytes() {
   return absl::OkStatus();
 }
 
+// Removes the record of a file that is not held. A failed removal is repeated by the next sweep.
+absl::Status ShareStore::Forget(const ShareRecord& record) {
+  RETURN_IF_ERROR(table_->Remove(record.id));
+  RETURN_IF_ERROR(blobs_->Remove(record.blob()));
+  records_.Erase(record);
+  return absl::OkStatus();
+}
+
 void ShareStore::Sweep() {
   const absl::Time now = clock_.Now();
   for (const v1::ShareKey& key : records_.IdleUploads(kIdle)) DropUpload(key);
@@ -147,12 +155,9 @@ void ShareStore::Sweep() {
     const bool old = now - Since(record) > kRemembered;
     if (old && record.stage != ShareStage::kHeld) {
       MutexLock change(change_mutex_);
-      absl::Status removed = table_->Remove(record.id);
-      if (removed.ok()) removed = blobs_->Remove(record.blob());
-      if (!removed.ok()) {
-        Log(LogLevel::kError, "a shared file cannot be removed", {{"error", removed}});
+      if (const absl::Status forgotten = Forget(record); !forgotten.ok()) {
+        Log(LogLevel::kError, "a shared file cannot be removed", {{"error", forgotten}});
       }
-      records_.Erase(record);
       continue;
     }
     const auto stored = records_.Stored(record.key());

@@ -161,6 +161,25 @@ TEST_F(ShareStoreUploadTest, FilesBeyondTheQuotaAreRejected) {
   EXPECT_TRUE(Store("x", File("x", "h")).ok());
 }
 
+TEST_F(ShareStoreUploadTest, EndedFilesDoNotPreventNewOnes) {
+  options_.max_files = 2;
+  Reopen();
+  constexpr int kFiles = 10;
+  for (int i = 0; i < kFiles; ++i) {
+    const auto held = Store("x", File("x", absl::StrCat("f", i)));
+    ASSERT_TRUE(held.ok()) << i << held.status();
+    ShareRecord ended = *held;
+    ended.stage = ShareStage::kEnded;
+    ASSERT_TRUE(store_->Update(*held, ended).ok());
+    clock_.Advance(absl::Seconds(1));
+  }
+  Reopen();
+  // One source has half of the records: four for each of its files.
+  for (int i = 0; i < kFiles; ++i) {
+    EXPECT_EQ(store_->Find(File("x", absl::StrCat("f", i)).key()).has_value(), i >= kFiles - 4);
+  }
+}
+
 TEST_F(ShareStoreUploadTest, OneSourceDoesNotUseAllUploads) {
   absl::Status last;
   int opened = 0;

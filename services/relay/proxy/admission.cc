@@ -1,8 +1,21 @@
 #include "services/relay/proxy/admission.h"
 
+#include <utility>
+
 #include "services/common/errors/runs.h"
 
 namespace muster {
+
+struct Admission::Entry {
+  Entry(Admission& owner, const std::string& uri, int64_t size)
+      : admission(owner), caller(uri), bytes(size) {}
+  ~Entry() { admission.Leave(*this); }
+
+  Admission& admission;
+  const std::string caller;
+  const int64_t bytes;
+  bool counted = true;  // guarded by the mutex of the admission
+};
 
 absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, int64_t bytes) {
   {
@@ -16,20 +29,34 @@ absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, in
     ++of_one_[caller];
     ++calls_;
     bytes_ += bytes;
+    ++tickets_;
   }
-  return Ticket(nullptr, [this, caller, bytes](void*) { Leave(caller, bytes); });
+  return std::make_shared<Entry>(*this, caller, bytes);
 }
 
-void Admission::Leave(const std::string& caller, int64_t bytes) {
+void Admission::UncountLocked(Entry& entry) {
+  if (!std::exchange(entry.counted, false)) return;
+  if (const auto it = of_one_.find(entry.caller); --it->second == 0) of_one_.erase(it);
+  bytes_ -= entry.bytes;
+  --calls_;
+}
+
+void Admission::Uncount(Entry& entry) {
   MutexLock lock(mutex_);
-  if (const auto it = of_one_.find(caller); --it->second == 0) of_one_.erase(it);
-  bytes_ -= bytes;
-  if (--calls_ == 0) none_.NotifyAll();
+  UncountLocked(entry);
+}
+
+void Admission::Release(const Ticket& ticket) { ticket->admission.Uncount(*ticket); }
+
+void Admission::Leave(Entry& entry) {
+  MutexLock lock(mutex_);
+  UncountLocked(entry);
+  if (--tickets_ == 0) none_.NotifyAll();
 }
 
 void Admission::AwaitNone() {
   MutexLock lock(mutex_);
-  while (calls_ > 0) none_.Wait(mutex_);
+  while (tickets_ > 0) none_.Wait(mutex_);
 }
 
 int64_t Admission::calls() const {

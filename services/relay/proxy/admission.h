@@ -21,28 +21,35 @@ class Admission {
     int64_t bytes = 0;  // of the messages of all calls
   };
 
-  // Counts one call until its last copy is destroyed.
-  using Ticket = std::shared_ptr<void>;
+  // A call. It is counted until Release, or until the last copy of its ticket is destroyed.
+  struct Entry;
+  using Ticket = std::shared_ptr<Entry>;
 
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
   // RESOURCE_EXHAUSTED (OVERLOADED), counted.
   absl::StatusOr<Ticket> Enter(const std::string& caller, int64_t bytes);
 
-  // Waits until no call is counted.
+  // Stops counting a call that has not ended yet. AwaitNone still waits for it.
+  static void Release(const Ticket& ticket);
+
+  // Waits until no ticket exists.
   void AwaitNone() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t calls() const;
   int64_t refused() const;
 
  private:
-  void Leave(const std::string& caller, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Uncount(Entry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
+  void UncountLocked(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(Entry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Limits limits_;
   mutable Mutex mutex_;
   CondVar none_;
   std::unordered_map<std::string, int64_t> of_one_ ABSL_GUARDED_BY(mutex_);
-  int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t tickets_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // that are counted
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -24,11 +24,9 @@ grpc::ByteBuffer Serialize(const google::protobuf::Message& message) {
 DownstreamStream::Reactor* DownstreamStream::Start(const RpcRuntime& runtime,
                                                    grpc::CallbackServerContext* context,
                                                    std::string_view method,
-                                                   const StreamLimits& limits, size_t max_message,
+                                                   ServerStreamOptions options, size_t max_message,
                                                    ChooseSink choose_sink) {
-  ServerStreamOptions options;
   options.notify_when_sent = true;
-  options.limits = limits;
   return StartServerStream<grpc::ByteBuffer, grpc::ByteBuffer>(
       runtime, context, method, options,
       std::make_shared<DownstreamStream>(max_message, std::move(choose_sink)));

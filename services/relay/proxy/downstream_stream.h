@@ -51,7 +51,7 @@ class DownstreamStream : public ServerStreamHandler<grpc::ByteBuffer, grpc::Byte
       const std::shared_ptr<DownstreamStream>& downstream)>;
 
   static Reactor* Start(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                        std::string_view method, const StreamLimits& limits, size_t max_message,
+                        std::string_view method, ServerStreamOptions options, size_t max_message,
                         ChooseSink choose_sink);
 
   DownstreamStream(size_t max_message, ChooseSink choose_sink)
@@ -61,8 +61,8 @@ class DownstreamStream : public ServerStreamHandler<grpc::ByteBuffer, grpc::Byte
   grpc::CallbackServerContext* context() const { return stream_->context(); }
   // Reads one more message. Has no effect while a message is being read.
   void ReadNext() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends a message; the previous one must have been sent.
-  void Send(grpc::ByteBuffer message) { stream_->Send(std::move(message)); }
+  // Sends a message, unless the previous one is still being sent: HandleSent follows.
+  Sent Send(grpc::ByteBuffer message) { return stream_->Send(std::move(message)); }
   // Ends the stream; `last` is sent before an OK.
   void End(const absl::Status& status, std::optional<grpc::ByteBuffer> last = std::nullopt);
 

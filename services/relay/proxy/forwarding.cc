@@ -77,7 +77,8 @@ class Assembly : public Forwarding {
     parts_.metrics.AddSampledGauge("muster_relay_uploads", "Uploads that are forwarded now.",
                                    [this] { return static_cast<double>(uploads_.calls()); });
     parts_.metrics.AddSampledCounter(
-        "muster_relay_overloaded_total", "Calls rejected because too many were in progress.",
+        "muster_relay_overloaded_total",
+        "Calls that were rejected because too many calls were in progress upstream.",
         [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
     return absl::OkStatus();
   }

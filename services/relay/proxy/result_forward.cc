@@ -10,8 +10,8 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
-#include "services/relay/proxy/downstream_stream.h"
 #include "services/relay/proxy/upload_into_spool.h"
+#include "services/relay/proxy/upstream_stream.h"
 
 namespace muster {
 namespace {
@@ -24,7 +24,7 @@ constexpr size_t kMaxStart = 4096;
 
 // Higher than the limits on forwarded uploads (forwarding.cc), because uploads into the spool
 // count.
-constexpr StreamLimits kStreams = {.in_all = 1000, .of_caller = 16};
+constexpr StreamLimits kStreams = {.in_all = 1000, .of_caller = kUploadStreamsOfNode};
 
 // A chunk with its header, or a finish with its chain of certificates.
 constexpr size_t kMaxMessage = kChunkMaxLarge + 64 * 1024;
@@ -129,27 +129,47 @@ grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext*
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ResultForward::Upload(
     grpc::CallbackServerContext* context) {
-  return DownstreamStream::Start(
-      parts_.runtime, context, kUpload, kStreams, kMaxMessage,
-      [this](Call& call, const grpc::ByteBuffer& message,
-             const std::shared_ptr<DownstreamStream>& downstream)
-          -> absl::StatusOr<std::shared_ptr<MessageSink>> {
-        v1::UploadRequest first;
-        if (message.Length() > kMaxStart || !Parse(message, &first) || !first.has_start()) {
-          return errors::InvalidChunk("the first message is not a start");
-        }
-        const v1::UploadRequest::Start& start = first.start();
-        const Resource own = OwnPair(call.caller());
-        RETURN_IF_ERROR(call.Authorize(own));
-        if (spool_ != nullptr && spool_->Has(start.upload_id())) {
-          return UploadIntoSpool::Start(downstream, *spool_, start, PeerOf(call.caller()),
-                                        own.node);
-        }
-        ASSIGN_OR_RETURN(auto upstream_call,
-                         BeginUpstreamCall(parts_.upstream, &Upstream::Results, uploads_, call,
-                                           downstream->context(), 0));
-        return UpstreamStream::Start(downstream, std::move(upstream_call), kUpload, ahead_);
-      });
+  ServerStreamOptions options;
+  options.counted = false;  // ChooseSink
+  return DownstreamStream::Start(parts_.runtime, context, kUpload, options, kMaxMessage,
+                                 [this](Call& call, const grpc::ByteBuffer& first,
+                                        const std::shared_ptr<DownstreamStream>& downstream) {
+                                   return ChooseSink(call, first, downstream);
+                                 });
+}
+
+// A stream is counted after the earlier stream of its upload was ended, so that a sender at its
+// limit can resume its uploads before the loss of its old connection is noticed.
+absl::StatusOr<std::shared_ptr<MessageSink>> ResultForward::ChooseSink(
+    Call& call, const grpc::ByteBuffer& first,
+    const std::shared_ptr<DownstreamStream>& downstream) {
+  v1::UploadRequest request;
+  if (first.Length() > kMaxStart || !Parse(first, &request) || !request.has_start()) {
+    return errors::InvalidChunk("the first message is not a start");
+  }
+  const std::string& id = request.start().upload_id();
+  const Resource own = OwnPair(call.caller());
+  RETURN_IF_ERROR(call.Authorize(own));
+  ASSIGN_OR_RETURN(const auto uri, ToUri(call.caller().identity));
+  const auto count = [streams = parts_.runtime.streams, uri] {
+    return streams->Enter(kUpload, uri, kStreams);
+  };
+  if (spool_ != nullptr && spool_->Has(id)) {
+    return UploadIntoSpool(id, {downstream, PeerOf(call.caller()), own.node, count}, *spool_,
+                           ahead_);
+  }
+  auto upstream = std::make_shared<UpstreamStream>(downstream, ahead_);
+  ASSIGN_OR_RETURN(auto ownership, owners_.Acquire(uri, id, request.start().epoch(),
+                                                   [weak = std::weak_ptr(upstream), id] {
+                                                     const auto stream = weak.lock();
+                                                     if (stream != nullptr)
+                                                       stream->Abandon(errors::TakenOver(id));
+                                                   }));
+  ASSIGN_OR_RETURN(auto counted, count());
+  ASSIGN_OR_RETURN(auto upstream_call, BeginUpstreamCall(parts_.upstream, &Upstream::Results,
+                                                         uploads_, call, downstream->context(), 0));
+  upstream->Start(std::move(upstream_call), kUpload, std::move(counted), std::move(ownership));
+  return upstream;
 }
 
 grpc::ServerUnaryReactor* ResultForward::SubmitResult(grpc::CallbackServerContext* context,

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "muster/v1/results.grpc.pb.h"
+#include "services/common/upload/read_ahead_budget.h"
+#include "services/relay/proxy/downstream_stream.h"
+#include "services/relay/proxy/upload_owners.h"
 #include "services/relay/proxy/upstream_call.h"
-#include "services/relay/proxy/upstream_stream.h"
 #include "services/relay/spool/spool.h"
 
 namespace muster {
@@ -24,7 +26,8 @@ using ResultServiceBase = v1::ResultService::WithCallbackMethod_OpenUpload<
 // Thread-safe.
 class ResultForward : public ResultServiceBase {
  public:
-  // `uploads` limits the streams. `spool` is null if results are not spooled.
+  // Streams hold `uploads`: wait for them (Admission::AwaitNone) before the destruction. `spool` is
+  // null if results are not spooled.
   ResultForward(const ForwardParts& parts, Admission& uploads, ReadAheadBudget& ahead, Spool* spool)
       : parts_(parts), uploads_(uploads), ahead_(ahead), spool_(spool) {}
 
@@ -50,10 +53,15 @@ class ResultForward : public ResultServiceBase {
  private:
   class Opening;
 
+  absl::StatusOr<std::shared_ptr<MessageSink>> ChooseSink(
+      Call& call, const grpc::ByteBuffer& first,
+      const std::shared_ptr<DownstreamStream>& downstream);
+
   const ForwardParts parts_;
   Admission& uploads_;
   ReadAheadBudget& ahead_;
   Spool* const spool_;
+  UploadOwners owners_;
 };
 
 }  // namespace muster

@@ -3,8 +3,10 @@
 
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -20,6 +22,7 @@
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/await.h"
+#include "testing/fixtures/test_upload.h"
 
 namespace muster {
 namespace {
@@ -27,10 +30,13 @@ namespace {
 using client::Code;
 using testing::Await;
 using ::testing::HasSubstr;
+using testing::OpenTestUpload;
 using testing::ProxyFixture;
+using testing::SignTestResult;
 using testing::SmallResult;
 using testing::TestFleet;
 using testing::TestIdentity;
+using testing::TestUploadStream;
 
 class ResultForwardTest : public ::testing::Test {
  protected:
@@ -293,6 +299,41 @@ TEST_F(ResultForwardTest, MachinesJoinThroughTheRelay) {
   // Whatever the aggregator says of it, it says by way of the relay.
   EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_joins_total 1"));
   EXPECT_FALSE(status.ok());
+}
+
+// The relay does not know yet that the connection of the earlier streams is lost.
+TEST_F(ResultForwardTest, StreamAtTheLimitOfItsNodeTakesOverItsUpload) {
+  constexpr size_t kStreamsOfNode = 8;
+  std::vector<std::string> plugins;
+  for (size_t i = 0; i <= kStreamsOfNode; ++i) {
+    plugins.push_back(absl::StrCat("sonobuoy-config: {driver: DaemonSet, plugin-name: p", i,
+                                   ", result-format: raw}\nspec: {name: plugin}\n"));
+  }
+  run_ = fleet_.CreateRun(plugins, {"n1"}).id();
+  const auto channel = relay_.Connect(node_);
+  std::vector<v1::OpenUploadResponse> opened;
+  for (size_t i = 0; i <= kStreamsOfNode; ++i) {
+    const auto upload = OpenTestUpload(channel, run_, absl::StrCat("p", i), "n1");
+    ASSERT_TRUE(upload.ok()) << upload.status();
+    opened.push_back(*upload);
+  }
+  std::vector<std::unique_ptr<TestUploadStream>> streams;
+  for (size_t i = 0; i < kStreamsOfNode; ++i) {
+    streams.push_back(std::make_unique<TestUploadStream>(channel, opened[i]));
+    streams.back()->SendChunk(0, "hello");
+    ASSERT_TRUE(streams.back()->AwaitWritten(5)) << streams.back()->End().status();
+  }
+  TestUploadStream other(channel, opened[kStreamsOfNode]);
+  EXPECT_EQ(ReasonOf(other.End().status()), "OVERLOADED");
+
+  TestUploadStream again(channel, opened[0]);
+  EXPECT_EQ(ReasonOf(streams[0]->End().status()), "TAKEN_OVER");
+  const std::string body = "hello world";
+  again.SendChunk(5, body.substr(5));
+  again.SendFinish(body, SignTestResult(node_, run_, "p0", "n1", body));
+  const auto end = again.End();
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_TRUE(end->has_committed());
 }
 
 TEST_F(ResultForwardTest, UploadWithoutFirstMessageIsEnded) {

@@ -1,9 +1,9 @@
 #include "services/relay/proxy/spool_drain.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
-#include "absl/random/random.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 
@@ -45,8 +45,9 @@ bool IsMismatch(const absl::Status& status) {
 
 SpoolDrain::SpoolDrain(const Environment& environment)
     : environment_(environment),
+      backoff_(kDeliveryBackoff),
       sweep_(environment.timers, environment.background, [this] { Sweep(); }) {
-  watch_ = environment_.upstream.OnChange([this] { Wake(); });
+  watch_ = environment_.upstream.OnChange([this] { HandleUpstreamChange(); });
   environment_.spool.set_on_complete([this] { Wake(); });
 }
 
@@ -70,6 +71,15 @@ void SpoolDrain::Start() {
                                                      [this, lane] { RunLane(lane); }));
     lanes_.back()->RunAfter(absl::ZeroDuration());
   }
+}
+
+void SpoolDrain::HandleUpstreamChange() {
+  environment_.spool.ResetBackoff();
+  {
+    MutexLock lock(mutex_);
+    backoff_.Reset();
+  }
+  Wake();
 }
 
 void SpoolDrain::Wake() {
@@ -138,15 +148,16 @@ void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& statu
 
 // Returns how long to wait before the next delivery.
 absl::Duration SpoolDrain::Requeue(const SpoolDelivery& delivery, const absl::Status& status) {
-  absl::BitGen random;
-  const absl::Duration spread = absl::Milliseconds(absl::Uniform(random, 200, 3000));
-  environment_.spool.Requeue(delivery, RetryAfterOf(status).value_or(absl::Seconds(1)) + spread);
+  environment_.spool.Requeue(delivery, RetryAfterOf(status));
   const v1::ResultKey& key = delivery.header.description().key();
   LogLimited(
       LogLevel::kInfo, "the delivery of a spooled result failed and is repeated", key.node(),
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});
+  MutexLock lock(mutex_);
   // Without a connection every other delivery would fail as well.
-  return absl::IsUnavailable(status) ? spread : absl::ZeroDuration();
+  if (absl::IsUnavailable(status)) return backoff_.Next(std::nullopt);
+  backoff_.Reset();
+  return absl::ZeroDuration();
 }
 
 }  // namespace muster

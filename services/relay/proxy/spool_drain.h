@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/scheduled_task.h"
@@ -53,13 +54,16 @@ class SpoolDrain {
   void Sweep();
   absl::Status Send(SpoolDelivery& delivery, const std::stop_token& stop);
   void Finish(const SpoolDelivery& delivery, const absl::Status& status);
-  absl::Duration Requeue(const SpoolDelivery& delivery, const absl::Status& status);
+  absl::Duration Requeue(const SpoolDelivery& delivery, const absl::Status& status)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleUpstreamChange() ABSL_LOCKS_EXCLUDED(mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Environment environment_;
   std::stop_source stop_;
   Mutex mutex_;
   uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // incremented by each change
+  Backoff backoff_ ABSL_GUARDED_BY(mutex_);      // of all deliveries, without a connection
   // Each delivers one result at a time. Empty before Start; they stop without the mutex.
   std::vector<std::unique_ptr<ScheduledTask>> lanes_ ABSL_GUARDED_BY(mutex_);
   ScheduledTask sweep_;

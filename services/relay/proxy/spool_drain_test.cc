@@ -119,6 +119,30 @@ TEST_F(SpoolDrainTest, TemporaryErrorIsRepeatedAfterAWait) {
   EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
 }
 
+TEST_F(SpoolDrainTest, WaitsGrowWithEachFailureUntilTheUpstreamChanges) {
+  constexpr size_t kNodes = 40;
+  for (size_t i = 0; i < kNodes; ++i) {
+    ASSERT_TRUE(fixture_.Deliver(absl::StrCat("n", i), "facts", "body").ok());
+  }
+  sender_.answer = absl::ResourceExhaustedError("overloaded");
+  const auto deliver_due = [this] {
+    const size_t before = sender_.calls().size();
+    while (RunOnce() == absl::ZeroDuration()) {
+    }
+    return sender_.calls().size() - before;
+  };
+  EXPECT_EQ(deliver_due(), kNodes);
+  for (int i = 0; i < 5; ++i) {
+    fixture_.clock.Advance(absl::Seconds(30));
+    EXPECT_EQ(deliver_due(), kNodes);
+  }
+  fixture_.clock.Advance(absl::Seconds(5));
+  EXPECT_LT(deliver_due(), kNodes);
+  upstream_.SetConnected(false);
+  upstream_.SetConnected(true);
+  EXPECT_EQ(deliver_due(), kNodes);
+}
+
 TEST_F(SpoolDrainTest, UnavailableUpstreamHoldsUpAllResults) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
   ASSERT_TRUE(fixture_.Deliver("n2", "facts", "body").ok());

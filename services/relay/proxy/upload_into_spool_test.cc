@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -13,6 +14,7 @@
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/limits.h"
 #include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
@@ -41,8 +43,8 @@ class UploadIntoSpoolTest : public ::testing::Test {
   }
 
   v1::OpenUploadResponse Open(const std::shared_ptr<grpc::Channel>& channel,
-                              const TestMetadata& metadata = {}) {
-    const auto opened = OpenTestUpload(channel, kRun, kPlugin, "n1", metadata);
+                              const std::string& plugin = kPlugin) {
+    const auto opened = OpenTestUpload(channel, kRun, plugin, "n1");
     EXPECT_TRUE(opened.ok()) << opened.status();
     return opened.value_or(v1::OpenUploadResponse());
   }
@@ -67,6 +69,42 @@ TEST_F(UploadIntoSpoolTest, SecondStreamOfTheSameEpochTakesOver) {
   const auto second = TakeOverTestUpload(channel, opened, body_);
   EXPECT_EQ(Deliver(*second, 150'000), absl::OkStatus());
   EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_taken_total 1\n"));
+}
+
+// The relay does not know yet that the connection of the earlier streams is lost.
+TEST_F(UploadIntoSpoolTest, StreamAtTheLimitOfItsNodeTakesOverItsUpload) {
+  const auto channel = relay_.Connect(node_);
+  const v1::OpenUploadResponse opened = Open(channel);
+  TestUploadStream first(channel, opened);
+  first.SendChunk(0, body_.substr(0, 1000));
+  ASSERT_TRUE(first.AwaitWritten(1000)) << first.End().status();
+  std::vector<std::unique_ptr<TestUploadStream>> streams;
+  for (int i = 1; i < kUploadStreamsOfNode; ++i) {
+    const std::string plugin = absl::StrCat("p", i);
+    streams.push_back(std::make_unique<TestUploadStream>(channel, Open(channel, plugin)));
+    streams.back()->SendChunk(0, "hello");
+    ASSERT_TRUE(streams.back()->AwaitWritten(5)) << streams.back()->End().status();
+  }
+  TestUploadStream other(channel, Open(channel, "other"));
+  EXPECT_EQ(ReasonOf(other.End().status()), "TOO_MANY_STREAMS_OF_CALLER");
+  TestUploadStream again(channel, opened);
+  EXPECT_EQ(ReasonOf(first.End().status()), "TAKEN_OVER");
+  EXPECT_EQ(Deliver(again, 1000), absl::OkStatus());
+}
+
+TEST_F(UploadIntoSpoolTest, CompleteUploadIsAnsweredAgain) {
+  const auto channel = relay_.Connect(node_);
+  const v1::OpenUploadResponse opened = Open(channel);
+  TestUploadStream stream(channel, opened);
+  ASSERT_EQ(Deliver(stream, 0), absl::OkStatus());
+  TestUploadStream again(channel, opened);
+  again.SendFinish(body_);
+  const auto answer = again.End();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->has_spooled());
+  TestUploadStream more(channel, opened);
+  more.SendChunk(0, body_);
+  EXPECT_EQ(ReasonOf(more.End().status()), "INVALID_CHUNK");
 }
 
 TEST_F(UploadIntoSpoolTest, StreamOfAnotherCallerIsRefused) {

@@ -4,16 +4,34 @@
 
 namespace muster {
 
-std::shared_ptr<MessageSink> UpstreamStream::Start(std::shared_ptr<DownstreamStream> downstream,
-                                                   UpstreamCall call, const char* method,
-                                                   ReadAheadBudget& budget) {
-  auto upstream =
-      std::make_shared<UpstreamStream>(std::move(downstream), std::move(call.ticket), budget);
+void UpstreamStream::Start(UpstreamCall call, const char* method, OpenStreams::Ticket counted,
+                           std::shared_ptr<void> ownership) {
+  {
+    MutexLock lock(mutex_);
+    ticket_ = std::move(call.ticket);
+    counted_ = std::move(counted);
+    ownership_ = std::move(ownership);
+    if (abandoned_) StopCounting();
+  }
   StreamOptions options;
   options.first_within = absl::ZeroDuration();  // the sender's own deadline applies
   options.notify_when_sent = true;
-  Stream::Start(call.channel, method, options, upstream, {}, std::move(call.context));
-  return upstream;
+  Stream::Start(call.channel, method, options, shared_from_this(), {}, std::move(call.context));
+}
+
+void UpstreamStream::StopCounting() {
+  if (ticket_ != nullptr) Admission::Release(ticket_);
+  counted_ = OpenStreams::Ticket();
+}
+
+// The end of the downstream side cancels the upstream side: HandleEnd.
+void UpstreamStream::Abandon(const absl::Status& why) {
+  {
+    MutexLock lock(mutex_);
+    abandoned_ = true;
+    StopCounting();
+  }
+  downstream_->End(why);
 }
 
 void UpstreamStream::OnStart(const std::shared_ptr<Stream>& stream) {
@@ -79,6 +97,10 @@ void UpstreamStream::HandleHalfClose() {
 void UpstreamStream::HandleSent() { stream_->ReadNext(); }
 
 void UpstreamStream::HandleEnd() {
+  {
+    MutexLock lock(mutex_);
+    counted_ = OpenStreams::Ticket();
+  }
   stream_->Cancel(absl::CancelledError("the downstream call has ended"));
 }
 

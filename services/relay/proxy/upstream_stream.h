@@ -8,6 +8,7 @@
 
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/client_stream.h"
+#include "services/common/rpc/open_streams.h"
 #include "services/common/upload/read_ahead_budget.h"
 #include "services/relay/proxy/downstream_stream.h"
 #include "services/relay/proxy/upstream_call.h"
@@ -22,19 +23,23 @@ class UpstreamStream : public MessageSink,
  public:
   using Stream = ClientStream<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-  static std::shared_ptr<MessageSink> Start(std::shared_ptr<DownstreamStream> downstream,
-                                            UpstreamCall call, const char* method,
-                                            ReadAheadBudget& budget);
+  UpstreamStream(std::shared_ptr<DownstreamStream> downstream, ReadAheadBudget& budget)
+      : downstream_(std::move(downstream)), budget_(budget) {}
 
-  UpstreamStream(std::shared_ptr<DownstreamStream> downstream, Admission::Ticket ticket,
-                 ReadAheadBudget& budget)
-      : downstream_(std::move(downstream)), ticket_(std::move(ticket)), budget_(budget) {}
+  // Starts the upstream call, before the first message. `counted` counts the downstream side until
+  // its end; `ownership` is kept as long as this.
+  void Start(UpstreamCall call, const char* method, OpenStreams::Ticket counted = {},
+             std::shared_ptr<void> ownership = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends both sides with `why`. The stream is no longer counted, although the call of a lost
+  // connection may exist for a minute longer. Any thread.
+  void Abandon(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // MessageSink.
   void HandleMessage(grpc::ByteBuffer message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleHalfClose() override ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleSent() override;
-  void HandleEnd() override;
+  void HandleEnd() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // ClientStreamHandler.
   void OnStart(const std::shared_ptr<Stream>& stream) override;
@@ -46,13 +51,18 @@ class UpstreamStream : public MessageSink,
   void Write(grpc::ByteBuffer message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayRead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReturnPermit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopCounting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<DownstreamStream> downstream_;
-  const Admission::Ticket ticket_;
   ReadAheadBudget& budget_;
-  std::shared_ptr<Stream> stream_;
+  std::shared_ptr<Stream> stream_;  // set by Start
 
   Mutex mutex_;
+  Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);  // set by Start
+  OpenStreams::Ticket counted_ ABSL_GUARDED_BY(mutex_);
+  // Destroyed before the ticket, for which the owner of both waits.
+  std::shared_ptr<void> ownership_ ABSL_GUARDED_BY(mutex_);
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<grpc::ByteBuffer> ahead_ ABSL_GUARDED_BY(mutex_);
   bool permit_ ABSL_GUARDED_BY(mutex_) = false;       // of the budget, for ahead_

@@ -30,16 +30,27 @@ void DeliveryQueue::Finish(const std::string& node) {
   const auto it = queues_.find(node);
   if (it == queues_.end() || !it->second.in_delivery) return;
   it->second.in_delivery = false;
+  it->second.backoff.reset();
   it->second.items.pop_front();
   if (it->second.items.empty()) queues_.erase(it);
 }
 
-void DeliveryQueue::Requeue(const std::string& node, absl::Duration delay) {
+void DeliveryQueue::Requeue(const std::string& node, std::optional<absl::Duration> retry_after) {
   MutexLock lock(mutex_);
   const auto it = queues_.find(node);
   if (it == queues_.end()) return;
-  it->second.in_delivery = false;
-  it->second.not_before = clock_.MonotonicNow() + delay;
+  Queue& queue = it->second;
+  queue.in_delivery = false;
+  if (queue.backoff == nullptr) queue.backoff = std::make_unique<Backoff>(kDeliveryBackoff);
+  queue.not_before = clock_.MonotonicNow() + queue.backoff->Next(retry_after);
+}
+
+void DeliveryQueue::ResetBackoff() {
+  MutexLock lock(mutex_);
+  for (auto& [node, queue] : queues_) {
+    queue.not_before = absl::ZeroDuration();
+    queue.backoff.reset();
+  }
 }
 
 int64_t DeliveryQueue::size() const {

@@ -5,14 +5,20 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/time/time.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 
 namespace muster {
+
+// The waits after failed deliveries.
+inline constexpr BackoffOptions kDeliveryBackoff = {
+    .first = absl::Seconds(1), .most = absl::Seconds(30), .least = absl::Milliseconds(200)};
 
 // A queue for each node. The results of a node leave in the order of their completion, one at a
 // time; nodes take turns, so a node with many results does not delay others. Thread-safe; nothing
@@ -31,8 +37,11 @@ class DeliveryQueue {
   // Removes the result of `node` that is in delivery.
   void Finish(const std::string& node);
 
-  // Puts it back; its node waits for `delay`.
-  void Requeue(const std::string& node, absl::Duration delay);
+  // Puts it back; its node waits for a back-off, which is not shorter than `retry_after`.
+  void Requeue(const std::string& node, std::optional<absl::Duration> retry_after);
+
+  // Ends the back-off of all nodes.
+  void ResetBackoff();
 
   // Results that are waiting or in delivery.
   int64_t size() const;
@@ -47,8 +56,9 @@ class DeliveryQueue {
   };
   struct Queue {
     std::deque<Item> items;
-    bool in_delivery = false;   // the first item
-    absl::Duration not_before;  // monotonic
+    bool in_delivery = false;          // the first item
+    absl::Duration not_before;         // monotonic
+    std::unique_ptr<Backoff> backoff;  // null unless the last delivery failed
   };
 
   const Clock& clock_;

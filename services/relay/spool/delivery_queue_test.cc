@@ -1,7 +1,9 @@
 #include "services/relay/spool/delivery_queue.h"
 
+#include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
 
@@ -49,8 +51,42 @@ TEST_F(DeliveryQueueTest, RequeuedResultDelaysItsNodeAlone) {
   queue_.Requeue("n1", absl::Seconds(10));
   EXPECT_EQ(Next(), "b");
   queue_.Finish("n2");
+  clock_.Advance(absl::Seconds(10) - absl::Nanoseconds(1));
   EXPECT_EQ(Next(), "");
-  clock_.Advance(absl::Seconds(10));
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_EQ(Next(), "a");
+}
+
+TEST_F(DeliveryQueueTest, WaitsOfFailedDeliveriesGrowUpToALimit) {
+  constexpr int kNodes = 100;
+  for (int i = 0; i < kNodes; ++i) Add(absl::StrCat("n", i), "a");
+  const auto fail_due = [this] {
+    int due = 0;
+    for (; queue_.Dequeue(); ++due) {
+    }
+    for (int i = 0; i < kNodes; ++i) queue_.Requeue(absl::StrCat("n", i), std::nullopt);
+    return due;
+  };
+  EXPECT_EQ(fail_due(), kNodes);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(fail_due(), kNodes);
+  for (int i = 0; i < 5; ++i) {
+    clock_.Advance(absl::Seconds(30));
+    EXPECT_EQ(fail_due(), kNodes);
+  }
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_LT(fail_due(), kNodes);
+  queue_.ResetBackoff();
+  EXPECT_EQ(fail_due(), kNodes);
+}
+
+TEST_F(DeliveryQueueTest, WaitThatAServerAsksForIsBounded) {
+  Add("n1", "a");
+  EXPECT_EQ(Next(), "a");
+  queue_.Requeue("n1", absl::Hours(24));
+  clock_.Advance(absl::Minutes(10) - absl::Nanoseconds(1));
+  EXPECT_EQ(Next(), "");
+  clock_.Advance(absl::Minutes(1));
   EXPECT_EQ(Next(), "a");
 }
 

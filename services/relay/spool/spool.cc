@@ -24,9 +24,6 @@ constexpr absl::Duration kStallLimit = absl::Seconds(60);
 // A stream follows the open of its upload immediately.
 constexpr absl::Duration kFilesIdle = absl::Seconds(10);
 
-// The wait before the next try to read a result that cannot be read now.
-constexpr absl::Duration kReadRetry = absl::Seconds(10);
-
 UploadRecord ToRecord(const v1::OpenUploadRequest& request, const std::string& id, int64_t epoch) {
   const v1::ResultDescription& description = request.description();
   UploadRecord upload;
@@ -319,7 +316,7 @@ std::optional<SpoolDelivery> Spool::Dequeue() {
     }
     Log(LogLevel::kWarning, "a result of the spool cannot be read now",
         {{"id", delivery.id}, {"error", read}});
-    Requeue(delivery, kReadRetry);
+    Requeue(delivery, std::nullopt);
   }
   return std::nullopt;
 }
@@ -373,8 +370,8 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   queue_.Finish(entry->node());
 }
 
-void Spool::Requeue(const SpoolDelivery& delivery, absl::Duration delay) {
-  if (const auto entry = index_.Find(delivery.id)) queue_.Requeue(entry->node(), delay);
+void Spool::Requeue(const SpoolDelivery& delivery, std::optional<absl::Duration> retry_after) {
+  if (const auto entry = index_.Find(delivery.id)) queue_.Requeue(entry->node(), retry_after);
 }
 
 }  // namespace muster

@@ -112,8 +112,11 @@ class Spool : public ResultSink {
   // Removes a result whose `outcome` is "committed", "refused", "expired" or "lost"; waits for the
   // disk.
   void Finish(const SpoolDelivery& delivery, std::string_view outcome);
-  // Puts back a result that cannot be delivered now; its node waits for `delay`.
-  void Requeue(const SpoolDelivery& delivery, absl::Duration delay);
+  // Puts back a result that cannot be delivered now; its node waits for a back-off, which is not
+  // shorter than `retry_after`.
+  void Requeue(const SpoolDelivery& delivery, std::optional<absl::Duration> retry_after);
+  // Ends the back-off of all nodes.
+  void ResetBackoff() { queue_.ResetBackoff(); }
   // Returns the bytes; waits for the disk.
   absl::StatusOr<std::unique_ptr<ByteSource>> Read(const SpoolDelivery& delivery, int64_t offset);
   // Reads all bytes; marks the delivery as lost if they do not match their checksum. Waits for the

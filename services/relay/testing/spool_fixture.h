@@ -221,6 +221,12 @@ class SpoolFixture {
   }
 
   std::string Metric() const { return metrics_->Text(); }
+  // The line of the used quota in the metrics.
+  std::string Used() const {
+    const std::string metrics = Metric();
+    const size_t at = metrics.find("\nmuster_relay_spool_bytes ");
+    return metrics.substr(at, metrics.find('\n', at + 1) - at);
+  }
 
   FakeClock clock;
   SimulatedDisk disk;

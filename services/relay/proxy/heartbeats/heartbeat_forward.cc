@@ -162,8 +162,10 @@ grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerCo
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::RelayHeartbeats(
     grpc::CallbackServerContext* context) {
+  ServerStreamOptions options;
+  options.limits = kRelayStreams;
   return DownstreamStream::Start(
-      parts_.runtime, context, kRelayHeartbeats, kRelayStreams, kMaxRelayMessage,
+      parts_.runtime, context, kRelayHeartbeats, options, kMaxRelayMessage,
       [this](Call& call, const grpc::ByteBuffer&,
              const std::shared_ptr<DownstreamStream>& downstream)
           -> absl::StatusOr<std::shared_ptr<MessageSink>> {
@@ -177,10 +179,12 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::R
                          }));
         // The stream keeps both tickets until its upstream side has ended.
         using Tickets = std::pair<Admission::Ticket, StreamStopper::Ticket>;
-        upstream_call.ticket =
+        const auto tickets =
             std::make_shared<Tickets>(std::move(upstream_call.ticket), std::move(ticket));
-        return UpstreamStream::Start(downstream, std::move(upstream_call), kRelayHeartbeats,
-                                     ahead_);
+        upstream_call.ticket = Admission::Ticket(tickets, tickets->first.get());
+        auto upstream = std::make_shared<UpstreamStream>(downstream, ahead_);
+        upstream->Start(std::move(upstream_call), kRelayHeartbeats);
+        return upstream;
       });
 }
 

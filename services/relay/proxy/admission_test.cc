@@ -1,0 +1,36 @@
+#include "services/relay/proxy/admission.h"
+
+#include <gtest/gtest.h>
+
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+TEST(AdmissionTest, CallsAreLimitedInAllAndForEachCaller) {
+  Admission admission({.calls = 3, .calls_of_one = 2, .bytes = 100});
+  const auto first = admission.Enter("a", 10);
+  auto second = admission.Enter("a", 10);
+  EXPECT_EQ(ReasonOf(admission.Enter("a", 10).status()), "OVERLOADED");
+  EXPECT_EQ(ReasonOf(admission.Enter("b", 81).status()), "OVERLOADED");
+  const auto third = admission.Enter("b", 80);
+  EXPECT_EQ(ReasonOf(admission.Enter("c", 0).status()), "OVERLOADED");
+  EXPECT_EQ(admission.refused(), 3);
+  second->reset();
+  EXPECT_TRUE(admission.Enter("a", 10).ok());
+}
+
+TEST(AdmissionTest, ReleasedCallIsNotCounted) {
+  Admission admission({.calls = 1, .calls_of_one = 1, .bytes = 10});
+  auto first = admission.Enter("a", 10);
+  Admission::Release(*first);
+  Admission::Release(*first);
+  EXPECT_EQ(admission.calls(), 0);
+  const auto second = admission.Enter("a", 10);
+  EXPECT_TRUE(second.ok());
+  first->reset();
+  EXPECT_EQ(admission.calls(), 1);
+}
+
+}  // namespace
+}  // namespace muster
