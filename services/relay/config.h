@@ -28,9 +28,9 @@ struct SharesConfig {
 };
 
 struct RelayConfig {
-  std::string state_folder;  // tls/, and what has to last
+  std::string state_folder;  // tls/ and all durable state
   HostPort listen = {"127.0.0.1", 7445};
-  HostPort join_listen = {"", 0};  // nowhere
+  HostPort join_listen = {"", 0};  // machines do not join at this relay
   std::vector<HostPort> parents;
   std::vector<HostPort> aggregator_targets = {{"127.0.0.1", 7440}};
   std::vector<HostPort> status_targets = {{"127.0.0.1", 7441}};

@@ -1,4 +1,4 @@
-// Trees of real relays as deep as they may be, and such as may not be.
+// Trees of real relays of the maximum depth.
 #include <grpcpp/client_context.h>
 
 #include <memory>
@@ -27,9 +27,10 @@ using testing::TestNode;
 using testing::TestRelay;
 
 // Attaches a relay to another; returns the reason of the rejection, "" if the relay is welcomed.
-std::string Ask(const RelayTestFleet& fleet, const std::string& name, const TestRelay& parent) {
+std::string AttachRelay(const RelayTestFleet& fleet, const std::string& name,
+                        const TestRelay& parent) {
   const ServiceIdentity self{ServiceRole::kRelay, name};
-  const std::string folder = fleet.WriteIdentity(self, name + "/asks");
+  const std::string folder = fleet.WriteIdentity(self, name + "/attaches");
   const auto stub = v1::AttachService::NewStub(MakeChannel(
       parent.target(), MakeChannelCredentials(ChannelIdentityFolder{kRelayTestFleet, folder},
                                               {ServiceRole::kRelay})));
@@ -65,20 +66,20 @@ TEST(DeepTreeTest, FilesPassTwentyRelaysAndAnotherRelayIsRejected) {
     const std::string name = absl::StrCat("r", relays.size() + 1);
     relays.push_back(std::make_unique<TestRelay>(fleet, name, relays.back().get()));
   }
-  TestNode below(fleet, "below");
-  below.Attach(*relays.back());
-  TestNode above(fleet, "above");
-  above.Attach(*relays.front());
+  TestNode leaf(fleet, "leaf");
+  leaf.Attach(*relays.back());
+  TestNode top(fleet, "top");
+  top.Attach(*relays.front());
   const std::string body = Pattern(300'000);
-  ASSERT_TRUE(below.Share("above", "f", body).ok());
-  ASSERT_TRUE(below.Await("below", "above", "f", "delivered at root"));
-  EXPECT_EQ(above.Read("below", "f"), body);
-  ASSERT_TRUE(above.Share("below", "g", body).ok());
-  ASSERT_TRUE(above.Await("above", "below", "g", "delivered at r20"));
-  EXPECT_EQ(below.Read("above", "g"), body);
-  EXPECT_EQ(Ask(fleet, "r21", *relays.back()), "RELAY_TOO_DEEP");
-  EXPECT_EQ(Ask(fleet, "other", *relays[kMaxDepth - 2]), "") << "it is the twentieth";
-  EXPECT_EQ(Ask(fleet, "r5", *relays.back()), "RELAY_LOOP");
+  ASSERT_TRUE(leaf.Share("top", "f", body).ok());
+  ASSERT_TRUE(leaf.Await("leaf", "top", "f", "delivered at root"));
+  EXPECT_EQ(top.Read("leaf", "f"), body);
+  ASSERT_TRUE(top.Share("leaf", "g", body).ok());
+  ASSERT_TRUE(top.Await("top", "leaf", "g", "delivered at r20"));
+  EXPECT_EQ(leaf.Read("top", "g"), body);
+  EXPECT_EQ(AttachRelay(fleet, "r21", *relays.back()), "RELAY_TOO_DEEP");
+  EXPECT_EQ(AttachRelay(fleet, "other", *relays[kMaxDepth - 2]), "") << "it is the twentieth";
+  EXPECT_EQ(AttachRelay(fleet, "r5", *relays.back()), "RELAY_LOOP");
 }
 
 }  // namespace

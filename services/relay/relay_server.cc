@@ -192,7 +192,8 @@ absl::Status Assembly::OpenShares() {
   SharesOptions options;
   options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
                    topology_.name(), config.quota, config.max_files, config.max_size};
-  // After a start nodes come back within a while; and one that stays away may have gone elsewhere.
+  // After a start the nodes attach again within a while. A node that does not may be attached
+  // elsewhere.
   options.times.settling = 3 * config_.interval;
   options.times.elsewhere = 4 * config_.interval;
   options.fleet = self_->fleet();

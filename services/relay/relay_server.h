@@ -12,12 +12,11 @@ namespace muster {
 
 class RelayServer : public RunningService {
  public:
-  // As RelayIdentity::Open; INTERNAL (LISTEN_FAILED); what is wrong with the state folder.
+  // Errors: those of RelayIdentity::Open and of the state folder, INTERNAL (LISTEN_FAILED).
   static absl::StatusOr<std::unique_ptr<RunningService>> Start(const RelayConfig& config);
 
-  // Where gRPC is served.
+  // Return the port of gRPC, and the port at which machines join; 0 without the latter.
   virtual int port() const = 0;
-  // Where machines join; 0 if they do not here.
   virtual int join_port() const = 0;
 };
 

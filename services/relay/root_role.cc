@@ -46,8 +46,8 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
       parts.topology, parts.trust, role->offers_,
       [&aggregator = role->aggregator_] { return aggregator.Get(); },
       [&status = role->status_] { return status.Get(); },
-      [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.threads.timers(),
-      parts.threads.background());
+      [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.clock,
+      parts.threads.timers(), parts.threads.background());
   return role;
 }
 

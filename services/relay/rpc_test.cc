@@ -64,8 +64,8 @@ class RelayRpcTest : public ::testing::Test {
     relay_.Start();
   }
 
-  // One of each role that a certificate can have.
-  static std::vector<Identity::Name> Everybody() {
+  // Returns one identity of each role that a certificate can have.
+  static std::vector<Identity::Name> AllRoles() {
     return {UserIdentity{"ann"},
             ServiceIdentity{ServiceRole::kAggregator, "a"},
             ServiceIdentity{ServiceRole::kStatus, "s"},
@@ -105,7 +105,7 @@ TEST_F(RelayRpcTest, RolesMayCallWhatTheTablePermits) {
   std::set<std::string> rows;
   for (const std::string_view row : PolicyMethods()) rows.emplace(row);
   ASSERT_GE(Methods().size(), 45u);
-  for (const Identity::Name& name : Everybody()) {
+  for (const Identity::Name& name : AllRoles()) {
     const Caller caller = {{kRelayTestFleet, name}, std::nullopt, "", ""};
     SCOPED_TRACE(std::string(RoleName(RoleOf(caller.identity))));
     const auto channel = Connect(name);
@@ -127,7 +127,7 @@ TEST_F(RelayRpcTest, RolesMayCallWhatTheTablePermits) {
 }
 
 TEST_F(RelayRpcTest, TextThatIsNotUtf8IsAnswered) {
-  for (const Identity::Name& name : Everybody()) {
+  for (const Identity::Name& name : AllRoles()) {
     SCOPED_TRACE(std::string(RoleName(RoleOf({kRelayTestFleet, name}))));
     ExpectBadTextIsAnswered(Connect(name), Methods());
   }
@@ -151,7 +151,7 @@ TEST_F(RelayRpcTest, OpenListenerPermitsJoinOnly) {
     SCOPED_TRACE(path);
     const grpc::Status status = CallEmpty(channel, path);
     if (path == "/muster.v1.JoinService/Join" || path == "/muster.v1.JoinService/Rejoin") {
-      ++joins;  // passed on, to an aggregator that is not there
+      ++joins;  // forwarded to an aggregator that does not run
       EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
     } else {
       EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << status.error_message();
@@ -166,7 +166,7 @@ TEST_F(RelayRpcTest, CallWithoutCertificateIsRejected) {
       MakeOpenChannelCredentials(kRelayTestFleet, fleet_.root_pem(), {ServiceRole::kRelay}), true);
   EXPECT_EQ(CallEmpty(channel, "/muster.v1.JoinService/Join").error_code(),
             grpc::StatusCode::UNAVAILABLE);
-  // Nor with one of another fleet.
+  // A certificate of another fleet is rejected too.
   const RelayTestFleet other;
   const RelayTestFleet::Credential stranger = other.Issue(UserIdentity{"ann"});
   const ChannelIdentity identity = {kRelayTestFleet, fleet_.root_pem(), stranger.chain_pem,

@@ -131,12 +131,9 @@ int64_t Trust::SendCommandRevocations(ChildLink& child, int64_t known) const {
 
 void Trust::SendRevocations(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
   if (hello.is_relay()) {
-    std::vector<v1::AttachResponse> messages;
-    {
-      MutexLock lock(mutex_);
-      messages = Messages(subjects_, true);
-    }
-    for (v1::AttachResponse& message : messages) child.Send(std::move(message));
+    // Sent with the mutex held: a new revocation would be removed by the reset that follows it.
+    MutexLock lock(mutex_);
+    for (v1::AttachResponse& message : Messages(subjects_, true)) child.Send(std::move(message));
   }
   // A newer list may have arrived while the child was being attached.
   SendCommandRevocations(child, hello.revocations_version());

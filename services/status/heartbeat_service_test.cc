@@ -19,8 +19,8 @@
 namespace muster {
 namespace {
 
-using testing::TestHeartbeatStream;
 using testing::Plugin;
+using testing::TestHeartbeatStream;
 
 using HeartbeatServiceTest = testing::HeartbeatFixture;
 

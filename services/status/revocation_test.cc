@@ -15,9 +15,9 @@
 namespace muster {
 namespace {
 
-using testing::TestHeartbeatStream;
 using testing::PairOf;
 using testing::TestFleet;
+using testing::TestHeartbeatStream;
 using testing::TestIdentity;
 using testing::TestStatus;
 

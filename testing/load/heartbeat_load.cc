@@ -264,7 +264,8 @@ absl::Status Run() {
 
 int main(int argc, char** argv) {
   absl::SetProgramUsageMessage(
-      "holds agents that send heartbeats: heartbeat_load --home DIR --fleet NAME --target HOST:PORT");
+      "holds agents that send heartbeats: heartbeat_load --home DIR --fleet NAME --target "
+      "HOST:PORT");
   absl::ParseCommandLine(argc, argv);
   rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);

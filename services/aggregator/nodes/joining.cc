@@ -114,8 +114,8 @@ absl::StatusOr<JoinedMember> Joining::Join(const JoinParameters& parameters) {
   ASSIGN_OR_RETURN(const auto joined, store_.ApplyAndWait(std::move(join)));
   absl::Status refusal = Refusal(joined.verdict, member.name);
   if (joined.verdict == JoinNode::Verdict::kUsed) {
-    LogLimited(LogLevel::kWarning, "a join token was used again, by another key", parameters.token_id,
-               {{"token", parameters.token_id}, {"node", member.name}});
+    LogLimited(LogLevel::kWarning, "a join token was used again, by another key",
+               parameters.token_id, {{"token", parameters.token_id}, {"node", member.name}});
   }
   if (!refusal.ok()) return refusal;
   ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(joined.certificate_chain_pem));

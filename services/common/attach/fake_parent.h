@@ -1,7 +1,10 @@
-// A parent that a test plays, without connections.
+// Parents that a test plays, without connections.
 #ifndef MUSTER_SERVICES_COMMON_ATTACH_FAKE_PARENT_H_
 #define MUSTER_SERVICES_COMMON_ATTACH_FAKE_PARENT_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,12 +12,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/attach/attach_delegate.h"
 #include "services/common/attach/parent_stream.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/text_values.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -166,6 +172,40 @@ class FakeParent {
   absl::Status greeting_check_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::AttachRequest> sent_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Status> cancelled_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Makes a FakeParent for each connection, by port. Thread-safe.
+class FakeConnector final : public ParentConnector {
+ public:
+  explicit FakeConnector(const Clock& clock) : clock_(clock) {}
+
+  ParentConnection Connect(const HostPort& target) override {
+    MutexLock lock(mutex_);
+    auto& parents = parents_[target.port];
+    parents.push_back(std::make_unique<FakeParent>("relay at " + target.ToString()));
+    return {nullptr, parents.back()->Opener()};
+  }
+  absl::StatusOr<v1::AttachStatement> Sign(const v1::AttachResponse::Greeting& greeting) override {
+    v1::AttachStatement statement;
+    statement.set_relay(greeting.relay());
+    ToProto(clock_.Now() + absl::Hours(1), statement.mutable_expire_time());
+    return statement;
+  }
+
+  size_t connections(uint16_t port) {
+    MutexLock lock(mutex_);
+    return parents_[port].size();
+  }
+  // The newest connection.
+  FakeParent& at(uint16_t port) {
+    MutexLock lock(mutex_);
+    return *parents_.at(port).back();
+  }
+
+ private:
+  const Clock& clock_;
+  Mutex mutex_;
+  std::map<uint16_t, std::vector<std::unique_ptr<FakeParent>>> parents_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Records its calls. Thread-safe.

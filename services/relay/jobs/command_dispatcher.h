@@ -24,8 +24,7 @@ namespace muster {
 //               becomes reachable, until the target's time to wait is over.
 //   sent        the command was sent to a child. It is sent again when the target is reachable on
 //               a new route or stream, until the time to start has passed: the child may have lost
-//               it. A node runs a
-//               job once, however often it receives the command.
+//               it. A node runs a job once, however often it receives the command.
 //   cancelled   the command is not sent any more. A cancel is sent now, and again when the target
 //               is reachable again.
 //

@@ -3,24 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <chrono>
-#include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
-#include "services/common/rpc/proto_time.h"
+#include "services/relay/testing/job_fixture.h"
 #include "services/relay/testing/recorded_link.h"
 
 namespace muster {
 namespace {
-
-constexpr std::chrono::seconds kPatience(30);
 
 // The jobs of a root relay with n1 and n2, on a disk that outlives it.
 class Root {
@@ -37,24 +32,22 @@ class Root {
                                 {disk, topology_, dispatcher_, clock_, clock_, executor_});
     EXPECT_TRUE(board.ok()) << board.status();
     board_ = *std::move(board);
+    executor_.AwaitIdle();
   }
 
   JobBoard& board() { return *board_; }
-  FakeClock& clock() { return clock_; }
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    executor_.AwaitIdle();
+    // A round that began before the new time asks for one that is due now.
+    clock_.Advance(absl::ZeroDuration());
+    executor_.AwaitIdle();
+  }
 
   absl::Status Submit(const std::string& job) {
-    v1::Command command;
-    command.set_job(job);
-    command.mutable_targets()->set_all(true);
-    command.add_argv("/bin/true");
-    ToProto(clock_.Now(), command.mutable_not_before());
-    ToProto(clock_.Now() + absl::Minutes(5), command.mutable_not_after());
-    ToProto(absl::Minutes(5), command.mutable_time_limit());
-    v1::SubmitJobRequest message;
-    message.mutable_command()->set_command(command.SerializeAsString());
-    auto request = ReadJobRequest(std::move(message));
-    EXPECT_TRUE(request.ok()) << request.status();
-    return board_->Submit(*std::move(request), "spiffe://fleet.test/operator/o").status();
+    return board_
+        ->Submit(testing::MakeJobRequest(job, clock_.Now()), "spiffe://fleet.test/operator/o")
+        .status();
   }
 
   // Delivers a record. Returns true when it was stored, false if the disk failed.
@@ -74,9 +67,10 @@ class Root {
     return ReceiveAll(std::move(records));
   }
   bool ReceiveAll(v1::JobRecords records) {
-    auto stored = std::make_shared<std::promise<void>>();
-    board_->Receive(std::move(records), [stored] { stored->set_value(); });
-    return stored->get_future().wait_for(patience) == std::future_status::ready;
+    const auto stored = std::make_shared<bool>(false);
+    board_->Receive(std::move(records), [stored] { *stored = true; });
+    executor_.AwaitIdle();
+    return *stored;
   }
 
   bool ReceiveStarted(const std::string& job, const std::string& node) {
@@ -99,15 +93,8 @@ class Root {
   }
   void Detach(const std::string& node) { topology_.Detach(node, topology_.Route(node).get()); }
 
-  // Waits until the job has ended.
-  bool AwaitEnd(const std::string& job) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (board_->Get(job)->job.state() == v1::JOB_STATE_RUNNING) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      clock_.Advance(absl::ZeroDuration());  // a run may have scheduled the next one for now
-      std::this_thread::yield();
-    }
-    return true;
+  bool HasEnded(const std::string& job) const {
+    return board_->Get(job)->job.state() != v1::JOB_STATE_RUNNING;
   }
 
   // Returns "command" or "cancel" for each message to the nodes of the start.
@@ -141,7 +128,6 @@ class Root {
     return 0;
   }
 
-  std::chrono::milliseconds patience = kPatience;
   std::string forged;  // the node whose final records are not authentic; set before they arrive
 
  private:
@@ -154,16 +140,6 @@ class Root {
   std::unique_ptr<JobBoard> board_;
 };
 
-template <typename Condition>
-bool Until(const Condition& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
-
 TEST(JobBoardTest, RecordsWithoutAWaitingNodeAreAckedTogether) {
   SimulatedDisk disk;
   Root root(disk);
@@ -171,8 +147,8 @@ TEST(JobBoardTest, RecordsWithoutAWaitingNodeAreAckedTogether) {
   ASSERT_TRUE(root.Receive("j1", 1, "a line\n", false));
   ASSERT_TRUE(root.Receive("j1", 2, "another\n", false));
   EXPECT_EQ(root.Acked(), 0);
-  root.clock().Advance(absl::Seconds(2));
-  EXPECT_TRUE(Until([&] { return root.Acked() == 2; }));
+  root.Advance(absl::Seconds(2));
+  EXPECT_EQ(root.Acked(), 2);
 }
 
 TEST(JobBoardTest, NodeWithManyUnackedRecordsIsAckedAtOnce) {
@@ -180,17 +156,17 @@ TEST(JobBoardTest, NodeWithManyUnackedRecordsIsAckedAtOnce) {
   Root root(disk);
   ASSERT_TRUE(root.Submit("j1").ok());
   ASSERT_TRUE(root.Receive("j1", 1, std::string(16 * 1024, 'x'), false));
-  EXPECT_TRUE(Until([&] { return root.Acked() == 1; }));
+  EXPECT_EQ(root.Acked(), 1);
   for (int64_t i = 2; i <= 65; ++i) ASSERT_TRUE(root.Receive("j1", i, "x", false));
-  EXPECT_TRUE(Until([&] { return root.Acked() == 65; }));
+  EXPECT_EQ(root.Acked(), 65);
 }
 
 TEST(JobBoardTest, RecordOfAFinishedJobIsAcked) {
   SimulatedDisk disk;
   Root root(disk);
   ASSERT_TRUE(root.Receive("long-ago", 7, "x", false));
-  root.clock().Advance(absl::Seconds(2));
-  EXPECT_TRUE(Until([&] { return root.Acked() == 7; }));
+  root.Advance(absl::Seconds(2));
+  EXPECT_EQ(root.Acked(), 7);
 }
 
 TEST(JobBoardTest, OversizedRecordOfOneNodeLeavesTheRecordsOfOthers) {
@@ -214,8 +190,8 @@ TEST(JobBoardTest, OutputPastTheLimitSurvivesARestart) {
     Root root(disk, 10);
     ASSERT_TRUE(root.Submit("j1").ok());
     for (int64_t i = 1; i <= 200; ++i) ASSERT_TRUE(root.Receive("j1", i, "123456", false));
-    root.clock().Advance(absl::Seconds(2));
-    ASSERT_TRUE(Until([&] { return root.Acked() > 100; }));
+    root.Advance(absl::Seconds(2));
+    ASSERT_GT(root.Acked(), 100);
     acked = root.Acked();
     cut = root.board().Get("j1")->job.cut_bytes();
   }
@@ -236,7 +212,7 @@ TEST(JobBoardTest, JobWhoseSubmissionFailedNeverRuns) {
                           Call::kSyncFolder, Call::kMakeFolder, Call::kStat}) {
     bool failed = true;
     for (int n = 1; failed; ++n) {
-      SCOPED_TRACE(testing::Message() << "call " << static_cast<int>(call) << " n " << n);
+      SCOPED_TRACE(::testing::Message() << "call " << static_cast<int>(call) << " n " << n);
       ASSERT_LT(n, 50);
       SimulatedDisk disk;
       {
@@ -263,7 +239,6 @@ TEST(JobBoardTest, AckedRecordsSurviveAPowerFailure) {
     {
       Root root(disk);
       disk.PowerOffAt(at);
-      root.patience = std::chrono::milliseconds(200);
       submitted = root.Submit("j1").ok();
       for (int64_t i = 1; submitted && i <= 3; ++i) {
         if (!root.Receive("j1", i, std::string(16 * 1024, 'x'), i == 3)) break;
@@ -295,8 +270,8 @@ TEST(JobBoardTest, UnreachableNodeThatAttachesLaterDoesNotReceiveTheCommand) {
   ASSERT_TRUE(root.Submit("j1").ok());
   EXPECT_EQ(root.Sent(), std::vector<std::string>{"command n1"});
   ASSERT_TRUE(root.Receive("j1", 1, "", true));
-  root.clock().Advance(absl::Seconds(11));
-  ASSERT_TRUE(root.AwaitEnd("j1"));
+  root.Advance(absl::Seconds(11));
+  ASSERT_TRUE(root.HasEnded("j1"));
   EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_UNREACHABLE), 1);
   EXPECT_TRUE(Root::Sent(*root.Reattach("n2")).empty());
 }
@@ -308,8 +283,8 @@ TEST(JobBoardTest, NodeThatIsLostWithTheCommandIsIndeterminateAndCancelledWhenIt
     ASSERT_TRUE(root.Submit("j1").ok());
     ASSERT_TRUE(root.Receive("j1", 1, "", true));
     root.Detach("n2");
-    root.clock().Advance(absl::Seconds(11));
-    ASSERT_TRUE(root.AwaitEnd("j1"));
+    root.Advance(absl::Seconds(11));
+    ASSERT_TRUE(root.HasEnded("j1"));
     EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_INDETERMINATE), 1);
     EXPECT_EQ(Root::Sent(*root.Reattach("n2")), std::vector<std::string>{"cancel n2"});
   }

@@ -210,10 +210,4 @@ JobState::Plan PlanOf(const JobRequest& request, const v1::Job& job,
   return plan;
 }
 
-v1::JobCancel CancelOf(const std::string& job) {
-  v1::JobCancel cancel;
-  cancel.set_job(job);
-  return cancel;
-}
-
 }  // namespace muster

@@ -78,7 +78,6 @@ absl::Status ParseRecord(std::string_view bytes, v1::JobRecord* record);
 v1::Job NewJob(const JobRequest& request, const std::string& submitter, absl::Time now);
 JobState::Plan PlanOf(const JobRequest& request, const v1::Job& job,
                       std::vector<std::string> targets, int64_t max_output);
-v1::JobCancel CancelOf(const std::string& job);
 
 }  // namespace muster
 

@@ -4,52 +4,31 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
-#include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_folder.h"
-#include "services/relay/testing/recorded_link.h"
+#include "services/relay/testing/job_fixture.h"
 
 namespace muster {
 namespace {
 
-class JobLoaderTest : public ::testing::Test {
+class JobLoaderTest : public testing::JobFixture {
  protected:
-  JobLoaderTest() {
-    EXPECT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
-  }
-
-  absl::Status Load() { return LoadJobs(disk_, "/jobs", 1'000, fleet_, table_); }
+  absl::Status Load() { return LoadJobs(disk_, "/jobs", kMaxOutput, fleet_, table_); }
 
   // Stores a job for n1 with these records, as an earlier process did.
-  std::unique_ptr<JobFolder> Store(const std::string& id,
-                                   const std::vector<v1::JobRecord>& records) {
-    EXPECT_TRUE(MakeFolders(disk_, "/jobs").ok());
-    v1::Command command;
-    command.set_job(id);
-    command.mutable_targets()->set_all(true);
-    ToProto(clock_.Now(), command.mutable_not_before());
-    ToProto(clock_.Now() + absl::Minutes(5), command.mutable_not_after());
-    ToProto(absl::Minutes(5), command.mutable_time_limit());
-    v1::SubmitJobRequest message;
-    message.mutable_command()->set_command(command.SerializeAsString());
-    const JobRequest request = ReadJobRequest(std::move(message)).value();
-    job_ = NewJob(request, "spiffe://fleet.test/user/o", clock_.Now());
-    const JobState::Plan plan = PlanOf(request, job_, {"n1"}, 1'000);
-    std::unique_ptr<Journal> log;
-    auto folder = JobFolder::Create(disk_, "/jobs/" + id, request.message, job_, plan.targets,
-                                    JobState::MaxLogSize(plan), &log);
-    EXPECT_TRUE(folder.ok()) << folder.status();
+  std::unique_ptr<JobFolder> StoreRecords(const std::string& id,
+                                          const std::vector<v1::JobRecord>& records) {
+    Stored stored = Store(id);
     for (const v1::JobRecord& record : records) {
-      EXPECT_TRUE(log->Append(record.SerializeAsString()).ok());
+      EXPECT_TRUE(stored.log->Append(record.SerializeAsString()).ok());
     }
-    EXPECT_TRUE(log->Sync().ok());
-    end_ = log->end();
-    return *std::move(folder);
+    EXPECT_TRUE(stored.log->Sync().ok());
+    job_ = stored.job;
+    end_ = stored.log->end();
+    return std::move(stored.folder);
   }
   static v1::JobRecord Final(v1::JobOutcome outcome, int64_t sequence) {
     v1::JobRecord record;
@@ -67,14 +46,8 @@ class JobLoaderTest : public ::testing::Test {
     return sent;
   }
 
-  FakeClock clock_;
-  SimulatedDisk disk_;
-  Topology topology_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{topology_, clock_};
-  const RunningJob::Fleet fleet_{topology_, dispatcher_, clock_};
-  std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
   JobTable table_{{.max_running = 10, .retention = absl::Hours(1), .max_kept = 100}};
-  v1::Job job_;      // the last one of Store, as the next
+  v1::Job job_;      // the last one of StoreRecords, as the next
   int64_t end_ = 0;  // of its records
 };
 
@@ -84,7 +57,7 @@ TEST_F(JobLoaderTest, MissingFolderIsCreated) {
 }
 
 TEST_F(JobLoaderTest, RunningJobIsContinued) {
-  Store("j1", {});
+  Store("j1");
   ASSERT_TRUE(Load().ok());
   const auto job = table_.FindRunning("j1");
   ASSERT_NE(job, nullptr);
@@ -93,14 +66,14 @@ TEST_F(JobLoaderTest, RunningJobIsContinued) {
 }
 
 TEST_F(JobLoaderTest, CancelledJobIsCancelledAgain) {
-  ASSERT_TRUE(Store("j1", {})->MarkCancelled().ok());
+  ASSERT_TRUE(Store("j1").folder->MarkCancelled().ok());
   ASSERT_TRUE(Load().ok());
   EXPECT_NE(table_.FindRunning("j1"), nullptr);
   EXPECT_EQ(Sent().back(), "cancel j1");
 }
 
 TEST_F(JobLoaderTest, FinishedJobIsListedAndNotSent) {
-  const auto folder = Store("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
+  const auto folder = StoreRecords("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
   job_.set_state(v1::JOB_STATE_ENDED);
   ASSERT_TRUE(folder->MarkEnded(job_, end_).ok());
   ASSERT_TRUE(Load().ok());
@@ -111,7 +84,7 @@ TEST_F(JobLoaderTest, FinishedJobIsListedAndNotSent) {
 }
 
 TEST_F(JobLoaderTest, FinishedJobIsCancelledOnNodesThatWereGivenUpUntilItsDeadline) {
-  const auto folder = Store("j1", {Final(v1::JOB_OUTCOME_INDETERMINATE, 0)});
+  const auto folder = StoreRecords("j1", {Final(v1::JOB_OUTCOME_INDETERMINATE, 0)});
   ASSERT_TRUE(folder->MarkEnded(job_, end_).ok());
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Sent(), std::vector<std::string>{"cancel j1"});
@@ -123,7 +96,7 @@ TEST_F(JobLoaderTest, FinishedJobIsCancelledOnNodesThatWereGivenUpUntilItsDeadli
 // A job is loaded unchanged, or its files stay for a person: it is never loaded with other content,
 // and never removed.
 TEST_F(JobLoaderTest, JobWithAFlippedBitIsLoadedUnchangedOrLeftOut) {
-  Store("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
+  StoreRecords("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
   int left_out = 0;
   for (const char* path : {"/jobs/j1/job", "/jobs/j1/records"}) {
     const int64_t size = disk_.Stat(path)->size;
@@ -131,7 +104,7 @@ TEST_F(JobLoaderTest, JobWithAFlippedBitIsLoadedUnchangedOrLeftOut) {
       SCOPED_TRACE(absl::StrCat(path, " at ", at));
       disk_.FlipBit(path, at);
       JobTable table({.max_running = 10, .retention = absl::Hours(1), .max_kept = 100});
-      ASSERT_TRUE(LoadJobs(disk_, "/jobs", 1'000, fleet_, table).ok());
+      ASSERT_TRUE(LoadJobs(disk_, "/jobs", kMaxOutput, fleet_, table).ok());
       ASSERT_EQ(disk_.Stat(path)->size, size);
       disk_.FlipBit(path, at);
       const auto job = table.FindRunning("j1");

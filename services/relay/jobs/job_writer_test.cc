@@ -9,20 +9,14 @@
 #include <vector>
 
 #include "services/common/base/executor.h"
-#include "services/common/base/fake_clock.h"
-#include "services/common/base/simulated_disk.h"
-#include "services/common/rpc/proto_time.h"
-#include "services/relay/jobs/job_folder.h"
-#include "services/relay/testing/recorded_link.h"
+#include "services/relay/testing/job_fixture.h"
 
 namespace muster {
 namespace {
 
-class JobWriterTest : public ::testing::Test {
+class JobWriterTest : public testing::JobFixture {
  protected:
   JobWriterTest() {
-    EXPECT_TRUE(disk_.MakeFolder("/jobs").ok());
-    EXPECT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
     Add("j1");
     link_->Take();
     writer_ = std::make_unique<JobWriter>(JobWriter::Parts{
@@ -36,26 +30,11 @@ class JobWriterTest : public ::testing::Test {
 
   // Adds a running job for n1.
   void Add(const std::string& id) {
-    v1::Command command;
-    command.set_job(id);
-    command.mutable_targets()->set_all(true);
-    ToProto(clock_.Now(), command.mutable_not_before());
-    ToProto(clock_.Now() + absl::Minutes(5), command.mutable_not_after());
-    ToProto(absl::Minutes(5), command.mutable_time_limit());
-    v1::SubmitJobRequest message;
-    message.mutable_command()->set_command(command.SerializeAsString());
-    JobRequest request = ReadJobRequest(std::move(message)).value();
+    Stored stored = Store(id);
     JobTable::Entry entry;
     entry.folder = "/jobs/" + id;
-    entry.job = NewJob(request, "spiffe://fleet.test/user/o", clock_.Now());
-    JobState::Plan plan = PlanOf(request, entry.job, {"n1"}, 100'000);
-    std::unique_ptr<Journal> log;
-    auto folder = JobFolder::Create(disk_, entry.folder, request.message, entry.job, plan.targets,
-                                    JobState::MaxLogSize(plan), &log);
-    ASSERT_TRUE(folder.ok()) << folder.status();
-    const auto job = std::make_shared<RunningJob>(RunningJob::Fleet{topology_, dispatcher_, clock_},
-                                                  std::move(request), JobState(std::move(plan)),
-                                                  *std::move(folder), std::move(log));
+    entry.job = stored.job;
+    const auto job = MakeRunning(std::move(stored));
     entry.running = job;
     table_.Insert(id, std::move(entry));
     job->Start();
@@ -84,6 +63,9 @@ class JobWriterTest : public ::testing::Test {
   void Advance(absl::Duration by) {
     clock_.Advance(by);
     executor_.AwaitIdle();
+    // A round that began before the new time asks for one that is due now.
+    clock_.Advance(absl::ZeroDuration());
+    executor_.AwaitIdle();
   }
   // Returns the acked sequences since the last call.
   std::vector<int64_t> Acked() {
@@ -95,11 +77,6 @@ class JobWriterTest : public ::testing::Test {
     return acked;
   }
 
-  FakeClock clock_;
-  SimulatedDisk disk_;
-  Topology topology_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{topology_, clock_};
-  std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
   JobTable table_{{.max_running = 10, .retention = absl::Hours(1), .max_kept = 100}};
   JobWatchers watchers_;
   RecordInbox inbox_;

@@ -5,45 +5,16 @@
 #include <cerrno>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "services/common/base/fake_clock.h"
-#include "services/common/base/simulated_disk.h"
-#include "services/common/rpc/proto_time.h"
-#include "services/relay/testing/recorded_link.h"
+#include "services/relay/jobs/job_folder.h"
+#include "services/relay/testing/job_fixture.h"
 
 namespace muster {
 namespace {
 
-class RunningJobTest : public ::testing::Test {
+class RunningJobTest : public testing::JobFixture {
  protected:
-  RunningJobTest() {
-    EXPECT_TRUE(disk_.MakeFolder("/jobs").ok());
-    EXPECT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), link_).ok());
-    JobRequest request = Request();
-    const v1::Job job = NewJob(request, "spiffe://fleet.test/user/o", clock_.Now());
-    JobState::Plan plan = PlanOf(request, job, {"n1", "n2"}, 1'000);
-    std::unique_ptr<Journal> log;
-    auto folder = JobFolder::Create(disk_, "/jobs/j1", request.message, job, plan.targets,
-                                    JobState::MaxLogSize(plan), &log);
-    EXPECT_TRUE(folder.ok()) << folder.status();
-    job_ = std::make_unique<RunningJob>(RunningJob::Fleet{topology_, dispatcher_, clock_},
-                                        std::move(request), JobState(std::move(plan)),
-                                        *std::move(folder), std::move(log));
-  }
-
-  JobRequest Request() const {
-    v1::Command command;
-    command.set_job("j1");
-    command.mutable_targets()->set_all(true);
-    ToProto(clock_.Now(), command.mutable_not_before());
-    ToProto(clock_.Now() + absl::Minutes(5), command.mutable_not_after());
-    ToProto(absl::Minutes(5), command.mutable_time_limit());
-    v1::SubmitJobRequest message;
-    message.mutable_command()->set_command(command.SerializeAsString());
-    return ReadJobRequest(std::move(message)).value();
-  }
   static v1::JobRecord Final(const std::string& node) {
     v1::JobRecord record;
     record.set_job("j1");
@@ -65,12 +36,7 @@ class RunningJobTest : public ::testing::Test {
     return nodes;
   }
 
-  FakeClock clock_;
-  SimulatedDisk disk_;
-  Topology topology_{{.name = "root"}, clock_};
-  CommandDispatcher dispatcher_{topology_, clock_};
-  std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();
-  std::unique_ptr<RunningJob> job_;
+  const std::shared_ptr<RunningJob> job_ = MakeRunning(Store("j1", {"n1", "n2"}));
 };
 
 TEST_F(RunningJobTest, StartDispatchesToKnownNodesAndEndsUnknownOnes) {

@@ -140,13 +140,4 @@ void RunOffers::OnReachable(const std::vector<std::string>& names) {
   for (const v1::CollectionOffer& offer : offers) SendOffer(topology_, offer);
 }
 
-size_t RunOffers::open() const {
-  MutexLock lock(mutex_);
-  size_t count = 0;
-  for (const auto& [run, active] : runs_) {
-    for (const auto& [name, plugin] : active.plugins) count += plugin.pending.size();
-  }
-  return count;
-}
-
 }  // namespace muster

@@ -2,7 +2,6 @@
 #ifndef MUSTER_SERVICES_RELAY_RUNS_RUN_OFFERS_H_
 #define MUSTER_SERVICES_RELAY_RUNS_RUN_OFFERS_H_
 
-#include <cstddef>
 #include <map>
 #include <set>
 #include <string>
@@ -29,9 +28,6 @@ class RunOffers {
 
   // Nodes became reachable, or by another route.
   void OnReachable(const std::vector<std::string>& names);
-
-  // The number of results without an outcome.
-  size_t open() const;
 
  private:
   struct Plugin {

@@ -13,8 +13,8 @@
 
 namespace muster::testing {
 
-// An upstream without channels, for units that only ask whether it is connected. It speaks for
-// every caller. Thread-safe.
+// An upstream for units that only ask whether it is connected, or for the channel to the status
+// service. It permits every caller. Thread-safe.
 class StubUpstream : public Upstream {
  public:
   void SetConnected(bool connected) {
@@ -23,8 +23,16 @@ class StubUpstream : public Upstream {
     if (changed_) changed_();
   }
 
+  void SetStatus(std::shared_ptr<grpc::Channel> status) {
+    MutexLock lock(mutex_);
+    status_ = std::move(status);
+  }
+
   std::shared_ptr<grpc::Channel> Results() override { return nullptr; }
-  std::shared_ptr<grpc::Channel> Status() override { return nullptr; }
+  std::shared_ptr<grpc::Channel> Status() override {
+    MutexLock lock(mutex_);
+    return status_;
+  }
   std::shared_ptr<grpc::Channel> Joining() override { return nullptr; }
   bool connected() const override {
     MutexLock lock(mutex_);
@@ -43,6 +51,7 @@ class StubUpstream : public Upstream {
 
  private:
   mutable Mutex mutex_;
+  std::shared_ptr<grpc::Channel> status_ ABSL_GUARDED_BY(mutex_);
   bool connected_ ABSL_GUARDED_BY(mutex_) = true;
   std::function<void()> changed_ ABSL_GUARDED_BY(mutex_);
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
@@ -40,6 +41,10 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
   const auto limit = static_cast<size_t>(request.page_size() > 0 ? request.page_size() : kMaxPage);
   const auto entries = parts_.topology.List(request.page_token(), limit + 1, request.relay(),
                                             request.attached_only());
+  const bool any_relay = std::any_of(entries.begin(), entries.end(),
+                                     [](const TopologyEntry& entry) { return entry.is_relay; });
+  absl::flat_hash_map<std::string, int64_t> descendants;
+  if (any_relay) descendants = parts_.topology.CountDescendants();
   for (size_t i = 0; i < std::min(limit, entries.size()); ++i) {
     const TopologyEntry& entry = entries[i];
     v1::ListAttachedResponse::Child& child = *response->add_children();
@@ -48,7 +53,7 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
     ToProto(entry.since, child.mutable_change_time());
-    if (entry.is_relay) child.set_descendants(parts_.topology.CountDescendants(entry.name));
+    if (entry.is_relay) child.set_descendants(descendants[entry.name]);
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);
   return absl::OkStatus();

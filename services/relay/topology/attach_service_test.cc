@@ -50,8 +50,8 @@ std::string UriOf(const FleetName& name) {
   return std::visit([](const auto& one) { return ToUri({kRelayTestFleet, one}).value(); }, name);
 }
 
-// Keeps what children bring, and asks for more when told.
-class KeptRecords : public RecordSink {
+// Counts the messages of children, and accepts them when the test calls AcceptAll.
+class CountedRecords : public RecordSink {
  public:
   void Receive(v1::JobRecords records, Done done) override {
     MutexLock lock(mutex_);
@@ -62,7 +62,7 @@ class KeptRecords : public RecordSink {
     MutexLock lock(mutex_);
     return messages_[node];
   }
-  void AskForMore() {
+  void AcceptAll() {
     std::vector<Done> waiting;
     {
       MutexLock lock(mutex_);
@@ -92,7 +92,7 @@ class AttachServiceTest : public ::testing::Test {
   ~AttachServiceTest() override {
     service_.EndStreams();
     server_.reset();
-    records_.AskForMore();
+    records_.AcceptAll();
   }
 
   static ServiceIdentity Relay(const std::string& name) { return {ServiceRole::kRelay, name}; }
@@ -128,7 +128,7 @@ class AttachServiceTest : public ::testing::Test {
   CommandDispatcher dispatcher_{topology_, SystemClock()};
   RecordFilter record_filter_{topology_};
   Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, topology_, live_, SystemClock()};
-  KeptRecords records_;
+  CountedRecords records_;
   StubUpstream upstream_;
   Metrics metrics_;
   RpcMetrics rpc_metrics_{metrics_};
@@ -140,7 +140,7 @@ class AttachServiceTest : public ::testing::Test {
                          Parts()};
   std::unique_ptr<RpcServer> server_;
 
-  // A child that says and reads what the test tells it to.
+  // A child that the test plays.
   class Child {
    public:
     Child(const AttachServiceTest& test, const FleetName& name)
@@ -174,13 +174,13 @@ class AttachServiceTest : public ::testing::Test {
     }
 
     bool Write(const v1::AttachRequest& message) { return stream_->Write(message); }
-    // The next message; one without content if the stream has ended.
+    // Returns the next message; one without content if the stream has ended.
     v1::AttachResponse Read() {
       v1::AttachResponse message;
       if (!stream_->Read(&message)) message.Clear();
       return message;
     }
-    // Why the stream ends.
+    // Waits for the end of the stream; returns its status.
     absl::Status End() {
       v1::AttachResponse message;
       while (stream_->Read(&message)) {
@@ -240,25 +240,25 @@ v1::AttachRequest ManyRecords(const std::string& node, int64_t number) {
 }
 
 TEST_F(AttachServiceTest, ChildThatNeverReadsLosesItsStream) {
-  Child deaf(*this, NodeIdentity{"deaf"});
+  Child stuck(*this, NodeIdentity{"stuck"});
   Child other(*this, NodeIdentity{"n2"});
-  deaf.Write(deaf.Hello());
+  stuck.Write(stuck.Hello());
   other.Write(other.Hello());
-  ASSERT_TRUE(Await([&] { return IsAttached("deaf") && IsAttached("n2"); }));
-  const auto to_deaf = topology_.Route("deaf");
+  ASSERT_TRUE(Await([&] { return IsAttached("stuck") && IsAttached("n2"); }));
+  const auto to_stuck = topology_.Route("stuck");
   ASSERT_TRUE(other.Read().has_welcome());
   for (int i = 0; i < 200; ++i) {
-    to_deaf->Send(Numbered(i));
+    to_stuck->Send(Numbered(i));
     topology_.Route("n2")->Send(Numbered(i));
     ASSERT_EQ(other.Read().command().job(), absl::StrCat(i));
   }
-  ASSERT_TRUE(Await([&] { return !IsAttached("deaf"); }));
+  ASSERT_TRUE(Await([&] { return !IsAttached("stuck"); }));
   EXPECT_TRUE(IsAttached("n2"));
   EXPECT_THAT(metrics_.Text(), HasSubstr("muster_rpc_calls_total{code=\"RESOURCE_EXHAUSTED\","
                                          "method=\"/muster.v1.AttachService/Attach\"} 1\n"));
-  EXPECT_FALSE(deaf.End().ok());
-  // It may come again.
-  Child again(*this, NodeIdentity{"deaf"});
+  EXPECT_FALSE(stuck.End().ok());
+  // It may attach again.
+  Child again(*this, NodeIdentity{"stuck"});
   again.Write(again.Hello());
   EXPECT_TRUE(again.Read().has_welcome());
 }
@@ -285,10 +285,10 @@ TEST_F(AttachServiceTest, FloodOfRecordsHoldsUpItsSenderOnly) {
   ASSERT_TRUE(other.Write(RecordOf("n2", 1, 10)));
   ASSERT_TRUE(Await([&] { return records_.messages("n2") == 1; }));
   EXPECT_EQ(records_.messages("n1"), 1);
-  records_.AskForMore();
+  records_.AcceptAll();
   ASSERT_TRUE(Await([&] { return records_.messages("n1") == 2; }));
   EXPECT_TRUE(Await([&] {
-    records_.AskForMore();
+    records_.AcceptAll();
     return records_.messages("n1") == 20;
   }));
 }
@@ -311,12 +311,12 @@ TEST_F(AttachServiceTest, RevocationsPrecedePendingCommands) {
   EXPECT_EQ(child.Read().revocations().version(), 7);
   EXPECT_EQ(child.Read().command().job(), "j1");
   // A child with this version does not receive it again.
-  Child knows(*this, NodeIdentity{"n1"});
-  v1::AttachRequest hello = knows.Hello();
+  Child informed(*this, NodeIdentity{"n1"});
+  v1::AttachRequest hello = informed.Hello();
   hello.mutable_hello()->set_revocations_version(7);
-  knows.Write(hello);
-  EXPECT_TRUE(knows.Read().has_welcome());
-  EXPECT_EQ(knows.Read().command().job(), "j1");
+  informed.Write(hello);
+  EXPECT_TRUE(informed.Read().has_welcome());
+  EXPECT_EQ(informed.Read().command().job(), "j1");
 }
 
 TEST_F(AttachServiceTest, StatementOfAnotherCallerOrRelayIsRejected) {
@@ -347,7 +347,7 @@ TEST_F(AttachServiceTest, StatementOfAnotherCallerOrRelayIsRejected) {
                           UriOf(n1), child.greeting().relay(), std::string(32, 'k'));
                     }),
             "STATEMENT_REFUSED");
-  // Another node's, which is good.
+  // A valid statement of another node.
   EXPECT_EQ(
       Refusal(n1, [&](const Child&, Request* r) { *r = Child(*this, NodeIdentity{"n2"}).Hello(); }),
       "STATEMENT_REFUSED");

@@ -223,6 +223,8 @@ absl::Status ChildSession::CheckRecords(const v1::JobRecords& records) const {
 // message is read before the records of the previous one are stored.
 void ChildSession::HandleRecords(v1::JobRecords records) {
   if (is_relay_) parts_.record_filter.Apply(name_, &records);
+  // A message without records has no size that would be limited.
+  if (records.records().empty()) return stream_->ReadNext();
   const size_t bytes = records.ByteSizeLong();
   const size_t limit = is_relay_ ? kMaxPendingOfRelay : 0;
   const bool full = (pending_records_ += bytes) > limit;

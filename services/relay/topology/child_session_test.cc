@@ -302,8 +302,19 @@ TEST_F(ChildSessionTest, RecordsOfForeignNodesAreDropped) {
   Deliver(child, RecordOf("n1"));
   EXPECT_FALSE(child.stream->end);
   EXPECT_EQ(record_filter_.removed(), 1);
-  ASSERT_EQ(records_.received.size(), 1u);
-  EXPECT_EQ(records_.received[0].records_size(), 0);
+  EXPECT_THAT(records_.received, IsEmpty());
+  EXPECT_EQ(child.stream->reads, 1);
+}
+
+TEST_F(ChildSessionTest, MessageWithoutRecordsDoesNotWaitAtTheSink) {
+  const Child child = Attach(NodeIdentity{"n1"});
+  v1::AttachRequest empty;
+  empty.mutable_records();
+  for (int i = 1; i <= 3; ++i) {
+    Deliver(child, empty);
+    EXPECT_EQ(child.stream->reads, i);
+  }
+  EXPECT_THAT(records_.received, IsEmpty());
 }
 
 TEST_F(ChildSessionTest, RecordOfAnotherNodeEndsTheStream) {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "absl/algorithm/container.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/strings.h"
 #include "services/common/errors/relay.h"
-#include "services/common/rpc/proto_time.h"
+#include "services/relay/topology/update_judge.h"
 
 namespace muster {
 namespace {
@@ -16,13 +15,6 @@ namespace {
 absl::Time Plausible(absl::Time since, absl::Time now) {
   constexpr absl::Duration kMaxSkew = absl::Hours(24);
   return since > now + kMaxSkew ? now : since;
-}
-
-// Seconds between the statement for a new parent and the end of the attachment to the former one.
-constexpr int64_t kAdoption = 60;
-
-int64_t Expires(const TopologyEntry& entry) {
-  return entry.statement == nullptr ? 0 : entry.statement->expire_time().seconds();
 }
 
 }  // namespace
@@ -48,8 +40,7 @@ absl::Status Topology::CheckPlace(const TopologyEntry& entry) const {
     return errors::TooManyChildren(static_cast<int64_t>(options_.max_entries));
   }
   if (!entry.is_relay) return absl::OkStatus();
-  if (entry.name == options_.name ||
-      std::find(path_.begin(), path_.end(), entry.name) != path_.end()) {
+  if (entry.name == options_.name || absl::c_linear_search(path_, entry.name)) {
     return errors::RelayLoop(entry.name, options_.name);
   }
   const size_t depth = std::max<size_t>(path_.size(), 1) + 1;
@@ -101,84 +92,79 @@ void Topology::Detach(const std::string& name, const ChildLink* link) {
     if (direct == direct_.end() || direct->second.link.get() != link) return;
     last = std::move(direct->second.link);
     direct_.erase(direct);
-    const bool is_relay = entries_[name].is.is_relay;
-    if (is_relay) {
-      for (auto& [other, entry] : entries_) {
-        if (entry.via == name) MarkDetached(entry, changes);
-      }
-    } else {
-      MarkDetached(entries_[name], changes);
-    }
+    Entry& entry = entries_[name];
+    if (entry.is.is_relay) DetachBranch(name, changes);
+    MarkDetached(entry, changes);
   }
   Notify(changes);
+}
+
+// Detaches what is routed through a child, except the child itself.
+void Topology::DetachBranch(const std::string& child, Changes& changes) {
+  for (auto& [name, entry] : entries_) {
+    if (entry.via == child && name != child) MarkDetached(entry, changes);
+  }
 }
 
 absl::Status Topology::ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                                    const std::vector<std::string>& forgotten_uris, bool complete) {
   Changes changes;
-  std::map<std::string, std::shared_ptr<ChildLink>> replaced;
   absl::Status refused;
   {
     MutexLock lock(mutex_);
-    const auto direct = direct_.find(child);
-    if (direct == direct_.end()) return absl::OkStatus();
-    for (TopologyEntry& is : entries) {
-      // This finds loops among descendants, too: no ancestor is a descendant of a relay.
-      if (const absl::Status s = CheckPlace(is); !s.ok()) {
-        refused = s;
-        continue;
-      }
-      const std::string name = is.name;
-      // An entry with a stream to this relay is a child, and the update is older, unless its
-      // statement is newer: the node has moved, and its stream to this relay is dead.
-      if (const auto held = direct_.find(name); held != direct_.end()) {
-        if (!is.attached || Expires(is) <= Expires(entries_[name].is)) continue;
-        replaced[name] = std::move(held->second.link);
-        direct_.erase(held);
-        for (auto& [other, entry] : entries_) {
-          if (entry.via == name && other != name) MarkDetached(entry, changes);
-        }
-      }
-      is.since = Plausible(is.since, clock_.Now());
-      const auto known = entries_.find(name);
-      // Unknown detached entries are accepted in the first list only: a later one was removed here.
-      // Without a statement they may be invented.
-      if (!is.attached && known == entries_.end() &&
-          (direct->second.complete || is.statement == nullptr)) {
-        continue;
-      }
-      // A former parent has an older statement. The new parent may have one that was signed shortly
-      // before the last one for the former parent.
-      if (is.attached && known != entries_.end() && known->second.is.attached &&
-          known->second.via != child && Expires(is) + kAdoption < Expires(known->second.is)) {
-        continue;
-      }
-      Entry& entry = entries_[name];
-      if (is.attached) {
-        entry.listing = direct->second.listing;
-        MarkAttached(entry, std::move(is), child, changes);
-      } else if (entry.via == child || entry.via.empty()) {
-        entry.listing = direct->second.listing;
-        if (entry.is.name.empty()) {
-          entry.is = std::move(is);
-          entry.last_via = child;
-        }
-        MarkDetached(entry, changes);
-      }
+    if (!direct_.contains(child)) return absl::OkStatus();
+    for (TopologyEntry& entry : entries) {
+      refused.Update(ApplyEntry(child, std::move(entry), changes));
     }
-    if (complete && !direct->second.complete) {
-      direct->second.complete = true;
-      for (auto& [name, entry] : entries_) {
-        if (entry.via == child && name != child && entry.listing != direct->second.listing) {
-          MarkDetached(entry, changes);
-        }
-      }
-    }
+    if (complete) CompleteList(child, changes);
   }
-  for (const auto& [name, link] : replaced) link->End(errors::ChildTakenOver(name));
   Notify(changes);
   for (const std::string& uri : forgotten_uris) ForgetDescendant(child, uri);
   return refused;
+}
+
+absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry reported,
+                                  Changes& changes) {
+  // This finds loops among descendants, too: no ancestor is a descendant of a relay.
+  RETURN_IF_ERROR(CheckPlace(reported));
+  const std::string name = reported.name;
+  if (name == child) return errors::RelayLoop(name, child);
+  const Direct& via = direct_.at(child);
+  const auto found = entries_.find(name);
+  KnownSubject known;
+  if (found != entries_.end()) {
+    known = {&found->second.is, found->second.via, direct_.contains(name)};
+  }
+  reported.since = Plausible(reported.since, clock_.Now());
+  const UpdateEffect effect = JudgeUpdate(reported, known, child, !via.complete);
+  if (effect == UpdateEffect::kNone) return absl::OkStatus();
+  Entry& entry = entries_[name];
+  entry.listing = via.listing;
+  if (effect == UpdateEffect::kTakeOver) {
+    changes.ends.emplace_back(std::move(direct_.at(name).link), errors::ChildTakenOver(name));
+    direct_.erase(name);
+    DetachBranch(name, changes);
+  }
+  if (effect == UpdateEffect::kDetach) {
+    MarkDetached(entry, changes);
+  } else if (effect == UpdateEffect::kAdd) {
+    entry.is = std::move(reported);
+    entry.last_via = child;
+  } else {
+    MarkAttached(entry, std::move(reported), child, changes);
+  }
+  return absl::OkStatus();
+}
+
+// The child has sent all of its descendants since its stream began: the others are gone.
+void Topology::CompleteList(const std::string& child, Changes& changes) {
+  Direct& direct = direct_.at(child);
+  if (std::exchange(direct.complete, true)) return;
+  for (auto& [name, entry] : entries_) {
+    if (entry.via == child && name != child && entry.listing != direct.listing) {
+      MarkDetached(entry, changes);
+    }
+  }
 }
 
 // A relay forgets its own descendants only, and not those that have moved away from it.
@@ -220,11 +206,11 @@ void Topology::MarkDetached(Entry& entry, Changes& changes) {
 }
 
 void Topology::NoteChanged(const TopologyEntry& is) {
-  if (options_.is_root) return;
-  changed_.emplace(!is.is_relay, is.name);
+  if (!options_.is_root) unsent_.Add(is);
 }
 
 void Topology::Notify(const Changes& changes) {
+  for (const auto& [link, why] : changes.ends) link->End(why);
   if (!changes.reachable.empty() && on_reachable_) on_reachable_(changes.reachable);
   if (relay_changed_) {
     for (const auto& [relay, attached] : changes.relays) relay_changed_(relay, attached);
@@ -285,23 +271,19 @@ std::vector<std::string> Topology::Nodes() const {
   return names;
 }
 
-int64_t Topology::CountDescendants(const std::string& relay) const {
+absl::flat_hash_map<std::string, int64_t> Topology::CountDescendants() const {
+  absl::flat_hash_map<std::string, int64_t> counts;
   MutexLock lock(mutex_);
-  int64_t count = 0;
   for (const auto& [name, entry] : entries_) {
     if (!entry.is.attached) continue;
-    // Follows the parents up to the relay. The limit on steps protects against loops.
-    std::string_view ancestor = entry.is.relay;
-    for (size_t step = 0; step < kMaxDepth && !ancestor.empty(); ++step) {
-      if (ancestor == relay) {
-        ++count;
-        break;
-      }
-      const auto next = entries_.find(ancestor);
-      ancestor = next == entries_.end() ? std::string_view() : next->second.is.relay;
+    // The limit on steps protects against loops.
+    auto relay = entries_.find(entry.is.relay);
+    for (size_t step = 0; step < kMaxDepth && relay != entries_.end(); ++step) {
+      ++counts[relay->first];
+      relay = entries_.find(relay->second.is.relay);
     }
   }
-  return count;
+  return counts;
 }
 
 std::vector<std::shared_ptr<ChildLink>> Topology::Children() const {
@@ -315,96 +297,64 @@ std::vector<std::shared_ptr<ChildLink>> Topology::ChildRelays() const {
   std::vector<std::shared_ptr<ChildLink>> links;
   MutexLock lock(mutex_);
   for (const auto& [name, direct] : direct_) {
-    const auto entry = entries_.find(name);
-    if (entry != entries_.end() && entry->second.is.is_relay) links.push_back(direct.link);
+    if (entries_.at(name).is.is_relay) links.push_back(direct.link);
   }
   return links;
 }
 
-// Relays come first, and after their own relay: the receiver rejects an entry whose relay it does
-// not know. They are ordered by name, so "r10", which is attached to "r9", would precede it.
-Topology::Entries::iterator Topology::DequeueChanged() {
-  auto next = changed_.begin();
-  for (size_t depth = 0; depth < kMaxDepth; ++depth) {
-    const auto entry = entries_.find(next->second);
-    if (entry == entries_.end()) break;
-    const auto relay = changed_.find({false, entry->second.is.relay});
-    if (relay == changed_.end()) break;
-    next = relay;
-  }
-  const auto entry = entries_.find(next->second);
-  changed_.erase(next);
-  return entry;
-}
-
 v1::AttachRequest::TopologyUpdate Topology::DequeueChanges(size_t limit, bool all) {
-  v1::AttachRequest::TopologyUpdate update;
   MutexLock lock(mutex_);
   if (all) {
-    for (const auto& [name, entry] : entries_) changed_.emplace(!entry.is.is_relay, name);
+    for (const auto& [name, entry] : entries_) unsent_.Add(entry.is);
   }
-  while (!changed_.empty() && static_cast<size_t>(update.descendants_size()) < limit) {
-    const auto entry = DequeueChanged();
-    if (entry == entries_.end()) continue;
-    const TopologyEntry& is = entry->second.is;
-    v1::AttachRequest::TopologyUpdate::Descendant& child = *update.add_descendants();
-    if (is.statement != nullptr) {
-      *child.mutable_statement() = *is.statement;
-    } else {
-      child.mutable_statement()->set_child(is.uri);
-    }
-    child.set_relay(is.relay);
-    child.set_attached(is.attached);
-    ToProto(is.since, child.mutable_change_time());
-  }
-  for (const std::string& uri : std::exchange(forgotten_, {})) update.add_forgotten_uris(uri);
-  return update;
+  const auto find = [this](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto entry = entries_.find(name);
+    return entry == entries_.end() ? nullptr : &entry->second.is;
+  };
+  return unsent_.Dequeue(limit, find);
 }
 
 bool Topology::HasChanges() const {
   MutexLock lock(mutex_);
-  return !changed_.empty() || !forgotten_.empty();
+  return !unsent_.empty();
 }
 
+// A URI ends with the name. A certificate is compared with those of all entries.
 Topology::Entries::iterator Topology::FindSubject(const std::string& subject) {
-  return std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return entry.second.is.uri == subject || entry.second.is.certificate == subject;
-  });
+  if (const size_t slash = subject.rfind('/'); slash != std::string::npos) {
+    const auto entry = entries_.find(std::string_view(subject).substr(slash + 1));
+    return entry != entries_.end() && entry->second.is.uri == subject ? entry : entries_.end();
+  }
+  return std::find_if(entries_.begin(), entries_.end(),
+                      [&](const auto& entry) { return entry.second.is.certificate == subject; });
 }
 
 void Topology::Remove(Entries::iterator it, Changes& changes) {
   MarkDetached(it->second, changes);
-  changed_.erase({!it->second.is.is_relay, it->first});
-  if (!options_.is_root) forgotten_.insert(it->second.is.uri);
+  if (!options_.is_root) unsent_.AddRemoved(it->second.is);
   entries_.erase(it);
 }
 
 void Topology::Forget(const std::string& subject) {
   Changes changes;
-  std::shared_ptr<ChildLink> link;
-  std::string uri;
   {
     MutexLock lock(mutex_);
     const auto it = FindSubject(subject);
     if (it == entries_.end()) return;
-    uri = it->second.is.uri;
     if (const auto direct = direct_.find(it->first); direct != direct_.end()) {
-      link = direct->second.link;
+      changes.ends.emplace_back(std::move(direct->second.link),
+                                errors::IdentityRevoked(it->second.is.uri));
       direct_.erase(direct);
-      for (auto& [name, entry] : entries_) {
-        if (entry.via == it->first && name != it->first) MarkDetached(entry, changes);
-      }
+      DetachBranch(it->first, changes);
     }
     Remove(it, changes);
   }
-  if (link != nullptr) link->End(errors::IdentityRevoked(uri));
   Notify(changes);
 }
 
 void Topology::Tick() {
   const absl::Time now = clock_.Now();
   Changes changes;
-  std::vector<std::shared_ptr<ChildLink>> ended;
   {
     MutexLock lock(mutex_);
     for (auto it = entries_.begin(); it != entries_.end();) {
@@ -413,23 +363,17 @@ void Topology::Tick() {
                         entry.is.statement->expire_time().seconds() < absl::ToUnixSeconds(now);
       if (ends) {
         const auto direct = direct_.find(it->first);
-        if (direct != direct_.end()) ended.push_back(direct->second.link);
-        if (direct == direct_.end()) MarkDetached(entry, changes);
+        if (direct == direct_.end()) {
+          MarkDetached(entry, changes);
+        } else {
+          changes.ends.emplace_back(direct->second.link, errors::StatementExpired());
+        }
       }
       const bool old = !entry.is.attached && entry.is.since + kRemembered < now;
       it = old ? entries_.erase(it) : std::next(it);
     }
   }
-  for (const auto& link : ended) link->End(errors::StatementExpired());
   Notify(changes);
-}
-
-std::vector<TopologyEntry> Topology::Snapshot() const {
-  std::vector<TopologyEntry> all;
-  MutexLock lock(mutex_);
-  all.reserve(entries_.size());
-  for (const auto& [name, entry] : entries_) all.push_back(entry.is);
-  return all;
 }
 
 void Topology::Restore(const std::vector<TopologyEntry>& entries) {

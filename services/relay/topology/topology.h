@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,11 +24,10 @@
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/relay/topology/topology_changes.h"
+#include "services/relay/topology/topology_entry.h"
 
 namespace muster {
-
-// The maximum number of relays in a row, the root relay included.
-inline constexpr size_t kMaxDepth = 20;
 
 // How long a detached node or relay is remembered.
 inline constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
@@ -44,20 +42,6 @@ class ChildLink {
   // Sends a heartbeat after an interval without messages to the child, and ends the stream after
   // three intervals without messages of the child. To be called at least every second.
   virtual void Tick() = 0;
-};
-
-// A descendant of this relay. A value.
-struct TopologyEntry {
-  std::string name;
-  std::string uri;
-  bool is_relay = false;
-  std::string relay;  // its current or last parent
-  bool attached = false;
-  absl::Time since;  // when it was attached or detached
-  // The last certificate: "<issuer key id>:<serial>" (identity/revocation.h).
-  std::string certificate;
-  // The last statement for that relay; null if it is not known since a restart.
-  std::shared_ptr<const v1::AttachStatement> statement;
 };
 
 // Thread-safe. Listeners run on the thread that made the change, with no lock held.
@@ -101,11 +85,10 @@ class Topology {
   // effect if another stream has taken over.
   void Detach(const std::string& name, const ChildLink* link);
 
-  // Applies a topology update of a child relay, whose statements the caller has verified. Entries
-  // that this relay cannot accept are skipped; returns the error of one of them (RELAY_LOOP,
-  // RELAY_TOO_DEEP, TOO_MANY_CHILDREN). Without effect: unknown detached entries without a
-  // statement, statements older than that of the current route, and forgotten entries that are not
-  // descendants of the child.
+  // Applies a topology update of a child relay, whose statements the caller has verified, by the
+  // rules of JudgeUpdate. Entries that this relay cannot accept are skipped; returns the error of
+  // one of them (RELAY_LOOP, RELAY_TOO_DEEP, TOO_MANY_CHILDREN). Only descendants of the child are
+  // forgotten.
   absl::Status ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                            const std::vector<std::string>& forgotten_uris, bool complete);
 
@@ -124,15 +107,15 @@ class Topology {
                                   bool attached_only) const;
   // Lists the nodes that are attached, or were attached within kRemembered.
   std::vector<std::string> Nodes() const;
-  // Returns the number of attached descendants of a relay.
-  int64_t CountDescendants(const std::string& relay) const;
+  // Returns the number of attached descendants of each relay that has any.
+  absl::flat_hash_map<std::string, int64_t> CountDescendants() const;
 
   // Return the streams of all children, and of those that are relays.
   std::vector<std::shared_ptr<ChildLink>> Children() const;
   std::vector<std::shared_ptr<ChildLink>> ChildRelays() const;
 
-  // Returns at most `limit` changes since the previous call, for the parent: relays first, and each
-  // after its own relay. With `all`, every entry counts as changed.
+  // Returns at most `limit` changes since the previous call, for the parent (topology_changes.h).
+  // With `all`, every entry counts as changed.
   v1::AttachRequest::TopologyUpdate DequeueChanges(size_t limit, bool all);
   bool HasChanges() const;
 
@@ -144,7 +127,7 @@ class Topology {
   void Tick();
 
   // Returns all entries, to be stored over a restart. Restore adds them as detached.
-  std::vector<TopologyEntry> Snapshot() const;
+  std::vector<TopologyEntry> Snapshot() const { return List("", SIZE_MAX, "", false); }
   void Restore(const std::vector<TopologyEntry>& entries);
 
   size_t children() const;
@@ -162,15 +145,21 @@ class Topology {
     uint64_t listing = 0;   // increases with each stream
     bool complete = false;  // its list of descendants is complete
   };
-  // Changes that the listeners are called for after the mutex is released.
+  // Calls that are made after the mutex is released.
   struct Changes {
-    std::vector<std::string> reachable;
-    std::vector<std::pair<std::string, bool>> relays;
+    std::vector<std::string> reachable;                // of the listeners, as the next
+    std::vector<std::pair<std::string, bool>> relays;  // attached or detached
+    std::vector<std::pair<std::shared_ptr<ChildLink>, absl::Status>> ends;  // of streams
   };
 
   using Entries = std::map<std::string, Entry, std::less<>>;
 
-  Entries::iterator DequeueChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status ApplyEntry(const std::string& child, TopologyEntry reported, Changes& changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CompleteList(const std::string& child, Changes& changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DetachBranch(const std::string& child, Changes& changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetDescendant(const std::string& child, const std::string& uri)
       ABSL_LOCKS_EXCLUDED(mutex_);
   Entries::iterator FindSubject(const std::string& subject) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -179,7 +168,7 @@ class Topology {
   void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, Changes& changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteChanged(const TopologyEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Notify(const Changes& changes);
+  void Notify(const Changes& changes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckPlace(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -190,10 +179,7 @@ class Topology {
   std::vector<std::string> path_ ABSL_GUARDED_BY(mutex_);
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Direct> direct_ ABSL_GUARDED_BY(mutex_);
-  // Names of changed entries, for the parent; false: a relay.
-  std::set<std::pair<bool, std::string>> changed_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> forgotten_
-      ABSL_GUARDED_BY(mutex_);  // URIs of removed entries, for the parent
+  TopologyChanges unsent_ ABSL_GUARDED_BY(mutex_);  // for the parent; empty at the root relay
   uint64_t listings_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t attached_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -39,7 +39,7 @@ class TopologyTest : public ::testing::Test {
   TopologyEntry Descendant(const std::string& name, const std::string& relay) {
     return AttachedEntry(name, relay, clock_.Now());
   }
-  std::vector<std::string> TakeChanged(bool all = false) {
+  std::vector<std::string> DequeueChanged(bool all = false) {
     std::vector<std::string> uris;
     const auto update = topology_.DequeueChanges(100, all);
     for (const auto& child : update.descendants()) {
@@ -62,7 +62,7 @@ TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
   EXPECT_EQ(reachable_, std::vector<std::string>{"n1"});
   topology_.Detach("n1", link.get());
   EXPECT_EQ(topology_.Route("n1"), nullptr);
-  ASSERT_TRUE(topology_.Find("n1").has_value()) << "it is away, and known";
+  ASSERT_TRUE(topology_.Find("n1").has_value()) << "it stays known";
   EXPECT_FALSE(topology_.Find("n1")->attached);
 }
 
@@ -75,7 +75,7 @@ TEST_F(TopologyTest, EndOfReplacedStreamDetachesNothing) {
   topology_.Detach("n1", first.get());
   EXPECT_EQ(topology_.Route("n1"), second);
   EXPECT_EQ(reachable_, (std::vector<std::string>{"n1", "n1"}))
-      << "it may have forgotten what it had";
+      << "it may have lost what was sent to it";
 }
 
 TEST_F(TopologyTest, DescendantsAreRoutedThroughTheirRelay) {
@@ -84,7 +84,7 @@ TEST_F(TopologyTest, DescendantsAreRoutedThroughTheirRelay) {
       topology_.ApplyUpdate("r2", {Descendant("n1", "r2"), Descendant("n2", "r2")}, {}, true).ok());
   EXPECT_EQ(topology_.Route("n2"), relay);
   EXPECT_EQ(topology_.NextHop("n2"), "r2");
-  EXPECT_EQ(topology_.CountDescendants("r2"), 2);
+  EXPECT_EQ(topology_.CountDescendants()["r2"], 2);
   EXPECT_EQ(relays_, std::vector<std::string>{"+r2"});
   topology_.Detach("r2", relay.get());
   EXPECT_EQ(topology_.Route("n1"), nullptr);
@@ -111,29 +111,30 @@ TEST_F(TopologyTest, MovedNodeIsRoutedThroughItsNewParent) {
   TopologyEntry gone = Descendant("n1", "r2");
   gone.attached = false;
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {gone}, {}, false).ok());
-  EXPECT_EQ(topology_.Route("n1"), own) << "the relay's word is older than the node's stream";
+  EXPECT_EQ(topology_.Route("n1"), own) << "the report is older than the node's stream";
 }
 
 TEST_F(TopologyTest, NodeThatAttachedAgainIsReportedReachableAgain) {
   Attach("r2", true);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, true).ok());
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
-  EXPECT_EQ(reachable_, (std::vector<std::string>{"r2", "n1"})) << "a fresh statement is no news";
+  EXPECT_EQ(reachable_, (std::vector<std::string>{"r2", "n1"}))
+      << "a renewed statement is no new attachment";
   clock_.Advance(absl::Milliseconds(100));
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {Descendant("n1", "r2")}, {}, false).ok());
   EXPECT_EQ(reachable_, (std::vector<std::string>{"r2", "n1", "n1"}));
-  TakeChanged();
+  DequeueChanged();
   EXPECT_EQ(FromProto(topology_.DequeueChanges(100, true).descendants(1).change_time()),
             clock_.Now())
-      << "it is told as precisely as it is known";
+      << "the precision is kept";
 }
 
 TEST_F(TopologyTest, AncestorCannotBecomeDescendant) {
   topology_.SetPath({"root", "r0", "r1"});
   auto link = std::make_shared<RecordedLink>();
-  for (const char* above : {"root", "r0", "r1"}) {
-    const auto refused = topology_.Attach(AttachedEntry(above, "r1", clock_.Now(), true), link);
-    EXPECT_EQ(ReasonOf(refused.status()), "RELAY_LOOP") << above;
+  for (const char* ancestor : {"root", "r0", "r1"}) {
+    const auto refused = topology_.Attach(AttachedEntry(ancestor, "r1", clock_.Now(), true), link);
+    EXPECT_EQ(ReasonOf(refused.status()), "RELAY_LOOP") << ancestor;
   }
   Attach("r2", true);
   TopologyEntry loop = AttachedEntry("r0", "r2", clock_.Now(), true);
@@ -141,9 +142,19 @@ TEST_F(TopologyTest, AncestorCannotBecomeDescendant) {
   EXPECT_FALSE(topology_.Find("r0").has_value());
 }
 
+TEST_F(TopologyTest, RelayThatReportsItselfIsRejectedAndKeepsItsStream) {
+  const auto relay = Attach("r2", true);
+  clock_.Advance(absl::Seconds(2));
+  const TopologyEntry itself = AttachedEntry("r2", "r2", clock_.Now(), /*is_relay=*/true);
+  EXPECT_EQ(ReasonOf(topology_.ApplyUpdate("r2", {itself, Descendant("n1", "r2")}, {}, true)),
+            "RELAY_LOOP");
+  EXPECT_TRUE(relay->end().ok());
+  EXPECT_EQ(topology_.Route("n1"), relay);
+}
+
 TEST_F(TopologyTest, TwentyFirstRelayInARowIsRejected) {
   std::vector<std::string> path;
-  for (int i = 0; i < 18; ++i) path.push_back("above" + std::to_string(i));
+  for (int i = 0; i < 18; ++i) path.push_back("ancestor" + std::to_string(i));
   path.push_back("r1");  // the 19th
   topology_.SetPath(path);
   Attach("r20", true);
@@ -158,23 +169,12 @@ TEST_F(TopologyTest, TwentyFirstRelayInARowIsRejected) {
 TEST_F(TopologyTest, ChangesAreReturnedOnceAndRelaysFirst) {
   Attach("a-node");
   Attach("z-relay", true);
-  EXPECT_EQ(TakeChanged(), (std::vector<std::string>{"+z-relay", "+a-node"}));
+  EXPECT_EQ(DequeueChanged(), (std::vector<std::string>{"+z-relay", "+a-node"}));
   EXPECT_FALSE(topology_.HasChanges());
   const auto link = Attach("a-node");
   topology_.Detach("a-node", link.get());
-  EXPECT_EQ(TakeChanged(), std::vector<std::string>{"-a-node"}) << "only how it is now";
-  EXPECT_EQ(TakeChanged(true), (std::vector<std::string>{"+z-relay", "-a-node"}));
-}
-
-TEST_F(TopologyTest, RelayIsReturnedAfterItsOwnRelay) {
-  Attach("r9", true);
-  const auto descendant = [&](const std::string& name, const std::string& relay) {
-    return AttachedEntry(name, relay, clock_.Now(), /*is_relay=*/true);
-  };
-  ASSERT_TRUE(
-      topology_.ApplyUpdate("r9", {descendant("r11", "r9"), descendant("r10", "r11")}, {}, true)
-          .ok());
-  EXPECT_EQ(TakeChanged(), (std::vector<std::string>{"+r9", "+r11", "+r10"}));
+  EXPECT_EQ(DequeueChanged(), std::vector<std::string>{"-a-node"}) << "only the present state";
+  EXPECT_EQ(DequeueChanged(true), (std::vector<std::string>{"+z-relay", "-a-node"}));
 }
 
 TEST_F(TopologyTest, ExpiredStatementEndsTheStream) {
@@ -197,7 +197,7 @@ TEST_F(TopologyTest, RefreshedStatementKeepsTheStream) {
 
 TEST_F(TopologyTest, RevokedNodeIsRemoved) {
   const auto link = Attach("n1");
-  TakeChanged();
+  DequeueChanged();
   topology_.Forget("spiffe://fleet.test/node/n1");
   EXPECT_EQ(ReasonOf(link->end()), "IDENTITY_REVOKED");
   EXPECT_FALSE(topology_.Find("n1").has_value());
@@ -237,7 +237,7 @@ TEST_F(TopologyTest, DetachedEntryWithoutAStatementIsNotAdded) {
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {proven, invented}, {}, true).ok());
   EXPECT_FALSE(topology_.Find("n2").has_value());
   ASSERT_TRUE(topology_.Find("n1").has_value());
-  EXPECT_EQ(topology_.Find("n1")->since, clock_.Now()) << "so that it is forgotten one day";
+  EXPECT_EQ(topology_.Find("n1")->since, clock_.Now()) << "so that it expires";
 }
 
 TEST_F(TopologyTest, NodeWithANewerStatementHasMovedFromItsDeadStream) {
@@ -273,7 +273,7 @@ TEST_F(TopologyTest, RevokedCertificateRemovesItsNode) {
   topology_.Forget("issuer:02");
   EXPECT_TRUE(topology_.Find("n1").has_value());
   topology_.Forget("issuer:01");
-  EXPECT_FALSE(topology_.Find("n1").has_value()) << "also while it is away";
+  EXPECT_FALSE(topology_.Find("n1").has_value()) << "also while it is detached";
 }
 
 TEST_F(TopologyTest, RemovedNodeIsNotRestoredByAnUpdate) {
@@ -323,7 +323,7 @@ TEST_F(TopologyTest, EntriesBeyondTheLimitAreRejected) {
   const auto refused =
       topology_.Attach(AttachedEntry("n6", "r1", clock_.Now()), std::make_shared<RecordedLink>());
   EXPECT_EQ(ReasonOf(refused.status()), "TOO_MANY_CHILDREN");
-  Attach("n3");  // who is known may come again
+  Attach("n3");  // a known node may attach again
 }
 
 TEST_F(TopologyTest, RestoredEntriesAreDetached) {

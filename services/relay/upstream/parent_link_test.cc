@@ -1,185 +1,325 @@
-// A relay's link to a parent that the test plays, over real TLS.
 #include "services/relay/upstream/parent_link.h"
 
-#include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
-
-#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "muster/v1/attachment.grpc.pb.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/attach/fake_parent.h"
+#include "services/common/base/error.h"
 #include "services/common/base/executor.h"
-#include "services/common/base/mutex.h"
-#include "services/common/base/secret_file.h"
-#include "services/common/base/timers.h"
+#include "services/common/base/fake_clock.h"
 #include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
-#include "testing/fixtures/await.h"
-#include "testing/fixtures/fake_relay.h"
-#include "testing/fixtures/test_commands.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kLong = absl::Minutes(1);
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-// Welcomes every child, and records its messages after the hello.
-class Parent final : public v1::AttachService::Service {
- public:
-  // Listens at `port`; 0: at any free port.
-  Parent(const TestIssuer& tree, const std::string& name, int port = 0)
-      : name_(name), credential_(tree.Issue(ServiceIdentity{ServiceRole::kRelay, name})) {
-    grpc::SslServerCredentialsOptions tls(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    tls.pem_root_certs = tree.root_pem();
-    tls.pem_key_cert_pairs.push_back({credential_.key_pem, credential_.chain_pem});
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::SslServerCredentials(tls),
-                             &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
+constexpr absl::Duration kBatchWithin = absl::Milliseconds(10);
+
+// Returns "hello", "topology +n1 -n2 complete" or "records n1 n2".
+std::string TextOf(const v1::AttachRequest& message) {
+  std::string text;
+  switch (message.message_case()) {
+    case v1::AttachRequest::kHello:
+      return "hello";
+    case v1::AttachRequest::kTopology:
+      text = "topology";
+      for (const auto& entry : message.topology().descendants()) {
+        const std::string& uri = entry.statement().child();
+        absl::StrAppend(&text, entry.attached() ? " +" : " -", uri.substr(uri.rfind('/') + 1));
+      }
+      return text + (message.topology().complete() ? " complete" : "");
+    case v1::AttachRequest::kRecords:
+      text = "records";
+      for (const v1::JobRecord& record : message.records().records()) {
+        absl::StrAppend(&text, " ", record.node());
+      }
+      return text;
+    case v1::AttachRequest::kCollectionEnded:
+      return "collection ended " + message.collection_ended().run();
+    default:
+      return "?";
   }
-  ~Parent() override { server_->Shutdown(std::chrono::system_clock::now()); }
+}
 
-  int port() const { return port_; }
-
-  // Returns the messages when there are `count`; nothing if there are fewer after `limit`.
-  std::vector<v1::AttachRequest> Await(size_t count, absl::Duration limit = kLong) {
-    MutexLock lock(mutex_);
-    const bool enough = changed_.WaitFor(
-        mutex_, limit,
-        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return said_.size() >= count; });
-    return enough ? said_ : std::vector<v1::AttachRequest>();
-  }
-
- private:
-  grpc::Status Attach(
-      grpc::ServerContext*,
-      grpc::ServerReaderWriter<v1::AttachResponse, v1::AttachRequest>* stream) override {
-    const Certificate own = Certificate::FromPem(credential_.chain_pem).value();
-    v1::AttachResponse response;
-    response.mutable_greeting()->set_relay(own.Uri().value());
-    response.mutable_greeting()->set_key_sha256(own.Key()->Sha256().value());
-    stream->Write(response);
-    v1::AttachRequest request;
-    if (!stream->Read(&request)) return grpc::Status::OK;
-    response.mutable_welcome()->mutable_interval()->set_seconds(60);
-    response.mutable_welcome()->add_path(name_);
-    response.mutable_welcome()->set_connected(true);
-    stream->Write(response);
-    while (stream->Read(&request)) {
-      MutexLock lock(mutex_);
-      said_.push_back(request);
-      changed_.NotifyAll();
-    }
-    return grpc::Status::OK;
-  }
-
-  const std::string name_;
-  const TestIssuer::Credential credential_;
-  int port_ = 0;
-  Mutex mutex_;
-  CondVar changed_;
-  std::vector<v1::AttachRequest> said_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<grpc::Server> server_;
-};
-
+// The link of the relay r2 to parents that the test plays.
 class ParentLinkTest : public ::testing::Test {
  protected:
-  ParentLinkTest() {
-    const TestIssuer::Credential own = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"});
-    for (const auto& [file, text] : {std::pair{"/key.pem", own.key_pem},
-                                     {"/cert.pem", own.chain_pem},
-                                     {"/ca.pem", fleet_.root_pem()}}) {
-      EXPECT_TRUE(WriteFileAtomically(folder_ + file, text).ok());
-    }
-  }
-
-  void Begin(const std::vector<int>& ports) {
+  void Start(const std::vector<uint16_t>& ports = {1}) {
     AttachClientOptions options;
-    for (const int port : ports) {
-      options.targets.push_back({"127.0.0.1", static_cast<uint16_t>(port)});
-    }
-    options.return_after = absl::Milliseconds(10);
-    options.fleet = std::string(kTestFleet);
-    options.uri = "spiffe://" + options.fleet + "/service/relay/r2";
-    options.identity_folder = folder_;
+    for (const uint16_t port : ports) options.targets.push_back({"relay", port});
+    options.return_after = absl::Seconds(1);
+    options.uri = "spiffe://fleet.test/service/relay/r2";
     options.is_relay = true;
-    const AttachRuntime runtime{SystemClock(), *timers_, executor_};
-    link_ = std::make_unique<ParentLink>(std::move(options),
-                                         ParentLink::Parts{topology_, trust_, dispatcher_, runtime},
-                                         absl::Seconds(60), [](const v1::AttachResponse&) {});
+    link_ = std::make_unique<ParentLink>(
+        std::move(options),
+        ParentLink::Parts{topology_, trust_, dispatcher_, {clock_, clock_, executor_}},
+        absl::Seconds(60), [this](const v1::AttachResponse&) { ++shares_; },
+        std::unique_ptr<ParentConnector>(connector_));
+    executor_.AwaitIdle();
+  }
+  void Advance(absl::Duration by) {
+    clock_.Advance(by);
+    executor_.AwaitIdle();
+  }
+  void Accept(uint16_t port = 1, const std::vector<std::string>& path = {"root"}) {
+    connector_->at(port).Greet();
+    connector_->at(port).Welcome(/*connected=*/true, path);
+    executor_.AwaitIdle();
+  }
+  void StartAccepted() {
+    Start();
+    Accept();
+    EXPECT_THAT(Sent(), ElementsAre("hello"));
+  }
+  void End(uint16_t port = 1) {
+    connector_->at(port).End(absl::UnavailableError("gone"));
+    executor_.AwaitIdle();
+  }
+  void Deliver(v1::AttachResponse message) {
+    connector_->at(1).Deliver(std::move(message));
+    executor_.AwaitIdle();
+  }
+  // Returns what a parent received since the last call.
+  std::vector<std::string> Sent(uint16_t port = 1) {
+    std::vector<std::string> texts;
+    for (const v1::AttachRequest& message : connector_->at(port).TakeSent()) {
+      texts.push_back(TextOf(message));
+    }
+    return texts;
   }
 
-  void AwaitConnected() {
-    ASSERT_TRUE(testing::Await([this] { return link_->connected(); }));
+  std::shared_ptr<RecordedLink> AttachChild(const std::string& node) {
+    auto child = std::make_shared<RecordedLink>();
+    EXPECT_TRUE(topology_.Attach(AttachedEntry(node, "r2", clock_.Now()), child).ok());
+    return child;
   }
-
-  void Attach(const std::string& node) {
-    EXPECT_TRUE(
-        topology_.Attach(AttachedEntry(node, "r2", absl::Now()), std::make_shared<RecordedLink>())
-            .ok());
-  }
-
-  void Record(const std::string& node) {
+  // A child delivers a record.
+  void Receive(const std::string& node, size_t bytes = 1) {
     v1::JobRecords records;
-    records.add_records()->set_node(node);
-    link_->Receive(std::move(records), [] {});
+    v1::JobRecord& record = *records.add_records();
+    record.set_node(node);
+    record.mutable_output()->set_data(std::string(bytes, 'x'));
+    link_->Receive(std::move(records), [this] { ++done_; });
   }
 
-  const std::string folder_ = ::testing::TempDir();
-  const TestIssuer fleet_;
-  Parent parent_{fleet_, "r1"};
-  Topology topology_{{.name = "r2", .is_root = false}, SystemClock()};
-  CommandDispatcher dispatcher_{topology_, SystemClock()};
+  FakeClock clock_;
+  Executor executor_{{.name = "background", .threads = 1}};
+  Topology topology_{{.name = "r2", .is_root = false}, clock_};
+  CommandDispatcher dispatcher_{topology_, clock_};
   LiveCalls live_;
-  Trust trust_{std::string(kTestFleet), [] { return std::vector<Certificate>(); }, topology_, live_,
-               SystemClock()};
-  const std::unique_ptr<TimerService> timers_ = MakeTimerService(/*max_timers=*/16);
-  Executor executor_{{.name = "background", .threads = 2}};
+  Trust trust_{"fleet.test", [] { return std::vector<Certificate>(); }, topology_, live_, clock_};
+  int shares_ = 0;  // messages about shared files
+  int done_ = 0;    // messages of children that are sent or dropped
+  FakeConnector* connector_ = new FakeConnector(clock_);  // owned by link_
   std::unique_ptr<ParentLink> link_;
 };
 
-// An acknowledgement of what a node says finds its way down only if the node is known.
+TEST_F(ParentLinkTest, WelcomeSetsThePathAndIsPassedOnToTheChildren) {
+  const auto child = AttachChild("n1");
+  Start();
+  int changes = 0;
+  const auto watch = link_->OnChange([&] { ++changes; });
+  EXPECT_FALSE(link_->connected());
+  Accept(1, {"root", "r1"});
+  EXPECT_TRUE(link_->connected());
+  EXPECT_EQ(changes, 1);
+  EXPECT_THAT(topology_.path(), ElementsAre("root", "r1", "r2"));
+  const auto sent = child->Take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_THAT(sent[0].welcome().path(), ElementsAre("root", "r1", "r2"));
+  EXPECT_TRUE(sent[0].welcome().connected());
+}
+
+TEST_F(ParentLinkTest, DescendantOfThisRelayIsLeft) {
+  Start();
+  Accept(1, {"root", "r2", "r1"});
+  ASSERT_TRUE(connector_->at(1).cancelled());
+  EXPECT_EQ(ReasonOf(*connector_->at(1).cancelled()), "RELAY_LOOP");
+  EXPECT_FALSE(link_->connected());
+}
+
+TEST_F(ParentLinkTest, ParentAtTheMaximumDepthIsLeft) {
+  Start();
+  std::vector<std::string> path;
+  for (size_t i = 0; i < kMaxDepth; ++i) path.push_back(absl::StrCat("a", i));
+  Accept(1, path);
+  ASSERT_TRUE(connector_->at(1).cancelled());
+  EXPECT_EQ(ReasonOf(*connector_->at(1).cancelled()), "RELAY_TOO_DEEP");
+}
+
+// The root relay needs a route for the acks.
 TEST_F(ParentLinkTest, TopologyPrecedesRecords) {
-  Begin({parent_.port()});
-  AwaitConnected();
-  for (const char* node : {"n1", "n2"}) {
-    Attach(node);
-    Record(node);
-  }
-  const auto said = parent_.Await(4);
-  ASSERT_EQ(said.size(), 4);
-  for (size_t i = 0; i < said.size(); i += 2) {
-    ASSERT_TRUE(said[i].has_topology() && said[i + 1].has_records());
-    ASSERT_EQ(said[i].topology().descendants_size(), 1);
-    EXPECT_TRUE(said[i].topology().descendants(0).statement().child().ends_with(
-        said[i + 1].records().records(0).node()));
-  }
-  EXPECT_TRUE(said[0].topology().complete());
+  StartAccepted();
+  AttachChild("n1");
+  Receive("n1");
+  EXPECT_THAT(Sent(), ElementsAre("topology +n1 complete", "records n1"));
+  AttachChild("n2");
+  Advance(absl::Seconds(1));
+  Receive("n2");
+  EXPECT_THAT(Sent(), ElementsAre("topology +n2", "records n2"));
+}
+
+TEST_F(ParentLinkTest, FirstListIsCompleteInItsLastMessage) {
+  for (int i = 0; i < 501; ++i) AttachChild(absl::StrCat("n", i));
+  StartAccepted();
+  link_->Tick();
+  const auto sent = connector_->at(1).TakeSent();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].topology().descendants_size(), 500);
+  EXPECT_FALSE(sent[0].topology().complete());
+  EXPECT_EQ(sent[1].topology().descendants_size(), 1);
+  EXPECT_TRUE(sent[1].topology().complete());
+  link_->Tick();
+  EXPECT_THAT(Sent(), IsEmpty());
 }
 
 TEST_F(ParentLinkTest, PreferredParentReceivesTheWholeTopology) {
-  auto preferred = std::make_unique<Parent>(fleet_, "r3");
-  const int port = preferred->port();
-  preferred.reset();
-  Attach("n1");
-  Begin({port, parent_.port()});
-  AwaitConnected();
-  Record("n1");
-  ASSERT_EQ(parent_.Await(2).size(), 2);
-  preferred = std::make_unique<Parent>(fleet_, "r3", port);
-  std::vector<v1::AttachRequest> said;
-  do {  // as n1 does until its record is acknowledged
-    Record("n1");
-    said = preferred->Await(2, absl::Milliseconds(50));
-  } while (said.empty());
-  ASSERT_TRUE(said[0].has_topology() && said[1].has_records());
-  EXPECT_TRUE(said[0].topology().complete());
-  EXPECT_EQ(said[0].topology().descendants_size(), 1);
-  EXPECT_EQ(topology_.path(), (std::vector<std::string>{"r3", "r2"}));
+  AttachChild("n1");
+  Start({1, 2});
+  End(1);
+  Accept(2);
+  link_->Tick();
+  EXPECT_THAT(Sent(2), ElementsAre("hello", "topology +n1 complete"));
+  for (int i = 0; i < 10 && connector_->connections(1) < 2; ++i) Advance(absl::Seconds(1));
+  ASSERT_EQ(connector_->connections(1), 2u);
+  Accept(1, {"r3"});
+  EXPECT_TRUE(connector_->at(2).cancelled());
+  EXPECT_THAT(topology_.path(), ElementsAre("r3", "r2"));
+  Receive("n1");
+  EXPECT_THAT(Sent(1), ElementsAre("hello", "topology +n1 complete", "records n1"));
+}
+
+TEST_F(ParentLinkTest, RecordsThatArriveTogetherAreSentTogether) {
+  StartAccepted();
+  link_->Tick();
+  Sent();
+  for (const char* node : {"n1", "n2", "n3"}) Receive(node);
+  EXPECT_THAT(Sent(), ElementsAre("records n1"));
+  EXPECT_EQ(done_, 1);
+  Advance(kBatchWithin);
+  EXPECT_THAT(Sent(), ElementsAre("records n2 n3"));
+  EXPECT_EQ(done_, 3);
+}
+
+TEST_F(ParentLinkTest, FullMessageOfRecordsIsSentImmediately) {
+  StartAccepted();
+  link_->Tick();
+  Receive("n1");
+  Sent();
+  Receive("n2", 200 << 10);
+  Receive("n3", 200 << 10);
+  EXPECT_THAT(Sent(), ElementsAre("records n2"));
+  EXPECT_EQ(done_, 2);
+  Advance(kBatchWithin);
+  EXPECT_THAT(Sent(), ElementsAre("records n3"));
+}
+
+TEST_F(ParentLinkTest, MessagesWaitInOrderWhileTheQueueIsFull) {
+  StartAccepted();
+  connector_->at(1).SetFull(true);
+  AttachChild("n1");
+  Receive("n1");
+  Advance(absl::Seconds(1));
+  Receive("n1");
+  EXPECT_EQ(done_, 0);
+  EXPECT_THAT(Sent(), IsEmpty());
+  connector_->at(1).Drain();
+  EXPECT_THAT(Sent(), ElementsAre("topology +n1 complete", "records n1", "records n1"));
+  EXPECT_EQ(done_, 2);
+}
+
+TEST_F(ParentLinkTest, LostParentDropsRecordsAndAsksForMore) {
+  StartAccepted();
+  connector_->at(1).SetFull(true);
+  Receive("n1");
+  Receive("n1");
+  EXPECT_EQ(done_, 0);
+  End();
+  EXPECT_EQ(done_, 2);
+  EXPECT_FALSE(link_->connected());
+  Receive("n1");
+  EXPECT_EQ(done_, 3) << "without a parent";
+}
+
+TEST_F(ParentLinkTest, DestructorDropsRecords) {
+  StartAccepted();
+  connector_->at(1).SetFull(true);
+  Receive("n1");
+  link_.reset();
+  EXPECT_EQ(done_, 1);
+}
+
+TEST_F(ParentLinkTest, CommandReachesItsNodeWithoutItsTimeInTransit) {
+  const auto child = AttachChild("n1");
+  Start();
+  connector_->at(1).Greet();
+  v1::AttachResponse welcome;
+  ToProto(absl::Seconds(15), welcome.mutable_welcome()->mutable_interval());
+  ToProto(absl::ZeroDuration(), welcome.mutable_welcome()->mutable_clock());
+  Deliver(welcome);
+  child->Take();
+  clock_.Advance(absl::Seconds(20));
+  v1::AttachResponse message;
+  v1::JobCommand& command = *message.mutable_command();
+  command.set_job("j1");
+  command.add_targets()->set_node("n1");
+  ToProto(absl::ZeroDuration(), command.mutable_clock());  // 20 s in transit
+  ToProto(absl::Seconds(60), command.mutable_begin_within());
+  ToProto(absl::Seconds(60), command.mutable_wait_within());
+  Deliver(message);
+  const auto sent = child->Take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].command().job(), "j1");
+  EXPECT_LE(FromProto(sent[0].command().begin_within()), absl::Seconds(40));
+}
+
+TEST_F(ParentLinkTest, MessagesOfTheParentReachTheirPart) {
+  const auto child = AttachChild("n1");
+  StartAccepted();
+  child->Take();
+  v1::AttachResponse message;
+  message.mutable_cancel()->set_job("j1");
+  message.mutable_cancel()->add_nodes("n1");
+  Deliver(message);
+  message.mutable_records_ack()->add_reached()->set_node("n1");
+  Deliver(message);
+  message.mutable_revocations()->set_version(7);
+  Deliver(message);
+  message.mutable_collection_ended()->set_run("r");
+  Deliver(message);
+  message.mutable_shares();
+  Deliver(message);
+  message.mutable_share_query();
+  Deliver(message);
+  const auto sent = child->Take();
+  ASSERT_EQ(sent.size(), 4u);
+  EXPECT_EQ(sent[0].cancel().job(), "j1");
+  EXPECT_EQ(sent[1].records_ack().reached_size(), 1);
+  EXPECT_EQ(sent[2].revocations().version(), 7);
+  EXPECT_EQ(sent[3].collection_ended().run(), "r");
+  EXPECT_EQ(trust_.commands_version(), 7);
+  EXPECT_EQ(shares_, 2);
+  message.mutable_revoked()->add_subjects("spiffe://fleet.test/node/n1");
+  Deliver(message);
+  EXPECT_EQ(ReasonOf(child->end()), "IDENTITY_REVOKED");
+}
+
+TEST_F(ParentLinkTest, EndOfACollectionIsForwarded) {
+  StartAccepted();
+  v1::CollectionEnded ended;
+  ended.set_run("r");
+  link_->SendCollectionEnded(ended);
+  EXPECT_THAT(Sent(), ElementsAre("collection ended r"));
 }
 
 }  // namespace

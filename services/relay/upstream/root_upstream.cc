@@ -5,10 +5,10 @@
 #include <chrono>
 #include <utility>
 
-#include "muster/v1/identities.grpc.pb.h"
+#include "absl/status/statusor.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/rpc/status.h"
+#include "services/common/rpc/client_stream.h"
 
 namespace muster {
 namespace {
@@ -16,29 +16,94 @@ namespace {
 constexpr absl::Duration kTick = absl::Seconds(1);
 constexpr std::chrono::seconds kAnswerWithin(10);
 // Repairs a missed list; a revocation in the feed updates the list immediately.
-constexpr int kTicksBetweenUpdates = 60;
+constexpr absl::Duration kBetweenUpdates = absl::Minutes(1);
+
+using RevocationsStream = ClientStream<v1::GetCommandRevocationsRequest, v1::CommandRevocations>;
+
+// Receives the response. Thread-safe.
+class ResponseReader final : public RevocationsStream::Handler {
+ public:
+  // `ended` is called once, on a thread of gRPC; it must not block.
+  explicit ResponseReader(std::function<void()> ended) : ended_(std::move(ended)) {}
+
+  void OnStart(const std::shared_ptr<RevocationsStream>& stream) override {
+    stream_ = stream;
+    stream->ReadNext();
+    stream->SendLast({});
+  }
+  void OnMessage(v1::CommandRevocations list) override {
+    list_ = std::move(list);
+    stream_->ReadNext();  // the status follows
+  }
+  void OnEnd(const absl::Status& status, EndedBy) override {
+    {
+      MutexLock lock(mutex_);
+      result_ = status.ok() ? absl::StatusOr<v1::CommandRevocations>(std::move(list_)) : status;
+    }
+    ended_();
+  }
+
+  // Returns the list or the error once the call has ended.
+  std::optional<absl::StatusOr<v1::CommandRevocations>> result() const {
+    MutexLock lock(mutex_);
+    return result_;
+  }
+
+ private:
+  const std::function<void()> ended_;
+  std::shared_ptr<RevocationsStream> stream_;
+  v1::CommandRevocations list_;
+  mutable Mutex mutex_;
+  std::optional<absl::StatusOr<v1::CommandRevocations>> result_ ABSL_GUARDED_BY(mutex_);
+};
+
+std::unique_ptr<grpc::ClientContext> ContextWithDeadline() {
+  auto context = std::make_unique<grpc::ClientContext>();
+  context->set_deadline(std::chrono::system_clock::now() + kAnswerWithin);
+  return context;
+}
 
 }  // namespace
 
+// One call of GetCommandRevocations. The destructor cancels it and waits for its last callback.
+class RootUpstream::RevocationsCall {
+ public:
+  RevocationsCall(const std::shared_ptr<grpc::Channel>& aggregator, std::function<void()> ended)
+      : reader_(std::make_shared<ResponseReader>(std::move(ended))),
+        stream_(RevocationsStream::Start(
+            aggregator, "/muster.v1.IdentityService/GetCommandRevocations",
+            {.first_within = absl::ZeroDuration()}, reader_, {}, ContextWithDeadline())) {}
+
+  std::optional<absl::StatusOr<v1::CommandRevocations>> result() const { return reader_->result(); }
+
+ private:
+  const std::shared_ptr<ResponseReader> reader_;
+  const StreamOwner<v1::GetCommandRevocationsRequest, v1::CommandRevocations> stream_;
+};
+
+// The first event of the feed may request a step before follower_ is set.
 RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
                            GetChannel aggregator, GetChannel status,
-                           std::function<void()> signers_known, TimerService& timers,
-                           Executor& executor)
+                           std::function<void()> signers_known, const Clock& clock,
+                           TimerService& timers, Executor& executor)
     : UpstreamBase(topology),
       trust_(trust),
       offers_(offers),
       aggregator_(std::move(aggregator)),
       status_(std::move(status)),
       signers_known_(std::move(signers_known)),
+      clock_(clock),
+      step_(timers, executor, [this] { Step(); }),
       follower_(std::make_unique<FeedFollower>(
           aggregator_, [this](const v1::FollowChangesResponse& event) { HandleChange(event); },
-          timers, executor)),
-      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+          timers, executor)) {
+  started_ = true;
+  step_.RunNow();
+}
 
 RootUpstream::~RootUpstream() {
-  thread_.request_stop();
-  wake_.NotifyAll();
-  thread_.join();
+  step_.Stop();
+  call_.reset();
   follower_.reset();
 }
 
@@ -69,50 +134,54 @@ void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
     default:
       return;
   }
-  MutexLock lock(mutex_);
-  stale_ = true;
-  wake_.NotifyAll();
-}
-
-// Watches the connection to the aggregator, and keeps the command revocations current.
-void RootUpstream::Run(const std::stop_token& stop) {
-  int ticks = 0;
-  while (!stop.stop_requested()) {
-    const bool connected = follower_->connected();
-    if (connected_.exchange(connected) != connected) NotifyListeners();
-    bool update = false;
-    {
-      MutexLock lock(mutex_);
-      update = stale_ || ++ticks >= kTicksBetweenUpdates;
-      // A revocation that arrives during the update requires another one.
-      if (update && connected) stale_ = false;
-    }
-    if (update && connected) {
-      const absl::Status updated = UpdateCommandRevocations();
-      if (updated.ok()) {
-        ticks = 0;
-        update = false;
-      } else {
-        MutexLock lock(mutex_);
-        stale_ = true;
-        Log(LogLevel::kWarning, "cannot get the command revocations", {{"error", updated}});
-      }
-    }
+  {
     MutexLock lock(mutex_);
-    // A failed update is repeated at the next tick.
-    wake_.WaitFor(mutex_, stop, kTick, [this, update]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stale_ && !update;
-    });
+    stale_ = true;
   }
+  step_.RunNow();
 }
 
-absl::Status RootUpstream::UpdateCommandRevocations() {
-  const auto stub = v1::IdentityService::NewStub(aggregator_());
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kAnswerWithin);
-  v1::CommandRevocations list;
-  const grpc::Status called = stub->GetCommandRevocations(&context, {}, &list);
-  if (!called.ok()) return FromGrpc(called);
+// Observes the connection to the aggregator, and keeps the command revocations current.
+void RootUpstream::Step() {
+  if (!started_) return;
+  const bool connected = follower_->connected();
+  if (connected_.exchange(connected) != connected) NotifyListeners();
+  if (call_ != nullptr) EndCall();
+  if (call_ == nullptr && connected) BeginCall();
+  step_.RunAfter(kTick);
+}
+
+// Requests the list if it may have changed.
+void RootUpstream::BeginCall() {
+  const absl::Duration now = clock_.MonotonicNow();
+  if (now < not_before_) return;
+  {
+    MutexLock lock(mutex_);
+    if (!stale_ && now < update_at_) return;
+    stale_ = false;  // a revocation that arrives during the call requires another one
+  }
+  call_ = std::make_unique<RevocationsCall>(aggregator_(), [this] { step_.RunNow(); });
+}
+
+// Handles the response once the call has ended. A failed call is repeated at the next tick.
+void RootUpstream::EndCall() {
+  const auto list = call_->result();
+  if (!list) return;
+  call_.reset();
+  const absl::Status updated = list->ok() ? UpdateCommandRevocations(**list) : list->status();
+  if (updated.ok()) {
+    update_at_ = clock_.MonotonicNow() + kBetweenUpdates;
+    return;
+  }
+  not_before_ = clock_.MonotonicNow() + kTick;
+  {
+    MutexLock lock(mutex_);
+    stale_ = true;
+  }
+  Log(LogLevel::kWarning, "cannot get the command revocations", {{"error", updated}});
+}
+
+absl::Status RootUpstream::UpdateCommandRevocations(const v1::CommandRevocations& list) {
   ASSIGN_OR_RETURN(auto authority, Certificate::FromPem(list.command_ca_pem()));
   trust_.UpdateCommandRevocations(list);
   {

@@ -9,13 +9,16 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <stop_token>
 #include <string>
-#include <thread>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
+#include "muster/v1/identities.pb.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/service_channel.h"
@@ -27,14 +30,17 @@
 namespace muster {
 
 // Follows the aggregator's change feed with its revocations and runs, and gets the command
-// revocations. Thread-safe.
+// revocations.
+//
+// Has no thread: a task on the executor observes the connection every second, and begins and ends
+// the calls for the command revocations. Thread-safe.
 class RootUpstream : public UpstreamBase {
  public:
-  // All outlive it; events of the feed are handled on `executor`. `signers_known` is called each
-  // time the aggregator has sent the command revocations.
+  // The objects outlive it. `signers_known` is called on `executor` each time the aggregator has
+  // sent the command revocations.
   RootUpstream(Topology& topology, Trust& trust, RunOffers& offers, GetChannel aggregator,
-               GetChannel status, std::function<void()> signers_known, TimerService& timers,
-               Executor& executor);
+               GetChannel status, std::function<void()> signers_known, const Clock& clock,
+               TimerService& timers, Executor& executor);
   ~RootUpstream() override;
 
   // Upstream.
@@ -49,9 +55,14 @@ class RootUpstream : public UpstreamBase {
   bool caught_up() const { return caught_up_; }
 
  private:
+  class RevocationsCall;
+
   void HandleChange(const v1::FollowChangesResponse& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Run(const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status UpdateCommandRevocations() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Step() ABSL_LOCKS_EXCLUDED(mutex_);
+  void BeginCall() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndCall() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status UpdateCommandRevocations(const v1::CommandRevocations& list)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   Trust& trust_;
   RunOffers& offers_;
@@ -62,12 +73,17 @@ class RootUpstream : public UpstreamBase {
   std::atomic<bool> caught_up_ = false;
   std::set<std::string> snapshot_revoked_;  // used by HandleChange, as the next
   bool in_snapshot_ = false;
+  const Clock& clock_;
   mutable Mutex mutex_;
-  StoppableCondVar wake_;
-  bool stale_ ABSL_GUARDED_BY(mutex_) = true;
+  bool stale_ ABSL_GUARDED_BY(mutex_) = true;  // the list may have changed since the last call
   std::optional<Certificate> command_ca_ ABSL_GUARDED_BY(mutex_);
+  // Used by step_, and by the destructor after its end.
+  std::unique_ptr<RevocationsCall> call_;                 // null: none is open
+  absl::Duration update_at_ = -absl::InfiniteDuration();  // monotonic, as the next
+  absl::Duration not_before_ = -absl::InfiniteDuration();
+  std::atomic<bool> started_ = false;  // follower_ is set
+  ScheduledTask step_;
   std::unique_ptr<FeedFollower> follower_;
-  std::jthread thread_;
 };
 
 }  // namespace muster

@@ -427,8 +427,7 @@ TEST_F(RunBoardTest, UnchangedPairKeepsItsTimes) {
   clock_.JumpWall(clock_.Now() - absl::Microseconds(6));
   EXPECT_EQ(FromProto(Pair("n1").reason_since()), since);
   clock_.JumpWall(clock_.Now() + absl::Hours(1));
-  EXPECT_GT(FromProto(Pair("n1").reason_since()), since + absl::Minutes(59))
-      << "the clock was set";
+  EXPECT_GT(FromProto(Pair("n1").reason_since()), since + absl::Minutes(59)) << "the clock was set";
 }
 
 }  // namespace

@@ -3,28 +3,31 @@
 
 #include <functional>
 #include <string>
-#include <thread>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_heartbeat_stream.h"
 #include "testing/fixtures/test_status.h"
 
 namespace muster {
 namespace {
 
-using testing::TestHeartbeatStream;
 using ::testing::HasSubstr;
 using testing::PairOf;
 using testing::ProxyFixture;
 using testing::TestFleet;
+using testing::TestHeartbeatStream;
 using testing::TestIdentity;
 using testing::TestStatus;
+
+constexpr absl::Duration kLostAfter = absl::Seconds(3);
+constexpr absl::Duration kLongerThanLost = absl::Seconds(5);
 
 class HeartbeatForwardTest : public ::testing::Test {
  protected:
@@ -34,7 +37,7 @@ class HeartbeatForwardTest : public ::testing::Test {
     status_.Stop();
     status_.config.heartbeats.interval = absl::Milliseconds(500);
     status_.config.heartbeats.grace = absl::Seconds(1);
-    status_.config.heartbeats.lost_after = absl::Seconds(3);
+    status_.config.heartbeats.lost_after = kLostAfter;
     status_.Start();
     relay_.upstream().Attach("n1", node_);
     relay_.Start();
@@ -90,13 +93,11 @@ TEST_F(HeartbeatForwardTest, HeartbeatsWithoutActivitiesKeepTheSenderOnline) {
   TestHeartbeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
   Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });
-  // Longer than it takes to be lost.
-  const absl::Time end = absl::Now() + absl::Seconds(5);
-  while (absl::Now() < end) {
+  const auto is_lost = [&] {
     stream.Send(stream.Next());
-    EXPECT_EQ(PairOf(*status_.Get(run_), "n1").presence(), v1::PRESENCE_ONLINE);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  }
+    return PairOf(*status_.Get(run_), "n1").presence() != v1::PRESENCE_ONLINE;
+  };
+  EXPECT_FALSE(testing::Await(is_lost, kLongerThanLost));
 }
 
 TEST_F(HeartbeatForwardTest, SilentSenderIsProbedThenLostWithTheRelayNamed) {
@@ -155,12 +156,10 @@ TEST_F(HeartbeatForwardTest, SendersOfDisconnectedRelayAreNotLost) {
       Await([](const auto& pair) { return pair.reason() == v1::REASON_SEGMENT_LOST; });
   EXPECT_THAT(PairOf(status, "n1").detail(), HasSubstr("relay r1"));
   EXPECT_THAT(status.doubt(), HasSubstr("relay r1 is not connected"));
-  // Longer than it takes to be lost.
-  const absl::Time end = absl::Now() + absl::Seconds(5);
-  while (absl::Now() < end) {
-    EXPECT_EQ(PairOf(*status_.Get(run_), "n1").presence(), v1::PRESENCE_UNKNOWN);
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  }
+  const auto is_judged = [&] {
+    return PairOf(*status_.Get(run_), "n1").presence() != v1::PRESENCE_UNKNOWN;
+  };
+  EXPECT_FALSE(testing::Await(is_judged, kLongerThanLost));
   ConnectUp();
   stream.Send(stream.Next());
   status = Await([](const auto& pair) { return pair.presence() == v1::PRESENCE_ONLINE; });

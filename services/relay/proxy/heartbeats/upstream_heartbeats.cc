@@ -100,7 +100,7 @@ class UpstreamHeartbeats::OpenStream {
 UpstreamHeartbeats::UpstreamHeartbeats(HeartbeatHub& hub, Upstream& upstream, const Clock& clock,
                                        TimerService& timers, Executor& executor)
     : hub_(hub), upstream_(upstream), clock_(clock), tick_(timers, executor, [this] { Tick(); }) {
-  tick_.RunAfter(absl::ZeroDuration());
+  tick_.RunNow();
 }
 
 UpstreamHeartbeats::~UpstreamHeartbeats() {
@@ -108,7 +108,7 @@ UpstreamHeartbeats::~UpstreamHeartbeats() {
   stream_.reset();
 }
 
-// The end of a stream requests a tick, possibly during one. So a tick may come early or late.
+// The end of a stream requests a tick, so a tick may come early.
 void UpstreamHeartbeats::Tick() {
   if (stream_ == nullptr) return tick_.RunAfter(OpenOrWait());
   const auto end = stream_->reader().end();
@@ -135,8 +135,7 @@ absl::Duration UpstreamHeartbeats::OpenOrWait() {
   if (channel_ == nullptr) return kWaitForChannel;
   hub_.Restart();
   opened_ = clock_.MonotonicNow();
-  stream_ = std::make_unique<OpenStream>(hub_, channel_,
-                                         [this] { tick_.RunAfter(absl::ZeroDuration()); });
+  stream_ = std::make_unique<OpenStream>(hub_, channel_, [this] { tick_.RunNow(); });
   stream_->reader().SendNext();
   return kPace;
 }

@@ -1,0 +1,149 @@
+#include "services/relay/runs/run_offers.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/common/base/fake_clock.h"
+#include "services/relay/testing/recorded_link.h"
+
+namespace muster {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class RunOffersTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<RecordedLink> Attach(const std::string& name, bool is_relay = false) {
+    auto link = std::make_shared<RecordedLink>();
+    EXPECT_TRUE(topology_.Attach(AttachedEntry(name, "root", clock_.Now(), is_relay), link).ok());
+    return link;
+  }
+  // A run with the plugins "p", which nodes run, "once" and "image".
+  void SendRun(v1::RunState state = v1::RUN_STATE_RUNNING) {
+    v1::FollowChangesResponse event;
+    v1::Run& run = *event.mutable_run();
+    run.set_id("r");
+    run.set_state(state);
+    run.mutable_deadline()->set_seconds(7);
+    for (const char* name : {"p", "once", "image"}) run.add_plugins()->set_name(name);
+    run.mutable_plugins(0)->set_definition_yaml("definition");
+    run.mutable_plugins(1)->set_once(true);
+    run.mutable_plugins(2)->set_has_image(true);
+    offers_.HandleChange(event);
+  }
+  void SendPairs(const std::vector<std::string>& nodes, const std::string& plugin = "p",
+                 v1::Outcome outcome = v1::OUTCOME_PENDING) {
+    v1::FollowChangesResponse event;
+    for (const std::string& node : nodes) {
+      auto& pair = *event.mutable_pairs()->add_pairs();
+      pair.mutable_key()->set_run("r");
+      pair.mutable_key()->set_plugin(plugin);
+      pair.mutable_key()->set_node(node);
+      pair.set_outcome(outcome);
+    }
+    offers_.HandleChange(event);
+  }
+  // Returns "r/p: n1 n2" for each offer, and "r ended".
+  static std::vector<std::string> Sent(RecordedLink& child) {
+    std::vector<std::string> texts;
+    for (const v1::AttachResponse& message : child.Take()) {
+      if (message.has_collection_ended()) {
+        texts.push_back(message.collection_ended().run() + " ended");
+        continue;
+      }
+      const v1::CollectionOffer& offer = message.collection();
+      std::string text = absl::StrCat(offer.run(), "/", offer.plugins(0).name(), ":");
+      for (const std::string& node : offer.nodes()) absl::StrAppend(&text, " ", node);
+      texts.push_back(std::move(text));
+    }
+    return texts;
+  }
+
+  FakeClock clock_;
+  Topology topology_{{.name = "root"}, clock_};
+  RunOffers offers_{topology_};
+};
+
+TEST_F(RunOffersTest, PendingPairIsOfferedToItsNode) {
+  const auto n1 = Attach("n1");
+  const auto n2 = Attach("n2");
+  SendRun();
+  SendPairs({"n1"});
+  const auto sent = n1->Take();
+  ASSERT_EQ(sent.size(), 1u);
+  const v1::CollectionOffer& offer = sent[0].collection();
+  EXPECT_EQ(offer.run(), "r");
+  EXPECT_EQ(offer.plugins(0).definition_yaml(), "definition");
+  EXPECT_EQ(offer.deadline().seconds(), 7);
+  EXPECT_THAT(offer.nodes(), ElementsAre("n1"));
+  EXPECT_THAT(Sent(*n2), IsEmpty());
+}
+
+TEST_F(RunOffersTest, OffersOfABranchGoToItsRelayTogether) {
+  const auto relay = Attach("r1", /*is_relay=*/true);
+  ASSERT_TRUE(topology_
+                  .ApplyUpdate("r1",
+                               {AttachedEntry("n1", "r1", clock_.Now()),
+                                AttachedEntry("n2", "r1", clock_.Now())},
+                               {}, true)
+                  .ok());
+  SendRun();
+  SendPairs({"n1", "n2", "unreachable"});
+  EXPECT_THAT(Sent(*relay), ElementsAre("r/p: n1 n2"));
+}
+
+TEST_F(RunOffersTest, PluginsThatNodesDoNotRunAreNotOffered) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  SendPairs({"n1"}, "once");
+  SendPairs({"n1"}, "image");
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+}
+
+TEST_F(RunOffersTest, NodeReceivesItsOfferAgainUntilThereIsAnOutcome) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  SendPairs({"n1"});
+  SendPairs({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1")) << "a repeated event is no news";
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+  SendPairs({"n1"}, "p", v1::OUTCOME_GENUINE);
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+}
+
+TEST_F(RunOffersTest, EndOfARunIsSentToAllChildren) {
+  const auto n1 = Attach("n1");
+  const auto n2 = Attach("n2");
+  SendRun();
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  EXPECT_THAT(Sent(*n2), ElementsAre("r ended"));
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+}
+
+TEST_F(RunOffersTest, SnapshotIsOfferedAtItsEnd) {
+  const auto n1 = Attach("n1");
+  v1::FollowChangesResponse begin;
+  begin.mutable_snapshot_begin();
+  offers_.HandleChange(begin);
+  SendRun();
+  SendPairs({"n1"});
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+  v1::FollowChangesResponse end;
+  end.mutable_snapshot_end();
+  offers_.HandleChange(end);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,33 @@
+// A node or relay of the topology.
+#ifndef MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_ENTRY_H_
+#define MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_ENTRY_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "muster/v1/attachment.pb.h"
+
+namespace muster {
+
+// The maximum number of relays in a row, the root relay included.
+inline constexpr size_t kMaxDepth = 20;
+
+// A descendant of this relay. A value.
+struct TopologyEntry {
+  std::string name;
+  std::string uri;
+  bool is_relay = false;
+  std::string relay;  // its current or last parent
+  bool attached = false;
+  absl::Time since;  // when it was attached or detached
+  // The last certificate: "<issuer key id>:<serial>" (identity/revocation.h).
+  std::string certificate;
+  // The last statement for that relay; null if it is not known since a restart.
+  std::shared_ptr<const v1::AttachStatement> statement;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_ENTRY_H_
