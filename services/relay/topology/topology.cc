@@ -156,7 +156,7 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
   return absl::OkStatus();
 }
 
-// The child has sent all of its descendants since its stream began: the others are gone.
+// The child has sent all of its descendants since its stream began: the others have left.
 void Topology::CompleteList(const std::string& child, Changes& changes) {
   Direct& direct = direct_.at(child);
   if (std::exchange(direct.complete, true)) return;

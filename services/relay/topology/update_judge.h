@@ -17,7 +17,7 @@ enum class UpdateEffect {
   kDetach,    // the entry is unreachable
 };
 
-// What a relay knows about the subject of a reported entry. The fields outlive the call of
+// The knowledge of a relay about the subject of a reported entry. The fields outlive the call of
 // JudgeUpdate.
 struct KnownSubject {
   const TopologyEntry* entry = nullptr;  // null: unknown
@@ -25,9 +25,8 @@ struct KnownSubject {
   bool has_stream = false;               // it is itself a child of this relay
 };
 
-// Returns the effect of an entry that `child` reported, and whose statement the caller has
-// verified. `first_list`: the child has not completed its first list of descendants. A pure
-// function.
+// Returns the effect of an entry that `child` reported. The caller has verified its statement.
+// `first_list`: the child has not completed its first list of descendants. A pure function.
 UpdateEffect JudgeUpdate(const TopologyEntry& reported, const KnownSubject& known,
                          std::string_view child, bool first_list);
 
