@@ -73,7 +73,7 @@ TEST(ProgramTest, InvalidArgumentsExitWith2AndPrintNothingOnStdout) {
       {"job", "show", ""},
       {"node", "show", ""},
       {"token", "revoke", ""},
-      {"shared", "outcome", "--to", "n2", "--id", ""},
+      {"shared", "show", "--to", "n2", "--id", ""},
       {"node", "label", "n1", "rack=b1", "--remove", "rack"},
       {"exec", "--all", "uptime"},
       {"exec", "--all", "--", ""},

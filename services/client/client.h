@@ -37,7 +37,7 @@ enum class Code {
   kErrorDelivered = 10,  // an error result is committed
   kRefused = 11,         // not planned or not permitted
   kConflict = 12,        // other content is committed
-  kRunEnded = 13,        // the run has finished
+  kRunEnded = 13,        // the run has ended
   kDeadline = 14,        // not committed in time
   kInterrupted = 15,     // stopped before the commit
   kHandedOver = 16,      // spooled by a relay, not committed yet

@@ -142,8 +142,7 @@ std::vector<ConfigField> ClientFields(Config& c) {
        {"AGGREGATOR_URL", "MASTER_URL"},
        &c.aggregator_url,
        "Base address https://host:port of the run's listener for legacy clients; used if "
-       "grpc_targets "
-       "is empty. A path in it is ignored.",
+       "grpc_targets is empty. A path in it is ignored.",
        {}},
       {"run", {"MUSTER_RUN"}, &c.run, "The run's id; if left out, the one in the certificate.", {}},
       {"plugin", {"RESULT_TYPE"}, &c.plugin, "The plugin's name.", {}},

@@ -169,7 +169,7 @@ func (b *bench) shareOnce(home, id string) (left, arrived float64, err error) {
 	}
 	left = time.Since(begin).Seconds()
 	err = fleet.Until(arrivesIn, "the file has arrived", func() bool {
-		out, err := b.fleet.Muster("shared", "outcome", "--to", "n2", "--id", id, "--dir", home, "--json")
+		out, err := b.fleet.Muster("shared", "show", "--to", "n2", "--id", id, "--dir", home, "--json")
 		return err == nil && strings.Contains(out, `"delivered"`)
 	})
 	return left, time.Since(begin).Seconds(), err

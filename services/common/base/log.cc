@@ -8,14 +8,17 @@
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log_limiter.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/base.h"
@@ -26,7 +29,7 @@ namespace {
 constexpr size_t kMaxValue = 4096;
 // The limits of LogLimited.
 constexpr absl::Duration kLimitPeriod = absl::Minutes(1);
-constexpr size_t kMaxLimited = 10'000;
+constexpr size_t kMaxSources = 1'000;  // of one message
 
 struct LevelName {
   std::string_view name;   // in configuration and JSON
@@ -170,10 +173,25 @@ void Log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
   Write(level, message, fields);
 }
 
+namespace {
+
+// Each message has a limiter, so that a flood of one does not suppress the others.
+LogLimiter& LimiterOf(std::string_view message) {
+  struct Limiters {
+    Mutex mutex;
+    absl::node_hash_map<std::string, LogLimiter> of_message ABSL_GUARDED_BY(mutex);
+  };
+  static auto* const limiters = new Limiters;
+  MutexLock lock(limiters->mutex);
+  return limiters->of_message.try_emplace(std::string(message), kLimitPeriod, kMaxSources)
+      .first->second;
+}
+
+}  // namespace
+
 void LogLimited(LogLevel level, std::string_view message, std::string_view source,
                 std::initializer_list<LogField> fields, absl::Duration now) {
-  static auto* const limiter = new LogLimiter(kLimitPeriod, kMaxLimited);
-  const auto count = limiter->Count(absl::StrCat(ToAbsl(message), "\n", ToAbsl(source)), now);
+  const auto count = LimiterOf(message).Count(source, now);
   if (!count) return;
   std::vector<LogField> counted = fields;
   if (*count > 1) counted.emplace_back("count", *count);

@@ -3,27 +3,36 @@
 #include <utility>
 
 namespace muster {
+namespace {
+
+// The source of all events beyond the limit of sources.
+constexpr std::string_view kOthers = "(others)";
+
+// A sweep visits every source, so a flood of sources must not cause one for each event.
+constexpr absl::Duration kBetweenSweeps = absl::Seconds(1);
+
+}  // namespace
 
 std::optional<int64_t> LogLimiter::Count(std::string_view source, absl::Duration now) {
   MutexLock lock(mutex_);
-  const std::string key(source);
-  const auto found = sources_.find(key);
-  if (found != sources_.end()) {
-    Source& known = found->second;
-    if (now < known.logged + period_) {
-      ++known.suppressed;
-      return std::nullopt;
-    }
-    known.logged = now;
-    return std::exchange(known.suppressed, 0) + 1;
+  std::string key(source);
+  if (!sources_.contains(key) && IsFull(now)) key = kOthers;
+  const auto [found, added] = sources_.try_emplace(key);
+  Source& known = found->second;
+  if (!added && now < known.logged + period_) {
+    ++known.suppressed;
+    return std::nullopt;
   }
-  if (sources_.size() >= max_sources_) {
-    absl::erase_if(sources_,
-                   [&](const auto& entry) { return entry.second.logged + period_ <= now; });
-    if (sources_.size() >= max_sources_) return std::nullopt;
-  }
-  sources_[key].logged = now;
-  return 1;
+  known.logged = now;
+  return std::exchange(known.suppressed, 0) + 1;
+}
+
+bool LogLimiter::IsFull(absl::Duration now) {
+  if (sources_.size() < max_sources_) return false;
+  if (now < swept_ + kBetweenSweeps) return true;
+  swept_ = now;
+  absl::erase_if(sources_, [&](const auto& entry) { return entry.second.logged + period_ <= now; });
+  return sources_.size() >= max_sources_;
 }
 
 }  // namespace muster

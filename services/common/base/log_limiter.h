@@ -15,7 +15,7 @@
 namespace muster {
 
 // For events that a peer causes: one log line for each source and period. Remembers at most
-// `max_sources` sources; events of further ones are not logged until a period ends. Thread-safe.
+// `max_sources` sources; all further ones count as one source. Thread-safe.
 class LogLimiter {
  public:
   explicit LogLimiter(absl::Duration period = absl::Minutes(1), size_t max_sources = 1'000)
@@ -32,10 +32,14 @@ class LogLimiter {
     int64_t suppressed = 0;  // events since
   };
 
+  // Forgets sources whose period has ended if there is no room.
+  bool IsFull(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const absl::Duration period_;
   const size_t max_sources_;
   Mutex mutex_;
   absl::flat_hash_map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration swept_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
 };
 
 }  // namespace muster

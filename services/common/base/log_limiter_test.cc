@@ -16,13 +16,14 @@ TEST(LogLimiterTest, EachSourceIsLoggedOnceInAPeriod) {
   EXPECT_EQ(limiter.Count("a", absl::Seconds(300)), 2);
 }
 
-TEST(LogLimiterTest, SourcesPastTheLimitAreNotLoggedUntilAPeriodEnds) {
+TEST(LogLimiterTest, SourcesPastTheLimitCountAsOne) {
   LogLimiter limiter(absl::Minutes(1), 2);
   EXPECT_EQ(limiter.Count("a", absl::Seconds(0)), 1);
   EXPECT_EQ(limiter.Count("b", absl::Seconds(30)), 1);
-  EXPECT_EQ(limiter.Count("c", absl::Seconds(40)), std::nullopt);
-  EXPECT_EQ(limiter.Count("c", absl::Seconds(60)), 1);
-  EXPECT_EQ(limiter.Count("a", absl::Seconds(60)), std::nullopt);
+  EXPECT_EQ(limiter.Count("c", absl::Seconds(40)), 1);
+  EXPECT_EQ(limiter.Count("d", absl::Seconds(50)), std::nullopt);
+  EXPECT_EQ(limiter.Count("a", absl::Seconds(50)), std::nullopt);
+  EXPECT_EQ(limiter.Count("e", absl::Seconds(110)), 1) << "there is room again";
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ absl::Status JobExists(std::string_view job) {
 absl::Status TooManyJobs(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
                    absl::StrCat(limit, " jobs are already running"),
-                   "Wait until some have finished, or cancel them: muster job list."),
+                   "Wait until some have ended, or cancel them: muster job list."),
                         absl::Seconds(10));
 }
 

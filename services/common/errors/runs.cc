@@ -17,12 +17,12 @@ absl::Status RunNotFound(std::string_view run) {
 absl::Status RunNotEnded(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_NOT_ENDED",
                    absl::StrCat("run ", ToAbsl(run), " is still running"),
-                   "Cancel the run, or wait until it has finished.");
+                   "Cancel the run, or wait until it has ended.");
 }
 
 absl::Status RunEnded(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_ENDED",
-                   absl::StrCat("run ", ToAbsl(run), " has finished"),
+                   absl::StrCat("run ", ToAbsl(run), " has ended"),
                    "Start a new run.");
 }
 

@@ -140,6 +140,10 @@ void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& statu
        {"plugin", key.plugin()},
        {"node", key.node()},
        {"why", status.ok() ? delivery.why : status.ToString()}});
+  {
+    MutexLock lock(mutex_);
+    backoff_.Reset();
+  }
   environment_.spool.Finish(delivery, committed          ? "committed"
                                       : delivery.lost    ? "lost"
                                       : delivery.expired ? "expired"

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/upload/upload_receiver.h"
 
@@ -72,8 +73,12 @@ class ReceivingSink final : public MessageSink {
 // The stream of an upload that is complete already: it has no session.
 class CompleteSink final : public MessageSink {
  public:
-  CompleteSink(std::shared_ptr<DownstreamStream> downstream, const Spool& spool, std::string id)
-      : downstream_(std::move(downstream)), spool_(spool), id_(std::move(id)) {}
+  CompleteSink(std::shared_ptr<DownstreamStream> downstream, const Spool& spool, std::string id,
+               OpenStreams::Ticket counted)
+      : downstream_(std::move(downstream)),
+        spool_(spool),
+        id_(std::move(id)),
+        counted_(std::move(counted)) {}
 
   void HandleMessage(grpc::ByteBuffer message) override {
     v1::UploadRequest request;
@@ -89,15 +94,18 @@ class CompleteSink final : public MessageSink {
   const std::shared_ptr<DownstreamStream> downstream_;
   const Spool& spool_;
   const std::string id_;
+  const OpenStreams::Ticket counted_;
 };
 
 }  // namespace
 
-std::shared_ptr<MessageSink> UploadIntoSpool(const std::string& id, SpoolStream stream,
-                                             Spool& spool, ReadAheadBudget& budget) {
+absl::StatusOr<std::shared_ptr<MessageSink>> UploadIntoSpool(const std::string& id,
+                                                             SpoolStream stream, Spool& spool,
+                                                             ReadAheadBudget& budget) {
   auto downstream = stream.downstream;
   if (spool.IsComplete(id, stream.node)) {
-    return std::make_shared<CompleteSink>(std::move(downstream), spool, id);
+    ASSIGN_OR_RETURN(auto counted, stream.count());
+    return std::make_shared<CompleteSink>(std::move(downstream), spool, id, std::move(counted));
   }
   auto receiver = std::make_shared<UploadReceiver>(
       std::make_shared<SpoolConnection>(std::move(stream), spool), budget);

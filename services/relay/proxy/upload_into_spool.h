@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/upload/read_ahead_budget.h"
 #include "services/common/upload/upload_session.h"
@@ -22,10 +23,11 @@ struct SpoolStream {
 };
 
 // Returns the sink of a stream that carries upload `id` of the spool. Its first message is the
-// start. A sender of a complete upload receives the same answer again. Both references outlive the
-// sink and the tasks of the spool.
-std::shared_ptr<MessageSink> UploadIntoSpool(const std::string& id, SpoolStream stream,
-                                             Spool& spool, ReadAheadBudget& budget);
+// start. A sender of a complete upload receives the same answer again. The limit of streams counts
+// either. Both references outlive the sink and the tasks of the spool.
+absl::StatusOr<std::shared_ptr<MessageSink>> UploadIntoSpool(const std::string& id,
+                                                             SpoolStream stream, Spool& spool,
+                                                             ReadAheadBudget& budget);
 
 }  // namespace muster
 

@@ -1,8 +1,10 @@
 // Upload streams into the spool of a disconnected relay, over real mutual TLS.
 #include "services/relay/proxy/upload_into_spool.h"
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/limits.h"
 #include "services/relay/testing/proxy_fixture.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
 
@@ -105,6 +108,25 @@ TEST_F(UploadIntoSpoolTest, CompleteUploadIsAnsweredAgain) {
   TestUploadStream more(channel, opened);
   more.SendChunk(0, body_);
   EXPECT_EQ(ReasonOf(more.End().status()), "INVALID_CHUNK");
+}
+
+TEST_F(UploadIntoSpoolTest, StreamsOfACompleteUploadAreCounted) {
+  const auto channel = relay_.Connect(node_);
+  const v1::OpenUploadResponse opened = Open(channel);
+  TestUploadStream stream(channel, opened);
+  ASSERT_EQ(Deliver(stream, 0), absl::OkStatus());
+  std::vector<std::unique_ptr<TestUploadStream>> idle;
+  std::atomic<bool> refused = false;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i <= kUploadStreamsOfNode; ++i) {
+    TestUploadStream& open =
+        *idle.emplace_back(std::make_unique<TestUploadStream>(channel, opened));
+    threads.emplace_back([&] {
+      if (ReasonOf(open.End().status()) == "TOO_MANY_STREAMS_OF_CALLER") refused = true;
+    });
+  }
+  EXPECT_TRUE(testing::Await([&] { return refused.load(); }));
+  for (const auto& open : idle) open->Cancel();
 }
 
 TEST_F(UploadIntoSpoolTest, StreamOfAnotherCallerIsRefused) {

@@ -1,18 +1,22 @@
 #include "services/status/board/relay_doubt.h"
 
-#include <algorithm>
+#include "absl/container/flat_hash_set.h"
 
 namespace muster {
 
-bool MayForward(const RelayState& relay, const PairTable& pairs) {
-  const auto forwards = [&relay](const Pair* pair) {
-    const auto& sender = pair->work->sender;
-    return pair->pending() && sender != nullptr && sender->relay() == &relay;
-  };
-  return std::any_of(pairs.plugins().begin(), pairs.plugins().end(), [&](const auto& entry) {
-    const PluginPairs& plugin = entry.second;
-    return plugin.unheard > 0 || std::any_of(plugin.begun.begin(), plugin.begun.end(), forwards);
-  });
+const RelayState* FindDoubted(const std::vector<const RelayState*>& lost, const PairTable& pairs) {
+  if (lost.empty()) return nullptr;
+  const absl::flat_hash_set<const RelayState*> relays(lost.begin(), lost.end());
+  for (const auto& [name, plugin] : pairs.plugins()) {
+    if (plugin.unheard > 0) return lost.front();
+    for (const Pair* const pair : plugin.begun) {
+      const auto& sender = pair->work->sender;
+      if (pair->pending() && sender != nullptr && relays.contains(sender->relay())) {
+        return sender->relay();
+      }
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace muster

@@ -23,17 +23,18 @@ class RelayDoubtTest : public ::testing::Test {
 };
 
 TEST_F(RelayDoubtTest, RelayConcernsTheRunsOfItsNodes) {
-  EXPECT_FALSE(MayForward(r1_, pairs_)) << "a run without pairs";
+  EXPECT_EQ(FindDoubted({&r1_}, pairs_), nullptr) << "a run without pairs";
   Add("direct", nullptr);
   Add("n2", &r2_);
-  EXPECT_FALSE(MayForward(r1_, pairs_));
-  EXPECT_TRUE(MayForward(r2_, pairs_));
+  EXPECT_EQ(FindDoubted({&r1_}, pairs_), nullptr);
+  EXPECT_EQ(FindDoubted({&r1_, &r2_}, pairs_), &r2_);
+  EXPECT_EQ(FindDoubted({}, pairs_), nullptr);
 }
 
 TEST_F(RelayDoubtTest, NodeWithoutAHeartbeatMayBeAttachedAnywhere) {
   Add("direct", nullptr);
   pairs_.Add("facts", "unheard", absl::ZeroDuration());
-  EXPECT_TRUE(MayForward(r1_, pairs_));
+  EXPECT_EQ(FindDoubted({&r1_}, pairs_), &r1_);
 }
 
 TEST_F(RelayDoubtTest, PairWithAnOutcomeDoesNotCount) {
@@ -41,13 +42,13 @@ TEST_F(RelayDoubtTest, PairWithAnOutcomeDoesNotCount) {
   v1::FollowChangesResponse::PairChanged change;
   change.set_outcome(v1::OUTCOME_GENUINE);
   pairs_.SetOutcome(pair, change);
-  EXPECT_FALSE(MayForward(r1_, pairs_));
+  EXPECT_EQ(FindDoubted({&r1_}, pairs_), nullptr);
 }
 
 TEST_F(RelayDoubtTest, ProgressWithoutHeartbeatsDoesNotCount) {
   Pair& pair = pairs_.Add("facts", "sidecar", absl::ZeroDuration());
   pairs_.Hear(pair, absl::Seconds(1));
-  EXPECT_FALSE(MayForward(r1_, pairs_)) << "its silence has no meaning";
+  EXPECT_EQ(FindDoubted({&r1_}, pairs_), nullptr) << "its silence has no meaning";
 }
 
 }  // namespace

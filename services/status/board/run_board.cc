@@ -270,10 +270,8 @@ std::string RunBoard::DoubtNow() const {
   if (IsEnded(run_.state())) return "";
   std::string doubt = context_.doubt();
   if (!doubt.empty()) return doubt;
-  for (const RelayState* const relay : context_.lost_relays()) {
-    if (MayForward(*relay, pairs_)) return WhyUnknown(*relay, context_.clock->MonotonicNow());
-  }
-  return "";
+  const RelayState* const relay = FindDoubted(context_.lost_relays(), pairs_);
+  return relay == nullptr ? "" : WhyUnknown(*relay, context_.clock->MonotonicNow());
 }
 
 Outlook RunBoard::OutlookNow() const {

@@ -167,6 +167,7 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
   const Evidence evidence = restarted ? Evidence::kRestarted : Evidence::kNone;
   const bool new_evidence = evidence != entry.evidence();
   entry.set_evidence(evidence);
+  if (new_evidence) effects->to_store.push_back(entry.shared_from_this());
   if (std::exchange(entry.state(shard).took_over, false)) {
     senders_.AddEvent(entry, "a new process took over without a goodbye", effects);
   }

@@ -62,11 +62,11 @@ type RunServiceClient interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; also if the run is deleted during the call).
 	WatchRun(ctx context.Context, in *WatchRunRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Run], error)
 	// Cancels a run; it gets no archive. Committed results stay readable until the run is deleted. Later
-	// deliveries fail with RUN_CANCELLED. Cancelling a finished run changes nothing and returns it.
+	// deliveries fail with RUN_CANCELLED. Cancelling a run that has ended changes nothing and returns it.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND).
 	CancelRun(ctx context.Context, in *CancelRunRequest, opts ...grpc.CallOption) (*Run, error)
-	// Deletes a finished run with its results and its archive, permanently.
+	// Deletes a run that has ended with its results and its archive, permanently.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_NOT_ENDED: cancel it first).
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
@@ -234,11 +234,11 @@ type RunServiceServer interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; also if the run is deleted during the call).
 	WatchRun(*WatchRunRequest, grpc.ServerStreamingServer[Run]) error
 	// Cancels a run; it gets no archive. Committed results stay readable until the run is deleted. Later
-	// deliveries fail with RUN_CANCELLED. Cancelling a finished run changes nothing and returns it.
+	// deliveries fail with RUN_CANCELLED. Cancelling a run that has ended changes nothing and returns it.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND).
 	CancelRun(context.Context, *CancelRunRequest) (*Run, error)
-	// Deletes a finished run with its results and its archive, permanently.
+	// Deletes a run that has ended with its results and its archive, permanently.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_NOT_ENDED: cancel it first).
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
