@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 )
 
-// The size at which a file is moved to .1, and the maximum number of files.
+// The size at which a file is moved to .1, the maximum number of files, and the wait before the next try.
 const (
 	maxFileBytes = 64 << 20
 	maxFiles     = 4
+	rotateAgain  = time.Minute // after a rotation that failed
 )
 
 // File is a log file of limited size. Not safe for concurrent use: the logger's lock guards it.
@@ -19,6 +21,7 @@ type File struct {
 	largest int64
 	file    *os.File
 	size    int64
+	retry   time.Time // after a rotation that failed
 }
 
 // OpenFile opens a file for appending.
@@ -46,8 +49,11 @@ func openToAppend(path string) (*os.File, error) {
 
 // Write implements io.Writer; it gets one line per call.
 func (f *File) Write(line []byte) (int, error) {
-	if f.size > 0 && f.size+int64(len(line)) > f.largest {
-		_ = f.rotate() // otherwise the lines continue in the same file
+	if f.size > 0 && f.size+int64(len(line)) > f.largest && !time.Now().Before(f.retry) {
+		if err := f.rotate(); err != nil {
+			f.retry = time.Now().Add(rotateAgain)
+			fmt.Fprintf(os.Stderr, "log.file: cannot rotate %s, so it grows: %v\n", f.path, err)
+		}
 	}
 	n, err := f.file.Write(line)
 	f.size += int64(n)
@@ -65,7 +71,7 @@ func (f *File) rotate() error {
 		err = os.Rename(next, f.path)
 	}
 	if err != nil {
-		return errors.Join(err, file.Close())
+		return errors.Join(err, file.Close(), os.Remove(next))
 	}
 	old := f.file
 	f.file, f.size = file, 0

@@ -109,9 +109,13 @@ func TestLinesContinueInTheFileThatCannotBeRotated(t *testing.T) {
 	if text, err := os.ReadFile(path); string(text) != want {
 		t.Errorf("%q (%v), want %q", text, err, want)
 	}
+	if _, err := os.Stat(path + ".new"); !os.IsNotExist(err) {
+		t.Errorf("the new file is left: %v", err)
+	}
 	if err := os.Remove(path + ".3"); err != nil {
 		t.Fatal(err)
 	}
+	file.retry = time.Time{} // the wait is over
 	fmt.Fprint(file, "last\n")
 	if text, err := os.ReadFile(path); string(text) != "last\n" {
 		t.Errorf("%q %v", text, err)
