@@ -75,7 +75,9 @@ std::string PresenceOf(const v1::EnrolledNode& node,
   if (node.is_relay()) return "-";  // relays send no heartbeats
   if (!presences) return "?";
   const auto found = presences->find(node.name());
-  return found == presences->end() ? "-" : PresenceWord(found->second.presence());
+  const bool known =
+      found != presences->end() && found->second.presence() != v1::PRESENCE_UNSPECIFIED;
+  return known ? PresenceWord(found->second.presence()) : "-";
 }
 
 // Returns the relay to which the node is attached, or "no".
@@ -94,7 +96,8 @@ void AddAttachment(const std::string& relay, Json* json) {
 void AddPresence(const std::string& node, const std::map<std::string, v1::Node>& presences,
                  Json* json) {
   const auto found = presences.find(node);
-  const bool known = found != presences.end();
+  const bool known =
+      found != presences.end() && found->second.presence() != v1::PRESENCE_UNSPECIFIED;
   (*json)["presence"] = known ? PresenceWord(found->second.presence()) : "";
   (*json)["presence_since"] =
       known ? Rfc3339(FromProto(found->second.presence_since())) : std::string();
@@ -191,8 +194,10 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   }
   table.AddRow({"attached", RelayOf(node, attached)});
   if (presence.ok()) {
-    table.AddRow({"presence", absl::StrCat(PresenceWord(presence->presence()), " since ",
-                                           FormatTime(presence->presence_since()))});
+    table.AddRow({"presence", presence->presence() == v1::PRESENCE_UNSPECIFIED
+                                  ? "-"
+                                  : absl::StrCat(PresenceWord(presence->presence()), " since ",
+                                                 FormatTime(presence->presence_since()))});
     for (const v1::NodeEvent& event : presence->events()) {
       table.AddRow({FormatTime(event.time()), event.detail()});
     }

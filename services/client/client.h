@@ -165,8 +165,8 @@ struct Fault {
 };
 
 // Called when heartbeats begin to fail (with the error), when they succeed again (with OK), and
-// when they have ended permanently (DUPLICATE_AGENT). Runs on a thread of the library. It must not
-// block and must not call StartHeartbeats or StopHeartbeats.
+// when another process begins to send them with the same identity (DUPLICATE_AGENT). Runs on a
+// thread of the library. It must not block and must not call StartHeartbeats or StopHeartbeats.
 using HeartbeatWatcher = std::function<void(const Status& status)>;
 
 // Fills `buffer` with up to `size` bytes. Returns their number, 0 at the end, or a negative value
@@ -210,8 +210,8 @@ class Client {
   // nothing without status_targets and aggregator_url. Heartbeats over aggregator_url contain no
   // activity.
   //
-  // If another process sends heartbeats with the same identity for the same node, the heartbeats of
-  // the older one end permanently with DUPLICATE_AGENT; its deliveries continue.
+  // While a younger process sends heartbeats with the same identity for the same node, those of the
+  // older one are rejected with DUPLICATE_AGENT; its deliveries continue.
   void StartHeartbeats(HeartbeatWatcher watcher = {});
   // Sends a goodbye, so that the sender is not reported as lost; takes at most 2 s.
   void StopHeartbeats();

@@ -90,8 +90,10 @@ void Heartbeats::SetStatus(const absl::Status& status) {
   {
     MutexLock lock(mutex_);
     status_ = status;
-    if (lost_ == !status.ok() && ReasonOf(status) != kDuplicateAgent) return;
+    const bool duplicate = ReasonOf(status) == kDuplicateAgent;
+    if (lost_ == !status.ok() && duplicate_ == duplicate) return;
     lost_ = !status.ok();
+    duplicate_ = duplicate;
   }
   if (watch_) watch_(status);
 }
@@ -113,7 +115,6 @@ bool Heartbeats::AfterEnd(const absl::Status& why, const std::stop_token& stop) 
     return WaitFor(unserved_.Next(std::nullopt), stop);
   }
   SetStatus(why);
-  if (ReasonOf(why) == kDuplicateAgent) return false;
   const bool refused = why.code() == absl::StatusCode::kPermissionDenied ||
                        why.code() == absl::StatusCode::kInvalidArgument;
   return WaitFor(refused ? unserved_.Next(std::nullopt) : reconnect_.Next(RetryAfterOf(why)), stop);

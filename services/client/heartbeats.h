@@ -108,8 +108,10 @@ class Heartbeats final : private HeartbeatInbox {
   int64_t sent_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // the heartbeat that contained it
   std::optional<absl::Duration> clock_offset_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  bool lost_ ABSL_GUARDED_BY(mutex_) = false;  // the last report to the watcher
-  std::jthread thread_;                        // declared last: it uses the other members
+  // The last report to the watcher.
+  bool lost_ ABSL_GUARDED_BY(mutex_) = false;
+  bool duplicate_ ABSL_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 }  // namespace muster::client

@@ -56,11 +56,12 @@ type Heartbeats struct {
 	ended    chan struct{}
 	wake     chan struct{} // there are changes
 
-	mu       sync.Mutex
-	activity activity
-	err      error
-	lost     bool // the last state reported to onChange
-	offset   *time.Duration
+	mu        sync.Mutex
+	activity  activity
+	err       error
+	lost      bool // the last state reported to onChange
+	duplicate bool // that state is DUPLICATE_AGENT
+	offset    *time.Duration
 }
 
 // activity is the content of the next heartbeat.
@@ -90,9 +91,8 @@ var (
 // returns the first one's.
 //
 // `onChange`, which may be nil, is called with an error when heartbeats begin to fail (once for each outage),
-// and with nil when they succeed again. An *Error with the reason DUPLICATE_AGENT means that they have ended
-// permanently: a newer process sends heartbeats with the same identity for the same node. onChange must not
-// block.
+// and with nil when they succeed again. An *Error with the reason DUPLICATE_AGENT means that they are rejected
+// while a younger process sends heartbeats with the same identity for the same node. onChange must not block.
 func (c *Client) StartHeartbeats(onChange func(error)) *Heartbeats {
 	if c.config == nil || (c.legacy == nil && c.heartbeats == nil) {
 		return nil
@@ -239,8 +239,9 @@ func (h *Heartbeats) setServerTime(server time.Time) {
 // note records the state of the heartbeats, and reports a change.
 func (h *Heartbeats) note(err error) {
 	h.mu.Lock()
-	changed := h.lost != (err != nil) || isDuplicateAgent(err)
-	h.err, h.lost = err, err != nil
+	duplicate := isDuplicateAgent(err)
+	changed := h.lost != (err != nil) || h.duplicate != duplicate
+	h.err, h.lost, h.duplicate = err, err != nil, duplicate
 	h.mu.Unlock()
 	if changed && h.onChange != nil {
 		h.onChange(err)
@@ -278,7 +279,7 @@ func (h *Heartbeats) run(ctx context.Context) {
 		default:
 			h.note(err)
 		}
-		if isDuplicateAgent(err) || pause(ctx, pauseFor) != nil {
+		if pause(ctx, pauseFor) != nil {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,19 +139,30 @@ func duplicateAgent(t *testing.T) error {
 	return s.Err()
 }
 
-func TestDuplicateAgentEndsHeartbeatsButNotDelivery(t *testing.T) {
+func TestHeartbeatsResumeWhenTheYoungerAgentHasEnded(t *testing.T) {
 	refusal, seen := duplicateAgent(t), &watcher{}
+	var alone atomic.Bool
 	w := start(t, func(w *fixture) {
-		w.aggregator.CheckHeartbeat = func(*musterv1.StreamHeartbeatsRequest) error { return refusal }
+		w.aggregator.CheckHeartbeat = func(*musterv1.StreamHeartbeatsRequest) error {
+			if alone.Load() {
+				return nil
+			}
+			return refusal
+		}
 	})
 	client := w.client()
 	client.StartHeartbeats(seen.onChange)
-	mustertest.Await(t, "the end", func() bool { return len(seen.all()) == 1 })
+	mustertest.Await(t, "the rejection", func() bool { return len(seen.all()) == 1 })
 	var answer *muster.Error
 	if !errors.As(seen.all()[0], &answer) || answer.Reason != "DUPLICATE_AGENT" {
 		t.Error(seen.all())
 	}
 	if _, err := client.Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x")}); err != nil {
+		t.Error(err)
+	}
+	alone.Store(true)
+	mustertest.Await(t, "accepted heartbeats", func() bool { return len(seen.all()) == 2 })
+	if err := seen.all()[1]; err != nil {
 		t.Error(err)
 	}
 }

@@ -145,7 +145,9 @@ void Board::EndSnapshot() {
     if (run == nullptr) continue;
     const std::shared_ptr<const Sender> sender = one.memory.sender;
     run->Restore(one.key, std::move(one.memory));
-    if (sender != nullptr) Attend(one.key, sender);
+    if (sender == nullptr) continue;
+    Attend(one.key, sender);
+    run->SenderChanged(one.key.plugin(), one.key.node(), sender);
   }
   if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
   ready_ = true;
@@ -233,10 +235,12 @@ absl::Status Board::HandleActivity(const v1::ResultKey& key,
   if (ReasonOf(took) == "PAIR_NOT_PLANNED" && !run->complete()) return errors::StatusNotReady();
   if (!took.ok() || !attends) return took;
   Attend(key, sender);
+  // The last change may have come before Attend.
+  if (!IsReturning(*sender)) run->SenderChanged(key.plugin(), key.node(), sender);
   return took;
 }
 
-// Adds the pair to those that later changes of the sender concern, and applies the last change.
+// Adds the pair to those that later changes of the sender concern.
 void Board::Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender) {
   {
     MutexLock lock(senders_mutex_);
@@ -250,7 +254,6 @@ void Board::Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>
     if (!known) attended.pairs.push_back(key);
   }
   nodes_.Heard(sender);
-  if (const auto run = Known(key.run())) run->SenderChanged(key.plugin(), key.node(), sender);
 }
 
 void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {

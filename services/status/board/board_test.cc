@@ -215,6 +215,36 @@ TEST_F(BoardTest, SenderIsDoneWhenAllItsPairsHaveAnOutcome) {
   EXPECT_EQ(done_, std::vector<std::string>{"n1"});
 }
 
+TEST_F(BoardTest, SenderOfATimedOutPairIsNotDone) {
+  Start({"n1"});
+  ASSERT_TRUE(SendHeartbeat(Online("n1")).ok());
+  SetPair("n1", v1::OUTCOME_TIMED_OUT, 1);
+  EXPECT_TRUE(done_.empty());
+}
+
+TEST_F(BoardTest, NewPairOfAReturningSenderIsJudgedAfterItsHeartbeat) {
+  for (const v1::Presence before : {v1::PRESENCE_OFFLINE, v1::PRESENCE_LOST}) {
+    Start({"n1"});
+    const auto sender = Online("n1");
+    sender->set_presence(before, clock_.MonotonicNow());
+    clock_.Advance(absl::Minutes(5));
+    ASSERT_TRUE(SendHeartbeat(sender).ok());
+    Return(sender);
+    EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+    EXPECT_TRUE(events_.empty()) << events_[0].second.detail();
+    DeleteRun();
+  }
+}
+
+TEST_F(BoardTest, PlannedRunIsRunningAsSoonAsAnAgentWorks) {
+  Start(MakeRun(kRun, v1::RUN_STATE_PLANNED), {"n1", "n2"});
+  const auto sender = Online("n1");
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_CHECKING).ok());
+  EXPECT_EQ(Get().state(), v1::RUN_STATE_PLANNED);
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING).ok());
+  EXPECT_EQ(Get().state(), v1::RUN_STATE_RUNNING);
+}
+
 TEST_F(BoardTest, RestoredStateIsPresentAfterTheFirstSnapshot) {
   auto sender = Online("n1");
   sender->set_presence(v1::PRESENCE_UNKNOWN, clock_.MonotonicNow());

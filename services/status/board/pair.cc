@@ -17,6 +17,10 @@ bool IsEnded(v1::RunState state) {
          state == v1::RUN_STATE_CANCELLED;
 }
 
+bool IsReturning(const Sender& sender) {
+  return sender.presence() != v1::PRESENCE_ONLINE && sender.presence() != v1::PRESENCE_UNSPECIFIED;
+}
+
 PairFacts FactsOf(const Pair& pair) {
   PairFacts facts;
   facts.outcome = pair.outcome;

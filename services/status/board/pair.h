@@ -79,6 +79,11 @@ struct PluginPairs {
   PluginPace pace;
 };
 
+// Returns whether the next heartbeat changes the presence of the sender. An activity is handled
+// before the heartbeat that contains it, so the pairs of such a sender are judged when its presence
+// changes.
+bool IsReturning(const Sender& sender);
+
 // The facts of a pair, for Judge.
 PairFacts FactsOf(const Pair& pair);
 

@@ -145,7 +145,8 @@ void Write(const Pair& pair, const PairView& view, std::string* bytes) {
         absl::ToInt64Nanoseconds(std::max(view.now.monotonic - heard, absl::ZeroDuration()));
     fields.Time(Status::kHeartbeatAgeFieldNumber, age / 1'000'000'000, age % 1'000'000'000);
   }
-  if (work != nullptr) fields.Number(Status::kPhaseFieldNumber, work->phase);
+  // The phase of a pair with an outcome is that before its end.
+  if (work != nullptr && pair.pending()) fields.Number(Status::kPhaseFieldNumber, work->phase);
   if (work != nullptr && work->fault != nullptr) {
     fields.Message(Status::kFaultFieldNumber, *work->fault);
   }

@@ -114,6 +114,13 @@ TEST_F(PairWriterTest, UnknownFieldsAreAbsent) {
   EXPECT_EQ(written.outcome(), v1::OUTCOME_GENUINE);
 }
 
+TEST_F(PairWriterTest, PairWithAnOutcomeHasNoPhase) {
+  Fill();
+  pair_.outcome = v1::OUTCOME_GENUINE;
+  pair_.reason = v1::REASON_UNSPECIFIED;
+  EXPECT_EQ(Written().phase(), v1::PHASE_UNSPECIFIED);
+}
+
 // An empty message differs from a missing one.
 TEST_F(PairWriterTest, AgeOfZeroIsWritten) {
   pair_.work = std::make_unique<Work>();

@@ -61,6 +61,7 @@ std::string_view ReasonName(v1::Reason reason);
 // The future of a run without any action. Wall times.
 struct Outlook {
   bool ended = false;
+  bool reported = false;  // an agent of the plan has reported work
   absl::Time deadline = absl::InfiniteFuture();
   // Until when an agent of the plan has to report; the infinite past if none has to.
   absl::Time start_by = absl::InfinitePast();

@@ -86,7 +86,9 @@ RunBoard::PairSet RunBoard::SetPair(const v1::FollowChangesResponse::PairChanged
   if (was_pending && !pair->pending()) {
     Finish(*pair, live ? now.monotonic - (now.wall - at) : -absl::InfiniteDuration(),
            now.monotonic);
-    if (pair->work != nullptr) set.finished_for = pair->work->sender;
+    if (pair->work != nullptr && pair->outcome != v1::OUTCOME_TIMED_OUT) {
+      set.finished_for = pair->work->sender;
+    }
   }
   Judge(*pair, now, live);
   Touch(*pair, true);
@@ -99,8 +101,12 @@ void RunBoard::Finish(Pair& pair, absl::Duration at, absl::Duration now) {
   if (pair.outcome != v1::OUTCOME_TIMED_OUT && at != -absl::InfiniteDuration()) {
     plugin.durations.Add(std::max(at - began, absl::ZeroDuration()));
   }
-  if (pair.outcome == v1::OUTCOME_GENUINE) start_.MarkReported();
+  if (pair.outcome == v1::OUTCOME_GENUINE) MarkReported();
   plugin.pace.Finish(pair, now);
+}
+
+void RunBoard::MarkReported() {
+  if (start_.MarkReported()) summary_.Invalidate();
 }
 
 void RunBoard::Delete() {
@@ -131,11 +137,11 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   work.evidence = sender->evidence();
   if (!pair->pending()) return absl::OkStatus();
   const bool changed = ApplyActivity(activity, work) || first || *attends;
-  if (CanWork(work)) start_.MarkReported();
+  if (CanWork(work)) MarkReported();
   const Moment now = clock_.Now();
   if (activity.has_progress()) HandleReport(*pair, activity.progress(), now);
   if (!changed && !activity.has_progress()) return absl::OkStatus();
-  Judge(*pair, now);
+  if (!IsReturning(*sender)) Judge(*pair, now);
   Touch(*pair, first || Severity(pair->reason) > 0);
   return absl::OkStatus();
 }
@@ -146,7 +152,7 @@ absl::Status RunBoard::Report(const v1::ReportProgressRequest& report) {
   Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
   Hear(*pair);
-  start_.MarkReported();
+  MarkReported();
   const Moment now = clock_.Now();
   HandleReport(*pair, report, now);
   Judge(*pair, now);
@@ -169,7 +175,7 @@ void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
   MutexLock lock(mutex_);
   Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr || !pair->pending()) return;
-  start_.MarkReported();
+  MarkReported();
   const Moment now = clock_.Now();
   const bool first = pair->work == nullptr;
   Work& work = pairs_.Hear(*pair, now.monotonic);
@@ -280,6 +286,7 @@ Outlook RunBoard::OutlookNow() const {
   if (run_.has_deadline()) outlook.deadline = FromProto(run_.deadline());
   if (run_.has_lost_after()) outlook.lost_after = FromProto(run_.lost_after());
   outlook.fail_fast = run_.fail_fast();
+  outlook.reported = start_.reported();
   if (const auto report_by = start_.ReportBy(context_.ready_since())) {
     outlook.start_by = clock_.Now().WallOf(*report_by);
   }

@@ -71,7 +71,7 @@ class RunBoard {
   void SetRun(const v1::Run& run);
   struct PairSet {
     bool added = false;  // the pair is new
-    // The sender of a pair that now has an outcome; otherwise null.
+    // The sender that has ended its work on the pair; null if it has not, or the pair timed out.
     std::shared_ptr<const Sender> finished_for;
   };
   PairSet SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live, absl::Time at);
@@ -142,6 +142,8 @@ class RunBoard {
   // The pair has an outcome since `at`, in monotonic time; the infinite past if that is not known.
   void Finish(Pair& pair, absl::Duration at, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An agent of the plan that can work has reported.
+  void MarkReported() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleReport(Pair& pair, const v1::ReportProgressRequest& report, const Moment& now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Determines the reason again after a change of the pair's facts. Returns whether it is another

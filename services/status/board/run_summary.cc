@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/status/board/estimate.h"
 #include "services/status/board/pair_writer.h"
@@ -114,12 +116,28 @@ void AddStragglers(const v1::Run& run, const PairTable& pairs, const PairView& v
   }
 }
 
+// Returns what a run waits for that has not begun, or whose pairs all have an outcome.
+std::string WhyWaiting(const v1::RunStatus& status, const v1::Run& run, const Outlook& outlook,
+                       const Moment& now) {
+  if (status.state() == v1::RUN_STATE_PLANNED && outlook.start_by != absl::InfinitePast()) {
+    return absl::StrCat("fails at ", ClockTime(outlook.start_by, now.wall),
+                        " unless an agent of its plan reports");
+  }
+  if (status.state() == v1::RUN_STATE_POST_PROCESSING && status.counts().timed_out() > 0) {
+    return absl::StrCat("waits ", absl::FormatDuration(FromProto(run.seal_grace())),
+                        " after the last outcome for late results of timed-out pairs");
+  }
+  return "";
+}
+
 }  // namespace
 
 v1::RunStatus MakeRunSummary(const v1::Run& run, PairTable& pairs, const Outlook& outlook,
                              absl::Duration created, const Moment& now) {
   v1::RunStatus status;
-  status.set_state(run.state());
+  // The aggregator learns of the work with the first outcome.
+  const bool works = run.state() == v1::RUN_STATE_PLANNED && outlook.reported;
+  status.set_state(works ? v1::RUN_STATE_RUNNING : run.state());
   status.set_state_reason(run.state_reason());
   status.set_title(run.title());
   if (run.has_create_time()) *status.mutable_create_time() = run.create_time();
@@ -133,6 +151,7 @@ v1::RunStatus MakeRunSummary(const v1::Run& run, PairTable& pairs, const Outlook
     for (size_t i = 0; i < reasons.size(); ++i) reasons[i] += plugin.reasons[i];
   }
   status.set_percent_complete(Share(status.counts()));
+  if (status.state_reason().empty()) status.set_state_reason(WhyWaiting(status, run, outlook, now));
   AddReasons(reasons, status.mutable_reasons());
   AddEstimate(&status);
   AddStragglers(run, pairs, PairView(now, outlook, /*brief=*/false), created, &status);

@@ -47,6 +47,29 @@ class RunSummaryTest : public ::testing::Test {
   Moment now_ = {absl::FromUnixSeconds(1'800'000'000), kCreated + absl::Minutes(10)};
 };
 
+TEST_F(RunSummaryTest, PlannedRunIsRunningWhenAnAgentHasReported) {
+  run_.set_state(v1::RUN_STATE_PLANNED);
+  EXPECT_EQ(Make().state(), v1::RUN_STATE_PLANNED);
+  EXPECT_EQ(Make().state_reason(), "") << "no start grace";
+  outlook_.start_by = now_.wall + absl::Seconds(90);
+  EXPECT_EQ(Make().state_reason(), "fails at 08:01:30 UTC unless an agent of its plan reports");
+  outlook_.start_by = absl::InfinitePast();
+  outlook_.reported = true;
+  EXPECT_EQ(Make().state(), v1::RUN_STATE_RUNNING);
+  run_.set_state(v1::RUN_STATE_CANCELLED);
+  EXPECT_EQ(Make().state(), v1::RUN_STATE_CANCELLED);
+}
+
+TEST_F(RunSummaryTest, RunThatWaitsForLateResultsStatesItsReason) {
+  run_.set_state(v1::RUN_STATE_POST_PROCESSING);
+  ToProto(absl::Seconds(120), run_.mutable_seal_grace());
+  SetOutcome(Add("n1"), v1::OUTCOME_GENUINE);
+  EXPECT_EQ(Make().state_reason(), "");
+  SetOutcome(Add("n2"), v1::OUTCOME_TIMED_OUT);
+  EXPECT_EQ(Make().state_reason(),
+            "waits 2m after the last outcome for late results of timed-out pairs");
+}
+
 TEST_F(RunSummaryTest, FieldsOfTheRunAreCopied) {
   run_.set_title("nightly");
   run_.set_state(v1::RUN_STATE_FAILED);

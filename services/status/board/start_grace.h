@@ -23,8 +23,8 @@ class StartGrace {
   // `planned`: nothing was delivered yet. `grace`: zero if no agent has to report.
   void SetRun(bool planned, absl::Duration grace);
 
-  // An agent of the plan that can work has reported.
-  void MarkReported() { reported_ = true; }
+  // An agent of the plan that can work has reported. Returns whether it is the first.
+  bool MarkReported() { return !std::exchange(reported_, true); }
   bool reported() const { return reported_; }
 
   // Returns until when an agent has to report; nothing if none has to. `ready_since`: since when

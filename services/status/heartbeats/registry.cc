@@ -32,6 +32,15 @@ bool IsGone(v1::Presence presence) {
   return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
 }
 
+// Describes the first heartbeat after `presence`, which was not ONLINE.
+std::string DescribeReturn(v1::Presence presence, absl::Duration silence) {
+  if (presence == v1::PRESENCE_UNSPECIFIED) return "first heartbeat";
+  if (presence == v1::PRESENCE_OFFLINE) return "heartbeats started again";
+  if (silence < absl::Seconds(1)) return "heartbeats resumed after less than 1s";
+  return absl::StrCat("heartbeats resumed after ",
+                      absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1))));
+}
+
 }  // namespace
 
 std::shared_ptr<const Sender> Registry::StreamRef::sender() const { return entry_; }
@@ -84,12 +93,15 @@ bool Registry::TakePlace(SenderTable::Shard& shard, SenderEntry& entry, const Se
   const bool both = other && old_line != nullptr && entry.presence() == v1::PRESENCE_ONLINE;
   if (both) {
     entry.state(shard).duplicate_since = now;
-    entry.set_duplicate_agent(true);
-    metrics_.duplicate_agents.Add();
-    senders_.AddEvent(entry,
-                      "two processes send heartbeats with one identity: the older stream was ended",
-                      effects);
-    effects->changed.push_back(entry.shared_from_this());
+    if (!entry.duplicate_agent()) {  // the older process tries again and again
+      entry.set_duplicate_agent(true);
+      metrics_.duplicate_agents.Add();
+      senders_.AddEvent(entry,
+                        "two processes send heartbeats with one identity: those of the older one "
+                        "are rejected",
+                        effects);
+      effects->changed.push_back(entry.shared_from_this());
+    }
     if (began < entry.state(shard).began) return false;
     effects->ends.emplace_back(old_line, errors::DuplicateAgent(hello.node));
   } else if (old_line != nullptr) {
@@ -174,13 +186,8 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
   senders_.List(shard, entry);
   const v1::Presence before = entry.presence();
   if (before != v1::PRESENCE_ONLINE) {
-    senders_.SetPresence(
-        shard, entry, v1::PRESENCE_ONLINE, now,
-        before == v1::PRESENCE_UNSPECIFIED
-            ? "first heartbeat"
-            : absl::StrCat("heartbeats resumed after ",
-                           absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1)))),
-        effects);
+    senders_.SetPresence(shard, entry, v1::PRESENCE_ONLINE, now, DescribeReturn(before, silence),
+                         effects);
     if (entry.state(shard).listed) senders_.Schedule(shard, entry, now + entry.CheckAfter());
   } else if (new_evidence) {
     effects->changed.push_back(entry.shared_from_this());
@@ -213,7 +220,12 @@ void Registry::Goodbye(const StreamRef& stream) {
     MutexLock lock(shard.mutex);
     if (entry.state(shard).stream != stream.number_ || !entry.state(shard).listed) return;
     entry.state(shard).connected = false;
-    SetOffline(shard, entry, "goodbye", &effects);
+    if (entry.duplicate_agent()) {
+      // The other process is alive, and its heartbeats are accepted from now on.
+      senders_.AddEvent(entry, "goodbye of one of two processes", &effects);
+    } else {
+      SetOffline(shard, entry, "goodbye", &effects);
+    }
   }
   Deliver(std::move(effects));
 }
@@ -224,8 +236,7 @@ void Registry::SetFinished(const std::shared_ptr<const Sender>& sender) {
     SenderTable::Shard& shard = senders_.ShardOf(*sender);
     MutexLock lock(shard.mutex);
     const auto entry = senders_.Find(shard, sender->uri(), sender->node());
-    if (entry == nullptr || entry->state(shard).connected) return;
-    if (entry->presence() == v1::PRESENCE_OFFLINE) return;
+    if (entry == nullptr || entry->state(shard).connected || IsGone(entry->presence())) return;
     SetOffline(shard, *entry, "all that it did is done", &effects);
   }
   Deliver(std::move(effects));

@@ -116,7 +116,8 @@ class Registry {
   // Accepts a heartbeat that IsNews admitted. Ignores it if another stream replaced this one.
   Answer HandleHeartbeat(const StreamRef& stream, int64_t sequence, absl::Duration clock_skew);
 
-  // The sender ends on purpose: it is offline.
+  // The sender ends on purpose: it is offline. Of two processes with one identity the other one
+  // continues: it is lost if it sends no heartbeat.
   void Goodbye(const StreamRef& stream);
 
   // The stream has ended. `by_peer`: without a goodbye, and not because this service ended it.
@@ -139,7 +140,7 @@ class Registry {
   // Returns null for an unknown sender.
   std::shared_ptr<const Sender> Find(const std::string& uri, const std::string& node) const;
 
-  // All pairs of the sender have outcomes: unless it is connected, it is offline.
+  // The sender has delivered all its results: unless it is connected or lost, it is offline.
   void SetFinished(const std::shared_ptr<const Sender>& sender);
 
   // Ends every stream, because this service stops. Nothing ticks afterwards, so the ends are not
