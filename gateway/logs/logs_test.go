@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 func lines(format, level string, write func(*slog.Logger)) []string {
