@@ -183,7 +183,9 @@ class Agent {
   // Returns the address for progress reports, if the plugin may send them and the port is free.
   std::unique_ptr<ProgressEndpoint> OpenProgress() const {
     if (config_.progress_port == 0 || assignment_.module->built_in) return nullptr;
-    auto endpoint = ProgressEndpoint::Start(static_cast<uint16_t>(config_.progress_port),
+    const int64_t port =
+        config_.progress_port == kAnyProgressPort ? int64_t{0} : config_.progress_port;
+    auto endpoint = ProgressEndpoint::Start(static_cast<uint16_t>(port),
                                             MakeProgressRelay(config_.client, client_));
     if (endpoint.ok()) return *std::move(endpoint);
     Log(LogLevel::kWarning, "plugins cannot report progress here",

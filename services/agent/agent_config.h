@@ -13,6 +13,9 @@
 
 namespace muster {
 
+// A progress port that the kernel chooses, because several plugins run at the same time.
+inline constexpr int64_t kAnyProgressPort = -1;
+
 struct AgentConfig {
   client::Config client;
   // module, exec or wait; empty: derived from the plugin's definition.
@@ -25,7 +28,7 @@ struct AgentConfig {
   std::chrono::milliseconds time_limit{0};
   // The output limit of modules that can limit it.
   int64_t max_output_bytes = int64_t{256} << 20;
-  // The loopback port for progress reports of plugins; 0: none.
+  // The loopback port for progress reports of plugins, or kAnyProgressPort; 0: none.
   int64_t progress_port = 8099;
 };
 

@@ -111,6 +111,7 @@ TEST_F(JoinTest, RequestWithoutProofIsRefused) {
   huge.set_node(std::string(100'000, 'n'));
   EXPECT_EQ(Join(huge).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(Join(token, machine, "global").status()), "INVALID_TOKEN");
+  EXPECT_EQ(ReasonOf(Join(token, machine, "root").status()), "INVALID_TOKEN");
   EXPECT_EQ(ReasonOf(Join(token, machine, "../n1").status()), "INVALID_NAME");
   EXPECT_TRUE(Join(good).ok());  // no refused request consumed a use
 }
@@ -120,6 +121,7 @@ TEST_F(JoinTest, TokenForAnyNodeCannotUseAnEnrolledName) {
   const Token token = Create("", 2);
   EXPECT_EQ(ReasonOf(Join(token, Machine(), "n1").status()), "NODE_ENROLLED");
   EXPECT_EQ(ReasonOf(Join(token, Machine()).status()), "INVALID_NAME");
+  EXPECT_EQ(ReasonOf(Join(token, Machine(), "root").status()), "INVALID_TOKEN");
   EXPECT_TRUE(Join(token, Machine(), "n2").ok());
   EXPECT_TRUE(Join(token, Machine(), "n3").ok());
   EXPECT_EQ(ReasonOf(Join(token, Machine(), "n4").status()), "TOKEN_USED");
@@ -134,6 +136,7 @@ TEST_F(JoinTest, InvalidTokensAreRefused) {
       {[](auto* r) { r->set_id("A"); }, "INVALID_TOKEN"},
       {[](auto* r) { r->set_public_key_pem("x"); }, "INVALID_TOKEN"},
       {[](auto* r) { r->set_node("global"); }, "INVALID_TOKEN"},
+      {[](auto* r) { r->set_node("root"); }, "INVALID_TOKEN"},
       {[](auto* r) { r->set_node("a/b"); }, "INVALID_NAME"},
       {[](auto* r) { r->set_count(2); }, "INVALID_TOKEN"},
       {[](auto* r) { r->clear_node(); }, "INVALID_TOKEN"},

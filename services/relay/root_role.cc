@@ -1,5 +1,6 @@
 #include "services/relay/root_role.h"
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -7,9 +8,12 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/channel.h"
+#include "services/relay/target_lookup.h"
 
 namespace muster {
 namespace {
+
+constexpr std::chrono::seconds kExplainWithin(2);
 
 std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
                                                          ServiceRole service) {
@@ -36,6 +40,9 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
   jobs.retention = config.jobs.retention;
   jobs.verify = [fleet = parts.self.fleet(), &chains = parts.chains](const v1::JobRecord& final) {
     return VerifyFinal(final, fleet, chains);
+  };
+  jobs.explain = [&aggregator = role->aggregator_](const std::string& node) {
+    return ExplainUnknownTarget(aggregator.Get(), node, kExplainWithin);
   };
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(

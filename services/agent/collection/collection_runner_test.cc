@@ -79,6 +79,20 @@ TEST_F(CollectionRunnerTest, OfferedPluginRunsAndItsSignedResultIsDelivered) {
   EXPECT_NE(committed.signature, "");
 }
 
+TEST_F(CollectionRunnerTest, CommandOfAPluginReachesItsProgressPort) {
+  const auto committed = Collect(OfferOf(R"({driver: DaemonSet, plugin-name: facts}
+spec:
+  command: [/bin/bash, -c]
+  args:
+  - |
+    exec 3<>/dev/tcp/127.0.0.1/$SONOBUOY_PROGRESS_PORT
+    printf 'POST /progress HTTP/1.0\r\nContent-Length: 9\r\n\r\nnonsense\n' >&3
+    head -1 <&3 > $RESULTS_DIR/answer
+    echo answer > $RESULTS_DIR/done
+)"));
+  EXPECT_NE(committed.body.find(" 400 "), std::string::npos) << committed.body;
+}
+
 TEST_F(CollectionRunnerTest, RepeatedOfferStartsNothing) {
   const std::string marks = folder_ + "/marks";
   const v1::CollectionOffer offer = Offer("echo x >> " + marks + "; " + kSayHello);

@@ -46,7 +46,7 @@ absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string defini
   ASSIGN_OR_RETURN(const auto rules, policy.Current());
   AgentConfig config;
   config.client = std::move(client);
-  config.progress_port = 0;  // several plugins run at the same time
+  config.progress_port = kAnyProgressPort;
   switch (definition.kind) {
     case PluginKind::kContainer:
       return errors::NotForAgents();

@@ -32,8 +32,6 @@ absl::Status CheckRelay(const JoinTokenRecord& wanted) {
   if (wanted.parents.size() > kMaxParents) return errors::InvalidToken("it has too many parents");
   if (!wanted.relay) return absl::OkStatus();
   if (wanted.node.empty()) return errors::InvalidToken("a token for a relay requires a name");
-  if (wanted.node == kRootRelay)
-    return errors::InvalidToken("\"root\" is the name of the root relay");
   return absl::OkStatus();
 }
 
@@ -44,12 +42,16 @@ absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
         absl::StrCat("it is for one named node, or for 1 to ", kMaxTokenUses, " nodes"));
   }
   if (wanted.count > 1) return errors::InvalidToken("a token for a named node has count 1");
-  if (wanted.node == kGlobalNode)
-    return errors::InvalidToken("\"global\" cannot be the name of a node");
-  return ValidateName("node", wanted.node);
+  return CheckNodeName(wanted.node);
 }
 
 }  // namespace
+
+absl::Status CheckNodeName(const std::string& name) {
+  if (name == kGlobalNode) return errors::InvalidToken("\"global\" cannot be the name of a node");
+  if (name == kRootRelay) return errors::InvalidToken("\"root\" is the name of the root relay");
+  return ValidateName("node", name);
+}
 
 absl::Status CheckLabels(const Labels& labels) {
   if (labels.size() > kMaxLabels) return errors::InvalidLabel("the request has too many labels");

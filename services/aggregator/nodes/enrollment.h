@@ -19,6 +19,10 @@ inline constexpr size_t kMaxLabels = 64;
 inline constexpr int kMaxTokenUses = 10'000;  // of one token
 inline constexpr absl::Duration kDefaultTokenLife = absl::Minutes(15);
 
+// Checks the name of a node or of a relay that joins. Fails with INVALID_TOKEN for a reserved name,
+// otherwise as ValidateName.
+absl::Status CheckNodeName(const std::string& name);
+
 // Checks the labels of a node. Fails with INVALID_LABEL.
 absl::Status CheckLabels(const Labels& labels);
 

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "services/aggregator/nodes/enrollment.h"
 #include "services/common/base/log.h"
-#include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
@@ -41,11 +41,6 @@ absl::Status Refusal(JoinNode::Verdict verdict, const std::string& node) {
       return errors::NodeRevoked(node);
   }
   return absl::InternalError("unknown verdict");
-}
-
-absl::Status CheckNodeName(const std::string& node) {
-  if (node == kGlobalNode) return errors::InvalidToken("\"global\" cannot be the name of a node");
-  return ValidateName("node", node);
 }
 
 // Returns the register's name of the holder of a certificate, if it can be registered.

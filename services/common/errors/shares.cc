@@ -78,8 +78,20 @@ absl::Status TargetUnknown(std::string_view target) {
 
 absl::Status TargetNeverJoined(std::string_view target) {
   return MakeError(absl::StatusCode::kNotFound, "TARGET_UNKNOWN",
-                   absl::StrCat("node \"", ToAbsl(target), "\" has not joined the fleet"),
-                   "Check the name (muster nodes), and whether the node was revoked.");
+                   absl::StrCat("node \"", ToAbsl(target), "\" has not joined the fleet, or was removed"),
+                   "Check the name: muster nodes.");
+}
+
+absl::Status TargetRevoked(std::string_view target) {
+  return MakeError(absl::StatusCode::kNotFound, "TARGET_UNKNOWN",
+                   absl::StrCat("node \"", ToAbsl(target), "\" was revoked"),
+                   "Ask an operator to remove the node (muster node remove) and to create a new token.");
+}
+
+absl::Status TargetIsRelay(std::string_view target) {
+  return MakeError(absl::StatusCode::kNotFound, "TARGET_UNKNOWN",
+                   absl::StrCat("\"", ToAbsl(target), "\" is a relay, not a node"),
+                   "Name a node: muster nodes.");
 }
 
 absl::Status RemovalNotRecorded(std::string_view why) {

@@ -35,6 +35,10 @@ absl::Status SignedTooLongAgo();
 absl::Status TargetUnknown(std::string_view target);
 // NOT_FOUND, TARGET_UNKNOWN.
 absl::Status TargetNeverJoined(std::string_view target);
+// NOT_FOUND, TARGET_UNKNOWN.
+absl::Status TargetRevoked(std::string_view target);
+// NOT_FOUND, TARGET_UNKNOWN.
+absl::Status TargetIsRelay(std::string_view target);
 // UNAVAILABLE, NOT_RECORDED.
 absl::Status RemovalNotRecorded(std::string_view why);
 // FAILED_PRECONDITION, SHARE_REFUSED.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,35 @@
 
 namespace muster {
 namespace {
+
+// The fields of a Kubernetes container.
+constexpr const char* kContainerFields[] = {
+    "name",
+    "image",
+    "command",
+    "args",
+    "workingDir",
+    "ports",
+    "envFrom",
+    "env",
+    "resources",
+    "resizePolicy",
+    "restartPolicy",
+    "restartPolicyRules",
+    "volumeMounts",
+    "volumeDevices",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "lifecycle",
+    "terminationMessagePath",
+    "terminationMessagePolicy",
+    "imagePullPolicy",
+    "securityContext",
+    "stdin",
+    "stdinOnce",
+    "tty",
+};
 
 // Reads the document and records every mistake.
 class Reader {
@@ -130,7 +160,12 @@ class Reader {
     } else if (!out_.command.empty() || !out_.args.empty()) {
       out_.kind = PluginKind::kExec;
     }
-    if (spec) ReadEnv(spec["env"]);
+    if (!spec) return;
+    // Kubernetes checks the containers.
+    if (out_.kind != PluginKind::kContainer) {
+      RefuseUnknown(spec, "spec", {std::begin(kContainerFields), std::end(kContainerFields)});
+    }
+    ReadEnv(spec["env"]);
   }
 
   static bool HasContainers(const YAML::Node& pod) {
@@ -146,7 +181,12 @@ class Reader {
       if (!variable.IsMap() || !variable["name"] || !variable["name"].IsScalar() ||
           variable["name"].Scalar().empty()) {
         Mistake(variable, "spec.env", "each entry must be a map with a name");
-      } else if (variable["valueFrom"]) {
+        continue;
+      }
+      if (out_.kind != PluginKind::kContainer) {
+        RefuseUnknown(variable, "spec.env", {"name", "value", "valueFrom"});
+      }
+      if (variable["valueFrom"]) {
         // Only Kubernetes can resolve the value.
         if (out_.kind != PluginKind::kContainer) {
           Mistake(variable["valueFrom"], "spec.env.valueFrom",

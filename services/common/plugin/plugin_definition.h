@@ -57,9 +57,9 @@ inline constexpr size_t kMaxPluginDefinition = size_t{1} << 20;  // bytes
 
 // Parses a definition of at most 1 MiB; `file` is its name in messages. Fails with INVALID_ARGUMENT
 // (INVALID_PLUGIN) and lists every mistake, one line each: "file:line: field: fault". Mistakes are
-// missing fields, wrong types, and unknown keys at the top or in sonobuoy-config (the message
-// suggests the nearest known key). Keys within Kubernetes' objects are not checked. Names must
-// satisfy ValidateName; "sonobuoy" is reserved.
+// missing fields, wrong types, and unknown keys (the message suggests the nearest known key).
+// Unknown keys of a container with an image and within other objects of Kubernetes are accepted.
+// Names must satisfy ValidateName; "sonobuoy" is reserved.
 absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
                                                        std::string_view file);
 

@@ -130,6 +130,17 @@ TEST(PluginDefinitionTest, UnknownFieldIsReportedWithTheNearestName) {
             "p.yaml:6: podspec: unknown field; did you mean podSpec?");
 }
 
+TEST(PluginDefinitionTest, UnknownFieldOfACommandIsReported) {
+  const std::string head = "sonobuoy-config: {driver: Job, plugin-name: p}\nspec:\n";
+  EXPECT_EQ(MessageOf(head + "  comand: [/bin/true]\n"),
+            "p.yaml:3: spec.comand: unknown field; did you mean command?");
+  EXPECT_EQ(MessageOf(head + "  command: [a]\n  agrs: [b]\n"),
+            "p.yaml:4: spec.agrs: unknown field; did you mean args?");
+  EXPECT_EQ(MessageOf(head + "  command: [a]\n  env: [{name: A, vale: b}]\n"),
+            "p.yaml:4: spec.env.vale: unknown field; did you mean value?");
+  EXPECT_EQ(MessageOf(head + "  command: [a]\n  resources: {}\n  volumeMounts: []\n"), "no error");
+}
+
 TEST(PluginDefinitionTest, InvalidNamesAreRefused) {
   for (const char* name : {".hidden", "a/b", "\"a b\"", "\"\"", "sonobuoy"}) {
     EXPECT_THAT(MessageOf("sonobuoy-config: {driver: Job, plugin-name: " + std::string(name) +

@@ -11,6 +11,7 @@
 #include "services/common/errors/shares.h"
 #include "services/relay/files/share_call.h"
 #include "services/relay/files/share_errors.h"
+#include "services/relay/target_lookup.h"
 
 namespace muster {
 namespace {
@@ -28,9 +29,8 @@ void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) cons
       aggregator, &v1::EnrollmentService::Stub::async::GetEnrolledNode, std::move(request),
       kAnswerWithin,
       [node, done = std::move(done)](const absl::Status& status, const v1::EnrolledNode& found) {
-        const bool never = ReasonOf(status) == "NODE_NOT_ENROLLED";
-        const bool no_node = status.ok() && (found.revoked() || found.is_relay());
-        done(never || no_node ? errors::TargetNeverJoined(node) : absl::OkStatus());
+        const absl::Status target = JudgeTarget(node, status, found);
+        done(ReasonOf(target) == "TARGET_UNKNOWN" ? target : absl::OkStatus());
       });
 }
 

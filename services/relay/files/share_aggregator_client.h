@@ -17,8 +17,8 @@ class TargetRegister {
  public:
   virtual ~TargetRegister() = default;
 
-  // Returns TARGET_UNKNOWN if no node of this name ever joined, or if it is revoked; OK if it
-  // joined, or if the answer is unknown. Waits for the answer.
+  // Returns TARGET_UNKNOWN with the cause if no node of this name ever joined, or if it was removed
+  // or revoked, or is a relay; OK if it joined, or if the answer is unknown. Waits for the answer.
   virtual absl::Status AwaitJoined(const std::string& node) const = 0;
 };
 

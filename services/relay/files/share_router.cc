@@ -94,6 +94,7 @@ void ShareRouter::Tick() {
     fetcher_.ResetBackoff();
     lookups_.ResetBackoff();
   }
+  if (settled() && !std::exchange(was_settled_, true)) lookups_.ResetBackoff();
   fetcher_.StartDue();
   const auto open = parts_.store.Select({}, SIZE_MAX, [this](const ShareRecord& record) {
     if (record.unreported || record.removing) return true;
@@ -133,9 +134,9 @@ void ShareRouter::ActHeld(const ShareRecord& record) {
     case ShareStep::kSendIfElsewhere:
       return SendIfElsewhere(record);
     case ShareStep::kLookUpTarget:
-      return LookUpTarget(record);
+      return LookUpTarget(record, absl::OkStatus());
     case ShareStep::kRefuse:
-      return outcomes_.Refused(record, errors::TargetUnknown(record.key().target()));
+      return LookUpTarget(record, errors::TargetUnknown(record.key().target()));
   }
 }
 
@@ -148,9 +149,13 @@ void ShareRouter::SendIfElsewhere(const ShareRecord& record) {
 }
 
 // The root relay may not know the node yet; the register knows whether it ever joined.
-void ShareRouter::LookUpTarget(const ShareRecord& record) {
-  lookups_.Start(record.id, environment_.post_upstream, [this, record] {
-    const absl::Status joined = environment_.targets.AwaitJoined(record.key().target());
+void ShareRouter::LookUpTarget(const ShareRecord& record, const absl::Status& if_joined) {
+  lookups_.Start(record.id, environment_.post_upstream, [this, record, if_joined] {
+    absl::Status joined = environment_.targets.AwaitJoined(record.key().target());
+    // The node may have attached in the meantime.
+    const bool unknown =
+        FindTargetRoute(parts_.tree, record.key().target()).kind == TargetRoute::Kind::kUnknown;
+    if (joined.ok() && unknown) joined = if_joined;
     if (!joined.ok()) outcomes_.Refused(record, joined);
     lookups_.Finish(record.id, joined);
   });

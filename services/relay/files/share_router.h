@@ -79,7 +79,9 @@ class ShareRouter final : public ShareRouting {
   void Act(const ShareRecord& record);
   void ActHeld(const ShareRecord& record);
   void SendIfElsewhere(const ShareRecord& record);
-  void LookUpTarget(const ShareRecord& record);
+  // Refuses the file if the register has no such node. With an error as `if_joined` it refuses the
+  // file of a joined node too.
+  void LookUpTarget(const ShareRecord& record, const absl::Status& if_joined);
   void RemoveForParent(const v1::ShareKey& key);
 
   const ShareParts parts_;
@@ -99,6 +101,7 @@ class ShareRouter final : public ShareRouting {
   // Used by Tick alone:
   ChildOffers child_offers_;
   uint64_t last_connection_ = 0;
+  bool was_settled_ = false;
   absl::Duration swept_;
 
   ScheduledTask tick_;

@@ -289,6 +289,17 @@ TEST_F(ShareRouterTest, RootRefusesATargetThatNeverJoined) {
   EXPECT_EQ(State(file), "ended REFUSED");
 }
 
+TEST_F(ShareRouterTest, RefusalOfARevokedTargetStatesTheCause) {
+  Restart(/*is_root=*/true);
+  clock_.Advance(absl::Minutes(1));
+  register_.joined = errors::TargetRevoked("n2");
+  const auto file = File("f", "abc");
+  Store(file, "abc");
+  Tick();
+  EXPECT_EQ(State(file), "ended REFUSED");
+  EXPECT_EQ(store_->Find(file.key())->share.reason(), "TARGET_UNKNOWN: node \"n2\" was revoked");
+}
+
 // With Start, ticks run on timers.
 class StartedShareRouterTest : public ShareRouterTest {
  protected:

@@ -60,6 +60,10 @@ bool Covers(const v1::Share& copy, const v1::SharedFile& file) {
 
 }  // namespace
 
+bool ShareService::IsUnknown(const std::string& target) const {
+  return FindTargetRoute(parts_.tree, target).kind == TargetRoute::Kind::kUnknown;
+}
+
 absl::Status ShareService::IsChild(const Call& call) const {
   const std::string* relay = RelayOf(call.caller());
   if (relay != nullptr && parts_.tree.NextHop(*relay) == *relay) return absl::OkStatus();
@@ -91,11 +95,7 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
   }
   RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.trust.Roots(), now));
   if (parts_.trust.IsRevoked(key.source())) return errors::IdentityRevoked(key.source());
-  const bool unknown =
-      FindTargetRoute(parts_.tree, key.target()).kind == TargetRoute::Kind::kUnknown;
-  return parts_.is_root && helpers_.routing.settled() && unknown
-             ? errors::TargetUnknown(key.target())
-             : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 void ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
@@ -119,29 +119,33 @@ void ShareService::Begin(const std::string& opener, const v1::SharedFile& file,
 grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* context,
                                                   const v1::OpenShareRequest* request,
                                                   v1::OpenShareResponse* response) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/OpenShare", *request,
-                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
-                       bool retain = false;
-                       const absl::Status admitted = Admit(*call, *request, &retain);
-                       if (!admitted.ok()) return finish(admitted);
-                       response->set_retain(retain);
-                       if (retain) return finish(absl::OkStatus());
-                       const std::string opener = OpenerOf(call->caller().identity);
-                       const std::string& target = request->file().key().target();
-                       if (!parts_.is_root || parts_.tree.Find(target)) {
-                         return Open(opener, request->file(), response, std::move(finish));
-                       }
-                       // After its start the root relay may not know all nodes; the register knows
-                       // which nodes never joined.
-                       helpers_.aggregator.CheckJoined(
-                           target,
-                           [=, this, done = Shared(std::move(finish))](const absl::Status& joined) {
-                             const bool queued = joined.ok() && disk_.executor->Post([=, this] {
-                               Open(opener, request->file(), response, std::move(*done));
-                             });
-                             if (!queued) (*done)(joined.ok() ? errors::Overloaded() : joined);
-                           });
-                     });
+  return AnswerLater(
+      disk_, context, "/muster.v1.ShareService/OpenShare", *request,
+      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+        bool retain = false;
+        const absl::Status admitted = Admit(*call, *request, &retain);
+        if (!admitted.ok()) return finish(admitted);
+        response->set_retain(retain);
+        if (retain) return finish(absl::OkStatus());
+        const std::string opener = OpenerOf(call->caller().identity);
+        const std::string& target = request->file().key().target();
+        if (!parts_.is_root || !IsUnknown(target)) {
+          return Open(opener, request->file(), response, std::move(finish));
+        }
+        if (target == parts_.tree.name()) return finish(errors::TargetIsRelay(target));
+        // The register knows why: the node never joined, or was revoked. After its start the root
+        // relay may not know all nodes that joined.
+        helpers_.aggregator.CheckJoined(
+            target, [=, this, done = Shared(std::move(finish))](const absl::Status& registered) {
+              const bool refused =
+                  registered.ok() && helpers_.routing.settled() && IsUnknown(target);
+              const absl::Status joined = refused ? errors::TargetUnknown(target) : registered;
+              const bool queued = joined.ok() && disk_.executor->Post([=, this] {
+                Open(opener, request->file(), response, std::move(*done));
+              });
+              if (!queued) (*done)(joined.ok() ? errors::Overloaded() : joined);
+            });
+      });
 }
 
 void ShareService::Open(const std::string& opener, const v1::SharedFile& file,

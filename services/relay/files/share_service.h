@@ -68,6 +68,8 @@ class ShareService : public v1::ShareService::CallbackService {
   absl::Status Report(Call& call, const v1::ReportShareRequest& request);
   // Returns OK if the caller is a child relay.
   absl::Status IsChild(const Call& call) const;
+  // Returns whether this relay does not know a node of this name.
+  bool IsUnknown(const std::string& target) const;
   // Returns OK if the caller is a party of the file: its source, its target, an operator, or a
   // child relay on the route to one of these.
   absl::Status AuthorizeParty(Call& call, const v1::ShareKey& key) const;

@@ -12,6 +12,12 @@
 #include "services/relay/jobs/job_loader.h"
 
 namespace muster {
+namespace {
+
+// The most targets of a job that are looked up in the register.
+constexpr size_t kMaxExplained = 16;
+
+}  // namespace
 
 JobBoard::JobBoard(Options options, const Parts& parts)
     : options_(std::move(options)),
@@ -45,8 +51,24 @@ absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& 
   return created;
 }
 
+// Asks the register about targets that the topology does not contain.
+RunningJob::Explanations JobBoard::Explain(const JobRequest& request) const {
+  RunningJob::Explanations explanations;
+  if (!options_.explain || request.targets == nullptr) return explanations;
+  size_t asked = 0;
+  for (const std::string& node : request.targets->names()) {
+    if (node == topology_.name() || topology_.Find(node)) continue;
+    if (++asked > kMaxExplained) break;
+    auto why = options_.explain(node);
+    if (!why.ok()) break;
+    if (!why->empty()) explanations[node] = *std::move(why);
+  }
+  return explanations;
+}
+
 absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest request,
                                          const std::string& submitter) {
+  RunningJob::Explanations explanations = Explain(request);
   JobTable::Entry entry;
   entry.folder = absl::StrCat(options_.folder, "/", id);
   entry.job = NewJob(request, submitter, fleet_.clock.Now());
@@ -61,7 +83,7 @@ absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest reque
   entry.running = job;
   // Before the command is sent: records that arrive must find the job.
   table_.Insert(id, std::move(entry));
-  job->Start();
+  job->Start(explanations);
   inbox_.Wake();
   return job->Describe();
 }

@@ -24,6 +24,7 @@
 #include "services/relay/jobs/job_writer.h"
 #include "services/relay/jobs/record_inbox.h"
 #include "services/relay/jobs/record_sink.h"
+#include "services/relay/jobs/running_job.h"
 #include "services/relay/topology/topology.h"
 
 namespace muster {
@@ -36,7 +37,8 @@ struct JobView {
 };
 
 // Each job has a folder (job_folder.h). A record of a node is acked when it is durable.
-// Thread-safe: the parts hold the locks. Calls of JobService may block on the disk.
+// Thread-safe: the parts hold the locks. Calls of JobService may block on the disk, and Submit on
+// the register of nodes.
 class JobBoard : public RecordSink {
  public:
   struct Options {
@@ -45,6 +47,9 @@ class JobBoard : public RecordSink {
     int64_t max_output = int64_t{256} << 20;         // stored bytes of each job
     absl::Duration retention = absl::Hours(24 * 7);  // of finished jobs
     int64_t max_kept = 10'000;                       // finished jobs
+    // Returns why a target is unknown, from the register of nodes; an empty text for a node that
+    // may attach. Fails if the register is not available. Blocks; null: not asked.
+    std::function<absl::StatusOr<std::string>(const std::string& node)> explain;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
@@ -89,6 +94,7 @@ class JobBoard : public RecordSink {
   JobBoard(Options options, const Parts& parts);
   absl::StatusOr<v1::Job> Create(const std::string& id, JobRequest request,
                                  const std::string& submitter);
+  RunningJob::Explanations Explain(const JobRequest& request) const;
 
   const Options options_;
   FileOps& files_;

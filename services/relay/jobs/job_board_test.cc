@@ -28,6 +28,11 @@ class Root {
     options.verify = [this](const v1::JobRecord& final) {
       return final.node() == forged ? absl::UnauthenticatedError("forged") : absl::OkStatus();
     };
+    options.explain = [this](const std::string& node) -> absl::StatusOr<std::string> {
+      ++lookups;
+      if (node.starts_with("silent")) return absl::UnavailableError("down");
+      return node == "revoked" ? "it was revoked" : "";
+    };
     auto board = JobBoard::Open(std::move(options),
                                 {disk, topology_, dispatcher_, clock_, clock_, executor_});
     EXPECT_TRUE(board.ok()) << board.status();
@@ -48,6 +53,25 @@ class Root {
     return board_
         ->Submit(testing::MakeJobRequest(job, clock_.Now()), "spiffe://fleet.test/operator/o")
         .status();
+  }
+
+  // Submits a job for named nodes; returns the details of the final records of this relay.
+  std::vector<std::string> DetailsOf(FileOps& disk, const std::string& job,
+                                     std::vector<std::string> nodes) {
+    JobRequest request = testing::MakeJobRequest(job, clock_.Now());
+    request.targets = std::make_shared<const TargetSet>(std::move(nodes));
+    EXPECT_TRUE(board_->Submit(std::move(request), "spiffe://fleet.test/operator/o").ok());
+    executor_.AwaitIdle();
+    std::vector<std::string> details;
+    const auto read =
+        Journal::Read(disk, board_->Get(job)->records_path, [&](std::string_view bytes, int64_t) {
+          v1::JobRecord record;
+          EXPECT_TRUE(ParseRecord(bytes, &record).ok());
+          details.push_back(record.node() + ": " + record.final().detail());
+          return absl::OkStatus();
+        });
+    EXPECT_TRUE(read.ok()) << read.status();
+    return details;
   }
 
   // Delivers a record. Returns true when it was stored, false if the disk failed.
@@ -128,6 +152,7 @@ class Root {
     return 0;
   }
 
+  int lookups = 0;     // in the register
   std::string forged;  // the node whose final records are not authentic; set before they arrive
 
  private:
@@ -139,6 +164,23 @@ class Root {
   int64_t acked_ = 0;
   std::unique_ptr<JobBoard> board_;
 };
+
+TEST(JobBoardTest, RegisterExplainsAnUnknownTarget) {
+  SimulatedDisk disk;
+  Root root(disk);
+  EXPECT_EQ(root.DetailsOf(disk, "j1", {"n1", "revoked", "away"}),
+            (std::vector<std::string>{
+                "away: no node of this name is attached, or was within the last week",
+                "revoked: it was revoked"}));
+  EXPECT_EQ(root.lookups, 2);
+}
+
+TEST(JobBoardTest, RegisterIsNotAskedAgainAfterAFailure) {
+  SimulatedDisk disk;
+  Root root(disk);
+  EXPECT_EQ(root.DetailsOf(disk, "j1", {"silent1", "silent2"}).size(), 2U);
+  EXPECT_EQ(root.lookups, 1);
+}
 
 TEST(JobBoardTest, RecordsWithoutAWaitingNodeAreAckedTogether) {
   SimulatedDisk disk;

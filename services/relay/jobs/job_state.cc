@@ -232,12 +232,12 @@ v1::JobRecord JobState::FinalOf(std::string_view node, v1::JobOutcome outcome,
   return record;
 }
 
-std::vector<v1::JobRecord> JobState::EndUnknown(absl::Time now, const IsKnownNode& known) {
+std::vector<v1::JobRecord> JobState::EndUnknown(absl::Time now, const ExplainUnknown& explain) {
   std::vector<v1::JobRecord> made;
   for (auto& [node, target] : targets_) {
-    if (known(node)) continue;
-    made.push_back(FinalOf(node, v1::JOB_OUTCOME_UNKNOWN,
-                           "no node of this name is attached, or was within the last week", now));
+    const std::string why = explain(node);
+    if (why.empty()) continue;
+    made.push_back(FinalOf(node, v1::JOB_OUTCOME_UNKNOWN, why, now));
     Apply(target, made.back());
   }
   return made;

@@ -19,8 +19,8 @@
 
 namespace muster {
 
-// Returns whether the node is or was in the topology.
-using IsKnownNode = std::function<bool(std::string_view node)>;
+// Returns why no command can be sent to a target; empty for a node that is or was in the topology.
+using ExplainUnknown = std::function<std::string(std::string_view node)>;
 
 // Does no I/O. The caller writes the records that its methods return into the job's log, in that
 // order; Replay brings a new object to the same state from the log. Not thread-safe.
@@ -39,8 +39,8 @@ class JobState {
 
   explicit JobState(Plan plan);
 
-  // Returns final records of targets that are not in the topology. Call it once, for a new job.
-  std::vector<v1::JobRecord> EndUnknown(absl::Time now, const IsKnownNode& known);
+  // Returns final records of targets that are no known nodes. Call it once, for a new job.
+  std::vector<v1::JobRecord> EndUnknown(absl::Time now, const ExplainUnknown& explain);
 
   // Handles the records of nodes in the order of arrival. Returns nothing for repeated records and
   // for nodes that are no targets. A final record must be the node's own (VerifyFinal); it states

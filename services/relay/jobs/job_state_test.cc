@@ -159,8 +159,10 @@ TEST_F(JobStateTest, CancelEndsTargetsThatTheCommandWasNeverSentTo) {
 
 TEST_F(JobStateTest, TargetOutsideTheTopologyIsUnknown) {
   JobState job = Make();
-  const auto made = job.EndUnknown(kNow, [](std::string_view node) { return node != "n2"; });
+  const auto made =
+      job.EndUnknown(kNow, [](std::string_view node) { return node == "n2" ? "revoked" : ""; });
   ASSERT_EQ(made.size(), 1U);
+  EXPECT_EQ(made[0].final().detail(), "revoked");
   EXPECT_EQ(made[0].final().outcome(), v1::JOB_OUTCOME_UNKNOWN);
   EXPECT_EQ(job.Open(), (std::vector<std::string>{"n1", "n3"}));
 }

@@ -19,6 +19,20 @@ bool IsPermanent(const absl::Status& status) {
   return reason == "JOURNAL_FULL" || reason == "JOURNAL_RECORD_SIZE";
 }
 
+// Returns why no command can be sent to a target; empty for a node of the topology.
+std::string WhyUnknown(const Topology& topology, const RunningJob::Explanations& explanations,
+                       std::string_view node) {
+  const auto entry = topology.Find(node);
+  if (node == topology.name() || (entry && entry->is_relay)) {
+    return "it is a relay, which runs no commands";
+  }
+  if (entry) return "";
+  const auto explained = explanations.find(node);
+  return explained == explanations.end()
+             ? "no node of this name is attached, or was within the last week"
+             : explained->second;
+}
+
 }  // namespace
 
 RunningJob::RunningJob(Fleet fleet, JobRequest request, JobState state,
@@ -31,10 +45,10 @@ RunningJob::RunningJob(Fleet fleet, JobRequest request, JobState state,
       state_(std::move(state)),
       end_(log_->end()) {}
 
-void RunningJob::Start() {
+void RunningJob::Start(const Explanations& explanations) {
   MutexLock lock(mutex_);
-  AddPending(state_.EndUnknown(fleet_.clock.Now(), [this](std::string_view node) {
-    return fleet_.topology.Find(node).has_value();
+  AddPending(state_.EndUnknown(fleet_.clock.Now(), [&](std::string_view node) {
+    return WhyUnknown(fleet_.topology, explanations, node);
   }));
   started_ = true;
   Release();

@@ -40,11 +40,14 @@ class RunningJob {
     const Clock& clock;
   };
 
+  // Why the fleet has no node of a name.
+  using Explanations = std::map<std::string, std::string, std::less<>>;
+
   RunningJob(Fleet fleet, JobRequest request, JobState state, std::unique_ptr<JobFolder> folder,
              std::unique_ptr<Journal> log);
 
-  // Dispatches a new job.
-  void Start();
+  // Dispatches a new job, and ends its unknown targets.
+  void Start(const Explanations& explanations = {});
   // Dispatches a job of an earlier process: every target without a final record of the node is
   // known to the dispatcher afterwards.
   void Continue();

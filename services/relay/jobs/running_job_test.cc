@@ -48,6 +48,26 @@ TEST_F(RunningJobTest, StartDispatchesToKnownNodesAndEndsUnknownOnes) {
   EXPECT_EQ(StoredNodes(), std::vector<std::string>{"n2"});
 }
 
+TEST_F(RunningJobTest, CommandForARelayEndsAtOnce) {
+  const auto stream = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("r1", "root", clock_.Now(), true), stream).ok());
+  const auto job = MakeRunning(Store("j2", {"r1", "root"}));
+  job->Start();
+  EXPECT_EQ(stream->Take().size(), 0U);
+  ASSERT_TRUE(job->Store().ok());
+  EXPECT_TRUE(job->ended());
+  int ended = 0;
+  ASSERT_TRUE(Journal::Read(disk_, RecordsPath("/jobs/j2"), [&](std::string_view bytes, int64_t) {
+                v1::JobRecord record;
+                EXPECT_TRUE(ParseRecord(bytes, &record).ok());
+                EXPECT_EQ(record.final().outcome(), v1::JOB_OUTCOME_UNKNOWN);
+                EXPECT_EQ(record.final().detail(), "it is a relay, which runs no commands");
+                ++ended;
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_EQ(ended, 2);
+}
+
 TEST_F(RunningJobTest, JobEndsWhenTheLastFinalRecordIsStored) {
   job_->Start();
   job_->Receive(Final("n1"));

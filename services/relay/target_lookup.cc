@@ -1,0 +1,35 @@
+#include "services/relay/target_lookup.h"
+
+#include <grpcpp/client_context.h>
+
+#include "muster/v1/enrollment.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/errors/shares.h"
+#include "services/common/rpc/status.h"
+
+namespace muster {
+
+absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
+                         const v1::EnrolledNode& found) {
+  if (ReasonOf(status) == "NODE_NOT_ENROLLED") return errors::TargetNeverJoined(name);
+  if (!status.ok()) return status;
+  if (found.is_relay()) return errors::TargetIsRelay(name);
+  return found.revoked() ? errors::TargetRevoked(name) : absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ExplainUnknownTarget(const std::shared_ptr<grpc::Channel>& aggregator,
+                                                 const std::string& name,
+                                                 std::chrono::seconds within) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + within);
+  v1::GetEnrolledNodeRequest request;
+  request.set_node(name);
+  v1::EnrolledNode found;
+  const grpc::Status status =
+      v1::EnrollmentService::NewStub(aggregator)->GetEnrolledNode(&context, request, &found);
+  const absl::Status target = JudgeTarget(name, FromGrpc(status), found);
+  if (target.ok() || ReasonOf(target) == "TARGET_UNKNOWN") return std::string(target.message());
+  return target;
+}
+
+}  // namespace muster
