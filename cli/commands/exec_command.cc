@@ -63,7 +63,11 @@ absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* 
       return UsageError(absl::StrCat("\"", text, "\" is not a variable"),
                         "Write NAME=value, such as --env LANG=C.");
     }
-    sorted[text.substr(0, equals)] = text.substr(equals + 1);
+    const std::string name = text.substr(0, equals);
+    if (!sorted.emplace(name, text.substr(equals + 1)).second) {
+      return UsageError(absl::StrCat("the variable ", name, " is set twice"),
+                        "Set each variable once.");
+    }
   }
   for (const auto& [name, value] : sorted) {
     v1::Command::Variable& variable = *command->add_environment();

@@ -161,6 +161,9 @@ func TestCommandOutsidePolicyIsRefused(t *testing.T) {
 	if _, err := os.Stat(marker); err == nil || code != 9 {
 		t.Errorf("the command ran; exit %d", code)
 	}
+	if _, stderr, code := execOn(t, f, "--node", "n1", "--env", "A=1", "--env", "A=2", "--", "/bin/true"); code != 2 || !strings.Contains(stderr, "the variable A is set twice") {
+		t.Errorf("a variable twice: exit %d: %s", code, stderr)
+	}
 	out, _, _ = execOn(t, f, "--node", "n1", "--env", "GREETING=hi there", "--", "/bin/echo", "$GREETING", ";", "id")
 	if out != "n1: $GREETING ; id\n" {
 		t.Errorf("the arguments were interpreted by a shell: %q", out)

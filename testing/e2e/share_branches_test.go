@@ -211,6 +211,18 @@ func TestSharedFileForUnknownTargetIsRefused(t *testing.T) {
 			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
 	}
+	join(t, f, "n4", openPolicy, nil, nil)
+	must(f.Muster("node", "revoke", "n4"))(t)
+	for target, cause := range map[string]string{"r1": "is a relay", "root": "is a relay", "n4": "was revoked"} {
+		_, stderr, code := n1.muster(t, n1.extra, "share", path, "--to", target)
+		if code == 0 || !strings.Contains(stderr, "TARGET_UNKNOWN") || !strings.Contains(stderr, cause) {
+			t.Errorf("a file for %s: exit %d: %s", target, code, stderr)
+		}
+		out, _, code := execOn(t, f, "--node", target, "--ttl", "1h", "--json", "--", "/bin/true")
+		if end := finals(t, out)[target]; code != 9 || end["outcome"] != "unknown" || !strings.Contains(fmt.Sprint(end["detail"]), cause) {
+			t.Errorf("a command for %s: exit %d: %v", target, code, end)
+		}
+	}
 	// A node that has joined may attach later: its file waits.
 	join(t, f, "n3", openPolicy, nil, nil)
 	if _, stderr, code := n1.muster(t, n1.extra, "share", path, "--to", "n3", "--wait", "1s"); code != 0 || !strings.Contains(stderr, "is stored at relay") {
