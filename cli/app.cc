@@ -105,7 +105,9 @@ std::string FaultText(const CommandLine& line, const CLI::App& command,
   if (absl::EndsWith(text, " missing")) return absl::StrCat(option, ": a value is missing");
   if (absl::StrContains(text, ": At Most "))
     return absl::StrCat(option, " is given more than once");
-  if (!text.empty()) text.front() = absl::ascii_tolower(text.front());
+  // The name of an argument, such as RUN, stays as it is.
+  const bool is_name = text.size() > 1 && absl::ascii_isupper(text[1]);
+  if (!text.empty() && !is_name) text.front() = absl::ascii_tolower(text.front());
   return text;
 }
 

@@ -107,6 +107,8 @@ TEST(ProgramTest, UsageErrorNamesTheFaultInOurWords) {
               HasSubstr("unknown option --limt; did you mean --limit?"));
   EXPECT_THAT(error({"runs", "x"}), HasSubstr("error: unexpected argument \"x\"\n"));
   EXPECT_THAT(error({"runs", "--limit"}), HasSubstr("error: --limit: a value is missing\n"));
+  EXPECT_THAT(error({"cancel"}), HasSubstr("error: RUN is required"));
+  EXPECT_THAT(error({"completion", "ksh"}), HasSubstr("error: SHELL: "));
   EXPECT_THAT(error({"--json", "runs"}), HasSubstr("option --json precedes the command"));
   EXPECT_THAT(error({"up", "--bind", "nope"}),
               HasSubstr("--bind: \"nope\" is not an IP address (INVALID_HOST)"));

@@ -44,12 +44,12 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
           "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
           "root /var/lib/muster-node, else ~/.local/state/muster-node)")
       ->type_name(kFolderValue);
-  AllowRange(
-      *command
-           .add_option("--parallel", options->parallel,
-                       "The maximum number of commands that run at the same time (default: 16)")
-           ->type_name("N"),
-      1, 256);
+  AllowRange(*command
+                  .add_option("--parallel", options->parallel,
+                              "The maximum number of commands that run at the same time (default: "
+                              "16, at most 256)")
+                  ->type_name("N"),
+             1, 256);
   SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
     if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
     RETURN_IF_ERROR(RunAttached(*options));

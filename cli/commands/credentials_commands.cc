@@ -101,9 +101,9 @@ absl::Status CheckForDelivery(const ExportArguments& arguments) {
 absl::StatusOr<int> Export(Console& console, const CommandLine& line,
                            const ExportArguments& arguments) {
   RETURN_IF_ERROR(arguments.pkcs12 ? CheckForBrowser(arguments) : CheckForDelivery(arguments));
+  RETURN_IF_ERROR(CheckNewSecretOutput("--output", arguments.output));
   if (arguments.pkcs12) return ExportForBrowser(console, line, arguments);
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  RETURN_IF_ERROR(CheckSecretOutput("--output", arguments.output));
   ASSIGN_OR_RETURN(const auto credential, Issue(*client, arguments));
   ASSIGN_OR_RETURN(const auto text, FormatCredential(credential, arguments.format));
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, text));

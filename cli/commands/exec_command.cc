@@ -187,6 +187,9 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   JobClient client(context);
   ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments));
   ASSIGN_OR_RETURN(const auto job, Submit(client, arguments, nodes));
+  if (job.targets() == 0) {
+    return FromService(errors::NoNodeAttached(), absl::StrCat("job ", job.job()));
+  }
   if (arguments.detach) {
     console.out << (line.json ? Dump(ToJson(job)) : absl::StrCat(job.job(), "\n"));
     return kExitOk;

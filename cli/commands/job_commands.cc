@@ -24,6 +24,8 @@
 namespace muster::cli {
 namespace {
 
+constexpr size_t kFailuresShown = 20;
+
 struct JobArguments {
   std::string job;
   int limit = 20;
@@ -52,6 +54,10 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
     console.out << Dump(json);
     return kExitOk;
   }
+  if (list.jobs().empty()) {
+    PrintMessage(console, "There are no jobs. Submit one: muster exec --all -- /usr/bin/uptime");
+    return kExitOk;
+  }
   Table table({{"JOB"}, {"STATE"}, {"SUBMITTED"}, {"NODES"}, {"COMMAND"}});
   for (const v1::Job& job : list.jobs()) {
     table.AddRow({job.job(), StateWord(job.state()), FormatTime(job.submit_time()),
@@ -61,11 +67,33 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
   return kExitOk;
 }
 
+// Returns the final records so far, one for each node that is done.
+absl::StatusOr<std::vector<v1::JobRecord>> FetchFinals(JobClient& client, const std::string& job) {
+  std::vector<v1::JobRecord> finals;
+  v1::WatchJobRequest request;
+  request.set_job(job);
+  request.set_omit_output(true);
+  RETURN_IF_ERROR(client
+                      .Watch(request,
+                             [&](const v1::WatchJobResponse& response) {
+                               for (const v1::JobRecord& record : response.records()) {
+                                 if (record.has_final()) finals.push_back(record);
+                               }
+                               return response.records_size() > 0;
+                             })
+                      .status());
+  return finals;
+}
+
 absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
   ASSIGN_OR_RETURN(const auto job, client->Get(arguments.job));
+  ASSIGN_OR_RETURN(const auto finals, FetchFinals(*client, arguments.job));
   if (line.json) {
-    console.out << Dump(ToJson(job));
+    Json json = ToJson(job);
+    json["nodes"] = Json::array();
+    for (const v1::JobRecord& record : finals) json["nodes"].push_back(ToJson(record));
+    console.out << Dump(json);
     return kExitOk;
   }
   Table table({{"JOB"}, {job.job()}});
@@ -84,6 +112,15 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
                                   : absl::StrCat(", ", HumanSize(job.cut_bytes()), " omitted"))});
   for (const v1::JobOutcomeCount& entry : job.outcomes()) {
     table.AddRow({OutcomeWord(entry.outcome()), std::to_string(entry.count())});
+  }
+  size_t failed = 0;
+  for (const v1::JobRecord& record : finals) {
+    const std::string failure = FailureText(record.final());
+    if (failure.empty() || ++failed > kFailuresShown) continue;
+    table.AddRow({"failed", absl::StrCat(record.node(), ": ", failure)});
+  }
+  if (failed > kFailuresShown) {
+    table.AddRow({"", absl::StrCat("and ", failed - kFailuresShown, " more nodes")});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -107,7 +144,8 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
   if (end->state() == v1::JOB_STATE_RUNNING) return kExitOk;
-  const int code = output.Finish(*end);
+  int code = output.Finish(*end);
+  if (!arguments.nodes.empty()) code = output.has_failures() ? kExitJobFailed : kExitOk;
   // Every target of a finished job has a final record. Earlier records may precede
   // --position.
   if (silent.empty() || arguments.position > 0) return code;
@@ -121,7 +159,8 @@ absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
   const bool had_ended = before.state() != v1::JOB_STATE_RUNNING;
   ASSIGN_OR_RETURN(const auto job, client->Cancel(arguments.job));
   if (line.json) console.out << Dump(ToJson(job));
-  PrintMessage(console, absl::StrCat("Job ", job.job(), had_ended ? " had already ended: " : ": ",
+  PrintMessage(console, absl::StrCat("Job ", job.job(),
+                                     had_ended ? " had already ended: " : " is cancelled: ",
                                      SummaryLine(job), "."));
   return kExitOk;
 }
@@ -167,7 +206,8 @@ void AddJobCommands(CommandLine& line) {
       line, group,
       {.name = "logs",
        .summary = "Print the output of a job, and the reasons for failures",
-       .details = "The exit code is 9 if the job has finished and the command failed on a node.",
+       .details = "The exit code is 9 if the job has finished and the command failed on a node, or "
+                  "with --node on one of these nodes.",
        .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
       arguments, Logs);
   logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has finished");

@@ -13,7 +13,7 @@ absl::Status AddLabels(const std::vector<std::string>& texts, LabelMap* labels) 
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos) {
       return UsageError(absl::StrCat("\"", text, "\" is not a label"),
-                        "Write key=value, such as --label rack=b1.");
+                        "Write key=value, such as rack=b1.");
     }
     if (!labels->insert({text.substr(0, equals), text.substr(equals + 1)}).second) {
       return UsageError(absl::StrCat("label \"", text.substr(0, equals), "\" is repeated"),

@@ -131,6 +131,13 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
     console.out << Dump(json);
     return kExitOk;
   }
+  if (nodes.empty()) {
+    PrintMessage(console, arguments.labels.empty()
+                              ? "No node has joined. Create a token: muster token create --node "
+                                "NAME -o FILE"
+                              : "No node has these labels.");
+    return kExitOk;
+  }
   Table table({{"NODE"},
                {"KIND"},
                {"ATTACHED"},

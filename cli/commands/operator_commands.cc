@@ -55,7 +55,7 @@ absl::StatusOr<OperatorContext> NewContext(Client& client, const std::string& na
 absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
                                 const OperatorArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
-  RETURN_IF_ERROR(CheckSecretOutput("--output", arguments.output));
+  RETURN_IF_ERROR(CheckNewSecretOutput("--output", arguments.output));
   ASSIGN_OR_RETURN(const auto known, client->ListOperators());
   const bool exists =
       std::any_of(known.operators().begin(), known.operators().end(),

@@ -2,6 +2,7 @@
 
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/cli.h"
 
@@ -86,6 +88,15 @@ absl::Status SetDurations(const RunArguments& arguments, v1::CreateRunRequest& r
   return status;
 }
 
+// Returns the first name that the list contains twice, or an empty text.
+std::string NamedTwice(const std::vector<std::string>& names) {
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!seen.insert(name).second) return name;
+  }
+  return "";
+}
+
 absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) {
   v1::CreateRunRequest request;
   request.set_request_id(RequestId());
@@ -107,6 +118,10 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
     return UsageError("a plugin is required",
                       "Name a built-in plugin with --plugin (hostfacts, systemd-logs), or a "
                       "definition with -f FILE.");
+  }
+  if (const std::string twice = NamedTwice(arguments.plugins); !twice.empty()) {
+    return UsageError(absl::StrCat("plugin ", Printable(twice), " is named twice"),
+                      "Name it once.");
   }
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   RETURN_IF_ERROR(SetDurations(arguments, request));
@@ -131,20 +146,24 @@ void PrintPlan(Console& console, const v1::Run& run) {
   }
 }
 
-// Warns of nodes that are not enrolled: their names may be wrong. A fleet without enrolled nodes
-// uses run credentials only.
+// Warns of names that are not those of enrolled nodes: they may be wrong. A fleet without enrolled
+// nodes uses run credentials only.
 void WarnOfUnknownNodes(Console& console, Client& client, const RunArguments& arguments) {
   const auto enrolled = client.ListEnrolledNodes({});
   if (!enrolled.ok()) return;
-  std::set<std::string> known;
-  for (const v1::EnrolledNode& node : *enrolled) {
-    if (!node.is_relay()) known.insert(node.name());
-  }
+  std::map<std::string, const v1::EnrolledNode*> known;
+  for (const v1::EnrolledNode& node : *enrolled) known[node.name()] = &node;
   if (known.empty()) return;
   for (const std::string& node : std::set(arguments.nodes.begin(), arguments.nodes.end())) {
-    if (known.contains(node)) continue;
+    const auto found = known.find(node);
+    const std::string fault =
+        found == known.end()        ? "no enrolled node has the name " + Printable(node)
+        : found->second->is_relay() ? node + " is a relay, and relays run no plugins"
+        : found->second->revoked()  ? "node " + node + " is revoked"
+                                    : "";
+    if (fault.empty()) continue;
     PrintMessage(console,
-                 absl::StrCat("Warning: no enrolled node has the name ", Printable(node),
+                 absl::StrCat("Warning: ", fault,
                               ". Its results need a run credential (muster credentials export)."));
   }
 }
@@ -169,8 +188,8 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
       [&] { return FetchRun(*client, *source, run); },
       {.stream = console.err, .messages = console.err, .is_terminal = console.err_is_terminal});
   if (Interrupted()) {
-    PrintMessage(console, absl::StrCat("The run is still running. Follow it with: muster status ",
-                                       run, " --watch"));
+    PrintMessage(console, absl::StrCat("The run continues. Follow it with: muster status ", run,
+                                       " --watch"));
     return kExitInterrupted;
   }
   if (!end.ok()) return end.status();
@@ -217,9 +236,13 @@ absl::Status SetUpStatusAccess(Console& console, Client& client, const RunArgume
   return WriteRunCredentials(console, client, arguments, run);
 }
 
-// Names the files of plugin definitions in an error about a definition. The service knows no files.
+// Names the files of plugin definitions in an error about a definition: the service knows no files.
+// Without a file, the name of a plugin is wrong.
 absl::Status WithFileNames(const absl::Status& status, const std::vector<std::string>& files) {
-  if (ReasonOf(status) != "INVALID_PLUGIN" || files.empty()) return status;
+  if (ReasonOf(status) != "INVALID_PLUGIN") return status;
+  if (files.empty()) {
+    return FromService(errors::UnknownPlugin(ToStd(status.message())), SubjectOf(status));
+  }
   return Annotate(status, absl::StrCat(files.size() == 1 ? "plugin file " : "plugin files ",
                                        Printable(absl::StrJoin(files, ", "))));
 }
@@ -243,20 +266,28 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (!created.ok()) return WithFileNames(created.status(), arguments.files);
   const v1::Run& run = *created;
   if (!prints_credentials) {
-    console.out << (line.json ? Dump(ToJson(run)) : run.id() + "\n") << std::flush;
+    // With --wait, --json prints the run once, after it has ended.
+    if (!line.json) console.out << run.id() << "\n" << std::flush;
+    if (line.json && !arguments.wait) console.out << Dump(ToJson(run));
   }
   PrintPlan(console, run);
   if (!arguments.nodes.empty()) WarnOfUnknownNodes(console, *client, arguments);
   const absl::Status accessible =
       SetUpStatusAccess(console, *client, arguments, std::move(listener), run.id());
   if (!accessible.ok()) {
+    if (line.json && arguments.wait) console.out << Dump(ToJson(run));
     return WithSubject(accessible, absl::StrCat("run ", run.id(), ", which is still running"));
   }
   if (!arguments.wait) {
     AwaitShown(*client, run.id());
     return kExitOk;
   }
-  return Wait(console, client, run.id());
+  const absl::StatusOr<int> code = Wait(console, client, run.id());
+  if (line.json) {
+    const auto ended = client->GetRun(run.id());
+    console.out << Dump(ToJson(ended.ok() ? *ended : run));
+  }
+  return code;
 }
 
 }  // namespace
@@ -272,7 +303,7 @@ void AddRunCommand(CommandLine& line) {
                   "this run on any machine.\n"
                   "With --wait the exit code is 0 if every result is genuine, 3 if some are "
                   "errors, 6 if some are timed out, 4 if the run failed, and 5 if it was "
-                  "cancelled.",
+                  "cancelled. --json then prints the run after it has ended.",
        .example = "muster run --plugin hostfacts --plugin systemd-logs --node n1 --node n2\n"
                   "muster run -f plugin.yaml --node n1 --timeout 30m --wait"});
   const auto arguments = std::make_shared<RunArguments>();
@@ -288,7 +319,9 @@ void AddRunCommand(CommandLine& line) {
   add_list("-n,--node", arguments->nodes, "Nodes from which results are expected")
       ->type_name("NAME,...")
       ->delimiter(',');
-  command.add_option("--timeout", arguments->timeout, "The time until the deadline (default: 6h)")
+  command
+      .add_option("--timeout", arguments->timeout,
+                  "The time until the deadline (default: 6h, at most 720h)")
       ->type_name("DURATION");
   command
       .add_option("--start-grace", arguments->start_grace,
@@ -296,8 +329,9 @@ void AddRunCommand(CommandLine& line) {
                   "agents run every plugin)")
       ->type_name("DURATION");
   command
-      .add_option("--lost-after", arguments->lost_after,
-                  "A pair is timed out after this time without heartbeats (default: 3m)")
+      .add_option(
+          "--lost-after", arguments->lost_after,
+          "A pair is timed out after this time without heartbeats (default: 3m, from 10s to 24h)")
       ->type_name("DURATION");
   command.add_flag("--fail-fast", arguments->fail_fast,
                    "The run fails when the first pair is timed out");

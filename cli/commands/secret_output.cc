@@ -13,6 +13,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/errors/base.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 
@@ -31,6 +32,16 @@ absl::Status CheckSecretOutput(const std::string& option, const std::string& fil
   }
   ::unlink(temporary.c_str());
   return absl::OkStatus();
+}
+
+absl::Status CheckNewSecretOutput(const std::string& option, const std::string& file) {
+  std::error_code ignored;
+  if (file != "-" && std::filesystem::is_regular_file(file, ignored) &&
+      std::filesystem::file_size(file, ignored) > 0) {
+    return WithSubject(AsUsageError(errors::SecretOutputExists(file), option),
+                       absl::StrCat("file ", file));
+  }
+  return CheckSecretOutput(option, file);
 }
 
 absl::Status WriteSecretOutput(Console& console, const std::string& file,

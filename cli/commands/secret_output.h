@@ -14,6 +14,10 @@ namespace muster::cli {
 // before a request creates the secret, which would be lost.
 absl::Status CheckSecretOutput(const std::string& option, const std::string& file);
 
+// As above, and fails with ALREADY_EXISTS (FILE_EXISTS) if `file` is a file with content: it may be
+// another secret, which cannot be restored.
+absl::Status CheckNewSecretOutput(const std::string& option, const std::string& file);
+
 // Writes `content` to the file atomically with mode 0600, or to stdout if `file` is empty or "-".
 absl::Status WriteSecretOutput(Console& console, const std::string& file, std::string_view content);
 

@@ -61,11 +61,18 @@ void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bo
     return;
   }
   Table table({{"SERVICE"}, {"ADDRESS"}});
-  for (const char* service : {"aggregator", "status", "gateway"}) {
-    const auto found = addresses.find(service);
+  struct Row {
+    const char* title;
+    const char* name;
+    const char* scheme = "";
+  };
+  for (const Row& row : {Row{"aggregator", "aggregator"}, Row{"status", "status"},
+                         Row{"gateway", "gateway", "https://"}, Row{"root relay", "relay"},
+                         Row{"joining", "aggregator-join"},
+                         Row{"status listener, dashboard", "gateway-status_pages", "https://"}}) {
+    const auto found = addresses.find(row.name);
     if (found == addresses.end()) continue;
-    const bool https = found->first == "gateway";
-    table.AddRow({service, absl::StrCat(https ? "https://" : "", found->second)});
+    table.AddRow({row.title, absl::StrCat(row.scheme, found->second)});
   }
   console.out << table.Render(console.width);
 }

@@ -114,13 +114,15 @@ void AddStatusCommand(CommandLine& line) {
       line.app,
       {.name = "status",
        .summary = "Show the progress of a run and the reasons for delays",
-       .details = "Uses the file of --credentials, else $MUSTER_CREDENTIALS, else the file that "
-                  "`muster run` wrote for this run (or the newest run), else /tmp/sonobuoy.json. "
-                  "Without a file, or with --context, asks the services as an operator.\n"
-                  "With --watch, updates a terminal in place; other output gets a line for each "
-                  "change.\n"
-                  "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed "
-                  "out, 4 failed, 5 cancelled, 7 not ended, 78 no answer.",
+       .details =
+           "Uses the file of --credentials, else $MUSTER_CREDENTIALS, else the file that "
+           "`muster run` wrote for this run (or the newest run), else /tmp/sonobuoy.json. "
+           "Without a file, or with --context, asks the services as an operator; also if the "
+           "file that it found is outdated.\n"
+           "With --watch, updates a terminal in place; other output gets a line for each "
+           "change.\n"
+           "Exit codes: 0 every result is genuine, 3 some are errors, 6 some are timed "
+           "out, 4 failed, 5 cancelled, 7 not ended, 78 no answer.",
        .example = "muster status\nmuster status 3f2a --watch\n"
                   "muster status --json | jq '.plugins[] | select(.status == \"failed\")'"});
   const auto arguments = std::make_shared<StatusArguments>();

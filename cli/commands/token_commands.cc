@@ -73,7 +73,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
   ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments, key));
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
-  RETURN_IF_ERROR(CheckSecretOutput("--output", arguments.output));
+  RETURN_IF_ERROR(CheckNewSecretOutput("--output", arguments.output));
   Client client(context);
   ASSIGN_OR_RETURN(const auto created, client.CreateJoinToken(request));
 
@@ -123,6 +123,11 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
     console.out << Dump(json);
     return kExitOk;
   }
+  if (list.tokens().empty()) {
+    PrintMessage(console,
+                 "There are no join tokens. Create one: muster token create --node NAME -o FILE");
+    return kExitOk;
+  }
   Table table({{"TOKEN"}, {"FOR"}, {"STATE"}, {"EXPIRES"}, {"JOINED"}});
   for (const v1::JoinToken& token : list.tokens()) {
     table.AddRow({token.id(), TokenScope(token), TokenState(token),
@@ -170,7 +175,7 @@ void AddCreate(CommandLine& line, CLI::App& group) {
       ->type_name("RELAY,...");
   command
       .add_option("--ttl", arguments->ttl,
-                  "The time until the token expires (default: 15m, at most 24h)")
+                  "The time until the token expires (default: 15m, from 1m to 24h)")
       ->type_name("DURATION");
   command.add_option("--label", arguments->labels, "A label of the nodes that join")
       ->type_name("KEY=VALUE");

@@ -12,6 +12,7 @@
 #include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 
 namespace muster::cli {
 namespace {
@@ -74,6 +75,7 @@ absl::Status FinishOutput(Console& console) {
   errno = 0;
   console.out.flush();
   if (console.out.good()) return absl::OkStatus();
+  if (errno == EPIPE) return errors::OutputClosed();
   return ErrnoError(errno == 0 ? EIO : errno, "write", "standard output");
 }
 

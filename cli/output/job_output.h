@@ -32,6 +32,9 @@ class JobOutput {
   // node.
   int Finish(const v1::Job& job);
 
+  // Returns true if the command failed on a node whose final record was handled.
+  bool has_failures() const { return failed_ > 0; }
+
  private:
   void HandleRecord(const v1::JobRecord& record);
   // Prints how much output of the node was omitted since its last line.

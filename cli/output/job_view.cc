@@ -132,7 +132,8 @@ int64_t DoneCount(const v1::Job& job) {
 std::string SummaryLine(const v1::Job& job) {
   const int64_t done = DoneCount(job);
   const int64_t failed = done - job.succeeded();
-  std::string line = absl::StrCat(done, " of ", job.targets(), " nodes done");
+  std::string line =
+      absl::StrCat(done, " of ", job.targets(), job.targets() == 1 ? " node done" : " nodes done");
   if (failed > 0) absl::StrAppend(&line, " (", failed, " failed)");
   const int64_t waiting = job.targets() - done - job.running();
   if (job.running() > 0) absl::StrAppend(&line, ", ", job.running(), " running");

@@ -18,6 +18,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/identity.h"
 
 namespace muster::cli {
 namespace {
@@ -149,6 +150,16 @@ absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl:
   if (!credentials.ok()) return credentials.status();
   RETURN_IF_ERROR(Check(*credentials, now, max_age));
   return credentials;
+}
+
+absl::Status CheckRun(const StatusCredentials& credentials, const std::string& run) {
+  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem(credentials.client_cert));
+  const auto uri = certificate.Uri();
+  const auto identity = uri.ok() ? ParseOwnIdentity(*uri) : uri.status();
+  if (!identity.ok()) return absl::OkStatus();  // of another program: the run is unknown
+  const auto own = RunOf(*identity);
+  if (!own || absl::StartsWith(ToAbsl(*own), run)) return absl::OkStatus();
+  return errors::CredentialsOfOtherRun(*own, Printable(run));
 }
 
 std::optional<std::string> FindCredentials(const Home& home, const std::string& run) {

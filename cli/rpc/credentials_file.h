@@ -56,6 +56,10 @@ absl::Status WriteCredentials(const Home& home, const std::string& run,
 absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl::Time now,
                                                   absl::Duration max_age);
 
+// Returns INVALID_ARGUMENT (CREDENTIALS_OF_OTHER_RUN) if the certificate is for a run whose id does
+// not begin with `run`.
+absl::Status CheckRun(const StatusCredentials& credentials, const std::string& run);
+
 // Returns the file for a run, given by its id, a prefix of its id, or an empty text for the newest
 // file. The order is: $MUSTER_CREDENTIALS, the file of the run in the home, and /tmp/sonobuoy.json
 // if it is a regular file of the caller with mode 0600. Returns nothing if none exists.

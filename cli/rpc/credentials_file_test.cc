@@ -95,6 +95,25 @@ TEST_F(CredentialsFileTest, EachInvalidFileHasItsOwnReason) {
   EXPECT_EQ(ReasonAt(now_, path), "SECRET_FILE_EXPOSED");
 }
 
+TEST_F(CredentialsFileTest, FileOfAnotherRunFails) {
+  const auto root = FleetRoot::Create("fleet-01.muster", *PrivateKey::Generate(), now_);
+  PrivateKey key = *PrivateKey::Generate();
+  const Certificate signed_by_root = *root->SignIntermediate(key.public_key(), now_);
+  const auto intermediate =
+      Intermediate::Load("fleet-01.muster", std::move(key), signed_by_root, root->certificate());
+  ASSERT_TRUE(intermediate.ok()) << intermediate.status();
+  const auto run = intermediate->CreateRunAuthority(kRun, now_, now_ + absl::Hours(1));
+  ASSERT_TRUE(run.ok()) << run.status();
+  StatusCredentials credentials = Make();
+  EXPECT_TRUE(CheckRun(credentials, "ffff").ok());  // the certificate names no run
+  credentials.client_cert =
+      run->Issue(RunViewerIdentity{kRun}, PrivateKey::Generate()->public_key(), {}, now_)->ToPem();
+  EXPECT_TRUE(CheckRun(credentials, "").ok());
+  EXPECT_TRUE(CheckRun(credentials, "3f2a").ok());
+  EXPECT_TRUE(CheckRun(credentials, kRun).ok());
+  EXPECT_EQ(ReasonOf(CheckRun(credentials, "ffff")), "CREDENTIALS_OF_OTHER_RUN");
+}
+
 TEST_F(CredentialsFileTest, InvalidJsonFails) {
   const std::string path = Write();
   const std::string good = *ReadSecretFile(path);

@@ -1,5 +1,6 @@
 #include "cli/rpc/status_source.h"
 
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "cli/rpc/session.h"
 #include "cli/rpc/status_endpoint.h"
 #include "cli/supervisor/home.h"
+#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 
 namespace muster::cli {
@@ -113,15 +115,28 @@ std::optional<std::string> ChooseFile(const StatusQuery& query) {
   return home.ok() ? FindCredentials(*home, query.run) : std::nullopt;
 }
 
+// Returns true if the search found an outdated file, and this user is an operator.
+bool MayUseContextInstead(const StatusQuery& query, const absl::Status& failure) {
+  const std::string reason = ReasonOf(failure);
+  const char* named = std::getenv("MUSTER_CREDENTIALS");
+  return (reason == "CREDENTIALS_TOO_OLD" || reason == "CERTIFICATE_EXPIRED") &&
+         query.credentials_file.empty() && (named == nullptr || *named == '\0') &&
+         ReadCheckedContext(query.context_file).ok();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query) {
   if (const auto file = ChooseFile(query)) {
     auto credentials = ReadCredentials(*file, absl::Now(), query.max_age);
-    if (!credentials.ok()) {
+    if (credentials.ok()) {
+      RETURN_IF_ERROR(WithSubject(AsUsageError(CheckRun(*credentials, query.run)),
+                                  absl::StrCat("credentials file ", *file)));
+      return std::make_unique<EndpointSource>(*credentials);
+    }
+    if (!MayUseContextInstead(query, credentials.status())) {
       return WithSubject(credentials.status(), absl::StrCat("credentials file ", *file));
     }
-    return std::make_unique<EndpointSource>(*credentials);
   }
   ASSIGN_OR_RETURN(auto client, Connect(query.context_file));
   std::string run;

@@ -83,24 +83,44 @@ absl::Status MakeIdentities(const Home& home, const AddressPlan& plan,
   return absl::OkStatus();
 }
 
-// Returns true if an existing file has changed.
-absl::StatusOr<bool> WriteConfigs(const Home& home, const AddressPlan& plan, bool requested) {
-  bool changed = false;
+// Returns SERVICES_RUNNING if the plan differs from the configuration files: a service that
+// restarts would use the new addresses while the others use the old ones.
+absl::Status CheckUnchanged(const Home& home, const AddressPlan& plan) {
+  for (const std::string_view service : kServices) {
+    ASSIGN_OR_RETURN(const bool has_values,
+                     HasConfigValues(home, service, AddressValues(plan, service)));
+    if (!has_values) return errors::AddressesInUse();
+  }
+  return absl::OkStatus();
+}
+
+// Warns if a service gets another port than before.
+absl::Status WarnOfNewPorts(const Home& home, const AddressPlan& plan,
+                            const ReportProgress& report_line) {
+  for (const std::string_view service : kServices) {
+    ASSIGN_OR_RETURN(const auto before, ListenAddress(home, service));
+    if (!before || before->port == plan.listen.find(service)->second.port) continue;
+    report_line(
+        "Warning: the ports change. Joined nodes and relays, contexts of other operators and "
+        "credentials files\nkeep the old ports and do not reach the services there.");
+    return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteConfigs(const Home& home, const AddressPlan& plan, bool requested) {
   for (const std::string_view service : kServices) {
     const ConfigValues addresses = AddressValues(plan, service);
     ConfigValues defaults = FixedValues(home, service);
     defaults.insert(addresses.begin(), addresses.end());
-    ASSIGN_OR_RETURN(const auto written,
-                     WriteConfig(home, service, defaults, requested ? addresses : ConfigValues()));
-    changed |= written;
+    RETURN_IF_ERROR(WriteConfig(home, service, defaults, requested ? addresses : ConfigValues()));
   }
-  if (::access(SupervisorConfigFile(home).c_str(), F_OK) == 0) return changed;
+  if (::access(SupervisorConfigFile(home).c_str(), F_OK) == 0) return absl::OkStatus();
   SupervisorOptions options;
   uint64_t log_limit = static_cast<uint64_t>(options.log_limit);
   Config config("the supervisor (muster up)");
   BindSupervisorConfig(config, options, log_limit);
-  RETURN_IF_ERROR(WriteFileAtomically(SupervisorConfigFile(home), config.Print()));
-  return changed;
+  return WriteFileAtomically(SupervisorConfigFile(home), config.Print());
 }
 
 absl::Status StartSupervisor(const Home& home) {
@@ -234,16 +254,16 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
                              const ReportProgress& report_line) {
   RETURN_IF_ERROR(MakeHomeFolders(home));
   ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
-  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses));
-  RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
-  ASSIGN_OR_RETURN(const auto changed, WriteConfigs(home, plan, !options.addresses.empty()));
-
   const std::optional<Process> running = RunningSupervisor(home);
+  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses));
+  if (!options.addresses.empty()) {
+    RETURN_IF_ERROR(running ? CheckUnchanged(home, plan) : WarnOfNewPorts(home, plan, report_line));
+  }
+  RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
+  RETURN_IF_ERROR(WriteConfigs(home, plan, !options.addresses.empty()));
   if (running) {
     report_line(absl::StrCat("The services are already running; the supervisor is process ",
                              running->pid(), "."));
-    if (changed)
-      report_line("The configuration has changed: run `muster down` and `muster up` to apply it.");
   } else {
     RETURN_IF_ERROR(StartSupervisor(home));
   }

@@ -104,8 +104,8 @@ std::string YamlText(std::string_view text) {
 
 std::string YamlList(const std::vector<std::string>& list) { return nlohmann::json(list).dump(); }
 
-absl::StatusOr<bool> WriteConfig(const Home& home, std::string_view service,
-                                 const ConfigValues& defaults, const ConfigValues& chosen) {
+absl::Status WriteConfig(const Home& home, std::string_view service, const ConfigValues& defaults,
+                         const ConfigValues& chosen) {
   const std::string file = ConfigFile(home, service);
   absl::StatusOr<std::string> text = ReadFileBounded(file, kMaxConfig);
   const bool is_new = absl::IsNotFound(text.status());
@@ -115,9 +115,14 @@ absl::StatusOr<bool> WriteConfig(const Home& home, std::string_view service,
   }
   if (!text.ok()) return text.status();
   const std::string wanted = chosen.empty() ? *text : WithValues(*text, chosen);
-  if (!is_new && wanted == *text) return false;
-  RETURN_IF_ERROR(WriteFileAtomically(file, wanted));
-  return !is_new;
+  if (!is_new && wanted == *text) return absl::OkStatus();
+  return WriteFileAtomically(file, wanted);
+}
+
+absl::StatusOr<bool> HasConfigValues(const Home& home, std::string_view service,
+                                     const ConfigValues& chosen) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFileBounded(ConfigFile(home, service), kMaxConfig));
+  return WithValues(text, chosen) == text;
 }
 
 absl::StatusOr<std::string> ConfigValue(const Home& home, std::string_view service,

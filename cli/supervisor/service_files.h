@@ -37,9 +37,13 @@ std::string YamlList(const std::vector<std::string>& list);
 
 // Creates the service's configuration file if it does not exist, from `muster-NAME --print-config`
 // with `defaults`. Then sets `chosen`, the values that the user requested, in a new or existing
-// file. Returns true if an existing file has changed.
-absl::StatusOr<bool> WriteConfig(const Home& home, std::string_view service,
-                                 const ConfigValues& defaults, const ConfigValues& chosen);
+// file.
+absl::Status WriteConfig(const Home& home, std::string_view service, const ConfigValues& defaults,
+                         const ConfigValues& chosen);
+
+// Returns true if WriteConfig with these chosen values would not change the existing file.
+absl::StatusOr<bool> HasConfigValues(const Home& home, std::string_view service,
+                                     const ConfigValues& chosen);
 
 // Returns the address in the key `listen` of the file, or nothing if the file does not exist.
 // INVALID_ARGUMENT (INVALID_CONFIG) if it is invalid.

@@ -61,14 +61,15 @@ class ServiceFilesTest : public ::testing::Test {
 };
 
 TEST_F(ServiceFilesTest, ExistingFileGetsOnlyTheChosenValues) {
-  EXPECT_FALSE(
-      WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:9\""}, {"a", "1"}}, {}).value());
+  EXPECT_TRUE(
+      WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:9\""}, {"a", "1"}}, {}).ok());
   EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 1\n");
-  EXPECT_FALSE(WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:8\""}}, {}).value());
+  EXPECT_TRUE(WriteConfig(home_, "aggregator", {{"listen", "\"127.0.0.1:8\""}}, {}).ok());
   EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 1\n");
-  EXPECT_TRUE(WriteConfig(home_, "aggregator", {}, {{"a", "2"}}).value());
+  EXPECT_FALSE(HasConfigValues(home_, "aggregator", {{"a", "2"}}).value());
+  EXPECT_TRUE(WriteConfig(home_, "aggregator", {}, {{"a", "2"}}).ok());
   EXPECT_EQ(Config(), "# A comment.\nlisten: \"127.0.0.1:9\"\na: 2\n");
-  EXPECT_FALSE(WriteConfig(home_, "aggregator", {}, {{"a", "2"}}).value());
+  EXPECT_TRUE(HasConfigValues(home_, "aggregator", {{"a", "2"}}).value());
   EXPECT_EQ(ListenAddress(home_, "aggregator").value(), (HostPort{"127.0.0.1", 9}));
   EXPECT_EQ(ListenAddress(home_, "status").value(), std::nullopt);
 }

@@ -81,6 +81,11 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 		{[]string{"exec", "--label", "none=1", "--", "/bin/true"}, 69, "none=1"},
 		{[]string{"run", "-f", "/etc/hostname", "--node", "n1"}, 67, "/etc/hostname"},
 		{[]string{"token", "create", "--node", "n1", "-o", "/nope/x"}, 1, "/nope"},
+		{[]string{"operator", "add", "bob", "-o", filepath.Join(f.Home, "context.json")}, 2, "already exists"},
+		{[]string{"credentials", "export", "--p12", "-o", filepath.Join(f.Home, "context.json")}, 2, "already exists"},
+		{[]string{"run", "--plugin", "hostfacts", "--plugin", "hostfacts"}, 2, "named twice"},
+		{[]string{"run", "--plugin", "hostfcts", "--node", "n1"}, 67, "Name a built-in plugin"},
+		{[]string{"exec", "--all", "--", "/bin/true"}, 69, "no node is attached"},
 		{[]string{"retrieve", "0123456789abcdef", "-o", filepath.Join(f.Home, "x")}, 69, "muster runs"},
 		{[]string{"run", "--plugin", "hostfacts", "--node", "../x"}, 67, ""},
 		{[]string{"runs", "--context", filepath.Join(f.Home, "nothing.json")}, 1, "--context"},
@@ -110,6 +115,12 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 func TestCommandsWithoutLocalServicesSuggestUp(t *testing.T) {
 	t.Parallel()
 	f := up(t)
+	before := must(os.ReadFile(filepath.Join(f.Home, "config", "status.yaml")))(t)
+	_, err := f.Muster("up", "--status-port", "1")
+	wantExit(t, err, 1, "SERVICES_RUNNING", "muster down")
+	if after := must(os.ReadFile(filepath.Join(f.Home, "config", "status.yaml")))(t); !bytes.Equal(before, after) {
+		t.Errorf("a refused command changed the configuration:\n%s", after)
+	}
 	must(f.Muster("down"))(t)
 	for _, command := range []string{"runs", "nodes", "exec --all -- /bin/true", "status"} {
 		_, err := f.Muster(strings.Fields(command)...)

@@ -142,6 +142,15 @@ func TestExecShowsOutputAndOutcomes(t *testing.T) {
 	if ends["n1"]["records_verified"] != true || ends["n9"]["records_verified"] != false {
 		t.Errorf("the records of n1 are not the signed ones, or those of n9 are: %v", ends)
 	}
+	job := strings.TrimSpace(must(f.Muster("exec", "--node", "n1,n9", "--ttl", "1s", "--detach", "--", "/bin/echo", "done"))(t))
+	_, err := f.Muster("job", "logs", "-f", job)
+	wantExit(t, err, 9)
+	if _, err := f.Muster("job", "logs", job, "--node", "n1"); err != nil {
+		t.Errorf("the logs of a node that succeeded: %v", err)
+	}
+	if out := must(f.Muster("job", "show", job))(t); !strings.Contains(out, "n9: unknown") {
+		t.Errorf("the failed node is not named:\n%s", out)
+	}
 }
 
 func TestCommandOutsidePolicyIsRefused(t *testing.T) {

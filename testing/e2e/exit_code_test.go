@@ -126,7 +126,7 @@ func TestExitCodesOfAnswers(t *testing.T) {
 
 	id := run(t, f, []string{sidecarPlugin("p", "Job")})
 	_, err = f.Muster("retrieve", id, "-o", filepath.Join(f.Home, "x"))
-	wantExit(t, err, 64+9, "not complete", "muster status --watch")
+	wantExit(t, err, 64+9, "not complete", "muster status "+id+" --watch")
 	_, err = f.Muster("delete", id)
 	wantExit(t, err, 64+9, "Cancel the run")
 }

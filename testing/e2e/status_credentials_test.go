@@ -82,6 +82,12 @@ func TestStatusRequiresOnlyCredentialsFile(t *testing.T) {
 	seen(first, nil, "--credentials", file(first))
 	seen(first, []string{"MUSTER_CREDENTIALS=" + file(first)})
 	seen(second, []string{"MUSTER_CREDENTIALS=" + file(first)}, "--credentials", file(second))
+	for _, command := range []string{"status", "wait"} {
+		_, stderr, code := m.muster(t, nil, command, second, "--credentials", file(first))
+		if code != 2 || !strings.Contains(stderr, "CREDENTIALS_OF_OTHER_RUN") {
+			t.Errorf("muster %s with the file of another run: exit code %d: %s", command, code, stderr)
+		}
+	}
 	if left := must(os.ReadDir(m.home))(t); len(left) != 0 {
 		t.Errorf("the command left %v in the home", left)
 	}
@@ -167,6 +173,11 @@ func TestInvalidCredentialsFilesAreRefusedWithReason(t *testing.T) {
 				t.Errorf("exit code %d, %q; want 1, and %q with the file and the next step", code, stderr, c.says)
 			}
 		})
+	}
+	// An operator does not need the outdated file in the home.
+	check(t, os.WriteFile(f.CredentialsFile(run), must(os.ReadFile(old))(t), 0o600))
+	if _, err := f.Muster("status", run); exitCode(err) != 7 {
+		t.Errorf("an outdated file that the search found: %v", err)
 	}
 	if out, stderr, code := m.muster(t, nil, "status", "--credentials", old, "--max-age", "48h"); code != 7 {
 		t.Errorf("an old file that was allowed: exit code %d: %s%s", code, out, stderr)

@@ -68,6 +68,12 @@ absl::Status DefinitionTooLarge(int64_t limit) {
                    "Check the input: a plugin definition is a short YAML file.");
 }
 
+absl::Status UnknownPlugin(std::string_view cause) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
+                   cause,
+                   "Name a built-in plugin (hostfacts, systemd-logs), or give a definition: -f FILE.");
+}
+
 absl::Status NoRuns() {
   return MakeError(absl::StatusCode::kNotFound, "NO_RUNS",
                    "no run found",
@@ -84,6 +90,12 @@ absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),
                    "List the nodes and their labels with `muster nodes`.");
+}
+
+absl::Status NoNodeAttached() {
+  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
+                   "no node is attached, or was within the last week",
+                   "List the nodes with `muster nodes`, and start their agents: muster agent attach.");
 }
 
 absl::Status PluginNotInRun(std::string_view plugin) {
@@ -104,6 +116,18 @@ absl::Status NotATarget(std::string_view node) {
                    "See the targets: muster job logs JOB --json.");
 }
 
+absl::Status SecretOutputExists(std::string_view file) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "FILE_EXISTS",
+                   absl::StrCat(ToAbsl(file), " already exists"),
+                   "Choose another name, or remove the file if its content is not needed any more.");
+}
+
+absl::Status OutputClosed() {
+  return MakeError(absl::StatusCode::kAborted, "OUTPUT_CLOSED",
+                   "the reader of standard output has closed it",
+                   "Read the whole output, or write it to a file.");
+}
+
 absl::Status InvalidCredentials(std::string_view cause) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CREDENTIALS",
                    cause,
@@ -114,6 +138,12 @@ absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "CREDENTIALS_TOO_OLD",
                    absl::StrCat("the credentials file ", ToAbsl(fault), "; the limit is ", ToAbsl(limit)),
                    "Name a newer run, raise the limit with --max-age, or use an operator's context: --context FILE.");
+}
+
+absl::Status CredentialsOfOtherRun(std::string_view run, std::string_view requested) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "CREDENTIALS_OF_OTHER_RUN",
+                   absl::StrCat("the credentials file is for run ", ToAbsl(run), ", not for ", ToAbsl(requested)),
+                   "Omit the run, name the credentials file of that run, or use an operator's context: --context FILE.");
 }
 
 absl::Status CredentialsExpired(std::string_view end) {
@@ -180,6 +210,12 @@ absl::Status ServiceFailed(std::string_view service, std::string_view cause, std
   return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
                    absl::StrCat(ToAbsl(service), " did not become ready: ", ToAbsl(cause)),
                    absl::StrCat("See its log: ", ToAbsl(log)));
+}
+
+absl::Status AddressesInUse() {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICES_RUNNING",
+                   "the services are running with other addresses",
+                   "Stop the services with `muster down`, then repeat the command. Nothing was changed.");
 }
 
 absl::Status HomeBusy(std::string_view home) {

@@ -31,22 +31,32 @@ absl::Status InvalidDuration(std::string_view text);
 absl::Status NodeNotInArchive(std::string_view node);
 // RESOURCE_EXHAUSTED, FILE_TOO_LARGE.
 absl::Status DefinitionTooLarge(int64_t limit);
+// INVALID_ARGUMENT, INVALID_PLUGIN.
+absl::Status UnknownPlugin(std::string_view cause);
 // NOT_FOUND, NO_RUNS.
 absl::Status NoRuns();
 // NOT_FOUND, RUN_NOT_FOUND.
 absl::Status NoRunBeginsWith(std::string_view text);
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
+// NOT_FOUND, NODE_NOT_FOUND.
+absl::Status NoNodeAttached();
 // NOT_FOUND, PLUGIN_NOT_FOUND.
 absl::Status PluginNotInRun(std::string_view plugin);
 // INVALID_ARGUMENT, INVALID_HOST.
 absl::Status InvalidBindAddress(std::string_view address);
 // NOT_FOUND, NOT_A_TARGET.
 absl::Status NotATarget(std::string_view node);
+// ALREADY_EXISTS, FILE_EXISTS.
+absl::Status SecretOutputExists(std::string_view file);
+// ABORTED, OUTPUT_CLOSED.
+absl::Status OutputClosed();
 // INVALID_ARGUMENT, INVALID_CREDENTIALS.
 absl::Status InvalidCredentials(std::string_view cause);
 // FAILED_PRECONDITION, CREDENTIALS_TOO_OLD.
 absl::Status CredentialsTooOld(std::string_view fault, std::string_view limit);
+// INVALID_ARGUMENT, CREDENTIALS_OF_OTHER_RUN.
+absl::Status CredentialsOfOtherRun(std::string_view run, std::string_view requested);
 // UNAUTHENTICATED, CERTIFICATE_EXPIRED.
 absl::Status CredentialsExpired(std::string_view end);
 // FAILED_PRECONDITION, SECRET_FILE_EXPOSED.
@@ -69,6 +79,8 @@ absl::Status NoSupervisor(std::string_view path);
 absl::Status NoHome();
 // FAILED_PRECONDITION, SERVICE_FAILED.
 absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log);
+// FAILED_PRECONDITION, SERVICES_RUNNING.
+absl::Status AddressesInUse();
 // UNAVAILABLE, HOME_BUSY.
 absl::Status HomeBusy(std::string_view home);
 // FAILED_PRECONDITION, ALREADY_RUNNING.

@@ -48,7 +48,7 @@ absl::Status CommandOfOtherJob() {
 absl::Status InvalidPosition(int64_t position) {
   return MakeError(absl::StatusCode::kOutOfRange, "INVALID_POSITION",
                    absl::StrCat("no record of the job begins at ", position),
-                   "Use a position that WatchJob returned, or 0.");
+                   "Use 0 for the first record, or a position from an answer of WatchJob.");
 }
 
 absl::Status NotTheRoot(std::string_view relay) {

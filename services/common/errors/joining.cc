@@ -29,7 +29,7 @@ absl::Status LastOperator() {
 absl::Status InvalidToken(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TOKEN",
                    absl::StrCat("invalid join token: ", ToAbsl(why)),
-                   "Create tokens with: muster token create.");
+                   "Correct the arguments; muster token create --help describes them.");
 }
 
 absl::Status InvalidTokenFile(std::string_view why) {

@@ -17,7 +17,7 @@ absl::Status ResultConflict(std::string_view plugin, std::string_view node) {
 absl::Status ResultNotFound(std::string_view plugin, std::string_view node) {
   return MakeError(absl::StatusCode::kNotFound, "RESULT_NOT_FOUND",
                    absl::StrCat("plugin \"", ToAbsl(plugin), "\" has no result from node \"", ToAbsl(node), "\" yet"),
-                   "Wait for it: muster status --watch.");
+                   "Wait for it: muster status RUN --watch.");
 }
 
 absl::Status ResultReplaced(int64_t asked, int64_t current) {
@@ -144,7 +144,7 @@ absl::Status SignerRevoked() {
 absl::Status ArchiveNotReady(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ARCHIVE_NOT_READY",
                    absl::StrCat("run ", ToAbsl(run), " is not complete yet"),
-                   "Wait for it: muster status --watch.");
+                   absl::StrCat("Wait for it: muster status ", ToAbsl(run), " --watch."));
 }
 
 absl::Status NoArchive(std::string_view run) {

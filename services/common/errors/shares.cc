@@ -16,7 +16,7 @@ absl::Status ShareNotFound(std::string_view file) {
 
 absl::Status ShareNotReady() {
   return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
-                   "the shared file has expired, or has not been delivered",
+                   "the shared file has expired, was removed, or has not been delivered",
                    "Show its state: muster shared show.");
 }
 
