@@ -32,7 +32,7 @@ class LogLimiter {
     int64_t suppressed = 0;  // events since
   };
 
-  // Forgets sources whose period has ended if there is no room.
+  // Forgets sources whose period has ended if the limit is reached.
   bool IsFull(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const absl::Duration period_;

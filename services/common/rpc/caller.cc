@@ -20,7 +20,8 @@ constexpr size_t kMaxRemembered = 20'000;
 // Statements, which are as many as there are nodes behind relays, and live for an hour.
 constexpr size_t kMaxStatements = 100'000;
 constexpr size_t kMaxStatement = 20 * 1024;
-// A node that moves signs for both parents for a moment, and its clock may be set back by at most this.
+// A node that moves signs for both parents for a moment, and its clock may be set back by at most
+// this.
 constexpr absl::Duration kMoveTolerance = kAttachClockSlack;
 
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;

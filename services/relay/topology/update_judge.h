@@ -10,11 +10,11 @@ namespace muster {
 
 // The effect of a reported entry.
 enum class UpdateEffect {
-  kNone,      // it is older than what this relay knows, or it may be invented
-  kAttach,    // the entry is attached and routed through the child that reported it
-  kTakeOver,  // as kAttach, and the stream of the entry to this relay is dead
-  kAdd,       // a detached entry becomes known
-  kDetach,    // the entry is unreachable
+  kNone,      // It is older than what this relay knows, or it may be invented.
+  kAttach,    // The entry is attached and routed through the child that reported it.
+  kTakeOver,  // As kAttach, and the stream of the entry to this relay is dead.
+  kAdd,       // A detached entry becomes known.
+  kDetach,    // The entry is unreachable.
 };
 
 // The knowledge of a relay about the subject of a reported entry. The fields outlive the call of

@@ -116,8 +116,8 @@ class Registry {
   // Accepts a heartbeat that IsNews admitted. Ignores it if another stream replaced this one.
   Answer HandleHeartbeat(const StreamRef& stream, int64_t sequence, absl::Duration clock_skew);
 
-  // The sender ends on purpose: it is offline. Of two processes with one identity the other one
-  // continues: it is lost if it sends no heartbeat.
+  // The sender ends on purpose: it is offline. If another process has the same identity, that one
+  // continues: the sender is lost if no heartbeat follows.
   void Goodbye(const StreamRef& stream);
 
   // The stream has ended. `by_peer`: without a goodbye, and not because this service ended it.
