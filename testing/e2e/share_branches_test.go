@@ -182,7 +182,7 @@ func TestOperatorListsAndRemovesSharedFilesAtAnyRelay(t *testing.T) {
 		t.Errorf("the table is\n%s", out)
 	}
 	key := []string{"--from", "n1", "--to", "n2", "--id", "report.csv"}
-	if out := must(f.Muster(append([]string{"shared", "outcome"}, key...)...))(t); out != "" {
+	if out := must(f.Muster(append([]string{"shared", "show"}, key...)...))(t); out != "" {
 		t.Errorf("outcome prints %q", out)
 	}
 	if _, err := f.Muster(append([]string{"shared", "remove", "--relay", "r9"}, key...)...); err == nil || !strings.Contains(err.Error(), "RELAY_NOT_FOUND") {

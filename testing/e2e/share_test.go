@@ -42,7 +42,7 @@ func (n *node) must(t *testing.T, arguments ...string) string {
 // outcome returns the outcome of report.csv from n1 for n2, as a node sees it.
 func outcome(t *testing.T, n *node, peer ...string) (file sharedFile) {
 	t.Helper()
-	out, _, _ := n.muster(t, n.extra, append([]string{"shared", "outcome", "--id", "report.csv", "--json"}, peer...)...)
+	out, _, _ := n.muster(t, n.extra, append([]string{"shared", "show", "--id", "report.csv", "--json"}, peer...)...)
 	_ = json.Unmarshal([]byte(out), &file)
 	return file
 }
