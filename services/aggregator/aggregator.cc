@@ -250,7 +250,7 @@ void Assembly::Observe(const ChangeRecord& change) {
       break;
     case ChangeKind::kRevoked:
       revocations_.Add(change.text);
-      host_.live().CancelIf(
+      host_.canceller().CancelIf(
           [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
       break;
     case ChangeKind::kResult:

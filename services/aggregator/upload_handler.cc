@@ -12,7 +12,7 @@ namespace {
 class Connection final : public UploadConnection {
  public:
   Connection(std::shared_ptr<ServerStream<v1::UploadResponse>> stream, Uploads& uploads)
-      : stream_(std::move(stream)), live_(stream_->call().Hold()), uploads_(uploads) {}
+      : stream_(std::move(stream)), call_entry_(stream_->call().Hold()), uploads_(uploads) {}
 
   // A caller without the right to the upload does not learn whether it exists.
   absl::StatusOr<std::shared_ptr<UploadSession>> FindSession(
@@ -59,7 +59,7 @@ class Connection final : public UploadConnection {
  private:
   const std::shared_ptr<ServerStream<v1::UploadResponse>> stream_;
   // Tasks on the strand and the commit use `uploads_` after the end of the stream.
-  const LiveCalls::Handle live_;
+  const CallCanceller::Handle call_entry_;
   Uploads& uploads_;
 };
 

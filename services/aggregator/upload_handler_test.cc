@@ -216,7 +216,8 @@ class SmallUploadHandlerTest : public ::testing::Test {
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
     options.certificate_folder = folder_ / ".";
-    auto server = RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_});
+    auto server =
+        RpcServer::Start(std::move(options), callers_, canceller_, rpc_metrics_, {&service_});
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -255,9 +256,10 @@ class SmallUploadHandlerTest : public ::testing::Test {
                    state_.clock,   state_.streams(), {.max_streams = 1}};
   RpcMetrics rpc_metrics_{metrics_};
   CallerResolver callers_{fleet_.name(), SystemClock()};
-  LiveCalls live_;
+  CallCanceller canceller_;
   UploadOnly service_{
-      {&callers_, &executor_, &live_, &rpc_metrics_, &state_.clock, &state_.streams()}, uploads_};
+      {&callers_, &executor_, &canceller_, &rpc_metrics_, &state_.clock, &state_.streams()},
+      uploads_};
   std::unique_ptr<RpcServer> server_;
 };
 
@@ -295,7 +297,7 @@ TEST_F(SmallUploadHandlerTest, StuckReaderIsCancelledAndItsUploadIsResumed) {
   for (int at = 0; at < kChunks; ++at) stuck.SendChunk(at, "x");
   const absl::Time limit = absl::Now() + absl::Seconds(60);
   const auto later = [] { return SystemClock().MonotonicNow() + absl::Seconds(31); };
-  while (live_.CancelStuck(later(), absl::Seconds(30)) == 0 && absl::Now() < limit) {
+  while (canceller_.CancelStuck(later(), absl::Seconds(30)) == 0 && absl::Now() < limit) {
     std::this_thread::yield();
   }
   EXPECT_EQ(stuck.End().status().code(), absl::StatusCode::kCancelled);

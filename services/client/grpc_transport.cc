@@ -18,7 +18,7 @@
 #include "services/common/rpc/renewed_channel.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/stoppable_context.h"
-#include "services/common/upload/upload_stream.h"
+#include "services/common/upload/upload_client_stream.h"
 
 namespace muster::client {
 namespace {
@@ -130,7 +130,7 @@ class GrpcTransport final : public ResultTransport {
     // Digests before the stream begins, because the stream must not stall while a large file is
     // digested.
     RETURN_IF_ERROR(DigestUpTo(result, opened.offset(), stop));
-    UploadStream stream(channel_, opened.offset(), stop);
+    UploadClientStream stream(channel_, opened.offset(), stop);
     const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
     if (!end.ok()) return end.status();
@@ -142,7 +142,7 @@ class GrpcTransport final : public ResultTransport {
 
   absl::StatusOr<v1::UploadResponse> Send(OutgoingResult& result,
                                           const v1::OpenUploadResponse& opened,
-                                          UploadStream& stream) {
+                                          UploadClientStream& stream) {
     v1::UploadRequest start;
     start.mutable_start()->set_upload_id(opened.upload_id());
     start.mutable_start()->set_epoch(opened.epoch());
@@ -159,7 +159,7 @@ class GrpcTransport final : public ResultTransport {
   }
 
   absl::Status SendChunks(OutgoingResult& result, const v1::OpenUploadResponse& opened,
-                          UploadStream& stream) {
+                          UploadClientStream& stream) {
     const int64_t size = result.file->size();
     const int64_t chunk_max = std::min(opened.chunk_max(), kChunkMost);
     // A window below one chunk would block the upload.

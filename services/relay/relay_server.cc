@@ -89,7 +89,8 @@ class Assembly : public RelayServer {
         known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
         dispatcher_(topology_, clock_),
         trust_(
-            self_->fleet(), [this] { return self_->roots(); }, topology_, host_.live(), clock_),
+            self_->fleet(), [this] { return self_->roots(); }, topology_, host_.canceller(),
+            clock_),
         tick_(timers_, threads_->background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*self_->files(), role_->aggregator(), clock_.Now()); },
                  timers_, threads_->background()) {}

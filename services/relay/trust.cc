@@ -14,12 +14,12 @@ constexpr int kSubjectsAtOnce = 1'000;
 
 }  // namespace
 
-Trust::Trust(std::string fleet, Roots roots, Topology& topology, LiveCalls& live,
+Trust::Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
              const Clock& clock)
     : fleet_(std::move(fleet)),
       roots_(std::move(roots)),
       topology_(topology),
-      live_(live),
+      canceller_(canceller),
       clock_(clock) {}
 
 absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {
@@ -52,7 +52,7 @@ std::vector<v1::AttachResponse> Trust::Messages(const std::set<std::string>& sub
 }
 
 void Trust::Enforce(const std::vector<std::string>& fresh) {
-  live_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  canceller_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
   for (const std::string& subject : fresh) topology_.Forget(subject);
 }
 

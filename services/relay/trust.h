@@ -15,7 +15,7 @@
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/revocation.h"
-#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/call_canceller.h"
 #include "services/relay/topology/topology.h"
 
 namespace muster {
@@ -26,7 +26,8 @@ class Trust {
   // Returns the present root CAs.
   using Roots = std::function<std::vector<Certificate>()>;
 
-  Trust(std::string fleet, Roots roots, Topology& topology, LiveCalls& live, const Clock& clock);
+  Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
+        const Clock& clock);
 
   // Verifies a statement and that its child is not revoked. STATEMENT_REFUSED, IDENTITY_REVOKED.
   absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement) const;
@@ -63,7 +64,7 @@ class Trust {
   const std::string fleet_;
   const Roots roots_;
   Topology& topology_;
-  LiveCalls& live_;
+  CallCanceller& canceller_;
   const Clock& clock_;
   RevocationList revocations_;
   mutable Mutex mutex_;

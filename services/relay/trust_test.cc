@@ -56,8 +56,9 @@ class TrustTest : public ::testing::Test {
 
   FakeClock clock_;
   Topology topology_{{.name = "root"}, clock_};
-  LiveCalls live_;
-  Trust trust_{"fleet.test", [] { return std::vector<Certificate>(); }, topology_, live_, clock_};
+  CallCanceller canceller_;
+  Trust trust_{"fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_,
+               clock_};
 };
 
 TEST_F(TrustTest, RevokedNodeLosesItsStreamAndChildRelaysAreInformed) {

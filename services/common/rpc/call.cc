@@ -19,7 +19,7 @@ Call::Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std:
   caller_status_ = caller.status();
   if (!caller.ok()) return;
   caller_ = *std::move(caller);
-  live_ = runtime_.live->Add(caller_, context);
+  call_entry_ = runtime_.canceller->Add(caller_, context);
 }
 
 Call::~Call() = default;
@@ -54,7 +54,7 @@ grpc::Status Call::FinalOfStream(const absl::Status& status) {
 }
 
 void Call::ContextGone() {
-  if (live_ != nullptr) runtime_.live->ForgetContext(*live_);
+  if (call_entry_ != nullptr) runtime_.canceller->ForgetContext(*call_entry_);
 }
 
 grpc::ServerUnaryReactor* AnswerHere(

@@ -22,7 +22,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/identity/policy.h"
-#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/request_memory.h"
 
 namespace muster {
@@ -36,7 +36,7 @@ class TimerService;
 struct RpcRuntime {
   CallerResolver* callers = nullptr;
   Executor* executor = nullptr;  // where handlers run: they may wait for the disk
-  LiveCalls* live = nullptr;
+  CallCanceller* canceller = nullptr;
   RpcMetrics* metrics = nullptr;
   // For streams. Null: there is no deadline for the first message, and streams are not counted.
   TimerService* stream_timers = nullptr;
@@ -74,25 +74,25 @@ class Call {
   absl::Status CountRequest(RequestSize request);
 
   // Between these two a message is being sent: a client that does not read is cancelled.
-  void BeginWrite() { live_->BeginWrite(SystemClock().MonotonicNow()); }
-  void EndWrite() { live_->EndWrite(); }
+  void BeginWrite() { call_entry_->BeginWrite(SystemClock().MonotonicNow()); }
+  void EndWrite() { call_entry_->EndWrite(); }
 
   // Returns the status for the client: `status`, or an error if the handler did not authorise the
   // call. Counts the call, which can no longer be cancelled.
   grpc::Status Final(const absl::Status& status);
 
   // The same for a stream, which may still be sending its last message with the status: it can be
-  // cancelled until ContextGone, and LiveCalls waits for it until Leave.
+  // cancelled until ContextGone, and CallCanceller waits for it until Leave.
   grpc::Status FinalOfStream(const absl::Status& status);
   void ContextGone();
   void Leave() {
     memory_ = RequestMemory::Ticket();
-    live_.reset();
+    call_entry_.reset();
   }
 
-  // Lets LiveCalls::AwaitNone wait for the call as long as the result exists: for work of a stream
-  // that continues after its end. To be called before Leave.
-  LiveCalls::Handle Hold() const { return live_; }
+  // Lets CallCanceller::AwaitNone wait for the call as long as the result exists: for work of a
+  // stream that continues after its end. To be called before Leave.
+  CallCanceller::Handle Hold() const { return call_entry_; }
 
  private:
   const RpcRuntime runtime_;
@@ -101,7 +101,7 @@ class Call {
   absl::Status caller_status_;
   std::shared_ptr<const Caller> caller_;
   std::atomic<bool> asked_ = false;
-  LiveCalls::Handle live_;
+  CallCanceller::Handle call_entry_;
   RequestMemory::Ticket memory_;
 };
 

@@ -118,9 +118,9 @@ std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, i
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
-    RpcServerOptions options, CallerResolver& callers, LiveCalls& live, RpcMetrics& metrics,
-    const std::vector<grpc::Service*>& services) {
-  std::unique_ptr<RpcServer> result(new RpcServer(live));
+    RpcServerOptions options, CallerResolver& callers, CallCanceller& canceller,
+    RpcMetrics& metrics, const std::vector<grpc::Service*>& services) {
+  std::unique_ptr<RpcServer> result(new RpcServer(canceller));
   result->health_server_ = StartHealthServer(options.health_listen, &result->health_port_);
   if (result->health_server_ == nullptr) return errors::ListenFailed(options.health_listen);
   if (!options.open_listen.empty()) {
@@ -165,9 +165,9 @@ void RpcServer::Stop(absl::Time deadline) {
   if (server_ != nullptr) {
     SetServing(false);
     server_->Shutdown(absl::ToChronoTime(deadline));
-    live_.CancelAll();
+    canceller_.CancelAll();
     server_->Wait();
-    live_.AwaitNone();
+    canceller_.AwaitNone();
     server_.reset();
   }
   if (open_stop.joinable()) open_stop.join();

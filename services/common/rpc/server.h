@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/limits.h"
-#include "services/common/rpc/live_calls.h"
 #include "services/common/rpc/rpc_metrics.h"
 
 namespace muster {
@@ -43,8 +43,8 @@ class RpcServer {
  public:
   // `services` must outlive the server. INTERNAL (LISTEN_FAILED) if an address cannot be bound.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
-      RpcServerOptions options, CallerResolver& callers, LiveCalls& live, RpcMetrics& metrics,
-      const std::vector<grpc::Service*>& services);
+      RpcServerOptions options, CallerResolver& callers, CallCanceller& canceller,
+      RpcMetrics& metrics, const std::vector<grpc::Service*>& services);
 
   // Stops immediately if Stop was not called.
   ~RpcServer();
@@ -63,9 +63,9 @@ class RpcServer {
  private:
   class Gate;
 
-  RpcServer(LiveCalls& live) : live_(live) {}
+  RpcServer(CallCanceller& canceller) : canceller_(canceller) {}
 
-  LiveCalls& live_;
+  CallCanceller& canceller_;
   std::shared_ptr<void> failed_handshakes_;  // keeps them counted
   std::unique_ptr<grpc::Server> health_server_;
   std::unique_ptr<grpc::Server> open_server_;

@@ -55,7 +55,7 @@ class ServerStreamBase : public ServerStreamCore {
   void HandleWriteDone(bool ok);
   void HandleCallDone();
 
-  // After OnEnd: LiveCalls::AwaitNone waits for this.
+  // After OnEnd: CallCanceller::AwaitNone waits for this.
   void Leave();
 
  private:
@@ -111,7 +111,7 @@ class ServerStreamHandlerBase {
   virtual void OnWritable() {}
 
   // The last callback: the call is over. `status` is that of End or Cancel, or CANCELLED if the
-  // peer, LiveCalls or a lost connection ended it first. Must not wait.
+  // peer, CallCanceller or a lost connection ended it first. Must not wait.
   virtual void OnEnd(const absl::Status& status, EndedBy by) {}
 };
 

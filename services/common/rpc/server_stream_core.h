@@ -21,7 +21,7 @@ enum class Waiting { kSend, kDrop };
 class ServerStreamCore : public StreamCore {
  public:
   // Ends the stream. The first End counts. A message that is being sent is always waited for:
-  // LiveCalls::CancelStuck cancels the call if the peer does not take it.
+  // CallCanceller::CancelStuck cancels the call if the peer does not take it.
   void End(const absl::Status& status, Waiting waiting = Waiting::kSend);
 
   // Ends the stream immediately: messages are dropped. If one is being sent, the call is cancelled,

@@ -75,7 +75,7 @@ class ServerStreamTest : public ::testing::Test {
   // Cancels the call of a client that takes no message.
   void CancelStuck() {
     const absl::Duration later = SystemClock().MonotonicNow() + absl::Minutes(2);
-    while (server_.live.CancelStuck(later, absl::Minutes(1)) == 0) std::this_thread::yield();
+    while (server_.canceller.CancelStuck(later, absl::Minutes(1)) == 0) std::this_thread::yield();
   }
 
   RelayScript script_;

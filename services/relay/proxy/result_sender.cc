@@ -14,7 +14,7 @@
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/stoppable_context.h"
-#include "services/common/upload/upload_stream.h"
+#include "services/common/upload/upload_client_stream.h"
 
 namespace muster {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kMaxChunk = 1024 * 1024;
 
 absl::Status SendChunks(ByteSource& bytes, int64_t size, const v1::OpenUploadResponse& opened,
-                        UploadStream& stream) {
+                        UploadClientStream& stream) {
   const int64_t chunk_max = std::min(opened.chunk_max(), kMaxChunk);
   const int64_t window = std::max(opened.window(), chunk_max);
   for (int64_t offset = opened.offset(); offset < size;) {
@@ -72,7 +72,7 @@ absl::Status UpstreamResultSender::Deliver(const SpoolDelivery& delivery,
     return absl::InternalError("invalid OpenUpload response: offset or chunk_max out of range");
   }
   ASSIGN_OR_RETURN(auto bytes, spool_.Read(delivery, opened.offset()));
-  UploadStream stream(channel, opened.offset(), stop);
+  UploadClientStream stream(channel, opened.offset(), stop);
   v1::UploadRequest start;
   start.mutable_start()->set_upload_id(opened.upload_id());
   start.mutable_start()->set_epoch(opened.epoch());

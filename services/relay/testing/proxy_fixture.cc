@@ -131,9 +131,9 @@ void ProxyFixture::Start() {
   const std::vector<Certificate> roots = {*Certificate::FromPem(fleet_.fleet_ca_pem())};
   chains_ = std::make_unique<VerifiedChains>([roots] { return roots; }, SystemClock());
   callers_ = std::make_unique<CallerResolver>(fleet_.name(), SystemClock(), chains_.get());
-  live_ = std::make_unique<LiveCalls>();
+  canceller_ = std::make_unique<CallCanceller>();
   streams_ = std::make_unique<OpenStreams>(*metrics_);
-  const RpcRuntime runtime = {callers_.get(),     executor_.get(), live_.get(),
+  const RpcRuntime runtime = {callers_.get(),     executor_.get(), canceller_.get(),
                               rpc_metrics_.get(), &stream_clock_,  streams_.get()};
   auto forwarding =
       Forwarding::Start(config, {upstream_, runtime, SystemClock(), *metrics_, name_, fleet_.name(),
@@ -146,7 +146,7 @@ void ProxyFixture::Start() {
   options.certificate_folder = folder_ + "/tls";
   options.open_listen = "127.0.0.1:0";
   options.open_service = forwarding_->join_service();
-  auto server = RpcServer::Start(std::move(options), *callers_, *live_, *rpc_metrics_,
+  auto server = RpcServer::Start(std::move(options), *callers_, *canceller_, *rpc_metrics_,
                                  forwarding_->services());
   ASSERT_TRUE(server.ok()) << server.status();
   server_ = *std::move(server);

@@ -100,7 +100,7 @@ class ProxyFixture {
   std::unique_ptr<RpcMetrics> rpc_metrics_;
   std::unique_ptr<VerifiedChains> chains_;
   std::unique_ptr<CallerResolver> callers_;
-  std::unique_ptr<LiveCalls> live_;
+  std::unique_ptr<CallCanceller> canceller_;
   std::unique_ptr<Forwarding> forwarding_;
   std::unique_ptr<RpcServer> server_;
 };

@@ -86,8 +86,8 @@ class AttachServiceTest : public ::testing::Test {
     options.listen = "127.0.0.1:0";
     options.health_listen = "127.0.0.1:0";
     options.certificate_folder = tls_;
-    server_ =
-        RpcServer::Start(std::move(options), callers_, live_, rpc_metrics_, {&service_}).value();
+    server_ = RpcServer::Start(std::move(options), callers_, canceller_, rpc_metrics_, {&service_})
+                  .value();
   }
   ~AttachServiceTest() override {
     service_.EndStreams();
@@ -124,10 +124,11 @@ class AttachServiceTest : public ::testing::Test {
   const RelayTestFleet fleet_;
   const std::string tls_;
   Topology topology_{{"root", true, 100}, SystemClock()};
-  LiveCalls live_;
+  CallCanceller canceller_;
   CommandDispatcher dispatcher_{topology_, SystemClock()};
   RecordFilter record_filter_{topology_};
-  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, topology_, live_, SystemClock()};
+  Trust trust_{kRelayTestFleet, [this] { return Roots(fleet_); }, topology_, canceller_,
+               SystemClock()};
   CountedRecords records_;
   StubUpstream upstream_;
   Metrics metrics_;
@@ -136,8 +137,8 @@ class AttachServiceTest : public ::testing::Test {
   CallerResolver callers_{kRelayTestFleet, SystemClock()};
   FakeClock stream_clock_;
   OpenStreams streams_{metrics_};
-  AttachService service_{{&callers_, &executor_, &live_, &rpc_metrics_, &stream_clock_, &streams_},
-                         Parts()};
+  AttachService service_{
+      {&callers_, &executor_, &canceller_, &rpc_metrics_, &stream_clock_, &streams_}, Parts()};
   std::unique_ptr<RpcServer> server_;
 
   // A child that the test plays.

@@ -14,7 +14,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/key.h"
-#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
 #include "services/relay/testing/stub_upstream.h"
@@ -140,11 +140,11 @@ class ChildSessionTest : public ::testing::Test {
   Topology topology_{{.name = "root"}, clock_};
   FakeSink records_;
   RecordFilter record_filter_{topology_};
-  LiveCalls live_;
+  CallCanceller canceller_;
   Trust trust_{
       std::string(kTestFleet),
       [this] { return std::vector<Certificate>{*Certificate::FromPem(issuer_.root_pem())}; },
-      topology_, live_, clock_};
+      topology_, canceller_, clock_};
   StubUpstream upstream_;
   std::vector<std::string> declined_;
   const AttachParts parts_{

@@ -13,7 +13,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
-#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
 
@@ -116,8 +116,9 @@ class ParentLinkTest : public ::testing::Test {
   Executor executor_{{.name = "background", .threads = 1}};
   Topology topology_{{.name = "r2", .is_root = false}, clock_};
   CommandDispatcher dispatcher_{topology_, clock_};
-  LiveCalls live_;
-  Trust trust_{"fleet.test", [] { return std::vector<Certificate>(); }, topology_, live_, clock_};
+  CallCanceller canceller_;
+  Trust trust_{"fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_,
+               clock_};
   int shares_ = 0;  // messages about shared files
   int done_ = 0;    // messages of children that are sent or dropped
   FakeConnector* connector_ = new FakeConnector(clock_);  // owned by link_

@@ -14,7 +14,7 @@
 #include "muster/v1/changes.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "services/common/base/fake_clock.h"
-#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/call_canceller.h"
 #include "testing/fixtures/await.h"
 #include "testing/fixtures/test_commands.h"
 
@@ -153,8 +153,9 @@ class RootUpstreamTest : public ::testing::Test {
   FakeClock clock_{absl::Now()};
   Executor executor_{{.name = "background", .threads = 2}};
   Topology topology_{{.name = "root"}, clock_};
-  LiveCalls live_;
-  Trust trust_{kTestFleet, [] { return std::vector<Certificate>(); }, topology_, live_, clock_};
+  CallCanceller canceller_;
+  Trust trust_{kTestFleet, [] { return std::vector<Certificate>(); }, topology_, canceller_,
+               clock_};
   RunOffers offers_{topology_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;

@@ -81,15 +81,15 @@ struct Scene {
   Metrics metrics;
   RpcMetrics rpc_metrics{metrics};
   CallerResolver callers{identities.fleet, clock};
-  LiveCalls live;
+  CallCanceller canceller;
   WatchHub hub{*timers, clock};
   VerdictLog verdicts;
   Board board{{&clock, &hub, &verdicts, [] { return std::string(); },
                [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
                [](const std::shared_ptr<const Sender>&) {}}};
-  StatusService service{{&callers, &requests, &live, &rpc_metrics},
-                        {&callers, &streams, &live, &rpc_metrics},
+  StatusService service{{&callers, &requests, &canceller, &rpc_metrics},
+                        {&callers, &streams, &canceller, &rpc_metrics},
                         board,
                         hub,
                         [](const std::string&) { return std::vector<v1::NodeEvent>(); },
@@ -103,7 +103,7 @@ struct Scene {
     options.health_listen = "127.0.0.1:0";
     options.certificate_folder = identities.tls->published_folder();
     options.is_revoked = [](const Caller&) { return false; };
-    server = *RpcServer::Start(std::move(options), callers, live, rpc_metrics, {&service});
+    server = *RpcServer::Start(std::move(options), callers, canceller, rpc_metrics, {&service});
   }
 
   void Plan() {

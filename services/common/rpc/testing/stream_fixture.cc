@@ -116,7 +116,7 @@ StreamServer::StreamServer(size_t executor_queue, RpcServerOptions options)
   Write(fleet_->folder + "/ca.pem", fleet_->root.certificate().ToPem());
   options.listen = options.health_listen = "127.0.0.1:0";
   options.certificate_folder = fleet_->folder;
-  server_ = RpcServer::Start(std::move(options), callers_, live, rpc_metrics_,
+  server_ = RpcServer::Start(std::move(options), callers_, canceller, rpc_metrics_,
                              {&services_->heartbeats, &services_->changes, &services_->shares,
                               &services_->results})
                 .value();
@@ -134,7 +134,7 @@ void StreamServer::Stop() {
 }
 
 RpcRuntime StreamServer::runtime() {
-  return {&callers_, &executor, &live, &rpc_metrics_, &clock, &streams, &request_memory};
+  return {&callers_, &executor, &canceller, &rpc_metrics_, &clock, &streams, &request_memory};
 }
 
 void StreamServer::Serve(RelayScript& script, ServerStreamOptions options) {

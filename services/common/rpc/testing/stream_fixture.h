@@ -152,7 +152,7 @@ class StreamServer {
   Metrics metrics;
   OpenStreams streams{metrics};
   RequestMemory request_memory{{.in_all = 1 << 20, .of_caller = 100'000}};
-  LiveCalls live;
+  CallCanceller canceller;
 
  private:
   struct Services;

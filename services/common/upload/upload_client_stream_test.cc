@@ -1,5 +1,5 @@
 // The sender's stream of an upload, over real mutual TLS.
-#include "services/common/upload/upload_stream.h"
+#include "services/common/upload/upload_client_stream.h"
 
 #include <atomic>
 #include <memory>
@@ -51,10 +51,10 @@ v1::UploadResponse Committed(int64_t size) {
   return response;
 }
 
-class UploadStreamTest : public ::testing::Test {
+class UploadClientStreamTest : public ::testing::Test {
  protected:
   // The server acknowledges each chunk, and commits after `finish`.
-  UploadStreamTest() {
+  UploadClientStreamTest() {
     script_.resource = Resource::Pair("0123456789abcdef", "facts", "n1");
     script_.on_start = [](ServerSide& stream) { stream.ReadNext(); };
     script_.on_message = [](ServerSide& stream, const v1::UploadRequest& request) {
@@ -64,12 +64,12 @@ class UploadStreamTest : public ::testing::Test {
     };
   }
 
-  std::unique_ptr<UploadStream> Start(absl::Duration stall_limit = kUploadStallLimit) {
+  std::unique_ptr<UploadClientStream> Start(absl::Duration stall_limit = kUploadStallLimit) {
     ServerStreamOptions options;
     options.max_queued = 100;
     server_.Serve(script_, options);
-    return std::make_unique<UploadStream>(server_.ConnectNode("n1"), 0, stop_.get_token(),
-                                          stall_limit);
+    return std::make_unique<UploadClientStream>(server_.ConnectNode("n1"), 0, stop_.get_token(),
+                                                stall_limit);
   }
 
   UploadScript script_;
@@ -77,7 +77,7 @@ class UploadStreamTest : public ::testing::Test {
   std::stop_source stop_;
 };
 
-TEST_F(UploadStreamTest, ChunksAreAcknowledgedAndTheEndIsReturned) {
+TEST_F(UploadClientStreamTest, ChunksAreAcknowledgedAndTheEndIsReturned) {
   const auto stream = Start();
   for (int64_t end = kMiB; end <= 8 * kMiB; end += kMiB) {
     ASSERT_TRUE(stream->AwaitWindow(end, 2 * kMiB).ok());
@@ -90,7 +90,7 @@ TEST_F(UploadStreamTest, ChunksAreAcknowledgedAndTheEndIsReturned) {
   EXPECT_EQ(stream->acknowledged(), 8 * kMiB);
 }
 
-TEST_F(UploadStreamTest, WindowOfUnacknowledgedBytesIsKept) {
+TEST_F(UploadClientStreamTest, WindowOfUnacknowledgedBytesIsKept) {
   std::atomic<int64_t> acked = 0;
   script_.on_message = [&acked](ServerSide& stream, const v1::UploadRequest& request) {
     acked = request.chunk().offset() + request.chunk().raw_size();
@@ -105,7 +105,7 @@ TEST_F(UploadStreamTest, WindowOfUnacknowledgedBytesIsKept) {
   }
 }
 
-TEST_F(UploadStreamTest, ServerThatReadsNothingStallsTheSecondMessage) {
+TEST_F(UploadClientStreamTest, ServerThatReadsNothingStallsTheSecondMessage) {
   script_.on_start = [](ServerSide&) {};
   const auto stream = Start(kSoon);
   // More than gRPC's window. The first message is passed on, but never sent as a whole.
@@ -114,7 +114,7 @@ TEST_F(UploadStreamTest, ServerThatReadsNothingStallsTheSecondMessage) {
   EXPECT_EQ(ReasonOf(second), "NO_PROGRESS") << second;
 }
 
-TEST_F(UploadStreamTest, ServerThatAcknowledgesNothingStallsTheUpload) {
+TEST_F(UploadClientStreamTest, ServerThatAcknowledgesNothingStallsTheUpload) {
   script_.on_message = [](ServerSide& stream, const v1::UploadRequest&) { stream.ReadNext(); };
   const auto stream = Start(kSoon);
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());
@@ -123,7 +123,7 @@ TEST_F(UploadStreamTest, ServerThatAcknowledgesNothingStallsTheUpload) {
   EXPECT_EQ(stream->acknowledged(), 0);
 }
 
-TEST_F(UploadStreamTest, ServerThatEndsEarlyEndsEachWaitWithItsError) {
+TEST_F(UploadClientStreamTest, ServerThatEndsEarlyEndsEachWaitWithItsError) {
   script_.on_message = [](ServerSide& stream, const v1::UploadRequest&) {
     stream.End(errors::UploadNotFound("u1"));
   };
@@ -135,7 +135,7 @@ TEST_F(UploadStreamTest, ServerThatEndsEarlyEndsEachWaitWithItsError) {
   EXPECT_EQ(ReasonOf(stream->AwaitEnd().status()), "UPLOAD_NOT_FOUND");
 }
 
-TEST_F(UploadStreamTest, EndWithoutACommitIsAnError) {
+TEST_F(UploadClientStreamTest, EndWithoutACommitIsAnError) {
   script_.on_message = [](ServerSide& stream, const v1::UploadRequest&) {
     stream.End(absl::OkStatus());
   };
@@ -145,7 +145,7 @@ TEST_F(UploadStreamTest, EndWithoutACommitIsAnError) {
   EXPECT_EQ(ReasonOf(end.status()), "STREAM_BROKEN") << end.status();
 }
 
-TEST_F(UploadStreamTest, StopEndsAWaitAndTheStream) {
+TEST_F(UploadClientStreamTest, StopEndsAWaitAndTheStream) {
   script_.on_message = [this](ServerSide&, const v1::UploadRequest&) { stop_.request_stop(); };
   auto stream = Start();
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());
@@ -157,7 +157,7 @@ TEST_F(UploadStreamTest, StopEndsAWaitAndTheStream) {
   EXPECT_EQ(end->by, EndedBy::kPeer);
 }
 
-TEST_F(UploadStreamTest, DestructorCancelsAMessageThatIsBeingSent) {
+TEST_F(UploadClientStreamTest, DestructorCancelsAMessageThatIsBeingSent) {
   script_.on_start = [](ServerSide&) {};
   auto stream = Start();
   ASSERT_TRUE(stream->Send(Chunk(0, 8 * kMiB), false).ok());
@@ -166,7 +166,7 @@ TEST_F(UploadStreamTest, DestructorCancelsAMessageThatIsBeingSent) {
   EXPECT_TRUE(script_.ended.Take().has_value());
 }
 
-TEST_F(UploadStreamTest, LostConnectionEndsAWait) {
+TEST_F(UploadClientStreamTest, LostConnectionEndsAWait) {
   script_.on_message = [](ServerSide&, const v1::UploadRequest&) {};
   const auto stream = Start();
   ASSERT_TRUE(stream->Send(Chunk(0, 100), false).ok());

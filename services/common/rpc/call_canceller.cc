@@ -1,9 +1,9 @@
-#include "services/common/rpc/live_calls.h"
+#include "services/common/rpc/call_canceller.h"
 
 namespace muster {
 
-LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
-                                 grpc::CallbackServerContext* context) {
+CallCanceller::Handle CallCanceller::Add(std::shared_ptr<const Caller> caller,
+                                         grpc::CallbackServerContext* context) {
   const Handle entry(new Entry(std::move(caller)), [this](const Entry* ended) {
     {
       MutexLock lock(mutex_);
@@ -17,12 +17,12 @@ LiveCalls::Handle LiveCalls::Add(std::shared_ptr<const Caller> caller,
   return entry;
 }
 
-void LiveCalls::ForgetContext(Entry& entry) {
+void CallCanceller::ForgetContext(Entry& entry) {
   MutexLock lock(mutex_);
   contexts_[&entry] = nullptr;
 }
 
-int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
+int CallCanceller::CancelWhere(const std::function<bool(const Entry&)>& condition) {
   int cancelled = 0;
   MutexLock lock(mutex_);
   for (const auto& [entry, context] : contexts_) {
@@ -33,22 +33,22 @@ int LiveCalls::CancelWhere(const std::function<bool(const Entry&)>& condition) {
   return cancelled;
 }
 
-int LiveCalls::CancelIf(const std::function<bool(const Caller&)>& is_revoked) {
+int CallCanceller::CancelIf(const std::function<bool(const Caller&)>& is_revoked) {
   return CancelWhere([&](const Entry& entry) { return is_revoked(*entry.caller_); });
 }
 
-int LiveCalls::CancelStuck(absl::Duration now, absl::Duration limit) {
+int CallCanceller::CancelStuck(absl::Duration now, absl::Duration limit) {
   return CancelWhere([&](const Entry& entry) {
     const int64_t since = entry.writing_since_;
     return since != 0 && now - absl::Nanoseconds(since) > limit;
   });
 }
 
-int LiveCalls::CancelAll() {
+int CallCanceller::CancelAll() {
   return CancelWhere([](const Entry&) { return true; });
 }
 
-void LiveCalls::AwaitNone() {
+void CallCanceller::AwaitNone() {
   MutexLock lock(mutex_);
   while (!contexts_.empty()) none_.Wait(mutex_);
 }

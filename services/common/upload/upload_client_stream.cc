@@ -1,4 +1,4 @@
-#include "services/common/upload/upload_stream.h"
+#include "services/common/upload/upload_client_stream.h"
 
 #include <algorithm>
 #include <optional>
@@ -23,7 +23,7 @@ StreamOptions Options() {
 }  // namespace
 
 // The state of the stream: messages sent and received, and its end. Thread-safe.
-class UploadStream::Progress final : public Stream::Handler {
+class UploadClientStream::Progress final : public Stream::Handler {
  public:
   Progress(int64_t offset, std::stop_token stop, absl::Duration stall_limit)
       : stop_(std::move(stop)), stall_limit_(stall_limit), acknowledged_(offset) {}
@@ -116,15 +116,16 @@ class UploadStream::Progress final : public Stream::Handler {
   std::optional<v1::UploadResponse> end_ ABSL_GUARDED_BY(mutex_);
 };
 
-UploadStream::UploadStream(const std::shared_ptr<grpc::Channel>& channel, int64_t offset,
-                           std::stop_token stop, absl::Duration stall_limit)
+UploadClientStream::UploadClientStream(const std::shared_ptr<grpc::Channel>& channel,
+                                       int64_t offset, std::stop_token stop,
+                                       absl::Duration stall_limit)
     : progress_(std::make_shared<Progress>(offset, std::move(stop), stall_limit)),
       stream_(Stream::Start(channel, "/muster.v1.ResultService/Upload", Options(), progress_)) {}
 
-UploadStream::~UploadStream() = default;
+UploadClientStream::~UploadClientStream() = default;
 
 // A stream that has ended drops the message, and the next wait returns its status.
-absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
+absl::Status UploadClientStream::Send(v1::UploadRequest request, bool last) {
   RETURN_IF_ERROR(progress_->AwaitSent());
   if (last) {
     stream_->SendLast(std::move(request));
@@ -134,12 +135,12 @@ absl::Status UploadStream::Send(v1::UploadRequest request, bool last) {
   return absl::OkStatus();
 }
 
-absl::Status UploadStream::AwaitWindow(int64_t end, int64_t window) {
+absl::Status UploadClientStream::AwaitWindow(int64_t end, int64_t window) {
   return progress_->AwaitWindow(end, window);
 }
 
-absl::StatusOr<v1::UploadResponse> UploadStream::AwaitEnd() { return progress_->AwaitEnd(); }
+absl::StatusOr<v1::UploadResponse> UploadClientStream::AwaitEnd() { return progress_->AwaitEnd(); }
 
-int64_t UploadStream::acknowledged() const { return progress_->acknowledged(); }
+int64_t UploadClientStream::acknowledged() const { return progress_->acknowledged(); }
 
 }  // namespace muster

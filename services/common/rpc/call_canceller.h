@@ -1,6 +1,6 @@
-// The calls in progress, so that those of a revoked identity can be cancelled.
-#ifndef MUSTER_SERVICES_COMMON_RPC_LIVE_CALLS_H_
-#define MUSTER_SERVICES_COMMON_RPC_LIVE_CALLS_H_
+// The calls in progress: cancels those of revoked identities and of peers that stopped reading.
+#ifndef MUSTER_SERVICES_COMMON_RPC_CALL_CANCELLER_H_
+#define MUSTER_SERVICES_COMMON_RPC_CALL_CANCELLER_H_
 
 #include <grpcpp/server_context.h>
 
@@ -18,7 +18,7 @@
 namespace muster {
 
 // Thread-safe. Must outlive its handles.
-class LiveCalls {
+class CallCanceller {
  public:
   // A call in progress. Thread-safe.
   class Entry {
@@ -32,7 +32,7 @@ class LiveCalls {
     void EndWrite() { writing_since_.exchange(0); }
 
    private:
-    friend class LiveCalls;
+    friend class CallCanceller;
     const std::shared_ptr<const Caller> caller_;
     std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
   };
@@ -69,4 +69,4 @@ class LiveCalls {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_RPC_LIVE_CALLS_H_
+#endif  // MUSTER_SERVICES_COMMON_RPC_CALL_CANCELLER_H_

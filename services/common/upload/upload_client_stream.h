@@ -1,6 +1,6 @@
 // One Upload stream of ResultService, used by a thread that may block.
-#ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_STREAM_H_
-#define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_STREAM_H_
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_CLIENT_STREAM_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_CLIENT_STREAM_H_
 
 #include <grpcpp/channel.h>
 
@@ -23,16 +23,16 @@ inline constexpr absl::Duration kUploadStallLimit = absl::Seconds(90);
 // Each method that waits fails with the status of the stream if the stream ends, with
 // NO_UPLOAD_PROGRESS if nothing is sent or received for the stall limit, and with INTERRUPTED
 // after `stop`. Used by one thread.
-class UploadStream {
+class UploadClientStream {
  public:
   // `offset`: the number of bytes that the service already has.
-  UploadStream(const std::shared_ptr<grpc::Channel>& channel, int64_t offset, std::stop_token stop,
-               absl::Duration stall_limit = kUploadStallLimit);
-  UploadStream(const UploadStream&) = delete;
-  UploadStream& operator=(const UploadStream&) = delete;
+  UploadClientStream(const std::shared_ptr<grpc::Channel>& channel, int64_t offset,
+                     std::stop_token stop, absl::Duration stall_limit = kUploadStallLimit);
+  UploadClientStream(const UploadClientStream&) = delete;
+  UploadClientStream& operator=(const UploadClientStream&) = delete;
 
   // Cancels the stream if it has not ended, and waits for its end.
-  ~UploadStream();
+  ~UploadClientStream();
 
   // Passes one message to gRPC, after the previous message was sent. `last`: no message follows.
   absl::Status Send(v1::UploadRequest request, bool last);
@@ -55,4 +55,4 @@ class UploadStream {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_STREAM_H_
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_CLIENT_STREAM_H_
