@@ -14,6 +14,7 @@
 #include "services/common/rpc/service_channel.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
+#include "services/common/service/revocation_follower.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/status/board/board.h"
@@ -86,8 +87,10 @@ class Assembly : public StatusServer {
   Executor streams_;
   ServiceHost host_;
   RevocationList revocations_;
-  std::set<std::string> snapshot_revoked_;  // used by Apply
-  bool in_snapshot_ = false;                // used by Apply
+  RevocationFollower revocation_follower_{
+      // used by Apply
+      [this](std::set<std::string> subjects) { revocations_.Replace(std::move(subjects)); },
+      [this](const std::string& subject) { revocations_.Add(subject); }};
   std::unique_ptr<StatusStore> store_;
   WatchHub hub_;
   VerdictLog verdicts_;
@@ -167,26 +170,9 @@ absl::Status Assembly::Remember() {
 
 void Assembly::Apply(const v1::FollowChangesResponse& event) {
   board_.Apply(event);
-  switch (event.event_case()) {
-    case v1::FollowChangesResponse::kSnapshotBegin:
-      in_snapshot_ = true;
-      snapshot_revoked_.clear();
-      return;
-    case v1::FollowChangesResponse::kSnapshotEnd:
-      in_snapshot_ = false;
-      revocations_.Replace(std::exchange(snapshot_revoked_, {}));
-      break;
-    case v1::FollowChangesResponse::kRevoked:
-      if (in_snapshot_) {
-        snapshot_revoked_.insert(event.revoked().subject());
-        return;
-      }
-      revocations_.Add(event.revoked().subject());
-      break;
-    default:
-      return;
-  }
-  host_.live().CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  if (!revocation_follower_.HandleChange(event)) return;
+  host_.canceller().CancelIf(
+      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
 }
 
 absl::Status Assembly::Serve() {

@@ -40,7 +40,7 @@ ServiceHost::ServiceHost(const std::string& fleet, std::function<std::vector<Cer
 ServiceHost::~ServiceHost() = default;
 
 RpcRuntime ServiceHost::Runtime(Executor& executor) {
-  return {&callers_, &executor, &live_, &rpc_metrics_, &timers_, &streams_, &request_memory_};
+  return {&callers_, &executor, &canceller_, &rpc_metrics_, &timers_, &streams_, &request_memory_};
 }
 
 absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service*>& services) {
@@ -54,8 +54,8 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
     server.open_listen = options.join_listen.ToString();
     server.open_service = options.join_service;
   }
-  ASSIGN_OR_RETURN(server_,
-                   RpcServer::Start(std::move(server), callers_, live_, rpc_metrics_, services));
+  ASSIGN_OR_RETURN(
+      server_, RpcServer::Start(std::move(server), callers_, canceller_, rpc_metrics_, services));
   InspectionServer::Options inspection;
   inspection.port = static_cast<uint16_t>(options.inspection_port);
   inspection.ready = [this, ready = std::move(options.ready)] {
@@ -72,7 +72,7 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
 }
 
 void ServiceHost::Tick(absl::Duration stuck_limit) {
-  live_.CancelStuck(clock_.MonotonicNow(), stuck_limit);
+  canceller_.CancelStuck(clock_.MonotonicNow(), stuck_limit);
   ReleaseFreeMemory();
 }
 

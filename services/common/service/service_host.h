@@ -22,8 +22,8 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/verified_chains.h"
 #include "services/common/rpc/call.h"
+#include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/caller.h"
-#include "services/common/rpc/live_calls.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/request_memory.h"
 #include "services/common/rpc/rpc_metrics.h"
@@ -64,7 +64,7 @@ class ServiceHost {
   RpcRuntime Runtime(Executor& executor);
 
   VerifiedChains& chains() { return chains_; }
-  LiveCalls& live() { return live_; }
+  CallCanceller& canceller() { return canceller_; }
   OpenStreams& streams() { return streams_; }
 
   // Starts all listeners and writes the file of addresses. `services` outlive StopServing.
@@ -98,7 +98,7 @@ class ServiceHost {
   RpcMetrics rpc_metrics_;
   VerifiedChains chains_;
   CallerResolver callers_;
-  LiveCalls live_;
+  CallCanceller canceller_;
   std::atomic<bool> stopping_ = false;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<InspectionServer> inspection_;

@@ -3,6 +3,8 @@
 #include <grpcpp/client_context.h>
 
 #include <chrono>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -92,6 +94,8 @@ RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
       aggregator_(std::move(aggregator)),
       status_(std::move(status)),
       signers_known_(std::move(signers_known)),
+      revocations_([&trust](std::set<std::string> subjects) { trust.Replace(std::move(subjects)); },
+                   [&trust](const std::string& subject) { trust.Revoke({subject}); }),
       clock_(clock),
       step_(timers, executor, [this] { Step(); }),
       follower_(std::make_unique<FeedFollower>(
@@ -114,26 +118,8 @@ std::optional<Certificate> RootUpstream::command_ca() const {
 
 void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
   offers_.HandleChange(event);
-  switch (event.event_case()) {
-    case v1::FollowChangesResponse::kSnapshotBegin:
-      in_snapshot_ = true;
-      snapshot_revoked_.clear();
-      return;
-    case v1::FollowChangesResponse::kSnapshotEnd:
-      in_snapshot_ = false;
-      caught_up_ = true;
-      trust_.Replace(std::exchange(snapshot_revoked_, {}));
-      break;
-    case v1::FollowChangesResponse::kRevoked:
-      if (in_snapshot_) {
-        snapshot_revoked_.insert(event.revoked().subject());
-        return;
-      }
-      trust_.Revoke({event.revoked().subject()});
-      break;
-    default:
-      return;
-  }
+  if (!revocations_.HandleChange(event)) return;
+  if (event.has_snapshot_end()) caught_up_ = true;
   {
     MutexLock lock(mutex_);
     stale_ = true;

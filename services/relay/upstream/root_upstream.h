@@ -8,8 +8,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -23,6 +21,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/service/feed_follower.h"
+#include "services/common/service/revocation_follower.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/trust.h"
 #include "services/relay/upstream/upstream_base.h"
@@ -71,8 +70,7 @@ class RootUpstream : public UpstreamBase {
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;
-  std::set<std::string> snapshot_revoked_;  // used by HandleChange, as the next
-  bool in_snapshot_ = false;
+  RevocationFollower revocations_;  // used by HandleChange
   const Clock& clock_;
   mutable Mutex mutex_;
   bool stale_ ABSL_GUARDED_BY(mutex_) = true;  // the list may have changed since the last call
