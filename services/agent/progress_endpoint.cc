@@ -2,21 +2,15 @@
 
 #include <httplib.h>
 
-#include <atomic>
-#include <chrono>
-#include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/errors/agent.h"
 
 namespace muster {
 namespace {
 
-constexpr char kLoopback[] = "127.0.0.1";
 constexpr char kPath[] = "/progress";
 constexpr size_t kThreads = 4;
-constexpr int kTimeoutSeconds = 5;
 // Limits idle connections, because each holds a thread.
 constexpr int kKeepAliveSeconds = 1;
 // The part of a too large body that is read, so that its sender sees the response.
@@ -28,18 +22,7 @@ void Answer(const ProgressRelay& relay, const std::string& body, httplib::Respon
   response.set_content(answer.body, "text/plain; charset=utf-8");
 }
 
-}  // namespace
-
-struct ProgressEndpoint::State {
-  httplib::Server server;
-  int port = -1;
-  std::atomic<bool> ended = false;
-  std::thread thread;
-};
-
-namespace {
-
-void Serve(httplib::Server& server, const ProgressRelay& relay) {
+void AddHandlers(httplib::Server& server, const ProgressRelay& relay) {
   const auto with_body = [relay](const httplib::Request&, httplib::Response& response,
                                  const httplib::ContentReader& read) {
     std::string body;
@@ -70,47 +53,18 @@ void Serve(httplib::Server& server, const ProgressRelay& relay) {
 
 }  // namespace
 
-ProgressEndpoint::ProgressEndpoint(std::unique_ptr<State> state) : state_(std::move(state)) {}
+ProgressEndpoint::ProgressEndpoint(std::unique_ptr<LoopbackHttpServer> server)
+    : server_(std::move(server)) {}
 
-ProgressEndpoint::~ProgressEndpoint() {
-  state_->server.stop();
-  state_->thread.join();
-}
-
-uint16_t ProgressEndpoint::port() const { return static_cast<uint16_t>(state_->port); }
-
-absl::StatusOr<std::unique_ptr<ProgressEndpoint>> ProgressEndpoint::Start(uint16_t port,
-                                                                          ProgressRelay relay) {
-  auto state = std::make_unique<State>();
-  httplib::Server& server = state->server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  server.set_read_timeout(kTimeoutSeconds);
-  server.set_write_timeout(kTimeoutSeconds);
-  server.set_keep_alive_timeout(kKeepAliveSeconds);
-  server.set_payload_max_length(kMaxDrained);
-  // The library's default, SO_REUSEPORT, would let two agents share a port.
-  server.set_socket_options([](socket_t socket) {
-    const int on = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  });
-  Serve(server, relay);
-  if (port == 0) {
-    state->port = server.bind_to_any_port(kLoopback);
-  } else if (server.bind_to_port(kLoopback, port)) {
-    state->port = port;
-  }
-  if (state->port < 0) {
-    return errors::ProgressPortInUse(kLoopback, port);
-  }
-  state->thread = std::thread([s = state.get()] {
-    s->server.listen_after_bind();
-    s->ended = true;
-  });
-  // A stop before the loop has begun would be lost.
-  while (!server.is_running() && !state->ended) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return std::unique_ptr<ProgressEndpoint>(new ProgressEndpoint(std::move(state)));
+absl::StatusOr<std::unique_ptr<ProgressEndpoint>> ProgressEndpoint::Start(
+    uint16_t port, const ProgressRelay& relay) {
+  auto server = LoopbackHttpServer::Start({.port = port,
+                                           .threads = kThreads,
+                                           .keep_alive_seconds = kKeepAliveSeconds,
+                                           .max_body = kMaxDrained},
+                                          [&](httplib::Server& http) { AddHandlers(http, relay); });
+  if (server == nullptr) return errors::ProgressPortInUse(LoopbackHttpServer::address(), port);
+  return std::unique_ptr<ProgressEndpoint>(new ProgressEndpoint(std::move(server)));
 }
 
 }  // namespace muster

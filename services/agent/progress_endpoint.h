@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "services/common/base/loopback_http_server.h"
 
 namespace muster {
 
@@ -29,20 +30,16 @@ using ProgressRelay = std::function<ProgressAnswer(const std::string& body)>;
 class ProgressEndpoint {
  public:
   // Port 0: any free port. Fails with UNAVAILABLE (PORT_IN_USE) if another program uses the port.
+  // The destructor waits for reports that are being forwarded.
   static absl::StatusOr<std::unique_ptr<ProgressEndpoint>> Start(uint16_t port,
-                                                                 ProgressRelay relay);
-  // Waits for reports that are being forwarded.
-  ~ProgressEndpoint();
+                                                                 const ProgressRelay& relay);
 
-  ProgressEndpoint(const ProgressEndpoint&) = delete;
-  ProgressEndpoint& operator=(const ProgressEndpoint&) = delete;
-
-  uint16_t port() const;
+  uint16_t port() const { return server_->port(); }
 
  private:
-  struct State;
-  explicit ProgressEndpoint(std::unique_ptr<State> state);
-  const std::unique_ptr<State> state_;
+  explicit ProgressEndpoint(std::unique_ptr<LoopbackHttpServer> server);
+
+  const std::unique_ptr<LoopbackHttpServer> server_;
 };
 
 }  // namespace muster

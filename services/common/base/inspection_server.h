@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/loopback_http_server.h"
 #include "services/common/base/metrics.h"
 
 namespace muster {
@@ -27,15 +28,13 @@ class InspectionServer {
   // `metrics` must outlive the server. UNAVAILABLE (PORT_IN_USE) if the port cannot be had.
   static absl::StatusOr<std::unique_ptr<InspectionServer>> Start(const Metrics& metrics,
                                                                  Options options);
-  ~InspectionServer();
 
-  uint16_t port() const;
+  uint16_t port() const { return server_->port(); }
 
  private:
-  struct State;
-  explicit InspectionServer(std::unique_ptr<State> state);
+  explicit InspectionServer(std::unique_ptr<LoopbackHttpServer> server);
 
-  std::unique_ptr<State> state_;
+  const std::unique_ptr<LoopbackHttpServer> server_;
 };
 
 }  // namespace muster
