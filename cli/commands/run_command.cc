@@ -285,7 +285,11 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   const absl::StatusOr<int> code = Wait(console, client, run.id());
   if (line.json) {
     const auto ended = client->GetRun(run.id());
-    console.out << Dump(ToJson(ended.ok() ? *ended : run));
+    if (ended.ok()) {
+      console.out << Dump(ToJson(*ended));
+    } else if (code.ok()) {
+      return ended.status();
+    }
   }
   return code;
 }

@@ -60,35 +60,44 @@ func (f *File) Write(line []byte) (int, error) {
 	return n, err
 }
 
-// rotate opens a new file, increments the number of each old one, and deletes the oldest.
+// rotate begins a new file, increments the number of each old one, and deletes the oldest. After an error the old
+// files have their names: a rotation that fails again and again deletes nothing.
 func (f *File) rotate() error {
-	next := f.path + ".new" // opened first: without it the files would move away one after another
+	next, last := f.path+".new", f.path+".last"
 	file, err := openToAppend(next)
 	if err != nil {
 		return err
 	}
-	if err = f.shift(); err == nil {
-		err = os.Rename(next, f.path)
+	if err = rename(f.path, last); err == nil {
+		if err = os.Rename(next, f.path); err != nil {
+			err = errors.Join(err, rename(last, f.path))
+		}
 	}
 	if err != nil {
 		return errors.Join(err, file.Close(), os.Remove(next))
 	}
-	old := f.file
+	_ = f.file.Close() // every line is written already
 	f.file, f.size = file, 0
-	return old.Close()
+	if err := f.shift(last); err != nil {
+		fmt.Fprintf(os.Stderr, "log.file: cannot number the old files of %s: %v\n", f.path, err)
+	}
+	return nil
 }
 
-// shift increments the number of each file.
-func (f *File) shift() error {
-	for i := maxFiles - 1; i > 0; i-- {
-		older := f.path + "." + strconv.Itoa(i)
-		newer := f.path
-		if i > 1 {
-			newer += "." + strconv.Itoa(i-1)
-		}
-		if err := os.Rename(newer, older); err != nil && !os.IsNotExist(err) {
+// shift increments the number of each old file; `last` becomes the first.
+func (f *File) shift(last string) error {
+	for i := maxFiles - 1; i > 1; i-- {
+		if err := rename(f.path+"."+strconv.Itoa(i-1), f.path+"."+strconv.Itoa(i)); err != nil {
 			return err
 		}
+	}
+	return rename(last, f.path+".1")
+}
+
+// rename is os.Rename, for a file that may be missing.
+func rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil && !os.IsNotExist(err) {
+		return err
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func TestLinesContinueInTheFileThatCannotBeRotated(t *testing.T) {
 	defer file.Close()
 	file.largest = 20
 	// A file cannot replace a folder.
-	if err := errors.Join(os.Mkdir(path+".3", 0o700), os.WriteFile(path+".2", nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(path+".last", 0o700), os.WriteFile(path+".1", []byte("old\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	want := ""
@@ -106,6 +106,7 @@ func TestLinesContinueInTheFileThatCannotBeRotated(t *testing.T) {
 			t.Error(err)
 		}
 		want += line
+		file.retry = time.Time{} // the wait is over
 	}
 	if text, err := os.ReadFile(path); string(text) != want {
 		t.Errorf("%q (%v), want %q", text, err, want)
@@ -113,12 +114,35 @@ func TestLinesContinueInTheFileThatCannotBeRotated(t *testing.T) {
 	if _, err := os.Stat(path + ".new"); !os.IsNotExist(err) {
 		t.Errorf("the new file is left: %v", err)
 	}
-	if err := os.Remove(path + ".3"); err != nil {
+	if text, err := os.ReadFile(path + ".1"); string(text) != "old\n" {
+		t.Errorf("the old file holds %q (%v)", text, err)
+	}
+	if err := os.Remove(path + ".last"); err != nil {
 		t.Fatal(err)
 	}
-	file.retry = time.Time{} // the wait is over
 	fmt.Fprint(file, "last\n")
 	if text, err := os.ReadFile(path); string(text) != "last\n" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+func TestOldFileThatCannotBeNumberedDoesNotStopRotation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gateway.log")
+	file, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	file.largest = 20
+	if err := errors.Join(os.Mkdir(path+".3", 0o700), os.WriteFile(path+".2", []byte("old\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		fmt.Fprintf(file, "line %d ...\n", i)
+	}
+	for name, want := range map[string]string{"": "line 2 ...\n", ".last": "line 1 ...\n", ".2": "old\n"} {
+		if text, err := os.ReadFile(path + name); string(text) != want {
+			t.Errorf("%s holds %q (%v), want %q", name, text, err, want)
+		}
 	}
 }

@@ -123,7 +123,9 @@ void JobRunner::Receive(const v1::JobCommand& command) {
     verdict.status = errors::CommandOfOtherJob();
   }
   if (!verdict.status.ok()) {
-    LogLimited(LogLevel::kWarning, "a command is refused", ReasonOf(verdict.status),
+    // A relay can send any number of commands that are not genuine.
+    LogLimited(LogLevel::kWarning, "a command is refused",
+               verdict.genuine ? command.job() : ReasonOf(verdict.status),
                {{"job", command.job()}, {"error", verdict.status}});
   }
   {
