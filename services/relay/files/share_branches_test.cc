@@ -80,6 +80,19 @@ TEST_F(BranchesTest, FileMovesOverTheRootToTheParentOfItsTarget) {
   EXPECT_EQ(BytesAt(far_), 0);
 }
 
+TEST_F(BranchesTest, SourceRemovesAFileThatItsRelayHasForgotten) {
+  east_.Stop();
+  east_.config.shares.max_files = 2;  // so it remembers four files of one source
+  east_.Start();
+  n1_.Attach(east_);
+  for (const std::string id : {"f0", "f1", "f2", "f3", "f4"}) {
+    ASSERT_TRUE(n1_.Share("n2", id, "abc").ok());
+    ASSERT_TRUE(n1_.Await("n1", "n2", id, "delivered at far"));
+  }
+  ASSERT_TRUE(n1_.Relay().Remove(n1_.File("n2", "f0", "abc").key()).ok());
+  EXPECT_TRUE(n2_.Await("n1", "n2", "f0", "removed"));
+}
+
 TEST_F(BranchesTest, FileWaitsAtEachRelayWithoutANextHop) {
   const std::string body = Pattern(1'000'000);
   // Now the root relay knows the target.
