@@ -4,6 +4,7 @@ package rest
 
 import (
 	"fmt"
+	"time"
 
 	"muster.example/services/client/go/reasons"
 )
@@ -76,6 +77,11 @@ func RunNotShown(asked string, run string) Problem {
 // TooManyConnections has the reason TOO_MANY_CONNECTIONS.
 func TooManyConnections() Problem {
 	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyConnections, Message: "this identity has too many open connections to the gateway", NextStep: "Close some of them, or raise limits.connections_per_identity in the configuration of the gateway."}
+}
+
+// StatusSilent has the reason STATUS_SILENT.
+func StatusSilent(limit time.Duration) Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusSilent, Message: fmt.Sprintf("the status service did not answer within %v", limit), NextStep: "Check that the status service is running and not stopped, and read its log."}
 }
 
 // RequestStalled has the reason REQUEST_STALLED.

@@ -15,9 +15,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -61,6 +63,28 @@ func TestLinksAndSessionsExpire(t *testing.T) {
 	now = now.Add(11 * time.Hour)
 	if holds(long) {
 		t.Error("a session lasts for more than half a day")
+	}
+}
+
+// silentStatus is a status service that accepts calls and never answers.
+type silentStatus struct{ grpc.ClientConnInterface }
+
+func (silentStatus) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	<-ctx.Done()
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+func TestSilentStatusServiceIsReported(t *testing.T) {
+	for _, query := range []string{"", "?only=attention"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(Settings{}, silentStatus{}, nil, nil, nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
+			answer := httptest.NewRecorder()
+			s.serveStatus(answer, httptest.NewRequest("GET", "/status"+query, nil), "")
+			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "did not answer within 15s") ||
+				!strings.Contains(answer.Body.String(), "STATUS_SILENT") {
+				t.Error(query, answer.Code, answer.Body)
+			}
+		})
 	}
 }
 

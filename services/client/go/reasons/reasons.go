@@ -243,6 +243,7 @@ const (
 	StatusListenerExists       = "STATUS_LISTENER_EXISTS"
 	StatusNotConfigured        = "STATUS_NOT_CONFIGURED"
 	StatusNotReady             = "STATUS_NOT_READY"
+	StatusSilent               = "STATUS_SILENT"
 	StatusStopping             = "STATUS_STOPPING"
 	StoreBusy                  = "STORE_BUSY"
 	StoreCorrupt               = "STORE_CORRUPT"
