@@ -61,7 +61,7 @@ type App struct {
 // Addresses is the content of the addresses file.
 type Addresses struct {
 	Gateway    string `json:"gateway"`
-	Status     string `json:"status_pages"`
+	Status     string `json:"status_listener"`
 	Inspection string `json:"inspection"`
 	Rudder     string `json:"rudder,omitempty"`
 }
