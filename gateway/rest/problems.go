@@ -4,7 +4,6 @@ package rest
 
 import (
 	"fmt"
-	"time"
 
 	"muster.example/services/client/go/reasons"
 )
@@ -79,9 +78,9 @@ func TooManyConnections() Problem {
 	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyConnections, Message: "this identity has too many open connections to the gateway", NextStep: "Close some of them, or raise limits.connections_per_identity in the configuration of the gateway."}
 }
 
-// StatusSilent has the reason STATUS_SILENT.
-func StatusSilent(limit time.Duration) Problem {
-	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusSilent, Message: fmt.Sprintf("the status service did not answer within %v", limit), NextStep: "Check that the status service is running and not stopped, and read its log."}
+// StatusUnreachable has the reason STATUS_UNREACHABLE.
+func StatusUnreachable(cause string) Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusUnreachable, Message: fmt.Sprintf("the gateway has no answer of the status service: %v", cause), NextStep: "Check that the status service is running and not stopped, and read its log."}
 }
 
 // RequestStalled has the reason REQUEST_STALLED.

@@ -2,7 +2,6 @@ package viewing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -26,7 +25,7 @@ const (
 )
 
 // errSilent reports that the status service did not answer in time.
-var errSilent = errors.New("the status service did not answer in time")
+var errSilent = fmt.Errorf("none within %v", fetchTimeout)
 
 // fetch requests a run's status: with all pairs, or only with those that need attention.
 func (s *Server) fetch(ctx context.Context, run string, attention bool) (answer *Answer, err error) {

@@ -18,6 +18,7 @@ import (
 
 	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )
 
@@ -74,8 +75,8 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 
 // answerFailure answers with the error of a fetch.
 func answerFailure(w http.ResponseWriter, err error) {
-	if errors.Is(err, errSilent) {
-		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusSilent(fetchTimeout))
+	if answer := muster.AsError(err); errors.Is(err, errSilent) || answer.Code == "UNAVAILABLE" && answer.Reason == "" {
+		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusUnreachable(answer.Message))
 		return
 	}
 	rest.AnswerError(w, err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -66,23 +67,35 @@ func TestLinksAndSessionsExpire(t *testing.T) {
 	}
 }
 
-// silentStatus is a status service that accepts calls and never answers.
-type silentStatus struct{ grpc.ClientConnInterface }
+// silentStatus is a status service whose calls fail, or never return.
+type silentStatus struct {
+	grpc.ClientConnInterface
+	failure error
+}
 
-func (silentStatus) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+func (s silentStatus) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	if s.failure != nil {
+		return s.failure
+	}
 	<-ctx.Done()
 	return status.FromContextError(ctx.Err()).Err()
 }
 
 func TestSilentStatusServiceIsReported(t *testing.T) {
-	for _, query := range []string{"", "?only=attention"} {
+	for _, c := range []struct {
+		query, cause string
+		failure      error
+	}{
+		{"", "none within 15s", nil}, {"?only=attention", "none within 15s", nil},
+		{"", "handshake failed", status.Error(codes.Unavailable, "handshake failed")},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := New(Settings{}, silentStatus{}, nil, nil, nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
+			s := New(Settings{}, silentStatus{failure: c.failure}, nil, nil, nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
 			answer := httptest.NewRecorder()
-			s.serveStatus(answer, httptest.NewRequest("GET", "/status"+query, nil), "")
-			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "did not answer within 15s") ||
-				!strings.Contains(answer.Body.String(), "STATUS_SILENT") {
-				t.Error(query, answer.Code, answer.Body)
+			s.serveStatus(answer, httptest.NewRequest("GET", "/status"+c.query, nil), "")
+			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "the gateway has no answer of the status service: "+c.cause) ||
+				!strings.Contains(answer.Body.String(), "STATUS_UNREACHABLE") {
+				t.Error(c, answer.Code, answer.Body)
 			}
 		})
 	}
