@@ -33,7 +33,6 @@ const (
 	CommandExpired             = "COMMAND_EXPIRED"
 	CommandNotStarted          = "COMMAND_NOT_STARTED"
 	CommandRefused             = "COMMAND_REFUSED"
-	ConfigInvalid              = "CONFIG_INVALID"
 	ConnectionFailed           = "CONNECTION_FAILED"
 	ContextNotFound            = "CONTEXT_NOT_FOUND"
 	CrcMismatch                = "CRC_MISMATCH"
