@@ -154,7 +154,7 @@ void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration
   // The kernel may drop a dead connection before two long intervals are over. The last look has to
   // be just before that.
   const bool repeat = next - entry.last_seen() > kKernelGivesUp;
-  if (entry.state(shard).connected && (repeat || !entry.state(shard).checked)) {
+  if (entry.state(shard).streams.connected() && (repeat || !entry.state(shard).checked)) {
     effects->checks.push_back(entry.shared_from_this());
   }
   entry.state(shard).checked = true;
@@ -198,17 +198,18 @@ void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Dur
         shard, entry, presence, now,
         absl::StrCat("no heartbeat for ", InSeconds(silence), ByRelay(entry.relay())), effects);
     if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
-    if (const auto line = entry.state(shard).line.lock();
-        line != nullptr && entry.state(shard).connected) {
-      effects->probes.push_back(line);
+    if (entry.state(shard).streams.connected()) {
+      if (auto link = entry.state(shard).streams.link(); link != nullptr) {
+        effects->probes.push_back(std::move(link));
+      }
     }
   }
   absl::Duration next =
       entry.last_seen() + (presence == v1::PRESENCE_LATE      ? suspect
                            : presence == v1::PRESENCE_SUSPECT ? lost
                                                               : options_.forget_after);
-  if (presence != v1::PRESENCE_LOST && entry.state(shard).connected &&
-      entry.state(shard).peer.port != 0) {
+  if (presence != v1::PRESENCE_LOST && entry.state(shard).streams.connected() &&
+      entry.state(shard).streams.peer().port != 0) {
     effects->checks.push_back(entry.shared_from_this());
     next = std::min(next,
                     now + (entry.evidence() == Evidence::kNone ? options_.tick : entry.interval()));
@@ -246,7 +247,7 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
   for (const auto& entry : entries) {
     Shard& shard = senders_.ShardOf(*entry);
     MutexLock lock(shard.mutex);
-    peers.push_back(entry->state(shard).peer);
+    peers.push_back(entry->state(shard).streams.peer());
   }
   std::vector<TcpState> states = query_(peers);
   const bool asked = !states.empty();
@@ -256,7 +257,7 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
     Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
     // The sender may have returned by another connection meanwhile.
-    if (!(entry.state(shard).peer == peers[i])) continue;
+    if (!(entry.state(shard).streams.peer() == peers[i])) continue;
     entry.state(shard).asked = asked;
     ApplyState(shard, entry, states[i], effects);
   }
@@ -265,13 +266,14 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
 void SilenceJudge::ApplyState(Shard& shard, SenderEntry& entry, const TcpState& state,
                               SenderEffects* effects) {
   const v1::Presence presence = entry.presence();
-  if (entry.state(shard).peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
-  if (entry.state(shard).connected && presence == v1::PRESENCE_ONLINE) {
+  const bool connected = entry.state(shard).streams.connected();
+  if (entry.state(shard).streams.peer().port == 0 || presence == v1::PRESENCE_OFFLINE) return;
+  if (connected && presence == v1::PRESENCE_ONLINE) {
     entry.state(shard).unanswered = state.sent == TcpState::Sent::kUnacknowledged;
     return;
   }
-  const Evidence evidence = EvidenceFrom(state, entry.evidence(), entry.state(shard).connected,
-                                         entry.state(shard).unanswered);
+  const Evidence evidence =
+      EvidenceFrom(state, entry.evidence(), connected, entry.state(shard).unanswered);
   if (evidence == entry.evidence()) return;
   entry.set_evidence(evidence);
   effects->changed.push_back(entry.shared_from_this());
