@@ -41,13 +41,13 @@ SilenceJudge::SilenceJudge(const Options& options, const Clock& clock, SenderTab
       query_(std::move(query)),
       metrics_(metrics),
       last_tick_(senders.started()),
-      observer_(options.observer) {}
+      service_doubt_(options.doubt) {}
 
 std::string SilenceJudge::Doubt() const {
   const absl::Duration now = clock_.MonotonicNow();
   {
-    MutexLock lock(observer_mutex_);
-    if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
+    MutexLock lock(doubt_mutex_);
+    if (std::string doubt = service_doubt_.Doubt(now); !doubt.empty()) return doubt;
   }
   // Restored senders, until they send or are judged.
   const int64_t unheard = senders_.count(v1::PRESENCE_UNKNOWN) - senders_.doubted();
@@ -69,12 +69,12 @@ void SilenceJudge::Tick(SenderEffects* effects) {
   const absl::Duration lag = std::max(now - last_tick_ - options_.tick, absl::ZeroDuration());
   last_tick_ = now;
   {
-    MutexLock lock(observer_mutex_);
-    observer_.Ticked(now, lag, interval);
+    MutexLock lock(doubt_mutex_);
+    service_doubt_.Ticked(now, lag, interval);
   }
-  const bool doubted_before = observer_.doubts_many();
+  const bool doubted_before = service_doubt_.doubts_many();
   const std::vector<std::shared_ptr<SenderEntry>> silent = FindSilent(now, effects);
-  if (!doubted_before && observer_.doubts_many()) DoubtNewlyLate(now, effects);
+  if (!doubted_before && service_doubt_.doubts_many()) DoubtNewlyLate(now, effects);
   for (const auto& entry : silent) Judge(*entry, now, effects);
   while (!newly_late_.empty() && newly_late_.front().first <= now - interval) {
     newly_late_.pop_front();
@@ -84,8 +84,7 @@ void SilenceJudge::Tick(SenderEffects* effects) {
   Measure(lag);
 }
 
-// Returns the senders that are due and have sent nothing meanwhile. Reports their number to the
-// observer.
+// Returns the senders that are due and have sent nothing meanwhile. Counts them for the doubt.
 std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duration now,
                                                                    SenderEffects* effects) {
   std::vector<std::shared_ptr<SenderEntry>> silent;
@@ -95,7 +94,7 @@ std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duratio
     shard.mutex.AssertHeld();
     if (Defer(shard, entry, now, effects)) return;
     silent.push_back(entry.shared_from_this());
-    if (now - entry.last_seen() < entry.interval() * 2 || observer_.holds(now)) return;
+    if (now - entry.last_seen() < entry.interval() * 2 || service_doubt_.holds(now)) return;
     const bool online = entry.presence() == v1::PRESENCE_ONLINE;
     if (IsExplained(entry, now)) {
       if (online) ++were_online;
@@ -105,9 +104,9 @@ std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duratio
     if (online) ++were_online;
     if (!entry.ClosedByPeer(shard)) ++fell_silent;
   });
-  MutexLock lock(observer_mutex_);
-  observer_.Count(now, fell_silent, senders_.count(v1::PRESENCE_ONLINE) - were_online,
-                  senders_.doubted(), senders_.Interval());
+  MutexLock lock(doubt_mutex_);
+  service_doubt_.Count(now, fell_silent, senders_.count(v1::PRESENCE_ONLINE) - were_online,
+                       senders_.doubted(), senders_.Interval());
   return silent;
 }
 
@@ -165,16 +164,17 @@ void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration
 void SilenceJudge::JudgeSilent(Shard& shard, SenderEntry& entry, absl::Duration now,
                                SenderEffects* effects) {
   const v1::Presence before = entry.presence();
-  if (observer_.holds(now)) {
+  if (service_doubt_.holds(now)) {
     if (before != v1::PRESENCE_UNKNOWN) {
-      senders_.SetPresence(shard, entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+      senders_.SetPresence(shard, entry, v1::PRESENCE_UNKNOWN, now, service_doubt_.Doubt(now),
+                           effects);
     }
-    return senders_.Schedule(shard, entry, observer_.held_until());
+    return senders_.Schedule(shard, entry, service_doubt_.held_until());
   }
   const absl::Duration half = now + entry.interval() / 2;
-  if (observer_.doubts_many() && !entry.ClosedByPeer(shard)) {
+  if (service_doubt_.doubts_many() && !entry.ClosedByPeer(shard)) {
     if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
-      senders_.SetDoubted(shard, entry, now, observer_.Doubt(now), effects);
+      senders_.SetDoubted(shard, entry, now, service_doubt_.Doubt(now), effects);
     }
     return senders_.Schedule(shard, entry, half);
   }
@@ -228,7 +228,7 @@ void SilenceJudge::DoubtNewlyLate(absl::Duration now, SenderEffects* effects) {
         entry->ClosedByPeer(shard)) {
       continue;
     }
-    senders_.SetDoubted(shard, *entry, now, observer_.Doubt(now), effects);
+    senders_.SetDoubted(shard, *entry, now, service_doubt_.Doubt(now), effects);
   }
   newly_late_.clear();
 }

@@ -124,7 +124,7 @@ class SilenceJudgeTest : public ::testing::Test {
   SilenceJudge judge_{{.tick = absl::Seconds(1),
                        .lost_after = absl::Minutes(3),
                        .forget_after = absl::Hours(24),
-                       .observer = {.grace = absl::Seconds(90), .limit = absl::Minutes(10)}},
+                       .doubt = {.grace = absl::Seconds(90), .limit = absl::Minutes(10)}},
                       clock_,
                       senders_,
                       relays_,
