@@ -169,16 +169,19 @@ void WarnOfUnknownNodes(Console& console, Client& client, const RunArguments& ar
 }
 
 // Returns the run from the aggregator, with the details of the status service if it answers. The
-// exit code must not depend on the status service, which may lag behind.
+// exit code must not depend on the status service, which may lag behind: its details of the end are
+// awaited for a moment.
 absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std::string& run) {
   ASSIGN_OR_RETURN(const v1::Run authoritative, client.GetRun(run));
-  RunView view = ViewOf(authoritative);
-  absl::StatusOr<RunView> details = source.Fetch();
-  if (!details.ok()) return view;
-  details->status.set_state(view.status.state());
-  details->status.set_state_reason(view.status.state_reason());
-  *details->status.mutable_counts() = view.status.counts();
-  return details;
+  const absl::Duration limit =
+      HasEnded(authoritative.state()) ? kShownWithin : absl::ZeroDuration();
+  const absl::Time until = absl::Now() + limit;
+  do {
+    absl::StatusOr<RunView> details = source.Fetch();
+    if (!details.ok()) break;
+    if (auto view = ViewOf(authoritative, *std::move(details))) return *std::move(view);
+  } while (absl::Now() < until && SleepUnlessInterrupted(kShownPause));
+  return ViewOf(authoritative);
 }
 
 absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client,

@@ -157,6 +157,16 @@ RunView ViewOf(const v1::Run& run) {
   return view;
 }
 
+std::optional<RunView> ViewOf(const v1::Run& run, RunView details) {
+  if (HasEnded(run.state()) != HasEnded(details.status.state())) return std::nullopt;
+  if (HasEnded(run.state())) {
+    details.status.set_state(run.state());
+    details.status.set_state_reason(run.state_reason());
+    *details.status.mutable_counts() = run.counts();
+  }
+  return details;
+}
+
 std::string CountsText(const v1::ResultCounts& counts) {
   std::string text = absl::StrCat(DoneCount(counts), " of ", counts.planned(),
                                   counts.planned() == 1 ? " result" : " results");

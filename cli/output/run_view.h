@@ -2,6 +2,7 @@
 #ifndef MUSTER_CLI_OUTPUT_RUN_VIEW_H_
 #define MUSTER_CLI_OUTPUT_RUN_VIEW_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ RunView ViewOf(v1::RunStatus status);
 
 // Makes a view of the aggregator's run. It is up to date, but has no plugins.
 RunView ViewOf(const v1::Run& run);
+
+// Makes a view of the aggregator's run with the details of the status service. Returns nothing if
+// only one of them knows that the run has ended: a pair would seem to have no outcome.
+std::optional<RunView> ViewOf(const v1::Run& run, RunView details);
 
 // Returns "5 of 8 results, 1 error, 2 timed out".
 std::string CountsText(const v1::ResultCounts& counts);

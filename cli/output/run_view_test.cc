@@ -151,6 +151,37 @@ TEST(RunViewTest, PendingPairOfAnEndedRunHasNoOutcome) {
             "1 run ended\n");
 }
 
+TEST(RunViewTest, DetailsFromBeforeTheEndAreNotShown) {
+  v1::Run run;
+  run.set_state(v1::RUN_STATE_COMPLETE);
+  EXPECT_FALSE(ViewOf(run, Example()).has_value());
+  RunView details = Example();
+  details.status.set_state(v1::RUN_STATE_COMPLETE);
+  run.set_state(v1::RUN_STATE_RUNNING);
+  EXPECT_FALSE(ViewOf(run, details).has_value());
+}
+
+TEST(RunViewTest, EndIsThatOfTheAggregator) {
+  v1::Run run;
+  run.set_state(v1::RUN_STATE_FAILED);
+  run.set_state_reason("no agent reported");
+  *run.mutable_counts() = Counts(1, 0, 0, 0);
+  RunView details = Example();
+  details.status.set_state(v1::RUN_STATE_FAILED);
+  const std::optional<RunView> view = ViewOf(run, details);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(SummaryLine(*view), "failed: 1 of 1 result (no agent reported)");
+  EXPECT_EQ(view->status.plugins_size(), 2);
+}
+
+TEST(RunViewTest, RunIsRunningOnceTheStatusServiceSaysSo) {
+  v1::Run run;
+  run.set_state(v1::RUN_STATE_PLANNED);
+  const std::optional<RunView> view = ViewOf(run, Example());
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->status.state(), v1::RUN_STATE_RUNNING);
+}
+
 TEST(RunViewTest, EstimateIsARangeAndOmittedOnceItIsPast) {
   RunView view = Example();
   const auto set = [&](absl::Duration earliest, absl::Duration latest) {

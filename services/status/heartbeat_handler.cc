@@ -27,10 +27,10 @@ void HeartbeatHandler::OnStart(
 
 void HeartbeatHandler::OnMessage(v1::StreamHeartbeatsRequest request) {
   Call& call = stream_->call();
-  HeartbeatIntake::Connection connection;
+  SenderConnection connection;
   // Only the first heartbeat needs it.
   if (!intake_.stream_ref()) {
-    connection.line = weak_from_this();
+    connection.link = weak_from_this();
     if (!call.caller().via) connection.peer = ParseTcpPeer(stream_->context()->peer());
   }
   const auto answer = intake_.Handle(

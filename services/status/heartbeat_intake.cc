@@ -13,12 +13,17 @@ namespace {
 // The pairs of a sender that are remembered; `contact` is called more than once for others.
 constexpr size_t kMaxContacts = 1000;
 
+// Returns a text that identifies a pair of the sender.
+std::string PairName(const v1::ResultKey& key) {
+  return absl::StrCat(key.run(), "/", key.plugin());
+}
+
 }  // namespace
 
 absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsRequest& heartbeat,
                                                          const Identity& identity,
                                                          Authorize authorize,
-                                                         const Connection& connection) {
+                                                         const SenderConnection& connection) {
   const bool first = !stream_ref_;
   if (first) {
     RETURN_IF_ERROR(Begin(heartbeat, identity, authorize, connection));
@@ -45,7 +50,7 @@ absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsReq
 
 absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& heartbeat,
                                     const Identity& identity, Authorize authorize,
-                                    const Connection& connection) {
+                                    const SenderConnection& connection) {
   auto node = NodeOf(identity, heartbeat);
   // The check of permission comes before the checks of the message.
   v1::ResultKey own;
@@ -57,12 +62,15 @@ absl::Status HeartbeatIntake::Begin(const v1::StreamHeartbeatsRequest& heartbeat
   if (!node.ok()) return node.status();
   if (!allowed.ok()) return allowed;
   RETURN_IF_ERROR(CheckHeartbeat(heartbeat, *node, heartbeat.instance_id()));
+  if (heartbeat.activities_size() > 0) {
+    ASSIGN_OR_RETURN(own, PairOf(identity, *node, heartbeat.activities(0).key()));
+  }
   ASSIGN_OR_RETURN(auto uri, ToUri(identity));
   instance_ = heartbeat.instance_id();
-  ASSIGN_OR_RETURN(stream_ref_, parts_.registry.Open(
-                                    {std::move(uri), *std::move(node), instance_,
-                                     heartbeat.boot_id(), UptimeOf(heartbeat), connection.relay},
-                                    connection.line, connection.peer));
+  ASSIGN_OR_RETURN(stream_ref_,
+                   parts_.registry.Open({std::move(uri), *std::move(node), instance_,
+                                         heartbeat.boot_id(), UptimeOf(heartbeat), PairName(own)},
+                                        connection));
   return absl::OkStatus();
 }
 
@@ -72,7 +80,7 @@ absl::Status HeartbeatIntake::HandleActivity(const v1::Activity& activity, const
   ASSIGN_OR_RETURN(const auto key, PairOf(identity, sender->node(), activity.key()));
   RETURN_IF_ERROR(authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
   RETURN_IF_ERROR(parts_.listener.HandleActivity(key, sender, activity));
-  const size_t hash = std::hash<std::string>()(absl::StrCat(key.run(), "/", key.plugin()));
+  const size_t hash = std::hash<std::string>()(PairName(key));
   if (std::find(contacts_.begin(), contacts_.end(), hash) != contacts_.end()) {
     return absl::OkStatus();
   }

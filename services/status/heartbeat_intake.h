@@ -17,6 +17,7 @@
 #include "services/common/identity/policy.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/sender.h"
+#include "services/status/heartbeats/sender_streams.h"
 
 namespace muster {
 
@@ -39,27 +40,20 @@ class HeartbeatIntake {
   // Returns whether the sender may access the resource.
   using Authorize = absl::FunctionRef<absl::Status(const Resource&)>;
 
-  // The connection of the sender.
-  struct Connection {
-    std::weak_ptr<SenderLink> line;
-    TcpPeer peer;
-    const RelayState* relay = nullptr;
-  };
-
   explicit HeartbeatIntake(const HeartbeatParts& parts) : parts_(parts) {}
 
   // Handles a heartbeat of the sender with this identity. The first one registers the stream. One
   // out of order is ignored, and its goodbye is removed.
   absl::StatusOr<Registry::Answer> Handle(v1::StreamHeartbeatsRequest& heartbeat,
                                           const Identity& identity, Authorize authorize,
-                                          const Connection& connection);
+                                          const SenderConnection& connection);
 
   // Set by the first heartbeat.
   const std::optional<Registry::StreamRef>& stream_ref() const { return stream_ref_; }
 
  private:
   absl::Status Begin(const v1::StreamHeartbeatsRequest& heartbeat, const Identity& identity,
-                     Authorize authorize, const Connection& connection);
+                     Authorize authorize, const SenderConnection& connection);
   absl::Status HandleActivity(const v1::Activity& activity, const Identity& identity,
                               Authorize authorize);
 

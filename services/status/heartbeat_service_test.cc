@@ -21,6 +21,7 @@ namespace {
 
 using testing::Plugin;
 using testing::TestHeartbeatStream;
+using testing::TestIdentity;
 
 using HeartbeatServiceTest = testing::HeartbeatFixture;
 
@@ -48,6 +49,39 @@ TEST_F(HeartbeatServiceTest, NodeSendsHeartbeatsForAllItsPairs) {
   EXPECT_EQ(Pair("q", "n1").phase(), v1::PHASE_BLOCKED);
   EXPECT_EQ(Pair("q", "n1").reason(), v1::REASON_BLOCKED);
   EXPECT_EQ(Pair("p", "n2").reason(), v1::REASON_NOT_STARTED);
+}
+
+TEST_F(HeartbeatServiceTest, ProcessSendsHeartbeatsForTwoPairsOverTwoStreams) {
+  const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
+  const auto heartbeat = [&](const std::string& plugin, int64_t sequence, int64_t completed) {
+    v1::StreamHeartbeatsRequest heartbeat;
+    heartbeat.set_instance_id("i1");
+    heartbeat.set_sequence(sequence);
+    AddActivity(&heartbeat, run_, plugin, "n1");
+    v1::ReportProgressRequest* progress = heartbeat.mutable_activities(0)->mutable_progress();
+    progress->set_total(100);
+    progress->set_completed(completed);
+    return heartbeat;
+  };
+  TestHeartbeatStream p(status_.Connect(identity));
+  TestHeartbeatStream q(status_.Connect(identity));
+  p.Send(heartbeat("p", 1, 10));
+  q.Send(heartbeat("q", 2, 20));
+  // The heartbeat with the later sequence arrives first.
+  EXPECT_EQ(q.Send(heartbeat("q", 4, 21)).sequence(), 4);
+  EXPECT_EQ(p.Send(heartbeat("p", 3, 11)).sequence(), 3);
+  EXPECT_EQ(Pair("p", "n1").progress().completed(), 11);
+  EXPECT_EQ(Pair("q", "n1").progress().completed(), 21);
+  v1::StreamHeartbeatsRequest goodbye = heartbeat("q", 5, 22);
+  goodbye.set_goodbye(true);
+  EXPECT_EQ(q.SendAndEnd(goodbye), absl::OkStatus());
+  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_ONLINE);
+  EXPECT_EQ(p.Send(heartbeat("p", 6, 12)).sequence(), 6);
+  EXPECT_EQ(Pair("p", "n1").progress().completed(), 12);
+  goodbye = heartbeat("p", 7, 13);
+  goodbye.set_goodbye(true);
+  EXPECT_EQ(p.SendAndEnd(goodbye), absl::OkStatus());
+  EXPECT_EQ(GetNode("n1")->presence(), v1::PRESENCE_OFFLINE);
 }
 
 TEST_F(HeartbeatServiceTest, HeartbeatForAnotherSenderIsRejected) {

@@ -188,7 +188,7 @@ absl::Status RelayHeartbeatHandler::HandleHeartbeat(const std::shared_ptr<Member
   return member->intake
       .Handle(heartbeat, caller.identity,
               [&](const Resource& resource) { return Authorize(caller, kOfOne, resource); },
-              {.line = member, .peer = {}, .relay = relay_})
+              {.link = member, .peer = {}, .relay = relay_})
       .status();
 }
 

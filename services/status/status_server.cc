@@ -18,7 +18,7 @@
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/status/board/board.h"
-#include "services/status/board/figures.h"
+#include "services/status/board/board_metrics.h"
 #include "services/status/heartbeat_subsystem.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
@@ -48,7 +48,7 @@ class Assembly : public StatusServer {
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
         hub_(timers_, clock_),
         board_(BoardOptions()),
-        figures_(metrics_),
+        board_metrics_(metrics_),
         service_(
             host_.Runtime(requests_), host_.Runtime(streams_), board_, hub_,
             [this](const std::string& node) { return store_->Events(node); }, clock_),
@@ -95,7 +95,7 @@ class Assembly : public StatusServer {
   WatchHub hub_;
   VerdictLog verdicts_;
   Board board_;
-  BoardFigures figures_;
+  BoardMetrics board_metrics_;
   StatusService service_;
   VerdictService verdict_service_;
   std::unique_ptr<HeartbeatSubsystem> heartbeats_;
@@ -197,7 +197,7 @@ void Assembly::StoreProgress() {
 
 void Assembly::Tick() {
   board_.Tick();
-  figures_.Show(board_.MakeTally());
+  board_metrics_.Update(board_.MakeTally());
   if (++ticks_ % kTicksBetweenProgress == 0) {
     StoreProgress();
     host_.Tick(kStuckReader);

@@ -32,6 +32,8 @@ bool IsGone(v1::Presence presence) {
   return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
 }
 
+absl::Status Replaced() { return absl::CancelledError("a newer stream replaced this one"); }
+
 // Describes the first heartbeat after `presence`, which was not ONLINE.
 std::string DescribeReturn(v1::Presence presence, absl::Duration silence) {
   if (presence == v1::PRESENCE_UNSPECIFIED) return "first heartbeat";
@@ -58,8 +60,7 @@ Registry::Registry(const RegistryOptions& options, const Clock& clock, Heartbeat
       judge_(JudgeOptions(options), clock, senders_, relays_, std::move(query), metrics_) {}
 
 absl::StatusOr<Registry::StreamRef> Registry::Open(const SenderHello& hello,
-                                                   std::weak_ptr<SenderLink> line,
-                                                   const TcpPeer& peer) {
+                                                   SenderConnection connection) {
   const absl::Duration now = clock_.MonotonicNow();
   SenderEffects effects;
   absl::StatusOr<StreamRef> stream = StreamRef();
@@ -67,12 +68,9 @@ absl::StatusOr<Registry::StreamRef> Registry::Open(const SenderHello& hello,
     SenderTable::Shard& shard = senders_.ShardOf(hello.uri, hello.node);
     MutexLock lock(shard.mutex);
     ASSIGN_OR_RETURN(auto entry, senders_.FindOrAdd(shard, hello.uri, hello.node));
-    if (TakePlace(shard, *entry, hello, now, &effects)) {
-      entry->state(shard).line = std::move(line);
-      entry->state(shard).peer = peer;
-      entry->set_relay(hello.relay);
-      entry->state(shard).connected = true;
-      const uint32_t number = ++entry->state(shard).stream;
+    if (ReplaceProcess(shard, *entry, hello, now, &effects)) {
+      ASSIGN_OR_RETURN(const uint32_t number,
+                       OpenStream(shard, *entry, hello, std::move(connection), &effects));
       stream = StreamRef(std::move(entry), number);
     } else {
       stream = errors::DuplicateAgent(hello.node);
@@ -82,15 +80,38 @@ absl::StatusOr<Registry::StreamRef> Registry::Open(const SenderHello& hello,
   return stream;
 }
 
-// Returns whether the new stream replaces the old one: not if the old one is of a younger process
-// that is online.
-bool Registry::TakePlace(SenderTable::Shard& shard, SenderEntry& entry, const SenderHello& hello,
-                         absl::Duration now, SenderEffects* effects) {
+absl::StatusOr<uint32_t> Registry::OpenStream(SenderTable::Shard& shard, SenderEntry& entry,
+                                              const SenderHello& hello, SenderConnection connection,
+                                              SenderEffects* effects) {
+  std::shared_ptr<SenderLink> replaced;
+  ASSIGN_OR_RETURN(
+      const uint32_t number,
+      entry.state(shard).streams.Open(HashOf(hello.pair), std::move(connection), &replaced));
+  entry.set_relay(entry.state(shard).streams.relay());
+  if (replaced != nullptr) effects->ends.emplace_back(std::move(replaced), Replaced());
+  return number;
+}
+
+bool Registry::CloseStream(SenderTable::Shard& shard, SenderEntry& entry, uint32_t number) {
+  if (!entry.state(shard).streams.Close(number)) return false;
+  entry.set_relay(entry.state(shard).streams.relay());
+  return true;
+}
+
+// Ends the streams of another process. Returns false if that process is online and younger: it
+// continues, and the new stream is rejected.
+bool Registry::ReplaceProcess(SenderTable::Shard& shard, SenderEntry& entry,
+                              const SenderHello& hello, absl::Duration now,
+                              SenderEffects* effects) {
   const uint64_t instance = HashOf(hello.instance);
+  if (entry.state(shard).instance == instance) {
+    entry.state(shard).boot = HashOf(hello.boot);
+    return true;
+  }
   const absl::Duration began = now - hello.uptime;
-  const bool other = entry.state(shard).instance != 0 && entry.state(shard).instance != instance;
-  const auto old_line = entry.state(shard).connected ? entry.state(shard).line.lock() : nullptr;
-  const bool both = other && old_line != nullptr && entry.presence() == v1::PRESENCE_ONLINE;
+  const auto old_links = entry.state(shard).streams.Links();
+  const bool other = entry.state(shard).instance != 0;
+  const bool both = other && !old_links.empty() && entry.presence() == v1::PRESENCE_ONLINE;
   if (both) {
     entry.state(shard).duplicate_since = now;
     if (!entry.duplicate_agent()) {  // the older process tries again and again
@@ -103,15 +124,13 @@ bool Registry::TakePlace(SenderTable::Shard& shard, SenderEntry& entry, const Se
       effects->changed.push_back(entry.shared_from_this());
     }
     if (began < entry.state(shard).began) return false;
-    effects->ends.emplace_back(old_line, errors::DuplicateAgent(hello.node));
-  } else if (old_line != nullptr) {
-    effects->ends.emplace_back(old_line, absl::CancelledError("a newer stream replaced this one"));
   }
-  if (other) {
-    entry.state(shard).took_over = !both && entry.presence() != v1::PRESENCE_OFFLINE;
-    entry.state(shard).sequence = -1;
+  for (const auto& link : old_links) {
+    effects->ends.emplace_back(link, both ? errors::DuplicateAgent(hello.node) : Replaced());
   }
-  if (entry.state(shard).instance != instance) entry.state(shard).began = began;
+  if (other) entry.state(shard).took_over = !both && entry.presence() != v1::PRESENCE_OFFLINE;
+  entry.state(shard).streams.Clear();
+  entry.state(shard).began = began;
   entry.state(shard).instance = instance;
   entry.state(shard).boot = HashOf(hello.boot);
   return true;
@@ -121,9 +140,10 @@ bool Registry::IsNews(const StreamRef& stream, int64_t sequence, Answer* answer)
   SenderEntry& entry = *stream.entry_;
   SenderTable::Shard& shard = senders_.ShardOf(entry);
   MutexLock lock(shard.mutex);
-  if (sequence > entry.state(shard).sequence) return true;
+  const int64_t* const newest = entry.state(shard).streams.FindSequence(stream.number_);
+  if (newest != nullptr && sequence > *newest) return true;
   metrics_.out_of_order.Add();
-  *answer = {entry.state(shard).sequence, entry.interval()};
+  *answer = {newest == nullptr ? 0 : *newest, entry.interval()};
   return false;
 }
 
@@ -136,8 +156,8 @@ Registry::Answer Registry::Handle(const StreamRef& stream, Prepare prepare) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    answer = prepare(shard, entry) ? Accept(shard, entry, now, &effects)
-                                   : Answer{entry.state(shard).sequence, entry.interval()};
+    if (prepare(shard, entry, &answer.sequence)) Accept(shard, entry, now, &effects);
+    answer.interval = entry.interval();
   }
   Deliver(std::move(effects));
   return answer;
@@ -145,17 +165,18 @@ Registry::Answer Registry::Handle(const StreamRef& stream, Prepare prepare) {
 
 Registry::Answer Registry::HandleHeartbeat(const StreamRef& stream, int64_t sequence,
                                            absl::Duration clock_skew) {
-  return Handle(stream, [&](SenderTable::Shard& shard, SenderEntry& entry) {
+  return Handle(stream, [&](SenderTable::Shard& shard, SenderEntry& entry, int64_t* answer) {
     shard.mutex.AssertHeld();
-    if (entry.state(shard).stream != stream.number_) return false;
-    entry.state(shard).sequence = std::max(entry.state(shard).sequence, sequence);
+    int64_t* const newest = entry.state(shard).streams.FindSequence(stream.number_);
+    if (newest == nullptr) return false;
+    *answer = *newest = std::max(*newest, sequence);
     entry.set_clock_skew(clock_skew);
     return true;
   });
 }
 
 Registry::Answer Registry::SendHeartbeat(const StreamRef& stream) {
-  return Handle(stream, [](SenderTable::Shard&, SenderEntry&) { return true; });
+  return Handle(stream, [](SenderTable::Shard&, SenderEntry&, int64_t*) { return true; });
 }
 
 absl::StatusOr<Registry::StreamRef> Registry::Visit(const std::string& uri,
@@ -163,12 +184,11 @@ absl::StatusOr<Registry::StreamRef> Registry::Visit(const std::string& uri,
   SenderTable::Shard& shard = senders_.ShardOf(uri, node);
   MutexLock lock(shard.mutex);
   ASSIGN_OR_RETURN(auto entry, senders_.FindOrAdd(shard, uri, node));
-  const uint32_t number = entry->state(shard).stream;
-  return StreamRef(std::move(entry), number);
+  return StreamRef(std::move(entry), /*number=*/0);
 }
 
-Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
-                                  SenderEffects* effects) {
+void Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
+                      SenderEffects* effects) {
   metrics_.taken.Add();
   const absl::Duration silence = now - entry.last_seen();
   entry.set_last_seen(now);
@@ -192,14 +212,13 @@ Registry::Answer Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry,
   } else if (new_evidence) {
     effects->changed.push_back(entry.shared_from_this());
   }
-  return {entry.state(shard).sequence, entry.interval()};
 }
 
 void Registry::Leave(const StreamRef& stream) {
   SenderEntry& entry = *stream.entry_;
   SenderTable::Shard& shard = senders_.ShardOf(entry);
   MutexLock lock(shard.mutex);
-  if (entry.presence() == v1::PRESENCE_UNSPECIFIED && !entry.state(shard).connected) {
+  if (entry.presence() == v1::PRESENCE_UNSPECIFIED && !entry.state(shard).streams.connected()) {
     senders_.Forget(shard, entry);
   }
 }
@@ -218,8 +237,8 @@ void Registry::Goodbye(const StreamRef& stream) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.state(shard).stream != stream.number_ || !entry.state(shard).listed) return;
-    entry.state(shard).connected = false;
+    if (!entry.state(shard).listed || !CloseStream(shard, entry, stream.number_)) return;
+    if (entry.state(shard).streams.connected()) return;
     if (entry.duplicate_agent()) {
       // The other process is alive, and its heartbeats are accepted from now on.
       senders_.AddEvent(entry, "goodbye of one of two processes", &effects);
@@ -236,7 +255,9 @@ void Registry::SetFinished(const std::shared_ptr<const Sender>& sender) {
     SenderTable::Shard& shard = senders_.ShardOf(*sender);
     MutexLock lock(shard.mutex);
     const auto entry = senders_.Find(shard, sender->uri(), sender->node());
-    if (entry == nullptr || entry->state(shard).connected || IsGone(entry->presence())) return;
+    if (entry == nullptr || entry->state(shard).streams.connected() || IsGone(entry->presence())) {
+      return;
+    }
     SetOffline(shard, *entry, "all that it did is done", &effects);
   }
   Deliver(std::move(effects));
@@ -254,10 +275,10 @@ void Registry::Closed(const StreamRef& stream, bool by_peer) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.state(shard).stream != stream.number_) return;
-    const bool was_connected = std::exchange(entry.state(shard).connected, false);
+    if (!CloseStream(shard, entry, stream.number_)) return;
+    if (entry.state(shard).streams.connected()) return;
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return senders_.Forget(shard, entry);
-    if (!by_peer || !was_connected || entry.presence() == v1::PRESENCE_OFFLINE) return;
+    if (!by_peer || entry.presence() == v1::PRESENCE_OFFLINE) return;
   }
   judge_.AddClosed(stream.entry_);
 }
@@ -268,11 +289,11 @@ void Registry::Revoked(const StreamRef& stream) {
   {
     SenderTable::Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
-    if (entry.state(shard).stream != stream.number_ || entry.presence() == v1::PRESENCE_OFFLINE)
-      return;
-    entry.state(shard).connected = false;
+    if (!CloseStream(shard, entry, stream.number_)) return;
+    if (entry.state(shard).streams.connected()) return;
     if (entry.presence() == v1::PRESENCE_UNSPECIFIED) return senders_.Forget(shard, entry);
-    entry.state(shard).peer = TcpPeer();  // the state of the connection is no evidence any more
+    if (entry.presence() == v1::PRESENCE_OFFLINE) return;
+    entry.state(shard).streams.ForgetPeer();
     entry.set_evidence(Evidence::kRevoked);
     effects.changed.push_back(entry.shared_from_this());
     effects.to_store.push_back(entry.shared_from_this());
@@ -297,8 +318,9 @@ void Registry::EndAll(const absl::Status& why) {
   SenderEffects effects;
   senders_.ForEach([&](SenderTable::Shard& shard, const std::shared_ptr<SenderEntry>& entry) {
     shard.mutex.AssertHeld();
-    auto line = entry->state(shard).connected ? entry->state(shard).line.lock() : nullptr;
-    if (line != nullptr) effects.ends.emplace_back(std::move(line), why);
+    for (auto& link : entry->state(shard).streams.Links()) {
+      effects.ends.emplace_back(std::move(link), why);
+    }
     return true;
   });
   Deliver(std::move(effects));
@@ -314,8 +336,8 @@ void Registry::Deliver(SenderEffects effects) {
     records.push_back(RecordOf(shard, *entry));
   }
   if (!records.empty()) journal_.PutSenders(std::move(records));
-  for (const auto& line : effects.probes) line->Probe();
-  for (const auto& [line, why] : effects.ends) line->End(why);
+  for (const auto& link : effects.probes) link->Probe();
+  for (const auto& [link, why] : effects.ends) link->End(why);
 }
 
 void Registry::Restore(const std::vector<SenderRecord>& records) {

@@ -20,9 +20,9 @@
 #include "services/status/heartbeats/registry_metrics.h"
 #include "services/status/heartbeats/relay_table.h"
 #include "services/status/heartbeats/sender.h"
+#include "services/status/heartbeats/sender_streams.h"
 #include "services/status/heartbeats/sender_table.h"
 #include "services/status/heartbeats/silence_judge.h"
-#include "services/status/heartbeats/tcp_view.h"
 
 namespace muster {
 
@@ -43,10 +43,10 @@ struct RegistryOptions {
 struct SenderHello {
   std::string uri;
   std::string node;
-  std::string instance;               // of the process
-  std::string boot;                   // of the machine; may be empty
-  absl::Duration uptime;              // of the process; zero: not known
-  const RelayState* relay = nullptr;  // that forwards the stream; null: a direct connection
+  std::string instance;   // of the process
+  std::string boot;       // of the machine; may be empty
+  absl::Duration uptime;  // of the process; zero: not known
+  std::string pair;       // the first one that the stream names; may be empty
 };
 
 // The state of a sender that survives a restart of this service.
@@ -70,7 +70,7 @@ class NodeJournal {
   virtual void PutSenders(std::vector<SenderRecord> senders) = 0;
 };
 
-// Thread-safe. Calls the listener, the journal and the lines with no lock held. The shards of
+// Thread-safe. Calls the listener, the journal and the links with no lock held. The shards of
 // SenderTable guard the senders; RelayTable and SilenceJudge have separate locks, which are
 // acquired last.
 class Registry {
@@ -86,7 +86,7 @@ class Registry {
     StreamRef(std::shared_ptr<SenderEntry> entry, uint32_t number)
         : entry_(std::move(entry)), number_(number) {}
     std::shared_ptr<SenderEntry> entry_;
-    uint32_t number_ = 0;  // of the sender's streams; only the newest counts
+    uint32_t number_ = 0;  // among the sender's streams
   };
 
   struct Answer {
@@ -103,21 +103,21 @@ class Registry {
   // that were neither lost nor offline is UNKNOWN. Their evidence stays until a heartbeat.
   void Restore(const std::vector<SenderRecord>& records);
 
-  // Registers a stream, which replaces an older one of its sender. If that is of another process
-  // that is online, the sender is marked as a duplicate agent, and the stream of the process that
-  // has run longer is ended with DUPLICATE_AGENT. The listener learns of the sender with its first
-  // heartbeat. TOO_MANY_SENDERS.
-  absl::StatusOr<StreamRef> Open(const SenderHello& hello, std::weak_ptr<SenderLink> line,
-                                 const TcpPeer& peer);
+  // Registers a stream, which replaces the one of its process for the same pair, and all streams of
+  // another process. If another process is online, the sender is marked as a duplicate agent, and
+  // the streams of the process that has run longer are ended with DUPLICATE_AGENT. The listener
+  // learns of the sender with its first heartbeat. TOO_MANY_SENDERS, TOO_MANY_STREAMS_OF_CALLER.
+  absl::StatusOr<StreamRef> Open(const SenderHello& hello, SenderConnection connection);
 
-  // Returns whether a heartbeat with this number is newer than all before. Counts it if not.
+  // Returns whether a heartbeat with this number is newer than all before of its stream, which is
+  // open. Counts it if not.
   bool IsNews(const StreamRef& stream, int64_t sequence, Answer* answer);
 
-  // Accepts a heartbeat that IsNews admitted. Ignores it if another stream replaced this one.
+  // Accepts a heartbeat that IsNews admitted. Ignores it if the stream was replaced or closed.
   Answer HandleHeartbeat(const StreamRef& stream, int64_t sequence, absl::Duration clock_skew);
 
-  // The sender ends on purpose: it is offline. If another process has the same identity, that one
-  // continues: the sender is lost if no heartbeat follows.
+  // The stream ends on purpose: without another one the sender is offline. If another process has
+  // the same identity, that one continues: the sender is lost if no heartbeat follows.
   void Goodbye(const StreamRef& stream);
 
   // The stream has ended. `by_peer`: without a goodbye, and not because this service ended it.
@@ -160,14 +160,21 @@ class Registry {
   std::vector<const RelayState*> lost_relays() const { return relays_.Lost(clock_.MonotonicNow()); }
 
  private:
-  // Handles a heartbeat if `prepare(shard, entry)` returns true, which is called with the lock of
-  // the shard held.
+  // Handles a heartbeat if `prepare(shard, entry, &sequence)` returns true, which is called with
+  // the lock of the shard held and sets the sequence of the answer.
   template <typename Prepare>
   Answer Handle(const StreamRef& stream, Prepare prepare);
-  Answer Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
-                SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
-  bool TakePlace(SenderTable::Shard& shard, SenderEntry& entry, const SenderHello& hello,
-                 absl::Duration now, SenderEffects* effects)
+  void Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Duration now,
+              SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  bool ReplaceProcess(SenderTable::Shard& shard, SenderEntry& entry, const SenderHello& hello,
+                      absl::Duration now, SenderEffects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  absl::StatusOr<uint32_t> OpenStream(SenderTable::Shard& shard, SenderEntry& entry,
+                                      const SenderHello& hello, SenderConnection connection,
+                                      SenderEffects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  // Returns false if the stream was replaced or closed before.
+  bool CloseStream(SenderTable::Shard& shard, SenderEntry& entry, uint32_t number)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   // The sender ended on purpose.
   void SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::string detail,

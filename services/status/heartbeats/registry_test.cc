@@ -50,6 +50,76 @@ TEST_F(RegistryTest, NewStreamOfAProcessReplacesTheOldOne) {
   EXPECT_EQ(fresh.sender->evidence(), Evidence::kNone);
 }
 
+TEST_F(RegistryTest, StreamsOfAProcessForTwoPairsAreIndependent) {
+  Stream p = Open(1, "i1", absl::ZeroDuration(), "r/p");
+  Stream q = Open(1, "i1", absl::ZeroDuration(), "r/q");
+  EXPECT_EQ(p.sender, q.sender);
+  EXPECT_TRUE(p.line->ended.ok());
+  // The streams share a counter of sequences, and their heartbeats may arrive in another order.
+  Registry::Answer answer;
+  registry_->HandleHeartbeat(q.stream_ref, 9, absl::ZeroDuration());
+  EXPECT_TRUE(registry_->IsNews(p.stream_ref, 8, &answer));
+  EXPECT_EQ(registry_->HandleHeartbeat(p.stream_ref, 8, absl::ZeroDuration()).sequence, 8);
+  EXPECT_FALSE(registry_->IsNews(q.stream_ref, 8, &answer));
+  EXPECT_EQ(answer.sequence, 9);
+  // Either one keeps the sender online.
+  PassWithHeartbeats(100, {&p});
+  PassWithHeartbeats(100, {&q});
+  EXPECT_EQ(listener_.seen, std::vector<v1::Presence>{v1::PRESENCE_ONLINE});
+}
+
+TEST_F(RegistryTest, GoodbyeOfOneStreamLeavesTheSenderOnline) {
+  Stream p = Open(1, "i1", absl::ZeroDuration(), "r/p");
+  Stream q = Open(1, "i1", absl::ZeroDuration(), "r/q");
+  registry_->Goodbye(q.stream_ref);
+  registry_->Closed(q.stream_ref, true);
+  registry_->SetFinished(p.sender);
+  PassWithHeartbeats(100, {&p});
+  EXPECT_EQ(p.sender->presence(), v1::PRESENCE_ONLINE);
+  EXPECT_EQ(p.sender->evidence(), Evidence::kNone);
+  registry_->Goodbye(p.stream_ref);
+  EXPECT_EQ(p.sender->presence(), v1::PRESENCE_OFFLINE);
+}
+
+TEST_F(RegistryTest, LastStreamThatClosesIsEvidence) {
+  Stream p = Open(1, "i1", absl::ZeroDuration(), "r/p");
+  Stream q = Open(1, "i1", absl::ZeroDuration(), "r/q");
+  registry_->Closed(q.stream_ref, true);
+  Pass(2);
+  EXPECT_EQ(p.sender->evidence(), Evidence::kNone);
+  registry_->Closed(p.stream_ref, true);
+  Pass(2);
+  EXPECT_EQ(p.sender->evidence(), Evidence::kClosed);
+}
+
+TEST_F(RegistryTest, RevocationIsEvidenceOnceTheLastStreamHasEnded) {
+  Stream p = Open(1, "i1", absl::ZeroDuration(), "r/p");
+  Stream q = Open(1, "i1", absl::ZeroDuration(), "r/q");
+  registry_->Revoked(p.stream_ref);
+  EXPECT_EQ(p.sender->evidence(), Evidence::kNone);
+  registry_->Revoked(q.stream_ref);
+  EXPECT_EQ(p.sender->evidence(), Evidence::kRevoked);
+}
+
+TEST_F(RegistryTest, AllStreamsOfTheOlderProcessAreEnded) {
+  Stream p = Open(1, "i1", absl::Seconds(100), "r/p");
+  Stream q = Open(1, "i1", absl::Seconds(100), "r/q");
+  Stream young = Open(1, "i2", absl::Seconds(5), "r/p");
+  EXPECT_EQ(ReasonOf(p.line->ended), "DUPLICATE_AGENT");
+  EXPECT_EQ(ReasonOf(q.line->ended), "DUPLICATE_AGENT");
+  Pass(5);
+  SendHeartbeat(q);
+  EXPECT_EQ(young.sender->last_seen(), clock_.MonotonicNow() - absl::Seconds(5));
+}
+
+TEST_F(RegistryTest, StreamsOfAProcessAreBounded) {
+  for (size_t i = 0; i < SenderStreams::kMaxOpen; ++i) {
+    ASSERT_TRUE(TryOpen(1, "i1", absl::ZeroDuration(), absl::StrCat("r/p", i)).ok());
+  }
+  EXPECT_EQ(ReasonOf(TryOpen(1, "i1", absl::ZeroDuration(), "r/q").status()),
+            "TOO_MANY_STREAMS_OF_CALLER");
+}
+
 TEST_F(RegistryTest, OlderOfTwoProcessesIsEnded) {
   Stream old = Open(1, "i1", absl::Seconds(100));
   Stream young = Open(1, "i2", absl::Seconds(5));
@@ -220,10 +290,12 @@ TEST_F(RegistryTest, HeartbeatWithoutAStreamIsAccepted) {
 
 TEST_F(RegistryTest, EndAllEndsConnectedStreams) {
   Stream there = Open(1);
+  Stream other_pair = Open(1, "i1", absl::ZeroDuration(), "r/q");
   Stream gone = Open(2);
   registry_->Closed(gone.stream_ref, true);
   registry_->EndAll(absl::UnavailableError("stopping"));
   EXPECT_EQ(there.line->ended.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(other_pair.line->ended.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(gone.line->ended.ok());
 }
 

@@ -22,19 +22,10 @@
 #include "services/common/base/mutex.h"
 #include "services/status/heartbeats/registry_metrics.h"
 #include "services/status/heartbeats/sender.h"
-#include "services/status/heartbeats/tcp_view.h"
+#include "services/status/heartbeats/sender_streams.h"
 #include "services/status/heartbeats/timing_wheel.h"
 
 namespace muster {
-
-// How the registry reaches the sender at the other end of a stream. Thread-safe.
-class SenderLink {
- public:
-  virtual ~SenderLink() = default;
-  // Asks for a heartbeat now.
-  virtual void Probe() = 0;
-  virtual void End(const absl::Status& why) = 0;
-};
 
 class SenderEntry;
 
@@ -76,12 +67,8 @@ struct SenderState {
   uint64_t instance = 0;  // a hash; 0: not sent
   uint64_t boot = 0;      // a hash; 0: not sent
   absl::Duration began;   // the start of its process, in our monotonic time
-  int64_t sequence = -1;  // the newest of this instance
-  std::weak_ptr<SenderLink> line;
-  TcpPeer peer;
+  SenderStreams streams;  // of this instance
   absl::Duration duplicate_since;
-  uint32_t stream = 0;     // the number of its newest stream
-  bool connected = false;  // the newest stream is open
 
   bool listed = false;   // in its shard
   bool changed = false;  // since it was last recorded

@@ -41,13 +41,13 @@ SilenceJudge::SilenceJudge(const Options& options, const Clock& clock, SenderTab
       query_(std::move(query)),
       metrics_(metrics),
       last_tick_(senders.started()),
-      observer_(options.observer) {}
+      service_doubt_(options.doubt) {}
 
 std::string SilenceJudge::Doubt() const {
   const absl::Duration now = clock_.MonotonicNow();
   {
-    MutexLock lock(observer_mutex_);
-    if (std::string doubt = observer_.Doubt(now); !doubt.empty()) return doubt;
+    MutexLock lock(doubt_mutex_);
+    if (std::string doubt = service_doubt_.Doubt(now); !doubt.empty()) return doubt;
   }
   // Restored senders, until they send or are judged.
   const int64_t unheard = senders_.count(v1::PRESENCE_UNKNOWN) - senders_.doubted();
@@ -69,12 +69,12 @@ void SilenceJudge::Tick(SenderEffects* effects) {
   const absl::Duration lag = std::max(now - last_tick_ - options_.tick, absl::ZeroDuration());
   last_tick_ = now;
   {
-    MutexLock lock(observer_mutex_);
-    observer_.Ticked(now, lag, interval);
+    MutexLock lock(doubt_mutex_);
+    service_doubt_.Ticked(now, lag, interval);
   }
-  const bool doubted_before = observer_.doubts_many();
+  const bool doubted_before = service_doubt_.doubts_many();
   const std::vector<std::shared_ptr<SenderEntry>> silent = FindSilent(now, effects);
-  if (!doubted_before && observer_.doubts_many()) DoubtNewlyLate(now, effects);
+  if (!doubted_before && service_doubt_.doubts_many()) DoubtNewlyLate(now, effects);
   for (const auto& entry : silent) Judge(*entry, now, effects);
   while (!newly_late_.empty() && newly_late_.front().first <= now - interval) {
     newly_late_.pop_front();
@@ -84,8 +84,7 @@ void SilenceJudge::Tick(SenderEffects* effects) {
   Measure(lag);
 }
 
-// Returns the senders that are due and have sent nothing meanwhile. Reports their number to the
-// observer.
+// Returns the senders that are due and have sent nothing meanwhile. Counts them for the doubt.
 std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duration now,
                                                                    SenderEffects* effects) {
   std::vector<std::shared_ptr<SenderEntry>> silent;
@@ -95,7 +94,7 @@ std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duratio
     shard.mutex.AssertHeld();
     if (Defer(shard, entry, now, effects)) return;
     silent.push_back(entry.shared_from_this());
-    if (now - entry.last_seen() < entry.interval() * 2 || observer_.holds(now)) return;
+    if (now - entry.last_seen() < entry.interval() * 2 || service_doubt_.holds(now)) return;
     const bool online = entry.presence() == v1::PRESENCE_ONLINE;
     if (IsExplained(entry, now)) {
       if (online) ++were_online;
@@ -105,9 +104,9 @@ std::vector<std::shared_ptr<SenderEntry>> SilenceJudge::FindSilent(absl::Duratio
     if (online) ++were_online;
     if (!entry.ClosedByPeer(shard)) ++fell_silent;
   });
-  MutexLock lock(observer_mutex_);
-  observer_.Count(now, fell_silent, senders_.count(v1::PRESENCE_ONLINE) - were_online,
-                  senders_.doubted(), senders_.Interval());
+  MutexLock lock(doubt_mutex_);
+  service_doubt_.Count(now, fell_silent, senders_.count(v1::PRESENCE_ONLINE) - were_online,
+                       senders_.doubted(), senders_.Interval());
   return silent;
 }
 
@@ -154,7 +153,7 @@ void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration
   // The kernel may drop a dead connection before two long intervals are over. The last look has to
   // be just before that.
   const bool repeat = next - entry.last_seen() > kKernelGivesUp;
-  if (entry.state(shard).connected && (repeat || !entry.state(shard).checked)) {
+  if (entry.state(shard).streams.connected() && (repeat || !entry.state(shard).checked)) {
     effects->checks.push_back(entry.shared_from_this());
   }
   entry.state(shard).checked = true;
@@ -165,16 +164,17 @@ void SilenceJudge::JudgeOverdue(Shard& shard, SenderEntry& entry, absl::Duration
 void SilenceJudge::JudgeSilent(Shard& shard, SenderEntry& entry, absl::Duration now,
                                SenderEffects* effects) {
   const v1::Presence before = entry.presence();
-  if (observer_.holds(now)) {
+  if (service_doubt_.holds(now)) {
     if (before != v1::PRESENCE_UNKNOWN) {
-      senders_.SetPresence(shard, entry, v1::PRESENCE_UNKNOWN, now, observer_.Doubt(now), effects);
+      senders_.SetPresence(shard, entry, v1::PRESENCE_UNKNOWN, now, service_doubt_.Doubt(now),
+                           effects);
     }
-    return senders_.Schedule(shard, entry, observer_.held_until());
+    return senders_.Schedule(shard, entry, service_doubt_.held_until());
   }
   const absl::Duration half = now + entry.interval() / 2;
-  if (observer_.doubts_many() && !entry.ClosedByPeer(shard)) {
+  if (service_doubt_.doubts_many() && !entry.ClosedByPeer(shard)) {
     if (before == v1::PRESENCE_ONLINE || before == v1::PRESENCE_UNKNOWN) {
-      senders_.SetDoubted(shard, entry, now, observer_.Doubt(now), effects);
+      senders_.SetDoubted(shard, entry, now, service_doubt_.Doubt(now), effects);
     }
     return senders_.Schedule(shard, entry, half);
   }
@@ -198,17 +198,18 @@ void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Dur
         shard, entry, presence, now,
         absl::StrCat("no heartbeat for ", InSeconds(silence), ByRelay(entry.relay())), effects);
     if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
-    if (const auto line = entry.state(shard).line.lock();
-        line != nullptr && entry.state(shard).connected) {
-      effects->probes.push_back(line);
+    if (entry.state(shard).streams.connected()) {
+      if (auto link = entry.state(shard).streams.link(); link != nullptr) {
+        effects->probes.push_back(std::move(link));
+      }
     }
   }
   absl::Duration next =
       entry.last_seen() + (presence == v1::PRESENCE_LATE      ? suspect
                            : presence == v1::PRESENCE_SUSPECT ? lost
                                                               : options_.forget_after);
-  if (presence != v1::PRESENCE_LOST && entry.state(shard).connected &&
-      entry.state(shard).peer.port != 0) {
+  if (presence != v1::PRESENCE_LOST && entry.state(shard).streams.connected() &&
+      entry.state(shard).streams.peer().port != 0) {
     effects->checks.push_back(entry.shared_from_this());
     next = std::min(next,
                     now + (entry.evidence() == Evidence::kNone ? options_.tick : entry.interval()));
@@ -227,7 +228,7 @@ void SilenceJudge::DoubtNewlyLate(absl::Duration now, SenderEffects* effects) {
         entry->ClosedByPeer(shard)) {
       continue;
     }
-    senders_.SetDoubted(shard, *entry, now, observer_.Doubt(now), effects);
+    senders_.SetDoubted(shard, *entry, now, service_doubt_.Doubt(now), effects);
   }
   newly_late_.clear();
 }
@@ -246,7 +247,7 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
   for (const auto& entry : entries) {
     Shard& shard = senders_.ShardOf(*entry);
     MutexLock lock(shard.mutex);
-    peers.push_back(entry->state(shard).peer);
+    peers.push_back(entry->state(shard).streams.peer());
   }
   std::vector<TcpState> states = query_(peers);
   const bool asked = !states.empty();
@@ -256,7 +257,7 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
     Shard& shard = senders_.ShardOf(entry);
     MutexLock lock(shard.mutex);
     // The sender may have returned by another connection meanwhile.
-    if (!(entry.state(shard).peer == peers[i])) continue;
+    if (!(entry.state(shard).streams.peer() == peers[i])) continue;
     entry.state(shard).asked = asked;
     ApplyState(shard, entry, states[i], effects);
   }
@@ -265,13 +266,14 @@ void SilenceJudge::CheckConnections(absl::Duration now, SenderEffects* effects) 
 void SilenceJudge::ApplyState(Shard& shard, SenderEntry& entry, const TcpState& state,
                               SenderEffects* effects) {
   const v1::Presence presence = entry.presence();
-  if (entry.state(shard).peer.port == 0 || presence == v1::PRESENCE_OFFLINE) return;
-  if (entry.state(shard).connected && presence == v1::PRESENCE_ONLINE) {
+  const bool connected = entry.state(shard).streams.connected();
+  if (entry.state(shard).streams.peer().port == 0 || presence == v1::PRESENCE_OFFLINE) return;
+  if (connected && presence == v1::PRESENCE_ONLINE) {
     entry.state(shard).unanswered = state.sent == TcpState::Sent::kUnacknowledged;
     return;
   }
-  const Evidence evidence = EvidenceFrom(state, entry.evidence(), entry.state(shard).connected,
-                                         entry.state(shard).unanswered);
+  const Evidence evidence =
+      EvidenceFrom(state, entry.evidence(), connected, entry.state(shard).unanswered);
   if (evidence == entry.evidence()) return;
   entry.set_evidence(evidence);
   effects->changed.push_back(entry.shared_from_this());

@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
-#include "services/status/heartbeats/observer.h"
 #include "services/status/heartbeats/registry_metrics.h"
 #include "services/status/heartbeats/relay_table.h"
 #include "services/status/heartbeats/sender_table.h"
+#include "services/status/heartbeats/service_doubt.h"
 #include "services/status/heartbeats/tcp_view.h"
 
 namespace muster {
@@ -30,7 +30,7 @@ class SilenceJudge {
     absl::Duration tick;
     absl::Duration lost_after;
     absl::Duration forget_after;
-    Observer::Options observer;
+    ServiceDoubt::Options doubt;
   };
 
   // Returns how the kernel sees these connections; empty if it cannot be asked.
@@ -47,13 +47,13 @@ class SilenceJudge {
   void AddClosed(std::shared_ptr<SenderEntry> entry) ABSL_LOCKS_EXCLUDED(closed_mutex_);
 
   // Returns why the service doubts its network or machine; empty if it does not.
-  std::string Doubt() const ABSL_LOCKS_EXCLUDED(observer_mutex_);
+  std::string Doubt() const ABSL_LOCKS_EXCLUDED(doubt_mutex_);
 
  private:
   using Shard = SenderTable::Shard;
 
   std::vector<std::shared_ptr<SenderEntry>> FindSilent(absl::Duration now, SenderEffects* effects)
-      ABSL_LOCKS_EXCLUDED(observer_mutex_);
+      ABSL_LOCKS_EXCLUDED(doubt_mutex_);
   bool Defer(Shard& shard, SenderEntry& entry, absl::Duration now, SenderEffects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   bool IsExplained(const SenderEntry& entry, absl::Duration now) const;
@@ -78,13 +78,13 @@ class SilenceJudge {
   const Query query_;
   RegistryMetrics& metrics_;
 
-  // Used by Tick alone, which changes the observer with observer_mutex_ held.
+  // Used by Tick alone, which changes the doubt with doubt_mutex_ held.
   absl::Duration last_tick_;
-  Observer observer_;
+  ServiceDoubt service_doubt_;
   // Senders that turned late within the last interval, and when.
   std::deque<std::pair<absl::Duration, std::weak_ptr<SenderEntry>>> newly_late_;
 
-  mutable Mutex observer_mutex_;
+  mutable Mutex doubt_mutex_;
   Mutex closed_mutex_;
   // Senders whose connection has ended, and when.
   std::vector<std::pair<absl::Duration, std::shared_ptr<SenderEntry>>> closed_

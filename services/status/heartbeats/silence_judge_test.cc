@@ -38,13 +38,25 @@ class SilenceJudgeTest : public ::testing::Test {
     Shard& shard = senders_.ShardOf("uri", node);
     MutexLock lock(shard.mutex);
     auto entry = *senders_.FindOrAdd(shard, "uri", node);
-    SenderState& state = entry->state(shard);
-    state.line = link_;
-    state.connected = true;
-    if (relay == nullptr) state.peer.port = static_cast<uint16_t>(1 + number);
-    entry->set_relay(relay);
+    Connect(shard, *entry, relay == nullptr ? static_cast<uint16_t>(1 + number) : 0, relay);
     Accept(shard, *entry);
     return entry;
+  }
+
+  void Connect(Shard& shard, SenderEntry& entry, uint16_t port, const RelayState* relay)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex) {
+    std::shared_ptr<SenderLink> replaced;
+    SenderConnection connection{link_, {}, relay};
+    connection.peer.port = port;
+    EXPECT_TRUE(entry.state(shard).streams.Open(1, std::move(connection), &replaced).ok());
+    entry.set_relay(relay);
+  }
+
+  // Closes the first stream of the sender.
+  void Close(SenderEntry& entry) {
+    Shard& shard = senders_.ShardOf(entry);
+    MutexLock lock(shard.mutex);
+    ASSERT_TRUE(entry.state(shard).streams.Close(1));
   }
 
   void SendHeartbeat(SenderEntry& entry) {
@@ -112,7 +124,7 @@ class SilenceJudgeTest : public ::testing::Test {
   SilenceJudge judge_{{.tick = absl::Seconds(1),
                        .lost_after = absl::Minutes(3),
                        .forget_after = absl::Hours(24),
-                       .observer = {.grace = absl::Seconds(90), .limit = absl::Minutes(10)}},
+                       .doubt = {.grace = absl::Seconds(90), .limit = absl::Minutes(10)}},
                       clock_,
                       senders_,
                       relays_,
@@ -170,11 +182,7 @@ TEST_F(SilenceJudgeTest, ConnectionIsCheckedBeforeItsSenderIsLate) {
   // The kernel has dropped the connection: the earlier answer is the evidence.
   kernel_.clear();
   judge_.AddClosed(entry);
-  {
-    Shard& shard = senders_.ShardOf(*entry);
-    MutexLock lock(shard.mutex);
-    entry->state(shard).connected = false;
-  }
+  Close(*entry);
   Pass(1);
   EXPECT_EQ(entry->evidence(), Evidence::kUnacknowledged);
 }
@@ -182,11 +190,7 @@ TEST_F(SilenceJudgeTest, ConnectionIsCheckedBeforeItsSenderIsLate) {
 TEST_F(SilenceJudgeTest, ClosedConnectionIsExaminedAfterItHasSettled) {
   Tick();
   const auto entry = Add(1);
-  {
-    Shard& shard = senders_.ShardOf(*entry);
-    MutexLock lock(shard.mutex);
-    entry->state(shard).connected = false;
-  }
+  Close(*entry);
   judge_.AddClosed(entry);
   clock_.Advance(absl::Milliseconds(499));
   Tick();
@@ -206,7 +210,7 @@ TEST_F(SilenceJudgeTest, AnswerForAnEarlierConnectionIsNoEvidence) {
   on_query_ = [&] {
     Shard& shard = senders_.ShardOf(*entry);
     MutexLock lock(shard.mutex);
-    entry->state(shard).peer.port = 77;
+    Connect(shard, *entry, 77, nullptr);
   };
   Pass(1);
   EXPECT_EQ(entry->presence(), v1::PRESENCE_LATE);
@@ -260,9 +264,7 @@ TEST_F(SilenceJudgeTest, SendersThatClosedTheirConnectionAreNotDoubted) {
   const auto silent = AddMany(0, 6);
   const auto sending = AddMany(6, 20);
   for (const auto& entry : silent) {
-    Shard& shard = senders_.ShardOf(*entry);
-    MutexLock lock(shard.mutex);
-    entry->state(shard).connected = false;
+    Close(*entry);
     judge_.AddClosed(entry);
   }
   Pass(200, sending);

@@ -19,7 +19,7 @@ namespace {
 constexpr char kRelayHeartbeats[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
 constexpr size_t kMaxRelayMessage = size_t{8} << 20;
 
-// A sender has one stream; more are open only while it reconnects.
+// A sender has one stream for each pair that it works on.
 constexpr StreamLimits kStreams = {.of_caller = 64};
 constexpr StreamLimits kRelayStreams = {.of_caller = 8};
 

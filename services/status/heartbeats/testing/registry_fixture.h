@@ -76,15 +76,16 @@ class RegistryFixture : public ::testing::Test {
   };
 
   absl::StatusOr<Stream> TryOpen(int node, const std::string& instance = "i1",
-                                 absl::Duration uptime = absl::ZeroDuration()) {
+                                 absl::Duration uptime = absl::ZeroDuration(),
+                                 const std::string& pair = "r/p") {
     Stream stream;
     stream.line = std::make_shared<Line>();
     TcpPeer peer;
     peer.port = static_cast<uint16_t>(node + 1);
     ASSIGN_OR_RETURN(auto stream_ref,
                      registry_->Open({absl::StrCat("spiffe://f/node/n", node),
-                                      absl::StrCat("n", node), instance, "b", uptime},
-                                     stream.line, peer));
+                                      absl::StrCat("n", node), instance, "b", uptime, pair},
+                                     {stream.line, peer}));
     stream.stream_ref = stream_ref;
     stream.sender = stream_ref.sender();
     return stream;
@@ -92,8 +93,8 @@ class RegistryFixture : public ::testing::Test {
 
   // A stream with one heartbeat.
   Stream Open(int node, const std::string& instance = "i1",
-              absl::Duration uptime = absl::ZeroDuration()) {
-    auto stream = TryOpen(node, instance, uptime);
+              absl::Duration uptime = absl::ZeroDuration(), const std::string& pair = "r/p") {
+    auto stream = TryOpen(node, instance, uptime, pair);
     EXPECT_TRUE(stream.ok()) << stream.status();
     SendHeartbeat(*stream);
     return *std::move(stream);

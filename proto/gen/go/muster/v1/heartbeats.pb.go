@@ -35,7 +35,8 @@ type StreamHeartbeatsRequest struct {
 	InstanceId string `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
 	// Identifies the boot of the machine (Linux: /proc/sys/kernel/random/boot_id); may be empty.
 	BootId string `protobuf:"bytes,3,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`
-	// Increases with every heartbeat of the instance. A heartbeat with a lower value is out of order and ignored.
+	// Increases with every heartbeat of the instance. A heartbeat with a lower value than an earlier one for the same
+	// pair is out of order and ignored.
 	Sequence int64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The time since the start of the process, by a monotonic clock.
 	Uptime *durationpb.Duration `protobuf:"bytes,5,opt,name=uptime,proto3" json:"uptime,omitempty"`

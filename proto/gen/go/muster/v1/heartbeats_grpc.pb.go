@@ -41,12 +41,15 @@ type HeartbeatServiceClient interface {
 	//
 	// The server may also send a response without a request (`probe`): answer it with a heartbeat immediately.
 	//
-	// After a lost stream open a new one with full jitter between 1 s and 45 s, with the same `instance_id`.
+	// After a lost stream open a new one with full jitter between 1 s and 45 s, with the same `instance_id`. It replaces
+	// the old one. A process that works on several pairs may open a stream for each, up to 64: a stream belongs to the
+	// first pair that it names, and replaces only streams of that pair and of other processes.
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a new run that the
 	// change feed has not delivered yet; retry), INVALID_ARGUMENT (INVALID_HEARTBEAT), DEADLINE_EXCEEDED
 	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DUPLICATE_AGENT: a newer process sends heartbeats with the
-	// same identity), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
+	// same identity), RESOURCE_EXHAUSTED (TOO_MANY_STREAMS_OF_CALLER, TOO_MANY_SENDERS), UNAVAILABLE (STATUS_NOT_READY,
+	// with `retry_after`).
 	StreamHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamHeartbeatsRequest, StreamHeartbeatsResponse], error)
 	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). The errors
 	// are those of StreamHeartbeats.
@@ -123,12 +126,15 @@ type HeartbeatServiceServer interface {
 	//
 	// The server may also send a response without a request (`probe`): answer it with a heartbeat immediately.
 	//
-	// After a lost stream open a new one with full jitter between 1 s and 45 s, with the same `instance_id`.
+	// After a lost stream open a new one with full jitter between 1 s and 45 s, with the same `instance_id`. It replaces
+	// the old one. A process that works on several pairs may open a stream for each, up to 64: a stream belongs to the
+	// first pair that it names, and replaces only streams of that pair and of other processes.
 	//
 	// Errors: PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), NOT_FOUND (RUN_NOT_FOUND: also for a new run that the
 	// change feed has not delivered yet; retry), INVALID_ARGUMENT (INVALID_HEARTBEAT), DEADLINE_EXCEEDED
 	// (NO_FIRST_HEARTBEAT: no heartbeat within 10 s), ABORTED (DUPLICATE_AGENT: a newer process sends heartbeats with the
-	// same identity), UNAVAILABLE (STATUS_NOT_READY, with `retry_after`).
+	// same identity), RESOURCE_EXHAUSTED (TOO_MANY_STREAMS_OF_CALLER, TOO_MANY_SENDERS), UNAVAILABLE (STATUS_NOT_READY,
+	// with `retry_after`).
 	StreamHeartbeats(grpc.BidiStreamingServer[StreamHeartbeatsRequest, StreamHeartbeatsResponse]) error
 	// Sends one heartbeat for one pair, for clients without streams (the gateway calls it for legacy clients). The errors
 	// are those of StreamHeartbeats.

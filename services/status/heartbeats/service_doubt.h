@@ -1,6 +1,6 @@
 // The doubt of the service in its own network or machine.
-#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_OBSERVER_H_
-#define MUSTER_SERVICES_STATUS_HEARTBEATS_OBSERVER_H_
+#ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_SERVICE_DOUBT_H_
+#define MUSTER_SERVICES_STATUS_HEARTBEATS_SERVICE_DOUBT_H_
 
 #include <cstdint>
 #include <deque>
@@ -13,14 +13,14 @@ namespace muster {
 // There are two kinds of doubt. After a hold-up of this service, no sender is judged for a while.
 // When a large part of all senders fell silent within one interval, the silent ones are not judged
 // until they are few again, or for `limit`. Not thread-safe.
-class Observer {
+class ServiceDoubt {
  public:
   struct Options {
     absl::Duration grace;  // no sender is judged for this long after a hold-up
     absl::Duration limit;  // the silence of many is doubted for this long
   };
 
-  explicit Observer(const Options& options) : options_(options) {}
+  explicit ServiceDoubt(const Options& options) : options_(options) {}
 
   // Called in each tick, before Count. `lag`: by how much the tick is late.
   void Ticked(absl::Duration now, absl::Duration lag, absl::Duration interval);
@@ -57,4 +57,4 @@ class Observer {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_OBSERVER_H_
+#endif  // MUSTER_SERVICES_STATUS_HEARTBEATS_SERVICE_DOUBT_H_

@@ -1,8 +1,8 @@
-#include "services/status/board/figures.h"
+#include "services/status/board/board_metrics.h"
 
 namespace muster {
 
-BoardFigures::BoardFigures(Metrics& metrics) {
+BoardMetrics::BoardMetrics(Metrics& metrics) {
   const auto runs = metrics.AddGauges("muster_runs", "Runs that the aggregator stores, by state.",
                                       {"state"}, v1::RunState_ARRAYSIZE);
   const auto unfinished = metrics.AddGauges("muster_unfinished_pairs",
@@ -17,7 +17,7 @@ BoardFigures::BoardFigures(Metrics& metrics) {
   }
 }
 
-void BoardFigures::Show(const Board::Tally& tally) const {
+void BoardMetrics::Update(const Board::Tally& tally) const {
   for (size_t i = 1; i < runs_.size(); ++i) runs_[i]->Set(static_cast<double>(tally.runs[i]));
   for (size_t i = 1; i < unfinished_.size(); ++i) {
     unfinished_[i]->Set(static_cast<double>(tally.unfinished[i]));

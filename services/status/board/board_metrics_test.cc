@@ -1,4 +1,4 @@
-#include "services/status/board/figures.h"
+#include "services/status/board/board_metrics.h"
 
 #include <string>
 
@@ -11,25 +11,25 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class FiguresTest : public testing::BoardFixture {
+class BoardMetricsTest : public testing::BoardFixture {
  protected:
   std::string Shown() {
-    figures_.Show(board_.MakeTally());
+    board_metrics_.Update(board_.MakeTally());
     return metrics_.Text();
   }
 
   Metrics metrics_;
-  const BoardFigures figures_{metrics_};
+  const BoardMetrics board_metrics_{metrics_};
 };
 
-TEST_F(FiguresTest, EveryStateAndReasonHasASeriesFromTheStart) {
+TEST_F(BoardMetricsTest, EveryStateAndReasonHasASeriesFromTheStart) {
   const std::string text = Shown();
   EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_FAILED\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_TIMED_OUT\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("UNSPECIFIED")));
 }
 
-TEST_F(FiguresTest, CountsRunsByStateAndUnfinishedPairsByReason) {
+TEST_F(BoardMetricsTest, CountsRunsByStateAndUnfinishedPairsByReason) {
   Start({"n1", "n2", "n3"});
   ASSERT_TRUE(SendHeartbeat(Online("n1")).ok());
   SetPair("n2", v1::OUTCOME_GENUINE, 1);

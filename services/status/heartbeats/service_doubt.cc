@@ -1,4 +1,4 @@
-#include "services/status/heartbeats/observer.h"
+#include "services/status/heartbeats/service_doubt.h"
 
 #include <algorithm>
 
@@ -15,14 +15,14 @@ bool AreMany(int64_t silent, int64_t of) { return silent >= kFew && silent * 5 >
 
 }  // namespace
 
-void Observer::Ticked(absl::Duration now, absl::Duration lag, absl::Duration interval) {
+void ServiceDoubt::Ticked(absl::Duration now, absl::Duration lag, absl::Duration interval) {
   if (lag <= interval) return;
   lag_ = lag;
   held_until_ = std::max(held_until_, now + options_.grace);
 }
 
-void Observer::Count(absl::Duration now, int64_t fell_silent, int64_t others, int64_t silent,
-                     absl::Duration interval) {
+void ServiceDoubt::Count(absl::Duration now, int64_t fell_silent, int64_t others, int64_t silent,
+                         absl::Duration interval) {
   while (!bursts_.empty() && bursts_.front().at <= now - interval) bursts_.pop_front();
   if (fell_silent > 0) bursts_.push_back({now, fell_silent});
   int64_t burst = 0;
@@ -42,7 +42,7 @@ void Observer::Count(absl::Duration now, int64_t fell_silent, int64_t others, in
   bursts_.clear();
 }
 
-std::string Observer::Doubt(absl::Duration now) const {
+std::string ServiceDoubt::Doubt(absl::Duration now) const {
   if (holds(now)) {
     return absl::StrCat("this service was held up for ",
                         absl::FormatDuration(absl::Trunc(lag_, absl::Seconds(1))),

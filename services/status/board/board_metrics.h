@@ -1,6 +1,6 @@
-// The board in figures.
-#ifndef MUSTER_SERVICES_STATUS_BOARD_FIGURES_H_
-#define MUSTER_SERVICES_STATUS_BOARD_FIGURES_H_
+// The metrics of the board: runs by state, and pairs without an outcome by reason.
+#ifndef MUSTER_SERVICES_STATUS_BOARD_BOARD_METRICS_H_
+#define MUSTER_SERVICES_STATUS_BOARD_BOARD_METRICS_H_
 
 #include <array>
 #include <optional>
@@ -15,11 +15,11 @@ namespace muster {
 // muster_runs by state and muster_unfinished_pairs by reason. Every state and reason has a series
 // from the start, so that an alert never refers to a missing one. Labels are the
 // API's words, never a run, plugin or node. Thread-safe.
-class BoardFigures {
+class BoardMetrics {
  public:
-  explicit BoardFigures(Metrics& metrics);
+  explicit BoardMetrics(Metrics& metrics);
 
-  void Show(const Board::Tally& tally) const;
+  void Update(const Board::Tally& tally) const;
 
  private:
   std::array<std::optional<Gauge>, v1::RunState_ARRAYSIZE> runs_;
@@ -28,4 +28,4 @@ class BoardFigures {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_BOARD_FIGURES_H_
+#endif  // MUSTER_SERVICES_STATUS_BOARD_BOARD_METRICS_H_
