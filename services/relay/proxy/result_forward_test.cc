@@ -193,11 +193,11 @@ TEST_F(ResultForwardTest, NodeWatchesItsRun) {
 TEST_F(ResultForwardTest, SpooledResultIsCommittedAfterReconnectAndRestart) {
   CutOff();
   const client::Delivery small = MakeClient("hostfacts", true)->SubmitFile(File("{\"a\":1}"), {});
-  EXPECT_EQ(small.status.code, Code::kHandedOver) << small.status.message;
+  EXPECT_EQ(small.status.code, Code::kSpooled) << small.status.message;
   EXPECT_THAT(small.status.message, HasSubstr("relay r1 cannot reach its parent"));
   const std::string large = Pattern(3'000'000);
   EXPECT_EQ(MakeClient("systemd-logs", true)->SubmitFile(File(large), {}).status.code,
-            Code::kHandedOver);
+            Code::kSpooled);
   relay_.Stop();
   // The node has gone meanwhile: its signature is what counts.
   relay_.upstream().Detach("n1");
@@ -233,8 +233,7 @@ TEST_F(ResultForwardTest, ExpiredSpooledResultBecomesErrorResult) {
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
   CutOff();
-  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
-            Code::kHandedOver);
+  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code, Code::kSpooled);
   Reconnect();
   ASSERT_TRUE(Await([&] { return Committed("hostfacts").outcome() == v1::OUTCOME_ERROR; }));
   const v1::Result expired = Committed("hostfacts");
@@ -263,8 +262,7 @@ TEST_F(ResultForwardTest, ExpiredSpooledResultOfSealedRunIsRemoved) {
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
   relay_.upstream().Cut();
-  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
-            Code::kHandedOver);
+  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code, Code::kSpooled);
   v1::CancelRunRequest cancel;
   cancel.set_run(run_);
   v1::Run run;
