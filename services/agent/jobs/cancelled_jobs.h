@@ -42,7 +42,7 @@ class CancelledJobs {
   absl::Status StoreRest(std::vector<std::string>* stored);
   bool all_stored() const { return unstored_.empty(); }
 
-  // Drops the jobs whose time is over.
+  // Drops the expired jobs.
   void Forget();
 
  private:

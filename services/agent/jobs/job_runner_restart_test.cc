@@ -76,7 +76,7 @@ TEST_F(JobRunnerRestartTest, ExpiredJobsGiveWayToNewOnesAtTheLimit) {
   StoreFinishedJob(commands_, folder_, absl::Now());
   max_remembered_ = 2;
   Begin();
-  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  EXPECT_EQ(Shell("exit 0").final->outcome(), v1::JOB_OUTCOME_EXITED);
   EXPECT_EQ(Shell("exit 0").final->reason(), "TOO_MANY_JOBS");
 }
 

@@ -11,7 +11,7 @@ namespace muster {
 // wrong could run when the clock is right again.
 class KeepUntil {
  public:
-  // At least the time `least` passes until it is over, because the clock may be wrong.
+  // The duration `least` passes at any rate, because the clock may be wrong.
   KeepUntil(absl::Time until, absl::Duration least, const Clock& clock)
       : until_(until), earliest_(clock.MonotonicNow() + least) {}
 
