@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/labels.h"
+#include "cli/commands/without_answer.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/format.h"
@@ -32,7 +33,6 @@ constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
 // After this time the nodes without an answer are named.
 constexpr absl::Duration kReminderAfter = absl::Seconds(5);
-constexpr size_t kNodesNamed = 10;
 // With --parallel, the time until the last node starts is unknown.
 constexpr absl::Duration kParallelWindow = absl::Hours(12);
 
@@ -130,38 +130,21 @@ absl::StatusOr<v1::Job> Submit(JobClient& client, const ExecArguments& arguments
   return client.Submit(std::move(command), nodes, std::move(request));
 }
 
-// Returns "not responding: n1, n2 and 3 more"; nothing without nodes.
-std::string NamedText(absl::string_view what, std::vector<std::string> nodes) {
-  if (nodes.empty()) return "";
-  const size_t more = nodes.size() - std::min(nodes.size(), kNodesNamed);
-  nodes.resize(nodes.size() - more);
-  return absl::StrCat(what, ": ", Printable(absl::StrJoin(nodes, ", ")),
-                      more > 0 ? absl::StrCat(" and ", more, " more") : "", "\n");
-}
-
 // Names the nodes of the job that have not answered. `nodes`: the named ones; none for all nodes.
 void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
                         std::vector<std::string> nodes, const v1::Job& job) {
-  const auto attached = FetchAttached(context);
-  if (nodes.empty() && attached) {
+  const auto attached = ListAllAttached(context);
+  if (nodes.empty() && attached.ok()) {
     for (const auto& [name, child] : *attached) {
       if (!child.is_relay()) nodes.push_back(name);
     }
   }
-  std::vector<std::string> not_responding;
-  std::vector<std::string> unreachable;
-  for (const std::string& node : output.WithoutAnswer(nodes)) {
-    const auto child = attached ? attached->find(node) : AttachedMap::const_iterator();
-    const bool is_attached = !attached || (child != attached->end() && child->second.attached());
-    (is_attached ? not_responding : unreachable).push_back(node);
-  }
-  if (not_responding.empty() && unreachable.empty()) return;
-  output.PrintNotice(
-      absl::StrCat("After ", HumanDuration(kReminderAfter), ", nodes without an answer:\n",
-                   NamedText("not responding", std::move(not_responding)),
-                   NamedText("unreachable", std::move(unreachable)), "The job ends at ",
-                   HumanTime(FromProto(job.deadline()), absl::Now()),
-                   " at the latest. Cancel it: muster job cancel ", job.job()));
+  const std::string text = WithoutAnswerText(output.WithoutAnswer(nodes), attached);
+  if (text.empty()) return;
+  output.PrintNotice(absl::StrCat("After ", HumanDuration(kReminderAfter),
+                                  ", nodes without an answer:\n", text, "The job ends at ",
+                                  HumanTime(FromProto(job.deadline()), absl::Now()),
+                                  " at the latest. Cancel it: muster job cancel ", job.job()));
 }
 
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,

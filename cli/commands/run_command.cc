@@ -2,7 +2,6 @@
 
 #include <iostream>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "cli/commands/run_commands.h"
 #include "cli/commands/secret_output.h"
+#include "cli/commands/unknown_nodes.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/follow.h"
@@ -146,25 +146,11 @@ void PrintPlan(Console& console, const v1::Run& run) {
   }
 }
 
-// Warns of names that are not those of enrolled nodes: they may be wrong. A fleet without enrolled
-// nodes uses run credentials only.
 void WarnOfUnknownNodes(Console& console, Client& client, const RunArguments& arguments) {
   const auto enrolled = client.ListEnrolledNodes({});
   if (!enrolled.ok()) return;
-  std::map<std::string, const v1::EnrolledNode*> known;
-  for (const v1::EnrolledNode& node : *enrolled) known[node.name()] = &node;
-  if (known.empty()) return;
-  for (const std::string& node : std::set(arguments.nodes.begin(), arguments.nodes.end())) {
-    const auto found = known.find(node);
-    const std::string fault =
-        found == known.end()        ? "no enrolled node has the name " + Printable(node)
-        : found->second->is_relay() ? node + " is a relay, and relays run no plugins"
-        : found->second->revoked()  ? "node " + node + " is revoked"
-                                    : "";
-    if (fault.empty()) continue;
-    PrintMessage(console,
-                 absl::StrCat("Warning: ", fault,
-                              ". Its results need a run credential (muster credentials export)."));
+  for (const std::string& warning : UnknownNodeWarnings(arguments.nodes, *enrolled)) {
+    PrintMessage(console, warning);
   }
 }
 

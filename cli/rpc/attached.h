@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/identity/context.h"
 
@@ -14,7 +15,9 @@ namespace muster::cli {
 using AttachedMap = std::map<std::string, v1::ListAttachedResponse::Child>;
 
 // Returns by name the nodes and relays that are attached, or were attached in the last week.
-// Returns nothing if the root relay does not answer.
+absl::StatusOr<AttachedMap> ListAllAttached(const OperatorContext& context);
+
+// The same. Returns nothing if the context names no relay, or if the root relay does not answer.
 std::optional<AttachedMap> FetchAttached(const OperatorContext& context);
 
 }  // namespace muster::cli

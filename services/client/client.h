@@ -40,7 +40,7 @@ enum class Code {
   kRunEnded = 13,        // the run has ended
   kDeadline = 14,        // not committed in time
   kInterrupted = 15,     // stopped before the commit
-  kHandedOver = 16,      // spooled by a relay, not committed yet
+  kSpooled = 16,         // spooled by a relay, not committed yet
 };
 
 // The details of an outcome. A value.
@@ -89,7 +89,7 @@ struct Config {
   std::string state_dir;
   // The time to give up, if the certificate does not expire earlier.
   std::optional<std::chrono::system_clock::time_point> deadline;
-  // If true, a delivery ends with kHandedOver when a relay without a route to the aggregator has
+  // If true, a delivery ends with kSpooled when a relay without a route to the aggregator has
   // spooled the result. The relay delivers it later; keep the file until then. If false, the
   // delivery waits until the result is committed.
   bool leave_when_spooled = false;

@@ -16,10 +16,10 @@ struct Row {
 };
 
 constexpr Row kByReason[] = {
-    {"INTERRUPTED", Code::kInterrupted},   {"NOT_COMMITTED_IN_TIME", Code::kDeadline},
-    {"INVALID_CONFIG", Code::kBadConfig},  {"RESULT_CONFLICT", Code::kConflict},
-    {"RUN_SEALED", Code::kRunEnded},       {"RUN_CANCELLED", Code::kRunEnded},
-    {"RESULT_SPOOLED", Code::kHandedOver}, {"RUN_ENDED", Code::kRunEnded},
+    {"INTERRUPTED", Code::kInterrupted},  {"NOT_COMMITTED_IN_TIME", Code::kDeadline},
+    {"INVALID_CONFIG", Code::kBadConfig}, {"RESULT_CONFLICT", Code::kConflict},
+    {"RUN_SEALED", Code::kRunEnded},      {"RUN_CANCELLED", Code::kRunEnded},
+    {"RESULT_SPOOLED", Code::kSpooled},   {"RUN_ENDED", Code::kRunEnded},
     {"RUN_NOT_FOUND", Code::kRunEnded},
 };
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/jobs/records_signature.h"
@@ -41,8 +42,11 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
   jobs.verify = [fleet = parts.self.fleet(), &chains = parts.chains](const v1::JobRecord& final) {
     return VerifyFinal(final, fleet, chains);
   };
-  jobs.explain = [&aggregator = role->aggregator_](const std::string& node) {
-    return ExplainUnknownTarget(aggregator.Get(), node, kExplainWithin);
+  jobs.explain = [&aggregator =
+                      role->aggregator_](const std::string& node) -> absl::StatusOr<std::string> {
+    const absl::Status target = LookUpTarget(aggregator.Get(), node, kExplainWithin);
+    if (target.ok() || ReasonOf(target) == "TARGET_UNKNOWN") return std::string(target.message());
+    return target;
   };
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(

@@ -17,9 +17,8 @@ absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
   return found.revoked() ? errors::TargetRevoked(name) : absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ExplainUnknownTarget(const std::shared_ptr<grpc::Channel>& aggregator,
-                                                 const std::string& name,
-                                                 std::chrono::seconds within) {
+absl::Status LookUpTarget(const std::shared_ptr<grpc::Channel>& aggregator, const std::string& name,
+                          std::chrono::seconds within) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + within);
   v1::GetEnrolledNodeRequest request;
@@ -27,9 +26,7 @@ absl::StatusOr<std::string> ExplainUnknownTarget(const std::shared_ptr<grpc::Cha
   v1::EnrolledNode found;
   const grpc::Status status =
       v1::EnrollmentService::NewStub(aggregator)->GetEnrolledNode(&context, request, &found);
-  const absl::Status target = JudgeTarget(name, FromGrpc(status), found);
-  if (target.ok() || ReasonOf(target) == "TARGET_UNKNOWN") return std::string(target.message());
-  return target;
+  return JudgeTarget(name, FromGrpc(status), found);
 }
 
 }  // namespace muster

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "muster/v1/enrollment.pb.h"
 
 namespace muster {
@@ -19,11 +18,9 @@ namespace muster {
 absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
                          const v1::EnrolledNode& found);
 
-// Asks the aggregator why a node is unknown. Returns an empty text for a node that may attach.
-// Fails if the aggregator does not answer within the time. Blocks.
-absl::StatusOr<std::string> ExplainUnknownTarget(const std::shared_ptr<grpc::Channel>& aggregator,
-                                                 const std::string& name,
-                                                 std::chrono::seconds within);
+// Asks the aggregator, and interprets its response. Blocks, at most for the given time.
+absl::Status LookUpTarget(const std::shared_ptr<grpc::Channel>& aggregator, const std::string& name,
+                          std::chrono::seconds within);
 
 }  // namespace muster
 

@@ -35,7 +35,6 @@ absl::StatusOr<std::unique_ptr<CancelledJobs>> CancelledJobs::Open(FileOps& ops,
   } else if (!journal.ok() && !absl::IsNotFound(journal.status())) {
     return journal.status();
   }
-  jobs->Forget();
   if (journal.ok()) {
     jobs->journal_ = *std::move(journal);
   } else if (const absl::Status s = jobs->Rewrite(); !s.ok()) {

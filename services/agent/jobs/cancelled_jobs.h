@@ -22,9 +22,9 @@
 namespace muster {
 
 // A command that another route delays must not run after its cancel, also if the agent is killed in
-// between. Each job is stored for 25 hours: the certificate that signed its command is then no
-// longer valid. The oldest jobs are dropped if there are more than `max_jobs`. Not thread-safe;
-// calls block on the disk.
+// between. Each job is kept for 25 hours, and for 25 hours after each start, because the clock may
+// be wrong then: the certificate that signed its command is no longer valid after that. The oldest
+// jobs are dropped if there are more than `max_jobs`. Not thread-safe; calls block on the disk.
 class CancelledJobs {
  public:
   // Opens the journal at `path`, or creates it. Renames a damaged journal to PATH.damaged, and
@@ -42,7 +42,7 @@ class CancelledJobs {
   absl::Status StoreRest(std::vector<std::string>* stored);
   bool all_stored() const { return unstored_.empty(); }
 
-  // Drops the jobs that are older than 25 hours.
+  // Drops the expired jobs.
   void Forget();
 
  private:

@@ -1,5 +1,7 @@
 #include "services/agent/jobs/finished_jobs.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/identity/command_authority.h"
@@ -8,13 +10,20 @@
 namespace muster {
 namespace {
 
-constexpr absl::Duration kRemember = absl::Hours(1);
+// The time after the expiry of a command, and the longest one from now on.
+absl::Duration KeepAfter() { return kCommandClockSlack + absl::Hours(1); }
+absl::Duration KeepAtMost() { return kCommandValidity + KeepAfter(); }
 
 }  // namespace
 
 void FinishedJobs::Add(const std::string& job, absl::Time not_after) {
-  const absl::Duration after = kCommandClockSlack + kRemember;
-  jobs_[job] = KeepUntil(not_after + after, kCommandValidity + after, clock_);
+  const absl::Time until = not_after + KeepAfter();
+  const absl::Duration least = std::clamp(until - clock_.Now(), absl::ZeroDuration(), KeepAtMost());
+  jobs_[job] = KeepUntil(until, least, clock_);
+}
+
+void FinishedJobs::AddStored(const std::string& job, absl::Time not_after) {
+  jobs_[job] = KeepUntil(not_after + KeepAfter(), KeepAtMost(), clock_);
 }
 
 bool FinishedJobs::IsUnreadable(const std::string& job) const {
@@ -23,9 +32,17 @@ bool FinishedJobs::IsUnreadable(const std::string& job) const {
 }
 
 void FinishedJobs::Forget() {
+  ForgetIf([this](const KeepUntil& keep) { return keep.IsOver(clock_); });
+}
+
+void FinishedJobs::ForgetBefore(absl::Time time) {
+  ForgetIf([time](const KeepUntil& keep) { return keep.until() < time; });
+}
+
+void FinishedJobs::ForgetIf(absl::FunctionRef<bool(const KeepUntil&)> is_over) {
   std::erase_if(jobs_, [&](const auto& entry) {
-    const auto& [job, until] = entry;
-    if (!until || !until->IsOver(clock_)) return false;
+    const auto& [job, keep] = entry;
+    if (!keep || !is_over(*keep)) return false;
     const absl::Status s = RemoveTree(ops_, absl::StrCat(folder_, "/", job));
     if (!s.ok()) Log(LogLevel::kWarning, "a job cannot be removed", {{"job", job}, {"error", s}});
     return s.ok();

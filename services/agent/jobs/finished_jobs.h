@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "services/agent/jobs/keep_until.h"
 #include "services/common/base/clock.h"
@@ -16,8 +17,8 @@
 namespace muster {
 
 // Jobs whose records the root relay has. The folder of each stays for an hour longer than its
-// command is valid, so that a repeated command does not run. Not thread-safe; Forget blocks on the
-// disk.
+// command is valid, so that a repeated command does not run. Not thread-safe; Forget and
+// ForgetBefore block on the disk.
 class FinishedJobs {
  public:
   // `folder` contains the folders of jobs. `ops` and `clock` outlive this object.
@@ -26,6 +27,9 @@ class FinishedJobs {
 
   // Adds a job whose command may start until `not_after`.
   void Add(const std::string& job, absl::Time not_after);
+  // Adds a job of an earlier process. The clock may be wrong after a start, so Forget keeps the job
+  // for as long as a command may be valid.
+  void AddStored(const std::string& job, absl::Time not_after);
   // Adds a job whose files cannot be read, so that its outcome is not known. It is never forgotten.
   void AddUnreadable(const std::string& job) { jobs_[job] = std::nullopt; }
 
@@ -36,8 +40,13 @@ class FinishedJobs {
   // Removes the expired jobs and their folders. Logs a folder that cannot be removed; the next call
   // tries again.
   void Forget();
+  // Removes the jobs that expired before `time`, at which a verified command was signed. Does not
+  // depend on the clock.
+  void ForgetBefore(absl::Time time);
 
  private:
+  void ForgetIf(absl::FunctionRef<bool(const KeepUntil&)> is_over);
+
   FileOps& ops_;
   const std::string folder_;
   const Clock& clock_;

@@ -75,6 +75,32 @@ TEST_F(FinishedJobsTest, JobOfAWrongClockIsForgottenADayAfterTheCorrection) {
   EXPECT_FALSE(jobs_.Contains("a"));
 }
 
+// The clock is corrected some time after the start.
+TEST_F(FinishedJobsTest, StartWithAWrongClockForgetsNoJob) {
+  const absl::Time right = clock_.Now();
+  clock_.JumpWall(right + absl::Hours(26));
+  jobs_.AddStored("a", right);
+  ForgetAfter(absl::Hours(2));
+  EXPECT_TRUE(jobs_.Contains("a"));
+  EXPECT_TRUE(HasFolder("a"));
+  clock_.JumpWall(right + absl::Hours(2));
+  ForgetAfter(absl::Hours(24));
+  EXPECT_FALSE(jobs_.Contains("a"));
+  EXPECT_FALSE(HasFolder("a"));
+}
+
+TEST_F(FinishedJobsTest, StoredJobIsForgottenBeforeALaterCommand) {
+  const absl::Time right = clock_.Now();
+  jobs_.AddStored("a", right);
+  jobs_.AddStored("b", right + absl::Hours(1));
+  jobs_.ForgetBefore(right + absl::Hours(1));
+  EXPECT_TRUE(jobs_.Contains("a"));
+  jobs_.ForgetBefore(right + absl::Minutes(66));
+  EXPECT_FALSE(jobs_.Contains("a"));
+  EXPECT_FALSE(HasFolder("a"));
+  EXPECT_TRUE(jobs_.Contains("b"));
+}
+
 TEST_F(FinishedJobsTest, FolderThatCannotBeRemovedIsTriedAgain) {
   disk_.FailAt(SimulatedDisk::Call::kRemove, 1, EIO);
   ForgetAfter(absl::Minutes(66));

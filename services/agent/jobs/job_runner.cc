@@ -94,7 +94,7 @@ absl::Status JobRunner::Recover() {
 }
 
 void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
-  if (folder->done()) return finished_.Add(id, folder->not_after());
+  if (folder->done()) return finished_.AddStored(id, folder->not_after());
   const int64_t size = folder->log()->size();
   quota_.Reserve(size);
   AddJob(id, std::move(folder)).spooled = size;
@@ -162,7 +162,13 @@ bool JobRunner::IsKnown(const v1::JobCommand& command) {
 
 void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   const std::string& id = command.job();
-  if (jobs_.size() + finished_.size() >= options_.max_remembered) {
+  const auto is_full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return jobs_.size() + finished_.size() >= options_.max_remembered;
+  };
+  if (is_full() && verdict.status.ok()) {
+    finished_.ForgetBefore(FromProto(verdict.command.not_before()));
+  }
+  if (is_full()) {
     return records_.AddRefusal(id, TooManyJobs(options_.max_remembered));
   }
   auto folder =

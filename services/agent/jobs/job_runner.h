@@ -46,8 +46,9 @@ struct JobRunnerOptions {
 // the disk, never on a command.
 //
 // A job in NODE_FOLDER/jobs/ never runs again. It stays there for an hour longer than its command
-// is valid. A job that an earlier process started and did not end is ended and reported as LOST.
-// One that did not start is removed, and the parent sends it again.
+// is valid; after a restart for a day, unless `max_remembered` is reached. A job that an earlier
+// process started and did not end is ended and reported as LOST. One that did not start is removed,
+// and the parent sends it again.
 class JobRunner {
  public:
   // Calls `on_records` from any thread, also under locks, when NextRecords may return records. It

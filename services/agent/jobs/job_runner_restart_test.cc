@@ -8,9 +8,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/testing/job_runner_fixture.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -53,6 +57,27 @@ TEST_F(JobRunnerRestartTest, RefusedCommandDoesNotRunLater) {
   runner_->Receive(sent);
   EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
+}
+
+// A finished job of an earlier process, whose command expired at `not_after`.
+void StoreFinishedJob(TestCommands& commands, const std::string& folder, absl::Time not_after) {
+  v1::Command command = TestCommands::Exec({"/bin/true"});
+  ToProto(not_after - absl::Hours(1), command.mutable_not_before());
+  ToProto(not_after, command.mutable_not_after());
+  auto job = NodeJobFolder::Create(PosixFileOps(), folder + "/jobs", command.job(), kNode,
+                                   commands.Sign(command));
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_TRUE((*job)->SetDone().ok());
+}
+
+TEST_F(JobRunnerRestartTest, ExpiredJobsGiveWayToNewOnesAtTheLimit) {
+  End();
+  StoreFinishedJob(commands_, folder_, absl::Now() - absl::Hours(2));
+  StoreFinishedJob(commands_, folder_, absl::Now());
+  max_remembered_ = 2;
+  Begin();
+  EXPECT_EQ(Shell("exit 0").final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(Shell("exit 0").final->reason(), "TOO_MANY_JOBS");
 }
 
 TEST_F(JobRunnerRestartTest, RepeatedCommandRunsOnce) {

@@ -104,10 +104,8 @@ absl::Status Uploads::ReserveSession(Opening& opening) {
   }
   {
     MutexLock lock(mutex_);
-    const bool has_session = std::ranges::any_of(sessions_, [&](const auto& open) {
-      return open.second.session->key() == opening.upload.key;
-    });
-    if (has_session) return absl::OkStatus();
+    const auto of_pair = ids_.lower_bound({opening.upload.key, ""});
+    if (of_pair != ids_.end() && of_pair->first == opening.upload.key) return absl::OkStatus();
   }
   return errors::TooManyUploads(verdict == CallerQuota::Verdict::kFull ? limits.in_all
                                                                        : limits.of_caller);
@@ -214,6 +212,7 @@ std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload, Tick
   OpenSession& open = sessions_[upload.id];
   if (open.session == nullptr) {
     open.session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
+    ids_.emplace(upload.key, upload.id);
   }
   if (ticket != nullptr && !open.ticket) open.ticket = std::exchange(*ticket, std::nullopt);
   return open.session;
@@ -233,6 +232,7 @@ Uploads::Ticket Uploads::Remove(const std::string& id) {
   const auto it = sessions_.find(id);
   if (it == sessions_.end()) return std::nullopt;
   Ticket ticket = std::move(it->second.ticket);
+  ids_.erase({it->second.session->key(), id});
   sessions_.erase(it);
   return ticket;
 }
@@ -254,8 +254,9 @@ absl::StatusOr<OpenStreams::Ticket> Uploads::CountStream(const Identity& caller)
 std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
   std::vector<std::shared_ptr<UploadSession>> found;
   MutexLock lock(mutex_);
-  for (const auto& [id, open] : sessions_) {
-    if (open.session->key().run == run) found.push_back(open.session);
+  for (auto it = ids_.lower_bound({{run, "", ""}, ""}); it != ids_.end() && it->first.run == run;
+       ++it) {
+    found.push_back(sessions_.at(it->second).session);
   }
   return found;
 }
@@ -306,7 +307,12 @@ void Uploads::Sweep() {
   std::vector<std::shared_ptr<UploadSession>> sessions;
   {
     MutexLock lock(mutex_);
-    std::erase_if(sessions_, [](const auto& open) { return open.second.session->ended(); });
+    std::erase_if(ids_, [this](const auto& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const auto open = sessions_.find(id.second);
+      if (!open->second.session->ended()) return false;
+      sessions_.erase(open);
+      return true;
+    });
     for (const auto& [id, open] : sessions_) sessions.push_back(open.session);
   }
   for (const auto& session : sessions) {

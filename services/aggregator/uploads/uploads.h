@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -140,6 +141,7 @@ class Uploads {
   CallerQuota quota_;  // of sessions
   mutable Mutex mutex_;
   std::unordered_map<std::string, OpenSession> sessions_ ABSL_GUARDED_BY(mutex_);  // by id
+  std::set<std::pair<ResultKey, std::string>> ids_ ABSL_GUARDED_BY(mutex_);        // of sessions_
 };
 
 }  // namespace muster

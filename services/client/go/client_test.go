@@ -219,7 +219,7 @@ func TestSpooledResultIsAwaitedOrLeft(t *testing.T) {
 		return &muster.Delivery{Key: key, Attempt: 1, Body: strings.NewReader("{}"), LeaveWhenSpooled: leave}
 	}
 	_, err := client.Submit(t.Context(), small(true))
-	var held *muster.HandedOverError
+	var held *muster.SpooledError
 	if !errors.As(err, &held) || held.Relay != "r1" {
 		t.Fatalf("returned %v", err)
 	}

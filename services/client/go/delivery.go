@@ -40,7 +40,7 @@ type Delivery struct {
 	// Hold limits the time without progress while the server is unreachable; 0: until the context is done.
 	// With Hold, a full disk (reason DISK_FULL) fails immediately, because it may last.
 	Hold time.Duration
-	// LeaveWhenSpooled: return a *HandedOverError when a disconnected relay has spooled the result; otherwise
+	// LeaveWhenSpooled: return a *SpooledError when a disconnected relay has spooled the result; otherwise
 	// Submit continues until it is committed.
 	LeaveWhenSpooled bool
 	// OnBehalfOf is the URI of the verified peer for which a gateway delivers. Services accept it only from

@@ -62,15 +62,15 @@ func (e *BodyError) Error() string { return "cannot read the body: " + e.Err.Err
 // Unwrap returns the reader's error.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// HandedOverError reports that a disconnected relay has spooled the complete result until a time, and
+// SpooledError reports that a disconnected relay has spooled the complete result until a time, and
 // delivers it when it can. The result is not committed: keep the original.
-type HandedOverError struct {
+type SpooledError struct {
 	Relay string
 	Until time.Time
 }
 
 // Error implements error.
-func (e *HandedOverError) Error() string {
+func (e *SpooledError) Error() string {
 	return fmt.Sprintf("relay %s cannot reach its parent and keeps the result until %s (RESULT_SPOOLED)",
 		e.Relay, e.Until.UTC().Format(time.DateTime))
 }

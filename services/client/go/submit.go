@@ -33,7 +33,7 @@ func onBehalf(ctx context.Context, uri string) context.Context {
 // and of power. It retries over lost connections and restarts of the server, and resumes the upload, until
 // the context is done (or Delivery.Hold expires).
 //
-// Errors: *Error for the server's final answer, *BodyError, *LostError, *HandedOverError, the context's
+// Errors: *Error for the server's final answer, *BodyError, *LostError, *SpooledError, the context's
 // error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	d = c.prepared(d)
@@ -191,7 +191,7 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			return nil, errors.Join(ctx.Err(), fromRPC(err))
 		}
 		err = fromRPC(err)
-		var held *HandedOverError
+		var held *SpooledError
 		if errors.As(err, &held) {
 			if leave {
 				return nil, err

@@ -138,7 +138,7 @@ func receive(rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.Uploa
 			return committed, nil
 		}
 		if spooled := response.GetSpooled(); spooled != nil {
-			return nil, &HandedOverError{Relay: spooled.GetRelay(), Until: spooled.GetExpireTime().AsTime()}
+			return nil, &SpooledError{Relay: spooled.GetRelay(), Until: spooled.GetExpireTime().AsTime()}
 		}
 		if ack := response.GetAck(); ack != nil {
 			alive()

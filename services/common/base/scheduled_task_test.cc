@@ -19,8 +19,21 @@ class ScheduledTaskTest : public ::testing::Test {
     executor_.AwaitIdle();
   }
 
+  // Makes small_ refuse tasks until empty_small_ is set.
+  void FillSmall() {
+    std::promise<void> began;
+    ASSERT_TRUE(small_.Post([&] {
+      began.set_value();
+      empty_small_.get_future().get();
+    }));
+    began.get_future().get();
+    ASSERT_TRUE(small_.Post([] {}));
+  }
+
   FakeClock clock_;
   Executor executor_{{"test", 2, 16}};
+  std::promise<void> empty_small_;
+  Executor small_{{"small", 1, 1}};
   std::atomic<int> runs_ = 0;
 };
 
@@ -69,46 +82,30 @@ TEST_F(ScheduledTaskTest, RunNowDuringARunIsFollowedByAnotherWhateverTheRunSched
 }
 
 TEST_F(ScheduledTaskTest, RunNowThatTheExecutorRefusesIsRepeatedSoon) {
-  Executor small({"small", 1, 1});
-  std::promise<void> began;
-  std::promise<void> go_on;
-  ASSERT_TRUE(small.Post([&] {
-    began.set_value();
-    go_on.get_future().get();
-  }));
-  began.get_future().get();
-  ASSERT_TRUE(small.Post([] {}));
-  ScheduledTask task(clock_, small, [this] { ++runs_; });
+  FillSmall();
+  ScheduledTask task(clock_, small_, [this] { ++runs_; });
   task.RunAfter(absl::Hours(1));
   task.RunNow();
-  go_on.set_value();
-  small.AwaitIdle();
+  empty_small_.set_value();
+  small_.AwaitIdle();
   EXPECT_EQ(runs_, 0);
   clock_.Advance(absl::Seconds(1));
-  small.AwaitIdle();
+  small_.AwaitIdle();
   EXPECT_EQ(runs_, 1);
 }
 
 TEST_F(ScheduledTaskTest, RefusedRunNowIsNotDelayedByRunAfter) {
-  Executor small({"small", 1, 1});
-  std::promise<void> began;
-  std::promise<void> go_on;
-  ASSERT_TRUE(small.Post([&] {
-    began.set_value();
-    go_on.get_future().get();
-  }));
-  began.get_future().get();
-  ASSERT_TRUE(small.Post([] {}));
-  ScheduledTask task(clock_, small, [this] { ++runs_; });
+  FillSmall();
+  ScheduledTask task(clock_, small_, [this] { ++runs_; });
   task.RunNow();
   task.RunAfter(absl::Hours(1));
-  go_on.set_value();
-  small.AwaitIdle();
+  empty_small_.set_value();
+  small_.AwaitIdle();
   clock_.Advance(absl::Milliseconds(100));
-  small.AwaitIdle();
+  small_.AwaitIdle();
   EXPECT_EQ(runs_, 1);
   clock_.Advance(absl::Hours(1));
-  small.AwaitIdle();
+  small_.AwaitIdle();
   EXPECT_EQ(runs_, 2) << "the scheduled run stays scheduled";
   EXPECT_EQ(clock_.waiting_timers(), 0u);
 }
@@ -148,24 +145,16 @@ TEST_F(ScheduledTaskTest, RunThatIsDueDuringARunFollowsIt) {
 }
 
 TEST_F(ScheduledTaskTest, RefusedRunIsTriedAgain) {
-  Executor full({"full", 1, 1});
-  std::promise<void> go_on;
-  std::promise<void> began;
-  ASSERT_TRUE(full.Post([&] {
-    began.set_value();
-    go_on.get_future().get();
-  }));
-  began.get_future().get();
-  ASSERT_TRUE(full.Post([] {}));
-  ScheduledTask task(clock_, full, [this] { ++runs_; });
+  FillSmall();
+  ScheduledTask task(clock_, small_, [this] { ++runs_; });
   task.RunAfter(absl::ZeroDuration());
   clock_.Advance(absl::ZeroDuration());
-  EXPECT_EQ(full.refused(), 1u);
-  go_on.set_value();
-  full.AwaitIdle();
+  EXPECT_EQ(small_.refused(), 1u);
+  empty_small_.set_value();
+  small_.AwaitIdle();
   EXPECT_EQ(runs_, 0);
   clock_.Advance(absl::Milliseconds(100));
-  full.AwaitIdle();
+  small_.AwaitIdle();
   EXPECT_EQ(runs_, 1);
 }
 

@@ -51,20 +51,18 @@ absl::StatusOr<Scan> ScanJournal(const std::shared_ptr<File>& file, const std::s
   ASSIGN_OR_RETURN(const auto size, file->Size());
   Scan scan = {size, Journal::begin(), Journal::begin()};
   JournalReader reader(file, path, header, scan.end);
-  bool has_mark = false;
   for (;;) {
     std::string_view record;
     const auto found = reader.Next(size, &record);
     if (!found.ok() && !absl::IsDataLoss(found.status())) return found.status();
-    if (found.ok()) scan.synced = std::max(scan.synced, reader.synced());
+    scan.synced = std::max(scan.synced, reader.synced());
     if (!found.ok() || !*found) {
-      has_mark = found.ok() && scan.end < size;
+      scan.marked = found.ok() && scan.end < size;
       break;
     }
     RETURN_IF_ERROR(visit(record, scan.end));
     scan.end = reader.position();
   }
-  scan.marked = has_mark && size == scan.end + static_cast<int64_t>(kFrameHeaderSize);
   if (scan.end == size || scan.marked) return scan;
   // The frame that was about to overwrite the mark may be torn.
   ASSIGN_OR_RETURN(const auto damage, IsDamage(*file, header, scan.end, size));

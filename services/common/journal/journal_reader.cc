@@ -79,6 +79,11 @@ absl::StatusOr<bool> JournalReader::Next(int64_t end, std::string_view* record) 
   if (!header) return JournalDamaged(path_, position_);
   if (header->length == 0) {
     synced_ = position_;
+    // The next record overwrites the mark. Bytes after a mark are those of a record that is torn or
+    // lost.
+    if (position_ + static_cast<int64_t>(kFrameHeaderSize) < end) {
+      return JournalDamaged(path_, position_);
+    }
     return false;
   }
   const size_t size = kFrameHeaderSize + header->length;

@@ -33,15 +33,15 @@ class JournalReader {
 
   // Reads the next record before `end`, a position that the writer reported, or the size of the
   // file. `record` is valid until the next call. Returns false at `end`, and at the mark of the
-  // last sync. Fails with DATA_LOSS (JOURNAL_DAMAGED) if there is no complete, undamaged record;
-  // the position remains.
+  // last sync if it is the last before `end`. Fails with DATA_LOSS (JOURNAL_DAMAGED) if there is no
+  // complete, undamaged record; the position remains.
   absl::StatusOr<bool> Next(int64_t end, std::string_view* record);
 
   // The position after the last record read.
   int64_t position() const { return position_; }
 
   // The position up to which the journal was synced when the last record was written; at the mark
-  // of a sync, its position.
+  // of a sync, its position, also if Next has failed there.
   int64_t synced() const { return synced_; }
 
   const JournalHeader& header() const { return header_; }

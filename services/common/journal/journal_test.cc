@@ -230,6 +230,20 @@ TEST_F(JournalTest, SyncedRecordThatTheDiskLostIsDamage) {
   EXPECT_EQ(ReasonOf(Open().status()), "JOURNAL_DAMAGED");
 }
 
+TEST_F(JournalTest, MarkBeforeTheEndOfTheWriterIsDamageToTheReader) {
+  const auto journal = Create();
+  Write(*journal, {"first"});
+  const int64_t end = journal->end();
+  const std::string mark = ReadSmallFile(disk_, kPath, 10'000)->substr(static_cast<size_t>(end));
+  Write(*journal, {"x"});  // the shortest record is one byte longer than a mark
+  ASSERT_TRUE((*disk_.Open(kPath, OpenMode::kReadWrite))->WriteAt(mark, end).ok());
+  auto reader = *JournalReader::Open(disk_, kPath);
+  std::string_view record;
+  EXPECT_TRUE(*reader->Next(journal->durable_end(), &record));
+  EXPECT_EQ(ReasonOf(reader->Next(journal->durable_end(), &record).status()), "JOURNAL_DAMAGED");
+  EXPECT_EQ(reader->position(), end);
+}
+
 TEST_F(JournalTest, MoreBadBytesThanACrashCanTearAreDamage) {
   const auto journal = Create({.max_record = 500, .max_unsynced = 500});
   const auto positions = Write(*journal, {std::string(400, 'a'), std::string(400, 'b')});

@@ -1,8 +1,6 @@
 #include "services/relay/files/share_aggregator_client.h"
 
 #include <chrono>
-#include <future>
-#include <memory>
 
 #include "muster/v1/audit.grpc.pb.h"
 #include "muster/v1/enrollment.grpc.pb.h"
@@ -18,6 +16,11 @@ namespace {
 
 constexpr std::chrono::seconds kAnswerWithin(5);
 
+// Without an answer, the target is accepted.
+absl::Status OnlyUnknown(const absl::Status& target) {
+  return ReasonOf(target) == "TARGET_UNKNOWN" ? target : absl::OkStatus();
+}
+
 }  // namespace
 
 void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) const {
@@ -29,16 +32,14 @@ void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) cons
       aggregator, &v1::EnrollmentService::Stub::async::GetEnrolledNode, std::move(request),
       kAnswerWithin,
       [node, done = std::move(done)](const absl::Status& status, const v1::EnrolledNode& found) {
-        const absl::Status target = JudgeTarget(node, status, found);
-        done(ReasonOf(target) == "TARGET_UNKNOWN" ? target : absl::OkStatus());
+        done(OnlyUnknown(JudgeTarget(node, status, found)));
       });
 }
 
 absl::Status ShareAggregatorClient::AwaitJoined(const std::string& node) const {
-  const auto joined = std::make_shared<std::promise<absl::Status>>();
-  auto answer = joined->get_future();
-  CheckJoined(node, [joined](const absl::Status& status) { joined->set_value(status); });
-  return answer.get();
+  const auto aggregator = parts_.peers.Aggregator();
+  if (aggregator == nullptr) return absl::OkStatus();
+  return OnlyUnknown(LookUpTarget(aggregator, node, kAnswerWithin));
 }
 
 void ShareAggregatorClient::RecordRemoval(const v1::ShareKey& key, const std::string& actor,

@@ -1,6 +1,7 @@
 #include "services/relay/files/share_records.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,11 +21,6 @@ constexpr int64_t kKeysForEach = 4;
 bool IsForgettable(const ShareRecord& record) {
   return !record.unreported &&
          (record.stage == ShareStage::kEnded || record.stage == ShareStage::kPassedUp);
-}
-
-bool IsForgottenBefore(const ShareRecord& a, const ShareRecord& b) {
-  if (a.stage != b.stage) return a.stage == ShareStage::kEnded;
-  return a.share.change_time().seconds() < b.share.change_time().seconds();
 }
 
 }  // namespace
@@ -98,18 +94,34 @@ void ShareRecords::EraseIfEmpty(Slots::iterator it) {
   slots_.erase(it);
 }
 
+void ShareRecords::IndexForgettable(const Slot& slot, bool add) {
+  if (slot.record == nullptr || (add && (slot.upload || !IsForgettable(*slot.record)))) return;
+  const ShareRecord& record = *slot.record;
+  for (const std::string& source : {std::string(), record.key().source()}) {
+    Forgettable entry = {source, record.stage != ShareStage::kEnded,
+                         record.share.change_time().seconds(), NameOf(record.key())};
+    if (add) {
+      forgettable_.insert(std::move(entry));
+    } else {
+      forgettable_.erase(entry);
+    }
+  }
+}
+
 void ShareRecords::Put(const ShareRecord& record) {
   auto is = std::make_shared<ShareRecord>(record);
   is->share.mutable_file()->clear_signature();
   is->share.mutable_file()->clear_certificate_chain_pem();
   MutexLock lock(mutex_);
   Slot& slot = AddSlot(NameOf(record.key()));
+  IndexForgettable(slot, /*add=*/false);
   if (slot.record != nullptr) {
     is->revision = slot.record->revision + 1;
     Charge(*slot.record, -1);
   }
   Charge(*is, 1);
   slot.record = std::move(is);
+  IndexForgettable(slot, /*add=*/true);
 }
 
 void ShareRecords::Erase(const ShareRecord& record) {
@@ -118,6 +130,7 @@ void ShareRecords::Erase(const ShareRecord& record) {
   if (it == slots_.end() || it->second.record == nullptr || it->second.record->id != record.id) {
     return;
   }
+  IndexForgettable(it->second, /*add=*/false);
   Charge(*it->second.record, -1);
   it->second.record = nullptr;
   EraseIfEmpty(it);
@@ -128,6 +141,7 @@ void ShareRecords::AddUpload(const ShareUpload& upload) {
   MutexLock lock(mutex_);
   uploads_[upload.record.id] = name;
   Slot& slot = AddSlot(name);
+  IndexForgettable(slot, /*add=*/false);
   slot.upload = upload;
   slot.upload->active = clock_.MonotonicNow();
   Charge(upload.record, 1);
@@ -165,6 +179,7 @@ std::optional<ShareUpload> ShareRecords::RemoveUpload(const v1::ShareKey& key) {
   auto upload = std::exchange(it->second.upload, std::nullopt);
   uploads_.erase(upload->record.id);
   Charge(upload->record, -1);
+  IndexForgettable(it->second, /*add=*/true);
   EraseIfEmpty(it);
   return upload;
 }
@@ -228,15 +243,11 @@ std::optional<ShareRecord> ShareRecords::FindForgettable(const v1::SharedFile& f
   if (CheckKeys(file).ok()) return std::nullopt;
   const std::string& source = file.key().source();
   const bool source_full = SourceOf(file).keys >= MaxFilesOfSource() * kKeysForEach;
-  const ShareRecord* first = nullptr;
-  for (auto it = source_full ? slots_.lower_bound({source, "", ""}) : slots_.begin();
-       it != slots_.end() && (!source_full || std::get<0>(it->first) == source); ++it) {
-    const ShareRecord* record = it->second.record.get();
-    if (record == nullptr || it->second.upload || !IsForgettable(*record)) continue;
-    if (first == nullptr || IsForgottenBefore(*record, *first)) first = record;
-  }
-  if (first == nullptr) return std::nullopt;
-  return *first;
+  const std::string scope = source_full ? source : "";
+  const auto first =
+      forgettable_.lower_bound({scope, false, std::numeric_limits<int64_t>::min(), {}});
+  if (first == forgettable_.end() || std::get<0>(*first) != scope) return std::nullopt;
+  return *slots_.at(std::get<3>(*first)).record;
 }
 
 absl::Status ShareRecords::CheckLimits(const v1::SharedFile& file) const {

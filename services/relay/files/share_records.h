@@ -9,8 +9,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -100,6 +102,9 @@ class ShareRecords {
     Usage usage;
     int64_t keys = 0;  // with a record or an upload
   };
+  // A record that may be forgotten, in the order in which they are: an ended file first, then by
+  // the time of the last change. The first member is its source, or empty for the order of all.
+  using Forgettable = std::tuple<std::string, bool, int64_t, ShareName>;
 
   Slot& AddSlot(const ShareName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSource(const v1::SharedFile& file) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,6 +115,9 @@ class ShareRecords {
   ShareRecord AsOfNow(const ShareRecord& record) const;
   void Charge(const ShareRecord& record, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseIfEmpty(Slots::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes the record of a slot from forgettable_ before a change (`add` is false), or adds it
+  // after the change if it may be forgotten.
+  void IndexForgettable(const Slot& slot, bool add) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
   const ShareLimits limits_;
@@ -118,6 +126,7 @@ class ShareRecords {
   std::unordered_map<std::string, ShareName> uploads_ ABSL_GUARDED_BY(mutex_);  // by id
   Usage usage_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);  // with keys
+  std::set<Forgettable> forgettable_ ABSL_GUARDED_BY(mutex_);  // each twice: of its source, of all
 };
 
 }  // namespace muster

@@ -192,6 +192,20 @@ TEST_F(ShareRecordsTest, OldestEndedRecordOfAllIsForgottenAtTheLimit) {
   EXPECT_TRUE(records.CheckLimits(fresh).ok());
 }
 
+TEST_F(ShareRecordsTest, RecordIsNotForgottenDuringAnUploadOfItsKey) {
+  ShareRecords records(clock_, {1000, 2, 100});
+  for (const char* id : {"a", "b", "c", "d"}) {
+    ShareRecord record = Record(id, 1, id);
+    record.stage = ShareStage::kEnded;
+    records.Put(record);
+  }
+  const v1::SharedFile fresh = Record("x", 1, "x").share.file();
+  records.AddUpload(Upload(Record("again", 1, "a")));
+  EXPECT_EQ(records.FindForgettable(fresh)->id, "b");
+  records.RemoveUpload(Record("again", 1, "a").key());
+  EXPECT_EQ(records.FindForgettable(fresh)->id, "a");
+}
+
 TEST_F(ShareRecordsTest, JumpOfTheWallClockMakesNoUploadIdle) {
   records_.AddUpload(Upload(Record("a", 10)));
   clock_.JumpWall(clock_.Now() + absl::Hours(12));

@@ -17,12 +17,14 @@ struct Admission::Entry {
   bool counted = true;  // guarded by the mutex of the admission
 };
 
-absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, int64_t bytes) {
+absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, int64_t bytes,
+                                                   bool is_relay) {
+  const int64_t most_of_one = is_relay ? limits_.calls / 2 : limits_.calls_of_one;
   {
     MutexLock lock(mutex_);
     const auto it = of_one_.find(caller);
     const int64_t own = it == of_one_.end() ? 0 : it->second;
-    if (calls_ >= limits_.calls || own >= limits_.calls_of_one || bytes > limits_.bytes - bytes_) {
+    if (calls_ >= limits_.calls || own >= most_of_one || bytes > limits_.bytes - bytes_) {
       ++refused_;
       return errors::Overloaded();
     }

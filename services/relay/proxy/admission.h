@@ -12,7 +12,9 @@
 
 namespace muster {
 
-// Counts the forwarded calls, in all and of each caller. Thread-safe; outlives its tickets.
+// Counts the forwarded calls, in all and of each caller. A child relay forwards the calls of all
+// its descendant relays in its own name, so it uses up to half of all calls. Thread-safe; outlives
+// its tickets.
 class Admission {
  public:
   struct Limits {
@@ -28,7 +30,7 @@ class Admission {
   explicit Admission(const Limits& limits) : limits_(limits) {}
 
   // RESOURCE_EXHAUSTED (OVERLOADED), counted.
-  absl::StatusOr<Ticket> Enter(const std::string& caller, int64_t bytes);
+  absl::StatusOr<Ticket> Enter(const std::string& caller, int64_t bytes, bool is_relay = false);
 
   // Stops counting a call that has not ended yet. AwaitNone still waits for it.
   static void Release(const Ticket& ticket);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "services/common/base/error.h"
 
 namespace muster {
@@ -18,6 +20,14 @@ TEST(AdmissionTest, CallsAreLimitedInAllAndForEachCaller) {
   EXPECT_EQ(admission.refused(), 3);
   second->reset();
   EXPECT_TRUE(admission.Enter("a", 10).ok());
+}
+
+TEST(AdmissionTest, RelayUsesUpToHalfOfAllCalls) {
+  Admission admission({.calls = 6, .calls_of_one = 1, .bytes = 10});
+  std::vector<Admission::Ticket> calls;
+  for (int i = 0; i < 3; ++i) calls.push_back(admission.Enter("r", 0, /*is_relay=*/true).value());
+  EXPECT_EQ(ReasonOf(admission.Enter("r", 0, /*is_relay=*/true).status()), "OVERLOADED");
+  EXPECT_TRUE(admission.Enter("a", 0).ok());
 }
 
 TEST(AdmissionTest, ReleasedCallIsNotCounted) {

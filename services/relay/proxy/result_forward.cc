@@ -23,8 +23,9 @@ constexpr char kUpload[] = "/muster.v1.ResultService/Upload";
 constexpr size_t kMaxStart = 4096;
 
 // Higher than the limits on forwarded uploads (forwarding.cc), because uploads into the spool
-// count.
+// count. A child relay delivers the spooled results of all its descendants.
 constexpr StreamLimits kStreams = {.in_all = 1000, .of_caller = kUploadStreamsOfNode};
+constexpr StreamLimits kRelayStreams = {.in_all = 1000, .of_caller = 500};
 
 // A chunk with its header, or a finish with its chain of certificates.
 constexpr size_t kMaxMessage = kChunkMaxLarge + 64 * 1024;
@@ -151,8 +152,9 @@ absl::StatusOr<std::shared_ptr<MessageSink>> ResultForward::ChooseSink(
   const Resource own = OwnPair(call.caller());
   RETURN_IF_ERROR(call.Authorize(own));
   ASSIGN_OR_RETURN(const auto uri, ToUri(call.caller().identity));
-  const auto count = [streams = parts_.runtime.streams, uri] {
-    return streams->Enter(kUpload, uri, kStreams);
+  const bool is_relay = RoleOf(call.caller().identity) == Role::kRelay;
+  const auto count = [streams = parts_.runtime.streams, uri, is_relay] {
+    return streams->Enter(kUpload, uri, is_relay ? kRelayStreams : kStreams);
   };
   if (spool_ != nullptr && spool_->Has(id)) {
     return UploadIntoSpool(id, {downstream, PeerOf(call.caller()), own.node, count}, *spool_,

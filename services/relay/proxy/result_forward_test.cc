@@ -19,6 +19,7 @@
 #include "services/client/client.h"
 #include "services/common/base/error.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/rpc/limits.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/await.h"
@@ -37,6 +38,16 @@ using testing::SmallResult;
 using testing::TestFleet;
 using testing::TestIdentity;
 using testing::TestUploadStream;
+
+// Returns the definitions of the plugins p0, p1 and so on.
+std::vector<std::string> Plugins(size_t count) {
+  std::vector<std::string> plugins;
+  for (size_t i = 0; i < count; ++i) {
+    plugins.push_back(absl::StrCat("sonobuoy-config: {driver: DaemonSet, plugin-name: p", i,
+                                   ", result-format: raw}\nspec: {name: plugin}\n"));
+  }
+  return plugins;
+}
 
 class ResultForwardTest : public ::testing::Test {
  protected:
@@ -182,11 +193,11 @@ TEST_F(ResultForwardTest, NodeWatchesItsRun) {
 TEST_F(ResultForwardTest, SpooledResultIsCommittedAfterReconnectAndRestart) {
   CutOff();
   const client::Delivery small = MakeClient("hostfacts", true)->SubmitFile(File("{\"a\":1}"), {});
-  EXPECT_EQ(small.status.code, Code::kHandedOver) << small.status.message;
+  EXPECT_EQ(small.status.code, Code::kSpooled) << small.status.message;
   EXPECT_THAT(small.status.message, HasSubstr("relay r1 cannot reach its parent"));
   const std::string large = Pattern(3'000'000);
   EXPECT_EQ(MakeClient("systemd-logs", true)->SubmitFile(File(large), {}).status.code,
-            Code::kHandedOver);
+            Code::kSpooled);
   relay_.Stop();
   // The node has gone meanwhile: its signature is what counts.
   relay_.upstream().Detach("n1");
@@ -222,8 +233,7 @@ TEST_F(ResultForwardTest, ExpiredSpooledResultBecomesErrorResult) {
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
   CutOff();
-  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
-            Code::kHandedOver);
+  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code, Code::kSpooled);
   Reconnect();
   ASSERT_TRUE(Await([&] { return Committed("hostfacts").outcome() == v1::OUTCOME_ERROR; }));
   const v1::Result expired = Committed("hostfacts");
@@ -252,8 +262,7 @@ TEST_F(ResultForwardTest, ExpiredSpooledResultOfSealedRunIsRemoved) {
   relay_.config.spool_ttl = absl::ZeroDuration();
   relay_.Start();
   relay_.upstream().Cut();
-  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code,
-            Code::kHandedOver);
+  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code, Code::kSpooled);
   v1::CancelRunRequest cancel;
   cancel.set_run(run_);
   v1::Run run;
@@ -304,12 +313,7 @@ TEST_F(ResultForwardTest, MachinesJoinThroughTheRelay) {
 // The relay does not know yet that the connection of the earlier streams is lost.
 TEST_F(ResultForwardTest, StreamAtTheLimitOfItsNodeTakesOverItsUpload) {
   constexpr size_t kStreamsOfNode = 8;
-  std::vector<std::string> plugins;
-  for (size_t i = 0; i <= kStreamsOfNode; ++i) {
-    plugins.push_back(absl::StrCat("sonobuoy-config: {driver: DaemonSet, plugin-name: p", i,
-                                   ", result-format: raw}\nspec: {name: plugin}\n"));
-  }
-  run_ = fleet_.CreateRun(plugins, {"n1"}).id();
+  run_ = fleet_.CreateRun(Plugins(kStreamsOfNode + 1), {"n1"}).id();
   const auto channel = relay_.Connect(node_);
   std::vector<v1::OpenUploadResponse> opened;
   for (size_t i = 0; i <= kStreamsOfNode; ++i) {
@@ -334,6 +338,34 @@ TEST_F(ResultForwardTest, StreamAtTheLimitOfItsNodeTakesOverItsUpload) {
   const auto end = again.End();
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_TRUE(end->has_committed());
+}
+
+// It delivers in its own name, also for its descendant relays.
+TEST_F(ResultForwardTest, ChildRelayHasMoreUploadsThanANode) {
+  constexpr size_t kUploads = kUploadStreamsOfNode + 1;
+  run_ = fleet_.CreateRun(Plugins(kUploads), {"n1"}).id();
+  const auto channel = relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}));
+  const std::string body = "hello world";
+  std::vector<std::unique_ptr<TestUploadStream>> streams;
+  for (size_t i = 0; i < kUploads; ++i) {
+    const std::string plugin = absl::StrCat("p", i);
+    const v1::SubmitResultRequest result = SmallResult(run_, plugin, "n1", body);
+    v1::OpenUploadRequest open;
+    *open.mutable_description() = result.description();
+    v1::SpooledProof& proof = *open.mutable_spooled();
+    *proof.mutable_signature() = SignTestResult(node_, run_, plugin, "n1", body);
+    proof.set_size(static_cast<int64_t>(body.size()));
+    proof.set_sha256(result.sha256());
+    proof.mutable_accept_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+    grpc::ClientContext context;
+    v1::OpenUploadResponse opened;
+    const absl::Status status =
+        FromGrpc(v1::ResultService::NewStub(channel)->OpenUpload(&context, open, &opened));
+    ASSERT_TRUE(status.ok()) << status;
+    streams.push_back(std::make_unique<TestUploadStream>(channel, opened));
+    streams.back()->SendChunk(0, "hello");
+    ASSERT_TRUE(streams.back()->AwaitWritten(5)) << streams.back()->End().status();
+  }
 }
 
 TEST_F(ResultForwardTest, UploadWithoutFirstMessageIsEnded) {

@@ -31,7 +31,7 @@ absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf cha
   UpstreamCall prepared;
   prepared.channel = (upstream.*channel_of)();
   if (prepared.channel == nullptr) return errors::RelayCutOff();
-  ASSIGN_OR_RETURN(prepared.ticket, admission.Enter(uri, bytes));
+  ASSIGN_OR_RETURN(prepared.ticket, admission.Enter(uri, bytes, as_relay));
   prepared.context = grpc::ClientContext::FromCallbackServerContext(*downstream);
   if (!as_relay) {
     prepared.context->AddMetadata(kForwardedIdentity, uri);

@@ -19,10 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using testing::SpoolFixture;
 
-class SpoolDamageTest : public ::testing::Test {
+class SpoolDamageTest : public testing::SpoolTestBase {
  protected:
-  void SetUp() override { ASSERT_TRUE(fixture_.Open().ok()); }
-
   // Changes the database while the spool is closed, and opens it again.
   absl::Status Change(const std::string& sql) {
     fixture_.Close();
@@ -34,10 +32,6 @@ class SpoolDamageTest : public ::testing::Test {
     }
     return fixture_.Open();
   }
-
-  SpoolFixture fixture_;
-  const std::string small_ = Pattern(1000);
-  const std::string large_ = Pattern(200'000);
 };
 
 // A failure of the disk that may pass loses nothing.

@@ -13,14 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::SpoolFixture;
 
-class SpoolTest : public ::testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(fixture_.Open().ok()); }
-
-  SpoolFixture fixture_;
-  const std::string small_ = Pattern(1000);
-  const std::string large_ = Pattern(200'000);
-};
+using SpoolTest = testing::SpoolTestBase;
 
 TEST_F(SpoolTest, AcceptedResultsAreDeliveredUnchangedAfterARestart) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());

@@ -15,14 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::SpoolFixture;
 
-class SpoolUploadTest : public ::testing::Test {
- protected:
-  void SetUp() override { ASSERT_TRUE(fixture_.Open().ok()); }
-
-  SpoolFixture fixture_;
-  const std::string small_ = Pattern(1000);
-  const std::string large_ = Pattern(200'000);
-};
+using SpoolUploadTest = testing::SpoolTestBase;
 
 TEST_F(SpoolUploadTest, UploadIsResumedAfterARestart) {
   auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", large_));

@@ -255,6 +255,15 @@ class SpoolFixture {
   std::unique_ptr<Spool> spool_;
 };
 
+class SpoolTestBase : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(fixture_.Open().ok()); }
+
+  SpoolFixture fixture_;
+  const std::string small_ = Pattern(1000);
+  const std::string large_ = Pattern(200'000);
+};
+
 }  // namespace muster::testing
 
 #endif  // MUSTER_SERVICES_RELAY_TESTING_SPOOL_FIXTURE_H_

@@ -21,7 +21,6 @@ constexpr size_t kMaxRelayMessage = size_t{8} << 20;
 
 // A sender has one stream for each pair that it works on.
 constexpr StreamLimits kStreams = {.of_caller = 64};
-constexpr StreamLimits kRelayStreams = {.of_caller = 8};
 
 // The heartbeats of one sender. Small, because thousands of these are idle most of the time.
 // Callbacks use the fields without a guard; Probe and End come from any thread.
@@ -162,10 +161,9 @@ grpc::ServerUnaryReactor* HeartbeatForward::SendHeartbeat(grpc::CallbackServerCo
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::RelayHeartbeats(
     grpc::CallbackServerContext* context) {
-  ServerStreamOptions options;
-  options.limits = kRelayStreams;
+  // `parts_.calls` limits the streams: those of all descendant relays arrive in the child's name.
   return DownstreamStream::Start(
-      parts_.runtime, context, kRelayHeartbeats, options, kMaxRelayMessage,
+      parts_.runtime, context, kRelayHeartbeats, ServerStreamOptions(), kMaxRelayMessage,
       [this](Call& call, const grpc::ByteBuffer&,
              const std::shared_ptr<DownstreamStream>& downstream)
           -> absl::StatusOr<std::shared_ptr<MessageSink>> {

@@ -2,8 +2,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,6 +32,41 @@ using testing::TestStatus;
 constexpr absl::Duration kLostAfter = absl::Seconds(3);
 constexpr absl::Duration kLongerThanLost = absl::Seconds(5);
 
+// The stream of a relay, which has sent its first message. The destructor cancels it.
+class RelayStream {
+ public:
+  RelayStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& relay)
+      : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->RelayHeartbeats(&context_)) {
+    v1::RelayHeartbeatsRequest hello;
+    hello.set_relay(relay);
+    stream_->Write(hello);
+  }
+  ~RelayStream() {
+    context_.TryCancel();
+    End().IgnoreError();
+  }
+
+  bool Read() {
+    v1::RelayHeartbeatsResponse response;
+    return stream_->Read(&response);
+  }
+  // Reads the stream to its end.
+  absl::Status End() {
+    if (stream_ == nullptr) return absl::OkStatus();
+    while (Read()) {
+    }
+    const absl::Status status = FromGrpc(stream_->Finish());
+    stream_.reset();
+    return status;
+  }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::HeartbeatService::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>>
+      stream_;
+};
+
 class HeartbeatForwardTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -45,6 +83,10 @@ class HeartbeatForwardTest : public ::testing::Test {
   }
 
   void ConnectUp() { relay_.ConnectUp(status_.Connect(relay_.identity())); }
+
+  std::shared_ptr<grpc::Channel> ConnectAsRelay() {
+    return relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}));
+  }
 
   v1::StreamHeartbeatsRequest First(TestHeartbeatStream& stream, const std::string& message) {
     v1::StreamHeartbeatsRequest beat = stream.First();
@@ -131,18 +173,19 @@ TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
 TEST_F(HeartbeatForwardTest, StopDoesNotWaitForStreams) {
   TestHeartbeatStream stream(relay_.Connect(node_));
   stream.Send(First(stream, "at it"));
-  const auto channel = relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}));
-  grpc::ClientContext context;
-  const auto branch = v1::HeartbeatService::NewStub(channel)->RelayHeartbeats(&context);
-  v1::RelayHeartbeatsRequest hello;
-  hello.set_relay("r2");
-  ASSERT_TRUE(branch->Write(hello));
-  v1::RelayHeartbeatsResponse response;
-  ASSERT_TRUE(branch->Read(&response));
+  RelayStream branch(ConnectAsRelay(), "r2");
+  ASSERT_TRUE(branch.Read());
   relay_.Stop(/*drain=*/absl::Hours(1));
-  while (branch->Read(&response)) {
+  EXPECT_EQ(ReasonOf(branch.End()), "RELAY_STOPPING");
+}
+
+TEST_F(HeartbeatForwardTest, ChildRelayForwardsTheStreamsOfAllItsDescendants) {
+  const auto channel = ConnectAsRelay();
+  std::vector<std::unique_ptr<RelayStream>> streams;
+  for (int i = 0; i < 100; ++i) {
+    streams.push_back(std::make_unique<RelayStream>(channel, absl::StrCat("r", 2 + i)));
+    ASSERT_TRUE(streams.back()->Read()) << streams.back()->End();
   }
-  EXPECT_EQ(ReasonOf(FromGrpc(branch->Finish())), "RELAY_STOPPING");
 }
 
 TEST_F(HeartbeatForwardTest, SendersOfDisconnectedRelayAreNotLost) {

@@ -1,0 +1,42 @@
+#include "cli/commands/unknown_nodes.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "cli/output/format.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxWarnings = 10;
+
+}  // namespace
+
+std::vector<std::string> UnknownNodeWarnings(const std::vector<std::string>& nodes,
+                                             const std::vector<v1::EnrolledNode>& enrolled) {
+  std::vector<std::string> warnings;
+  if (enrolled.empty()) return warnings;
+  std::map<std::string, const v1::EnrolledNode*> known;
+  for (const v1::EnrolledNode& node : enrolled) known[node.name()] = &node;
+  size_t more = 0;
+  for (const std::string& node : std::set(nodes.begin(), nodes.end())) {
+    const auto found = known.find(node);
+    const std::string fault =
+        found == known.end()        ? "no enrolled node has the name " + Printable(node)
+        : found->second->is_relay() ? node + " is a relay, and relays run no plugins"
+        : found->second->revoked()  ? "node " + node + " is revoked"
+                                    : "";
+    if (fault.empty()) continue;
+    if (warnings.size() == kMaxWarnings) {
+      ++more;
+      continue;
+    }
+    warnings.push_back(absl::StrCat(
+        "Warning: ", fault, ". Its results need a run credential (muster credentials export)."));
+  }
+  if (more > 0) warnings.push_back(absl::StrCat("... and ", more, " more"));
+  return warnings;
+}
+
+}  // namespace muster::cli
