@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/labels.h"
+#include "cli/commands/node_presence.h"
 #include "cli/commands/token_file.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
@@ -65,27 +66,6 @@ std::string KindOf(const v1::EnrolledNode& node) { return node.is_relay() ? "rel
 // Returns the configured parents. The root relay is always the last one.
 std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
-}
-
-// Returns the presence as a word, empty for a node that never sent heartbeats: agents send them
-// while they work for a run. `node` is null if the status service does not know it.
-std::string KnownPresence(const v1::Node* node) {
-  return node == nullptr ? "" : PresenceWord(node->presence());
-}
-
-const v1::Node* FindNode(const std::map<std::string, v1::Node>& nodes, const std::string& name) {
-  const auto found = nodes.find(name);
-  return found == nodes.end() ? nullptr : &found->second;
-}
-
-// Returns the presence for the table.
-std::string PresenceOf(const v1::EnrolledNode& node,
-                       const std::optional<std::map<std::string, v1::Node>>& presences) {
-  if (node.revoked()) return "revoked";
-  if (node.is_relay()) return "-";  // relays send no heartbeats
-  if (!presences) return "?";
-  const std::string presence = KnownPresence(FindNode(*presences, node.name()));
-  return presence.empty() ? "-" : presence;
 }
 
 // Returns the relay to which the node is attached, or "no".
@@ -151,9 +131,9 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                {"PARENTS"},
                {"LABELS"}});
   for (const v1::EnrolledNode& node : nodes) {
-    table.AddRow({node.name(), KindOf(node), RelayOf(node, attached), PresenceOf(node, presences),
-                  FormatTime(node.join_time()), FormatTime(node.expire_time()), ParentsOf(node),
-                  LabelText(node.labels())});
+    table.AddRow({node.name(), KindOf(node), RelayOf(node, attached),
+                  PresenceOf(node, presences, attached), FormatTime(node.join_time()),
+                  FormatTime(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
   }
   console.out << table.Render(console.width);
   if (!presences) {
@@ -358,8 +338,8 @@ void AddNodeCommands(CommandLine& line) {
                                          .summary = "List the nodes of the fleet",
                                          .details = "ATTACHED is the relay to which the node is "
                                                     "attached, or \"no\". PRESENCE is the "
-                                                    "presence of its agent, which sends heartbeats "
-                                                    "while it works for a run.",
+                                                    "presence of its agent while it works for a "
+                                                    "run, or \"idle\" if it is only attached.",
                                          .example = "muster nodes\nmuster nodes --label rack=b1"});
   list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);

@@ -239,8 +239,8 @@ void Registry::Goodbye(const StreamRef& stream) {
     MutexLock lock(shard.mutex);
     if (!entry.state(shard).listed || !CloseStream(shard, entry, stream.number_)) return;
     if (entry.state(shard).streams.connected()) return;
-    if (entry.duplicate_agent()) {
-      // The other process is alive, and its heartbeats are accepted from now on.
+    if (entry.duplicate_agent() && entry.state(shard).AwaitsOther(clock_.MonotonicNow())) {
+      // The other process is alive. Its heartbeats are accepted from its next try on.
       senders_.AddEvent(entry, "goodbye of one of two processes", &effects);
     } else {
       SetOffline(shard, entry, "goodbye", &effects);

@@ -161,6 +161,15 @@ TEST_F(RegistryTest, BothOfTwoProcessesThatEndAreLost) {
   EXPECT_EQ(old.sender->presence(), v1::PRESENCE_LOST);
 }
 
+TEST_F(RegistryTest, GoodbyeLongAfterTheOtherProcessIsOffline) {
+  Open(1, "i1", absl::Seconds(100));
+  Stream young = Open(1, "i2", absl::Seconds(5));
+  PassWithHeartbeats(95, {&young});  // the other one does not try again
+  ASSERT_TRUE(young.sender->duplicate_agent());
+  registry_->Goodbye(young.stream_ref);
+  EXPECT_EQ(young.sender->presence(), v1::PRESENCE_OFFLINE);
+}
+
 TEST_F(RegistryTest, ReturnAfterAGoodbyeIsNoSilence) {
   Stream stream = Open(1);
   registry_->Goodbye(stream.stream_ref);

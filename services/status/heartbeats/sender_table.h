@@ -64,11 +64,17 @@ class SenderShard {
 
 // The state of a sender that only the registry uses.
 struct SenderState {
-  uint64_t instance = 0;  // a hash; 0: not sent
-  uint64_t boot = 0;      // a hash; 0: not sent
-  absl::Duration began;   // the start of its process, in our monotonic time
-  SenderStreams streams;  // of this instance
-  absl::Duration duplicate_since;
+  // A process that was rejected or replaced tries again within this time if it lives: twice the
+  // longest back-off of an agent.
+  static constexpr absl::Duration kLongestRetry = absl::Seconds(90);
+  // Returns whether such a process may still try again.
+  bool AwaitsOther(absl::Duration now) const { return now - duplicate_since <= kLongestRetry; }
+
+  uint64_t instance = 0;           // a hash; 0: not sent
+  uint64_t boot = 0;               // a hash; 0: not sent
+  absl::Duration began;            // the start of its process, in our monotonic time
+  SenderStreams streams;           // of this instance
+  absl::Duration duplicate_since;  // when another process was rejected or replaced last
 
   bool listed = false;   // in its shard
   bool changed = false;  // since it was last recorded

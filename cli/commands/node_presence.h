@@ -1,0 +1,33 @@
+// What `muster nodes` says about the agents of nodes.
+#ifndef MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_
+#define MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "cli/rpc/attached.h"
+#include "muster/v1/enrollment.pb.h"
+#include "muster/v1/status.pb.h"
+
+namespace muster::cli {
+
+using PresenceMap = std::map<std::string, v1::Node>;  // by node
+
+// Returns the presence as a word, empty for a node that never sent heartbeats: agents send them
+// while they work for a run. `node` is null if the status service does not know it.
+std::string KnownPresence(const v1::Node* node);
+
+// Returns the node of this name, or null.
+const v1::Node* FindNode(const PresenceMap& nodes, const std::string& name);
+
+// Returns the presence for a table. It is "idle" if the agent is offline or lost by its last
+// heartbeats, but attached: an attached agent sends them only while it works for a run. Without
+// `presences` the status service did not answer, without `attached` the root relay.
+std::string PresenceOf(const v1::EnrolledNode& enrolled,
+                       const std::optional<PresenceMap>& presences,
+                       const std::optional<AttachedMap>& attached);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_

@@ -1,0 +1,57 @@
+#include "cli/commands/node_presence.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+class NodePresenceTest : public ::testing::Test {
+ protected:
+  NodePresenceTest() {
+    enrolled_.set_name("n1");
+    (*attached_)["n1"].set_attached(true);
+    (*attached_)["n1"].mutable_change_time()->set_seconds(100);
+  }
+
+  // Returns the presence of a node that has this one since `since`.
+  std::string Of(v1::Presence presence, int64_t since) {
+    (*presences_)["n1"].set_presence(presence);
+    (*presences_)["n1"].mutable_presence_since()->set_seconds(since);
+    return PresenceOf(enrolled_, presences_, attached_);
+  }
+
+  v1::EnrolledNode enrolled_;
+  std::optional<PresenceMap> presences_ = PresenceMap();
+  std::optional<AttachedMap> attached_ = AttachedMap();
+};
+
+TEST_F(NodePresenceTest, AttachedAgentThatWasLostBeforeIsIdle) {
+  EXPECT_EQ(Of(v1::PRESENCE_LOST, 99), "idle");
+  EXPECT_EQ(Of(v1::PRESENCE_LOST, 101), "lost");
+}
+
+TEST_F(NodePresenceTest, AttachedAgentThatIsOfflineIsIdle) {
+  EXPECT_EQ(Of(v1::PRESENCE_OFFLINE, 101), "idle");
+}
+
+TEST_F(NodePresenceTest, WorkingAgentHasItsPresence) {
+  EXPECT_EQ(Of(v1::PRESENCE_ONLINE, 99), "online");
+  EXPECT_EQ(Of(v1::PRESENCE_LATE, 99), "late");
+}
+
+TEST_F(NodePresenceTest, DetachedAgentHasItsPresence) {
+  (*attached_)["n1"].set_attached(false);
+  EXPECT_EQ(Of(v1::PRESENCE_LOST, 99), "lost");
+  attached_.reset();
+  EXPECT_EQ(Of(v1::PRESENCE_OFFLINE, 99), "offline");
+}
+
+TEST_F(NodePresenceTest, NodeWithoutHeartbeatsHasNone) {
+  EXPECT_EQ(PresenceOf(enrolled_, presences_, attached_), "-");
+  EXPECT_EQ(PresenceOf(enrolled_, std::nullopt, attached_), "?");
+  enrolled_.set_revoked(true);
+  EXPECT_EQ(PresenceOf(enrolled_, presences_, attached_), "revoked");
+}
+
+}  // namespace
+}  // namespace muster::cli
