@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,7 +17,9 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/blob/files/files_blob_store.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/upload/blob_names.h"
 
@@ -350,6 +354,51 @@ TEST_F(UploadsTest, RepeatedKeepReturnsTheSamePartialData) {
   ASSERT_EQ(again->size(), 1u);
   EXPECT_EQ(again->front().blob, kept->front().blob);
   EXPECT_EQ(again->front().size, 4);
+}
+
+// A run with half an upload of "n1", whose bytes are on a simulated disk.
+class UploadsDiskTest : public UploadsTest {
+ protected:
+  void SetUp() override {
+    UploadsTest::SetUp();
+    uploads_.emplace(state_.store(), *blobs_, committer_, disk_, state_.clock, state_.streams(),
+                     Uploads::Limits{});
+    const auto one = *Open(Of("n1"));
+    Append(*Attach(one), one, "half");
+  }
+  void TearDown() override { uploads_.reset(); }
+
+  // Calls KeepPartials while the disk refuses to open files.
+  auto KeepWithoutTheDisk() {
+    simulated_.FailAt(SimulatedDisk::Call::kOpen, 1, EIO);
+    return uploads_->KeepPartials(kRun);
+  }
+
+  SimulatedDisk simulated_;
+  std::unique_ptr<BlobStore> blobs_ = *OpenFilesBlobStore({.root = "/blobs"}, simulated_);
+};
+
+TEST_F(UploadsDiskTest, PartialDataIsKeptAfterATransientIoError) {
+  simulated_.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EIO);
+  EXPECT_EQ(ReasonOf(uploads_->KeepPartials(kRun).status()), "IO_ERROR");
+  EXPECT_EQ(ReasonOf(KeepWithoutTheDisk().status()), "IO_ERROR");
+  const auto kept = uploads_->KeepPartials(kRun);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->size(), 1u);
+  EXPECT_EQ(ReadAll(**blobs_->Open(kept->front().blob, 0)), "half");
+}
+
+TEST_F(UploadsDiskTest, PartialDataIsGivenUpAndRemovedAfterALastingIoError) {
+  uploads_.emplace(state_.store(), *blobs_, committer_, disk_, state_.clock, state_.streams(),
+                   Uploads::Limits{});
+  EXPECT_EQ(blobs_->ListStaged()->size(), 1u);
+  int failures = 0;
+  auto kept = KeepWithoutTheDisk();
+  for (; !kept.ok() && failures < 100; kept = KeepWithoutTheDisk()) ++failures;
+  EXPECT_EQ(failures, 11);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->empty());
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
 }
 
 }  // namespace
