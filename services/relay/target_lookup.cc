@@ -17,19 +17,24 @@ absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
   return found.revoked() ? errors::TargetRevoked(name) : absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ExplainUnknownTarget(const std::shared_ptr<grpc::Channel>& aggregator,
-                                                 const std::string& name,
-                                                 std::chrono::seconds within) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + within);
-  v1::GetEnrolledNodeRequest request;
-  request.set_node(name);
-  v1::EnrolledNode found;
-  const grpc::Status status =
-      v1::EnrollmentService::NewStub(aggregator)->GetEnrolledNode(&context, request, &found);
-  const absl::Status target = JudgeTarget(name, FromGrpc(status), found);
-  if (target.ok() || ReasonOf(target) == "TARGET_UNKNOWN") return std::string(target.message());
-  return target;
+std::map<std::string, std::string, std::less<>> ExplainUnknownTargets(
+    const std::shared_ptr<grpc::Channel>& aggregator, const std::vector<std::string>& names,
+    std::chrono::system_clock::time_point deadline) {
+  std::map<std::string, std::string, std::less<>> explanations;
+  const auto stub = v1::EnrollmentService::NewStub(aggregator);
+  for (const std::string& name : names) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    v1::GetEnrolledNodeRequest request;
+    request.set_node(name);
+    v1::EnrolledNode found;
+    const grpc::Status status = stub->GetEnrolledNode(&context, request, &found);
+    const absl::Status target = JudgeTarget(name, FromGrpc(status), found);
+    if (target.ok()) continue;
+    if (ReasonOf(target) != "TARGET_UNKNOWN") break;
+    explanations[name] = std::string(target.message());
+  }
+  return explanations;
 }
 
 }  // namespace muster

@@ -5,11 +5,12 @@
 #include <grpcpp/channel.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "muster/v1/enrollment.pb.h"
 
 namespace muster {
@@ -19,11 +20,11 @@ namespace muster {
 absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
                          const v1::EnrolledNode& found);
 
-// Asks the aggregator why a node is unknown. Returns an empty text for a node that may attach.
-// Fails if the aggregator does not answer within the time. Blocks.
-absl::StatusOr<std::string> ExplainUnknownTarget(const std::shared_ptr<grpc::Channel>& aggregator,
-                                                 const std::string& name,
-                                                 std::chrono::seconds within);
+// Asks the aggregator why nodes are unknown. Omits nodes that may attach. Blocks until `deadline`
+// at most: omits the remaining nodes after a failed call.
+std::map<std::string, std::string, std::less<>> ExplainUnknownTargets(
+    const std::shared_ptr<grpc::Channel>& aggregator, const std::vector<std::string>& names,
+    std::chrono::system_clock::time_point deadline);
 
 }  // namespace muster
 
