@@ -29,7 +29,7 @@ absl::StatusOr<JobBoard*> JobService::Allowed(Call& call) const {
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
                                                 const v1::SubmitJobRequest* request,
                                                 v1::Job* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/SubmitJob", *request,
+  return Answer(streams_, context, "/muster.v1.JobService/SubmitJob", *request,
                 [=, this](Call& call) { return Submit(call, *request, response); });
 }
 

@@ -26,7 +26,8 @@ class JobService : public v1::JobService::CallbackService {
     const Clock& clock;
   };
 
-  // `requests` runs unary calls; `streams` runs watches, which read the disk.
+  // `requests` runs short calls. `streams` runs watches, which read the disk, and SubmitJob, which
+  // may wait for the aggregator: the handling of children must not wait for that.
   JobService(const RpcRuntime& requests, const RpcRuntime& streams, const Parts& parts)
       : requests_(requests), streams_(streams), parts_(parts) {}
 

@@ -312,9 +312,9 @@ void Assembly::Stop() {
   host_.StopServing(config_.drain);
   host_.StopInspection();  // its gauges read what is destroyed next
   forwarding_.reset();
-  // Tasks of sessions use the role: all of them end first.
+  // Tasks of sessions and of calls use the role: all of them end first.
   requests_.Drain(absl::InfiniteDuration()).IgnoreError();
-  streams_.Drain(config_.drain).IgnoreError();
+  streams_.Drain(absl::InfiniteDuration()).IgnoreError();
   if (shares_ != nullptr) shares_->StopRouter();
   if (role_ != nullptr) role_->Disconnect();
   shares_.reset();

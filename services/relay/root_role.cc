@@ -14,6 +14,7 @@
 namespace muster {
 namespace {
 
+// The time for all unknown targets of a job together.
 constexpr std::chrono::seconds kExplainWithin(2);
 
 std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
@@ -42,11 +43,9 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
   jobs.verify = [fleet = parts.self.fleet(), &chains = parts.chains](const v1::JobRecord& final) {
     return VerifyFinal(final, fleet, chains);
   };
-  jobs.explain = [&aggregator =
-                      role->aggregator_](const std::string& node) -> absl::StatusOr<std::string> {
-    const absl::Status target = LookUpTarget(aggregator.Get(), node, kExplainWithin);
-    if (target.ok() || ReasonOf(target) == "TARGET_UNKNOWN") return std::string(target.message());
-    return target;
+  jobs.explain = [&aggregator = role->aggregator_](const std::vector<std::string>& nodes) {
+    return ExplainUnknownTargets(aggregator.Get(), nodes,
+                                 std::chrono::system_clock::now() + kExplainWithin);
   };
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(

@@ -18,15 +18,28 @@ absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
 }
 
 absl::Status LookUpTarget(const std::shared_ptr<grpc::Channel>& aggregator, const std::string& name,
-                          std::chrono::seconds within) {
+                          std::chrono::system_clock::time_point deadline) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + within);
+  context.set_deadline(deadline);
   v1::GetEnrolledNodeRequest request;
   request.set_node(name);
   v1::EnrolledNode found;
   const grpc::Status status =
       v1::EnrollmentService::NewStub(aggregator)->GetEnrolledNode(&context, request, &found);
   return JudgeTarget(name, FromGrpc(status), found);
+}
+
+std::map<std::string, std::string, std::less<>> ExplainUnknownTargets(
+    const std::shared_ptr<grpc::Channel>& aggregator, const std::vector<std::string>& names,
+    std::chrono::system_clock::time_point deadline) {
+  std::map<std::string, std::string, std::less<>> explanations;
+  for (const std::string& name : names) {
+    const absl::Status target = LookUpTarget(aggregator, name, deadline);
+    if (target.ok()) continue;
+    if (ReasonOf(target) != "TARGET_UNKNOWN") break;
+    explanations[name] = std::string(target.message());
+  }
+  return explanations;
 }
 
 }  // namespace muster

@@ -5,8 +5,10 @@
 #include <grpcpp/channel.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "muster/v1/enrollment.pb.h"
@@ -18,9 +20,15 @@ namespace muster {
 absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
                          const v1::EnrolledNode& found);
 
-// Asks the aggregator, and interprets its response. Blocks, at most for the given time.
+// Asks the aggregator, and interprets its response. Blocks until `deadline` at most.
 absl::Status LookUpTarget(const std::shared_ptr<grpc::Channel>& aggregator, const std::string& name,
-                          std::chrono::seconds within);
+                          std::chrono::system_clock::time_point deadline);
+
+// Asks the aggregator why nodes are unknown. Omits nodes that may attach. Blocks until `deadline`
+// at most: omits the remaining nodes after a failed call.
+std::map<std::string, std::string, std::less<>> ExplainUnknownTargets(
+    const std::shared_ptr<grpc::Channel>& aggregator, const std::vector<std::string>& names,
+    std::chrono::system_clock::time_point deadline);
 
 }  // namespace muster
 

@@ -20,13 +20,13 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
                                   UploadRecord* upload) const {
   const v1::Signature& signature = proof.signature();
   if (signature.value().empty()) return errors::SignatureRequired(upload->key.node);
-  const absl::Time taken = AcceptTime(proof);
+  const absl::Time accepted = AcceptTime(proof);
   const absl::Time now = clock_.Now();
-  if (taken > now + kClockSlack || taken < now - kSpooledAtMost) return errors::ProofTooOld();
-  const SignedResult said = {upload->key.run, upload->key.plugin, upload->key.node,
-                             upload->attempt, proof.size(),       proof.sha256()};
-  RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(), said,
-                                        fleet_, root_, taken));
+  if (accepted > now + kClockSlack || accepted < now - kSpooledAtMost) return errors::ProofTooOld();
+  const SignedResult result = {upload->key.run, upload->key.plugin, upload->key.node,
+                               upload->attempt, proof.size(),       proof.sha256()};
+  RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(),
+                                        result, fleet_, root_, accepted));
   // It parsed before.
   const Certificate leaf = ParseChain(signature.certificate_chain_pem())->front();
   Caller node;

@@ -27,6 +27,9 @@ constexpr int kSweepStep = 1000;
 
 constexpr absl::Duration kStallLimit = absl::Seconds(60);
 
+// Attempts to publish the partial data of a run. The run's seal is repeated every 5 seconds.
+constexpr int kMaxKeepAttempts = 12;
+
 using Verdict = OpenUpload::Verdict;
 
 absl::Status Refusal(Verdict verdict, const UploadRecord& upload) {
@@ -274,32 +277,53 @@ void Uploads::EndRun(const std::string& run, const absl::Status& why) {
     }).IgnoreError();
     Forget(session->id());
   }
+  MutexLock lock(mutex_);
+  failed_keeps_.erase(run);
+}
+
+// Returns the size of the published bytes; 0 if none had arrived.
+absl::StatusOr<int64_t> Uploads::KeepPartial(const UploadRecord& upload, const std::string& name) {
+  const std::shared_ptr<UploadSession> session = Session(upload);
+  auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });
+  Forget(upload.id);
+  if (!size.ok() || *size > 0) return size;
+  // An earlier call may have published the bytes, and failed after that.
+  auto published = blobs_.Size(name);
+  if (absl::IsNotFound(published.status())) return 0;
+  return published;
+}
+
+// Counts a failed attempt to keep the partial data of a run.
+bool Uploads::GivesUpPartials(const std::string& run) {
+  MutexLock lock(mutex_);
+  return ++failed_keeps_[run] >= kMaxKeepAttempts;
 }
 
 absl::StatusOr<std::vector<PartialData>> Uploads::KeepPartials(const std::string& run) {
   ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(run));
   std::vector<PartialData> kept;
   for (const UploadRecord& upload : open) {
-    const std::shared_ptr<UploadSession> session = Session(upload);
     const std::string name = PartialBlobName(run, upload.id);
-    auto size = OnStrand<int64_t>(*session, [&] { return session->KeepPartial(name); });
-    Forget(upload.id);
-    // An earlier call may have published the bytes, and failed after that.
-    if (size.ok() && *size == 0) {
-      if (const auto published = blobs_.Size(name); published.ok()) size = *published;
-    }
+    const auto size = KeepPartial(upload, name);
     if (absl::IsResourceExhausted(size.status())) return size.status();
-    // The pair timed out: what cannot be read must not prevent that the run is sealed.
     if (!size.ok()) {
+      const bool lost = absl::IsDataLoss(size.status()) || absl::IsNotFound(size.status());
+      if (!lost && !GivesUpPartials(run)) return size.status();
       Log(LogLevel::kError, "the partial data of a pair is lost",
           {{"run", run},
            {"plugin", upload.key.plugin},
            {"node", upload.key.node},
            {"error", size.status()}});
+      if (const absl::Status status = blobs_.DiscardStaged(upload.id); !status.ok()) {
+        Log(LogLevel::kWarning, "staged bytes are kept until the next start",
+            {{"upload", upload.id}, {"error", status}});
+      }
       continue;
     }
     if (*size > 0) kept.push_back({upload.key.plugin, upload.key.node, name, *size});
   }
+  MutexLock lock(mutex_);
+  failed_keeps_.erase(run);
   return kept;
 }
 

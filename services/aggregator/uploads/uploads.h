@@ -77,7 +77,9 @@ class Uploads {
   // Ends every upload of a run that was cancelled, deleted or sealed.
   void EndRun(const std::string& run, const absl::Status& why);
 
-  // Ends every upload of a run and publishes what had arrived. RESOURCE_EXHAUSTED: repeat it.
+  // Ends every upload of a run and publishes what had arrived. After an error the caller repeats
+  // the call a few seconds later. Partial data that many calls could not publish is discarded: an
+  // I/O error that lasts must not prevent that the run is sealed.
   absl::StatusOr<std::vector<PartialData>> KeepPartials(const std::string& run);
 
   // Ends stalled streams, closes files that no stream uses, and forgets uploads that are over or
@@ -128,6 +130,8 @@ class Uploads {
       ABSL_LOCKS_EXCLUDED(mutex_);
   Ticket Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   Ticket Abandon(const std::string& id, const UploadRecord& upload);
+  absl::StatusOr<int64_t> KeepPartial(const UploadRecord& upload, const std::string& name);
+  bool GivesUpPartials(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<UploadSession>> OfRun(const std::string& run) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -142,6 +146,8 @@ class Uploads {
   mutable Mutex mutex_;
   std::unordered_map<std::string, OpenSession> sessions_ ABSL_GUARDED_BY(mutex_);  // by id
   std::set<std::pair<ResultKey, std::string>> ids_ ABSL_GUARDED_BY(mutex_);        // of sessions_
+  // Failed calls of KeepPartials, by run.
+  std::unordered_map<std::string, int> failed_keeps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

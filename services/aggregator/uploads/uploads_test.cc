@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,7 +17,9 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/blob/files/files_blob_store.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/upload/blob_names.h"
 
@@ -37,8 +41,8 @@ class UploadsTest : public ::testing::Test {
 
   // As a process that starts over the same state.
   void Begin(Uploads::Limits limits = {.expiry = absl::Seconds(50)}) {
-    uploads_.emplace(state_.store(), state_.blobs(), committer_, disk_, state_.clock,
-                     state_.streams(), limits);
+    uploads_.emplace(state_.store(), *blobs_, committer_, disk_, state_.clock, state_.streams(),
+                     limits);
   }
 
   static UploadRecord Of(const std::string& node) {
@@ -89,6 +93,7 @@ class UploadsTest : public ::testing::Test {
   }
 
   TestState state_;
+  BlobStore* blobs_ = &state_.blobs();
   Metrics metrics_;
   Committer committer_{state_.store(),       state_.blobs(), state_.executor(),
                        state_.clock,         kFleet,         state_.root().certificate(),
@@ -350,6 +355,45 @@ TEST_F(UploadsTest, RepeatedKeepReturnsTheSamePartialData) {
   ASSERT_EQ(again->size(), 1u);
   EXPECT_EQ(again->front().blob, kept->front().blob);
   EXPECT_EQ(again->front().size, 4);
+}
+
+// A run with half an upload of "n1", whose bytes are on a simulated disk.
+class UploadsDiskTest : public UploadsTest {
+ protected:
+  void SetUp() override {
+    blobs_ = store_.get();
+    UploadsTest::SetUp();
+    const auto one = *Open(Of("n1"));
+    Append(*Attach(one), one, "half");
+    Begin();
+  }
+  void TearDown() override { uploads_.reset(); }
+
+  // Calls KeepPartials while the disk refuses to open files.
+  auto KeepWithoutTheDisk() {
+    simulated_.FailAt(SimulatedDisk::Call::kOpen, 1, EIO);
+    return uploads_->KeepPartials(kRun);
+  }
+
+  SimulatedDisk simulated_;
+  std::unique_ptr<BlobStore> store_ = *OpenFilesBlobStore({.root = "/blobs"}, simulated_);
+};
+
+TEST_F(UploadsDiskTest, PartialDataIsKeptAfterATransientIoError) {
+  simulated_.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EIO);
+  EXPECT_EQ(ReasonOf(uploads_->KeepPartials(kRun).status()), "SYNC_FAILED");
+  EXPECT_EQ(ReasonOf(KeepWithoutTheDisk().status()), "IO_ERROR");
+  const auto kept = uploads_->KeepPartials(kRun);
+  ASSERT_TRUE(kept.ok() && kept->size() == 1u) << kept.status();
+  EXPECT_EQ(ReadAll(**blobs_->Open(kept->front().blob, 0)), "half");
+}
+
+TEST_F(UploadsDiskTest, PartialDataIsGivenUpAndRemovedAfterALastingIoError) {
+  for (int i = 0; i < 11; ++i) EXPECT_FALSE(KeepWithoutTheDisk().ok());
+  const auto kept = KeepWithoutTheDisk();
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(kept->empty());
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
 }
 
 }  // namespace

@@ -31,7 +31,14 @@ bool LogLimiter::IsFull(absl::Duration now) {
   if (sources_.size() < max_sources_) return false;
   if (now < swept_ + kBetweenSweeps) return true;
   swept_ = now;
-  absl::erase_if(sources_, [&](const auto& entry) { return entry.second.logged + period_ <= now; });
+  int64_t suppressed = 0;
+  absl::erase_if(sources_, [&](const auto& entry) {
+    if (now < entry.second.logged + period_) return false;
+    suppressed += entry.second.suppressed;
+    return true;
+  });
+  // The next line of the other sources has the count of the forgotten ones.
+  if (suppressed > 0) sources_[std::string(kOthers)].suppressed += suppressed;
   return sources_.size() >= max_sources_;
 }
 

@@ -24,6 +24,7 @@ TEST(LogLimiterTest, SourcesPastTheLimitCountAsOne) {
   EXPECT_EQ(limiter.Count("d", absl::Seconds(50)), std::nullopt);
   EXPECT_EQ(limiter.Count("a", absl::Seconds(50)), std::nullopt);
   EXPECT_EQ(limiter.Count("e", absl::Seconds(110)), 1) << "there is room again";
+  EXPECT_EQ(limiter.Count("f", absl::Seconds(110)), 3) << "with the events of a and d";
 }
 
 }  // namespace

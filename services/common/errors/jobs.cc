@@ -20,6 +20,13 @@ absl::Status JobExists(std::string_view job) {
                    "Use a new id for a new command.");
 }
 
+absl::Status JobInCreation(std::string_view job) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "JOB_IN_CREATION",
+                   absl::StrCat("job ", ToAbsl(job), " is being created by an earlier call"),
+                   "Repeat the call; it returns the job once it exists."),
+                        absl::Seconds(1));
+}
+
 absl::Status TooManyJobs(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
                    absl::StrCat(limit, " jobs are already running"),

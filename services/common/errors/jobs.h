@@ -15,6 +15,8 @@ namespace muster::errors {
 absl::Status JobNotFound(std::string_view job);
 // ALREADY_EXISTS, JOB_EXISTS.
 absl::Status JobExists(std::string_view job);
+// UNAVAILABLE, JOB_IN_CREATION.
+absl::Status JobInCreation(std::string_view job);
 // RESOURCE_EXHAUSTED, TOO_MANY_JOBS.
 absl::Status TooManyJobs(int64_t limit);
 // INVALID_ARGUMENT, INVALID_COMMAND.

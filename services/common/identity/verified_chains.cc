@@ -39,7 +39,7 @@ absl::StatusOr<std::shared_ptr<const VerifiedChain>> VerifiedChains::Verify(
   {
     MutexLock lock(mutex_);
     if (roots != verified_with_) {
-      chains_.clear();
+      Clear();
       verified_with_ = roots;
     }
     const auto found = chains_.find(digest);
@@ -48,10 +48,18 @@ absl::StatusOr<std::shared_ptr<const VerifiedChain>> VerifiedChains::Verify(
   ASSIGN_OR_RETURN(auto chain, VerifyClientChain(chain_pem, roots, now));
   auto verified = std::make_shared<const VerifiedChain>(std::move(chain));
   MutexLock lock(mutex_);
-  if (chains_.size() >= kMaxRemembered) chains_.clear();
-  // The roots may have changed meanwhile.
-  if (roots == verified_with_) chains_.insert_or_assign(std::move(digest), verified);
+  if (roots != verified_with_) return verified;  // they have changed meanwhile
+  if (chains_.size() >= kMaxRemembered) Clear();
+  std::string& remembered = digests_[{verified->issuer, verified->serial}];
+  chains_.erase(remembered);
+  remembered = digest;
+  chains_.insert_or_assign(std::move(digest), verified);
   return verified;
+}
+
+void VerifiedChains::Clear() {
+  chains_.clear();
+  digests_.clear();
 }
 
 size_t VerifiedChains::size() const {

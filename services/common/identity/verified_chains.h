@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -38,7 +39,8 @@ absl::StatusOr<VerifiedChain> VerifyClientChain(std::string_view chain_pem,
 
 // Remembers verified chains until they expire or the roots change: a peer signs with the same chain
 // as long as its certificate is valid, and the verification of a chain costs more than that of a
-// signature. A process has one. Thread-safe.
+// signature. Remembers one chain of each certificate, so that a peer that varies the text of its
+// chain replaces only its own. A process has one. Thread-safe.
 class VerifiedChains {
  public:
   // `roots` returns the current ones, on any thread, and must not wait. The clock outlives this
@@ -53,12 +55,17 @@ class VerifiedChains {
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void Clear() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::function<std::vector<Certificate>()> roots_;
   const Clock& clock_;
   mutable Mutex mutex_;
   std::vector<Certificate> verified_with_ ABSL_GUARDED_BY(mutex_);  // the roots of chains_
   // By the digest of the PEM text.
   absl::flat_hash_map<std::string, std::shared_ptr<const VerifiedChain>> chains_
+      ABSL_GUARDED_BY(mutex_);
+  // The key in chains_ of each certificate, by issuer and serial.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::string> digests_
       ABSL_GUARDED_BY(mutex_);
 };
 

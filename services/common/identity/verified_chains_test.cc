@@ -52,6 +52,20 @@ TEST_F(VerifiedChainsTest, ChainIsVerifiedOnce) {
   EXPECT_EQ(chains_.size(), 1u);
 }
 
+TEST_F(VerifiedChainsTest, OneChainOfACertificateIsRemembered) {
+  const std::string pem = ChainFor(NodeIdentity{"n1"});
+  const auto other = chains_.Verify(ChainFor(NodeIdentity{"n2"}));
+  ASSERT_TRUE(other.ok());
+  const std::string unneeded =
+      FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_)->certificate().ToPem();
+  for (const std::string& text : {pem, "a comment\n" + pem, pem + "\n", pem + unneeded}) {
+    const auto chain = chains_.Verify(text);
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    EXPECT_EQ(*chains_.Verify(text), *chain) << "verified again";
+  }
+  EXPECT_EQ(chains_.size(), 2u);
+}
+
 TEST_F(VerifiedChainsTest, InvalidChainIsRefusedAndNotRemembered) {
   EXPECT_EQ(ReasonOf(chains_.Verify("nonsense").status()), "CERTIFICATE_MALFORMED");
   const Certificate leaf =

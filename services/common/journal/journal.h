@@ -3,8 +3,8 @@
 // A record is 1 to max_record bytes. Its position is its offset in the file, which never changes. A
 // crash can only tear bytes that were not synced: a torn or zero tail is truncated when the journal
 // is opened. Any other mismatch of a checksum is damage: DATA_LOSS (JOURNAL_DAMAGED) with the
-// position, and the file remains unchanged. Only if power was lost within seconds after the last
-// sync, damage to its records cannot be distinguished from a torn tail.
+// position, and the file remains unchanged. Only if power was lost before the kernel had written
+// the mark of the last sync, damage to its records cannot be distinguished from a torn tail.
 #ifndef MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_H_
 #define MUSTER_SERVICES_COMMON_JOURNAL_JOURNAL_H_
 

@@ -176,7 +176,7 @@ class StreamOwner {
   StreamOwner& operator=(const StreamOwner&) = delete;
 
   ~StreamOwner() {
-    stream_->Cancel(absl::CancelledError("this side needs the stream no more"));
+    stream_->Cancel(absl::CancelledError("this side no longer needs the stream"));
     stream_->release()->Wait();
   }
 

@@ -39,7 +39,8 @@ void ShareAggregatorClient::CheckJoined(const std::string& node, Done done) cons
 absl::Status ShareAggregatorClient::AwaitJoined(const std::string& node) const {
   const auto aggregator = parts_.peers.Aggregator();
   if (aggregator == nullptr) return absl::OkStatus();
-  return OnlyUnknown(LookUpTarget(aggregator, node, kAnswerWithin));
+  return OnlyUnknown(
+      LookUpTarget(aggregator, node, std::chrono::system_clock::now() + kAnswerWithin));
 }
 
 void ShareAggregatorClient::RecordRemoval(const v1::ShareKey& key, const std::string& actor,

@@ -10,7 +10,7 @@ namespace muster {
 struct ShareCounters {
   explicit ShareCounters(Metrics& metrics)
       : quota(metrics.AddGauge("muster_relay_share_quota_bytes", "The quota for shared files.")),
-        accepted(metrics.AddCounter("muster_relay_shares_taken_total",
+        accepted(metrics.AddCounter("muster_relay_shares_accepted_total",
                                     "Shared files that were received completely.")),
         refused(metrics.AddCounter("muster_relay_shares_refused_total",
                                    "Shared files refused because the quota is used.")),

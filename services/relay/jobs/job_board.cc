@@ -38,37 +38,43 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const 
 
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
-  if (const auto found = table_.Find(id); found.ok()) {
-    ASSIGN_OR_RETURN(const auto stored, JobFolder::Read(files_, found->folder));
-    // The signed bytes include the nodes.
-    const bool same = stored.request.command().command() == request.message.command().command();
-    if (!same) return errors::JobExists(id);
-    return found->Describe();
-  }
-  RETURN_IF_ERROR(table_.Reserve(id));
-  auto created = Create(id, std::move(request), submitter);
+  if (table_.Find(id).ok()) return FindSame(id, request);
+  // Blocks, so the id is not reserved yet.
+  const RunningJob::Explanations explanations = Explain(request);
+  const absl::Status reserved = table_.Reserve(id);
+  if (absl::IsAlreadyExists(reserved)) return FindSame(id, request);
+  RETURN_IF_ERROR(reserved);
+  auto created = Create(id, std::move(request), submitter, explanations);
   if (!created.ok()) table_.Abandon(id);
   return created;
 }
 
+// Returns the job if it was submitted with the same command.
+absl::StatusOr<v1::Job> JobBoard::FindSame(const std::string& id, const JobRequest& request) const {
+  ASSIGN_OR_RETURN(const auto found, table_.Find(id));
+  ASSIGN_OR_RETURN(const auto stored, JobFolder::Read(files_, found.folder));
+  // The signed bytes include the nodes.
+  const bool same = stored.request.command().command() == request.message.command().command();
+  if (!same) return errors::JobExists(id);
+  return found.Describe();
+}
+
 // Asks the register about targets that the topology does not contain.
 RunningJob::Explanations JobBoard::Explain(const JobRequest& request) const {
-  RunningJob::Explanations explanations;
-  if (!options_.explain || request.targets == nullptr) return explanations;
-  size_t asked = 0;
+  if (!options_.explain || request.targets == nullptr) return {};
+  std::vector<std::string> unknown;
   for (const std::string& node : request.targets->names()) {
     if (node == topology_.name() || topology_.Find(node)) continue;
-    if (++asked > kMaxExplained) break;
-    auto why = options_.explain(node);
-    if (!why.ok()) break;
-    if (!why->empty()) explanations[node] = *std::move(why);
+    unknown.push_back(node);
+    if (unknown.size() == kMaxExplained) break;
   }
-  return explanations;
+  if (unknown.empty()) return {};
+  return options_.explain(unknown);
 }
 
 absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest request,
-                                         const std::string& submitter) {
-  RunningJob::Explanations explanations = Explain(request);
+                                         const std::string& submitter,
+                                         const RunningJob::Explanations& explanations) {
   JobTable::Entry entry;
   entry.folder = absl::StrCat(options_.folder, "/", id);
   entry.job = NewJob(request, submitter, fleet_.clock.Now());

@@ -47,9 +47,9 @@ class JobBoard : public RecordSink {
     int64_t max_output = int64_t{256} << 20;         // stored bytes of each job
     absl::Duration retention = absl::Hours(24 * 7);  // of finished jobs
     int64_t max_kept = 10'000;                       // finished jobs
-    // Returns why a target is unknown, from the register of nodes; an empty text for a node that
-    // may attach. Fails if the register is not available. Blocks; null: not asked.
-    std::function<absl::StatusOr<std::string>(const std::string& node)> explain;
+    // Returns why targets are unknown, from the register of nodes. Omits nodes that may attach,
+    // and those for which the register did not answer in time. Blocks; null: not asked.
+    std::function<RunningJob::Explanations(const std::vector<std::string>& nodes)> explain;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
   };
@@ -68,8 +68,9 @@ class JobBoard : public RecordSink {
   // Loads the jobs of the folder and continues them.
   static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, const Parts& parts);
 
-  // `submitter`: the URI of the signer. ALREADY_EXISTS (JOB_EXISTS), RESOURCE_EXHAUSTED
-  // (TOO_MANY_JOBS, DISK_FULL).
+  // `submitter`: the URI of the signer. Returns the existing job for a repeated call.
+  // ALREADY_EXISTS (JOB_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_JOBS, DISK_FULL), UNAVAILABLE
+  // (JOB_IN_CREATION: repeat the call).
   absl::StatusOr<v1::Job> Submit(JobRequest request, const std::string& submitter);
   // NOT_FOUND (JOB_NOT_FOUND), like the next two.
   absl::StatusOr<JobView> Get(const std::string& job) const;
@@ -92,8 +93,10 @@ class JobBoard : public RecordSink {
 
  private:
   JobBoard(Options options, const Parts& parts);
+  absl::StatusOr<v1::Job> FindSame(const std::string& id, const JobRequest& request) const;
   absl::StatusOr<v1::Job> Create(const std::string& id, JobRequest request,
-                                 const std::string& submitter);
+                                 const std::string& submitter,
+                                 const RunningJob::Explanations& explanations);
   RunningJob::Explanations Explain(const JobRequest& request) const;
 
   const Options options_;

@@ -13,10 +13,12 @@ int64_t SubmitTime(const v1::Job& job) { return absl::ToUnixMicros(FromProto(job
 absl::Status JobTable::Reserve(const std::string& id) {
   MutexLock lock(mutex_);
   if (jobs_.contains(id)) return errors::JobExists(id);
+  if (reserved_.contains(id)) return errors::JobInCreation(id);
   if (running_ + static_cast<int64_t>(reserved_.size()) >= limits_.max_running) {
     return errors::TooManyJobs(limits_.max_running);
   }
-  return reserved_.insert(id).second ? absl::OkStatus() : errors::JobExists(id);
+  reserved_.insert(id);
+  return absl::OkStatus();
 }
 
 void JobTable::Abandon(const std::string& id) {

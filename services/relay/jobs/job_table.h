@@ -43,7 +43,8 @@ class JobTable {
   explicit JobTable(Limits limits) : limits_(limits) {}
 
   // Reserves the id of a job that is being created, until Insert or Abandon. RESOURCE_EXHAUSTED
-  // (TOO_MANY_JOBS), ALREADY_EXISTS (JOB_EXISTS).
+  // (TOO_MANY_JOBS), ALREADY_EXISTS (JOB_EXISTS), UNAVAILABLE (JOB_IN_CREATION) while it is
+  // reserved.
   absl::Status Reserve(const std::string& id);
   void Abandon(const std::string& id);
   void Insert(const std::string& id, Entry entry);

@@ -34,7 +34,7 @@ class JobTableTest : public ::testing::Test {
 
 TEST_F(JobTableTest, ReservedJobsCountAgainstTheLimitUntilTheyAreAbandoned) {
   EXPECT_TRUE(table_.Reserve("a").ok());
-  EXPECT_EQ(ReasonOf(table_.Reserve("a")), "JOB_EXISTS");
+  EXPECT_EQ(ReasonOf(table_.Reserve("a")), "JOB_IN_CREATION");
   EXPECT_TRUE(table_.Reserve("b").ok());
   EXPECT_EQ(ReasonOf(table_.Reserve("c")), "TOO_MANY_JOBS");
   table_.Abandon("a");

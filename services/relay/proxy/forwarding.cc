@@ -69,8 +69,9 @@ class Assembly : public Forwarding {
       options.fleet_ca_pem = parts_.fleet_ca_pem;
       ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
       sender_ = std::make_unique<UpstreamResultSender>(*spool_, parts_.upstream);
-      drain_ = std::make_unique<SpoolDrain>(SpoolDrain::Environment{
-          *spool_, parts_.upstream, *sender_, parts_.timers, deliveries_, parts_.background});
+      drain_ = std::make_unique<SpoolDrain>(
+          SpoolDrain::Environment{*spool_, parts_.upstream, *sender_, parts_.clock, parts_.timers,
+                                  deliveries_, parts_.background});
       drain_->Start();
     }
     results_ = std::make_unique<ResultForward>(forward_, uploads_, ahead_, spool_.get());

@@ -1,5 +1,6 @@
 #include "services/relay/proxy/spool_drain.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,7 +49,10 @@ SpoolDrain::SpoolDrain(const Environment& environment)
       backoff_(kDeliveryBackoff),
       sweep_(environment.timers, environment.background, [this] { Sweep(); }) {
   watch_ = environment_.upstream.OnChange([this] { HandleUpstreamChange(); });
-  environment_.spool.set_on_complete([this] { Wake(); });
+  environment_.spool.set_on_complete([this] {
+    MutexLock lock(mutex_);
+    Wake();
+  });
 }
 
 SpoolDrain::~SpoolDrain() {
@@ -75,17 +79,19 @@ void SpoolDrain::Start() {
 
 void SpoolDrain::HandleUpstreamChange() {
   environment_.spool.ResetBackoff();
-  {
-    MutexLock lock(mutex_);
-    backoff_.Reset();
-  }
+  MutexLock lock(mutex_);
+  backoff_.Reset();
+  not_before_ = -absl::InfiniteDuration();
   Wake();
 }
 
 void SpoolDrain::Wake() {
-  MutexLock lock(mutex_);
   ++events_;
-  for (const auto& lane : lanes_) lane->RunAfter(absl::ZeroDuration());
+  for (const auto& lane : lanes_) lane->RunAfter(UntilNextDelivery());
+}
+
+absl::Duration SpoolDrain::UntilNextDelivery() const {
+  return std::max(not_before_ - environment_.clock.MonotonicNow(), absl::ZeroDuration());
 }
 
 void SpoolDrain::RunLane(size_t lane) {
@@ -100,7 +106,8 @@ void SpoolDrain::RunLane(size_t lane) {
   }
   MutexLock lock(mutex_);
   if (lanes_.empty()) return;  // the drain stops
-  lanes_[lane]->RunAfter(events_ == seen ? rest : absl::ZeroDuration());
+  if (events_ != seen) rest = absl::ZeroDuration();
+  lanes_[lane]->RunAfter(std::max(rest, UntilNextDelivery()));
 }
 
 void SpoolDrain::Sweep() {
@@ -159,7 +166,11 @@ absl::Duration SpoolDrain::Requeue(const SpoolDelivery& delivery, const absl::St
       {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}, {"error", status}});
   MutexLock lock(mutex_);
   // Without a connection every other delivery would fail as well.
-  if (absl::IsUnavailable(status)) return backoff_.Next(std::nullopt);
+  if (absl::IsUnavailable(status)) {
+    const absl::Duration wait = backoff_.Next(std::nullopt);
+    not_before_ = std::max(not_before_, environment_.clock.MonotonicNow() + wait);
+    return wait;
+  }
   backoff_.Reset();
   return absl::ZeroDuration();
 }

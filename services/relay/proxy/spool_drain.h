@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/common/base/backoff.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/scheduled_task.h"
@@ -29,6 +30,7 @@ class SpoolDrain {
     Spool& spool;
     Upstream& upstream;
     ResultSender& sender;
+    const Clock& clock;
     TimerService& timers;
     Executor& deliveries;  // runs the deliveries, which may block
     Executor& background;  // runs the sweeps, which may wait for the disk
@@ -57,13 +59,16 @@ class SpoolDrain {
   absl::Duration Requeue(const SpoolDelivery& delivery, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleUpstreamChange() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration UntilNextDelivery() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Environment environment_;
   std::stop_source stop_;
   Mutex mutex_;
   uint64_t events_ ABSL_GUARDED_BY(mutex_) = 0;  // incremented by each change
   Backoff backoff_ ABSL_GUARDED_BY(mutex_);      // of all deliveries, without a connection
+  // The end of the last wait of backoff_: no lane that rests delivers before it.
+  absl::Duration not_before_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   // Each delivers one result at a time. Empty before Start; they stop without the mutex.
   std::vector<std::unique_ptr<ScheduledTask>> lanes_ ABSL_GUARDED_BY(mutex_);
   ScheduledTask sweep_;

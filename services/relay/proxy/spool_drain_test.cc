@@ -62,7 +62,7 @@ class SpoolDrainTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(fixture_.Open().ok());
     drain_.emplace(SpoolDrain::Environment{fixture_.spool(), upstream_, sender_, fixture_.clock,
-                                           deliveries_, background_});
+                                           fixture_.clock, deliveries_, background_});
   }
   void TearDown() override { drain_.reset(); }
 
@@ -207,6 +207,24 @@ TEST_F(SpoolDrainTest, ResultsAreDeliveredOnceTheUpstreamIsConnected) {
   upstream_.SetConnected(true);
   Advance(absl::ZeroDuration());
   EXPECT_EQ(sender_.calls().size(), 4u);
+}
+
+TEST_F(SpoolDrainTest, NewResultsDoNotEndTheWaitForAnUnavailableUpstream) {
+  sender_.answer = errors::RelayCutOff();
+  drain_->Start();
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(fixture_.Deliver(absl::StrCat("n", i), "facts", "body").ok());
+    Advance(absl::ZeroDuration());
+  }
+  EXPECT_EQ(sender_.calls().size(), 1u);
+  Advance(absl::Seconds(1));
+  const size_t after_the_wait = sender_.calls().size();
+  EXPECT_GT(after_the_wait, 1u);
+  EXPECT_LE(after_the_wait, 1u + SpoolDrain::kLanes);
+  sender_.answer = absl::OkStatus();
+  upstream_.SetConnected(true);
+  Advance(absl::ZeroDuration());
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
 }
 
 TEST_F(SpoolDrainTest, SweepRemovesIdleUploads) {

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-// An entry is forgotten some time after `since`, which a child relay has told.
+// An entry is forgotten some time after `since`, which was reported by a child relay.
 absl::Time Plausible(absl::Time since, absl::Time now) {
   constexpr absl::Duration kMaxSkew = absl::Hours(24);
   return since > now + kMaxSkew ? now : since;

@@ -162,7 +162,7 @@ TEST_F(RegistryTest, BothOfTwoProcessesThatEndAreLost) {
 }
 
 TEST_F(RegistryTest, GoodbyeLongAfterTheOtherProcessIsOffline) {
-  Open(1, "i1", absl::Seconds(100));
+  Stream old = Open(1, "i1", absl::Seconds(100));
   Stream young = Open(1, "i2", absl::Seconds(5));
   PassWithHeartbeats(95, {&young});  // the other one does not try again
   ASSERT_TRUE(young.sender->duplicate_agent());

@@ -114,6 +114,7 @@ const (
 	JobDamaged                 = "JOB_DAMAGED"
 	JobExists                  = "JOB_EXISTS"
 	JobFolderDamaged           = "JOB_FOLDER_DAMAGED"
+	JobInCreation              = "JOB_IN_CREATION"
 	JobNotFound                = "JOB_NOT_FOUND"
 	JobUnfinished              = "JOB_UNFINISHED"
 	JoinAnswerUnusable         = "JOIN_ANSWER_UNUSABLE"

@@ -73,7 +73,7 @@ struct HeartbeatHub::Sender {
   bool has_unsent = false;             // `unsent` has content
   bool introduced = false;
   bool queued = false;    // in unsent_
-  bool heard = false;     // since the last list was sent
+  bool received = false;  // a heartbeat, since the last list was sent
   std::string statement;  // as sent on this stream
 };
 
@@ -82,8 +82,8 @@ HeartbeatHub::HeartbeatHub(std::string relay, StatementOf statement_of, const Cl
     : relay_(std::move(relay)),
       statement_of_(std::move(statement_of)),
       clock_(clock),
-      beats_(metrics.AddCounter("muster_relay_heartbeats_total",
-                                "Heartbeats received from children.")),
+      received_(metrics.AddCounter("muster_relay_heartbeats_total",
+                                   "Heartbeats received from children.")),
       sent_bytes_(metrics.AddCounter("muster_relay_heartbeat_bytes_total",
                                      "Bytes of heartbeats sent upstream.")) {
   metrics.AddSampledGauge("muster_relay_senders", "Senders of heartbeats that are connected now.",
@@ -111,7 +111,7 @@ absl::StatusOr<int32_t> HeartbeatHub::Add(std::shared_ptr<const Caller> caller,
   sender->uri = std::move(uri);
   sender->stream = std::move(stream);
   sender->all = first;
-  beats_.Add();
+  received_.Add();
   MutexLock lock(mutex_);
   if (senders_.size() >= kMaxSenders) return errors::TooManySenders(kMaxSenders);
   // Numbers wrap around. One is free, because there are far fewer senders.
@@ -129,22 +129,22 @@ void HeartbeatHub::Enqueue(Sender& sender) {
   unsent_.push_back(sender.id);
 }
 
-void HeartbeatHub::HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat) {
-  beats_.Add();
+void HeartbeatHub::HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& heartbeat) {
+  received_.Add();
   MutexLock lock(mutex_);
   const auto it = senders_.find(id);
   if (it == senders_.end()) return;
   Sender& sender = *it->second;
-  sender.heard = true;
-  MergeHeartbeat(beat, &sender.all);
+  sender.received = true;
+  MergeHeartbeat(heartbeat, &sender.all);
   // Appended progress is sent once: a second status service would count it twice.
   auto& all = *sender.all.mutable_activities();
   all.erase(std::remove_if(all.begin(), all.end(), Appends), all.end());
-  if (beat.activities_size() == 0 && !beat.goodbye()) {
-    if (sender.has_unsent) sender.unsent.set_sequence(beat.sequence());
+  if (heartbeat.activities_size() == 0 && !heartbeat.goodbye()) {
+    if (sender.has_unsent) sender.unsent.set_sequence(heartbeat.sequence());
     return;
   }
-  MergeHeartbeat(beat, &sender.unsent);
+  MergeHeartbeat(heartbeat, &sender.unsent);
   sender.has_unsent = true;
   Enqueue(sender);
 }
@@ -193,19 +193,19 @@ bool HeartbeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entr
     return entry->attach_statement().empty() ? false : true;
   }
   sender.unsent = v1::StreamHeartbeatsRequest();
-  sender.has_unsent = sender.heard = false;
+  sender.has_unsent = sender.received = false;
   return true;
 }
 
-void HeartbeatHub::AddHeard(v1::RelayHeartbeatsRequest* request) {
+void HeartbeatHub::AddReceived(v1::RelayHeartbeatsRequest* request) {
   const absl::Duration now = clock_.MonotonicNow();
   const bool statements = now - statements_at_ >= kStatements;
   if (statements) statements_at_ = now;
-  if (now - heard_at_ < interval_ / 2) return;
-  heard_at_ = now;
+  if (now - list_sent_at_ < interval_ / 2) return;
+  list_sent_at_ = now;
   for (auto& [id, sender] : senders_) {
     if (!sender->introduced) continue;
-    if (std::exchange(sender->heard, false)) request->add_heard_ids(id);
+    if (std::exchange(sender->received, false)) request->add_heard_ids(id);
     if (!statements) continue;
     const auto statement = statement_of_(*sender->caller);
     if (statement.ok() && *statement != sender->statement) Enqueue(*sender);
@@ -231,19 +231,19 @@ std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
     Sender& sender = *it->second;
     sender.queued = false;
     v1::RelayHeartbeatsRequest::Sender entry;
-    const bool said = Fill(sender, &entry);
-    if (said) {
+    const bool filled = Fill(sender, &entry);
+    if (filled) {
       bytes += entry.ByteSizeLong();
       *request.add_senders() = std::move(entry);
     }
     if (sender.all.goodbye() && sender.stream.expired()) {
       senders_.erase(it);
-    } else if (!said && !sender.introduced) {
+    } else if (!filled && !sender.introduced) {
       later.push_back(sender.id);
     }
   }
   for (const int32_t id : later) Enqueue(*senders_.at(id));
-  AddHeard(&request);
+  AddReceived(&request);
   if (named_ && request.senders_size() == 0 && request.heard_ids_size() == 0) return std::nullopt;
   if (!std::exchange(named_, true)) request.set_relay(relay_);
   sent_bytes_.Add(static_cast<double>(request.ByteSizeLong()));

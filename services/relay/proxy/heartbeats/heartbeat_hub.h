@@ -51,7 +51,7 @@ class HeartbeatHub {
   absl::StatusOr<int32_t> Add(std::shared_ptr<const Caller> caller,
                               const v1::StreamHeartbeatsRequest& first,
                               std::weak_ptr<HeartbeatSender> stream);
-  void HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& beat);
+  void HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& heartbeat);
   // Removes a sender whose stream has ended.
   void Remove(int32_t id);
   // The interval between the heartbeats of a sender.
@@ -73,12 +73,12 @@ class HeartbeatHub {
   void Enqueue(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddHeard(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddReceived(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string relay_;
   const StatementOf statement_of_;
   const Clock& clock_;
-  Counter beats_;
+  Counter received_;
   Counter sent_bytes_;
 
   mutable Mutex mutex_;
@@ -90,7 +90,7 @@ class HeartbeatHub {
   bool named_ ABSL_GUARDED_BY(mutex_) = false;  // the name was sent on this stream
   absl::Duration interval_ ABSL_GUARDED_BY(mutex_) = absl::Seconds(10);
   // The last time at which the list of heartbeats was sent.
-  absl::Duration heard_at_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration list_sent_at_ ABSL_GUARDED_BY(mutex_);
   absl::Duration statements_at_ ABSL_GUARDED_BY(mutex_);  // when statements were last compared
 };
 
