@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/agent.h"
+#include "services/agent/agent_state.h"
 #include "services/agent/collection/plugin_task.h"
 #include "services/client/client_status.h"
 #include "services/common/base/backoff.h"
@@ -42,6 +43,8 @@ void LogOutcome(const std::string& run, const std::string& plugin,
 
 CollectionRunner::CollectionRunner(CollectionOptions options)
     : options_(std::move(options)), policy_(options_.folder + "/policy.yaml") {
+  // The relay may not offer these collections again.
+  EndOrphanedPlugins(StateFolder());
   for (size_t i = 0; i < options_.max_parallel; ++i) {
     threads_.emplace_back([this] { Work(); });
   }
@@ -172,10 +175,12 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
   ReadInto(options_.identity_folder + "/ca.pem", &config.fleet_ca_cert);
   ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
   ReadInto(options_.identity_folder + "/key.pem", &config.client_key);
-  config.state_dir = options_.folder + "/collections";
+  config.state_dir = StateFolder();
   if (task.deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(task.deadline);
   return config;
 }
+
+std::string CollectionRunner::StateFolder() const { return options_.folder + "/collections"; }
 
 std::string CollectionRunner::target() const {
   MutexLock lock(mutex_);

@@ -37,6 +37,7 @@ struct CollectionOptions {
 // has a thread. Thread-safe.
 class CollectionRunner final : public Collections {
  public:
+  // Kills the plugins that an earlier process of this agent left running.
   explicit CollectionRunner(CollectionOptions options);
   // Calls Stop.
   ~CollectionRunner() override;
@@ -65,6 +66,7 @@ class CollectionRunner final : public Collections {
   void RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery Gather(const Task& task);
   client::Config ConfigOf(const Task& task) const;
+  std::string StateFolder() const;
   std::string target() const;
 
   const CollectionOptions options_;

@@ -1,13 +1,17 @@
 // Collections by real processes, delivered over real TLS to a peer of the test.
 #include "services/agent/collection/collection_runner.h"
 
+#include <signal.h>
+
 #include <filesystem>
 #include <fstream>
 
 #include "gtest/gtest.h"
+#include "services/agent/jobs/process_mark.h"
 #include "services/client/test_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/subprocess.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
 
@@ -144,6 +148,18 @@ TEST_F(CollectionRunnerTest, EndOfTheRunStopsThePlugin) {
       testing::Await([&] { return !std::filesystem::exists("/proc/" + std::to_string(pid)); }));
   EXPECT_FALSE(peer_.committed());
   Collect(Offer(kSayHello));  // it may be offered again
+}
+
+TEST_F(CollectionRunnerTest, PluginOfAKilledAgentIsKilledAtTheStart) {
+  runner_.reset();
+  const std::string state = folder_ + "/collections/" + std::string(32, 'a');
+  std::filesystem::create_directories(state);
+  auto plugin = Subprocess::Start({.argv = {"/bin/sleep", "1000"}}).value();
+  Write("collections/" + std::string(32, 'a') + "/process",
+        ProcessMark::Of(plugin->pid()).value().ToText());
+  Begin();
+  EXPECT_EQ(plugin->Wait(absl::Minutes(1))->signal, SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(state + "/process"));
 }
 
 TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
