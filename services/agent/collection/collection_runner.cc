@@ -14,6 +14,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -31,6 +32,8 @@ void LogOutcome(const std::string& run, const std::string& plugin,
                 const client::Delivery& delivery) {
   if (delivery.status.ok()) {
     Log(LogLevel::kInfo, "collected", {{"run", run}, {"plugin", plugin}});
+  } else if (delivery.status.code == client::Code::kInterrupted) {
+    Log(LogLevel::kInfo, "a collection was stopped", {{"run", run}, {"plugin", plugin}});
   } else {
     Log(LogLevel::kWarning, "a collection has no genuine result",
         {{"run", run},
@@ -126,14 +129,15 @@ void CollectionRunner::Work() {
 void CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
-    const client::Delivery delivery = Gather(task);
+    client::Delivery delivery = Gather(task);
     // Either the node moved to another relay, which the next attempt uses, or a stopped delivery
     // has not ended yet.
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;
-    if (later && WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
-      continue;
+    if (later) {
+      if (WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) continue;
+      delivery = {client::ToClientStatus(errors::Interrupted()), {}};
     }
     LogOutcome(task.key.run, task.key.plugin, delivery);
     const bool again = delivery.status.code == client::Code::kInterrupted ||

@@ -171,6 +171,25 @@ TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
   EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
 }
 
+TEST_F(CollectionRunnerTest, EndOfTheRunDuringARefusedDeliveryIsNoFailure) {
+  std::atomic<int> refusals = 0;
+  peer_.judge = [&]() -> absl::Status {
+    ++refusals;
+    return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED", "n1 is not here", "");
+  };
+  ::testing::internal::CaptureStderr();  // the log
+  runner_->Offer(Offer(kSayHello), peer_.target());
+  const bool refused = testing::Await([&] { return refusals > 0; });
+  v1::CollectionEnded ended;
+  ended.set_run(fleet_.run);
+  runner_->End(ended);
+  runner_->Stop();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(refused);
+  EXPECT_NE(log.find("a collection was stopped"), std::string::npos) << log;
+  EXPECT_EQ(log.find("no genuine result"), std::string::npos) << log;
+}
+
 TEST_F(CollectionRunnerTest, ForeignAndInvalidOffersAreIgnored) {
   v1::CollectionOffer offer = Offer(kSayHello);
   offer.set_nodes(0, "n2");
