@@ -67,6 +67,15 @@ void EndOrphanedPlugins(const std::string& state_dir) {
   }
 }
 
+void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+                 std::string_view node) {
+  const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
+  for (const char* suffix : {"", ".json", ".json.lock"}) {
+    std::error_code ignored;
+    fs::remove_all(folder + suffix, ignored);
+  }
+}
+
 AgentState::AgentState(std::string folder, UniqueFd lock)
     : folder_(std::move(folder)), lock_(std::move(lock)) {}
 

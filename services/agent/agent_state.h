@@ -25,6 +25,10 @@ enum class AgentPhase {
 // agent has locked their folders.
 void EndOrphanedPlugins(const std::string& state_dir);
 
+// Removes the state of one result, with the result. No agent may be using it.
+void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+                 std::string_view node);
+
 // A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
 // thread-safe.
 class AgentState {

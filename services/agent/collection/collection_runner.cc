@@ -87,14 +87,20 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
   MutexLock lock(mutex_);
-  std::erase_if(finished_, [&](const Key& key) { return key.run == ended.run(); });
+  std::erase_if(finished_, [&](const Key& key) {
+    if (key.run != ended.run()) return false;
+    Remove(key);
+    return true;
+  });
   std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (task->key.run != ended.run()) return false;
     present_.erase(task->key);
     return true;
   });
   for (const auto& [key, task] : present_) {
-    if (key.run == ended.run()) task->stop.request_stop();
+    if (key.run != ended.run()) continue;
+    task->run_ended = true;
+    task->stop.request_stop();
   }
 }
 
@@ -143,7 +149,13 @@ void CollectionRunner::RunTask(const Task& task) {
     const bool again = delivery.status.code == client::Code::kInterrupted ||
                        delivery.status.code == client::Code::kFailed;
     MutexLock lock(mutex_);
-    if (!again && finished_.size() < kMaxFinished) finished_.insert(task.key);
+    if (task.run_ended) {
+      // A newer offer of the same plugin uses the same state.
+      const auto present = present_.find(task.key);
+      if (present == present_.end() || present->second.get() == &task) Remove(task.key);
+    } else if (!again && finished_.size() < kMaxFinished) {
+      finished_.insert(task.key);
+    }
     return;
   }
 }
@@ -182,6 +194,10 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
   config.state_dir = StateFolder();
   if (task.deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(task.deadline);
   return config;
+}
+
+void CollectionRunner::Remove(const Key& key) const {
+  RemoveState(StateFolder(), key.run, key.plugin, options_.node);
 }
 
 std::string CollectionRunner::StateFolder() const { return options_.folder + "/collections"; }

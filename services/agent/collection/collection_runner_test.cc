@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "gtest/gtest.h"
 #include "services/agent/jobs/process_mark.h"
@@ -160,6 +161,23 @@ TEST_F(CollectionRunnerTest, PluginOfAKilledAgentIsKilledAtTheStart) {
   Begin();
   EXPECT_EQ(plugin->Wait(absl::Minutes(1))->signal, SIGKILL);
   EXPECT_FALSE(std::filesystem::exists(state + "/process"));
+}
+
+TEST_F(CollectionRunnerTest, EndOfTheRunRemovesTheStateOfItsCollections) {
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder_ + "/collections"), {});
+  };
+  v1::CollectionEnded ended;
+  ended.set_run(fleet_.run);
+  Collect(Offer(kSayHello));
+  EXPECT_GT(files(), 0);
+  runner_->End(ended);
+  EXPECT_TRUE(testing::Await([&] { return files() == 0; }));
+  runner_->Offer(Offer("echo $$ > " + folder_ + "/pid; exec sleep 1000"), peer_.target());
+  ASSERT_TRUE(testing::Await([&] { return std::filesystem::exists(folder_ + "/pid"); }));
+  EXPECT_GT(files(), 0);
+  runner_->End(ended);
+  EXPECT_TRUE(testing::Await([&] { return files() == 0; }));
 }
 
 TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
