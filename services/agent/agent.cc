@@ -169,6 +169,7 @@ class Agent {
     context.time_limit =
         configured > absl::ZeroDuration() ? configured : assignment_.module->time_limit;
     context.max_output_bytes = config_.max_output_bytes;
+    context.before_start = [this](pid_t pid) { return state_->NoteProcess(pid); };
     const auto endpoint = OpenProgress();
     if (endpoint) context.progress_port = endpoint->port();
     Log(LogLevel::kInfo, "producing the result",

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/agent/jobs/process_mark.h"
 #include "services/client/attempt_state.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/client.h"
@@ -33,7 +35,46 @@ absl::Status MakeFolder(const std::string& folder) {
   return error ? ErrnoError(error.value(), "chmod", folder) : absl::OkStatus();
 }
 
+std::string ProcessPath(const std::string& folder) { return folder + "/process"; }
+std::string ResultsPath(const std::string& folder) { return folder + "/results"; }
+
+UniqueFd OpenLock(const std::string& path) {
+  return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+}
+
+void EndOrphan(const std::string& folder) {
+  const auto text = ReadFileBounded(ProcessPath(folder), kMaxStateFile);
+  if (!text.ok()) return;
+  const auto mark = ProcessMark::FromText(*text);
+  const int ended = mark.ok() ? EndGroup(*mark, "RESULTS_DIR=" + ResultsPath(folder)) : 0;
+  if (ended > 0) {
+    Log(LogLevel::kWarning, "a plugin of an earlier process of this agent was killed",
+        {{"folder", folder}, {"processes_ended", ended}});
+  }
+  std::error_code ignored;
+  fs::remove(ProcessPath(folder), ignored);
+}
+
 }  // namespace
+
+void EndOrphanedPlugins(const std::string& state_dir) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
+    const std::string folder = entry.path().string();
+    if (!fs::exists(ProcessPath(folder), error)) continue;
+    const UniqueFd lock = OpenLock(folder + "/lock");
+    if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) EndOrphan(folder);
+  }
+}
+
+void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+                 std::string_view node) {
+  const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
+  for (const char* suffix : {"", ".json", ".json.lock"}) {
+    std::error_code ignored;
+    fs::remove_all(folder + suffix, ignored);
+  }
+}
 
 AgentState::AgentState(std::string folder, UniqueFd lock)
     : folder_(std::move(folder)), lock_(std::move(lock)) {}
@@ -45,12 +86,13 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
   const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
   RETURN_IF_ERROR(MakeFolder(folder));
   const std::string lock_path = folder + "/lock";
-  UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  UniqueFd lock = OpenLock(lock_path);
   if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return errors::DeliveryAlreadyRunning(plugin, node, lock_path);
     return ErrnoError(errno, "lock", lock_path);
   }
+  EndOrphan(folder);
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
   const auto text = ReadFileBounded(folder + "/state.json", kMaxStateFile);
   if (!text.ok()) {
@@ -76,6 +118,13 @@ absl::Status AgentState::MakeFolders() {
   RemoveFolders();
   RETURN_IF_ERROR(MakeFolder(results_dir()));
   return MakeFolder(scratch_dir());
+}
+
+std::string AgentState::results_dir() const { return ResultsPath(folder_); }
+
+absl::Status AgentState::NoteProcess(pid_t pid) {
+  ASSIGN_OR_RETURN(const auto mark, ProcessMark::Of(pid));
+  return WriteFileAtomically(ProcessPath(folder_), mark.ToText());
 }
 
 absl::Status AgentState::SetProduced(ModuleResult result) {
@@ -117,6 +166,7 @@ absl::Status AgentState::Save() {
 void AgentState::RemoveFolders() {
   // Files that cannot be removed now are removed before the next use.
   std::error_code ignored;
+  fs::remove(ProcessPath(folder_), ignored);
   fs::remove_all(results_dir(), ignored);
   fs::remove_all(scratch_dir(), ignored);
 }

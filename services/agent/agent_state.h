@@ -2,6 +2,8 @@
 #ifndef MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 #define MUSTER_SERVICES_AGENT_AGENT_STATE_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,11 +21,20 @@ enum class AgentPhase {
   kCommitted,  // the genuine result is committed
 };
 
+// Kills the plugins that an agent left running in `state_dir` when it was killed, unless another
+// agent has locked their folders.
+void EndOrphanedPlugins(const std::string& state_dir);
+
+// Removes the state of one result, with the result. No agent may be using it.
+void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+                 std::string_view node);
+
 // A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
 // thread-safe.
 class AgentState {
  public:
-  // Creates the folder. Fails with ABORTED (ALREADY_RUNNING) if another agent has locked it.
+  // Creates the folder. Fails with ABORTED (ALREADY_RUNNING) if another agent has locked it. Kills
+  // the plugin that an earlier process left running there.
   static absl::StatusOr<std::unique_ptr<AgentState>> Open(const std::string& state_dir,
                                                           std::string_view run,
                                                           std::string_view plugin,
@@ -35,9 +46,11 @@ class AgentState {
 
   // Makes empty folders for a module.
   absl::Status MakeFolders();
-  std::string results_dir() const { return folder_ + "/results"; }
+  std::string results_dir() const;
   std::string scratch_dir() const { return folder_ + "/scratch"; }
 
+  // Records the plugin's process, so that the next process can end it.
+  absl::Status NoteProcess(pid_t pid);
   // Makes the result durable first, if the agent owns it.
   absl::Status SetProduced(ModuleResult result);
   // Also removes the local result: the fleet has it.

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "services/agent/jobs/process_mark.h"
 #include "services/client/client.h"
 #include "services/client/test_peer.h"
 #include "services/client/test_status_peer.h"
@@ -109,6 +110,30 @@ class AgentTest : public ::testing::Test {
   Json config_;
   std::string said_;
 };
+
+TEST_F(AgentTest, PluginOfAKilledAgentEndsBeforeTheNextAttempt) {
+  // The second process of the plugin outlives its leader, as a helper in its group.
+  config_["definition"] =
+      Definition("if [ -e " + base_ +
+                 "/second ]; then echo x > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done; "
+                 "else sleep 1000 & echo $$ $! > " +
+                 base_ + "/pids; exec sleep 1001; fi");
+  auto agent = Start();
+  pid_t leader = 0;
+  pid_t helper = 0;
+  ASSERT_TRUE(
+      testing::Await([&] { return bool(std::ifstream(base_ + "/pids") >> leader >> helper); }));
+  agent->Signal(SIGKILL);
+  ASSERT_EQ(agent->Wait(absl::Minutes(1))->signal, SIGKILL);
+  const auto running = [](pid_t pid) { return ProcessMark::Of(pid).ok(); };
+  ASSERT_TRUE(running(leader));
+  kill(leader, SIGKILL);
+  ASSERT_TRUE(testing::Await([&] { return !running(leader); }));
+  ASSERT_TRUE(running(helper));
+  std::ofstream(base_ + "/second") << "";
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_TRUE(testing::Await([&] { return !running(helper); }));
+}
 
 TEST_F(AgentTest, HeartbeatsReportTheActivity) {
   StartStatus();

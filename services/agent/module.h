@@ -2,11 +2,15 @@
 #ifndef MUSTER_SERVICES_AGENT_MODULE_H_
 #define MUSTER_SERVICES_AGENT_MODULE_H_
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/plugin/plugin_definition.h"
@@ -33,6 +37,8 @@ struct ModuleContext {
   uint16_t progress_port = 0;
   // The output limit of modules that can limit it.
   int64_t max_output_bytes = 0;
+  // Receives the id of the plugin's process before its program starts (SubprocessOptions).
+  std::function<absl::Status(pid_t)> before_start;
 };
 
 // The result that a module made.

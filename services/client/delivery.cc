@@ -70,6 +70,7 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
                                                     bool leave_when_spooled) {
   Backoff backoff;
   int new_attempts = 0;
+  bool spooled = false;
   absl::Status last;
   TimeLimit limit(give_up, stop);
   while (true) {
@@ -79,8 +80,12 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
     if (limit.token().stop_requested()) return DeadlineError(last);
     last = outcome.receipt.status();
     if (leave_when_spooled && outcome.spooled) return last;
+    spooled = spooled || outcome.spooled;
     const NextMove move = Judge(outcome);
-    if (move == NextMove::kGiveUp) return last;
+    // A relay that spooled the result was disconnected. It attaches to its parent before the
+    // parent has the node's attach statement again.
+    const bool temporary = spooled && ReasonOf(last) == "NOT_ATTACHED";
+    if (move == NextMove::kGiveUp && !temporary) return last;
     if (move == NextMove::kNewAttempt) {
       if (++new_attempts > kMostNewAttempts) return last;
       ASSIGN_OR_RETURN(result.info.attempt, attempts.Next());

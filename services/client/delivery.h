@@ -21,7 +21,8 @@ using WaitObserver = std::function<void(const absl::Status& why)>;
 // retry cannot repair ends it immediately (refused, conflict, run ended, source changed). Fails
 // with DEADLINE_EXCEEDED (NOT_COMMITTED_IN_TIME) and the last error at `give_up`, and with
 // CANCELLED (INTERRUPTED) soon after `stop`. While a relay spools the result it waits; with
-// `leave_when_spooled` it ends with UNAVAILABLE (RESULT_SPOOLED).
+// `leave_when_spooled` it ends with UNAVAILABLE (RESULT_SPOOLED). After that NOT_ATTACHED is
+// temporary: the relay has not restored its route yet.
 absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
                                                     OutgoingResult& result, AttemptState& attempts,
                                                     absl::Time give_up, const std::stop_token& stop,

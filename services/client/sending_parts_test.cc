@@ -3,12 +3,17 @@
 
 #include <random>
 
+#include "absl/time/clock.h"
+#include "services/client/attempt_state.h"
 #include "services/client/chunk_compressor.h"
 #include "services/client/content_digest.h"
 #include "services/client/delivery.h"
 #include "services/client/media_type.h"
 #include "services/common/base/backoff.h"
+#include "services/common/base/error.h"
 #include "services/common/base/zstd_frame.h"
+#include "services/common/errors/client.h"
+#include "services/common/errors/relay.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 
@@ -82,6 +87,44 @@ NextMove After(absl::Status status, bool opened = true) {
   outcome.receipt = std::move(status);
   outcome.opened = opened;
   return Judge(outcome);
+}
+
+// Returns the given outcomes in turn, and the last one again and again.
+class FakeTransport final : public ResultTransport {
+ public:
+  explicit FakeTransport(std::vector<TryOutcome> outcomes) : outcomes_(std::move(outcomes)) {}
+  TryOutcome Try(OutgoingResult&, const std::stop_token&) override {
+    TryOutcome outcome = outcomes_.front();
+    if (outcomes_.size() > 1) outcomes_.erase(outcomes_.begin());
+    return outcome;
+  }
+
+ private:
+  std::vector<TryOutcome> outcomes_;
+};
+
+absl::StatusOr<CommitReceipt> DeliverBy(std::vector<TryOutcome> outcomes) {
+  FakeTransport transport(std::move(outcomes));
+  auto attempts = AttemptState::Open("", "0123456789abcdef", "facts", "n1").value();
+  OutgoingResult result({}, nullptr);
+  return DeliverUntilCommitted(transport, result, *attempts, absl::Now() + absl::Minutes(1), {});
+}
+
+TEST(DeliveryTest, NotAttachedIsTemporaryAfterARelaySpooledTheResult) {
+  const auto with_retry = [](const absl::Status& status) {
+    return WithRetryAfter(status, absl::Milliseconds(1));
+  };
+  TryOutcome spooled;
+  spooled.receipt = with_retry(errors::ResultSpooled("r1", absl::InfiniteFuture()));
+  spooled.spooled = true;
+  TryOutcome detached;
+  detached.receipt = with_retry(errors::NoLiveStatement("n1", "root"));
+  TryOutcome committed;
+  committed.receipt = CommitReceipt{.generation = 1};
+  const auto receipt = DeliverBy({spooled, detached, committed});
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(receipt->generation, 1);
+  EXPECT_EQ(ReasonOf(DeliverBy({detached, committed}).status()), "NOT_ATTACHED");
 }
 
 TEST(JudgeTest, ErrorsMapToTheirNextMove) {

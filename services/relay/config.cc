@@ -8,9 +8,9 @@ namespace {
 void BindJobs(JobsConfig* config, Config* file) {
   file->Int("jobs.max_running", &config->max_running,
             "The largest number of running jobs; more are rejected.", 1, 100'000);
-  file->Int("jobs.max_output", &config->max_output,
-            "Stored bytes of output of one job; the rest is cut and reported.", 1024,
-            int64_t{1} << 40);
+  file->ByteSize("jobs.max_output", &config->max_output,
+                 "Stored output of one job; the rest is cut and reported.", 1024,
+                 uint64_t{1} << 40);
   file->Duration("jobs.retention", &config->retention,
                  "How long finished jobs are stored, with their output.", absl::Minutes(1),
                  absl::Hours(24 * 3650));
@@ -19,13 +19,13 @@ void BindJobs(JobsConfig* config, Config* file) {
 void BindShares(SharesConfig* config, Config* file) {
   file->String("shares.folder", &config->folder,
                "The folder of shared files. Empty: shares/ in the state folder.");
-  file->Int("shares.quota", &config->quota,
-            "The largest size of all shared files; one source may use half of it.", 1 << 20,
-            int64_t{1} << 50);
+  file->ByteSize("shares.quota", &config->quota,
+                 "The largest size of all shared files; one source may use half of it.",
+                 uint64_t{1} << 20, uint64_t{1} << 50);
   file->Int("shares.max_files", &config->max_files,
             "The largest number of shared files; one source may use half of it.", 1, 1'000'000);
-  file->Int("shares.max_size", &config->max_size, "The largest size of one shared file.", 1,
-            int64_t{1} << 50);
+  file->ByteSize("shares.max_size", &config->max_size, "The largest size of one shared file.", 1,
+                 uint64_t{1} << 50);
 }
 
 }  // namespace

@@ -16,15 +16,15 @@ namespace muster {
 
 struct JobsConfig {
   int64_t max_running = 1'000;
-  int64_t max_output = int64_t{256} << 20;
+  uint64_t max_output = uint64_t{256} << 20;
   absl::Duration retention = absl::Hours(24 * 7);
 };
 
 struct SharesConfig {
   std::string folder;  // empty: shares/ in the state folder
-  int64_t quota = int64_t{10} << 30;
+  uint64_t quota = uint64_t{10} << 30;
   int64_t max_files = 10'000;
-  int64_t max_size = int64_t{4} << 30;
+  uint64_t max_size = uint64_t{4} << 30;
 };
 
 struct RelayConfig {

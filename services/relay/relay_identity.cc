@@ -1,5 +1,7 @@
 #include "services/relay/relay_identity.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <variant>
 
@@ -17,13 +19,15 @@ absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::st
                                                                    Executor& executor) {
   std::unique_ptr<RelayIdentity> made(new RelayIdentity());
   const auto member = ReadMemberFile(folder);
+  std::error_code ignored;
   if (member.ok()) {
     IdentityKeeper::Options options;
     options.folder = folder;
     options.timers = &timers;
     options.executor = &executor;
     ASSIGN_OR_RETURN(made->keeper_, IdentityKeeper::Open(std::move(options)));
-  } else if (ReasonOf(member.status()) == "NOT_JOINED") {
+  } else if (ReasonOf(member.status()) == "NOT_JOINED" &&
+             std::filesystem::exists(folder + "/tls/cert.pem", ignored)) {
     ASSIGN_OR_RETURN(made->files_,
                      CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
                                             ServiceRole::kRelay, SystemClock().Now()));

@@ -192,7 +192,8 @@ absl::Status Assembly::OpenShares() {
   const SharesConfig& config = config_.shares;
   SharesOptions options;
   options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
-                   topology_.name(), config.quota, config.max_files, config.max_size};
+                   topology_.name(), static_cast<int64_t>(config.quota), config.max_files,
+                   static_cast<int64_t>(config.max_size)};
   // After a start the nodes attach again within a while. A node that does not may be attached
   // elsewhere.
   options.times.settling = 3 * config_.interval;

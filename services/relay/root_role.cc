@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
   JobBoard::Options jobs;
   jobs.folder = config.state_folder + "/jobs";
   jobs.max_running = config.jobs.max_running;
-  jobs.max_output = config.jobs.max_output;
+  jobs.max_output = static_cast<int64_t>(config.jobs.max_output);
   jobs.retention = config.jobs.retention;
   jobs.verify = [fleet = parts.self.fleet(), &chains = parts.chains](const v1::JobRecord& final) {
     return VerifyFinal(final, fleet, chains);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/agent.h"
+#include "services/agent/agent_state.h"
 #include "services/agent/collection/plugin_task.h"
 #include "services/client/client_status.h"
 #include "services/common/base/backoff.h"
@@ -13,6 +14,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/errors/client.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -30,6 +32,8 @@ void LogOutcome(const std::string& run, const std::string& plugin,
                 const client::Delivery& delivery) {
   if (delivery.status.ok()) {
     Log(LogLevel::kInfo, "collected", {{"run", run}, {"plugin", plugin}});
+  } else if (delivery.status.code == client::Code::kInterrupted) {
+    Log(LogLevel::kInfo, "a collection was stopped", {{"run", run}, {"plugin", plugin}});
   } else {
     Log(LogLevel::kWarning, "a collection has no genuine result",
         {{"run", run},
@@ -42,6 +46,8 @@ void LogOutcome(const std::string& run, const std::string& plugin,
 
 CollectionRunner::CollectionRunner(CollectionOptions options)
     : options_(std::move(options)), policy_(options_.folder + "/policy.yaml") {
+  // The relay may not offer these collections again.
+  EndOrphanedPlugins(StateFolder());
   for (size_t i = 0; i < options_.max_parallel; ++i) {
     threads_.emplace_back([this] { Work(); });
   }
@@ -81,14 +87,20 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
   MutexLock lock(mutex_);
-  std::erase_if(finished_, [&](const Key& key) { return key.run == ended.run(); });
+  std::erase_if(finished_, [&](const Key& key) {
+    if (key.run != ended.run()) return false;
+    Remove(key);
+    return true;
+  });
   std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (task->key.run != ended.run()) return false;
     present_.erase(task->key);
     return true;
   });
   for (const auto& [key, task] : present_) {
-    if (key.run == ended.run()) task->stop.request_stop();
+    if (key.run != ended.run()) continue;
+    task->run_ended = true;
+    task->stop.request_stop();
   }
 }
 
@@ -123,20 +135,27 @@ void CollectionRunner::Work() {
 void CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
-    const client::Delivery delivery = Gather(task);
+    client::Delivery delivery = Gather(task);
     // Either the node moved to another relay, which the next attempt uses, or a stopped delivery
     // has not ended yet.
     const bool later =
         (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
         absl::Now() < task.deadline;
-    if (later && WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
-      continue;
+    if (later) {
+      if (WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) continue;
+      delivery = {client::ToClientStatus(errors::Interrupted()), {}};
     }
     LogOutcome(task.key.run, task.key.plugin, delivery);
     const bool again = delivery.status.code == client::Code::kInterrupted ||
                        delivery.status.code == client::Code::kFailed;
     MutexLock lock(mutex_);
-    if (!again && finished_.size() < kMaxFinished) finished_.insert(task.key);
+    if (task.run_ended) {
+      // A newer offer of the same plugin uses the same state.
+      const auto present = present_.find(task.key);
+      if (present == present_.end() || present->second.get() == &task) Remove(task.key);
+    } else if (!again && finished_.size() < kMaxFinished) {
+      finished_.insert(task.key);
+    }
     return;
   }
 }
@@ -172,10 +191,16 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
   ReadInto(options_.identity_folder + "/ca.pem", &config.fleet_ca_cert);
   ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
   ReadInto(options_.identity_folder + "/key.pem", &config.client_key);
-  config.state_dir = options_.folder + "/collections";
+  config.state_dir = StateFolder();
   if (task.deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(task.deadline);
   return config;
 }
+
+void CollectionRunner::Remove(const Key& key) const {
+  RemoveState(StateFolder(), key.run, key.plugin, options_.node);
+}
+
+std::string CollectionRunner::StateFolder() const { return options_.folder + "/collections"; }
 
 std::string CollectionRunner::target() const {
   MutexLock lock(mutex_);

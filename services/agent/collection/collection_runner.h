@@ -34,9 +34,11 @@ struct CollectionOptions {
 
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
 // node cannot run, gets an error result. Plugins and deliveries block, so each of `max_parallel`
-// has a thread. Thread-safe.
+// has a thread. The state of a collection stays until its run ends, because a repeated offer must
+// not run the plugin again. Thread-safe.
 class CollectionRunner final : public Collections {
  public:
+  // Kills the plugins that an earlier process of this agent left running.
   explicit CollectionRunner(CollectionOptions options);
   // Calls Stop.
   ~CollectionRunner() override;
@@ -59,12 +61,15 @@ class CollectionRunner final : public Collections {
     std::string definition_yaml;
     absl::Time deadline;
     std::stop_source stop;
+    bool run_ended = false;  // guarded by mutex_
   };
 
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(const Key& key) const;
   client::Delivery Gather(const Task& task);
   client::Config ConfigOf(const Task& task) const;
+  std::string StateFolder() const;
   std::string target() const;
 
   const CollectionOptions options_;

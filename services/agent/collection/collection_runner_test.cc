@@ -1,13 +1,18 @@
 // Collections by real processes, delivered over real TLS to a peer of the test.
 #include "services/agent/collection/collection_runner.h"
 
+#include <signal.h>
+
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "gtest/gtest.h"
+#include "services/agent/jobs/process_mark.h"
 #include "services/client/test_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/subprocess.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
 
@@ -146,6 +151,35 @@ TEST_F(CollectionRunnerTest, EndOfTheRunStopsThePlugin) {
   Collect(Offer(kSayHello));  // it may be offered again
 }
 
+TEST_F(CollectionRunnerTest, PluginOfAKilledAgentIsKilledAtTheStart) {
+  runner_.reset();
+  const std::string state = folder_ + "/collections/" + std::string(32, 'a');
+  std::filesystem::create_directories(state);
+  auto plugin = Subprocess::Start({.argv = {"/bin/sleep", "1000"}}).value();
+  Write("collections/" + std::string(32, 'a') + "/process",
+        ProcessMark::Of(plugin->pid()).value().ToText());
+  Begin();
+  EXPECT_EQ(plugin->Wait(absl::Minutes(1))->signal, SIGKILL);
+  EXPECT_FALSE(std::filesystem::exists(state + "/process"));
+}
+
+TEST_F(CollectionRunnerTest, EndOfTheRunRemovesTheStateOfItsCollections) {
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(folder_ + "/collections"), {});
+  };
+  v1::CollectionEnded ended;
+  ended.set_run(fleet_.run);
+  Collect(Offer(kSayHello));
+  EXPECT_GT(files(), 0);
+  runner_->End(ended);
+  EXPECT_TRUE(testing::Await([&] { return files() == 0; }));
+  runner_->Offer(Offer("echo $$ > " + folder_ + "/pid; exec sleep 1000"), peer_.target());
+  ASSERT_TRUE(testing::Await([&] { return std::filesystem::exists(folder_ + "/pid"); }));
+  EXPECT_GT(files(), 0);
+  runner_->End(ended);
+  EXPECT_TRUE(testing::Await([&] { return files() == 0; }));
+}
+
 TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
   std::atomic<int> refusals = 2;
   peer_.judge = [&]() -> absl::Status {
@@ -153,6 +187,25 @@ TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
     return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED", "n1 is not here", "");
   };
   EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
+}
+
+TEST_F(CollectionRunnerTest, EndOfTheRunDuringARefusedDeliveryIsNoFailure) {
+  std::atomic<int> refusals = 0;
+  peer_.judge = [&]() -> absl::Status {
+    ++refusals;
+    return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED", "n1 is not here", "");
+  };
+  ::testing::internal::CaptureStderr();  // the log
+  runner_->Offer(Offer(kSayHello), peer_.target());
+  const bool refused = testing::Await([&] { return refusals > 0; });
+  v1::CollectionEnded ended;
+  ended.set_run(fleet_.run);
+  runner_->End(ended);
+  runner_->Stop();
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(refused);
+  EXPECT_NE(log.find("a collection was stopped"), std::string::npos) << log;
+  EXPECT_EQ(log.find("no genuine result"), std::string::npos) << log;
 }
 
 TEST_F(CollectionRunnerTest, ForeignAndInvalidOffersAreIgnored) {

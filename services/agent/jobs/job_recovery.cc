@@ -2,8 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/jobs/final_record.h"
+#include "services/agent/jobs/process_mark.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 
 namespace muster {
 
@@ -18,7 +20,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
     RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;
   }
-  const int ended = EndGroup(*(*folder)->process(), id);
+  const int ended = EndGroup(*(*folder)->process(), absl::StrCat(ToAbsl(kJobVariable), "=", id));
   Log(LogLevel::kWarning, "a job of an earlier process of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
   const bool damaged = (*folder)->records_damaged();

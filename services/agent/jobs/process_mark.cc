@@ -48,12 +48,11 @@ std::string BootId() {
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
 }
 
-bool BelongsTo(pid_t pid, std::string_view job) {
+bool HasVariable(pid_t pid, std::string_view variable) {
   const auto environment = ReadFileBounded(absl::StrCat("/proc/", pid, "/environ"), kMaxProcFile);
   if (!environment.ok()) return false;
-  const std::string wanted = absl::StrCat(ToAbsl(kJobVariable), "=", ToAbsl(job));
   for (const absl::string_view entry : absl::StrSplit(*environment, '\0')) {
-    if (entry == wanted) return true;
+    if (entry == ToAbsl(variable)) return true;
   }
   return false;
 }
@@ -92,7 +91,7 @@ absl::StatusOr<ProcessMark> ProcessMark::FromText(std::string_view text) {
   return mark;
 }
 
-int EndGroup(const ProcessMark& leader, std::string_view job) {
+int EndGroup(const ProcessMark& leader, std::string_view variable) {
   if (leader.boot != BootId()) return 0;
   const std::vector<pid_t> members = MembersOf(leader.pid);
   const auto now = ReadStat(leader.pid);
@@ -102,7 +101,7 @@ int EndGroup(const ProcessMark& leader, std::string_view job) {
   }
   int ended = 0;
   for (const pid_t member : members) {
-    if (BelongsTo(member, job) && kill(member, SIGKILL) == 0) ++ended;
+    if (HasVariable(member, variable) && kill(member, SIGKILL) == 0) ++ended;
   }
   return ended;
 }

@@ -29,9 +29,9 @@ struct ProcessMark {
   static absl::StatusOr<ProcessMark> FromText(std::string_view text);
 };
 
-// Kills the rest of the group: all of it if the leader is running, otherwise the members with `job`
-// in their environment. Returns the number of processes.
-int EndGroup(const ProcessMark& leader, std::string_view job);
+// Kills the rest of the group: all of it if the leader is running, otherwise the members with
+// `variable` ("NAME=value") in their environment. Returns the number of processes.
+int EndGroup(const ProcessMark& leader, std::string_view variable);
 
 }  // namespace muster
 

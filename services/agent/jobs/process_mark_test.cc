@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr char kJob[] = "0123456789abcdef0123456789abcdef";
+constexpr char kVariable[] = "MUSTER_JOB=0123456789abcdef0123456789abcdef";
 
 TEST(ProcessMarkTest, TextIsReadBack) {
   const ProcessMark mark{12, 345, "boot"};
@@ -29,10 +29,10 @@ TEST(ProcessMarkTest, OtherProcessWithTheIdOfAnOldOneIsNotKilled) {
   ASSERT_TRUE(stranger.ok());
   ProcessMark mark = ProcessMark::Of((*stranger)->pid()).value();
   --mark.started;
-  EXPECT_EQ(EndGroup(mark, kJob), 0);
+  EXPECT_EQ(EndGroup(mark, kVariable), 0);
   EXPECT_EQ((*stranger)->Wait(absl::ZeroDuration()), std::nullopt);
   ++mark.started;
-  EXPECT_EQ(EndGroup(mark, kJob), 1);
+  EXPECT_EQ(EndGroup(mark, kVariable), 1);
   EXPECT_EQ((*stranger)->Wait(absl::Minutes(1))->signal, SIGKILL);
 }
 

@@ -72,6 +72,7 @@ class ExecModule final : public Module {
     options.environment = PluginEnvironment(context, config_dir);
     options.out = ChildOutput::Tail(kOutputTail);
     options.err = ChildOutput::SameAsStdout();
+    options.before_start = context.before_start;
     const std::string what = absl::StrCat("plugin ", context.plugin);
     auto child = Subprocess::Start(std::move(options));
     if (!child.ok()) {

@@ -8,16 +8,19 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/mutex.h"
@@ -169,11 +172,24 @@ absl::StatusOr<pid_t> Spawn(const SubprocessOptions& options, const std::vector<
   return pid;
 }
 
+// Returns the program's path by this process's PATH; a name with a slash as it is.
+std::string FindProgram(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  if (name.find('/') != std::string::npos || path == nullptr) return name;
+  for (const absl::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
+    std::string program = absl::StrCat(folder, "/", name);
+    if (access(program.c_str(), X_OK) == 0) return program;
+  }
+  return name;
+}
+
 absl::StatusOr<pid_t> Fork(const SubprocessOptions& options, const std::vector<UniqueFd>& parked) {
   std::vector<int> descriptors;
   descriptors.reserve(parked.size());
   for (const UniqueFd& fd : parked) descriptors.push_back(fd.get());
-  const std::vector<char*> argv = Pointers(options.argv);
+  std::vector<std::string> args = options.argv;
+  if (!options.user) args[0] = FindProgram(args[0]);
+  const std::vector<char*> argv = Pointers(args);
   const std::vector<char*> environment = Pointers(options.environment);
   return ForkExec({.argv = argv.data(),
                    .environment = environment.data(),

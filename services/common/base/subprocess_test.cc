@@ -256,6 +256,15 @@ TEST(SubprocessTest, DoesNotStartWhatMustNotStart) {
   EXPECT_EQ(Subprocess::Start(options).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(SubprocessTest, ProgramOfAHeldChildIsFoundInThePath) {
+  SubprocessOptions options;
+  options.argv = {"true"};
+  options.before_start = [](pid_t) { return absl::OkStatus(); };
+  const auto process = Subprocess::Start(std::move(options));
+  ASSERT_TRUE(process.ok()) << process.status();
+  EXPECT_TRUE((*process)->Wait(kLong)->ok());
+}
+
 TEST(SubprocessTest, RefusesWhatCannotRun) {
   EXPECT_EQ(ReasonOf(Subprocess::Start({}).status()), "INVALID_COMMAND");
   EXPECT_EQ(ReasonOf(Subprocess::Start({.argv = {"true"}, .environment = {"NOVALUE"}}).status()),

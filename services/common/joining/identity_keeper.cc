@@ -16,6 +16,7 @@
 #include "services/common/identity/authority.h"
 #include "services/common/identity/join_token.h"
 #include "services/common/identity/pem_files.h"
+#include "services/common/joining/join_targets.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
 
@@ -33,12 +34,6 @@ constexpr BackoffOptions kRefusedBackoff = {absl::Minutes(5), absl::Minutes(5)};
 absl::Duration RandomUpTo(absl::Duration limit) {
   thread_local absl::BitGen random;
   return limit * absl::Uniform(random, 0.0, 1.0);
-}
-
-// Returns whether the fleet refused: the next target would do the same.
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
-         absl::IsInvalidArgument(status);
 }
 
 std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::string>& texts) {
@@ -153,12 +148,9 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
   const CertificateTrio trio = files_->trio();
   const std::vector<std::string> targets =
       options_.join_targets.empty() ? member().join_targets : options_.join_targets;
-  absl::StatusOr<v1::NodeCertificate> answer = errors::NoJoinTarget(options_.folder);
-  for (const std::string& target : targets) {
-    answer = AskAt(target, csr, trio);
-    if (answer.ok() || IsRefusal(answer.status())) break;
-  }
-  return answer;
+  if (targets.empty()) return errors::NoJoinTarget(options_.folder);
+  return AskJoinTargets(targets,
+                        [&](const std::string& target) { return AskAt(target, csr, trio); });
 }
 
 absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& target,

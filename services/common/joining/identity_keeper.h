@@ -32,8 +32,8 @@ class NodeCertificate;
 // Renews at half of the certificate's validity, randomised over a tenth of it, by
 // JoinService.Rejoin at the join targets in turn: the fleet's own, or relays that forward it. The
 // request is signed with the current key, so a relay cannot insert another key. Retries a failed
-// attempt with full jitter within a minute, or within ten minutes after a permanent refusal, such
-// as of a revoked node. Also renews an expired certificate. Thread-safe.
+// attempt with full jitter within a minute, or within ten minutes if every target that answered
+// refused, for example a revoked node. Also renews an expired certificate. Thread-safe.
 class IdentityKeeper {
  public:
   struct Options {

@@ -19,6 +19,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
+#include "services/common/joining/refusing_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -141,6 +142,15 @@ TEST_F(IdentityKeeperTest, CertificateIsRenewedAtHalfOfItsValidityAtTheNextTarge
   // The response contained new targets.
   EXPECT_FALSE((*keeper)->member().relay_targets.empty());
   EXPECT_EQ(ReadMemberFile(folder_)->relay_targets, (*keeper)->member().relay_targets);
+}
+
+TEST_F(IdentityKeeperTest, CertificateIsRenewedAtTheNextTargetIfARelayIsRevoked) {
+  const testing::RefusingRelay relay(fleet_);
+  clock_.JumpWall(absl::Now() + absl::Minutes(40));
+  const auto keeper = Open({relay.target(), Target()});
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(renewals_, 1) << Outcome();
 }
 
 TEST_F(IdentityKeeperTest, ExpiredCertificateIsRenewedAtTheStart) {

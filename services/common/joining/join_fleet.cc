@@ -21,6 +21,7 @@
 #include "services/common/identity/identity.h"
 #include "services/common/identity/pem_files.h"
 #include "services/common/identity/signing_request.h"
+#include "services/common/joining/join_targets.h"
 #include "services/common/joining/member_file.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
@@ -62,18 +63,16 @@ absl::StatusOr<v1::JoinRequest> MakeRequest(const JoinToken& token, const std::s
 absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRequest& request) {
   const auto credentials = MakeOpenChannelCredentials(
       token.fleet, token.fleet_ca_pem, {ServiceRole::kAggregator, ServiceRole::kRelay});
-  absl::Status failure;
-  for (const std::string& target : token.join_targets) {
+  const auto ask = [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
     const auto stub = v1::JoinService::NewStub(MakeChannel(target, credentials));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     v1::NodeCertificate certificate;
     const absl::Status status = FromGrpc(stub->Join(&context, request, &certificate));
-    if (status.ok()) return certificate;
-    failure = Annotate(status, absl::StrCat("join at ", target));
-    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) break;
-  }
-  return failure;
+    if (!status.ok()) return Annotate(status, absl::StrCat("join at ", target));
+    return certificate;
+  };
+  return AskJoinTargets(token.join_targets, ask);
 }
 
 // Checks that the certificate is for our key and name, and from the token's fleet.

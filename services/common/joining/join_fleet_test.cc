@@ -14,6 +14,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/joining/refusing_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -86,6 +87,14 @@ TEST_F(JoinFleetTest, NextAddressIsTriedIfOneIsUnreachable) {
   JoinToken token = Token("n1");
   token.join_targets.insert(token.join_targets.begin(), "127.0.0.1:1");
   EXPECT_TRUE(JoinFleet(token, "n1", folder_).ok());
+}
+
+TEST_F(JoinFleetTest, NextAddressIsTriedIfARelayIsRevoked) {
+  const testing::RefusingRelay relay(fleet_);
+  JoinToken token = Token("n1");
+  token.join_targets.insert(token.join_targets.begin(), relay.target());
+  const auto joined = JoinFleet(token, "n1", folder_);
+  EXPECT_TRUE(joined.ok()) << joined.status();
 }
 
 TEST_F(JoinFleetTest, ServerOfAnotherFleetIsNotTrusted) {

@@ -193,7 +193,7 @@ TEST_F(BranchesTest, OperatorQueriesAnyRelayAtTheRoot) {
   EXPECT_EQ(listed->shares(1).relay(), "far");
   EXPECT_EQ(listed->usage().relay(), "far");
   EXPECT_EQ(listed->usage().bytes(), 6);
-  EXPECT_EQ(listed->usage().quota(), far_.config.shares.quota);
+  EXPECT_EQ(static_cast<uint64_t>(listed->usage().quota()), far_.config.shares.quota);
   const v1::ShareKey key = listed->shares(1).file().key();
   EXPECT_EQ(root.Get(key, "far")->state(), v1::SHARE_STATE_DELIVERED);
   EXPECT_EQ(root.Get(key)->relay(), "far");
