@@ -200,7 +200,7 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, Connections: a.limits(),
 		Origins: a.config.StatusOrigins}, status, api, sessions, a.keys, revoked, a.metrics, a.log)
 	a.statuses = viewing.NewListeners(server, signer, a.sockets)
-	a.viewing = listen.NewServer(server, server.TLS(), a.log)
+	a.viewing = listen.NewServer(rest.RefuseCrossSite(server), server.TLS(), a.log)
 	go a.run(a.viewing, listen.TLS(socket, server.TLS(), a.options("status", viewing.PlainHelp)))
 	return nil
 }
@@ -225,7 +225,7 @@ func (a *App) serve(api *rest.Server) error {
 		return fmt.Errorf("listen: %w", err)
 	}
 	a.Addresses.Gateway = socket.Addr().String()
-	a.main = listen.NewServer(api, api.TLS(), a.log)
+	a.main = listen.NewServer(rest.RefuseCrossSite(api), api.TLS(), a.log)
 	inspection, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(a.config.InspectionPort)))
 	if err != nil {
 		return errors.Join(fmt.Errorf("inspection_port: %w", err), socket.Close())

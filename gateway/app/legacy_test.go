@@ -96,6 +96,20 @@ func TestLegacyAnswersMatchSonobuoy(t *testing.T) {
 	}
 }
 
+func TestPartOfResultIsRefused(t *testing.T) {
+	w := start(t)
+	a := w.put("logs", "n1", "part", "Content-Range", "bytes 0-3/10")
+	if a.code != 400 || !strings.Contains(a.body, "Content-Range") {
+		t.Errorf("answered %d %s", a.code, a.body)
+	}
+	if stored := w.aggregator.Get(key("logs", "n1")); stored != nil {
+		t.Errorf("stored %+v", stored)
+	}
+	if a := w.put("logs", "n1", "the whole"); a.code != 200 {
+		t.Errorf("the whole: answered %d %s", a.code, a.body)
+	}
+}
+
 func TestPutAfterRunEndedReturns410(t *testing.T) {
 	w := start(t)
 	for _, reason := range []string{"RUN_SEALED", "RUN_CANCELLED"} {

@@ -53,7 +53,7 @@ func (a *App) relay(to rest.Services) error {
 	}
 	a.Addresses.Rudder = socket.Addr().String()
 	settings := a.rudder.TLS()
-	a.relaying = listen.NewServer(a.rudder, settings, a.log)
+	a.relaying = listen.NewServer(rest.RefuseCrossSite(a.rudder), settings, a.log)
 	a.relaying.MaxHeaderBytes = maxRelayHeader
 	a.relaying.Protocols = new(http.Protocols)
 	a.relaying.Protocols.SetHTTP1(true)

@@ -203,6 +203,10 @@ func TestGatewayErrorsHaveReasonAndNextStep(t *testing.T) {
 	}{
 		{"POST", w.url("/api/v1/runs"), `{"name":"` + strings.Repeat("x", 17<<20) + `"}`, 413, "REQUEST_TOO_LARGE"},
 		{"POST", w.url("/api/v1/runs"), `{"nam`, 400, "BAD_REQUEST"},
+		{"POST", w.url("/api/v1/runs"), `{} {}`, 400, "BAD_REQUEST"},
+		{"POST", w.url("/api/v1/runs"), `{}]`, 400, "BAD_REQUEST"},
+		{"POST", w.url("/api/v1/runs"), "{}\n", 501, "UNKNOWN_METHOD"},
+		{"POST", w.url("/api/v1/runs"), "", 501, "UNKNOWN_METHOD"},
 		{"POST", w.url("/api/v1/runs"), `{}`, 501, "UNKNOWN_METHOD"},
 		{"GET", w.url("/api/v1/runs?page_size=x"), "", 400, "BAD_REQUEST"},
 		{"GET", w.page("/status?run=nope"), "", 400, "INVALID_NAME"},

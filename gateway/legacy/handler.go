@@ -119,6 +119,12 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		h.count(route.Path, code)
 		return
 	}
+	if r.Header.Get("Content-Range") != "" { // RFC 9110, 14.5: a part must not be stored as the whole
+		stream.drain(w, r)
+		h.answered(r, route.Path, w, http.StatusBadRequest,
+			"Content-Range is not supported: send the whole result in one request, without this header")
+		return
+	}
 	delivery := &muster.Delivery{
 		Key: key,
 		// A later request starts a new upload: its bytes may differ.

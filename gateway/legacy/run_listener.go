@@ -14,6 +14,7 @@ import (
 
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/listen"
+	"muster.example/gateway/rest"
 	"muster.example/gateway/runs"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
@@ -153,10 +154,10 @@ func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, c
 // serve answers requests until the listener fails or is stopped, and renews the certificate.
 func (d *runListener) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
-	server := listen.NewServer(&handler{
+	server := listen.NewServer(rest.RefuseCrossSite(&handler{
 		run: d.run, planned: d.planned, deliver: d.m.deliver, heartbeats: d.m.heartbeats, revoked: d.m.revoked, metrics: d.m.metrics,
 		log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
-	}, nil, d.log)
+	}), nil, d.log)
 	server.Protocols = new(http.Protocols)
 	server.Protocols.SetHTTP1(true)
 	served := make(chan error, 1)

@@ -53,6 +53,11 @@ func ViewersOnly() Problem {
 	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.RoleNotAllowed, Message: "the certificate names neither an operator nor a viewer of a run", NextStep: "Use the certificate of a credentials file (muster run writes one), or of an operator."}
 }
 
+// CrossSiteRequest has the reason CROSS_SITE_REQUEST.
+func CrossSiteRequest() Problem {
+	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.CrossSiteRequest, Message: "a web page of another site sent the request", NextStep: "Send changes with muster or another program, without the headers Origin and Sec-Fetch-Site."}
+}
+
 // IdentityUnknown has the reason IDENTITY_UNKNOWN.
 func IdentityUnknown() Problem {
 	return Problem{Code: "PERMISSION_DENIED", Reason: reasons.IdentityUnknown, Message: "the certificate names no member of this fleet", NextStep: "Use a certificate that muster operator add or muster credentials export issued."}

@@ -57,7 +57,7 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
 		runtime.WithMetadata(s.checkBody), runtime.WithErrorHandler(grpcError), runtime.WithStreamErrorHandler(streamError),
 		runtime.WithRoutingErrorHandler(routingError),
-		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisablePathLengthFallback(), runtime.WithMarshalerOption(runtime.MIMEWildcard, newOneValue()),
 	)
 	s.bulk = &bulk{
 		results:  musterv1.NewResultServiceClient(to.Aggregator),

@@ -1,5 +1,7 @@
 // Queries and reports of the root relay about shared files, over TLS.
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -30,13 +32,23 @@ TEST_F(AuditTest, RemovalOfASharedFileIsAudited) {
   v1::RecordShareRemovalRequest request;
   request.mutable_key()->set_source("n1");
   request.mutable_key()->set_target("n2");
-  request.set_actor("spiffe://fleet/user/alice");
+  const std::string alice = absl::StrCat("spiffe://", fleet_.name(), "/user/alice");
+  request.set_actor(alice);
   request.set_relay("far");
   EXPECT_EQ(ReasonOf(Record(relay_, request)), "INVALID_SHARE");
   request.mutable_key()->set_id("report.csv");
   ASSERT_TRUE(Record(relay_, request).ok());
   EXPECT_NE(std::string(Record(fleet_.admin(), request).message()).find("ROLE_NOT_ALLOWED"),
             std::string::npos);
+  EXPECT_EQ(ReasonOf(Record(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "far"}), request)),
+            "NOT_YOURS");
+  for (const auto& [actor, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"alice", "IDENTITY_MALFORMED"},
+           {"spiffe://other/user/alice", "IDENTITY_FOREIGN"},
+           {absl::StrCat("spiffe://", fleet_.name(), "/service/relay/far"), "ROLE_NOT_ALLOWED"}}) {
+    request.set_actor(actor);
+    EXPECT_EQ(ReasonOf(Record(relay_, request)), reason) << actor;
+  }
   fleet_.Stop();
   SqliteStoreOptions options;
   options.path = fleet_.config.state_folder + "/state.db";
@@ -46,7 +58,7 @@ TEST_F(AuditTest, RemovalOfASharedFileIsAudited) {
   ASSERT_TRUE(log.ok()) << log.status();
   ASSERT_FALSE(log->items.empty());
   EXPECT_EQ(log->items.back().kind, AuditKind::kShare);
-  EXPECT_EQ(log->items.back().actor, "spiffe://fleet/user/alice");
+  EXPECT_EQ(log->items.back().actor, alice);
   EXPECT_EQ(log->items.back().text, "shared file report.csv from n1 for n2 removed at relay far");
 }
 

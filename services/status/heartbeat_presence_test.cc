@@ -11,6 +11,7 @@
 #include "muster/v1/heartbeats.pb.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/base/error.h"
+#include "services/common/rpc/status.h"
 #include "services/status/testing/heartbeat_fixture.h"
 #include "testing/fixtures/test_heartbeat_stream.h"
 
@@ -61,6 +62,19 @@ TEST_F(HeartbeatPresenceTest, StreamWithoutAHeartbeatIsEnded) {
   EXPECT_EQ(ReasonOf(mute.End()), "NO_FIRST_HEARTBEAT");
   // One that has begun may be silent for longer: it is asked.
   EXPECT_TRUE(stream.Read().probe());
+}
+
+TEST_F(HeartbeatPresenceTest, StreamOfARelayWithoutAFirstMessageIsEnded) {
+  status_.Stop();
+  status_.config.heartbeats.first_within = absl::Milliseconds(200);
+  status_.Start();
+  const auto stub = v1::HeartbeatService::NewStub(
+      status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})));
+  grpc::ClientContext mute_context;
+  const auto mute = stub->RelayHeartbeats(&mute_context);
+  v1::RelayHeartbeatsResponse response;
+  EXPECT_FALSE(mute->Read(&response));
+  EXPECT_EQ(ReasonOf(FromGrpc(mute->Finish())), "NO_FIRST_HEARTBEAT");
 }
 
 TEST_F(HeartbeatPresenceTest, GoodbyeEndsTheStreamWithOk) {

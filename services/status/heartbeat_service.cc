@@ -12,7 +12,7 @@ HeartbeatService::RelayHeartbeats(grpc::CallbackServerContext* context) {
   const auto handler = std::make_shared<RelayHeartbeatHandler>(runtime_, parts_);
   auto* reactor = StartServerStream<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>(
       runtime_, context, "/muster.v1.HeartbeatService/RelayHeartbeats",
-      RelayHeartbeatHandler::Options(), handler);
+      RelayHeartbeatHandler::Options(parts_.first_within), handler);
   MutexLock lock(mutex_);
   std::erase_if(relays_, [](const auto& relay) { return relay.expired(); });
   relays_.push_back(handler);

@@ -70,10 +70,12 @@ class RelayHeartbeatHandler::Member : public SenderLink {
 RelayHeartbeatHandler::RelayHeartbeatHandler(const RpcRuntime& runtime, const HeartbeatParts& parts)
     : runtime_(runtime), parts_(parts) {}
 
-ServerStreamOptions RelayHeartbeatHandler::Options() {
+ServerStreamOptions RelayHeartbeatHandler::Options(absl::Duration first_within) {
   ServerStreamOptions options;
   options.on_executor = true;
-  options.first_within = absl::ZeroDuration();  // a relay without attached nodes sends nothing
+  // The first message names the relay, also if no node is attached to it.
+  options.first_within = first_within;
+  options.first_late = errors::NoFirstHeartbeat;
   return options;
 }
 

@@ -25,7 +25,7 @@ class RelayHeartbeatHandler
  public:
   RelayHeartbeatHandler(const RpcRuntime& runtime, const HeartbeatParts& parts);
 
-  static ServerStreamOptions Options();
+  static ServerStreamOptions Options(absl::Duration first_within);
 
   // ServerStreamHandler.
   void OnStart(const std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>>& stream) override;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <utility>
 
@@ -30,6 +31,11 @@ constexpr size_t kMaxRules = 1'000;
 constexpr size_t kMaxShownArgv = 300;
 constexpr absl::Duration kMostTime = absl::Hours(24);
 constexpr uint64_t kMostOutput = uint64_t{1} << 30;
+
+bool OthersMayWrite(const struct stat& info) {
+  const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
+  return foreign || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
 
 bool Contains(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
@@ -286,15 +292,23 @@ absl::StatusOr<std::shared_ptr<const NodePolicy>> PolicyFile::Current() {
   } else if (errno != ENOENT) {
     return errors::PolicyUnusable(ToStd(ErrnoError(errno, "read", path_).message()));
   }
+  struct stat folder = {};
+  const std::string folder_path = std::filesystem::path(path_).parent_path();
+  if (version != "none") {
+    if (stat(folder_path.c_str(), &folder) != 0) {
+      return errors::PolicyUnusable(ToStd(ErrnoError(errno, "read", folder_path).message()));
+    }
+    absl::StrAppend(&version, ".", folder.st_mode, ".", folder.st_uid);
+  }
   if (version != version_) {
     version_ = version;
     current_.reset();
-    const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
-    if (version != "none" && (foreign || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
-      fault_ =
-          errors::PolicyUnusable(absl::StrCat(path_,
-                                              ": others than its owner, root or the agent's user, "
-                                              "may write it"));
+    // Users that may write to the folder could replace the file, unless the folder is sticky.
+    const bool replaceable = OthersMayWrite(folder) && (folder.st_mode & S_ISVTX) == 0;
+    if (version != "none" && (OthersMayWrite(info) || replaceable)) {
+      fault_ = errors::PolicyUnusable(
+          absl::StrCat(OthersMayWrite(info) ? path_ : folder_path,
+                       ": users other than root and the agent's user may write it"));
       return fault_;
     }
     const auto text = version == "none" ? absl::StatusOr<std::string>("")

@@ -172,7 +172,10 @@ TEST(NodePolicyTest, EveryMistakeIsReportedWithItsLine) {
 
 class PolicyFileTest : public ::testing::Test {
  protected:
-  PolicyFileTest() { std::filesystem::remove(path_); }
+  void SetUp() override {
+    ASSERT_EQ(chmod(::testing::TempDir().c_str(), 0700), 0);
+    std::filesystem::remove(path_);
+  }
 
   void Write(std::string_view text, unsigned mode = 0644) {
     ASSERT_TRUE(WriteFileAtomically(path_, text, mode).ok());
@@ -214,6 +217,21 @@ TEST_F(PolicyFileTest, FileThatOthersMayWriteIsRefused) {
   EXPECT_EQ(ReasonOf(file_.Current().status()), "POLICY_UNUSABLE");
   ASSERT_EQ(chmod(path_.c_str(), 0644), 0);
   EXPECT_TRUE(AdmitsLs());
+}
+
+TEST_F(PolicyFileTest, FileInAFolderThatOthersMayWriteIsRefused) {
+  const std::string folder = ::testing::TempDir();
+  Write("commands: [{argv: [/bin/ls]}]");
+  for (const mode_t mode : {0720, 0702}) {
+    ASSERT_EQ(chmod(folder.c_str(), mode), 0);
+    EXPECT_EQ(ReasonOf(file_.Current().status()), "POLICY_UNUSABLE") << mode;
+    ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
+    EXPECT_TRUE(AdmitsLs());
+  }
+  // In a sticky folder only the owner of a file may replace it.
+  ASSERT_EQ(chmod(folder.c_str(), 01777), 0);
+  EXPECT_TRUE(AdmitsLs());
+  ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
 }
 
 }  // namespace

@@ -163,7 +163,17 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
                           BeginOpening(opening);
                         });
   }
-  if (!offset.ok()) return opening->Answer(offset.status());
+  if (!offset.ok()) {
+    const bool taken_over = absl::IsAborted(offset.status());
+    if (!outcome.created || taken_over) return opening->Answer(offset.status());
+    // A later open of the same attempt must not find the size of the refused one.
+    return store_.Apply(AbandonUpload{id},
+                        [this, opening, id, refusal = offset.status()](
+                            const absl::StatusOr<AbandonUpload::Result>& result) {
+                          if (result.ok()) Abandon(id, opening->upload);
+                          opening->Answer(refusal);
+                        });
+  }
   OpenedUpload opened;
   opened.id = id;
   opened.epoch = outcome.upload.epoch;

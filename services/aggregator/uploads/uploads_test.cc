@@ -246,6 +246,18 @@ TEST_F(UploadsTest, SweepRemovesWhatAnExpiredUploadHadPublished) {
   EXPECT_TRUE(absl::IsNotFound(state_.blobs().Size(blob).status()));
 }
 
+TEST_F(UploadsTest, OpenThatFoundNoSpaceLeavesNoUpload) {
+  UploadRecord large = Of("n1");
+  large.size = int64_t{1} << 62;
+  EXPECT_TRUE(absl::IsResourceExhausted(Open(large).status()));
+  EXPECT_TRUE(state_.store().OpenUploads("")->empty());
+  UploadRecord small = Of("n1");
+  small.size = 5;
+  const auto opened = Open(small);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  Append(*Attach(*opened), *opened, "hello");
+}
+
 TEST_F(UploadsTest, UploadsAreLimited) {
   Begin({.max_uploads = 1});
   ASSERT_TRUE(Open(Of("n1")).ok());

@@ -39,6 +39,7 @@ const (
 	CredentialsNotFound        = "CREDENTIALS_NOT_FOUND"
 	CredentialsOfOtherRun      = "CREDENTIALS_OF_OTHER_RUN"
 	CredentialsTooOld          = "CREDENTIALS_TOO_OLD"
+	CrossSiteRequest           = "CROSS_SITE_REQUEST"
 	CryptoError                = "CRYPTO_ERROR"
 	CursorCompacted            = "CURSOR_COMPACTED"
 	CursorUnknown              = "CURSOR_UNKNOWN"

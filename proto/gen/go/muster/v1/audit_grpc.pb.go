@@ -33,9 +33,10 @@ type AuditServiceClient interface {
 	// Records that an operator removes a shared file. Responds when the record is durable; the relay must
 	// not remove the file before.
 	//
-	// Callers: relays (the root relay calls it).
+	// Callers: the root relay.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_SHARE).
+	// Errors: INVALID_ARGUMENT (INVALID_SHARE); PERMISSION_DENIED (NOT_YOURS: the caller is another relay;
+	// IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator of the fleet).
 	RecordShareRemoval(ctx context.Context, in *RecordShareRemovalRequest, opts ...grpc.CallOption) (*RecordShareRemovalResponse, error)
 }
 
@@ -66,9 +67,10 @@ type AuditServiceServer interface {
 	// Records that an operator removes a shared file. Responds when the record is durable; the relay must
 	// not remove the file before.
 	//
-	// Callers: relays (the root relay calls it).
+	// Callers: the root relay.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_SHARE).
+	// Errors: INVALID_ARGUMENT (INVALID_SHARE); PERMISSION_DENIED (NOT_YOURS: the caller is another relay;
+	// IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator of the fleet).
 	RecordShareRemoval(context.Context, *RecordShareRemovalRequest) (*RecordShareRemovalResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }
