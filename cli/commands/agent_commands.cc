@@ -38,12 +38,7 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
        .example = "muster agent attach\n"
                   "muster agent attach --dir /srv/node-1"});
   const auto options = std::make_shared<AttachOptions>();
-  command
-      .add_option(
-          "--dir", options->folder,
-          "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
-          "root /var/lib/muster-node, else ~/.local/state/muster-node)")
-      ->type_name(kFolderValue);
+  AddNodeFolderOption(command, options->folder);
   AllowRange(*command
                   .add_option("--parallel", options->parallel,
                               "The maximum number of commands that run at the same time (default: "

@@ -82,6 +82,15 @@ void AddContextOption(CommandLine& line, CLI::App& command) {
       ->type_name(kFileValue);
 }
 
+void AddNodeFolderOption(CLI::App& command, std::string& folder) {
+  command
+      .add_option("--dir", folder,
+                  "The node's folder, which `muster node join` creates (default: $MUSTER_HOME/node "
+                  "if MUSTER_HOME is set, for root /var/lib/muster-node, else "
+                  "$XDG_STATE_HOME/muster-node, else ~/.local/state/muster-node)")
+      ->type_name(kFolderValue);
+}
+
 void AllowOnly(CLI::Option& option, const std::string& choices) {
   const std::vector<std::string> words = absl::StrSplit(choices, '|');
   option.type_name(choices);

@@ -49,6 +49,9 @@ void AddJsonOption(CommandLine& line, CLI::App& command);
 // Adds --context FILE, for commands that call services.
 void AddContextOption(CommandLine& line, CLI::App& command);
 
+// Adds --dir FOLDER, for commands of a node; DefaultNodeFolder returns its default.
+void AddNodeFolderOption(CLI::App& command, std::string& folder);
+
 // Type names of option values, for help and completion. A choice is written "json|env|kubernetes".
 inline constexpr char kFileValue[] = "FILE";
 inline constexpr char kFolderValue[] = "FOLDER";

@@ -146,7 +146,7 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   if (end->state() == v1::JOB_STATE_RUNNING) return kExitOk;
   int code = output.Finish(*end);
   if (!arguments.nodes.empty()) code = output.has_failures() ? kExitJobFailed : kExitOk;
-  // Every target of a finished job has a final record. Earlier records may precede
+  // Every target of an ended job has a final record. Earlier records may precede
   // --position.
   if (silent.empty() || arguments.position > 0) return code;
   return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
@@ -206,11 +206,11 @@ void AddJobCommands(CommandLine& line) {
       line, group,
       {.name = "logs",
        .summary = "Print the output of a job, and the reasons for failures",
-       .details = "The exit code is 9 if the job has finished and the command failed on a node, or "
+       .details = "The exit code is 9 if the job has ended and the command failed on a node, or "
                   "with --node on one of these nodes.",
        .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
       arguments, Logs);
-  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has finished");
+  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has ended");
   logs.add_option("--node", arguments->nodes, "Only these nodes, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');

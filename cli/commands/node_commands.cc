@@ -67,17 +67,25 @@ std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
 }
 
-// Returns the presence as a word, or "-" for a node that never sent heartbeats: agents send them
-// while they work for a run.
+// Returns the presence as a word, empty for a node that never sent heartbeats: agents send them
+// while they work for a run. `node` is null if the status service does not know it.
+std::string KnownPresence(const v1::Node* node) {
+  return node == nullptr ? "" : PresenceWord(node->presence());
+}
+
+const v1::Node* FindNode(const std::map<std::string, v1::Node>& nodes, const std::string& name) {
+  const auto found = nodes.find(name);
+  return found == nodes.end() ? nullptr : &found->second;
+}
+
+// Returns the presence for the table.
 std::string PresenceOf(const v1::EnrolledNode& node,
                        const std::optional<std::map<std::string, v1::Node>>& presences) {
   if (node.revoked()) return "revoked";
   if (node.is_relay()) return "-";  // relays send no heartbeats
   if (!presences) return "?";
-  const auto found = presences->find(node.name());
-  const bool known =
-      found != presences->end() && found->second.presence() != v1::PRESENCE_UNSPECIFIED;
-  return known ? PresenceWord(found->second.presence()) : "-";
+  const std::string presence = KnownPresence(FindNode(*presences, node.name()));
+  return presence.empty() ? "-" : presence;
 }
 
 // Returns the relay to which the node is attached, or "no".
@@ -92,15 +100,11 @@ void AddAttachment(const std::string& relay, Json* json) {
   (*json)["relay"] = relay == "no" ? "" : relay;
 }
 
-// Adds the presence as a word, or an empty text for a node that never sent heartbeats.
-void AddPresence(const std::string& node, const std::map<std::string, v1::Node>& presences,
-                 Json* json) {
-  const auto found = presences.find(node);
-  const bool known =
-      found != presences.end() && found->second.presence() != v1::PRESENCE_UNSPECIFIED;
-  (*json)["presence"] = known ? PresenceWord(found->second.presence()) : "";
+void AddPresence(const v1::Node* node, Json* json) {
+  const std::string presence = KnownPresence(node);
+  (*json)["presence"] = presence;
   (*json)["presence_since"] =
-      known ? Rfc3339(FromProto(found->second.presence_since())) : std::string();
+      presence.empty() ? std::string() : Rfc3339(FromProto(node->presence_since()));
 }
 
 Json EventJson(const v1::NodeEvent& event) {
@@ -126,7 +130,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
     for (const v1::EnrolledNode& node : nodes) {
       json.push_back(ToJson(node));
       if (attached) AddAttachment(RelayOf(node, attached), &json.back());
-      if (presences) AddPresence(node.name(), *presences, &json.back());
+      if (presences) AddPresence(FindNode(*presences, node.name()), &json.back());
     }
     console.out << Dump(json);
     return kExitOk;
@@ -172,7 +176,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
     Json json = ToJson(node);
     if (attached) AddAttachment(RelayOf(node, attached), &json);
     if (presence.ok()) {
-      AddPresence(node.name(), {{node.name(), *presence}}, &json);
+      AddPresence(&*presence, &json);
       json["events"] = Json::array();
       for (const v1::NodeEvent& event : presence->events())
         json["events"].push_back(EventJson(event));
@@ -201,10 +205,10 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   }
   table.AddRow({"attached", RelayOf(node, attached)});
   if (presence.ok()) {
-    table.AddRow({"presence", presence->presence() == v1::PRESENCE_UNSPECIFIED
-                                  ? "-"
-                                  : absl::StrCat(PresenceWord(presence->presence()), " since ",
-                                                 FormatTime(presence->presence_since()))});
+    const std::string word = KnownPresence(&*presence);
+    table.AddRow({"presence", word.empty() ? "-"
+                                           : absl::StrCat(word, " since ",
+                                                          FormatTime(presence->presence_since()))});
     for (const v1::NodeEvent& event : presence->events()) {
       table.AddRow({FormatTime(event.time()), event.detail()});
     }
@@ -299,11 +303,7 @@ void AddJoin(CommandLine& line, CLI::App& group) {
       .add_option("--node", arguments->node,
                   "The name of the node (default: the name in the token)")
       ->type_name("NAME");
-  command
-      .add_option("--dir", arguments->folder,
-                  "The folder of the identity (default: $MUSTER_HOME/node if it is set, for root "
-                  "/var/lib/muster-node, else ~/.local/state/muster-node)")
-      ->type_name(kFolderValue);
+  AddNodeFolderOption(command, arguments->folder);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }
 

@@ -66,10 +66,11 @@ void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bo
     const char* name;
     const char* scheme = "";
   };
-  for (const Row& row : {Row{"aggregator", "aggregator"}, Row{"status", "status"},
-                         Row{"gateway", "gateway", "https://"}, Row{"root relay", "relay"},
-                         Row{"joining", "aggregator-join"},
-                         Row{"status listener, dashboard", "gateway-status_pages", "https://"}}) {
+  for (const Row& row :
+       {Row{"aggregator", "aggregator"}, Row{"status", "status"},
+        Row{"gateway", "gateway", "https://"}, Row{"root relay", "relay"},
+        Row{"joining", "aggregator_join"},
+        Row{"status listener, dashboard", "gateway_status_listener", "https://"}}) {
     const auto found = addresses.find(row.name);
     if (found == addresses.end()) continue;
     table.AddRow({row.title, absl::StrCat(row.scheme, found->second)});

@@ -221,15 +221,6 @@ CLI::App& AddCommandWithArguments(CommandLine& line, CLI::App& parent, const Com
   return command;
 }
 
-void AddFolderOption(CLI::App& command, ShareArguments& arguments) {
-  command
-      .add_option(
-          "--dir", arguments.folder,
-          "The folder from `muster node join` (default: $MUSTER_HOME/node if it is set, for "
-          "root /var/lib/muster-node, else ~/.local/state/muster-node)")
-      ->type_name(kFolderValue);
-}
-
 void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
   command.add_option("--from", arguments.source, "The node that shared the file")
       ->required(!both)
@@ -239,7 +230,7 @@ void AddKeyOptions(CLI::App& command, ShareArguments& arguments, bool both) {
         ->type_name("NODE");
   }
   command.add_option("--id", arguments.id, "The id of the file")->required()->type_name("ID");
-  AddFolderOption(command, arguments);
+  AddNodeFolderOption(command, arguments.folder);
 }
 
 void AddRelayOption(CLI::App& command, ShareArguments& arguments) {
@@ -275,7 +266,7 @@ void AddShare(CommandLine& line, const std::shared_ptr<ShareArguments>& argument
       .add_option("--wait", arguments->wait,
                   "How long to wait for the delivery and for an unreachable relay (default: 10s)")
       ->type_name("DURATION");
-  AddFolderOption(command, *arguments);
+  AddNodeFolderOption(command, arguments->folder);
   AddJsonOption(line, command);
 }
 
@@ -300,7 +291,7 @@ void AddShareCommands(CommandLine& line) {
   list.add_flag("--all", arguments->all, "For operators: the files at every relay");
   list.add_option("--relay", arguments->relay, "For operators: the files at this relay")
       ->type_name("RELAY");
-  AddFolderOption(list, *arguments);
+  AddNodeFolderOption(list, arguments->folder);
   AddJsonOption(line, list);
   AddContextOption(line, list);
   CLI::App& get = AddCommandWithArguments(

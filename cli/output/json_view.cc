@@ -133,6 +133,8 @@ Json ToJson(const v1::JoinToken& token) {
 }
 
 Json ToJson(const v1::EnrolledNode& node) {
+  // The root relay is the last parent of every node: a node without others shows it, as in tables.
+  const Json parents = node.parents().empty() ? Json::array({"root"}) : TextList(node.parents());
   return {
       {"name", node.name()},
       {"uri", node.uri()},
@@ -147,7 +149,7 @@ Json ToJson(const v1::EnrolledNode& node) {
       {"kind", node.is_relay() ? "relay" : "node"},
       {"relay_targets", TextList(node.relay_targets())},
       {"join_targets", TextList(node.join_targets())},
-      {"parents", TextList(node.parents())}};
+      {"parents", parents}};
 }
 
 std::string Dump(const Json& json) {

@@ -213,9 +213,9 @@ Json StatusJson(const v1::RunStatus& status) {
   SetText("title", status.title(), json);
   json["state"] = StateWord(status.state());
   SetText("state_reason", status.state_reason(), json);
-  SetTime("created_at", status.create_time(), json);
+  SetTime("create_time", status.create_time(), json);
   SetTime("deadline", status.deadline(), json);
-  SetTime("ended_at", status.end_time(), json);
+  SetTime("end_time", status.end_time(), json);
   SetTime("time", status.time(), json);
   SetTime("feed_time", status.feed_time(), json);
   json["counts"] = ToJson(status.counts());
@@ -249,9 +249,9 @@ absl::StatusOr<v1::RunStatus> ParseStatusJson(std::string_view text) {
     if (pair.is_object()) ReadPair(pair, status.add_pairs());
   }
   status.set_state_reason(TextField(json, "state_reason"));
-  ReadTime(json, "created_at", [&] { return status.mutable_create_time(); });
+  ReadTime(json, "create_time", [&] { return status.mutable_create_time(); });
   ReadTime(json, "deadline", [&] { return status.mutable_deadline(); });
-  ReadTime(json, "ended_at", [&] { return status.mutable_end_time(); });
+  ReadTime(json, "end_time", [&] { return status.mutable_end_time(); });
   ReadTime(json, "time", [&] { return status.mutable_time(); });
   ReadTime(json, "feed_time", [&] { return status.mutable_feed_time(); });
   *status.mutable_counts() = ReadCounts(Child(json, "counts"));

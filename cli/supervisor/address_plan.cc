@@ -129,7 +129,7 @@ struct ExtraListener {
   int port = 0;
   int offset = 0;  // from --port
 };
-constexpr ExtraListener kStatusPages = {"gateway", "status_listen", 8002, 2};
+constexpr ExtraListener kStatusListener = {"gateway", "status_listen", 8002, 2};
 constexpr ExtraListener kJoin = {"aggregator", "join_listen", kDefaultPort + 4, 4};
 
 // Uses the host of the service. Keeps the configured port unless the options name another one.
@@ -237,7 +237,8 @@ absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions
   ASSIGN_OR_RETURN(plan.legacy_host, LegacyHost(home, options));
   ASSIGN_OR_RETURN(plan.legacy_port, LegacyPort(home, options, ports));
   ports.all.insert(plan.legacy_port);
-  ASSIGN_OR_RETURN(plan.status_pages, PlanExtraListener(home, options, kStatusPages, plan, ports));
+  ASSIGN_OR_RETURN(plan.status_listener,
+                   PlanExtraListener(home, options, kStatusListener, plan, ports));
   ASSIGN_OR_RETURN(plan.join, PlanExtraListener(home, options, kJoin, plan, ports));
   ASSIGN_OR_RETURN(plan.status_ports, StatusPorts(home, options));
   plan.reservations = std::move(ports.reservations);
@@ -267,7 +268,8 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["status_targets"] = YamlList(AdvertisedAddresses(plan, port_of("status"), ""));
     values["relay_targets"] = YamlList(AdvertisedAddresses(plan, port_of("relay"), ""));
     values["gateway_urls"] = YamlList(AdvertisedAddresses(plan, port_of("gateway"), "https://"));
-    values["status_urls"] = YamlList(AdvertisedAddresses(plan, plan.status_pages.port, "https://"));
+    values["status_urls"] =
+        YamlList(AdvertisedAddresses(plan, plan.status_listener.port, "https://"));
     return values;
   }
   values["aggregator_targets"] = local("aggregator");
@@ -281,8 +283,9 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["legacy_bind"] = YamlText(listen.host);
     values["legacy_ports"] = YamlText(plan.legacy_ports);
     values["legacy_port"] = std::to_string(plan.legacy_port);
-    values["status_listen"] = YamlText(plan.status_pages.ToString());
-    values["status_urls"] = YamlList(AdvertisedAddresses(plan, plan.status_pages.port, "https://"));
+    values["status_listen"] = YamlText(plan.status_listener.ToString());
+    values["status_urls"] =
+        YamlList(AdvertisedAddresses(plan, plan.status_listener.port, "https://"));
     values["status_ports"] = YamlText(plan.status_ports);
   }
   return values;

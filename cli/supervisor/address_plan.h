@@ -46,7 +46,7 @@ struct AddressPlan {
   std::string legacy_host;
   int legacy_port = 0;
   HostPort join;             // for joining machines without a certificate
-  HostPort status_pages;     // for GET /status and the dashboard
+  HostPort status_listener;  // for GET /status and the dashboard
   std::string status_ports;  // for the status listeners of runs
   // Sockets that reserve the chosen free ports as long as they are open, so that no other program
   // that chooses ports takes one before its service listens. A service binds to its port

@@ -58,14 +58,14 @@ TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
                           {"status_ports", "\"8010-8109\""}}));
 }
 
-TEST_F(AddressPlanTest, StatusPagesFollowTheRequestedPortAndAreKept) {
+TEST_F(AddressPlanTest, StatusListenerFollowsTheRequestedPortAndIsKept) {
   Write(Plan({.advertise = {"10.0.0.5"}, .port = 9000}));
   const AddressPlan plan = Plan({});
-  EXPECT_EQ(plan.status_pages.ToString(), "0.0.0.0:9002");
+  EXPECT_EQ(plan.status_listener.ToString(), "0.0.0.0:9002");
   EXPECT_EQ(plan.status_ports, "9510-9609");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("status_urls"), "[\"https://10.0.0.5:9002\"]");
-  EXPECT_EQ(Plan({.port = 0}).status_pages.port, 9002);
-  EXPECT_EQ(Plan({.port = 9100}).status_pages.port, 9102);
+  EXPECT_EQ(Plan({.port = 0}).status_listener.port, 9002);
+  EXPECT_EQ(Plan({.port = 9100}).status_listener.port, 9102);
 }
 
 TEST_F(AddressPlanTest, JoinListenerIsOnTheHostOfTheAggregator) {
@@ -106,10 +106,10 @@ TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
   EXPECT_NE(first.listen.at("aggregator").port, 0);
   EXPECT_EQ(first.legacy_ports, "0");
   EXPECT_NE(first.legacy_port, 0);
-  EXPECT_NE(first.status_pages.port, 0);
+  EXPECT_NE(first.status_listener.port, 0);
   EXPECT_EQ(first.status_ports, "0");
   Write(first);
-  EXPECT_EQ(Plan({.port = 0}).status_pages.port, first.status_pages.port);
+  EXPECT_EQ(Plan({.port = 0}).status_listener.port, first.status_listener.port);
   EXPECT_EQ(Plan({.port = 0}).listen, first.listen);
   EXPECT_EQ(Plan({.port = 0}).legacy_port, first.legacy_port);
 }

@@ -192,7 +192,7 @@ absl::StatusOr<Addresses> CollectAddresses(const Home& home) {
   Addresses all;
   for (const std::string_view service : kServices) {
     for (const auto& [name, address] : ReadAddresses(home, service)) {
-      all[name == service ? name : absl::StrCat(ToAbsl(service), "-", name)] = address;
+      all[AddressName(service, name)] = address;
     }
   }
   RETURN_IF_ERROR(WriteFileAtomically(AllAddressesFile(home), nlohmann::json(all).dump(2) + "\n"));

@@ -165,6 +165,10 @@ std::map<std::string, std::string> ReadAddresses(const Home& home, std::string_v
   return addresses;
 }
 
+std::string AddressName(std::string_view service, const std::string& name) {
+  return name == service ? name : absl::StrCat(ToAbsl(service), "_", name);
+}
+
 absl::Status CheckReady(const std::string& inspection_address) {
   httplib::Client client(absl::StrCat("http://", inspection_address));
   client.set_connection_timeout(1);

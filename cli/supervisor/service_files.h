@@ -61,6 +61,10 @@ absl::StatusOr<std::vector<std::string>> ConfigList(const Home& home, std::strin
 // "inspection": "127.0.0.1:40001"}. Returns nothing if it has not written them yet.
 std::map<std::string, std::string> ReadAddresses(const Home& home, std::string_view service);
 
+// Returns the name of an address among those of all services: "aggregator" for the service itself,
+// "aggregator_join" for its other addresses.
+std::string AddressName(std::string_view service, const std::string& name);
+
 // Returns OK if GET /readyz at this address (host:port) answers 200, else the reason.
 absl::Status CheckReady(const std::string& inspection_address);
 

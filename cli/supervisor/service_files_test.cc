@@ -84,6 +84,11 @@ TEST_F(ServiceFilesTest, InvalidFileIsNamedInTheError) {
   EXPECT_EQ(ReasonOf(ServiceProgram("gateway").status()), "PROGRAM_MISSING");
 }
 
+TEST(AddressNameTest, WordsAreJoinedByUnderscores) {
+  EXPECT_EQ(AddressName("gateway", "gateway"), "gateway");
+  EXPECT_EQ(AddressName("gateway", "status_listener"), "gateway_status_listener");
+}
+
 TEST_F(ServiceFilesTest, AddressesFileReturnsItsTexts) {
   EXPECT_TRUE(ReadAddresses(home_, "aggregator").empty());
   ASSERT_TRUE(WriteFileAtomically(AddressesFile(home_, "aggregator"),

@@ -61,7 +61,7 @@ type App struct {
 // Addresses is the content of the addresses file.
 type Addresses struct {
 	Gateway    string `json:"gateway"`
-	Status     string `json:"status_pages"`
+	Status     string `json:"status_listener"`
 	Inspection string `json:"inspection"`
 	Rudder     string `json:"rudder,omitempty"`
 }
@@ -174,7 +174,7 @@ func (a *App) bindStatus() (net.Listener, error) {
 }
 
 // manage creates the manager of the runs' listeners for legacy clients.
-func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.HeartbeatServiceClient, revoked *fleet.Revoked) error {
+func (a *App) manage(signer musterv1.ListenerServiceClient, heartbeats musterv1.HeartbeatServiceClient, revoked *fleet.Revoked) error {
 	first, last, err := a.config.LegacyPortRange()
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (a *App) manage(signer musterv1.ListenerServiceClient, beats musterv1.Heart
 	a.manager = legacy.NewManager(legacy.Settings{
 		Host: a.config.LegacyBind, FirstPort: first, LastPort: last, SharedPort: a.config.LegacyPort, Hold: a.config.Hold,
 		MaxResultBytes: a.config.ResultBytes, Connections: a.limits(),
-	}, signer, a.deliveries, beats, a.sockets, revoked, a.metrics, a.probes, a.log)
+	}, signer, a.deliveries, heartbeats, a.sockets, revoked, a.metrics, a.probes, a.log)
 	return nil
 }
 

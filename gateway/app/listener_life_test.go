@@ -27,7 +27,7 @@ func (w *testGateway) endRun(id string, at time.Time) {
 		Plugins: []*musterv1.Plugin{{Name: "logs"}}}}})
 }
 
-// The run CA is wiped an hour after the run; until then late sidecars get the reason.
+// The run CA is deleted an hour after the run; until then late sidecars get the reason.
 func TestListenerClosesAnHourAfterRun(t *testing.T) {
 	w := start(t)
 	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})

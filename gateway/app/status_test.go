@@ -175,7 +175,7 @@ func TestStatusIsAuthorizedByCaller(t *testing.T) {
 		t.Errorf("without a certificate: %d %s", a.code, a.body)
 	}
 	w.aggregator.Stop()
-	if a := call(t, w.statusClient(user), "GET", w.page("/status"), nil); a.code != 503 || decode(t, a.body)["reason"] != "UNAVAILABLE" {
+	if a := call(t, w.statusClient(user), "GET", w.page("/status"), nil); a.code != 503 || decode(t, a.body)["reason"] != "STATUS_UNREACHABLE" {
 		t.Errorf("without a status service: %d %s", a.code, a.body)
 	}
 }

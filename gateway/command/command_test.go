@@ -250,6 +250,21 @@ func TestJobWhoseSubmissionHasNoAnswerIsCancelled(t *testing.T) {
 	p.wantCancelled(t)
 }
 
+func TestJobIsCancelledWhenALaterTryIsRejected(t *testing.T) {
+	tries := 0
+	p := open(t, func(context.Context) error {
+		if tries++; tries == 1 {
+			return status.Error(codes.Unavailable, "the connection broke")
+		}
+		return status.Error(codes.PermissionDenied, "the certificate is revoked")
+	})
+	p.relay.AddNode("n1", waitForCancel)
+	if _, err := p.run(t, "n1"); err == nil || !strings.Contains(err.Error(), "the certificate is revoked") {
+		t.Error(err)
+	}
+	p.wantCancelled(t)
+}
+
 func TestAttachedNodesAreCachedWhileRelayIsDown(t *testing.T) {
 	p := open(t)
 	if got := p.runner.Attached(t.Context()); len(got) != 0 {

@@ -163,11 +163,11 @@ func (r *Runner) submit(ctx context.Context, job Job) (id string, err error) {
 		}
 		fault := muster.AsError(err)
 		err = fmt.Errorf("the relay did not accept the job: %w", fault)
-		if !fault.Retryable() {
+		if !fault.Retryable() && try == 1 {
 			return "", err
 		}
-		if try == submitTry || !wait(ctx) {
-			return id, err // the answer to an accepted submission may be lost
+		if !fault.Retryable() || try == submitTry || !wait(ctx) {
+			return id, err // the answer to an accepted submission may be lost: of this try or an earlier one
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"sync"
@@ -8,8 +9,8 @@ import (
 )
 
 // RefusedHandshake returns a callback for listen.Options.Refused. It counts for a listener, and logs at most one line
-// per minute and reason with their number: a client with a certificate of another run may dial for hours. Safe for
-// concurrent use.
+// per minute and reason with their number: a client with a certificate of another run may dial for hours. Connections
+// that went away or timed out are logged at level debug: health checks connect and close. Safe for concurrent use.
 func (m *Metrics) RefusedHandshake(listener string, log *slog.Logger) func(reason string, remote net.Addr, err error) {
 	limited := &refusalLog{log: log, notes: map[string]*refusalNote{}}
 	return func(reason string, remote net.Addr, err error) {
@@ -42,7 +43,11 @@ func (r *refusalLog) note(reason string, remote net.Addr, err error) {
 	}
 	n.since++
 	if now := time.Now(); now.Sub(n.written) >= refusalInterval {
-		r.log.Warn("connection refused", "reason", reason, "remote", remote.String(), "count", n.since, "error", err)
+		level := slog.LevelWarn
+		if reason == "gone" || reason == "timeout" {
+			level = slog.LevelDebug
+		}
+		r.log.Log(context.Background(), level, "connection refused", "reason", reason, "remote", remote.String(), "count", n.since, "error", err)
 		n.written, n.since = now, 0
 	}
 }

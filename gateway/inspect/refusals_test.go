@@ -40,3 +40,20 @@ func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 		}
 	})
 }
+
+// Health checks connect and close.
+func TestConnectionsThatWentAwayAreLoggedAtDebug(t *testing.T) {
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+		var out bytes.Buffer
+		refused := NewMetrics().RefusedHandshake("main", slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: level})))
+		for _, reason := range []string{"gone", "timeout"} {
+			refused(reason, &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5}, errors.New("EOF"))
+			if logged := strings.Contains(out.String(), "level=DEBUG msg=\"connection refused\" reason="+reason); logged != (level == slog.LevelDebug) {
+				t.Errorf("%s at level %s: %q", reason, level, out.String())
+			}
+			if level == slog.LevelInfo && out.Len() > 0 {
+				t.Errorf("%s is logged: %q", reason, out.String())
+			}
+		}
+	}
+}

@@ -24,16 +24,16 @@ type Deliverer interface {
 
 // handler serves the listener of one run. Safe for concurrent use.
 type handler struct {
-	run     string
-	planned func(plugin string) bool
-	deliver Deliverer
-	beats   musterv1.HeartbeatServiceClient
-	revoked *fleet.Revoked
-	metrics *inspect.Metrics
-	log     *slog.Logger
-	hold    time.Duration
-	limit   int64           // bytes of a result; 0: no limit
-	living  context.Context // ends deliveries when the gateway cannot wait any longer
+	run        string
+	planned    func(plugin string) bool
+	deliver    Deliverer
+	heartbeats musterv1.HeartbeatServiceClient
+	revoked    *fleet.Revoked
+	metrics    *inspect.Metrics
+	log        *slog.Logger
+	hold       time.Duration
+	limit      int64           // bytes of a result; 0: no limit
+	living     context.Context // ends deliveries when the gateway cannot wait any longer
 }
 
 // ServeHTTP implements http.Handler.

@@ -14,7 +14,7 @@ import (
 func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Request, route *Route, key muster.Key) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()
-	taken, err := h.beats.SendHeartbeat(ctx, &musterv1.SendHeartbeatRequest{
+	taken, err := h.heartbeats.SendHeartbeat(ctx, &musterv1.SendHeartbeatRequest{
 		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
 	})
 	if err != nil {

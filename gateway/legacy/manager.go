@@ -27,15 +27,15 @@ type Settings struct {
 	Connections         listen.Limits
 }
 
-// Manager keeps one listener open for each run until its run CA is wiped. It implements runs.Follower. Safe for
+// Manager keeps one listener open for each run until its run CA is deleted. It implements runs.Follower. Safe for
 // concurrent use.
 type Manager struct {
-	settings  Settings
-	listeners musterv1.ListenerServiceClient
-	deliver   Deliverer
-	beats     musterv1.HeartbeatServiceClient
-	sockets   *listen.Sockets
-	ports     *ports
+	settings   Settings
+	listeners  musterv1.ListenerServiceClient
+	deliver    Deliverer
+	heartbeats musterv1.HeartbeatServiceClient
+	sockets    *listen.Sockets
+	ports      *ports
 	// refused handles refused handshakes of clients that do not belong to a run.
 	refused func(reason string, remote net.Addr, err error)
 	revoked *fleet.Revoked
@@ -54,10 +54,10 @@ type Manager struct {
 
 // NewManager creates a manager without listeners. The heartbeat connection requires fleet.Interceptors.
 func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer,
-	beats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
+	heartbeats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())
 	m := &Manager{
-		settings: settings, listeners: listeners, deliver: deliver, beats: beats, sockets: sockets, revoked: revoked,
+		settings: settings, listeners: listeners, deliver: deliver, heartbeats: heartbeats, sockets: sockets, revoked: revoked,
 		metrics: metrics, probes: probes, log: log, living: living, kill: kill, runListeners: map[string]*runListener{},
 		refused: metrics.RefusedHandshake("run", log),
 	}
@@ -102,7 +102,7 @@ func (m *Manager) Snapshot(all []*musterv1.Run, revoked []string) {
 	}
 	for run, d := range m.runListeners {
 		if !listed[run] {
-			d.stop(errWiped)
+			d.stop(errAuthorityDeleted)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (m *Manager) Deleted(run string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d := m.runListeners[run]; d != nil {
-		d.stop(errWiped)
+		d.stop(errAuthorityDeleted)
 	}
 }
 

@@ -22,14 +22,14 @@ import (
 
 // Reasons for which a listener closes.
 var (
-	errWiped      = errors.New("the run CA was deleted")
-	errRestarting = errors.New("the gateway is stopping")
+	errAuthorityDeleted = errors.New("the run CA was deleted")
+	errRestarting       = errors.New("the gateway is stopping")
 )
 
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
 	"(muster credentials export)."
 
-// runListener is the listener of one run, from its first certificate until the run CA is wiped.
+// runListener is the listener of one run, from its first certificate until the run CA is deleted.
 type runListener struct {
 	run     string
 	m       *Manager
@@ -47,7 +47,7 @@ type runListener struct {
 func newRunListener(m *Manager, run string) *runListener {
 	d := &runListener{run: run, m: m, log: m.log.With("run", run)}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
-	d.end = time.AfterFunc(time.Hour, func() { d.stop(errWiped) })
+	d.end = time.AfterFunc(time.Hour, func() { d.stop(errAuthorityDeleted) })
 	d.refused = m.metrics.RefusedHandshake("run", d.log)
 	return d
 }
@@ -76,7 +76,7 @@ func (d *runListener) maintain() {
 		}
 		if answer := muster.AsError(err); answer.Reason == reasons.RunNotFound || answer.Reason == reasons.RunEnded {
 			d.log.Info("listener of the run not opened", "error", err)
-			d.stop(errWiped)
+			d.stop(errAuthorityDeleted)
 			break
 		}
 		if time.Since(started) > time.Minute {
@@ -90,7 +90,7 @@ func (d *runListener) maintain() {
 		case <-d.ctx.Done():
 		}
 	}
-	if errors.Is(context.Cause(d.ctx), errWiped) {
+	if errors.Is(context.Cause(d.ctx), errAuthorityDeleted) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := d.m.sockets.Release(ctx, d.name()); err != nil {
@@ -154,7 +154,7 @@ func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, c
 func (d *runListener) serve(listener net.Listener, renew time.Time) error {
 	port := listener.Addr().(*net.TCPAddr).Port
 	server := listen.NewServer(&handler{
-		run: d.run, planned: d.planned, deliver: d.m.deliver, beats: d.m.beats, revoked: d.m.revoked, metrics: d.m.metrics,
+		run: d.run, planned: d.planned, deliver: d.m.deliver, heartbeats: d.m.heartbeats, revoked: d.m.revoked, metrics: d.m.metrics,
 		log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
 	}, nil, d.log)
 	server.Protocols = new(http.Protocols)

@@ -160,7 +160,7 @@ func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
 	}
 	identity := identityOf(&state)
 	if !a.identities.acquire(identity, a.options.PerIdentity) {
-		return fmt.Errorf("%s has %d open connections (limits.connections_per_identity)", state.PeerCertificates[0].URIs, a.options.PerIdentity)
+		return fmt.Errorf("%s has %d open connections (limits.connections_per_identity)", describe(state.PeerCertificates[0]), a.options.PerIdentity)
 	}
 	raw.onClose(func() { a.identities.release(identity) })
 	return nil

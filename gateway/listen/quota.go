@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -105,6 +106,14 @@ func identityOf(state *tls.ConnectionState) string {
 	}
 	chain := state.VerifiedChains[0]
 	return fmt.Sprintf("%x %s", sha256.Sum256(chain[len(chain)-1].Raw), certificate.URIs[0])
+}
+
+// describe returns the identity of a certificate for people.
+func describe(certificate *x509.Certificate) string {
+	if len(certificate.URIs) != 1 {
+		return "a certificate without a Muster URI"
+	}
+	return certificate.URIs[0].String()
 }
 
 // Answer is a prepared answer of HTTP; its connection is closed.

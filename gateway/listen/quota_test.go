@@ -164,6 +164,16 @@ func TestRefusedHTTP2ConnectionGetsGoAway(t *testing.T) {
 	}
 }
 
+func TestRefusalNamesIdentity(t *testing.T) {
+	f := mustertest.NewFleet()
+	node, nameless := f.Intermediate.Leaf(nodeURI+"n1"), f.Intermediate.Leaf(nodeURI+"n1", func(c *x509.Certificate) { c.URIs = nil })
+	for want, leaf := range map[string]tls.Certificate{nodeURI + "n1": node, "a certificate without a Muster URI": nameless} {
+		if got := describe(leaf.Leaf); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestSharedIdentityHasNoLimitOfItsOwn(t *testing.T) {
 	s := openLimitedSocket(t, Options{Limits: Limits{Connections: 100, PerAddress: 3, PerIdentity: 1},
 		Shared: func(c *x509.Certificate) bool { return strings.HasSuffix(c.URIs[0].Path, "shared") }})

@@ -18,6 +18,7 @@ func refusal(err error) string {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
 	var network net.Error
+	var operation *net.OpError
 	switch {
 	case errors.As(err, &header) && looksLikeHTTP(header.RecordHeader):
 		return "plain_http"
@@ -31,6 +32,8 @@ func refusal(err error) string {
 		return "no_certificate"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return "timeout"
+	case errors.As(err, &operation) && operation.Op == "remote error": // an alert: the client rejected the handshake
+		return "other"
 	case errors.Is(err, io.EOF), errors.As(err, &network):
 		return "gone"
 	}

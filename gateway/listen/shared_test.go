@@ -182,6 +182,24 @@ func TestUnknownServerNameFailsHandshake(t *testing.T) {
 	h.wantRefusal("- plain_http")
 }
 
+func TestClientThatRejectsTheCertificateDiffersFromOneThatGoesAway(t *testing.T) {
+	h := openSharedSocket(t)
+	a, b := h.addRun("a"), h.addRun("b")
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		h.forget()
+		if _, err := h.dial(a, a, func(c *tls.Config) { c.RootCAs, c.MaxVersion = b.run.SelfSigned.Pool(), version }); err == nil {
+			t.Error("a certificate of another CA was accepted")
+		}
+		h.wantRefusal("a other")
+	}
+	conn, err := net.Dial("tcp", h.shared.socket.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	h.wantRefusal("- gone")
+}
+
 func TestReleasedNameIsFree(t *testing.T) {
 	h := openSharedSocket(t)
 	a, b := h.addRun("a"), h.addRun("b")

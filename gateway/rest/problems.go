@@ -78,6 +78,11 @@ func TooManyConnections() Problem {
 	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyConnections, Message: "this identity has too many open connections to the gateway", NextStep: "Close some of them, or raise limits.connections_per_identity in the configuration of the gateway."}
 }
 
+// StatusUnreachable has the reason STATUS_UNREACHABLE.
+func StatusUnreachable(cause string) Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusUnreachable, Message: fmt.Sprintf("the gateway has no answer of the status service: %v", cause), NextStep: "Check that the status service is running and not stopped, and read its log."}
+}
+
 // RequestStalled has the reason REQUEST_STALLED.
 func RequestStalled() Problem {
 	return Problem{Code: "DEADLINE_EXCEEDED", Reason: reasons.RequestStalled, Message: "the body of the request was slower than 1 KiB/s for 60 s", NextStep: "Send the request again, with its whole body."}

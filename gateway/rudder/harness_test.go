@@ -1,34 +1,20 @@
 package rudder
 
 import (
-	"bufio"
 	"context"
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/asn1"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,57 +25,6 @@ import (
 	"muster.example/gateway/listen"
 	"muster.example/services/client/go/mustertest"
 )
-
-// identity is the key and the certificate of a node. They are created once for each id.
-type identity struct {
-	key         *rsa.PrivateKey
-	certificate tls.Certificate
-}
-
-var (
-	identities     = map[string]*identity{}
-	identitiesLock sync.Mutex
-)
-
-func identityOf(id string) *identity {
-	identitiesLock.Lock()
-	defer identitiesLock.Unlock()
-	if known := identities[id]; known != nil {
-		return known
-	}
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		panic(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(int64(len(identities) + 1)), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		Subject: pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{
-			{Type: asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, Value: id}}},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		panic(err)
-	}
-	identities[id] = &identity{key, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
-	return identities[id]
-}
-
-func (i *identity) pem() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.certificate.Certificate[0]}))
-}
-
-func (i *identity) keyPEM() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(i.key)}))
-}
-
-func (i *identity) keyHash() string {
-	spki, err := x509.MarshalPKIXPublicKey(&i.key.PublicKey)
-	if err != nil {
-		panic(err)
-	}
-	sum := sha256.Sum256(spki)
-	return "sha256//" + base64.StdEncoding.EncodeToString(sum[:])
-}
 
 // testRelay is one relay of a test.
 type testRelay struct {
@@ -102,92 +37,6 @@ type testRelay struct {
 	stop   func()
 
 	streams *command.Runner
-}
-
-// fakeTimers are timers that the test expires.
-type fakeTimers struct {
-	mu  sync.Mutex
-	all []*fakeTimer
-}
-
-type fakeTimer struct {
-	timers  *fakeTimers
-	running bool
-	call    func()
-}
-
-func (f *fakeTimers) afterFunc(_ time.Duration, call func()) timer {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	t := &fakeTimer{f, true, call}
-	f.all = append(f.all, t)
-	return t
-}
-
-// expire expires all running timers.
-func (f *fakeTimers) expire() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, t := range f.all {
-		if t.running {
-			t.running = false
-			t.call()
-		}
-	}
-}
-
-func (t *fakeTimer) set(running bool) (before bool) {
-	t.timers.mu.Lock()
-	defer t.timers.mu.Unlock()
-	before, t.running = t.running, running
-	return before
-}
-
-// Stop implements timer.
-func (t *fakeTimer) Stop() bool { return t.set(false) }
-
-// Reset implements timer.
-func (t *fakeTimer) Reset(time.Duration) bool { return t.set(true) }
-
-// expireAfter reads an answer until it has these texts, and then expires the timers until the answer ends. It returns
-// the whole answer.
-func (f *fakeTimers) expireAfter(t *testing.T, response *http.Response, wanted ...string) string {
-	t.Helper()
-	defer response.Body.Close()
-	reader, text := bufio.NewReader(response.Body), ""
-	for slices.ContainsFunc(wanted, func(want string) bool { return !strings.Contains(text, want) }) {
-		next, err := reader.ReadString('\n')
-		if text += next; err != nil {
-			t.Fatalf("%q has not all of %q: %v", text, wanted, err)
-		}
-	}
-	rest := make(chan string, 1)
-	go func() {
-		more, _ := io.ReadAll(reader)
-		rest <- string(more)
-	}()
-	mustertest.Await(t, "the answer ends", func() bool {
-		f.expire()
-		select {
-		case more := <-rest:
-			text += more
-			return true
-		default:
-			return false
-		}
-	})
-	return text
-}
-
-// listOf returns a nodes list; each entry is "id host parent". Each node has its own key.
-func listOf(entries ...string) string {
-	list := map[string]map[string]string{}
-	for _, entry := range entries {
-		part := strings.Fields(entry)
-		list[part[0]] = map[string]string{"hostname": part[1], "policy-server": part[2], "key-hash": identityOf(part[0]).keyHash()}
-	}
-	text, _ := json.Marshal(list)
-	return string(text)
 }
 
 // agent prints a line for each host, and records its arguments.
@@ -365,41 +214,6 @@ func (s *testRelay) want(got reply, code int, body string) {
 	if got.code != code || got.body != body {
 		s.t.Errorf("got %s, want %d %q", got, code, body)
 	}
-}
-
-// block returns a header block of a source for a content; `change` may corrupt it.
-func block(source, algorithm, content string, change ...func(map[string]string)) string {
-	own := identityOf(source)
-	hash := map[string]crypto.Hash{"sha256": crypto.SHA256, "sha512": crypto.SHA512}[algorithm]
-	digest := hash.New()
-	digest.Write([]byte(content))
-	sum := digest.Sum(nil)
-	signature, err := rsa.SignPKCS1v15(rand.Reader, own.key, hash, sum)
-	if err != nil {
-		panic(err)
-	}
-	values := map[string]string{
-		"header": "rudder-signature-v1", "algorithm": algorithm, "digest": hex.EncodeToString(signature),
-		"hash_value":   hex.EncodeToString(sum),
-		"short_pubkey": base64.StdEncoding.EncodeToString(x509.MarshalPKCS1PublicKey(&own.key.PublicKey)),
-		"hostname":     source + ".example", "keydate": "2024-01-02 03:04:05 UTC", "keyid": "0badcafe",
-	}
-	for _, c := range change {
-		c(values)
-	}
-	text := ""
-	for _, name := range []string{"header", "algorithm", "digest", "hash_value", "short_pubkey", "hostname", "keydate", "keyid", "expires", "other"} {
-		if value, found := values[name]; found {
-			text += name + "=" + value + "\n"
-		}
-	}
-	return text
-}
-
-func sumOf(content string) string {
-	digest := crypto.SHA512.New()
-	digest.Write([]byte(content))
-	return hex.EncodeToString(digest.Sum(nil))
 }
 
 // extended selects the extended dialect.

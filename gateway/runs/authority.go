@@ -9,7 +9,7 @@ import (
 // authorityLinger is how long the aggregator keeps the run CA after the end of the run.
 const authorityLinger = time.Hour
 
-// AuthorityEnd returns when a run CA is wiped, and with it every listener of the run; far in the future while the run
+// AuthorityEnd returns when a run CA is deleted, and with it every listener of the run; far in the future while the run
 // is active.
 func AuthorityEnd(run *musterv1.Run) time.Time {
 	switch run.State {

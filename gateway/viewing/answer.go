@@ -23,9 +23,9 @@ type about struct {
 	Title    string  `json:"title,omitempty"`
 	State    string  `json:"state"`
 	Reason   string  `json:"state_reason,omitempty"`
-	Created  string  `json:"created_at,omitempty"`
+	Created  string  `json:"create_time,omitempty"`
 	Deadline string  `json:"deadline,omitempty"`
-	Ended    string  `json:"ended_at,omitempty"`
+	Ended    string  `json:"end_time,omitempty"`
 	Counts   *Counts `json:"counts,omitempty"`
 	aggregate
 	Doubt   string   `json:"doubt,omitempty"`

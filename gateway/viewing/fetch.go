@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	fetchTimeout = 20 * time.Second
+	// fetchTimeout is shorter than the time that clients wait: they get the reason.
+	fetchTimeout = 15 * time.Second
 	// smallRun is the number of pairs up to which the status service sends the next step of each; for a larger page it
 	// leaves out texts that all pairs share.
 	smallRun = 1_000
@@ -23,13 +24,26 @@ const (
 	shown    = 10     // maximum of pairs of a kind, if only those that need attention are requested
 )
 
+// errSilent reports that the status service did not answer in time.
+var errSilent = fmt.Errorf("none within %v", fetchTimeout)
+
 // fetch requests a run's status: with all pairs, or only with those that need attention.
-func (s *Server) fetch(ctx context.Context, run string, attention bool) (*Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+func (s *Server) fetch(ctx context.Context, run string, attention bool) (answer *Answer, err error) {
+	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	if attention {
-		return s.fetchAttention(ctx, run)
+		answer, err = s.fetchAttention(limited, run)
+	} else {
+		answer, err = s.fetchAll(limited, run)
 	}
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = errSilent
+	}
+	return answer, err
+}
+
+// fetchAll requests a run's status with all pairs.
+func (s *Server) fetchAll(ctx context.Context, run string) (*Answer, error) {
 	first, err := s.fetchPage(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: smallRun})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )
 
@@ -53,7 +54,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	}
 	answer, err := s.fetch(r.Context(), run, attention)
 	if err != nil {
-		rest.AnswerError(w, err)
+		answerFailure(w, err)
 		return
 	}
 	pieces, tag, err := encode(answer)
@@ -70,6 +71,15 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 	if r.Method == http.MethodGet {
 		_ = write(w, pieces...)
 	}
+}
+
+// answerFailure answers with the error of a fetch.
+func answerFailure(w http.ResponseWriter, err error) {
+	if answer := muster.AsError(err); errors.Is(err, errSilent) || answer.Code == "UNAVAILABLE" && answer.Reason == "" {
+		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusUnreachable(answer.Message))
+		return
+	}
+	rest.AnswerError(w, err)
 }
 
 // otherRun returns the first requested run that differs from the run of the answer: the answer must not be mistaken for
@@ -120,7 +130,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 	defer cancel()
 	answer, err := s.fetch(ctx, run, attention)
 	if err != nil {
-		rest.AnswerError(w, err)
+		answerFailure(w, err)
 		return
 	}
 	s.metrics.EventStreams.Inc()

@@ -15,9 +15,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -61,6 +64,40 @@ func TestLinksAndSessionsExpire(t *testing.T) {
 	now = now.Add(11 * time.Hour)
 	if holds(long) {
 		t.Error("a session lasts for more than half a day")
+	}
+}
+
+// silentStatus is a status service whose calls fail, or never return.
+type silentStatus struct {
+	grpc.ClientConnInterface
+	failure error
+}
+
+func (s silentStatus) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	if s.failure != nil {
+		return s.failure
+	}
+	<-ctx.Done()
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+func TestSilentStatusServiceIsReported(t *testing.T) {
+	for _, c := range []struct {
+		query, cause string
+		failure      error
+	}{
+		{"", "none within 15s", nil}, {"?only=attention", "none within 15s", nil},
+		{"", "handshake failed", status.Error(codes.Unavailable, "handshake failed")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(Settings{}, silentStatus{failure: c.failure}, nil, nil, nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
+			answer := httptest.NewRecorder()
+			s.serveStatus(answer, httptest.NewRequest("GET", "/status"+c.query, nil), "")
+			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "the gateway has no answer of the status service: "+c.cause) ||
+				!strings.Contains(answer.Body.String(), "STATUS_UNREACHABLE") {
+				t.Error(c, answer.Code, answer.Body)
+			}
+		})
 	}
 }
 

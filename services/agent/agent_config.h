@@ -36,7 +36,7 @@ struct AgentConfig {
 std::vector<client::ConfigField> AgentFields(AgentConfig& config);
 
 // Reads a JSON file (empty: none), then the environment. Fails with INVALID_ARGUMENT
-// (CONFIG_INVALID).
+// (INVALID_CONFIG).
 absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
                                             const client::EnvironmentReader& environment);
 

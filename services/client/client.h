@@ -145,7 +145,7 @@ enum class Phase {
   kWaiting = 3,        // for the plugin's done file
   kDelivering = 4,     // set by the library
   kBlocked = 5,        // waits for something outside of the plugin
-  kBackpressured = 6,  // waits because a service is overloaded; set by the library
+  kBackpressured = 6,  // waits because a service asked for it; set by the library
 };
 
 // A detected obstacle to the work.

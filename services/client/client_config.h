@@ -8,7 +8,7 @@
 namespace muster::client {
 
 // Checks that the configuration names a pair and a service. Fails with INVALID_ARGUMENT
-// (CONFIG_INVALID).
+// (INVALID_CONFIG).
 absl::Status CheckNames(const Config& config);
 
 }  // namespace muster::client

@@ -17,7 +17,7 @@ struct Row {
 
 constexpr Row kByReason[] = {
     {"INTERRUPTED", Code::kInterrupted},   {"NOT_COMMITTED_IN_TIME", Code::kDeadline},
-    {"CONFIG_INVALID", Code::kBadConfig},  {"RESULT_CONFLICT", Code::kConflict},
+    {"INVALID_CONFIG", Code::kBadConfig},  {"RESULT_CONFLICT", Code::kConflict},
     {"RUN_SEALED", Code::kRunEnded},       {"RUN_CANCELLED", Code::kRunEnded},
     {"RESULT_SPOOLED", Code::kHandedOver}, {"RUN_ENDED", Code::kRunEnded},
     {"RUN_NOT_FOUND", Code::kRunEnded},

@@ -47,7 +47,7 @@ std::vector<ConfigField> ClientFields(Config& config);
 // Returns the fields of the same file that only agents use; a client ignores them.
 std::span<const std::string_view> AgentOnlyFields();
 
-// Reads the values of the JSON text. Fails with INVALID_ARGUMENT (CONFIG_INVALID) unless it is one
+// Reads the values of the JSON text. Fails with INVALID_ARGUMENT (INVALID_CONFIG) unless it is one
 // object of known fields with values of their types; the message for an unknown field suggests the
 // nearest known one. Skips fields in `ignored`. `where` is the source's name in messages.
 absl::Status ReadConfigJson(std::string_view json, std::string_view where,

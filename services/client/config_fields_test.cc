@@ -57,7 +57,7 @@ TEST(ConfigFieldsTest, ErrorNamesFileFieldAndFault) {
   EXPECT_THAT(Message(ReadJson(config, R"({"deadline": "soon"})")), HasSubstr("time"));
   EXPECT_THAT(Message(ReadJson(config, "[]")), HasSubstr("object"));
   EXPECT_THAT(Message(ReadJson(config, "{")), HasSubstr("JSON"));
-  EXPECT_EQ(ReasonOf(ReadJson(config, "{")), "CONFIG_INVALID");
+  EXPECT_EQ(ReasonOf(ReadJson(config, "{")), "INVALID_CONFIG");
 }
 
 TEST(ConfigFieldsTest, EnvironmentPrecedesTheFile) {

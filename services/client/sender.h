@@ -20,7 +20,7 @@ namespace muster::client {
 class Sender {
  public:
   // Loads client_cert, client_key and fleet_ca_cert, or else identity_folder. Fails as
-  // SenderIdentity::Load does, and with INVALID_ARGUMENT (CONFIG_INVALID) if the fleet's root is
+  // SenderIdentity::Load does, and with INVALID_ARGUMENT (INVALID_CONFIG) if the fleet's root is
   // malformed.
   static absl::StatusOr<std::shared_ptr<const Sender>> Make(const Config& config, absl::Time now);
 

@@ -59,7 +59,7 @@ TEST_F(SenderTest, FixedIdentityExpires) {
 }
 
 TEST_F(SenderTest, FolderWithoutAnIdentityIsRefused) {
-  EXPECT_EQ(ReasonOf(Sender::Make(config_, absl::Now()).status()), "CONFIG_INVALID");
+  EXPECT_EQ(ReasonOf(Sender::Make(config_, absl::Now()).status()), "INVALID_CONFIG");
 }
 
 }  // namespace

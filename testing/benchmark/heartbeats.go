@@ -69,9 +69,9 @@ func flood(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	fmt.Fprintf(out, "**Heartbeats without pauses, %d agents, mutual TLS**\n\n", floodAgents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(out, "| heartbeats per second and core of the service | %.0f | 20000 | %.2f |\n",
-		end.Beats/cpu, end.Beats/cpu/20000)
+		end.Heartbeats/cpu, end.Heartbeats/cpu/20000)
 	fmt.Fprintf(out, "| heartbeats/s (load and service share the machine) | %.0f | | |\n", end.Rate)
-	fmt.Fprintf(out, "| server CPU us per heartbeat | %.1f | | |\n", cpu/end.Beats*1e6)
+	fmt.Fprintf(out, "| server CPU us per heartbeat | %.1f | | |\n", cpu/end.Heartbeats*1e6)
 	fmt.Fprintf(out, "| p50 / p99 of one heartbeat, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
 	return nil
 }
@@ -154,13 +154,13 @@ type agents struct {
 
 // loadEvent is one line of its output.
 type loadEvent struct {
-	Event   string
-	Error   string
-	Seconds float64
-	Beats   float64
-	Rate    float64 `json:"beats_per_second"`
-	P50     float64 `json:"p50_ms"`
-	P99     float64 `json:"p99_ms"`
+	Event      string
+	Error      string
+	Seconds    float64
+	Heartbeats float64
+	Rate       float64 `json:"heartbeats_per_second"`
+	P50        float64 `json:"p50_ms"`
+	P99        float64 `json:"p99_ms"`
 	// TimedOut and Other count failed attempts of attach_load.
 	TimedOut float64 `json:"timed_out"`
 	Other    float64 `json:"other"`

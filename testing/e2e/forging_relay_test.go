@@ -76,7 +76,7 @@ func newForgingRelay(t *testing.T, f *fleet.Fleet, name string) *forgingRelay {
 	check(t, r.root.Send(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Hello_{Hello: &musterv1.AttachRequest_Hello{
 		Statement: r.statement(t, greeting), InstanceId: "forger", IsRelay: true, RelayTargets: []string{r.address}}}}))
 	go r.readRoot()
-	go r.beat(ctx)
+	go r.sendHeartbeats(ctx)
 	until(t, "relay "+name+" is attached", func() bool { return nodes(t, f)[name]["attached"] == true })
 	return r
 }
@@ -124,8 +124,8 @@ func (r *forgingRelay) sendToRoot(message *musterv1.AttachRequest) {
 	_ = r.root.Send(message)
 }
 
-// beat keeps both streams alive.
-func (r *forgingRelay) beat(ctx context.Context) {
+// sendHeartbeats keeps both streams alive.
+func (r *forgingRelay) sendHeartbeats(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.sendToRoot(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Beat_{Beat: &musterv1.AttachRequest_Beat{}}})
 		r.mutex.Lock()

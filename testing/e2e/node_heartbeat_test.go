@@ -29,8 +29,8 @@ func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 	return &identity
 }
 
-// beat opens a stream of heartbeats for a node's pair.
-func beat(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_StreamHeartbeatsClient, error) {
+// openHeartbeats opens a stream of heartbeats for a node's pair.
+func openHeartbeats(t *testing.T, as *fleet.Operator, run, plugin, node string) (musterv1.HeartbeatService_StreamHeartbeatsClient, error) {
 	t.Helper()
 	connection := must(as.StatusGRPC())(t)
 	t.Cleanup(func() { connection.Close() })
@@ -51,8 +51,8 @@ func TestHeartbeatsOfRevokedNodeAreRefused(t *testing.T) {
 	run := run(t, f, []string{sidecarPlugin("work", "DaemonSet")}, "n1", "n2")
 	n1, n2 := joined(t, f, "n1"), joined(t, f, "n2")
 	until(t, "the run is known", func() bool { _, err := f.Muster("status", run); return exitCode(err) == 7 })
-	revoked := must(beat(t, n1, run, "work", "n1"))(t)
-	other := must(beat(t, n2, run, "work", "n2"))(t)
+	revoked := must(openHeartbeats(t, n1, run, "work", "n1"))(t)
+	other := must(openHeartbeats(t, n2, run, "work", "n2"))(t)
 	if pair := shown(t, f, run).Pair("work", "n1"); pair.Reason != "running" || pair.Presence != "online" {
 		t.Errorf("before it is revoked n1 is %+v", pair)
 	}
@@ -62,7 +62,7 @@ func TestHeartbeatsOfRevokedNodeAreRefused(t *testing.T) {
 			t.Fatal("a revoked node's stream is still open")
 		}
 	}
-	if _, err := beat(t, n1, run, "work", "n1"); status.Code(err) != codes.PermissionDenied {
+	if _, err := openHeartbeats(t, n1, run, "work", "n1"); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("a revoked node that reconnects: %v, want PERMISSION_DENIED", err)
 	}
 	check(t, other.Send(&musterv1.StreamHeartbeatsRequest{Sequence: 2}))

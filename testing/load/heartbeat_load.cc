@@ -39,7 +39,7 @@ ABSL_FLAG(std::string, fleet, "", "the fleet's trust domain");
 ABSL_FLAG(std::string, target, "", "host:port of the status service");
 ABSL_FLAG(int, agents, 10'000, "how many agents");
 ABSL_FLAG(int, connect_rate, 100, "connections begun a second");
-ABSL_FLAG(bool, flood, false, "beat as fast as the answers come, not after the interval");
+ABSL_FLAG(bool, flood, false, "send the next heartbeat with each answer, not after the interval");
 ABSL_FLAG(absl::Duration, last, absl::Seconds(60), "how long to go on when all are connected");
 
 namespace muster::load {
@@ -187,7 +187,7 @@ class Agent {
     absl::Time sent_;
     bool connected_ = false;
     bool writing_ = false;
-    bool wanted_ = false;  // another beat as soon as this one is out
+    bool wanted_ = false;  // send another heartbeat when this one is written
   };
 
   double Random(double from, double to) {
@@ -195,17 +195,17 @@ class Agent {
     return std::uniform_real_distribution<double>(from, to)(random_);
   }
 
-  void Beat() {
+  void SendHeartbeat() {
     MutexLock lock(mutex_);
     if (stream_ != nullptr) stream_->Send();
   }
 
   // Schedules the next heartbeat: after the interval, plus or minus a fifth, or immediately.
   void Plan(const v1::StreamHeartbeatsResponse& response) {
-    if (response.probe() || absl::GetFlag(FLAGS_flood)) return Beat();
+    if (response.probe() || absl::GetFlag(FLAGS_flood)) return SendHeartbeat();
     const absl::Duration interval = absl::Seconds(response.interval().seconds()) +
                                     absl::Nanoseconds(response.interval().nanos());
-    fleet_.After(interval * Random(0.8, 1.2), [this] { Beat(); });
+    fleet_.After(interval * Random(0.8, 1.2), [this] { SendHeartbeat(); });
   }
 
   // Reconnects with the back-off of an agent.
@@ -251,8 +251,8 @@ absl::Status Run() {
   fleet.ending = true;
   Say({{"event", "end"},
        {"seconds", seconds},
-       {"beats", fleet.answers - before},
-       {"beats_per_second", static_cast<double>(fleet.answers - before) / seconds},
+       {"heartbeats", fleet.answers - before},
+       {"heartbeats_per_second", static_cast<double>(fleet.answers - before) / seconds},
        {"failed", fleet.failures.load()},
        {"p50_ms", fleet.Quantile(0.5)},
        {"p99_ms", fleet.Quantile(0.99)}});

@@ -23,7 +23,7 @@ const (
 	PhaseWaiting                        // for the plugin's done file
 	PhaseDelivering                     // set by the client
 	PhaseBlocked                        // waits for an external dependency
-	PhaseBackpressured                  // waits because a service is overloaded; set by the client
+	PhaseBackpressured                  // waits because a service asked for it; set by the client
 )
 
 // Check is a check before the work.

@@ -30,7 +30,8 @@ std::string_view LastPart(std::string_view name) { return name.substr(name.rfind
 
 std::string Suggestion(std::string_view name, std::span<const std::string> known) {
   const std::string* best = nullptr;
-  size_t best_distance = std::max<size_t>(2, name.size() / 4) + 1;
+  const size_t most = std::min(std::max<size_t>(2, name.size() / 4), name.size() / 2);
+  size_t best_distance = most + 1;
   for (const std::string& candidate : known) {
     size_t distance = EditDistance(name, candidate);
     if (LastPart(name) == LastPart(candidate)) distance = std::min<size_t>(distance, 1);

@@ -9,13 +9,13 @@
 namespace muster::errors {
 
 absl::Status ConfigInvalid(std::string_view where, std::string_view field, std::string_view fault) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "CONFIG_INVALID",
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
                    absl::StrCat(ToAbsl(where), ": ", ToAbsl(field), field.empty() ? "" : ": ", ToAbsl(fault)),
                    "Correct the configuration; docs/agent.md describes each field.");
 }
 
 absl::Status CertificateEnded(absl::Time end) {
-  return MakeError(absl::StatusCode::kInvalidArgument, "CONFIG_INVALID",
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CONFIG",
                    absl::StrCat("client_cert: the certificate expired at ", absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone())),
                    "Ask an operator for a new one: muster credentials export.");
 }

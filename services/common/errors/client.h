@@ -12,9 +12,9 @@
 // The client library.
 namespace muster::errors {
 
-// INVALID_ARGUMENT, CONFIG_INVALID.
+// INVALID_ARGUMENT, INVALID_CONFIG.
 absl::Status ConfigInvalid(std::string_view where, std::string_view field, std::string_view fault);
-// INVALID_ARGUMENT, CONFIG_INVALID.
+// INVALID_ARGUMENT, INVALID_CONFIG.
 absl::Status CertificateEnded(absl::Time end);
 // INVALID_ARGUMENT, NOT_A_FILE.
 absl::Status NotARegularFile(std::string_view path);

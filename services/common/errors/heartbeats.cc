@@ -17,7 +17,7 @@ absl::Status InvalidProgress(std::string_view why) {
 absl::Status StatusNotReady() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_NOT_READY",
                    "the status service has not caught up with the aggregator yet",
-                   "Try again in a moment."),
+                   "Try again in a moment. If the error persists, read in the log of the status service why it cannot reach the aggregator."),
                         absl::Seconds(1));
 }
 

@@ -178,7 +178,7 @@ std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now)
     case v1::REASON_BLOCKED:
       return BlockedDetail(facts, now);
     case v1::REASON_BACKPRESSURED:
-      return Words(facts.message, "the aggregator asked it to wait");
+      return Words(facts.message, "it waits because a service asked for it");
     case v1::REASON_TIMED_OUT:
       return Words(facts.error, "its deadline passed");
     case v1::REASON_RUN_ENDED:
@@ -216,7 +216,7 @@ std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& o
       }
       return absl::StrCat("continues automatically once that is resolved; ", deadline);
     case v1::REASON_BACKPRESSURED:
-      return absl::StrCat("continues automatically when the aggregator has capacity; ", deadline);
+      return absl::StrCat("continues automatically when the service has capacity; ", deadline);
     case v1::REASON_TIMED_OUT:
       return "a genuine result still replaces this until the run is sealed";
     default:

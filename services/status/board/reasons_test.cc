@@ -170,7 +170,7 @@ std::vector<Case> Cases() {
             }),
        v1::REASON_BLOCKED, "root:7440: the clock is 3 h ahead", "continues automatically"},
       {"backpressured", With(Working(), [](auto& f) { f.phase = v1::PHASE_BACKPRESSURED; }),
-       v1::REASON_BACKPRESSURED, "asked it to wait", "has capacity"},
+       v1::REASON_BACKPRESSURED, "a service asked for it", "the service has capacity"},
       {"silence counts before what it said last",
        With(Silent(Evidence::kUnacknowledged), [](auto& f) { f.phase = v1::PHASE_BLOCKED; }),
        v1::REASON_NETWORK_LOST, "no heartbeat", kReturns},

@@ -116,7 +116,7 @@ const (
 	Reason_REASON_CRASHED Reason = 8
 	// It waits for something else, which `message` names.
 	Reason_REASON_BLOCKED Reason = 9
-	// The fleet asked it to wait.
+	// It waits because a service asked for it.
 	Reason_REASON_BACKPRESSURED Reason = 10
 	// The pair is timed out.
 	Reason_REASON_TIMED_OUT Reason = 11
@@ -199,7 +199,7 @@ const (
 	Phase_PHASE_DELIVERING Phase = 4
 	// Waits for something outside the plugin.
 	Phase_PHASE_BLOCKED Phase = 5
-	// Waits because the fleet asked it to.
+	// Waits because a service asked for it.
 	Phase_PHASE_BACKPRESSURED Phase = 6
 )
 
