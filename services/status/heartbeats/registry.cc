@@ -237,7 +237,7 @@ void Registry::SetFinished(const std::shared_ptr<const Sender>& sender) {
     MutexLock lock(shard.mutex);
     const auto entry = senders_.Find(shard, sender->uri(), sender->node());
     if (entry == nullptr || entry->state(shard).connected || IsGone(entry->presence())) return;
-    SetOffline(shard, *entry, "all that it did is done", &effects);
+    SetOffline(shard, *entry, "its work is finished", &effects);
   }
   Deliver(std::move(effects));
 }
