@@ -36,6 +36,9 @@ absl::Status WithParsedReason(const absl::Status& status) {
 absl::Status FromService(absl::Status status, const std::string& subject) {
   if (status.ok()) return status;
   status = WithParsedReason(status);
+  if (absl::IsDeadlineExceeded(status) && ReasonOf(status).empty()) {
+    status = errors::NoAnswer();
+  }
   status.SetPayload(kService, absl::Cord("1"));
   status.SetPayload(kSubject, absl::Cord(subject));
   return status;

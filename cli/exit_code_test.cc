@@ -37,6 +37,15 @@ TEST(FromServiceTest, RefusalWithoutDetailsHasReasonAndNextStep) {
   EXPECT_EQ(ExitCodeOf(status), 71);
 }
 
+TEST(FromServiceTest, MissingAnswerHasReasonAndNextStep) {
+  const absl::Status status =
+      FromService(absl::DeadlineExceededError("Deadline Exceeded"), "the aggregator");
+  EXPECT_EQ(ReasonOf(status), "NO_ANSWER");
+  EXPECT_NE(NextStepOf(status), "");
+  EXPECT_EQ(SubjectOf(status), "the aggregator");
+  EXPECT_EQ(ExitCodeOf(status), 68);
+}
+
 TEST(FromServiceTest, OtherMessageWithoutDetailsIsUnchanged) {
   for (const char* message : {"Received http2 header. Try again.", "IO: no reason. None.",
                               "REVOKED: without a next step", "REVOKED"}) {

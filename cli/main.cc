@@ -1,10 +1,17 @@
+#include <grpc/support/log.h>
+
 #include <csignal>
 
 #include "cli/app.h"
 #include "cli/output/console.h"
+#include "services/common/base/log.h"
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a write to a closed pipe fails instead of ending the program
+  // Each failed call has its own error: gRPC's messages are for the log of an agent.
+  gpr_set_log_function([](gpr_log_func_args* args) {
+    muster::Log(muster::LogLevel::kDebug, "grpc", {{"text", args->message}});
+  });
   muster::cli::Console console = muster::cli::SystemConsole();
   return muster::cli::RunProgram(argc, argv, console);
 }

@@ -138,6 +138,18 @@ TEST(ProgramTest, FileThatIsNoSecretIsNamedAndItsModeIsNotCriticised) {
   }
 }
 
+TEST(ProgramTest, RunDoesNotOverwriteAnExistingFileWithCredentials) {
+  const supervisor::TestFolder folder;
+  const std::string file = folder / "alice.json";
+  ASSERT_TRUE(WriteFileAtomically(file, "secret", 0600).ok());
+  const Outcome outcome =
+      Muster({"run", "--plugin", "hostfacts", "--node", "n1", "--credentials", file},
+             {"MUSTER_HOME=" + (folder / "home")});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("FILE_EXISTS"));
+}
+
 TEST(ProgramTest, MissingAgentConfigurationPrintsThreeErrorLines) {
   const Outcome named = Muster({"agent", "--config", "/nope"});
   EXPECT_EQ(named.code, 2);

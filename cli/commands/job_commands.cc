@@ -111,7 +111,8 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
                                   ? ""
                                   : absl::StrCat(", ", HumanSize(job.cut_bytes()), " omitted"))});
   for (const v1::JobOutcomeCount& entry : job.outcomes()) {
-    table.AddRow({OutcomeWord(entry.outcome()), std::to_string(entry.count())});
+    table.AddRow({OutcomeWord(entry.outcome()),
+                  absl::StrCat(entry.count(), entry.count() == 1 ? " node" : " nodes")});
   }
   size_t failed = 0;
   for (const v1::JobRecord& record : finals) {

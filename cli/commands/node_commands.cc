@@ -63,6 +63,15 @@ std::optional<std::map<std::string, v1::Node>> FetchPresences(Client& client) {
 
 std::string KindOf(const v1::EnrolledNode& node) { return node.is_relay() ? "relay" : "node"; }
 
+void WarnOfMissingAnswers(Console& console, bool has_presence, bool has_attachments) {
+  if (!has_presence) {
+    PrintMessage(console, "The status service does not answer: the presence is unknown.");
+  }
+  if (!has_attachments) {
+    PrintMessage(console, "The root relay does not answer: the attachments are unknown.");
+  }
+}
+
 // Returns the configured parents. The root relay is always the last one.
 std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
@@ -136,12 +145,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                   FormatTime(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
   }
   console.out << table.Render(console.width);
-  if (!presences) {
-    PrintMessage(console, "The status service does not answer: the presence is unknown.");
-  }
-  if (!attached) {
-    PrintMessage(console, "The root relay does not answer: the attachments are unknown.");
-  }
+  WarnOfMissingAnswers(console, presences.has_value(), attached.has_value());
   return kExitOk;
 }
 
@@ -194,6 +198,9 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
     }
   }
   console.out << table.Render(console.width);
+  // A node that never sent heartbeats is not found.
+  WarnOfMissingAnswers(console, presence.ok() || absl::IsNotFound(presence.status()),
+                       attached.has_value());
   return kExitOk;
 }
 

@@ -163,9 +163,9 @@ absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
     return WithSubject(errors::PluginNotInRun(arguments.plugin), absl::StrCat("run ", id));
   }
   PrintMessage(console,
-               absl::StrCat("Run ", id, " is ", SummaryLine(ViewOf(run)),
-                            HasEnded(run.state()) ? ". It has no archive. Its results:"
-                                                  : ". It has no archive yet. Results so far:"));
+               absl::StrCat(SummarySentence(ViewOf(run)),
+                            HasEnded(run.state()) ? " It has no archive. Its results:"
+                                                  : " It has no archive yet. Results so far:"));
   return ListPairs(console, *client, run, arguments, line.json);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -56,6 +57,7 @@ absl::StatusOr<Retrieved> RetrieveAll(Console& console, Client& client, const v1
       .path = path,
       .size = archive.size(),
       .sha256 = archive.sha256(),
+      .overwrite = false,
       .open = [&](int64_t offset) { return client.ReadArchive(archive.run(), offset); },
       .on_progress =
           [&](int64_t done) {
@@ -148,6 +150,9 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
   if (!info.ok()) {
     return WithSubject(info.status(), absl::StrCat("the archive of run ", archive.run()));
   }
+  const absl::Status replaceable =
+      CheckNoOtherFile(path, info->size, absl::HexStringToBytes(info->sha256));
+  if (!replaceable.ok()) return WithSubject(replaceable, subject);
   if (const auto renamed = ops.Rename(part_path, path); !renamed.ok()) {
     return WithSubject(renamed, subject);
   }
@@ -188,7 +193,8 @@ void AddRetrieveCommands(CommandLine& line) {
       {.name = "retrieve",
        .summary = "Download the archive of a complete run",
        .details = "Prints the path of the file. Resumes a partial download, and verifies the "
-                  "SHA-256 before the file appears under this path. With --plugin, extracts the "
+                  "SHA-256 before the file appears under this path. An existing file with other "
+                  "content is not replaced. With --plugin, extracts the "
                   "part of that plugin into a smaller archive.",
        .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
                   "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});

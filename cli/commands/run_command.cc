@@ -182,7 +182,7 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
     return kExitInterrupted;
   }
   if (!end.ok()) return end.status();
-  PrintMessage(console, absl::StrCat("Run ", run, " is ", SummaryLine(*end), "."));
+  PrintMessage(console, SummarySentence(*end));
   if (end->status.state() == v1::RUN_STATE_COMPLETE) {
     PrintMessage(console, absl::StrCat("Download its archive: muster retrieve ", run));
   }
@@ -247,7 +247,7 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   if (arguments.status_listener.any()) {
     ASSIGN_OR_RETURN(listener, ReadStatusListener(arguments.status_listener));
   }
-  RETURN_IF_ERROR(CheckSecretOutput("--credentials", arguments.credentials));
+  RETURN_IF_ERROR(CheckNewSecretOutput("--credentials", arguments.credentials));
   if (arguments.wait) CatchInterrupts();
   ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
   const std::shared_ptr<Client> client = std::move(connected);
@@ -330,7 +330,7 @@ void AddRunCommand(CommandLine& line) {
                    "The run fails when the first pair is timed out");
   command
       .add_option("--credentials", arguments->credentials,
-                  "The path of the credentials file; - prints the credentials instead of the run "
+                  "The path of a new credentials file; - prints the credentials instead of the run "
                   "id (default: a file in $MUSTER_HOME/credentials)")
       ->type_name(kFileValue);
   command

@@ -17,9 +17,14 @@
 
 namespace muster::cli {
 
-absl::Status CheckSecretOutput(const std::string& option, const std::string& file) {
+absl::Status CheckNewSecretOutput(const std::string& option, const std::string& file) {
   if (file.empty() || file == "-") return absl::OkStatus();
   std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored) &&
+      std::filesystem::file_size(file, ignored) > 0) {
+    return WithSubject(AsUsageError(errors::OutputExists(file), option),
+                       absl::StrCat("file ", file));
+  }
   if (std::filesystem::is_directory(file, ignored)) {
     return AsUsageError(errors::NotAPlainFile(file), option);
   }
@@ -32,16 +37,6 @@ absl::Status CheckSecretOutput(const std::string& option, const std::string& fil
   }
   ::unlink(temporary.c_str());
   return absl::OkStatus();
-}
-
-absl::Status CheckNewSecretOutput(const std::string& option, const std::string& file) {
-  std::error_code ignored;
-  if (file != "-" && std::filesystem::is_regular_file(file, ignored) &&
-      std::filesystem::file_size(file, ignored) > 0) {
-    return WithSubject(AsUsageError(errors::SecretOutputExists(file), option),
-                       absl::StrCat("file ", file));
-  }
-  return CheckSecretOutput(option, file);
 }
 
 absl::Status WriteSecretOutput(Console& console, const std::string& file,

@@ -11,11 +11,8 @@
 namespace muster::cli {
 
 // Returns an error if WriteSecretOutput could not create `file`, the value of `option`. Call it
-// before a request creates the secret, which would be lost.
-absl::Status CheckSecretOutput(const std::string& option, const std::string& file);
-
-// As above, and fails with ALREADY_EXISTS (FILE_EXISTS) if `file` is a file with content: it may be
-// another secret, which cannot be restored.
+// before a request creates the secret, which would be lost. Fails with ALREADY_EXISTS (FILE_EXISTS)
+// if `file` is a file with content: it may be another secret, which cannot be restored.
 absl::Status CheckNewSecretOutput(const std::string& option, const std::string& file);
 
 // Writes `content` to the file atomically with mode 0600, or to stdout if `file` is empty or "-".

@@ -99,7 +99,9 @@ absl::StatusOr<v1::Share> UploadWithRetry(Console& console, ShareClient& client,
                              ? std::filesystem::path(arguments.file).filename().string()
                              : arguments.id;
   auto share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);
-  if (share.ok() || !IsRetryable(share.status()) || Interrupted()) return share;
+  if (share.ok() || !IsRetryable(share.status()) || Interrupted() || absl::Now() >= until) {
+    return share;
+  }
   PrintMessage(console, absl::StrCat("Retrying for up to ", HumanDuration(until - absl::Now()),
                                      ": ", std::string(share.status().message())));
   while (!share.ok() && IsRetryable(share.status()) && absl::Now() < until &&

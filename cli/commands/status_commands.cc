@@ -89,7 +89,7 @@ absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
   const auto end = FollowToEnd(*source, console, console.err, console.err_is_terminal, false);
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
-  PrintMessage(console, absl::StrCat("Run ", end->status.run(), " is ", SummaryLine(*end), "."));
+  PrintMessage(console, SummarySentence(*end));
   if (arguments.until == "complete") return RunExitCode(*end);
   return end->status.state() == v1::RUN_STATE_FAILED ? kExitOk : kExitOtherState;
 }

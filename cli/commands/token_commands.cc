@@ -95,7 +95,7 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
                    arguments.output.empty() ? "this output" : arguments.output,
                    " can join. Run on the machine: ",
                    token.relay
-                       ? "muster relay join --token-file FILE --dir DIR --advertise HOST:PORT"
+                       ? "muster relay join --token-file FILE --dir FOLDER --advertise HOST:PORT"
                        : "muster node join --token-file FILE",
                    "."));
   return kExitOk;

@@ -190,6 +190,14 @@ std::string SummaryLine(const RunView& view) {
   return line;
 }
 
+std::string SummarySentence(const RunView& view) {
+  const v1::RunState state = view.status.state();
+  const char* verb = state == v1::RUN_STATE_FAILED      ? " "
+                     : state == v1::RUN_STATE_CANCELLED ? " was "
+                                                        : " is ";
+  return absl::StrCat("Run ", view.status.run(), verb, SummaryLine(view), ".");
+}
+
 std::string Render(const RunView& view, absl::Time now, int width) {
   const v1::RunStatus& status = view.status;
   const std::string reason = Printable(status.state_reason());

@@ -40,6 +40,9 @@ std::string ReasonText(v1::Reason reason);
 // Returns one line for a log: "running: 5 of 8 results, 1 error".
 std::string SummaryLine(const RunView& view);
 
+// Returns it as a sentence: "Run 3f2a is complete: 8 of 8 results."
+std::string SummarySentence(const RunView& view);
+
 // Returns the run with its title, a row with a bar for each plugin, errors and progress. Lines end
 // with a newline.
 std::string Render(const RunView& view, absl::Time now, int width);

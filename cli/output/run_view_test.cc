@@ -215,6 +215,17 @@ TEST(RunViewTest, SummaryOfAMultilineReasonIsOneLine) {
             "unreachable");
 }
 
+TEST(RunViewTest, SummarySentenceSaysWhatHappenedToTheRun) {
+  RunView view = Example();
+  view.status.set_run("3f2a");
+  view.status.set_state(v1::RUN_STATE_COMPLETE);
+  EXPECT_THAT(SummarySentence(view), ::testing::StartsWith("Run 3f2a is complete: 7 of 9"));
+  view.status.set_state(v1::RUN_STATE_FAILED);
+  EXPECT_THAT(SummarySentence(view), ::testing::StartsWith("Run 3f2a failed: "));
+  view.status.set_state(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(SummarySentence(view), ::testing::StartsWith("Run 3f2a was cancelled: "));
+}
+
 TEST(OutcomeExitCodeTest, EachFinalStateHasItsOwnCode) {
   EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(2, 0, 0, 0)), 0);
   EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_COMPLETE, Counts(1, 1, 0, 0)), kExitRunErrors);

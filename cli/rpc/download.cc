@@ -50,13 +50,17 @@ absl::Status Hash(File& file, Sha256& hash) {
   });
 }
 
-bool IsComplete(FileOps& ops, const Download& download) {
-  const auto file = ops.Open(download.path, OpenMode::kRead);
-  if (!file.ok()) return false;
-  const auto size = (*file)->Size();
-  if (!size.ok() || *size != download.size) return false;
+enum class Existing { kNone, kSame, kOther };
+
+Existing CompareExisting(const std::string& path, int64_t size, const std::string& sha256) {
+  const auto file = PosixFileOps().Open(path, OpenMode::kRead);
+  if (!file.ok()) return absl::IsNotFound(file.status()) ? Existing::kNone : Existing::kOther;
+  const auto existing_size = (*file)->Size();
+  if (existing_size.ok() && *existing_size == 0 && size > 0) return Existing::kNone;
+  if (!existing_size.ok() || *existing_size != size) return Existing::kOther;
   Sha256 hash;
-  return Hash(**file, hash).ok() && DigestBytes(hash.Finish()) == download.sha256;
+  const bool same = Hash(**file, hash).ok() && DigestBytes(hash.Finish()) == sha256;
+  return same ? Existing::kSame : Existing::kOther;
 }
 
 // Appends the missing bytes to the partial file and checks the complete file. Sets `*resumed` if
@@ -95,9 +99,13 @@ absl::Status CompletePart(File& part, const Download& download, bool* resumed) {
 
 absl::Status Fetch(const Download& download) {
   FileOps& ops = PosixFileOps();
-  if (IsComplete(ops, download)) {
+  const Existing existing = CompareExisting(download.path, download.size, download.sha256);
+  if (existing == Existing::kSame) {
     download.on_progress(download.size);
     return absl::OkStatus();
+  }
+  if (existing == Existing::kOther && !download.overwrite) {
+    return errors::OutputExists(download.path);
   }
   const std::string part_path = download.path + ".part";
   ASSIGN_OR_RETURN(const auto part, ops.Open(part_path, OpenMode::kReadWriteOrCreate));
@@ -114,6 +122,11 @@ absl::Status Fetch(const Download& download) {
   if (!done.ok()) return done;
   RETURN_IF_ERROR(ops.Rename(part_path, download.path));
   return ops.SyncFolder(ParentFolder(download.path));
+}
+
+absl::Status CheckNoOtherFile(const std::string& path, int64_t size, const std::string& sha256) {
+  return CompareExisting(path, size, sha256) == Existing::kOther ? errors::OutputExists(path)
+                                                                 : absl::OkStatus();
 }
 
 }  // namespace muster::cli

@@ -13,9 +13,10 @@
 namespace muster::cli {
 
 struct Download {
-  std::string path;    // of the complete file; the partial file is PATH.part
-  int64_t size = 0;    // bytes
-  std::string sha256;  // 32 bytes
+  std::string path;       // of the complete file; the partial file is PATH.part
+  int64_t size = 0;       // bytes
+  std::string sha256;     // 32 bytes
+  bool overwrite = true;  // replace a file PATH with other content
   // Returns the bytes from `offset` to the end.
   std::function<std::unique_ptr<ByteSource>(int64_t offset)> open;
   // Called with the number of bytes present, from the size of the partial file to `size`.
@@ -24,10 +25,15 @@ struct Download {
 
 // Downloads the file. Resumes a partial download in PATH.part. If the complete file has a wrong
 // size or digest, fetches it once more from the beginning. Replaces an existing PATH atomically, or
-// keeps it if its content is the same. Returns DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH),
+// keeps it if its content is the same. Returns ALREADY_EXISTS (FILE_EXISTS) if `overwrite` is false
+// and PATH has other content, DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH),
 // FAILED_PRECONDITION (FILE_LOCKED) if another program downloads to the same path, or the errors of
 // the source. After these the partial file is kept.
 absl::Status Fetch(const Download& download);
+
+// Returns ALREADY_EXISTS (FILE_EXISTS) if `path` has content, and it is not of this size and digest
+// (32 bytes).
+absl::Status CheckNoOtherFile(const std::string& path, int64_t size, const std::string& sha256);
 
 }  // namespace muster::cli
 

@@ -105,6 +105,20 @@ TEST_F(DownloadTest, WrongContentKeepsTheOldFile) {
   EXPECT_EQ(Content("a.tar.gz.part"), "");
 }
 
+TEST_F(DownloadTest, OtherFileIsKeptWithoutOverwrite) {
+  std::ofstream(folder_ / "a.tar.gz") << "another one";
+  Download download = Get(content_);
+  download.overwrite = false;
+  EXPECT_EQ(ReasonOf(Fetch(download)), "FILE_EXISTS");
+  EXPECT_EQ(Content("a.tar.gz"), "another one");
+  EXPECT_TRUE(opened_.empty());
+  download.overwrite = true;
+  ASSERT_TRUE(Fetch(download).ok());
+  download.overwrite = false;
+  EXPECT_TRUE(Fetch(download).ok()) << "the same content";
+  EXPECT_EQ(Content("a.tar.gz"), content_);
+}
+
 TEST_F(DownloadTest, ExistingFileIsNotFetched) {
   std::ofstream(folder_ / "a.tar.gz") << content_;
   ASSERT_TRUE(Fetch(Get(content_)).ok());

@@ -174,7 +174,11 @@ absl::Status CheckReady(const std::string& inspection_address) {
   client.set_connection_timeout(1);
   client.set_read_timeout(2);
   const httplib::Result answer = client.Get("/readyz");
-  if (!answer) return absl::UnavailableError(httplib::to_string(answer.error()));
+  if (!answer) {
+    return absl::UnavailableError(answer.error() == httplib::Error::Connection
+                                      ? "the service accepts no connection"
+                                      : "the service accepts connections but does not answer");
+  }
   if (answer->status == 200) return absl::OkStatus();
   return absl::UnavailableError(std::string(absl::StripTrailingAsciiWhitespace(answer->body)));
 }

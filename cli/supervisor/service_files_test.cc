@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "cli/supervisor/home.h"
+#include "cli/supervisor/listening_sockets.h"
 #include "cli/supervisor/test_folder.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
@@ -96,7 +98,15 @@ TEST_F(ServiceFilesTest, AddressesFileReturnsItsTexts) {
                   .ok());
   EXPECT_EQ(ReadAddresses(home_, "aggregator"),
             (std::map<std::string, std::string>{{"inspection", "127.0.0.1:1"}}));
-  EXPECT_FALSE(CheckReady("127.0.0.1:1").ok());
+  EXPECT_EQ(CheckReady("127.0.0.1:1").message(), "the service accepts no connection");
+}
+
+TEST(CheckReadyTest, ServiceThatDoesNotAnswerIsNamedInWords) {
+  ListeningSockets sockets;
+  const auto socket = sockets.Listen("silent", {"127.0.0.1", 0});
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  EXPECT_EQ(CheckReady(absl::StrCat("127.0.0.1:", socket->address.port)).message(),
+            "the service accepts connections but does not answer");
 }
 
 }  // namespace

@@ -53,6 +53,16 @@ class CommandTrustTest : public ::testing::Test {
 
   TestIdentity Relay() { return fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"}); }
 
+  TestIdentity AddOperator(const std::string& name) {
+    v1::AddOperatorRequest add;
+    add.set_name(name);
+    const PrivateKey key = *PrivateKey::Generate();
+    add.set_csr_pem(*CreateSigningRequest(key));
+    const auto added = Call(fleet_.admin(), &Stub::AddOperator, add);
+    EXPECT_TRUE(added.ok()) << added.status();
+    return {added->certificate_chain_pem(), std::string(key.ToPkcs8Pem()->view())};
+  }
+
   // The gate before the handlers refuses with the reason in the message.
   static bool IsRefused(const absl::StatusOr<v1::CommandCertificate>& answer) {
     return answer.status().message().find("ROLE_NOT_ALLOWED") != absl::string_view::npos;
@@ -121,6 +131,15 @@ TEST_F(CommandTrustTest, KeyOfAnotherKindIsRefused) {
             "INVALID_KEY");
 }
 
+TEST_F(CommandTrustTest, OperatorCannotRevokeItself) {
+  const TestIdentity eve = AddOperator("eve");
+  v1::RevokeOperatorRequest revoke;
+  revoke.set_name("eve");
+  const absl::Status status = Call(eve, &Stub::RevokeOperator, revoke).status();
+  EXPECT_EQ(ReasonOf(status), "OWN_OPERATOR") << status;
+  EXPECT_TRUE(Issue(eve, key_).ok());
+}
+
 TEST_F(CommandTrustTest, VersionIncreasesWithEachRevokedOperator) {
   const auto issued = Issue(fleet_.admin(), key_);
   ASSERT_TRUE(issued.ok());
@@ -130,13 +149,7 @@ TEST_F(CommandTrustTest, VersionIncreasesWithEachRevokedOperator) {
   EXPECT_TRUE(VerifyCommandRevocations(*before, fleet_.name(), authority).ok());
   EXPECT_EQ(before->revoked_size(), 0);
 
-  v1::AddOperatorRequest add;
-  add.set_name("eve");
-  const PrivateKey key = *PrivateKey::Generate();
-  add.set_csr_pem(*CreateSigningRequest(key));
-  const auto added = Call(fleet_.admin(), &Stub::AddOperator, add);
-  ASSERT_TRUE(added.ok()) << added.status();
-  const TestIdentity eve = {added->certificate_chain_pem(), std::string(key.ToPkcs8Pem()->view())};
+  const TestIdentity eve = AddOperator("eve");
   EXPECT_TRUE(Issue(eve, key_).ok());
   v1::RevokeOperatorRequest revoke;
   revoke.set_name("eve");

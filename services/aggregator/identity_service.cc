@@ -1,6 +1,5 @@
 #include "services/aggregator/identity_service.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 #include <variant>
@@ -90,12 +89,11 @@ absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest
                                      v1::Operator* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   if (request.reason().size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
-  ASSIGN_OR_RETURN(auto operators, Operators());
+  ASSIGN_OR_RETURN(const auto operators, Operators());
   const auto known = operators.find(request.name());
   if (known == operators.end()) return errors::OperatorNotFound(request.name());
-  const auto left =
-      std::ranges::count_if(operators, [](const auto& entry) { return !entry.second.revoked(); });
-  if (!known->second.revoked() && left == 1) return errors::LastOperator();
+  // So one operator always remains: the caller.
+  if (known->second.uri() == UriOf(call)) return errors::OwnOperator(request.name());
   RevocationRecord revocation;
   revocation.subject = known->second.uri();
   revocation.reason = request.reason();

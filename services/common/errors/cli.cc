@@ -116,7 +116,13 @@ absl::Status NotATarget(std::string_view node) {
                    "See the targets: muster job logs JOB --json.");
 }
 
-absl::Status SecretOutputExists(std::string_view file) {
+absl::Status NoAnswer() {
+  return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_ANSWER",
+                   "the service accepted the connection but did not answer in time",
+                   "Check that the service is not stopped or overloaded, and read its log. A change may have been made, so look before you repeat it.");
+}
+
+absl::Status OutputExists(std::string_view file) {
   return MakeError(absl::StatusCode::kAlreadyExists, "FILE_EXISTS",
                    absl::StrCat(ToAbsl(file), " already exists"),
                    "Choose another name, or remove the file if its content is not needed any more.");

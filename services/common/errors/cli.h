@@ -47,8 +47,10 @@ absl::Status PluginNotInRun(std::string_view plugin);
 absl::Status InvalidBindAddress(std::string_view address);
 // NOT_FOUND, NOT_A_TARGET.
 absl::Status NotATarget(std::string_view node);
+// DEADLINE_EXCEEDED, NO_ANSWER.
+absl::Status NoAnswer();
 // ALREADY_EXISTS, FILE_EXISTS.
-absl::Status SecretOutputExists(std::string_view file);
+absl::Status OutputExists(std::string_view file);
 // ABORTED, OUTPUT_CLOSED.
 absl::Status OutputClosed();
 // INVALID_ARGUMENT, INVALID_CREDENTIALS.

@@ -55,7 +55,7 @@ absl::Status CommandOfOtherJob() {
 absl::Status InvalidPosition(int64_t position) {
   return MakeError(absl::StatusCode::kOutOfRange, "INVALID_POSITION",
                    absl::StrCat("no record of the job begins at ", position),
-                   "Use 0 for the first record, or a position from an answer of WatchJob.");
+                   "Use 0 for the first record, or the position in a response of the method WatchJob.");
 }
 
 absl::Status NotTheRoot(std::string_view relay) {
@@ -122,7 +122,7 @@ absl::Status InvalidPolicy(std::string_view mistakes) {
 absl::Status PolicyRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
                    why,
-                   "Add a rule to that file to allow it.");
+                   "Add a rule to that file that admits it.");
 }
 
 absl::Status PolicyNamesUser(std::string_view user) {

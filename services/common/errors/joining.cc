@@ -20,10 +20,10 @@ absl::Status OperatorRevoked(std::string_view name) {
                    "Choose another name.");
 }
 
-absl::Status LastOperator() {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "LAST_OPERATOR",
-                   "cannot revoke the last operator of the fleet",
-                   "Add another operator first: muster operator add NAME.");
+absl::Status OwnOperator(std::string_view name) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "OWN_OPERATOR",
+                   absl::StrCat("operator \"", ToAbsl(name), "\" cannot revoke itself"),
+                   "Revoke it as another operator. Add one first if there is none: muster operator add NAME.");
 }
 
 absl::Status InvalidToken(std::string_view why) {
@@ -76,7 +76,7 @@ absl::Status NodeRevoked(std::string_view node) {
 
 absl::Status TokenRefused() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_REFUSED",
-                   "the join token is unknown to this fleet, or the request was not signed with its key",
+                   "the join token is revoked or unknown to this fleet, or the request was not signed with its key",
                    "Ask an operator for a new token: muster token create.");
 }
 
@@ -161,7 +161,7 @@ absl::Status JoinAnswerUnusable(std::string_view why) {
 absl::Status AlreadyJoined(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
                    absl::StrCat(ToAbsl(folder), " already contains an identity"),
-                   "Remove the folder to join again, or name another folder.");
+                   "Name another folder. To join again, move this folder away first, because it may also contain policy.yaml, jobs and results.");
 }
 
 absl::Status InvalidMemberFile(std::string_view path, std::string_view fault) {

@@ -15,8 +15,8 @@ namespace muster::errors {
 absl::Status OperatorNotFound(std::string_view name);
 // FAILED_PRECONDITION, OPERATOR_REVOKED.
 absl::Status OperatorRevoked(std::string_view name);
-// FAILED_PRECONDITION, LAST_OPERATOR.
-absl::Status LastOperator();
+// FAILED_PRECONDITION, OWN_OPERATOR.
+absl::Status OwnOperator(std::string_view name);
 // INVALID_ARGUMENT, INVALID_TOKEN.
 absl::Status InvalidToken(std::string_view why);
 // INVALID_ARGUMENT, INVALID_TOKEN_FILE.

@@ -41,7 +41,7 @@ absl::Status RunCancelled(std::string_view run) {
 absl::Status PairNotPlanned(std::string_view run, std::string_view plugin, std::string_view node) {
   return MakeError(absl::StatusCode::kPermissionDenied, "PAIR_NOT_PLANNED",
                    absl::StrCat("the plan of run ", ToAbsl(run), " does not contain plugin \"", ToAbsl(plugin), "\" on node \"", ToAbsl(node), "\""),
-                   "Compare both names with the plan of the run (muster status); a plugin that runs once delivers for the node \"global\".");
+                   "Compare both names with the plan of the run (muster status); a plugin that runs once delivers for the node \"global\", and a credential for any node needs the name of the node in NODE_NAME.");
 }
 
 absl::Status InvalidPlugin(std::string_view plugin, std::string_view why) {

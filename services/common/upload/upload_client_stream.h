@@ -21,7 +21,7 @@ inline constexpr absl::Duration kUploadStallLimit = absl::Seconds(90);
 
 // Sends the messages of one upload, one at a time, while gRPC's threads receive acknowledgements.
 // Each method that waits fails with the status of the stream if the stream ends, with
-// NO_UPLOAD_PROGRESS if nothing is sent or received for the stall limit, and with INTERRUPTED
+// NO_PROGRESS if nothing is sent or received for the stall limit, and with INTERRUPTED
 // after `stop`. Used by one thread.
 class UploadClientStream {
  public:

@@ -258,7 +258,7 @@ void Registry::SetFinished(const std::shared_ptr<const Sender>& sender) {
     if (entry == nullptr || entry->state(shard).streams.connected() || IsGone(entry->presence())) {
       return;
     }
-    SetOffline(shard, *entry, "all that it did is done", &effects);
+    SetOffline(shard, *entry, "its work is finished", &effects);
   }
   Deliver(std::move(effects));
 }

@@ -52,7 +52,7 @@ type IdentityServiceClient interface {
 	//
 	// Callers: operators.
 	//
-	// Errors: NOT_FOUND (OPERATOR_NOT_FOUND), FAILED_PRECONDITION (LAST_OPERATOR: no operator would remain).
+	// Errors: NOT_FOUND (OPERATOR_NOT_FOUND), FAILED_PRECONDITION (OWN_OPERATOR: the caller is this operator).
 	RevokeOperator(ctx context.Context, in *RevokeOperatorRequest, opts ...grpc.CallOption) (*Operator, error)
 	// Returns the operators, ordered by name.
 	//
@@ -162,7 +162,7 @@ type IdentityServiceServer interface {
 	//
 	// Callers: operators.
 	//
-	// Errors: NOT_FOUND (OPERATOR_NOT_FOUND), FAILED_PRECONDITION (LAST_OPERATOR: no operator would remain).
+	// Errors: NOT_FOUND (OPERATOR_NOT_FOUND), FAILED_PRECONDITION (OWN_OPERATOR: the caller is this operator).
 	RevokeOperator(context.Context, *RevokeOperatorRequest) (*Operator, error)
 	// Returns the operators, ordered by name.
 	//
