@@ -50,7 +50,7 @@ func (r roles) String() string {
 }
 
 // bodyReaders are the roles that may call each method with a body. The services decide about every call, by the table in
-// services/common/identity/policy.cc; this copy of it refuses a body before it is read.
+// services/common/identity/rpc_authorization.cc; this copy of it refuses a body before it is read.
 var bodyReaders = map[string]roles{
 	musterv1.RunService_CreateRun_FullMethodName:                    operator,
 	musterv1.RunService_CancelRun_FullMethodName:                    operator,

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// policyRoles are the roles in services/common/identity/policy.cc.
+// policyRoles are the roles in services/common/identity/rpc_authorization.cc.
 var policyRoles = map[string]roles{
 	"kOperators": operator, "Role::kOperator": operator, "Role::kAggregator": aggregator, "Role::kStatus": statusService,
 	"Role::kGateway": gateway, "Role::kRelay": relay, "Role::kNode": node, "Role::kRunNode": runNode, "Role::kRunPlugin": runPlugin,
@@ -20,7 +20,7 @@ var policyRoles = map[string]roles{
 // policy returns the roles of each method, and `direct` for those that the gateway may not call for others.
 func policy(t *testing.T) map[string]roles {
 	t.Helper()
-	text, err := os.ReadFile("../../services/common/identity/policy.cc")
+	text, err := os.ReadFile("../../services/common/identity/rpc_authorization.cc")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@
 #include "services/aggregator/runs/runs.h"
 #include "services/aggregator/runs/sealer.h"
 #include "services/aggregator/runs/status_listeners.h"
-#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/result_committer.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/aggregator/verdicts/verdict_follower.h"
 #include "services/aggregator/verdicts/verdicts.h"
@@ -189,7 +189,7 @@ class Assembly : public Aggregator {
   Executor disk_;
   ServiceHost host_;
   RevocationList revocations_;
-  Committer committer_;
+  ResultCommitter committer_;
   SpooledProofs proofs_;
   Uploads uploads_;
   Runs runs_;

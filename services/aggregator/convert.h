@@ -11,7 +11,7 @@
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
 #include "muster/v1/types.pb.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/store/records.h"
 

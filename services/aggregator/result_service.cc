@@ -114,7 +114,8 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
 }
 
 ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
-                             Uploads& uploads, Committer& committer, const SpooledProofs& proofs)
+                             Uploads& uploads, ResultCommitter& committer,
+                             const SpooledProofs& proofs)
     : runtime_(runtime),
       store_(store),
       blobs_(blobs),

@@ -4,7 +4,7 @@
 
 #include "muster/v1/results.grpc.pb.h"
 #include "services/aggregator/upload_handler.h"
-#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/result_committer.h"
 #include "services/aggregator/uploads/spooled_proof.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/blob/blob_store.h"
@@ -17,7 +17,7 @@ namespace muster {
 class ResultService : public v1::ResultService::CallbackService {
  public:
   ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs, Uploads& uploads,
-                Committer& committer, const SpooledProofs& proofs);
+                ResultCommitter& committer, const SpooledProofs& proofs);
 
   grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
                                        const v1::OpenUploadRequest* request,
@@ -46,7 +46,7 @@ class ResultService : public v1::ResultService::CallbackService {
   StateStore& store_;
   BlobStore& blobs_;
   Uploads& uploads_;
-  Committer& committer_;
+  ResultCommitter& committer_;
   const SpooledProofs& proofs_;
   ReadAheadBudget read_ahead_;
 };

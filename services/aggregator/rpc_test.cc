@@ -20,7 +20,7 @@
 #include "muster/v1/listeners.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
 #include "testing/fixtures/test_fleet.h"
 
@@ -57,7 +57,7 @@ class RpcTest : public ::testing::Test {
 
 TEST_F(RpcTest, MethodsHaveARowAndRefuseOtherRoles) {
   std::set<std::string> rows;
-  for (const std::string_view row : PolicyMethods()) rows.emplace(row);
+  for (const std::string_view row : AuthorizedMethods()) rows.emplace(row);
   // A listener's identity is a server; it may call no method.
   const TestIdentity nobody = fleet_.Issue(ServiceIdentity{ServiceRole::kAggregator, "other"});
   const auto channel = fleet_.Connect(nobody);

@@ -249,9 +249,9 @@ class SmallUploadHandlerTest : public ::testing::Test {
   Metrics metrics_;
   Executor disk_{{"disk", 1, 100}};
   Executor executor_{{"request", 1, 100}};
-  Committer committer_{state_.store(),       state_.blobs(), executor_,
-                       state_.clock,         fleet_.name(),  state_.root().certificate(),
-                       state_.revocations(), metrics_};
+  ResultCommitter committer_{state_.store(),       state_.blobs(), executor_,
+                             state_.clock,         fleet_.name(),  state_.root().certificate(),
+                             state_.revocations(), metrics_};
   Uploads uploads_{state_.store(), state_.blobs(),   committer_,        disk_,
                    state_.clock,   state_.streams(), {.max_streams = 1}};
   RpcMetrics rpc_metrics_{metrics_};

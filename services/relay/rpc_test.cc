@@ -20,7 +20,7 @@
 #include "muster/v1/runs.pb.h"
 #include "muster/v1/shares.pb.h"
 #include "muster/v1/status.pb.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/testing/rpc_walk.h"
 #include "services/relay/testing/relay_fixture.h"
@@ -103,7 +103,7 @@ class RelayRpcTest : public ::testing::Test {
 
 TEST_F(RelayRpcTest, RolesMayCallWhatTheTablePermits) {
   std::set<std::string> rows;
-  for (const std::string_view row : PolicyMethods()) rows.emplace(row);
+  for (const std::string_view row : AuthorizedMethods()) rows.emplace(row);
   ASSERT_GE(Methods().size(), 45u);
   for (const Identity::Name& name : AllRoles()) {
     const Caller caller = {{kRelayTestFleet, name}, std::nullopt, "", ""};

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/heartbeats.pb.h"
 #include "services/common/base/clock.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/sender.h"
 #include "services/status/heartbeats/sender_streams.h"

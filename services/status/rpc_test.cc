@@ -10,7 +10,7 @@
 #include "muster/v1/heartbeats.pb.h"
 #include "muster/v1/status.pb.h"
 #include "muster/v1/verdicts.pb.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
 #include "testing/fixtures/test_status.h"
 
@@ -41,7 +41,7 @@ class StatusRpcTest : public ::testing::Test {
 
 TEST_F(StatusRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
   std::set<std::string> rows;
-  for (const std::string_view row : PolicyMethods()) rows.emplace(row);
+  for (const std::string_view row : AuthorizedMethods()) rows.emplace(row);
   const auto channel =
       status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "other"}));
   ASSERT_GE(Methods().size(), 8u);

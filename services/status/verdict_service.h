@@ -5,7 +5,7 @@
 #include "muster/v1/verdicts.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
-#include "services/status/board/verdicts.h"
+#include "services/status/board/verdict_log.h"
 
 namespace muster {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/result_committer.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
@@ -111,7 +111,7 @@ class TestState {
   const FleetRoot root_ = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), absl::Now());
   Metrics metrics_;
   OpenStreams streams_{metrics_};
-  std::optional<Committer> committer_;
+  std::optional<ResultCommitter> committer_;
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};
   Executor executor_{{"work", 1, 100}};

@@ -11,7 +11,7 @@
 #include "muster/v1/results.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/store/records.h"
 
 namespace muster {

@@ -65,7 +65,7 @@ absl::StatusOr<T> OnStrand(UploadSession& session, std::function<absl::StatusOr<
 
 }  // namespace
 
-Uploads::Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Executor& disk,
+Uploads::Uploads(StateStore& store, BlobStore& blobs, ResultCommitter& committer, Executor& disk,
                  const Clock& clock, OpenStreams& streams, Limits limits)
     : store_(store),
       blobs_(blobs),

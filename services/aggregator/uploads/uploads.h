@@ -15,7 +15,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/result_committer.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
@@ -54,7 +54,7 @@ class Uploads {
   using Opened = absl::AnyInvocable<void(absl::StatusOr<OpenedUpload>)>;
 
   // `streams` counts the streams that are attached.
-  Uploads(StateStore& store, BlobStore& blobs, Committer& committer, Executor& disk,
+  Uploads(StateStore& store, BlobStore& blobs, ResultCommitter& committer, Executor& disk,
           const Clock& clock, OpenStreams& streams, Limits limits);
 
   // Discards staged bytes that no upload in the store knows: what a crash between the two left.
@@ -137,7 +137,7 @@ class Uploads {
 
   StateStore& store_;
   BlobStore& blobs_;
-  Committer& committer_;
+  ResultCommitter& committer_;
   Executor& disk_;
   const Clock& clock_;
   OpenStreams& streams_;

@@ -95,9 +95,9 @@ class UploadsTest : public ::testing::Test {
   TestState state_;
   BlobStore* blobs_ = &state_.blobs();
   Metrics metrics_;
-  Committer committer_{state_.store(),       state_.blobs(), state_.executor(),
-                       state_.clock,         kFleet,         state_.root().certificate(),
-                       state_.revocations(), metrics_};
+  ResultCommitter committer_{state_.store(),       state_.blobs(), state_.executor(),
+                             state_.clock,         kFleet,         state_.root().certificate(),
+                             state_.revocations(), metrics_};
   std::optional<Uploads> uploads_;
   Executor disk_{{"disk", 1, 100}};
   absl::Status ended_;

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "services/common/base/mutex.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 
 namespace muster {
 

@@ -19,7 +19,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
-#include "services/common/joining/refusing_relay.h"
+#include "services/common/joining/testing/refusing_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {

@@ -14,7 +14,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/certificate.h"
-#include "services/common/joining/refusing_relay.h"
+#include "services/common/joining/testing/refusing_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {

@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/request_memory.h"
 

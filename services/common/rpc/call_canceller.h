@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "services/common/base/mutex.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 
 namespace muster {
 

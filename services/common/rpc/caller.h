@@ -19,7 +19,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 #include "services/common/identity/certificate.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/identity/verified_chains.h"
 #include "services/common/rpc/forwarding.h"
 

@@ -15,7 +15,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/rpc.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"

@@ -20,7 +20,7 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/store/records.h"
 #include "services/common/upload/result_sink.h"

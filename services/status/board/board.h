@@ -24,7 +24,7 @@
 #include "services/common/base/mutex.h"
 #include "services/status/board/nodes.h"
 #include "services/status/board/run_board.h"
-#include "services/status/board/verdicts.h"
+#include "services/status/board/verdict_log.h"
 #include "services/status/board/watch_hub.h"
 #include "services/status/heartbeats/sender.h"
 

@@ -8,7 +8,7 @@
 #include "services/common/base/due_queue.h"
 #include "services/status/board/pair.h"
 #include "services/status/board/reasons.h"
-#include "services/status/board/verdicts.h"
+#include "services/status/board/verdict_log.h"
 
 namespace muster {
 

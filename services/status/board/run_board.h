@@ -27,7 +27,7 @@
 #include "services/status/board/pair_writer.h"
 #include "services/status/board/start_grace.h"
 #include "services/status/board/summary_cache.h"
-#include "services/status/board/verdicts.h"
+#include "services/status/board/verdict_log.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "services/status/board/pair_table.h"
-#include "services/status/board/verdicts.h"
+#include "services/status/board/verdict_log.h"
 
 namespace muster {
 

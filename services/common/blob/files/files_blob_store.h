@@ -1,7 +1,7 @@
 // BlobStore in files.
 //
 //   <root>/staged/<id>       bytes of unfinished blobs
-//   <root>/staged/<id>.log   the trusted ranges of them (chunk_log.h)
+//   <root>/staged/<id>.log   the trusted ranges of them (staged_file_log.h)
 //   <root>/blobs/<folders of the name>/=<2 hex>/<last part>   published; distributed by a hash
 //
 // These rules protect against the loss of power: sync the file before its name is published,

@@ -94,10 +94,10 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& h
 // they are synced: an earlier sync may have failed, and the kernel then considers the lost pages
 // clean.
 absl::Status StagedFile::Recover() {
-  std::string stored(kMaxChunkLogSize, '\0');
+  std::string stored(kMaxStagedFileLogSize, '\0');
   ASSIGN_OR_RETURN(auto log_size, log_->ReadAt({stored.data(), stored.size()}, 0));
   stored.resize(log_size);
-  const ChunkLogContent log = DecodeChunkLog(stored);
+  const StagedFileLogContent log = DecodeStagedFileLog(stored);
   ASSIGN_OR_RETURN(auto size, data_->Size());
 
   if (log.mark.offset > size) {

@@ -1,4 +1,4 @@
-// One staged blob on disk: its file and its log (chunk_log.h).
+// One staged blob on disk: its file and its log (staged_file_log.h).
 #ifndef MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_H_
 #define MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_H_
 
@@ -10,7 +10,7 @@
 
 #include "services/common/base/file_ops.h"
 #include "services/common/blob/blob_store.h"
-#include "services/common/blob/files/chunk_log.h"
+#include "services/common/blob/files/staged_file_log.h"
 
 namespace muster {
 

@@ -22,7 +22,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 
 namespace muster {
 

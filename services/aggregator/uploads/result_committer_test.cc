@@ -1,4 +1,4 @@
-#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/result_committer.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 using testing::kFleet;
 using testing::TestState;
 
-class CommitterTest : public ::testing::Test {
+class ResultCommitterTest : public ::testing::Test {
  protected:
   absl::StatusOr<ResultRecord> Commit(VerifiedResult verified) {
     std::promise<absl::StatusOr<ResultRecord>> answer;
@@ -53,17 +53,17 @@ class CommitterTest : public ::testing::Test {
   TestState state_;
   Metrics metrics_;
   FakeClock now_{absl::Now()};  // certificates are of today
-  Committer committer_{state_.store(),
-                       state_.blobs(),
-                       state_.executor(),
-                       now_,
-                       kFleet,
-                       state_.root().certificate(),
-                       state_.revocations(),
-                       metrics_};
+  ResultCommitter committer_{state_.store(),
+                             state_.blobs(),
+                             state_.executor(),
+                             now_,
+                             kFleet,
+                             state_.root().certificate(),
+                             state_.revocations(),
+                             metrics_};
 };
 
-TEST_F(CommitterTest, RepeatedContentSucceedsAndOtherContentIsAConflict) {
+TEST_F(ResultCommitterTest, RepeatedContentSucceedsAndOtherContentIsAConflict) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;  // it takes results today as well
   state_.Apply(std::move(open));
@@ -79,7 +79,7 @@ TEST_F(CommitterTest, RepeatedContentSucceedsAndOtherContentIsAConflict) {
   EXPECT_NE(metrics_.Text().find("muster_commit_seconds_count 4"), std::string::npos);
 }
 
-TEST_F(CommitterTest, BlobIsRemovedIfItIsNotTheResult) {
+TEST_F(ResultCommitterTest, BlobIsRemovedIfItIsNotTheResult) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;
   state_.Apply(std::move(open));
@@ -93,7 +93,7 @@ TEST_F(CommitterTest, BlobIsRemovedIfItIsNotTheResult) {
   EXPECT_FALSE(IsThere("stray"));
 }
 
-TEST_F(CommitterTest, RepeatedCommitKeepsTheBlobOfTheResult) {
+TEST_F(ResultCommitterTest, RepeatedCommitKeepsTheBlobOfTheResult) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;
   state_.Apply(std::move(open));
@@ -113,7 +113,7 @@ TEST_F(CommitterTest, RepeatedCommitKeepsTheBlobOfTheResult) {
   EXPECT_TRUE(IsThere("u1"));
 }
 
-TEST_F(CommitterTest, CommitToAnEndedRunFails) {
+TEST_F(ResultCommitterTest, CommitToAnEndedRunFails) {
   state_.Plan({"n1"});  // its deadline was long ago
   EXPECT_EQ(ReasonOf(Commit(Small("n1", "late")).status()), "RUN_SEALED");
   state_.Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .at = 1});
@@ -123,7 +123,7 @@ TEST_F(CommitterTest, CommitToAnEndedRunFails) {
   EXPECT_EQ(ReasonOf(Commit(nowhere).status()), "RUN_NOT_FOUND");
 }
 
-TEST_F(CommitterTest, SignatureOfAnotherResultOrNodeFails) {
+TEST_F(ResultCommitterTest, SignatureOfAnotherResultOrNodeFails) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
   open.run.deadline_at = 0;
   state_.Apply(std::move(open));

@@ -1,4 +1,4 @@
-#include "services/status/board/verdicts.h"
+#include "services/status/board/verdict_log.h"
 
 #include "gtest/gtest.h"
 

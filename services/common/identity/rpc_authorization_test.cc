@@ -1,4 +1,4 @@
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 
 #include <map>
 #include <set>
@@ -113,9 +113,9 @@ const std::map<std::string, std::string> kExpected = {
     {"/grpc.channelz.v1.Channelz/GetSocket", "o"},
 };
 
-TEST(PolicyTest, RolesMayCallExactlyTheExpectedMethods) {
+TEST(RpcAuthorizationTest, RolesMayCallExactlyTheExpectedMethods) {
   std::set<std::string> methods;
-  for (const std::string_view method : PolicyMethods()) {
+  for (const std::string_view method : AuthorizedMethods()) {
     EXPECT_TRUE(methods.emplace(method).second) << "two rows: " << method;
     EXPECT_TRUE(kExpected.contains(std::string(method))) << method;
   }
@@ -130,7 +130,7 @@ TEST(PolicyTest, RolesMayCallExactlyTheExpectedMethods) {
   }
 }
 
-TEST(PolicyTest, MethodWithoutRowIsRefused) {
+TEST(RpcAuthorizationTest, MethodWithoutRowIsRefused) {
   for (const char* method : {"", "/", "/muster.v1.RunService/Getrun", "muster.v1.RunService/GetRun",
                              "/muster.v1.RunService/GetRun/", "/muster.v1.RunService/DropTables"}) {
     for (const auto& [letter, caller] : kCallers) {
@@ -140,7 +140,7 @@ TEST(PolicyTest, MethodWithoutRowIsRefused) {
   }
 }
 
-TEST(PolicyTest, RunCredentialAccessesOnlyItsPair) {
+TEST(RpcAuthorizationTest, RunCredentialAccessesOnlyItsPair) {
   const Resource own = Resource::Pair(kRunA, "p", "n1");
   for (const char* method :
        {"/muster.v1.ResultService/OpenUpload", "/muster.v1.ResultService/Upload",
@@ -170,7 +170,7 @@ TEST(PolicyTest, RunCredentialAccessesOnlyItsPair) {
   }
 }
 
-TEST(PolicyTest, RunCredentialReadsOnlyItsRun) {
+TEST(RpcAuthorizationTest, RunCredentialReadsOnlyItsRun) {
   for (const char* method : {"/muster.v1.RunService/GetRun", "/muster.v1.RunService/WatchRun"}) {
     for (const Caller& caller : {RunNode(), RunPlugin()}) {
       EXPECT_TRUE(Authorize(caller, method, Resource::Run(kRunA)).ok());
@@ -182,7 +182,7 @@ TEST(PolicyTest, RunCredentialReadsOnlyItsRun) {
   }
 }
 
-TEST(PolicyTest, ViewerReadsOnlyTheStatusOfItsRun) {
+TEST(RpcAuthorizationTest, ViewerReadsOnlyTheStatusOfItsRun) {
   for (const char* method :
        {"/muster.v1.StatusService/GetStatus", "/muster.v1.StatusService/WatchStatus"}) {
     for (const Caller& caller : {Viewer(), Forwarded(RunViewerIdentity{kRunA})}) {
@@ -193,19 +193,19 @@ TEST(PolicyTest, ViewerReadsOnlyTheStatusOfItsRun) {
   }
 }
 
-TEST(PolicyTest, OperatorMayNotDeliver) {
+TEST(RpcAuthorizationTest, OperatorMayNotDeliver) {
   EXPECT_EQ(ReasonOf(Authorize(Operator(), "/muster.v1.ResultService/SubmitResult",
                                Resource::Pair(kRunA, "p", "n1"))),
             "ROLE_NOT_ALLOWED");
 }
 
-TEST(PolicyTest, StatusOfTheNewestRunNeedsNoName) {
+TEST(RpcAuthorizationTest, StatusOfTheNewestRunNeedsNoName) {
   const char* method = "/muster.v1.StatusService/GetStatus";
   EXPECT_TRUE(Authorize(Operator(), method, Resource::Fleet()).ok());
   EXPECT_TRUE(Authorize(Operator(), method, Resource::Run(kRunA)).ok());
 }
 
-TEST(PolicyTest, CallerBehindTheGatewayHasOnlyItsOwnRights) {
+TEST(RpcAuthorizationTest, CallerBehindTheGatewayHasOnlyItsOwnRights) {
   // An operator behind the gateway is an operator.
   EXPECT_TRUE(Authorize(Forwarded(UserIdentity{"ann"}), "/muster.v1.RunService/CancelRun",
                         Resource::Run(kRunA))
@@ -224,7 +224,7 @@ TEST(PolicyTest, CallerBehindTheGatewayHasOnlyItsOwnRights) {
   EXPECT_EQ(ReasonOf(CheckRole(caller, "/muster.v1.RunService/GetRun")), "ROLE_NOT_ALLOWED");
 }
 
-TEST(PolicyTest, GatewayGetsNoCertificateForOthers) {
+TEST(RpcAuthorizationTest, GatewayGetsNoCertificateForOthers) {
   for (const char* method :
        {"/muster.v1.IdentityService/RenewCertificate", "/muster.v1.IdentityService/AddOperator",
         "/muster.v1.IdentityService/IssueCommandCertificate"}) {
@@ -233,7 +233,7 @@ TEST(PolicyTest, GatewayGetsNoCertificateForOthers) {
   }
 }
 
-TEST(PolicyTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
+TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
   const std::set<std::string> forwarded = {"/muster.v1.RunService/GetRun",
                                            "/muster.v1.RunService/WatchRun",
                                            "/muster.v1.ResultService/OpenUpload",
@@ -245,7 +245,7 @@ TEST(PolicyTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
                                            "/muster.v1.HeartbeatService/SendHeartbeat"};
   Caller caller = Node();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
-  for (const std::string_view method : PolicyMethods()) {
+  for (const std::string_view method : AuthorizedMethods()) {
     EXPECT_EQ(CheckRole(caller, method).ok(), forwarded.contains(std::string(method))) << method;
   }
   const char* const deliver = "/muster.v1.ResultService/SubmitResult";
@@ -253,7 +253,7 @@ TEST(PolicyTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
   EXPECT_EQ(ReasonOf(Authorize(caller, deliver, Resource::Pair(kRunA, "p", "n2"))), "NOT_YOURS");
 }
 
-TEST(PolicyTest, RefusalNamesCallerMethodAndNextStep) {
+TEST(RpcAuthorizationTest, RefusalNamesCallerMethodAndNextStep) {
   const absl::Status status =
       CheckRole(Forwarded(RunPluginIdentity{kRunA, "p"}), "/muster.v1.RunService/CancelRun");
   EXPECT_EQ(status.message(),

@@ -1,4 +1,4 @@
-#include "services/common/blob/files/chunk_log.h"
+#include "services/common/blob/files/staged_file_log.h"
 
 #include <bit>
 #include <cstring>
@@ -43,8 +43,8 @@ std::string EncodeChunkRecord(const ChunkRecord& record) {
   return std::string(reinterpret_cast<const char*>(&stored), sizeof(stored));
 }
 
-ChunkLogContent DecodeChunkLog(std::string_view log) {
-  ChunkLogContent content;
+StagedFileLogContent DecodeStagedFileLog(std::string_view log) {
+  StagedFileLogContent content;
   for (const int place : {0, 1}) {
     const auto mark = DecodeAt(log, kMarkPlaces[place], ChunkRecord::Kind::kMark);
     if (mark && mark->offset >= content.mark.offset) {

@@ -3,8 +3,8 @@
 //
 // Every RPC is checked twice. The gate in front of the handlers calls CheckRole. The handler, which
 // knows the resource, calls Authorize.
-#ifndef MUSTER_SERVICES_COMMON_IDENTITY_POLICY_H_
-#define MUSTER_SERVICES_COMMON_IDENTITY_POLICY_H_
+#ifndef MUSTER_SERVICES_COMMON_IDENTITY_RPC_AUTHORIZATION_H_
+#define MUSTER_SERVICES_COMMON_IDENTITY_RPC_AUTHORIZATION_H_
 
 #include <optional>
 #include <string>
@@ -65,8 +65,8 @@ absl::Status CheckRole(const Caller& caller, std::string_view method);
 absl::Status Authorize(const Caller& caller, std::string_view method, const Resource& resource);
 
 // Returns every method with a row, for the test that compares the table with the services.
-std::vector<std::string_view> PolicyMethods();
+std::vector<std::string_view> AuthorizedMethods();
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_IDENTITY_POLICY_H_
+#endif  // MUSTER_SERVICES_COMMON_IDENTITY_RPC_AUTHORIZATION_H_

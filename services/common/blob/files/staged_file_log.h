@@ -6,8 +6,8 @@
 // ranges. Marks are written to the two slots in turn, so one is always valid. Each mark starts a
 // new list, so the log stays small. After a crash the bytes up to the newest mark are trusted, the
 // ranges after it are read and verified, and the rest is truncated.
-#ifndef MUSTER_SERVICES_COMMON_BLOB_FILES_CHUNK_LOG_H_
-#define MUSTER_SERVICES_COMMON_BLOB_FILES_CHUNK_LOG_H_
+#ifndef MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_LOG_H_
+#define MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_LOG_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr int64_t kMarkPlaces[] = {
     0, 512};  // in different sectors, so that a torn write damages one
 inline constexpr int64_t kRangesBegin = 1024;
 inline constexpr int64_t kMaxRanges = 65'536;  // then a new mark is written
-inline constexpr int64_t kMaxChunkLogSize = kRangesBegin + kMaxRanges * kChunkRecordSize;
+inline constexpr int64_t kMaxStagedFileLogSize = kRangesBegin + kMaxRanges * kChunkRecordSize;
 
 struct ChunkRecord {
   enum class Kind : uint32_t { kRange = 1, kMark = 2 };
@@ -35,15 +35,15 @@ struct ChunkRecord {
 
 std::string EncodeChunkRecord(const ChunkRecord& record);
 
-struct ChunkLogContent {
+struct StagedFileLogContent {
   ChunkRecord mark{ChunkRecord::Kind::kMark};  // the newest mark; offset 0 if there is none
   int mark_place = 1;               // the slot of the mark; the next mark goes to the other one
   std::vector<ChunkRecord> ranges;  // after the mark, in order, without gaps
 };
 
 // Decodes a log up to the first range that is damaged or leaves a gap.
-ChunkLogContent DecodeChunkLog(std::string_view log);
+StagedFileLogContent DecodeStagedFileLog(std::string_view log);
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_COMMON_BLOB_FILES_CHUNK_LOG_H_
+#endif  // MUSTER_SERVICES_COMMON_BLOB_FILES_STAGED_FILE_LOG_H_

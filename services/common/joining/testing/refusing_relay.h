@@ -1,6 +1,6 @@
 // A revoked relay that serves the address for joins, for tests.
-#ifndef MUSTER_SERVICES_COMMON_JOINING_REFUSING_RELAY_H_
-#define MUSTER_SERVICES_COMMON_JOINING_REFUSING_RELAY_H_
+#ifndef MUSTER_SERVICES_COMMON_JOINING_TESTING_REFUSING_RELAY_H_
+#define MUSTER_SERVICES_COMMON_JOINING_TESTING_REFUSING_RELAY_H_
 
 #include <grpcpp/grpcpp.h>
 
@@ -45,4 +45,4 @@ class RefusingRelay final : public v1::JoinService::Service {
 
 }  // namespace muster::testing
 
-#endif  // MUSTER_SERVICES_COMMON_JOINING_REFUSING_RELAY_H_
+#endif  // MUSTER_SERVICES_COMMON_JOINING_TESTING_REFUSING_RELAY_H_

@@ -1,4 +1,4 @@
-#include "services/aggregator/uploads/committer.h"
+#include "services/aggregator/uploads/result_committer.h"
 
 #include <utility>
 
@@ -47,9 +47,9 @@ bool IsRelay(const std::string& uri, const std::string& fleet) {
 
 }  // namespace
 
-Committer::Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
-                     std::string fleet, Certificate fleet_root, const RevocationList& revocations,
-                     Metrics& metrics)
+ResultCommitter::ResultCommitter(StateStore& store, BlobStore& blobs, Executor& executor,
+                                 const Clock& clock, std::string fleet, Certificate fleet_root,
+                                 const RevocationList& revocations, Metrics& metrics)
     : store_(store),
       blobs_(blobs),
       executor_(executor),
@@ -61,7 +61,7 @@ Committer::Committer(StateStore& store, BlobStore& blobs, Executor& executor, co
                                     "Time from a verified result to its durable row.",
                                     LatencyBounds())) {}
 
-absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
+absl::Status ResultCommitter::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) {
     return IsRelay(result.delivery.vouched_by, fleet_) && !verified.expired_at_relay
@@ -80,7 +80,7 @@ absl::Status Committer::CheckSignature(const VerifiedResult& verified) const {
   return absl::OkStatus();
 }
 
-void Committer::Commit(VerifiedResult verified, Done done) {
+void ResultCommitter::Commit(VerifiedResult verified, Done done) {
   CommitResult command;
   command.upload_id = verified.upload_id;
   command.epoch = verified.epoch;
@@ -109,7 +109,7 @@ void Committer::Commit(VerifiedResult verified, Done done) {
   });
 }
 
-void Committer::RemoveLater(const std::string& blob) {
+void ResultCommitter::RemoveLater(const std::string& blob) {
   if (blob.empty()) return;
   const bool queued = executor_.Post([this, blob] {
     if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {

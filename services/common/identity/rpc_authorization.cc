@@ -1,4 +1,4 @@
-#include "services/common/identity/policy.h"
+#include "services/common/identity/rpc_authorization.h"
 
 #include <array>
 #include <cstdint>
@@ -335,7 +335,7 @@ absl::Status Authorize(const Caller& caller, std::string_view method, const Reso
   return errors::NotYours(Describe(caller), method, Describe(resource));
 }
 
-std::vector<std::string_view> PolicyMethods() {
+std::vector<std::string_view> AuthorizedMethods() {
   std::vector<std::string_view> methods;
   for (const Row& row : kTable) methods.push_back(row.method);
   return methods;

@@ -1,6 +1,6 @@
 // The last step of every delivery: commits a result whose bytes are durable.
-#ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
-#define MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
+#ifndef MUSTER_SERVICES_AGGREGATOR_UPLOADS_RESULT_COMMITTER_H_
+#define MUSTER_SERVICES_AGGREGATOR_UPLOADS_RESULT_COMMITTER_H_
 
 #include <string>
 
@@ -19,13 +19,13 @@
 namespace muster {
 
 // Thread-safe.
-class Committer : public ResultSink {
+class ResultCommitter : public ResultSink {
  public:
   // Signatures have to lead to `fleet_root` by certificates that are not revoked. `metrics` gets
   // the histogram muster_commit_seconds.
-  Committer(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
-            std::string fleet, Certificate fleet_root, const RevocationList& revocations,
-            Metrics& metrics);
+  ResultCommitter(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
+                  std::string fleet, Certificate fleet_root, const RevocationList& revocations,
+                  Metrics& metrics);
 
   // A relay's deliveries have to be signed by the node. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
   absl::Status CheckSignature(const VerifiedResult& verified) const override;
@@ -50,4 +50,4 @@ class Committer : public ResultSink {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_UPLOADS_COMMITTER_H_
+#endif  // MUSTER_SERVICES_AGGREGATOR_UPLOADS_RESULT_COMMITTER_H_

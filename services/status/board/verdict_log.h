@@ -1,6 +1,6 @@
 // Conclusions from missing heartbeats, and the streams that follow them.
-#ifndef MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
-#define MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
+#ifndef MUSTER_SERVICES_STATUS_BOARD_VERDICT_LOG_H_
+#define MUSTER_SERVICES_STATUS_BOARD_VERDICT_LOG_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -66,4 +66,4 @@ class VerdictLog {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_STATUS_BOARD_VERDICTS_H_
+#endif  // MUSTER_SERVICES_STATUS_BOARD_VERDICT_LOG_H_
