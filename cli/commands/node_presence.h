@@ -1,4 +1,4 @@
-// What `muster nodes` says about the agents of nodes.
+// The presence of agents, as `muster nodes` shows it.
 #ifndef MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_
 #define MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_
 

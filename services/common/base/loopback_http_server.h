@@ -13,7 +13,7 @@ class Server;
 
 namespace muster {
 
-// Plain HTTP on 127.0.0.1 until destroyed, with threads of its own. Thread-safe.
+// Plain HTTP on 127.0.0.1 until destroyed, with separate threads. Thread-safe.
 class LoopbackHttpServer {
  public:
   struct Options {
