@@ -44,6 +44,7 @@
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/service_channel.h"
+#include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
@@ -56,8 +57,6 @@ constexpr size_t kMaxQueue = 16'384;
 constexpr absl::Duration kTick = absl::Seconds(1);
 // After this many ticks uploads are swept, and idle streams get a heartbeat.
 constexpr int kSweepTicks = 5;
-// A stream whose client reads no message for this long is cancelled.
-constexpr absl::Duration kStuckReader = absl::Seconds(30);
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kSealRetry = absl::Seconds(5);
 
@@ -327,7 +326,7 @@ void Assembly::Tick() {
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
-    host_.Tick(kStuckReader);
+    host_.Tick(kStuckUploader);
   }
   tick_.RunAfter(kTick);
 }

@@ -14,6 +14,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/rpc/channel_target.h"
+#include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
@@ -39,8 +40,6 @@ constexpr size_t kWatchThreads = 2;
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
 constexpr int kSecondsBetweenStores = 10;
-// The call of a peer that does not take its message within this time is cancelled.
-constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 // The peers of the role, once it has started.
 class RolePeers final : public SharePeers {

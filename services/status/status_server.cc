@@ -12,6 +12,7 @@
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
+#include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/revocation_follower.h"
@@ -33,8 +34,6 @@ constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(1);
 // After a crash at most this much progress is lost.
 constexpr int kTicksBetweenProgress = 10;
-// A client that receives no message for so long is cancelled.
-constexpr absl::Duration kStuckReader = absl::Seconds(60);
 
 class Assembly : public StatusServer {
  public:

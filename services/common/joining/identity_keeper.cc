@@ -132,7 +132,7 @@ absl::Time IdentityKeeper::NextRenewal() const {
 }
 
 absl::Duration IdentityKeeper::NextAttempt(const absl::Status& failure) {
-  if (IsRefusal(failure)) return refused_backoff_.Next(kRefusedBackoff.first);
+  if (IsJoinRefusal(failure)) return refused_backoff_.Next(kRefusedBackoff.first);
   return std::max(backoff_.Next(RetryAfterOf(failure)), absl::Seconds(1));
 }
 

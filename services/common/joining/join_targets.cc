@@ -8,12 +8,12 @@ enum class Weight { kNoAnswer, kRefusal, kOtherAnswer };
 
 Weight WeightOf(const absl::Status& status) {
   if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)) return Weight::kNoAnswer;
-  return IsRefusal(status) ? Weight::kRefusal : Weight::kOtherAnswer;
+  return IsJoinRefusal(status) ? Weight::kRefusal : Weight::kOtherAnswer;
 }
 
 }  // namespace
 
-bool IsRefusal(const absl::Status& status) {
+bool IsJoinRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status) ||
          absl::IsInvalidArgument(status);
 }

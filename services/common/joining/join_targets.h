@@ -13,7 +13,7 @@
 namespace muster {
 
 // Returns true for an answer that the same request would get again from this target.
-bool IsRefusal(const absl::Status& status);
+bool IsJoinRefusal(const absl::Status& status);
 
 // Calls `ask` with each target until one succeeds. A refusal does not end this, because it may
 // concern only the relay that forwards the request, for example a revoked one. Returns a refusal

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/stuck_readers.h"
 #include "services/common/rpc/testing/stream_fixture.h"
 
 namespace muster {
@@ -72,10 +73,11 @@ class ServerStreamTest : public ::testing::Test {
     };
   }
 
-  // Cancels the call of a client that takes no message.
-  void CancelStuck() {
-    const absl::Duration later = SystemClock().MonotonicNow() + absl::Minutes(2);
-    while (server_.canceller.CancelStuck(later, absl::Minutes(1)) == 0) std::this_thread::yield();
+  // Waits until the call of a client that takes no message is dropped.
+  void AwaitDropped() {
+    while (DropStuckReaders(server_.canceller, SystemClock(), absl::ZeroDuration()) == 0) {
+      std::this_thread::yield();
+    }
   }
 
   RelayScript script_;
@@ -218,7 +220,7 @@ TEST_F(ServerStreamTest, CancelEndsAStreamWhoseClientDoesNotRead) {
   EXPECT_EQ(end->by, EndedBy::kThisSide);
 }
 
-TEST_F(ServerStreamTest, StuckClientIsCancelledByLiveCalls) {
+TEST_F(ServerStreamTest, StuckReaderIsDropped) {
   script_.on_start = [](RelayStream& stream) {
     for (int i = 0; i < 10; ++i) stream.Send(Answer(i, kLarge));
     stream.SendAndEnd(Answer(10, kLarge));
@@ -227,16 +229,16 @@ TEST_F(ServerStreamTest, StuckClientIsCancelledByLiveCalls) {
   Client client(server_.ConnectRelay("r1"));
   ASSERT_TRUE(script_.started.Take());
   EXPECT_EQ(script_.ended.size(), 0u);
-  CancelStuck();
+  AwaitDropped();
   EXPECT_TRUE(script_.ended.Take());
 }
 
-TEST_F(ServerStreamTest, StuckLastMessageIsCancelledByLiveCalls) {
+TEST_F(ServerStreamTest, StuckReaderOfTheLastMessageIsDropped) {
   script_.on_start = [](RelayStream& stream) { stream.SendAndEnd(Answer(1, 8 * kLarge - 99)); };
   server_.Serve(script_);
   Client client(server_.ConnectRelay("r1"));
   ASSERT_TRUE(script_.started.Take());
-  CancelStuck();
+  AwaitDropped();
   EXPECT_TRUE(script_.ended.Take());
 }
 

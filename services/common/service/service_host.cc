@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/free_memory.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/service_main.h"
 
 namespace muster {
@@ -72,7 +73,7 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
 }
 
 void ServiceHost::Tick(absl::Duration stuck_limit) {
-  canceller_.CancelStuck(clock_.MonotonicNow(), stuck_limit);
+  DropStuckReaders(canceller_, clock_, stuck_limit);
   ReleaseFreeMemory();
 }
 

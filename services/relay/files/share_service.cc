@@ -296,7 +296,7 @@ grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext*
 void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) const {
   bool at_parent = false;
   const absl::Status status = helpers_.local_index.Remove(request.key(), &at_parent);
-  // The parent may know a file that this relay has forgotten (ShareRecords::Options).
+  // The parent may know a file that this relay has forgotten (ShareRecords).
   const bool ask_parent = at_parent || (absl::IsNotFound(status) && !parts_.is_root);
   if (!ask_parent) return finish(status);
   const auto parent = parts_.peers.Parent();
