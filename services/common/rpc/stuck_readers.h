@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// Of watches and attached children.
+// The limit of watches and attached children.
 inline constexpr absl::Duration kStuckReader = absl::Seconds(60);
-// Of senders of uploads, because each holds a session.
+// The limit of senders of uploads, each of which holds a session.
 inline constexpr absl::Duration kStuckUploader = absl::Seconds(30);
 
 // Cancels every call whose peer has not taken a message for `limit`; returns how many. To be called
