@@ -1,7 +1,6 @@
 #include "cli/commands/node_commands.h"
 
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,8 +47,8 @@ std::string FormatTime(const google::protobuf::Timestamp& time) {
 }
 
 // Returns the presence by node, or nothing if the status service does not answer.
-std::optional<std::map<std::string, v1::Node>> FetchPresences(Client& client) {
-  std::map<std::string, v1::Node> nodes;
+std::optional<PresenceMap> FetchPresences(Client& client) {
+  PresenceMap nodes;
   v1::ListNodesRequest request;
   request.set_page_size(kPage);
   do {

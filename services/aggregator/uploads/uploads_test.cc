@@ -2,24 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include <cerrno>
 #include <chrono>
 #include <future>
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/testing/test_state.h"
+#include "services/aggregator/testing/uploads_fixture.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
-#include "services/common/base/sha256.h"
-#include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_test_util.h"
-#include "services/common/blob/files/files_blob_store.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/upload/blob_names.h"
 
@@ -27,82 +20,12 @@ namespace muster {
 namespace {
 
 using testing::kFleet;
+using testing::kPeer;
 using testing::TestState;
 
-const UploadPeer kPeer = {{kFleet, NodeIdentity{"n1"}}, {}};
 const UploadPeer kOtherPeer = {{kFleet, NodeIdentity{"n2"}}, {}};
 
-class UploadsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    state_.Plan({"n1", "n2", "n3"});
-    Begin();
-  }
-
-  // As a process that starts over the same state.
-  void Begin(Uploads::Limits limits = {.expiry = absl::Seconds(50)}) {
-    uploads_.emplace(state_.store(), *blobs_, committer_, disk_, state_.clock, state_.streams(),
-                     limits);
-  }
-
-  static UploadRecord Of(const std::string& node) {
-    return {.key = KeyOf(node), .attempt = 1, .file_name = "f"};
-  }
-
-  absl::StatusOr<OpenedUpload> Open(const UploadRecord& upload) {
-    return TestState::OpenAndWait(*uploads_, upload, kPeer);
-  }
-
-  // Waits for the tasks of the strand.
-  void Settle(UploadSession& session) {
-    std::promise<void> done;
-    ASSERT_TRUE(session.strand().Post([&] { done.set_value(); }));
-    done.get_future().wait();
-  }
-
-  // A stream that holds the upload; what ends it is in `ended_`.
-  std::shared_ptr<UploadSession> Attach(const OpenedUpload& opened) {
-    auto session = *uploads_->Find(opened.id);
-    EXPECT_TRUE(session->strand().Post([&, session] {
-      const auto attachment =
-          session->Attach(opened.epoch, kPeer, [this](const absl::Status& why) { ended_ = why; });
-      EXPECT_TRUE(attachment.ok()) << attachment.status();
-      attachments_[opened.id] = attachment.value_or(UploadAttachment());
-    }));
-    Settle(*session);
-    return session;
-  }
-
-  void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
-    ASSERT_TRUE(session.strand().Post([&] {
-      EXPECT_TRUE(
-          session
-              .Append(attachments_[opened.id], {.offset = opened.offset,
-                                                .raw_size = static_cast<int64_t>(data.size()),
-                                                .crc32c = Crc32c(data),
-                                                .data = data})
-              .ok());
-    }));
-    Settle(session);
-  }
-
-  void Detach(const OpenedUpload& opened) {
-    const auto session = *uploads_->Find(opened.id);
-    ASSERT_TRUE(session->strand().Post([&] { session->Detach(attachments_[opened.id]); }));
-    Settle(*session);
-  }
-
-  TestState state_;
-  BlobStore* blobs_ = &state_.blobs();
-  Metrics metrics_;
-  ResultCommitter committer_{state_.store(),       state_.blobs(), state_.executor(),
-                             state_.clock,         kFleet,         state_.root().certificate(),
-                             state_.revocations(), metrics_};
-  std::optional<Uploads> uploads_;
-  Executor disk_{{"disk", 1, 100}};
-  absl::Status ended_;
-  std::map<std::string, UploadAttachment> attachments_;  // by upload
-};
+using UploadsTest = testing::UploadsFixture;
 
 TEST_F(UploadsTest, SecondOpenContinuesWithAHigherEpoch) {
   const auto first = Open(Of("n1"));
@@ -342,70 +265,6 @@ TEST_F(UploadsTest, EndedRunEndsItsUploads) {
   EXPECT_EQ(ended_.message(), "over");
   EXPECT_FALSE(uploads_->Find(opened.id).ok());
   EXPECT_TRUE(state_.blobs().ListStaged()->empty());
-}
-
-TEST_F(UploadsTest, PartialDataIsKeptForEachPair) {
-  const auto one = *Open(Of("n1"));
-  Append(*Attach(one), one, "half");
-  ASSERT_TRUE(Open(Of("n2")).ok());  // brought nothing
-  const auto kept = uploads_->KeepPartials(kRun);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  ASSERT_EQ(kept->size(), 1u);
-  EXPECT_EQ(kept->front().node, "n1");
-  EXPECT_EQ(kept->front().size, 4);
-  EXPECT_EQ(ReadAll(**state_.blobs().Open(kept->front().blob, 0)), "half");
-}
-
-// The caller failed before it stored what was kept.
-TEST_F(UploadsTest, RepeatedKeepReturnsTheSamePartialData) {
-  const auto one = *Open(Of("n1"));
-  Append(*Attach(one), one, "half");
-  const auto kept = uploads_->KeepPartials(kRun);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  const auto again = uploads_->KeepPartials(kRun);
-  ASSERT_TRUE(again.ok()) << again.status();
-  ASSERT_EQ(again->size(), 1u);
-  EXPECT_EQ(again->front().blob, kept->front().blob);
-  EXPECT_EQ(again->front().size, 4);
-}
-
-// A run with half an upload of "n1", whose bytes are on a simulated disk.
-class UploadsDiskTest : public UploadsTest {
- protected:
-  void SetUp() override {
-    blobs_ = store_.get();
-    UploadsTest::SetUp();
-    const auto one = *Open(Of("n1"));
-    Append(*Attach(one), one, "half");
-    Begin();
-  }
-  void TearDown() override { uploads_.reset(); }
-
-  // Calls KeepPartials while the disk refuses to open files.
-  auto KeepWithoutTheDisk() {
-    simulated_.FailAt(SimulatedDisk::Call::kOpen, 1, EIO);
-    return uploads_->KeepPartials(kRun);
-  }
-
-  SimulatedDisk simulated_;
-  std::unique_ptr<BlobStore> store_ = *OpenFilesBlobStore({.root = "/blobs"}, simulated_);
-};
-
-TEST_F(UploadsDiskTest, PartialDataIsKeptAfterATransientIoError) {
-  simulated_.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EIO);
-  EXPECT_EQ(ReasonOf(uploads_->KeepPartials(kRun).status()), "SYNC_FAILED");
-  EXPECT_EQ(ReasonOf(KeepWithoutTheDisk().status()), "IO_ERROR");
-  const auto kept = uploads_->KeepPartials(kRun);
-  ASSERT_TRUE(kept.ok() && kept->size() == 1u) << kept.status();
-  EXPECT_EQ(ReadAll(**blobs_->Open(kept->front().blob, 0)), "half");
-}
-
-TEST_F(UploadsDiskTest, PartialDataIsGivenUpAndRemovedAfterALastingIoError) {
-  for (int i = 0; i < 11; ++i) EXPECT_FALSE(KeepWithoutTheDisk().ok());
-  const auto kept = KeepWithoutTheDisk();
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_TRUE(kept->empty());
-  EXPECT_TRUE(blobs_->ListStaged()->empty());
 }
 
 }  // namespace
