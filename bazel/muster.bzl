@@ -31,3 +31,25 @@ def muster_cc_test(name, copts = [], deps = [], data = [], size = "small", **kwa
         deps = deps + ["@sys//:gtest_main"],
         **kwargs
     )
+
+def muster_fuzz_test(name, srcs, corpus, deps = [], copts = [], **kwargs):
+    # A fuzz target: LLVMFuzzerTestOneInput. With --config=fuzz it is linked with libFuzzer and run by testing/fuzz/run;
+    # without it, it is a test that passes each file of the corpus to the target once.
+    cc_test(
+        name = name,
+        size = "small",
+        srcs = srcs,
+        args = ["$(rootpaths %s)" % corpus],
+        copts = COPTS + copts,
+        data = [corpus, "//bazel/sanitizers:suppressions"],
+        linkopts = select({
+            "//testing/fuzz:with_libfuzzer": ["-fsanitize=fuzzer"],
+            "//conditions:default": [],
+        }),
+        tags = ["fuzz"],
+        deps = deps + select({
+            "//testing/fuzz:with_libfuzzer": [],
+            "//conditions:default": ["//testing/fuzz:replay"],
+        }),
+        **kwargs
+    )

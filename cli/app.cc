@@ -14,6 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "cli/argument_text.h"
 #include "cli/commands/agent_commands.h"
+#include "cli/commands/audit_commands.h"
+#include "cli/commands/backup_commands.h"
 #include "cli/commands/credentials_commands.h"
 #include "cli/commands/dashboard_commands.h"
 #include "cli/commands/exec_command.h"
@@ -23,12 +25,14 @@
 #include "cli/commands/operator_commands.h"
 #include "cli/commands/relay_commands.h"
 #include "cli/commands/results_commands.h"
+#include "cli/commands/retention_commands.h"
 #include "cli/commands/retrieve_commands.h"
 #include "cli/commands/run_commands.h"
 #include "cli/commands/service_commands.h"
 #include "cli/commands/share_commands.h"
 #include "cli/commands/status_commands.h"
 #include "cli/commands/token_commands.h"
+#include "cli/commands/verify_command.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/rpc/session.h"
@@ -212,12 +216,14 @@ absl::Status WithLocalNextStep(const CommandLine& line, const absl::Status& stat
 
 int Finish(Console& console, const CommandLine& line, const absl::StatusOr<int>& outcome) {
   const absl::Status flushed = FinishOutput(console);
+  // Help is printed without a command.
+  const std::string command = line.command.empty() ? line.app.get_name() : line.command;
   if (!outcome.ok()) {
-    PrintError(console, WithLocalNextStep(line, outcome.status()), line.command);
+    PrintError(console, WithLocalNextStep(line, outcome.status()), command);
     return ExitCodeOf(outcome.status());
   }
   if (!flushed.ok()) {
-    PrintError(console, flushed, line.command);
+    PrintError(console, flushed, command);
     return kExitError;
   }
   return *outcome;
@@ -239,6 +245,9 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddResultsCommands(*line);
   AddRetrieveCommands(*line);
   AddRunsCommands(*line);
+  AddRetentionCommands(*line);
+  AddVerifyCommand(*line);
+  AddBackupCommands(*line);
   AddCredentialsCommands(*line);
   AddAgentCommands(*line);
   AddExecCommand(*line);
@@ -248,6 +257,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddNodeCommands(*line);
   AddRelayCommands(*line);
   AddOperatorCommands(*line);
+  AddAuditCommand(*line);
   AddInfoCommands(*line);
   return line;
 }
@@ -260,7 +270,6 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
   }
   const std::vector<std::string> words = WithoutAliases({argv + 1, argv + argc});
   if (const absl::Status status = CheckFirstWord(line->app, words); !status.ok()) {
-    line->command = line->app.get_name();
     return Finish(console, *line, status);
   }
   try {
@@ -274,6 +283,7 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
   if (const absl::Status status = CheckArgumentText(line->app); !status.ok()) {
     return Finish(console, *line, status);
   }
+  SetColor(console, line->color);
   return Finish(console, *line, line->action(console));
 }
 

@@ -27,6 +27,7 @@ struct Place {
   std::string option;
   bool takes_value = false;
   bool takes_list = false;
+  bool takes_text = false;
 };
 
 std::string NameOf(const CLI::Option& option) {
@@ -40,7 +41,8 @@ void AddPlaces(const CLI::App& app, const Words& path, std::vector<Place>* place
     places->push_back({.command = path,
                        .option = NameOf(*option),
                        .takes_value = option->get_items_expected_max() > 0,
-                       .takes_list = option->get_items_expected_max() > 1});
+                       .takes_list = option->get_items_expected_max() > 1,
+                       .takes_text = option->get_type_name() == kTextValue});
   }
   for (const CLI::App* inner : app.get_subcommands({})) {
     Words longer = path;
@@ -135,6 +137,20 @@ TEST(AppTest, EveryOptionWithoutItsValueFails) {
     const Parsed parsed(place.command, {place.option, "--", "word"});
     EXPECT_THAT(parsed.Values(place.option), IsEmpty());
     EXPECT_NE(parsed.fault(), "");
+  }
+}
+
+TEST(AppTest, OptionIsNotTheValueOfAnotherOptionExceptOfText) {
+  for (const Place& place : AllOptions()) {
+    if (!place.takes_value || place.takes_text) continue;
+    SCOPED_TRACE(absl::StrJoin(place.command, " ") + " " + place.option);
+    for (const std::string& next : {std::string("--help"), place.option, place.option + "=v1"}) {
+      const Parsed parsed(place.command, {place.option, next, "word"});
+      EXPECT_NE(parsed.fault(), "");
+      EXPECT_FALSE(parsed.wants_help());
+    }
+    const Parsed attached(place.command, {place.option + "=--help"});
+    EXPECT_THAT(attached.Values(place.option), ElementsAre("--help"));
   }
 }
 

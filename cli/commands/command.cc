@@ -74,6 +74,13 @@ void AddJsonOption(CommandLine& line, CLI::App& command) {
   command.add_flag("--json", line.json, "Print JSON: times in RFC 3339, sizes in bytes");
 }
 
+void AddColorOption(CommandLine& line, CLI::App& command) {
+  AllowOnly(*command.add_option("--color", line.color,
+                                "Color the states (default: auto, which means on a terminal unless "
+                                "NO_COLOR is set)"),
+            "auto|always|never");
+}
+
 void AddContextOption(CommandLine& line, CLI::App& command) {
   command
       .add_option("--context", line.context_file,

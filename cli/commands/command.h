@@ -21,11 +21,12 @@ using Action = std::function<absl::StatusOr<int>(Console&)>;
 
 // Not thread-safe. The options write into it while the arguments are parsed.
 struct CommandLine {
-  CLI::App app{"Gathers results, status and files from every node of a fleet."};
-  Action action;             // of the innermost command
-  std::string command;       // its full name: "muster operator add"
-  bool json = false;         // --json
-  std::string context_file;  // --context; empty if not given
+  CLI::App app{"Collects results, status and files from every node of a fleet."};
+  Action action;               // of the innermost command
+  std::string command;         // its full name: "muster operator add"
+  bool json = false;           // --json
+  std::string context_file;    // --context; empty if not given
+  std::string color = "auto";  // --color
 };
 
 struct CommandText {
@@ -45,6 +46,9 @@ void SetAction(CommandLine& line, CLI::App& command, Action action);
 
 // Adds --json, for commands that print data.
 void AddJsonOption(CommandLine& line, CLI::App& command);
+
+// Adds --color, for commands that print states.
+void AddColorOption(CommandLine& line, CLI::App& command);
 
 // Adds --context FILE, for commands that call services.
 void AddContextOption(CommandLine& line, CLI::App& command);

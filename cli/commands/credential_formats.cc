@@ -104,16 +104,26 @@ absl::StatusOr<std::string> KubernetesObjects(const KeyedCredential& keyed) {
   Json config = PublicFields(keyed);
   config["client_key_file"] = absl::StrCat(kSecretMount, "/tls.key");
   const std::string certificate = config["client_cert"].get<std::string>();
+  const v1::Credential& credential = keyed.credential;
+  std::string environment;  // JSON strings are YAML
+  const auto add = [&environment](std::string_view variable, const std::string& value) {
+    absl::StrAppend(&environment, "  ", ToAbsl(variable), ": ", Json(value).dump(), "\n");
+  };
+  if (!credential.legacy_urls().empty()) add("AGGREGATOR_URL", credential.legacy_urls(0));
+  add("RESULT_TYPE", keyed.plugin);
+  if (!keyed.node.empty()) add("NODE_NAME", keyed.node);
+  add("CA_CERT", credential.run_ca_pem());
+  add("CLIENT_CERT", credential.certificate_pem());
   return absl::StrCat(
       "# Mount the Secret at ", kSecretMount,
       ", the ConfigMap anywhere: muster agent --config FILE.\n"
-      "# A legacy sidecar takes CLIENT_CERT, CLIENT_KEY and CA_CERT from the Secret's keys.\n",
+      "# A legacy sidecar takes its environment from both, by envFrom.\n",
       "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata:\n  name: ", name,
       "\nstringData:\n  tls.crt: ", LiteralBlock(certificate, 4),
-      "  tls.key: ", LiteralBlock(key.view(), 4),
+      "  tls.key: ", LiteralBlock(key.view(), 4), "  CLIENT_KEY: ", LiteralBlock(key.view(), 4),
       "  ca.crt: ", LiteralBlock(keyed.credential.run_ca_pem(), 4),
-      "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ", name,
-      "\ndata:\n  agent.json: ", LiteralBlock(config.dump(2), 4));
+      "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ", name, "\ndata:\n", environment,
+      "  agent.json: ", LiteralBlock(config.dump(2), 4));
 }
 
 }  // namespace muster::cli

@@ -75,6 +75,17 @@ TEST(KubernetesObjectsTest, KeyIsOnlyInTheSecret) {
   EXPECT_EQ(config.find("PRIVATE KEY"), std::string::npos);
 }
 
+TEST(KubernetesObjectsTest, LegacySidecarHasItsWholeEnvironment) {
+  const std::string yaml = KubernetesObjects(Example()).value();
+  for (const char* line :
+       {"  AGGREGATOR_URL: \"https://10.0.0.5:7450\"\n", "  RESULT_TYPE: \"e2e\"\n",
+        "  NODE_NAME: \"n1\"\n", "  CA_CERT: \"RUN CA\\n\"\n", "  CLIENT_CERT: \"LEAF\\n\"\n",
+        "  CLIENT_KEY: |\n    -----BEGIN EC PRIVATE KEY-----\n"}) {
+    EXPECT_NE(yaml.find(line), std::string::npos) << line;
+  }
+  EXPECT_EQ(KubernetesObjects(Example("")).value().find("NODE_NAME"), std::string::npos);
+}
+
 TEST(KubernetesNameTest, DifferentCredentialsHaveDifferentValidNames) {
   EXPECT_EQ(KubernetesName(Example()), "muster-3f2a0123456789ab-e2e-n1");
   EXPECT_EQ(KubernetesName(Example("")), "muster-3f2a0123456789ab-e2e");

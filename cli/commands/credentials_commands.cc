@@ -42,6 +42,7 @@ absl::StatusOr<KeyedCredential> Issue(Client& client, const ExportArguments& arg
   request.set_node(arguments.node);
   request.set_any_node(arguments.any_node);
   request.set_csr_pem(csr);
+  request.set_listener_optional(arguments.format == "json");  // agents deliver by gRPC
   ASSIGN_OR_RETURN(auto credential, client.IssueCredential(request));
   return KeyedCredential{.run = std::move(run),
                          .plugin = arguments.plugin,
@@ -113,6 +114,11 @@ absl::StatusOr<int> Export(Console& console, const CommandLine& line,
                             credential.run, ", valid until ",
                             HumanTime(FromProto(credential.credential.expire_time()), absl::Now()),
                             arguments.output.empty() ? "" : absl::StrCat(": ", arguments.output)));
+  if (credential.credential.legacy_urls().empty()) {
+    PrintMessage(console,
+                 "The run's listener for legacy clients is not open: the credential is for gRPC "
+                 "only. `muster credentials export --format env` states the reason.");
+  }
   return kExitOk;
 }
 

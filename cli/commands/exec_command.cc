@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/labels.h"
+#include "cli/commands/nodes_file.h"
 #include "cli/commands/without_answer.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -31,14 +32,18 @@ namespace {
 
 constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
-// After this time the nodes without an answer are named.
+// After this time, twice this time and so on, the nodes without an answer are named.
 constexpr absl::Duration kReminderAfter = absl::Seconds(5);
+// A reachable node starts the command within this time, or within the time limit if that is
+// shorter.
+constexpr absl::Duration kStartWithin = absl::Seconds(30);
 // With --parallel, the time until the last node starts is unknown.
 constexpr absl::Duration kParallelWindow = absl::Hours(12);
 
 struct ExecArguments {
   bool all = false;
   std::vector<std::string> nodes;
+  std::string nodes_file;
   std::vector<std::string> labels;
   std::string deadline;
   std::string ttl;
@@ -46,7 +51,6 @@ struct ExecArguments {
   std::vector<std::string> classes;
   std::vector<std::string> environment;
   bool detach = false;
-  bool keep = false;
   bool discard = false;
   std::vector<std::string> command;
 };
@@ -86,7 +90,8 @@ absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Du
   RETURN_IF_ERROR(AddEnvironment(arguments.environment, &command));
   const absl::Time now = absl::Now();
   ToProto(now, command.mutable_not_before());
-  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, deadline)),
+  const absl::Duration start_within = std::max(ttl, std::min(deadline, kStartWithin));
+  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : start_within),
           command.mutable_not_after());
   ToProto(deadline, command.mutable_time_limit());
   command.set_discard_output(arguments.discard);
@@ -113,8 +118,10 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
 // Returns the nodes that the arguments name; none for --all.
 absl::StatusOr<std::vector<std::string>> NamedNodes(const OperatorContext& context,
                                                     const ExecArguments& arguments) {
-  if (arguments.labels.empty()) return arguments.nodes;
-  return LabelledNodes(context, arguments.labels);
+  if (!arguments.labels.empty()) return LabelledNodes(context, arguments.labels);
+  std::vector<std::string> nodes = arguments.nodes;
+  RETURN_IF_ERROR(AddNodesOfFile(arguments.nodes_file, &nodes));
+  return nodes;
 }
 
 absl::StatusOr<v1::Job> Submit(JobClient& client, const ExecArguments& arguments,
@@ -130,9 +137,10 @@ absl::StatusOr<v1::Job> Submit(JobClient& client, const ExecArguments& arguments
   return client.Submit(std::move(command), nodes, std::move(request));
 }
 
-// Names the nodes of the job that have not answered. `nodes`: the named ones; none for all nodes.
+// Names the nodes of the job that have not answered, if they are not those in `*printed`. `nodes`:
+// the named ones; none for all nodes.
 void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
-                        std::vector<std::string> nodes, const v1::Job& job) {
+                        std::vector<std::string> nodes, std::string* printed) {
   const auto attached = ListAllAttached(context);
   if (nodes.empty() && attached.ok()) {
     for (const auto& [name, child] : *attached) {
@@ -140,19 +148,22 @@ void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
     }
   }
   const std::string text = WithoutAnswerText(output.WithoutAnswer(nodes), attached);
+  if (text == *printed) return;
+  *printed = text;
   if (text.empty()) return;
-  output.PrintNotice(absl::StrCat("After ", HumanDuration(kReminderAfter),
-                                  ", nodes without an answer:\n", text, "The job ends at ",
+  const v1::Job& job = output.job();
+  output.PrintNotice(absl::StrCat("Nodes without an answer:\n", text, "The job ends at ",
                                   HumanTime(FromProto(job.deadline()), absl::Now()),
                                   " at the latest. Cancel it: muster job cancel ", job.job()));
 }
 
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                          const ExecArguments& arguments) {
-  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(!arguments.nodes.empty()) +
+  const bool named = !arguments.nodes.empty() || !arguments.nodes_file.empty();
+  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(named) +
                     static_cast<int>(!arguments.labels.empty());
   if (kinds != 1) {
-    return UsageError("exactly one of --all, --node and --label is required",
+    return UsageError("either --all, --label, or --node and --nodes-file is required",
                       "See the example in `muster exec --help`.");
   }
   if (!absl::StartsWith(arguments.command.front(), "/")) {
@@ -170,9 +181,6 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   JobClient client(context);
   ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments));
   ASSIGN_OR_RETURN(const auto job, Submit(client, arguments, nodes));
-  if (job.targets() == 0) {
-    return FromService(errors::NoNodeAttached(), absl::StrCat("job ", job.job()));
-  }
   if (arguments.detach) {
     console.out << (line.json ? Dump(ToJson(job)) : absl::StrCat(job.job(), "\n"));
     return kExitOk;
@@ -181,8 +189,9 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   v1::WatchJobRequest request;
   request.set_job(job.job());
   WatchReminder reminder;
+  std::string printed;
   if (arguments.parallel == 0) {  // else the other nodes wait for their turn
-    reminder = {kReminderAfter, [&] { PrintWithoutAnswer(output, context, nodes, job); }};
+    reminder = {kReminderAfter, [&] { PrintWithoutAnswer(output, context, nodes, &printed); }};
   }
   const auto end = client.Watch(
       request,
@@ -196,7 +205,13 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                                        job.job(), "\nCancel it: muster job cancel ", job.job()));
     return kExitInterrupted;
   }
-  if (!end.ok()) return end.status();
+  if (!end.ok()) {
+    PrintMessage(console,
+                 absl::StrCat("The command may still run on its nodes. To end it, an operator "
+                              "can run: muster job cancel ",
+                              job.job()));
+    return end.status();
+  }
   return output.Finish(*end);
 }
 
@@ -206,6 +221,10 @@ void AddTargetOptions(CLI::App& command, ExecArguments& arguments) {
   command.add_option("--node", arguments.nodes, "Node names, separated by commas")
       ->type_name("NAME,...")
       ->delimiter(',');
+  command
+      .add_option("--nodes-file", arguments.nodes_file,
+                  "A file with further names of nodes, one on each line; - for stdin")
+      ->type_name(kFileValue);
   command.add_option("--label", arguments.labels, "Enrolled nodes with all given labels")
       ->type_name("KEY=VALUE");
 }
@@ -213,7 +232,7 @@ void AddTargetOptions(CLI::App& command, ExecArguments& arguments) {
 void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
   command
       .add_option("--deadline", arguments.deadline,
-                  "The time limit of the command on each node (default: 60s)")
+                  "The time limit of the command on each node, from its start (default: 60s)")
       ->type_name("DURATION");
   command
       .add_option("--ttl", arguments.ttl,
@@ -233,8 +252,7 @@ void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
                   "An environment variable; the node's policy must admit it")
       ->type_name("NAME=VALUE");
   command.add_flag("--detach", arguments.detach, "Print the job id and do not wait");
-  CLI::Option* keep = command.add_flag("--keep", arguments.keep, "Store the output (the default)");
-  command.add_flag("--discard", arguments.discard, "Do not store the output")->excludes(keep);
+  command.add_flag("--discard", arguments.discard, "Do not store the output");
 }
 
 }  // namespace
@@ -248,7 +266,10 @@ void AddExecCommand(CommandLine& line) {
                   "whether it runs. No shell interprets it.\n"
                   "The options end at `--` or at the program: all words after the program are its "
                   "arguments.\n"
-                  "After 5 seconds, prints the nodes without an answer on stderr.\n"
+                  "Prints each failure on stderr when it happens, and after 5 seconds, and at "
+                  "growing intervals, the nodes that have not answered. If a node becomes "
+                  "unreachable while it runs the command, the job waits for its report until 10 s "
+                  "after the time limit; the command may still run on the node.\n"
                   "The job continues if this program is interrupted; `muster job` shows and "
                   "cancels it. The exit code is 9 if the command failed on a node.",
        .example =

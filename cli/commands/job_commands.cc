@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
@@ -15,10 +16,14 @@
 #include "cli/output/job_output.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
+#include "cli/rpc/client.h"
 #include "cli/rpc/job_client.h"
+#include "cli/rpc/job_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
+#include "services/common/errors/joining.h"
+#include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
@@ -28,6 +33,7 @@ constexpr size_t kFailuresShown = 20;
 
 struct JobArguments {
   std::string job;
+  std::string by;
   int limit = 20;
   bool follow = false;
   int64_t position = 0;
@@ -58,10 +64,18 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
     PrintMessage(console, "There are no jobs. Submit one: muster exec --all -- /usr/bin/uptime");
     return kExitOk;
   }
-  Table table({{"JOB"}, {"STATE"}, {"SUBMITTED"}, {"NODES"}, {"COMMAND"}});
+  using Align = Table::Align;
+  Table table({{"JOB"},
+               {"STATE"},
+               {"SUBMITTED"},
+               {"BY"},
+               {"NODES"},
+               {"FAILED", Align::kRight},
+               {"COMMAND"}});
   for (const v1::Job& job : list.jobs()) {
     table.AddRow({job.job(), StateWord(job.state()), FormatTime(job.submit_time()),
-                  absl::StrCat(DoneCount(job), "/", job.targets()), QuotedCommand(job)});
+                  ShortName(job.submitted_by()), absl::StrCat(DoneCount(job), "/", job.targets()),
+                  absl::StrCat(DoneCount(job) - job.succeeded()), QuotedCommand(job)});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -87,8 +101,9 @@ absl::StatusOr<std::vector<v1::JobRecord>> FetchFinals(JobClient& client, const 
 
 absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
-  ASSIGN_OR_RETURN(const auto job, client->Get(arguments.job));
-  ASSIGN_OR_RETURN(const auto finals, FetchFinals(*client, arguments.job));
+  ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
+  ASSIGN_OR_RETURN(const auto job, client->Get(id));
+  ASSIGN_OR_RETURN(const auto finals, FetchFinals(*client, id));
   if (line.json) {
     Json json = ToJson(job);
     json["nodes"] = Json::array();
@@ -130,8 +145,9 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
 absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArguments& arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
   v1::WatchJobRequest request;
-  request.set_job(arguments.job);
+  request.set_job(id);
   request.set_position(arguments.position);
   for (const std::string& node : arguments.nodes) request.add_nodes(node);
   JobOutput output(console, line.json);
@@ -153,12 +169,60 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
 }
 
+// Returns the URI of an identity: `text` is one, or the name of an operator.
+absl::StatusOr<std::string> UriOf(const OperatorContext& context, const std::string& text) {
+  if (absl::StartsWith(text, "spiffe://")) return text;
+  const auto uri = ToUri({context.fleet, UserIdentity{text}});
+  if (!uri.ok()) return AsUsageError(uri.status(), "--by");
+  return *uri;
+}
+
+// Returns OPERATOR_NOT_FOUND if no operator has this URI, and none of the listed jobs is of it.
+absl::Status CheckKnown(const OperatorContext& context, JobClient& client, const std::string& name,
+                        const std::string& uri) {
+  ASSIGN_OR_RETURN(const auto operators, Client(context).ListOperators());
+  for (const v1::Operator& one : operators.operators()) {
+    if (one.uri() == uri) return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const bool has_jobs, HasJobs(client, uri));
+  if (has_jobs) return absl::OkStatus();
+  return FromService(errors::OperatorNotFound(name), "the list of operators");
+}
+
+absl::StatusOr<int> CancelAllBy(Console& console, const CommandLine& line, const std::string& by) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  ASSIGN_OR_RETURN(const std::string uri, UriOf(context, by));
+  JobClient client(context);
+  ASSIGN_OR_RETURN(const auto jobs, ListRunningJobs(client, uri));
+  Json json = Json::array();
+  for (const v1::Job& running : jobs) {
+    ASSIGN_OR_RETURN(const auto job, client.Cancel(running.job()));
+    json.push_back(ToJson(job));
+    PrintMessage(console,
+                 absl::StrCat("Job ", job.job(), " is cancelled: ", SummaryLine(job), "."));
+  }
+  if (line.json) console.out << Dump(json);
+  if (jobs.empty()) {
+    RETURN_IF_ERROR(CheckKnown(context, client, by, uri));
+    PrintMessage(console, absl::StrCat("No job of ", uri, " is running."));
+  }
+  return kExitOk;
+}
+
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
                            const JobArguments& arguments) {
+  if (arguments.job.empty() && arguments.by.empty()) {
+    return UsageError("JOB or --by is required", "See `muster job cancel --help`.");
+  }
+  if (!arguments.job.empty() && !arguments.by.empty()) {
+    return UsageError("JOB and --by were given", "Give one of them.");
+  }
+  if (!arguments.by.empty()) return CancelAllBy(console, line, arguments.by);
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
-  ASSIGN_OR_RETURN(const auto before, client->Get(arguments.job));
+  ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
+  ASSIGN_OR_RETURN(const auto before, client->Get(id));
   const bool had_ended = before.state() != v1::JOB_STATE_RUNNING;
-  ASSIGN_OR_RETURN(const auto job, client->Cancel(arguments.job));
+  ASSIGN_OR_RETURN(const auto job, client->Cancel(id));
   if (line.json) console.out << Dump(ToJson(job));
   PrintMessage(console, absl::StrCat("Job ", job.job(),
                                      had_ended ? " had already ended: " : " is cancelled: ",
@@ -172,8 +236,8 @@ CLI::App& AddJobCommand(CommandLine& line, CLI::App& group, const CommandText& t
                                                        const JobArguments&)) {
   CLI::App& command = AddCommand(group, text);
   if (text.name != "list") {
-    command.add_option("JOB", arguments->job, "The job id, from muster job list")
-        ->required()
+    command.add_option("JOB", arguments->job, "The id of the job, or a unique prefix of it")
+        ->required(text.name != "cancel")
         ->type_name("");
   }
   SetAction(line, command, [&line, arguments, handler](Console& console) {
@@ -217,17 +281,23 @@ void AddJobCommands(CommandLine& line) {
       ->delimiter(',');
   AllowRange(
       *logs.add_option("--position", arguments->position,
-                       "Start after the record with this position (default: the first record)")
+                       "Start after this position, from a record of --json (default: at the first "
+                       "record)")
            ->type_name("N"),
       0, std::numeric_limits<int64_t>::max());
   CLI::App& cancel =
       AddJobCommand(line, group,
                     {.name = "cancel",
-                     .summary = "Cancel a job on all nodes",
+                     .summary = "Cancel a job on all nodes, or all jobs of an identity",
                      .details = "Nodes that have not started the command do not start it. Running "
                                 "commands receive SIGTERM, and SIGKILL 5 s later.",
-                     .example = "muster job cancel 0123456789abcdef0123456789abcdef"},
+                     .example = "muster job cancel 0123456789abcdef0123456789abcdef\n"
+                                "muster job cancel --by alice"},
                     arguments, Cancel);
+  cancel
+      .add_option("--by", arguments->by,
+                  "Cancel all running jobs of this operator, or of the identity with this URI")
+      ->type_name("IDENTITY");
   for (CLI::App* const command : {&list, &show, &logs, &cancel}) {
     AddJsonOption(line, *command);
     AddContextOption(line, *command);

@@ -133,7 +133,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
   Table table({{"NODE"},
                {"KIND"},
                {"ATTACHED"},
-               {"PRESENCE"},
+               {.heading = "PRESENCE", .colored = true},
                {"JOINED"},
                {"CERTIFICATE EXPIRES"},
                {"PARENTS"},
@@ -143,7 +143,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                   PresenceOf(node, presences, attached), FormatTime(node.join_time()),
                   FormatTime(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
   }
-  console.out << table.Render(console.width);
+  console.out << table.Render(console.width, console.out_has_color);
   WarnOfMissingAnswers(console, presences.has_value(), attached.has_value());
   return kExitOk;
 }
@@ -340,13 +340,16 @@ void AddRevoke(CommandLine& line, CLI::App& group) {
 
 void AddNodeCommands(CommandLine& line) {
   const auto listed = std::make_shared<NodeArguments>();
-  CLI::App& list = AddCommand(line.app, {.name = "nodes",
-                                         .summary = "List the nodes of the fleet",
-                                         .details = "ATTACHED is the relay to which the node is "
-                                                    "attached, or \"no\". PRESENCE is the "
-                                                    "presence of its agent while it works for a "
-                                                    "run, or \"idle\" if it is only attached.",
-                                         .example = "muster nodes\nmuster nodes --label rack=b1"});
+  CLI::App& list =
+      AddCommand(line.app, {.name = "nodes",
+                            .summary = "List the nodes of the fleet",
+                            .details = "ATTACHED is the relay to which the node is "
+                                       "attached, or \"no\". PRESENCE is the "
+                                       "presence of its agent while it works for a "
+                                       "run, or \"idle\" if it is only attached; \"-\" for "
+                                       "relays and for nodes that have sent no "
+                                       "heartbeat.",
+                            .example = "muster nodes\nmuster nodes --label rack=b1"});
   list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);
   AddContextOption(line, list);

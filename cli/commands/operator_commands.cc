@@ -11,8 +11,12 @@
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
+#include "cli/rpc/client.h"
+#include "cli/rpc/job_client.h"
+#include "cli/rpc/job_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/identity/context.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/key.h"
@@ -72,15 +76,35 @@ absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
+// Prints which command ends the jobs that the revoked operator left running.
+void PrintRunningJobs(Console& console, const OperatorContext& context,
+                      const v1::Operator& person) {
+  if (context.relay_targets.empty()) return;
+  JobClient client(context);
+  const auto jobs = ListRunningJobs(client, person.uri());
+  const std::string cancel = absl::StrCat("muster job cancel --by ", person.name());
+  if (!jobs.ok()) {
+    PrintMessage(console, absl::StrCat("The root relay does not name the operator's running jobs (",
+                                       Printable(ToStd(jobs.status().message())),
+                                       "). Cancel them when it answers: ", cancel));
+  } else if (!jobs->empty()) {
+    PrintMessage(console, absl::StrCat(jobs->size(), " of the operator's jobs still ",
+                                       jobs->size() == 1 ? "runs" : "run", ". Cancel ",
+                                       jobs->size() == 1 ? "it: " : "them: ", cancel));
+  }
+}
+
 absl::StatusOr<int> RevokeOperator(Console& console, const CommandLine& line,
                                    const OperatorArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  Client client(context);
   v1::RevokeOperatorRequest request;
   request.set_name(arguments.name);
   request.set_reason(arguments.reason);
-  ASSIGN_OR_RETURN(const auto person, client->RevokeOperator(request));
+  ASSIGN_OR_RETURN(const auto person, client.RevokeOperator(request));
   if (line.json) console.out << Dump(ToJson(person));
   PrintMessage(console, absl::StrCat("Operator ", arguments.name, " is revoked permanently."));
+  PrintRunningJobs(console, context, person);
   return kExitOk;
 }
 
@@ -124,11 +148,12 @@ void AddAddCommand(CommandLine& line, CLI::App& group) {
 }
 
 void AddRevokeCommand(CommandLine& line, CLI::App& group) {
-  CLI::App& command =
-      AddCommand(group, {.name = "revoke",
-                         .summary = "Revoke an operator",
-                         .details = "This cannot be undone, and the name cannot be used again.",
-                         .example = "muster operator revoke alice --reason \"laptop was stolen\""});
+  CLI::App& command = AddCommand(
+      group, {.name = "revoke",
+              .summary = "Revoke an operator",
+              .details = "This cannot be undone, and the name cannot be used again. Jobs "
+                         "that run continue until `muster job cancel --by NAME`.",
+              .example = "muster operator revoke alice --reason \"laptop was stolen\""});
   const auto arguments = std::make_shared<OperatorArguments>();
   command.add_option("NAME", arguments->name, "The operator's name")->required()->type_name("");
   command.add_option("--reason", arguments->reason, "The reason, stored in the audit log")

@@ -2,23 +2,34 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/output/damage_view.h"
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
+#include "cli/output/progress_bar.h"
 #include "cli/output/results_report.h"
 #include "cli/output/run_view.h"
 #include "cli/output/table.h"
+#include "cli/rpc/download.h"
+#include "cli/rpc/run_details.h"
 #include "cli/rpc/run_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/archive/archive_reader.h"
 #include "services/common/archive/results_yaml.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
+#include "services/common/errors/results.h"
+#include "services/common/identity/identity.h"
 
 namespace muster::cli {
 namespace {
@@ -30,6 +41,7 @@ struct ResultsArguments {
   std::string plugin;
   std::string node;
   std::string mode;
+  std::string output;
 };
 
 class StreamSink : public ByteSink {
@@ -47,6 +59,7 @@ class StreamSink : public ByteSink {
 };
 
 std::string Detail(const v1::Result& result) {
+  if (!result.damage().empty()) return absl::StrCat("damaged: ", result.damage());
   if (!result.error().empty()) return JoinLines(result.error());
   return result.delivery().node_unproven() ? absl::StrCat(result.file_name(), " (node unproven)")
                                            : result.file_name();
@@ -131,6 +144,15 @@ class TreePrinter {
   Json reports_ = Json::array();
 };
 
+// Names the damaged results on stderr: the archive may contain their content.
+absl::Status WarnOfDamage(Console& console, Client& client, const v1::Run& run) {
+  if (run.damaged_results() == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto damaged, FindDamage(client, run));
+  PrintMessage(console, absl::StrCat("\nThe store has ", DamageText(run.damaged_results()), ":\n",
+                                     DamageTable(damaged, /*with_run=*/false, console.width)));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run& run,
                                 const ResultsArguments& arguments, bool json) {
   const std::unique_ptr<ByteSource> archive = client.ReadArchive(run.id(), 0);
@@ -142,18 +164,80 @@ absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run&
   if (Interrupted()) return kExitInterrupted;
   if (shown.ok()) shown = printer.Finish(run.id());
   if (!shown.ok()) return WithSubject(shown, absl::StrCat("the archive of run ", run.id()));
+  RETURN_IF_ERROR(WarnOfDamage(console, client, run));
   return kExitOk;
+}
+
+// Saves the stored result of one pair.
+absl::StatusOr<int> SaveResult(Console& console, Client& client, const v1::Run& run,
+                               const ResultsArguments& arguments, bool json) {
+  v1::ResultKey key;
+  key.set_run(run.id());
+  key.set_plugin(arguments.plugin);
+  key.set_node(arguments.node.empty() ? std::string(kGlobalNode) : arguments.node);
+  ASSIGN_OR_RETURN(const auto result, client.GetResult(key));
+  if (result.sha256().empty()) {
+    return WithSubject(errors::ResultNotFound(key.plugin(), key.node()),
+                       absl::StrCat("run ", run.id()));
+  }
+  const std::string path = TargetPath(arguments.output, SafeFileName(result.file_name()));
+  std::optional<ProgressBar> bar;
+  const absl::Status fetched = Fetch({
+      .path = path,
+      .size = result.size(),
+      .sha256 = result.sha256(),
+      .overwrite = false,
+      .open = [&](int64_t offset) { return client.ReadResult(result, offset); },
+      .on_progress =
+          [&](int64_t done) {
+            if (!bar) bar.emplace(console, path, done, result.size());
+            bar->Update(done);
+          },
+  });
+  if (Interrupted()) return kExitInterrupted;
+  if (!fetched.ok()) return WithSubject(fetched, absl::StrCat("file ", path));
+  if (json) {
+    Json saved = ToJson(result, run.state());
+    saved["file"] = path;
+    console.out << Dump(saved);
+  } else {
+    console.out << path << "\n";
+  }
+  return kExitOk;
+}
+
+// Lists the stored results of a run with a damaged archive.
+absl::StatusOr<int> ListWithoutArchive(Console& console, Client& client, const v1::Run& run,
+                                       const ResultsArguments& arguments, bool json,
+                                       const absl::Status& damage) {
+  PrintMessage(
+      console,
+      absl::StrCat("Error: ", Printable(ToStd(absl::StripPrefix(damage.message(), "archive: "))),
+                   ". The stored results; read one with: muster results ", run.id(),
+                   " -p PLUGIN -n NODE -o FILE"));
+  RETURN_IF_ERROR(ListPairs(console, client, run, arguments, json).status());
+  return kExitDamaged;
 }
 
 absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
                                 ResultsArguments arguments) {
+  if (!arguments.output.empty() && (arguments.plugin.empty() || !arguments.mode.empty())) {
+    return UsageError("--output needs --plugin, and --node unless the plugin runs once; not --mode",
+                      "Save one result: muster results RUN -p PLUGIN -n NODE -o FILE.");
+  }
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto id, ResolveRunOrNewest(*client, arguments.run));
   ASSIGN_OR_RETURN(const auto run, client->GetRun(id));
+  if (!arguments.output.empty()) {
+    return SaveResult(console, *client, run, arguments, line.json);
+  }
   if (run.state() == v1::RUN_STATE_COMPLETE) {
-    if (arguments.mode.empty()) arguments.mode = "report";
-    return ShowArchive(console, *client, run, arguments, line.json);
+    const bool any_mode = arguments.mode.empty();
+    if (any_mode) arguments.mode = "report";
+    const auto shown = ShowArchive(console, *client, run, arguments, line.json);
+    if (!any_mode || ReasonOf(shown.status()) != "ARCHIVE_DAMAGED") return shown;
+    return ListWithoutArchive(console, *client, run, arguments, line.json, shown.status());
   }
   const bool planned =
       arguments.plugin.empty() ||
@@ -179,8 +263,12 @@ void AddResultsCommands(CommandLine& line) {
        .details = "For a complete run, reads the archive. The mode report prints counts and the "
                   "names of failed items, detailed prints a line of JSON for each item, and dump "
                   "prints the tree in YAML.\n"
-                  "For any other run, lists the results so far.",
-       .example = "muster results\nmuster results 3f2a --plugin e2e --mode detailed | jq .name"});
+                  "For any other run, lists the results so far. Also does so for a complete run "
+                  "whose archive is damaged; the exit code is then 10.\n"
+                  "With --output, saves the stored result of one plugin on one node, and verifies "
+                  "its SHA-256.",
+       .example = "muster results\nmuster results 3f2a --plugin e2e --mode detailed | jq .name\n"
+                  "muster results 3f2a -p hostfacts -n n1 -o n1.json"});
   const auto arguments = std::make_shared<ResultsArguments>();
   command
       .add_option("RUN", arguments->run,
@@ -190,6 +278,10 @@ void AddResultsCommands(CommandLine& line) {
   command.add_option("-n,--node", arguments->node, "Only this node")->type_name("NAME");
   AllowOnly(*command.add_option("-m,--mode", arguments->mode, "The output mode (default: report)"),
             "report|detailed|dump");
+  command
+      .add_option("-o,--output", arguments->output,
+                  "Save one result: the file, or a folder for the file")
+      ->type_name(kFileValue);
   AddJsonOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command, [&line, arguments](Console& console) {

@@ -1,6 +1,5 @@
 #include "cli/commands/retrieve_commands.h"
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,15 +38,6 @@ struct Retrieved {
   int64_t size = 0;
   std::string sha256;  // lower-case hex
 };
-
-// Returns `output` if it names a file, `file_name` in it if it is a folder, or `file_name` in the
-// current folder if it is empty.
-std::string TargetPath(const std::string& output, const std::string& file_name) {
-  std::error_code ignored;
-  if (output.empty()) return file_name;
-  if (!std::filesystem::is_directory(output, ignored)) return output;
-  return (std::filesystem::path(output) / file_name).string();
-}
 
 absl::StatusOr<Retrieved> RetrieveAll(Console& console, Client& client, const v1::Archive& archive,
                                       const std::string& output) {
@@ -166,6 +156,7 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto run, ResolveRunOrNewest(*client, arguments.run));
   ASSIGN_OR_RETURN(const auto archive, client->GetArchive(run));
+  ASSIGN_OR_RETURN(const auto details, client->GetRun(run));
   const auto file = arguments.plugin.empty()
                         ? RetrieveAll(console, *client, archive, arguments.output)
                         : RetrievePlugin(console, *client, archive, arguments);
@@ -175,13 +166,21 @@ absl::StatusOr<int> Retrieve(Console& console, const CommandLine& line,
   }
   if (!file.ok()) return file.status();
   if (line.json) {
-    console.out << Dump(
-        {{"run", run}, {"file", file->path}, {"size", file->size}, {"sha256", file->sha256}});
+    console.out << Dump({{"run", run},
+                         {"file", file->path},
+                         {"size", file->size},
+                         {"sha256", file->sha256},
+                         {"damaged_results", details.damaged_results()}});
   } else {
     console.out << file->path << "\n";
   }
   PrintMessage(console, absl::StrCat("Run ", run, ": ", HumanSize(file->size),
                                      ", SHA-256 verified: ", file->sha256));
+  if (details.damaged_results() > 0) {
+    PrintMessage(console, absl::StrCat("The archive is intact. The store has ",
+                                       DamageText(details.damaged_results()),
+                                       ". List them: muster verify ", run));
+  }
   return kExitOk;
 }
 

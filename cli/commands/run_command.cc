@@ -1,5 +1,4 @@
-#include <sys/random.h>
-
+#include <algorithm>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -8,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "cli/commands/nodes_file.h"
 #include "cli/commands/run_commands.h"
 #include "cli/commands/secret_output.h"
 #include "cli/commands/unknown_nodes.h"
@@ -24,6 +25,7 @@
 #include "cli/rpc/viewer.h"
 #include "cli/supervisor/home.h"
 #include "services/common/base/error.h"
+#include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -33,6 +35,7 @@
 namespace muster::cli {
 namespace {
 
+constexpr size_t kRequestIdBytes = 16;
 constexpr size_t kMaxDefinition = size_t{1} << 20;
 constexpr absl::Duration kShownWithin = absl::Seconds(2);
 constexpr absl::Duration kShownPause = absl::Milliseconds(20);
@@ -41,6 +44,7 @@ struct RunArguments {
   std::vector<std::string> plugins;
   std::vector<std::string> files;
   std::vector<std::string> nodes;
+  std::string nodes_file;
   std::string timeout;
   std::string start_grace;
   std::string lost_after;
@@ -50,13 +54,6 @@ struct RunArguments {
   bool fail_fast = false;
   bool wait = false;
 };
-
-// Returns an id with which the aggregator recognises a repeated request.
-std::string RequestId() {
-  char bytes[16] = {};
-  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return "";
-  return Hex({bytes, sizeof(bytes)});
-}
 
 absl::StatusOr<std::string> ReadDefinition(const std::string& file) {
   if (file != "-") return ReadFileBounded(file, kMaxDefinition);
@@ -99,7 +96,7 @@ std::string NamedTwice(const std::vector<std::string>& names) {
 
 absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) {
   v1::CreateRunRequest request;
-  request.set_request_id(RequestId());
+  request.set_request_id(RandomHex(kRequestIdBytes));  // to recognise a repeated request
   request.set_title(arguments.title);
   request.set_fail_fast(arguments.fail_fast);
   for (const std::string& plugin : arguments.plugins) request.add_plugins(plugin);
@@ -123,8 +120,14 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
     return UsageError(absl::StrCat("plugin ", Printable(twice), " is named twice"),
                       "Name it once.");
   }
-  for (const std::string& node : arguments.nodes) request.add_nodes(node);
+  std::vector<std::string> nodes = arguments.nodes;
+  RETURN_IF_ERROR(AddNodesOfFile(arguments.nodes_file, &nodes));
+  for (const std::string& node : nodes) request.add_nodes(node);
   RETURN_IF_ERROR(SetDurations(arguments, request));
+  if (arguments.status_listener.any()) {
+    ASSIGN_OR_RETURN(*request.mutable_status_listener(),
+                     ReadStatusListener(arguments.status_listener));
+  }
   return request;
 }
 
@@ -146,10 +149,20 @@ void PrintPlan(Console& console, const v1::Run& run) {
   }
 }
 
-void WarnOfUnknownNodes(Console& console, Client& client, const RunArguments& arguments) {
+// Warns of names that are probably mistakes: of nodes that have not joined, and of nodes for
+// plugins that run once.
+void WarnOfNodes(Console& console, Client& client, const std::vector<std::string>& nodes,
+                 const v1::Run& run) {
+  if (nodes.empty()) return;
+  if (std::ranges::all_of(run.plugins(), &v1::Plugin::once)) {
+    PrintMessage(console,
+                 "Warning: --node has no effect, because every plugin of this run runs once, for "
+                 "the node \"global\".");
+    return;
+  }
   const auto enrolled = client.ListEnrolledNodes({});
   if (!enrolled.ok()) return;
-  for (const std::string& warning : UnknownNodeWarnings(arguments.nodes, *enrolled)) {
+  for (const std::string& warning : UnknownNodeWarnings(nodes, *enrolled)) {
     PrintMessage(console, warning);
   }
 }
@@ -173,9 +186,11 @@ absl::StatusOr<RunView> FetchRun(Client& client, StatusSource& source, const std
 absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client,
                          const std::string& run) {
   const auto source = OperatorStatusSource(client, run);
-  const absl::StatusOr<RunView> end = Follow(
-      [&] { return FetchRun(*client, *source, run); },
-      {.stream = console.err, .messages = console.err, .is_terminal = console.err_is_terminal});
+  const absl::StatusOr<RunView> end = Follow([&] { return FetchRun(*client, *source, run); },
+                                             {.stream = console.err,
+                                              .messages = console.err,
+                                              .is_terminal = console.err_is_terminal,
+                                              .color = console.err_has_color});
   if (Interrupted()) {
     PrintMessage(console, absl::StrCat("The run continues. Follow it with: muster status ", run,
                                        " --watch"));
@@ -202,7 +217,8 @@ void AwaitShown(Client& client, const std::string& run) {
   }
 }
 
-// Writes the credentials file of the run, to stdout for "-".
+// Writes the credentials file of the run, to stdout for "-". The run exists already: the caller
+// must report its id with an error.
 absl::Status WriteRunCredentials(Console& console, Client& client, const RunArguments& arguments,
                                  const std::string& run) {
   ASSIGN_OR_RETURN(const auto credentials, IssueViewer(client, run));
@@ -213,24 +229,34 @@ absl::Status WriteRunCredentials(Console& console, Client& client, const RunArgu
   return WriteCredentials(home, run, credentials);
 }
 
-// Sets up the status listener and the credentials file. The run exists already: the caller must
-// report its id with an error.
-absl::Status SetUpStatusAccess(Console& console, Client& client, const RunArguments& arguments,
-                               std::optional<v1::SetStatusListenerRequest> listener,
-                               const std::string& run) {
-  if (listener) {
-    listener->set_run(run);
-    RETURN_IF_ERROR(client.SetStatusListener(*listener));
+// Returns `text` with "FILE" for "plugins[3]", the position in the request, if that is a file.
+// Otherwise returns nothing.
+std::optional<std::string> WithFileName(std::string_view text, const RunArguments& arguments) {
+  constexpr std::string_view kField = "plugins[";
+  const size_t begin = text.find(kField);
+  const size_t end = begin == std::string_view::npos ? begin : text.find(']', begin);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view digits = text.substr(begin + kField.size(), end - begin - kField.size());
+  size_t index = 0;
+  if (!absl::SimpleAtoi(ToAbsl(digits), &index) || index < arguments.plugins.size()) {
+    return std::nullopt;
   }
-  return WriteRunCredentials(console, client, arguments, run);
+  index -= arguments.plugins.size();
+  if (index >= arguments.files.size()) return std::nullopt;
+  return absl::StrCat(ToAbsl(text.substr(0, begin)), Printable(arguments.files[index]),
+                      ToAbsl(text.substr(end + 1)));
 }
 
 // Names the files of plugin definitions in an error about a definition: the service knows no files.
 // Without a file, the name of a plugin is wrong.
-absl::Status WithFileNames(const absl::Status& status, const std::vector<std::string>& files) {
+absl::Status WithFileNames(const absl::Status& status, const RunArguments& arguments) {
+  const std::vector<std::string>& files = arguments.files;
   if (ReasonOf(status) != "INVALID_PLUGIN") return status;
   if (files.empty()) {
     return FromService(errors::UnknownPlugin(ToStd(status.message())), SubjectOf(status));
+  }
+  if (const auto text = WithFileName(ToStd(status.message()), arguments)) {
+    return FromService(errors::InvalidDefinition(*text), SubjectOf(status));
   }
   return Annotate(status, absl::StrCat(files.size() == 1 ? "plugin file " : "plugin files ",
                                        Printable(absl::StrJoin(files, ", "))));
@@ -243,16 +269,12 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
     return UsageError("--json and --credentials - both write to stdout", "Use one of them.");
   }
   ASSIGN_OR_RETURN(const auto request, MakeRequest(arguments));
-  std::optional<v1::SetStatusListenerRequest> listener;
-  if (arguments.status_listener.any()) {
-    ASSIGN_OR_RETURN(listener, ReadStatusListener(arguments.status_listener));
-  }
   RETURN_IF_ERROR(CheckNewSecretOutput("--credentials", arguments.credentials));
   if (arguments.wait) CatchInterrupts();
   ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
   const std::shared_ptr<Client> client = std::move(connected);
   const auto created = client->CreateRun(request);
-  if (!created.ok()) return WithFileNames(created.status(), arguments.files);
+  if (!created.ok()) return WithFileNames(created.status(), arguments);
   const v1::Run& run = *created;
   if (!prints_credentials) {
     // With --wait, --json prints the run once, after it has ended.
@@ -260,9 +282,8 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
     if (line.json && !arguments.wait) console.out << Dump(ToJson(run));
   }
   PrintPlan(console, run);
-  if (!arguments.nodes.empty()) WarnOfUnknownNodes(console, *client, arguments);
-  const absl::Status accessible =
-      SetUpStatusAccess(console, *client, arguments, std::move(listener), run.id());
+  WarnOfNodes(console, *client, {request.nodes().begin(), request.nodes().end()}, run);
+  const absl::Status accessible = WriteRunCredentials(console, *client, arguments, run.id());
   if (!accessible.ok()) {
     if (line.json && arguments.wait) console.out << Dump(ToJson(run));
     return WithSubject(accessible, absl::StrCat("run ", run.id(), ", which is still running"));
@@ -313,6 +334,10 @@ void AddRunCommand(CommandLine& line) {
       ->type_name("NAME,...")
       ->delimiter(',');
   command
+      .add_option("--nodes-file", arguments->nodes_file,
+                  "A file with further names of nodes, one on each line; - for stdin")
+      ->type_name(kFileValue);
+  command
       .add_option("--timeout", arguments->timeout,
                   "The time until the deadline (default: 6h, at most 720h)")
       ->type_name("DURATION");
@@ -339,7 +364,8 @@ void AddRunCommand(CommandLine& line) {
       ->type_name(kFileValue);
   command
       .add_option("--status-cert", arguments->status_listener.certificate,
-                  "The certificate of the status listener (PEM)")
+                  "The certificate of the status listener, followed by its issuers (PEM); needs "
+                  "--status-key and --status-client-ca (default: the certificate of the fleet)")
       ->type_name(kFileValue);
   command
       .add_option("--status-key", arguments->status_listener.key,
@@ -349,6 +375,7 @@ void AddRunCommand(CommandLine& line) {
   command.add_flag("--wait", arguments->wait,
                    "Wait until the run is complete, failed or cancelled");
   AddJsonOption(line, command);
+  AddColorOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,
             [&line, arguments](Console& console) { return StartRun(console, line, *arguments); });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/run_commands.h"
 #include "cli/exit_code.h"
@@ -46,14 +47,27 @@ absl::StatusOr<std::vector<v1::Run>> ListNewest(Client& client, int limit, bool*
   return runs;
 }
 
-std::string RunsTable(const std::vector<v1::Run>& runs, int width) {
-  Table table({{"RUN"}, {"STATE"}, {"CREATED"}, {"RESULTS"}, {"TITLE"}});
+// Returns "pinned, 2 damaged": what the state does not say.
+std::string NotesText(const v1::Run& run) {
+  std::vector<std::string> notes;
+  if (run.pinned()) notes.push_back("pinned");
+  if (run.damaged_results() > 0) notes.push_back(absl::StrCat(run.damaged_results(), " damaged"));
+  return absl::StrJoin(notes, ", ");
+}
+
+std::string RunsTable(const std::vector<v1::Run>& runs, int width, bool color) {
+  Table table({{"RUN"},
+               {.heading = "STATE", .colored = true},
+               {"CREATED"},
+               {"RESULTS"},
+               {"NOTES"},
+               {"TITLE"}});
   for (const v1::Run& run : runs) {
     table.AddRow({run.id(), StateWord(run.state()),
                   HumanTime(FromProto(run.create_time()), absl::Now()), CountsText(run.counts()),
-                  run.title()});
+                  NotesText(run), run.title()});
   }
-  return table.Render(width);
+  return table.Render(width, color);
 }
 
 absl::StatusOr<int> ShowRuns(Console& console, const CommandLine& line,
@@ -69,7 +83,7 @@ absl::StatusOr<int> ShowRuns(Console& console, const CommandLine& line,
     PrintMessage(console,
                  "There are no runs. Start one with: muster run --plugin hostfacts --node NODE");
   } else {
-    console.out << RunsTable(runs, console.width);
+    console.out << RunsTable(runs, console.width, console.out_has_color);
   }
   if (has_older) {
     PrintMessage(console, absl::StrCat("List older runs with --limit ", arguments.limit * 10));
@@ -97,6 +111,13 @@ absl::StatusOr<int> DeleteRun(Console& console, const CommandLine& line,
                               const NamedRunArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
+  if (id != arguments.run) {
+    return UsageError(
+        absl::StrCat("\"", arguments.run, "\" is not the whole id of the run"),
+        absl::StrCat("This cannot be undone: if it is the right run, give all digits: "
+                     "muster delete ",
+                     id));
+  }
   RETURN_IF_ERROR(client->DeleteRun(id));
   if (const auto home = supervisor::HomeFromEnvironment(); home.ok()) {
     std::error_code ignored;  // the file may not exist
@@ -110,6 +131,9 @@ void AddRuns(CommandLine& line) {
   CLI::App& command =
       AddCommand(line.app, {.name = "runs",
                             .summary = "List the runs, newest first",
+                            .details = "A run is planned until its first outcome. NOTES shows "
+                                       "pinned runs, and the number of damaged stored results "
+                                       "and archives.",
                             .example = "muster runs\nmuster runs --json | jq -r '.[].id'"});
   const auto arguments = std::make_shared<RunsArguments>();
   AllowRange(
@@ -117,6 +141,7 @@ void AddRuns(CommandLine& line) {
            ->type_name("NUMBER"),
       1, 1'000'000);
   AddJsonOption(line, command);
+  AddColorOption(line, command);
   AddContextOption(line, command);
   SetAction(line, command,
             [&line, arguments](Console& console) { return ShowRuns(console, line, *arguments); });
@@ -149,9 +174,7 @@ void AddDelete(CommandLine& line) {
                             .details = "This cannot be undone.",
                             .example = "muster delete 3f2a0123456789ab"});
   const auto arguments = std::make_shared<NamedRunArguments>();
-  command.add_option("RUN", arguments->run, "The id of the run, or a unique prefix of it")
-      ->required()
-      ->type_name("");
+  command.add_option("RUN", arguments->run, "The whole id of the run")->required()->type_name("");
   AddContextOption(line, command);
   SetAction(line, command,
             [&line, arguments](Console& console) { return DeleteRun(console, line, *arguments); });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "cli/commands/keep_rules.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
@@ -30,6 +31,7 @@ struct UpArguments {
   std::string legacy_ports;
   std::optional<std::string> legacy_host;
   int legacy_port = -1;
+  std::string keep;
   std::string timeout;
 };
 
@@ -48,6 +50,10 @@ absl::StatusOr<supervisor::UpOptions> MakeOptions(const UpArguments& arguments) 
   set("aggregator", arguments.aggregator_port);
   set("status", arguments.status_port);
   set("gateway", arguments.gateway_port);
+  if (!arguments.keep.empty()) {
+    ASSIGN_OR_RETURN(const auto rules, ParseKeepRules(arguments.keep));
+    options.retention = KeepRulesYaml(rules);
+  }
   if (arguments.timeout.empty()) return options;
   const auto limit = DurationArgument(arguments.timeout);
   if (!limit.ok()) return AsUsageError(limit.status(), "--timeout");
@@ -155,6 +161,12 @@ void AddUp(CommandLine& line) {
       ->type_name("PATTERN");
   add_port("--legacy-port", arguments->legacy_port,
            "The shared port; 0: any free port (default: 7449)");
+  command
+      .add_option("--keep", arguments->keep,
+                  "Delete runs that ended longer ago than age, and those that ended first beyond a "
+                  "number of runs or bytes, such as age=30d,runs=1000,bytes=500G; all: delete none "
+                  "(default: all). `muster retention --keep` shows what rules would delete")
+      ->type_name("RULES");
   command
       .add_option("--timeout", arguments->timeout,
                   "The limit for the services to become ready (default: 60s)")

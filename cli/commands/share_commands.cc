@@ -21,6 +21,8 @@
 #include "services/agent/agent_config.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/share_signature.h"
 
 namespace muster::cli {
@@ -99,6 +101,9 @@ absl::StatusOr<v1::Share> UploadWithRetry(Console& console, ShareClient& client,
                              ? std::filesystem::path(arguments.file).filename().string()
                              : arguments.id;
   auto share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);
+  if (ReasonOf(share.status()) == "INVALID_SHARE" && arguments.id.empty()) {
+    return AsUsageError(errors::FileNameIsNoShareId(Printable(id)));
+  }
   if (share.ok() || !IsRetryable(share.status()) || Interrupted() || absl::Now() >= until) {
     return share;
   }
@@ -147,8 +152,12 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     const auto fleet = OpenFleet(line);
     return fleet.ok() ? ListFleetShares(console, line, **fleet, arguments.relay) : fleet.status();
   }
-  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
-  ASSIGN_OR_RETURN(const auto shares, client->List());
+  const auto client = OpenClient(arguments);
+  if (ReasonOf(client.status()) == "NOT_JOINED") {
+    return errors::NotANode(ToStd(client.status().message()));
+  }
+  RETURN_IF_ERROR(client.status());
+  ASSIGN_OR_RETURN(const auto shares, (*client)->List());
   if (line.json) {
     Json json = Json::array();
     for (const v1::Share& share : shares) json.push_back(ToJson(share));

@@ -10,8 +10,9 @@
 
 namespace muster::cli {
 
-// Returns lines such as "not responding: n1, n2 and 3 more", or an empty text without nodes. If
-// `attached` is an error, it returns one line with all nodes and the error.
+// Returns lines such as "not responding: n1, n2 and 3 more" for `nodes`, which have not answered.
+// Returns an empty text if there are none. If `attached` is an error, returns one line with all of
+// `nodes` and the error. The root relay itself reports nodes that are lost while the command runs.
 std::string WithoutAnswerText(const std::vector<std::string>& nodes,
                               const absl::StatusOr<AttachedMap>& attached);
 

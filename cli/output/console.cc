@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
+#include "cli/output/color.h"
 #include "cli/output/format.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
@@ -48,11 +49,18 @@ ScreenSize CurrentScreenSize() {
 }
 
 Console SystemConsole() {
-  return {.out = std::cout,
-          .err = std::cerr,
-          .out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
-          .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
-          .width = CurrentScreenSize().width};
+  Console console = {.out = std::cout,
+                     .err = std::cerr,
+                     .out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
+                     .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
+                     .width = CurrentScreenSize().width};
+  SetColor(console, "auto");
+  return console;
+}
+
+void SetColor(Console& console, std::string_view choice) {
+  console.out_has_color = WantsColor(choice, console.out_is_terminal);
+  console.err_has_color = WantsColor(choice, console.err_is_terminal);
 }
 
 void PrintError(Console& console, const absl::Status& status, std::string_view command) {
@@ -60,7 +68,8 @@ void PrintError(Console& console, const absl::Status& status, std::string_view c
   // reasons.
   const std::string reason = ReasonOf(status) == "USAGE" ? "" : ReasonOf(status);
   const std::string message = Printable(ToStd(status.message()));
-  console.err << "error: " << (message.empty() ? absl::StatusCodeToString(status.code()) : message)
+  console.err << (console.err_has_color ? Colored("error:", Color::kBad) : "error:") << " "
+              << (message.empty() ? absl::StatusCodeToString(status.code()) : message)
               << (reason.empty() ? "" : absl::StrCat(" (", reason, ")")) << "\n";
   const std::string subject = SubjectOf(status);
   console.err << "   on: " << (subject.empty() ? std::string(command) : Printable(subject)) << "\n";

@@ -23,6 +23,8 @@ struct Console {
   bool out_is_terminal = false;
   bool err_is_terminal = false;
   int width = 0;  // of the terminal; 0 without one
+  bool out_has_color = false;
+  bool err_has_color = false;
 };
 
 // Returns the current size of the program's terminal.
@@ -30,6 +32,9 @@ ScreenSize CurrentScreenSize();
 
 // Returns a console with std::cout and std::cerr.
 Console SystemConsole();
+
+// Sets the colors by the value of --color (color.h).
+void SetColor(Console& console, std::string_view choice);
 
 // Prints an error in three lines on stderr: the error, its subject, the next step. Omits a line
 // without content.

@@ -38,7 +38,7 @@ class Presenter {
   void Show(const RunView& view) {
     if (output_.is_terminal) {
       const ScreenSize size = CurrentScreenSize();
-      live_.Show(Render(view, absl::Now(), size.width), size);
+      live_.Show(Render(view, absl::Now(), size.width, output_.color), size);
       drawn_ = true;
       return;
     }

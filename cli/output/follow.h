@@ -16,6 +16,7 @@ struct FollowOutput {
   std::ostream& stream;
   std::ostream& messages;    // for errors that are retried
   bool is_terminal = false;  // draw in place, else print a line for each change
+  bool color = false;        // of what is drawn
   // Formats a change if the stream is not a terminal; SummaryLine with the time if empty.
   std::function<std::string(const RunView&)> line;
   absl::Duration interval = absl::Seconds(1);  // between requests

@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -20,13 +22,50 @@ namespace {
 
 constexpr std::array<const char*, 6> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
+constexpr char kEscape = '\x1b';
+
+// Returns the bytes of a change of color at the beginning of `text`, or 0.
+size_t ColorLength(std::string_view text) {
+  if (!text.starts_with("\x1b[")) return 0;
+  const size_t end = text.find('m');
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
 // Returns the bytes of the first `width` columns of `text`.
 size_t PrefixOfWidth(std::string_view text, int width) {
   size_t end = 0;
   for (int columns = 0; end < text.size(); ++end) {
+    while (const size_t color = ColorLength(text.substr(end))) end += color;
+    if (end >= text.size()) break;
     if ((text[end] & 0xC0) != 0x80 && ++columns > width) break;
   }
-  return end;
+  return std::min(end, text.size());
+}
+
+// Returns "1d04h" for "1d 04h", which HumanDuration writes. Other spaces stay.
+std::string WithoutSpaces(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool between = text[i] == ' ' && i > 0 && absl::ascii_isalpha(text[i - 1]) &&
+                         i + 1 < text.size() && absl::ascii_isdigit(text[i + 1]);
+    if (!between) out += text[i];
+  }
+  return out;
+}
+
+// Parses a time whose first unit may be "d", which absl does not know.
+std::optional<absl::Duration> ParseDurationWithDays(const std::string& text) {
+  const size_t unit = text.find('d');
+  if (unit == std::string::npos) return ParseDuration(text);
+  int32_t days = 0;
+  const std::string rest = text.substr(unit + 1);
+  if (!absl::SimpleAtoi(text.substr(0, unit), &days) || days < 0 ||
+      !absl::ascii_isdigit(text.front())) {
+    return std::nullopt;
+  }
+  const auto more = rest.empty() ? absl::ZeroDuration() : ParseDuration(rest);
+  if (!more || (!rest.empty() && !absl::ascii_isdigit(rest.front()))) return std::nullopt;
+  return absl::Hours(24) * days + *more;
 }
 
 }  // namespace
@@ -70,6 +109,17 @@ int Percent(int64_t done, int64_t total) {
   return static_cast<int>(std::clamp<int64_t>(done, 0, total) * 100 / total);
 }
 
+std::string MoreText(int64_t all, size_t shown) {
+  const int64_t left = all - static_cast<int64_t>(shown);
+  return left > 0 ? absl::StrCat("... and ", left, " more\n") : "";
+}
+
+std::string DamageText(int64_t damaged) {
+  if (damaged == 0) return "";
+  return absl::StrCat(damaged, damaged == 1 ? " damaged stored result or archive"
+                                            : " damaged stored results or archives");
+}
+
 std::string Hex(std::string_view bytes) { return absl::BytesToHexString(ToAbsl(bytes)); }
 
 std::string Printable(std::string_view text) {
@@ -96,14 +146,20 @@ std::string JoinLines(std::string_view text) {
 }
 
 int DisplayWidth(std::string_view text) {
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+  int columns = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    while (const size_t color = ColorLength(text.substr(i))) i += color;
+    if (i < text.size() && (text[i] & 0xC0) != 0x80) ++columns;
+  }
+  return columns;
 }
 
 std::string Clip(std::string_view text, int width) {
   if (DisplayWidth(text) <= width) return std::string(text);
   const size_t end = PrefixOfWidth(text, std::max(width - 3, 0));
-  return absl::StrCat(ToAbsl(text.substr(0, end)), std::string(std::min(width, 3), '.'));
+  const bool colored = text.substr(0, end).find(kEscape) != std::string_view::npos;
+  return absl::StrCat(ToAbsl(text.substr(0, end)), colored ? "\x1b[0m" : "",
+                      std::string(std::min(width, 3), '.'));
 }
 
 std::vector<std::string> WrapLines(std::string_view text, int width) {
@@ -131,7 +187,7 @@ std::string WrapText(std::string_view text, int width) {
 }
 
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text) {
-  const std::optional<absl::Duration> duration = ParseDuration(text);
+  const std::optional<absl::Duration> duration = ParseDurationWithDays(WithoutSpaces(text));
   if (duration && *duration > absl::ZeroDuration()) return *duration;
   return errors::InvalidDuration(Printable(text));
 }

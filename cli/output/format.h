@@ -2,6 +2,7 @@
 #ifndef MUSTER_CLI_OUTPUT_FORMAT_H_
 #define MUSTER_CLI_OUTPUT_FORMAT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +30,13 @@ std::string Rfc3339(absl::Time time);
 // Returns whole percent, rounded down: 100 only if all is done.
 int Percent(int64_t done, int64_t total);
 
+// Returns "2 damaged stored results or archives", or an empty text for 0.
+std::string DamageText(int64_t damaged);
+
+// Returns "... and 12 more" as a line for a list of which `shown` of `all` entries are printed;
+// empty if these are all.
+std::string MoreText(int64_t all, size_t shown);
+
 // Returns lower-case hexadecimal.
 std::string Hex(std::string_view bytes);
 
@@ -39,7 +47,8 @@ std::string Printable(std::string_view text);
 // Returns the lines of `text` as sentences of one line.
 std::string JoinLines(std::string_view text);
 
-// Returns the columns of a terminal that `text` occupies (characters, not bytes).
+// Returns the columns of a terminal that `text` occupies: characters, not bytes. Changes of color
+// occupy none.
 int DisplayWidth(std::string_view text);
 
 // Returns at most `width` columns of `text`. A truncated text ends with "...".
@@ -52,8 +61,8 @@ std::vector<std::string> WrapLines(std::string_view text, int width);
 // Returns those lines as one text, without a newline at the end.
 std::string WrapText(std::string_view text, int width);
 
-// Parses "30m", "1h30m", "90s". Returns INVALID_ARGUMENT for other texts and for values that are
-// not positive.
+// Parses "30m", "1h30m", "90s", "1d 04h". Returns INVALID_ARGUMENT for other texts and for values
+// that are not positive.
 absl::StatusOr<absl::Duration> DurationArgument(std::string_view text);
 
 }  // namespace muster::cli

@@ -79,10 +79,26 @@ TEST(ClipTest, LongTextIsCutBetweenCharacters) {
   EXPECT_EQ(Clip("abc", 2), "..");
 }
 
+TEST(ClipTest, ChangesOfColorHaveNoWidth) {
+  EXPECT_EQ(DisplayWidth("\x1b[31mfailed\x1b[0m"), 6);
+  EXPECT_EQ(Clip("\x1b[31mfailed\x1b[0m", 6), "\x1b[31mfailed\x1b[0m");
+  EXPECT_EQ(Clip("\x1b[31mfailed\x1b[0m", 5), "\x1b[31mfa\x1b[0m...");
+}
+
+TEST(DurationArgumentTest, DurationAsItIsPrintedIsRead) {
+  EXPECT_EQ(DurationArgument("1d").value(), absl::Hours(24));
+  EXPECT_EQ(DurationArgument("2d6h30m").value(), absl::Hours(54) + absl::Minutes(30));
+  for (const absl::Duration duration :
+       {absl::Seconds(42), absl::Seconds(185), absl::Minutes(130), absl::Hours(76)}) {
+    EXPECT_EQ(DurationArgument(HumanDuration(duration)).value(), duration);
+  }
+}
+
 TEST(DurationArgumentTest, NumberWithoutUnitFails) {
   EXPECT_EQ(DurationArgument("90s").value(), absl::Seconds(90));
   EXPECT_EQ(DurationArgument("1h30m").value(), absl::Minutes(90));
-  for (const char* text : {"", "30", "m", "3x", "0s", "-3m", "3 m"}) {
+  for (const char* text : {"", "30", "m", "3x", "0s", "-3m", "3 m", "d", "1", "0d", "-1d", "1d-2h",
+                           "1d d", "1.5d", " 1d", "99999999999d"}) {
     const absl::Status status = DurationArgument(text).status();
     EXPECT_EQ(ReasonOf(status), "INVALID_DURATION") << text;
     EXPECT_FALSE(NextStepOf(status).empty()) << text;

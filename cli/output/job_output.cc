@@ -3,6 +3,8 @@
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
@@ -11,6 +13,12 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kFailuresShown = 20;
+
+// Removes the date of today from the times in a text of a service.
+std::string WithoutToday(const std::string& text) {
+  return absl::StrReplaceAll(
+      text, {{absl::FormatTime("%Y-%m-%d ", absl::Now(), absl::UTCTimeZone()), ""}});
+}
 
 }  // namespace
 
@@ -44,17 +52,13 @@ void JobOutput::PrintNotice(const std::string& message) {
   if (!json_) ShowSummary(job_);
 }
 
-void JobOutput::HandleRecord(const v1::JobRecord& record) {
+void JobOutput::HandleRecord(const v1::JobRecord& record, std::optional<int64_t> position) {
   if (!record.node().empty()) answered_.insert(record.node());
-  if (record.has_final()) {
-    const std::string failure = FailureText(record.final());
-    if (!failure.empty()) {
-      ++failed_;
-      if (failures_.size() < kFailuresShown) failures_[record.node()] = failure;
-    }
-  }
   if (json_) {
-    console_.out << Dump(ToJson(record));
+    if (record.has_final()) SetFailed(record);
+    Json json = ToJson(record);
+    if (position) json["position"] = *position;
+    console_.out << Dump(json);
     return;
   }
   switch (record.record_case()) {
@@ -70,10 +74,11 @@ void JobOutput::HandleRecord(const v1::JobRecord& record) {
       PrintCut(record.node());
       lines_.Finish(record.node());
       PrintUnverified(record);
+      PrintOutcome(record);
       break;
     case v1::JobRecord::kBranch:
       HideSummary();
-      PrintMessage(console_, record.branch().detail());
+      PrintMessage(console_, WithoutToday(record.branch().detail()));
       break;
     default:
       break;
@@ -102,8 +107,25 @@ void JobOutput::PrintUnverified(const v1::JobRecord& record) {
           ": the output is not what the node signed; it may have been changed or lost in transit"));
 }
 
+bool JobOutput::SetFailed(const v1::JobRecord& record) {
+  if (FailureText(record.final()).empty()) return failed_.erase(record.node()) > 0;
+  return failed_.insert(record.node()).second;
+}
+
+void JobOutput::PrintOutcome(const v1::JobRecord& record) {
+  const std::string failure = FailureText(record.final());
+  if (!SetFailed(record) || (!failure.empty() && failed_.size() > kFailuresShown)) return;
+  HideSummary();
+  PrintMessage(console_, failure.empty()
+                             ? absl::StrCat(record.node(), " succeeded; its report came late")
+                             : absl::StrCat(record.node(), " failed: ", failure));
+}
+
 void JobOutput::HandleResponse(const v1::WatchJobResponse& response) {
-  for (const v1::JobRecord& record : response.records()) HandleRecord(record);
+  for (int i = 0; i < response.records_size(); ++i) {
+    const bool last = i + 1 == response.records_size();
+    HandleRecord(response.records(i), last ? std::optional(response.position()) : std::nullopt);
+  }
   console_.out.flush();
   if (response.has_job()) job_ = response.job();
   if (!json_) ShowSummary(job_);
@@ -126,11 +148,10 @@ int JobOutput::Finish(const v1::Job& job) {
   HideSummary();
   console_.out.flush();
   if (!json_) {
-    for (const auto& [node, failure] : failures_) {
-      PrintMessage(console_, absl::StrCat(node, " failed: ", failure));
-    }
-    if (failed_ > failures_.size()) {
-      PrintMessage(console_, absl::StrCat("... and ", failed_ - failures_.size(), " more"));
+    if (failed_.size() > kFailuresShown) {
+      PrintMessage(console_,
+                   absl::StrCat("... and ", failed_.size() - kFailuresShown,
+                                " more failed. List them: muster job show ", job.job(), " --json"));
     }
     PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
                                         StateWord(job.state()), "."));

@@ -2,7 +2,9 @@
 #ifndef MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
 #define MUSTER_CLI_OUTPUT_JOB_OUTPUT_H_
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,18 +30,25 @@ class JobOutput {
   // Prints a message on stderr, above the progress of the job.
   void PrintNotice(const std::string& message);
 
-  // Prints the failures and a summary. Returns the exit code: 0 if the command succeeded on every
-  // node.
+  // Returns the job of the last response that had it.
+  const v1::Job& job() const { return job_; }
+
+  // Prints the number of failures that were not printed, and a summary. Returns the exit code: 0 if
+  // the command succeeded on every node.
   int Finish(const v1::Job& job);
 
   // Returns true if the command failed on a node whose final record was handled.
-  bool has_failures() const { return failed_ > 0; }
+  bool has_failures() const { return !failed_.empty(); }
 
  private:
-  void HandleRecord(const v1::JobRecord& record);
+  void HandleRecord(const v1::JobRecord& record, std::optional<int64_t> position);
   // Prints how much output of the node was omitted since its last line.
   void PrintCut(const std::string& node);
   void PrintUnverified(const v1::JobRecord& record);
+  // Notes whether the node failed. Returns true if that is new.
+  bool SetFailed(const v1::JobRecord& record);
+  // Prints the failure, or that a node succeeded after it was given up.
+  void PrintOutcome(const v1::JobRecord& record);
   void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
   void ShowSummary(const v1::Job& job);
   void HideSummary();
@@ -47,9 +56,8 @@ class JobOutput {
   Console& console_;
   const bool json_;
   NodeLines lines_;
-  std::map<std::string, std::string> failures_;  // at most 20
-  size_t failed_ = 0;
   std::set<std::string> answered_;      // nodes with a record
+  std::set<std::string> failed_;        // nodes whose last final record is a failure
   std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
   v1::Job job_;
   bool summary_shown_ = false;

@@ -5,6 +5,9 @@
 
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
 namespace muster::cli {
 namespace {
 
@@ -45,6 +48,46 @@ TEST_F(JobOutputTest, RecordOfABranchIsNoAnswer) {
   response.add_records()->mutable_branch()->set_detail("relay r1 is unreachable");
   output_.HandleResponse(response);
   EXPECT_THAT(output_.WithoutAnswer({"n1"}), ElementsAre("n1"));
+}
+
+TEST_F(JobOutputTest, FailureIsPrintedWhenItHappensAndNotAgainAtTheEnd) {
+  Receive("n1");
+  Receive("n1", v1::JOB_OUTCOME_REFUSED);
+  EXPECT_EQ(err_.str(), "n1 failed: refused\n");
+  v1::Job job;
+  job.set_job("j1");
+  job.set_targets(1);
+  EXPECT_EQ(output_.Finish(job), 9);
+  EXPECT_EQ(err_.str().find("n1 failed"), err_.str().rfind("n1 failed"));
+  EXPECT_TRUE(output_.has_failures());
+}
+
+TEST_F(JobOutputTest, LateSuccessReplacesTheFailure) {
+  Receive("n1", v1::JOB_OUTCOME_TIMED_OUT);
+  err_.str("");
+  Receive("n1", v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(err_.str(), "n1 succeeded; its report came late\n");
+  EXPECT_FALSE(output_.has_failures());
+}
+
+TEST_F(JobOutputTest, FailuresBeyondTheTwentiethAreCounted) {
+  for (int i = 0; i < 22; ++i) Receive(absl::StrCat("n", i), v1::JOB_OUTCOME_UNKNOWN);
+  EXPECT_EQ(err_.str().find("n20 failed"), std::string::npos);
+  v1::Job job;
+  job.set_job("j1");
+  job.set_targets(22);
+  output_.Finish(job);
+  EXPECT_NE(err_.str().find("... and 2 more failed. List them: muster job show j1 --json\n"),
+            std::string::npos);
+}
+
+TEST_F(JobOutputTest, TimeOfTodayIsPrintedWithoutItsDate) {
+  v1::WatchJobResponse response;
+  const std::string today = absl::FormatTime("%Y-%m-%d ", absl::Now(), absl::UTCTimeZone());
+  response.add_records()->mutable_branch()->set_detail(
+      absl::StrCat("n1 is lost; timed out at ", today, "06:44:30 UTC"));
+  output_.HandleResponse(response);
+  EXPECT_EQ(err_.str(), "n1 is lost; timed out at 06:44:30 UTC\n");
 }
 
 TEST_F(JobOutputTest, NoticeIsPrintedOnStderr) {

@@ -7,7 +7,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "cli/output/format.h"
+#include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -112,7 +114,8 @@ Json ToJson(const v1::JobRecord& record) {
       json.update(FinalJson(record.final()));
       break;
     case v1::JobRecord::kBranch:
-      json["event"] = record.branch().lost() ? "branch-lost" : "branch-back";
+      json["event"] = absl::StrCat(record.branch().relay().empty() ? "nodes" : "branch",
+                                   record.branch().lost() ? "-lost" : "-back");
       json["relay"] = record.branch().relay();
       json["waiting"] = record.branch().waiting();
       json["detail"] = record.branch().detail();
@@ -155,6 +158,16 @@ std::string FailureText(const v1::JobRecord::Final& final) {
   if (!final.reason().empty()) absl::StrAppend(&text, ": ", final.reason());
   if (!final.detail().empty()) absl::StrAppend(&text, ": ", final.detail());
   return text;
+}
+
+std::string ShortName(std::string_view uri) {
+  absl::string_view name = ToAbsl(uri);
+  if (!absl::ConsumePrefix(&name, "spiffe://")) return std::string(uri);
+  const size_t fleet = name.find('/');
+  if (fleet == absl::string_view::npos) return std::string(uri);
+  name.remove_prefix(fleet + 1);
+  absl::ConsumePrefix(&name, "user/");
+  return std::string(name);
 }
 
 std::string QuotedCommand(const v1::Job& job) {

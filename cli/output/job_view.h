@@ -32,6 +32,9 @@ std::string FailureText(const v1::JobRecord::Final& final);
 // Returns the arguments quoted for a shell.
 std::string QuotedCommand(const v1::Job& job);
 
+// Returns "alice" for the URI of an operator, and the URI without the fleet for others.
+std::string ShortName(std::string_view uri);
+
 }  // namespace muster::cli
 
 #endif  // MUSTER_CLI_OUTPUT_JOB_VIEW_H_

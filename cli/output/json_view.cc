@@ -86,10 +86,13 @@ Json ToJson(const v1::Run& run) {
           {"created_by", run.created_by()},
           {"plugins", plugins},
           {"counts", ToJson(run.counts())},
+          {"damaged_results", run.damaged_results()},
           {"legacy_listener",
            {{"urls", TextList(listener.urls())},
             {"open", listener.open()},
-            {"fault", listener.fault()}}}};
+            {"fault", listener.fault()}}},
+          {"pinned", run.pinned()},
+          {"stored_size", run.stored_size()}};
 }
 
 Json ToJson(const v1::Result& result, v1::RunState state) {
@@ -102,6 +105,7 @@ Json ToJson(const v1::Result& result, v1::RunState state) {
           {"media_type", result.media_type()},
           {"file_name", result.file_name()},
           {"error", result.error()},
+          {"damage", result.damage()},
           {"commit_time", TimeText(result.commit_time())},
           {"partial_size", result.partial_size()},
           {"delivered_by", result.delivery().uri()},

@@ -8,6 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "cli/exit_code.h"
+#include "cli/output/color.h"
+#include "cli/output/damage_view.h"
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
 #include "cli/output/progress_bar.h"
@@ -18,6 +20,9 @@ namespace muster::cli {
 namespace {
 
 constexpr int kBarWidth = 20;
+constexpr int kShortBarWidth = 10;
+constexpr size_t kDamagedShown = 20;
+constexpr int kNarrow = 100;  // columns of a terminal with short bars
 
 int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
 
@@ -48,6 +53,7 @@ std::string ReasonsText(const v1::PluginStatus& plugin) {
 }
 
 std::string PluginTable(const v1::RunStatus& status, int width) {
+  const int bar = width > 0 && width < kNarrow ? kShortBarWidth : kBarWidth;
   using Align = Table::Align;
   Table table({{"PLUGIN"},
                {"RESULTS"},
@@ -59,7 +65,7 @@ std::string PluginTable(const v1::RunStatus& status, int width) {
   for (const v1::PluginStatus& plugin : status.plugins()) {
     const v1::ResultCounts& counts = plugin.counts();
     table.AddRow({plugin.plugin(),
-                  absl::StrFormat("%s %3d%%", Bar(DoneCount(counts), counts.planned(), kBarWidth),
+                  absl::StrFormat("%s %3d%%", Bar(DoneCount(counts), counts.planned(), bar),
                                   Percent(DoneCount(counts), counts.planned())),
                   absl::StrCat(counts.genuine()), absl::StrCat(counts.errors()),
                   absl::StrCat(counts.timed_out()), absl::StrCat(counts.pending()),
@@ -69,8 +75,14 @@ std::string PluginTable(const v1::RunStatus& status, int width) {
 }
 
 // Returns the reason, duration and next event of each straggler.
-std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width) {
-  Table table({{"PLUGIN"}, {"NODE"}, {"REASON"}, {"SINCE"}, {"HEARTBEAT"}, {"DETAIL"}});
+std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time now, int width,
+                           bool color) {
+  Table table({{"PLUGIN"},
+               {"NODE"},
+               {.heading = "REASON", .colored = true},
+               {"SINCE"},
+               {"HEARTBEAT"},
+               {"DETAIL"}});
   for (const v1::PairStatus& pair : pairs) {
     const std::string message =
         pair.has_fault() ? pair.fault().message() : pair.progress().message();
@@ -85,7 +97,7 @@ std::string StragglerTable(const std::vector<v1::PairStatus>& pairs, absl::Time 
              : "none",
          more});
   }
-  return table.Render(width);
+  return table.Render(width, color);
 }
 
 std::string FailureTable(const std::vector<v1::PairStatus>& pairs, int width) {
@@ -122,12 +134,6 @@ int64_t StragglerCount(const v1::RunStatus& status) {
   return stragglers;
 }
 
-// Returns "... and 12 more" for a truncated list.
-std::string MoreText(int64_t all, size_t shown) {
-  const int64_t left = all - static_cast<int64_t>(shown);
-  return left > 0 ? absl::StrCat("... and ", left, " more\n") : "";
-}
-
 }  // namespace
 
 RunView ViewOf(v1::RunStatus status) {
@@ -154,11 +160,13 @@ RunView ViewOf(const v1::Run& run) {
   *view.status.mutable_create_time() = run.create_time();
   *view.status.mutable_deadline() = run.deadline();
   *view.status.mutable_counts() = run.counts();
+  view.status.set_damaged_results(run.damaged_results());
   return view;
 }
 
 std::optional<RunView> ViewOf(const v1::Run& run, RunView details) {
   if (HasEnded(run.state()) != HasEnded(details.status.state())) return std::nullopt;
+  details.status.set_damaged_results(run.damaged_results());
   if (HasEnded(run.state())) {
     details.status.set_state(run.state());
     details.status.set_state_reason(run.state_reason());
@@ -186,6 +194,8 @@ std::string SummaryLine(const RunView& view) {
       absl::StrCat(StateWord(view.status.state()), ": ", CountsText(view.status.counts()));
   const std::string reason = Printable(view.status.state_reason());
   if (!reason.empty()) absl::StrAppend(&line, " (", reason, ")");
+  const std::string damage = DamageText(view.status.damaged_results());
+  if (!damage.empty()) absl::StrAppend(&line, "; ", damage);
   if (!view.note.empty()) absl::StrAppend(&line, "; ", view.note);
   return line;
 }
@@ -198,23 +208,36 @@ std::string SummarySentence(const RunView& view) {
   return absl::StrCat("Run ", view.status.run(), verb, SummaryLine(view), ".");
 }
 
-std::string Render(const RunView& view, absl::Time now, int width) {
+std::string Render(const RunView& view, absl::Time now, int width, bool color) {
   const v1::RunStatus& status = view.status;
   const std::string reason = Printable(status.state_reason());
+  const std::string state = StateWord(status.state());
   std::string text;
   const auto add = [&](const std::string& paragraph) {
     if (!paragraph.empty()) absl::StrAppend(&text, WrapText(paragraph, width), "\n");
   };
   const std::string title = Printable(status.title());
   add(absl::StrCat("Run ", status.run(), title.empty() ? "" : " (", title, title.empty() ? "" : ")",
-                   "  ", StateWord(status.state()), reason.empty() ? "" : ": ", reason));
+                   "  ", color ? Colored(state, ColorOfWord(state)) : state,
+                   view.pinned ? " (pinned)" : "", reason.empty() ? "" : ": ", reason));
   add(absl::StrCat(CountsText(status.counts()), DeadlineText(status, now)));
   add(EstimateText(status, now));
+  if (status.damaged_results() > 0) {
+    add(absl::StrCat(DamageText(status.damaged_results()), "; verify again: muster verify ",
+                     status.run()));
+  }
   add(Printable(status.doubt()));
   add(view.note);
   if (!status.plugins().empty()) absl::StrAppend(&text, "\n", PluginTable(status, width));
+  if (!view.damaged.empty()) {
+    const size_t shown = std::min(view.damaged.size(), kDamagedShown);
+    absl::StrAppend(&text, "\n",
+                    DamageTable({view.damaged.begin(), view.damaged.begin() + shown},
+                                /*with_run=*/false, width),
+                    MoreText(static_cast<int64_t>(view.damaged.size()), shown));
+  }
   if (!view.stragglers.empty()) {
-    absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width),
+    absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width, color),
                     MoreText(StragglerCount(status), view.stragglers.size()));
   }
   if (!view.failed.empty()) {

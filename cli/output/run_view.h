@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/runs.pb.h"
 #include "muster/v1/status.pb.h"
+#include "muster/v1/verification.pb.h"
 
 namespace muster::cli {
 
@@ -19,6 +20,8 @@ struct RunView {
   std::vector<v1::PairStatus> failed;      // an error or timed out
   std::vector<v1::PairStatus> active;      // pending, with progress
   std::string note;                        // a line for the user; may be empty
+  bool pinned = false;
+  std::vector<v1::DamagedResult> damaged;  // the archive without plugin and node
 };
 
 // Makes a view of an answer of the status service with the pairs to show.
@@ -44,8 +47,8 @@ std::string SummaryLine(const RunView& view);
 std::string SummarySentence(const RunView& view);
 
 // Returns the run with its title, a row with a bar for each plugin, errors and progress. Lines end
-// with a newline.
-std::string Render(const RunView& view, absl::Time now, int width);
+// with a newline. `width`: of the terminal; 0 without one.
+std::string Render(const RunView& view, absl::Time now, int width, bool color = false);
 
 // Returns the exit code for the state and the counts of a run (exit_code.h); 0 while it has not
 // ended.

@@ -204,6 +204,32 @@ TEST(RunViewTest, DoubtOfTheStatusServiceIsShown) {
   EXPECT_THAT(Render(view, kNow, 0), ::testing::HasSubstr("a third of all senders stopped\n"));
 }
 
+TEST(RunViewTest, DamagedResultsAreShown) {
+  RunView view = Example();
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::Not(::testing::HasSubstr("damaged")));
+  view.status.set_damaged_results(1);
+  EXPECT_THAT(SummaryLine(view), ::testing::EndsWith("; 1 damaged stored result or archive"));
+  view.status.set_damaged_results(2);
+  EXPECT_THAT(Render(view, kNow, 0),
+              ::testing::HasSubstr("\n2 damaged stored results or archives; verify again: muster "
+                                   "verify 3f2a0123456789ab\n"));
+  v1::DamagedResult& damaged = view.damaged.emplace_back();
+  damaged.mutable_key()->set_plugin("e2e");
+  damaged.mutable_key()->set_node("n1");
+  damaged.set_damage("the CRC32C differs");
+  view.damaged.emplace_back().set_damage("damaged");
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::HasSubstr("\nPLUGIN     NODE  DAMAGE\n"
+                                                          "e2e        n1    the CRC32C differs\n"
+                                                          "(archive)  -     damaged\n"));
+}
+
+TEST(RunViewTest, PinIsShownBesideTheState) {
+  RunView view = Example();
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::Not(::testing::HasSubstr("(pinned)")));
+  view.pinned = true;
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::HasSubstr("  running (pinned)\n"));
+}
+
 TEST(RunViewTest, SummaryOfAMultilineReasonIsOneLine) {
   RunView view = Example();
   EXPECT_EQ(SummaryLine(view), "running: 7 of 9 results, 2 errors, 1 timed out");

@@ -211,6 +211,7 @@ Json StatusJson(const v1::RunStatus& status) {
   for (const v1::PairStatus& pair : status.pairs()) json["plugins"].push_back(StatusJson(pair));
   json["run"] = status.run();
   SetText("title", status.title(), json);
+  if (status.damaged_results() > 0) json["damaged_results"] = status.damaged_results();
   json["state"] = StateWord(status.state());
   SetText("state_reason", status.state_reason(), json);
   SetTime("create_time", status.create_time(), json);
@@ -241,6 +242,7 @@ absl::StatusOr<v1::RunStatus> ParseStatusJson(std::string_view text) {
   v1::RunStatus status;
   status.set_run(TextField(json, "run"));
   status.set_title(TextField(json, "title"));
+  status.set_damaged_results(NumberField(json, "damaged_results"));
   const std::string state = TextField(json, json.contains("state") ? "state" : "status");
   status.set_state(FromWord<v1::RunState>(state, "RUN_STATE_"));
   const Json& percent = Child(json, "percent_complete");

@@ -12,6 +12,7 @@ v1::RunStatus Example() {
   v1::RunStatus status;
   status.set_run("3f2a0123456789ab");
   status.set_title("nightly");
+  status.set_damaged_results(2);
   status.set_state(v1::RUN_STATE_RUNNING);
   status.set_percent_complete(0.5);
   status.mutable_create_time()->set_seconds(1'763'730'000);

@@ -16,6 +16,7 @@ class Table {
   struct Column {
     std::string heading;
     Align align = Align::kLeft;
+    bool colored = false;  // by its words (color.h)
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -27,10 +28,12 @@ class Table {
 
   // Returns the table. Lines end with a newline, without spaces before it. If `width` is above 0
   // and the last column does not fit, wraps its cells; in a narrow terminal they have lines of
-  // their own.
-  std::string Render(int width = 0) const;
+  // their own. If the other columns do not fit either, each cell has separate lines.
+  std::string Render(int width = 0, bool color = false) const;
 
  private:
+  std::string RenderStacked(int width, bool color) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

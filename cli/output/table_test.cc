@@ -39,6 +39,28 @@ TEST(TableTest, LastColumnOfANarrowTerminalHasLinesOfItsOwn) {
             "    the journal was not found\n");
 }
 
+TEST(TableTest, RowsOfAVeryNarrowTerminalAreStacked) {
+  EXPECT_EQ(Example().Render(16),
+            "PLUGIN  hostfacts\n"
+            "SIZE    1.5 KiB\n"
+            "\n"
+            "PLUGIN  logs\n"
+            "SIZE    20 MiB\n"
+            "ERROR   the journal was\n"
+            "        not found\n");
+}
+
+TEST(TableTest, OnlyTheWordsOfAColoredColumnAreColored) {
+  Table table({{"RUN"}, {.heading = "STATE", .colored = true}, {"TITLE"}});
+  table.AddRow({"1", "failed", "failed"});
+  table.AddRow({"2", "running"});
+  EXPECT_EQ(table.Render(0, /*color=*/true),
+            "RUN  STATE    TITLE\n"
+            "1    \x1b[31mfailed\x1b[0m   failed\n"
+            "2    running\n");
+  EXPECT_EQ(table.Render(0).find('\x1b'), std::string::npos);
+}
+
 TEST(TableTest, ControlCharactersInCellsAreReplaced) {
   Table table({{"NODE"}});
   table.AddRow({"a\x1b[2Jb\nc"});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <utility>
@@ -17,11 +18,13 @@
 #include "cli/interrupt.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/archives.grpc.pb.h"
+#include "muster/v1/audit.grpc.pb.h"
 #include "muster/v1/enrollment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
+#include "muster/v1/verification.grpc.pb.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
@@ -37,18 +40,29 @@ constexpr absl::Duration kRetryPause = absl::Milliseconds(250);
 constexpr absl::Duration kStreamRetryLimit = absl::Minutes(2);
 constexpr int kNodesOfPage = 1'000;
 
-// Reads an archive from the aggregator. Not thread-safe.
-class ArchiveSource : public ByteSource {
+// Returns the options of one call of at most `limit`, which is not repeated; without it, the usual
+// ones.
+UnaryCallOptions LimitedTo(std::optional<absl::Duration> limit) {
+  if (!limit) return {};
+  return {.limit = *limit, .retry_for = absl::ZeroDuration()};
+}
+
+using ChunkReader = grpc::ClientReader<v1::FileChunk>;
+
+// Reads an archive or a result from the aggregator. Not thread-safe.
+class ChunkSource : public ByteSource {
  public:
-  ArchiveSource(v1::ArchiveService::Stub& stub, std::string run, int64_t offset,
-                std::string subject)
-      : stub_(stub),
-        run_(std::move(run)),
+  // Opens a stream of the bytes from `offset` on.
+  using OpenStream =
+      std::function<std::unique_ptr<ChunkReader>(grpc::ClientContext* context, int64_t offset)>;
+
+  ChunkSource(OpenStream open, int64_t offset, std::string subject)
+      : open_(std::move(open)),
         subject_(std::move(subject)),
         offset_(offset),
         last_data_time_(absl::Now()) {}
 
-  ~ArchiveSource() override { CloseStream(); }
+  ~ChunkSource() override { CloseStream(); }
 
   absl::StatusOr<size_t> Read(std::span<char> buffer) override {
     while (position_ == chunk_.data().size()) {
@@ -85,10 +99,7 @@ class ArchiveSource : public ByteSource {
   void Open() {
     context_ = std::make_unique<grpc::ClientContext>();
     hook_ = std::make_unique<InterruptHook>([context = context_.get()] { context->TryCancel(); });
-    v1::ReadArchiveRequest request;
-    request.set_run(run_);
-    request.set_offset(offset_);
-    reader_ = stub_.ReadArchive(context_.get(), request);
+    reader_ = open_(context_.get(), offset_);
   }
 
   void CloseStream() {
@@ -98,14 +109,13 @@ class ArchiveSource : public ByteSource {
     context_.reset();
   }
 
-  v1::ArchiveService::Stub& stub_;
-  const std::string run_;
+  const OpenStream open_;
   const std::string subject_;
   int64_t offset_;  // of the next chunk
   absl::Time last_data_time_;
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<InterruptHook> hook_;
-  std::unique_ptr<grpc::ClientReader<v1::FileChunk>> reader_;
+  std::unique_ptr<ChunkReader> reader_;
   v1::FileChunk chunk_;
   size_t position_ = 0;  // in chunk_, of the next byte to return
   bool ended_ = false;
@@ -132,7 +142,9 @@ struct Client::Stubs {
     results = v1::ResultService::NewStub(aggregator);
     archives = v1::ArchiveService::NewStub(aggregator);
     identities = v1::IdentityService::NewStub(aggregator);
+    audit = v1::AuditService::NewStub(aggregator);
     enrollment = v1::EnrollmentService::NewStub(aggregator);
+    verification = v1::VerificationService::NewStub(aggregator);
     statuses = v1::StatusService::NewStub(status);
   }
 
@@ -152,7 +164,9 @@ struct Client::Stubs {
   std::unique_ptr<v1::ResultService::Stub> results;
   std::unique_ptr<v1::ArchiveService::Stub> archives;
   std::unique_ptr<v1::IdentityService::Stub> identities;
+  std::unique_ptr<v1::AuditService::Stub> audit;
   std::unique_ptr<v1::EnrollmentService::Stub> enrollment;
+  std::unique_ptr<v1::VerificationService::Stub> verification;
   std::unique_ptr<v1::StatusService::Stub> statuses;
 };
 
@@ -164,10 +178,29 @@ absl::StatusOr<v1::Run> Client::CreateRun(const v1::CreateRunRequest& request) {
                    stubs_->Subject("a new run"));
 }
 
-absl::StatusOr<v1::Run> Client::GetRun(const std::string& run) {
+absl::Status Client::VerifyStore(
+    const std::string& run, const std::function<void(const v1::VerifyStoreResponse&)>& handle) {
+  const std::string subject = run.empty() ? stubs_->Subject("the store") : stubs_->RunSubject(run);
+  grpc::ClientContext context;
+  const InterruptHook hook([&context] { context.TryCancel(); });
+  v1::VerifyStoreRequest request;
+  request.set_run(run);
+  const auto reader = stubs_->verification->VerifyStore(&context, request);
+  v1::VerifyStoreResponse response;
+  while (reader->Read(&response)) handle(response);
+  const absl::Status end = FromGrpc(reader->Finish());
+  if (!end.ok()) return FromService(end, subject);
+  // A stream that ends early has verified less than was asked for.
+  return response.complete() ? absl::OkStatus()
+                             : FromService(errors::VerificationIncomplete(), subject);
+}
+
+absl::StatusOr<v1::Run> Client::GetRun(const std::string& run,
+                                       std::optional<absl::Duration> limit) {
   v1::GetRunRequest request;
   request.set_run(run);
-  return CallUnary(*stubs_->runs, &v1::RunService::Stub::GetRun, request, stubs_->RunSubject(run));
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::GetRun, request, stubs_->RunSubject(run),
+                   LimitedTo(limit));
 }
 
 absl::StatusOr<v1::ListRunsResponse> Client::ListRuns(const v1::ListRunsRequest& request) {
@@ -188,6 +221,25 @@ absl::Status Client::DeleteRun(const std::string& run) {
       .status();
 }
 
+absl::StatusOr<v1::Run> Client::PinRun(const std::string& run) {
+  v1::PinRunRequest request;
+  request.set_run(run);
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::PinRun, request, stubs_->RunSubject(run));
+}
+
+absl::StatusOr<v1::Run> Client::UnpinRun(const std::string& run) {
+  v1::UnpinRunRequest request;
+  request.set_run(run);
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::UnpinRun, request,
+                   stubs_->RunSubject(run));
+}
+
+absl::StatusOr<v1::PreviewRetentionResponse> Client::PreviewRetention(
+    const v1::PreviewRetentionRequest& request) {
+  return CallUnary(*stubs_->runs, &v1::RunService::Stub::PreviewRetention, request,
+                   stubs_->Subject("the list of runs"));
+}
+
 absl::StatusOr<v1::Credential> Client::IssueCredential(const v1::IssueCredentialRequest& request) {
   return CallUnary(*stubs_->runs, &v1::RunService::Stub::IssueCredential, request,
                    stubs_->RunSubject(request.run()), {.limit = kIssueLimit});
@@ -199,14 +251,28 @@ absl::StatusOr<v1::ViewerCredential> Client::IssueViewerCredential(
                    stubs_->RunSubject(request.run()), {.limit = kIssueLimit});
 }
 
-absl::StatusOr<v1::Run> Client::SetStatusListener(const v1::SetStatusListenerRequest& request) {
-  return CallUnary(*stubs_->runs, &v1::RunService::Stub::SetStatusListener, request,
-                   stubs_->RunSubject(request.run()));
-}
-
 absl::StatusOr<v1::ListResultsResponse> Client::ListResults(const v1::ListResultsRequest& request) {
   return CallUnary(*stubs_->results, &v1::ResultService::Stub::ListResults, request,
                    stubs_->RunSubject(request.run()));
+}
+
+absl::StatusOr<v1::Result> Client::GetResult(const v1::ResultKey& key) {
+  v1::GetResultRequest request;
+  *request.mutable_key() = key;
+  return CallUnary(*stubs_->results, &v1::ResultService::Stub::GetResult, request,
+                   stubs_->RunSubject(key.run()));
+}
+
+std::unique_ptr<ByteSource> Client::ReadResult(const v1::Result& result, int64_t offset) {
+  v1::ReadResultRequest request;
+  *request.mutable_key() = result.key();
+  request.set_generation(result.generation());
+  return std::make_unique<ChunkSource>(
+      [this, request](grpc::ClientContext* context, int64_t from) mutable {
+        request.set_offset(from);
+        return stubs_->results->ReadResult(context, request);
+      },
+      offset, stubs_->RunSubject(result.key().run()));
 }
 
 absl::StatusOr<v1::Archive> Client::GetArchive(const std::string& run) {
@@ -217,17 +283,22 @@ absl::StatusOr<v1::Archive> Client::GetArchive(const std::string& run) {
 }
 
 std::unique_ptr<ByteSource> Client::ReadArchive(const std::string& run, int64_t offset) {
-  return std::make_unique<ArchiveSource>(*stubs_->archives, run, offset, stubs_->RunSubject(run));
+  v1::ReadArchiveRequest request;
+  request.set_run(run);
+  return std::make_unique<ChunkSource>(
+      [this, request](grpc::ClientContext* context, int64_t from) mutable {
+        request.set_offset(from);
+        return stubs_->archives->ReadArchive(context, request);
+      },
+      offset, stubs_->RunSubject(run));
 }
 
 absl::StatusOr<v1::RunStatus> Client::GetStatus(const v1::GetStatusRequest& request,
                                                 std::optional<absl::Duration> limit) {
-  UnaryCallOptions options;
-  if (limit) options = {.limit = *limit, .retry_for = absl::ZeroDuration()};
   return CallUnary(*stubs_->statuses, &v1::StatusService::Stub::GetStatus, request,
                    absl::StrCat(request.run().empty() ? "the newest run" : "run ", request.run(),
                                 ", at the status service ", stubs_->status_target),
-                   options);
+                   LimitedTo(limit));
 }
 
 absl::StatusOr<v1::IssuedCertificate> Client::AddOperator(const v1::AddOperatorRequest& request) {
@@ -238,6 +309,12 @@ absl::StatusOr<v1::IssuedCertificate> Client::AddOperator(const v1::AddOperatorR
 absl::StatusOr<v1::Operator> Client::RevokeOperator(const v1::RevokeOperatorRequest& request) {
   return CallUnary(*stubs_->identities, &v1::IdentityService::Stub::RevokeOperator, request,
                    stubs_->Subject(absl::StrCat("operator ", request.name())));
+}
+
+absl::StatusOr<v1::ListAuditRecordsResponse> Client::ListAuditRecords(
+    const v1::ListAuditRecordsRequest& request) {
+  return CallUnary(*stubs_->audit, &v1::AuditService::Stub::ListAuditRecords, request,
+                   stubs_->Subject("the audit log"));
 }
 
 absl::StatusOr<v1::ListOperatorsResponse> Client::ListOperators() {

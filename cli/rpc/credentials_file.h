@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/identity/home.h"
+#include "services/common/identity/identity.h"
 #include "services/common/identity/secret.h"
 
 namespace muster::cli {
@@ -55,6 +56,9 @@ absl::Status WriteCredentials(const Home& home, const std::string& run,
 // (CERTIFICATE_EXPIRED).
 absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl::Time now,
                                                   absl::Duration max_age);
+
+// Returns the identity in the certificate; nothing if it is not one of Muster.
+std::optional<Identity> IdentityOf(const StatusCredentials& credentials);
 
 // Returns INVALID_ARGUMENT (CREDENTIALS_OF_OTHER_RUN) if the certificate is for a run whose id does
 // not begin with `run`.

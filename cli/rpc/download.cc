@@ -1,6 +1,7 @@
 #include "cli/rpc/download.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <utility>
@@ -118,10 +119,18 @@ absl::Status Fetch(const Download& download) {
     // attempt: fetch the file again.
     RETURN_IF_ERROR(part->Truncate(0));
     if (resumed) done = CompletePart(*part, download, &resumed);
+    if (absl::IsDataLoss(done)) (void)ops.Remove(part_path);
   }
   if (!done.ok()) return done;
   RETURN_IF_ERROR(ops.Rename(part_path, download.path));
   return ops.SyncFolder(ParentFolder(download.path));
+}
+
+std::string TargetPath(const std::string& output, const std::string& file_name) {
+  std::error_code ignored;
+  if (output.empty()) return file_name;
+  if (!std::filesystem::is_directory(output, ignored)) return output;
+  return (std::filesystem::path(output) / file_name).string();
 }
 
 absl::Status CheckNoOtherFile(const std::string& path, int64_t size, const std::string& sha256) {

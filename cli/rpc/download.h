@@ -28,8 +28,12 @@ struct Download {
 // keeps it if its content is the same. Returns ALREADY_EXISTS (FILE_EXISTS) if `overwrite` is false
 // and PATH has other content, DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH),
 // FAILED_PRECONDITION (FILE_LOCKED) if another program downloads to the same path, or the errors of
-// the source. After these the partial file is kept.
+// the source. After DATA_LOSS the partial file is removed, after other errors it is kept.
 absl::Status Fetch(const Download& download);
+
+// Returns `output` if it names a file, `file_name` in it if it is a folder, or `file_name` in the
+// current folder if it is empty.
+std::string TargetPath(const std::string& output, const std::string& file_name);
 
 // Returns ALREADY_EXISTS (FILE_EXISTS) if `path` has content, and it is not of this size and digest
 // (32 bytes).

@@ -123,12 +123,13 @@ absl::StatusOr<v1::Job> JobClient::Watch(
   const std::string subject = absl::StrCat("job ", request.job(), " at ", stubs_->relay);
   v1::Job job;
   absl::Time last_response = absl::Now();
-  const absl::Time remind_at = last_response + reminder.after;
-  bool reminded = reminder.remind == nullptr;
+  const bool reminds = reminder.remind != nullptr;
+  absl::Duration remind_after = reminder.after;
+  absl::Time remind_at = last_response + remind_after;
   while (true) {
     grpc::ClientContext context;
     // The deadline interrupts the stream for the reminder. The next stream resumes it.
-    if (!reminded) context.set_deadline(absl::ToChronoTime(remind_at));
+    if (reminds) context.set_deadline(absl::ToChronoTime(remind_at));
     const InterruptHook hook([&context] { context.TryCancel(); });
     const auto stream = stubs_->jobs->WatchJob(&context, request);
     v1::WatchJobResponse response;
@@ -143,8 +144,9 @@ absl::StatusOr<v1::Job> JobClient::Watch(
     const absl::Status status = FromGrpc(stream->Finish());
     if (status.ok() || done) return job;
     if (Interrupted()) return absl::CancelledError("interrupted");
-    if (!reminded && absl::IsDeadlineExceeded(status)) {
-      reminded = true;
+    if (reminds && absl::IsDeadlineExceeded(status)) {
+      remind_after *= 2;
+      remind_at = absl::Now() + remind_after;
       reminder.remind();
       continue;
     }

@@ -17,8 +17,8 @@
 
 namespace muster::cli {
 
-// A function that JobClient::Watch calls once between two responses, this time after its start, if
-// the job has not ended by then.
+// A function that JobClient::Watch calls between two responses, this time after its start, if the
+// job has not ended by then; again after twice this time, and so on.
 struct WatchReminder {
   absl::Duration after = absl::InfiniteDuration();
   std::function<void()> remind;

@@ -70,12 +70,10 @@ bool ShouldTryNextRelay(const absl::Status& status) {
          reason == "NOT_ATTACHED" || reason == "SHARE_NOT_FOUND";
 }
 
-// Returns true if `next` explains more than `first`. An result explains more than an unreachable
-// relay, except SHARE_NOT_FOUND: the unreachable relay may have the file.
+// Returns true if `next` explains more than `first`: any answer of a relay explains more than a
+// relay that cannot be reached.
 bool ExplainsMore(const absl::Status& next, const absl::Status& first) {
-  const bool not_found = ReasonOf(next) == "SHARE_NOT_FOUND";
-  return (absl::IsUnavailable(first) && !not_found) ||
-         (ReasonOf(first) == "SHARE_NOT_FOUND" && absl::IsUnavailable(next));
+  return absl::IsUnavailable(first) && !absl::IsUnavailable(next);
 }
 
 }  // namespace

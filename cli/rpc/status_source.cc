@@ -1,6 +1,7 @@
 #include "cli/rpc/status_source.h"
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -15,12 +16,14 @@
 #include "cli/supervisor/home.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/identity/identity.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr int kPage = 10'000;
 constexpr int kPairsShown = 10;  // of each outcome
+constexpr absl::Duration kRunLimit = absl::Seconds(2);
 
 class EndpointSource final : public StatusSource {
  public:
@@ -115,13 +118,29 @@ std::optional<std::string> ChooseFile(const StatusQuery& query) {
   return home.ok() ? FindCredentials(*home, query.run) : std::nullopt;
 }
 
-// Returns true if the search found an outdated file, and this user is an operator.
+// Returns true if no option and no variable names a credentials file.
+bool WasSearched(const StatusQuery& query) {
+  const char* named = std::getenv("MUSTER_CREDENTIALS");
+  return query.credentials_file.empty() && (named == nullptr || *named == '\0');
+}
+
+// Returns true if the aggregator of the fleet that issued the credentials does not know their run:
+// it was deleted, for example by retention, and their listener is closed.
+bool IsOfDeletedRun(const StatusCredentials& credentials) {
+  const auto identity = IdentityOf(credentials);
+  const auto run = identity ? RunOf(*identity) : std::nullopt;
+  const auto context = ReadCheckedContext("");
+  if (!run || !context.ok() || context->fleet != identity->fleet) return false;
+  return ReasonOf(Client(*context).GetRun(std::string(*run), kRunLimit).status()) ==
+         "RUN_NOT_FOUND";
+}
+
+// Returns true if the search found an outdated or exposed file, and this user is an operator.
 bool MayUseContextInstead(const StatusQuery& query, const absl::Status& failure) {
   const std::string reason = ReasonOf(failure);
-  const char* named = std::getenv("MUSTER_CREDENTIALS");
-  return (reason == "CREDENTIALS_TOO_OLD" || reason == "CERTIFICATE_EXPIRED") &&
-         query.credentials_file.empty() && (named == nullptr || *named == '\0') &&
-         ReadCheckedContext(query.context_file).ok();
+  return (reason == "CREDENTIALS_TOO_OLD" || reason == "CERTIFICATE_EXPIRED" ||
+          reason == "SECRET_FILE_EXPOSED") &&
+         WasSearched(query) && ReadCheckedContext(query.context_file).ok();
 }
 
 }  // namespace
@@ -129,6 +148,11 @@ bool MayUseContextInstead(const StatusQuery& query, const absl::Status& failure)
 absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query) {
   if (const auto file = ChooseFile(query)) {
     auto credentials = ReadCredentials(*file, absl::Now(), query.max_age);
+    if (credentials.ok() && WasSearched(query) && IsOfDeletedRun(*credentials)) {
+      std::error_code ignored;
+      std::filesystem::remove(*file, ignored);
+      return OpenStatusSource(query);  // with the next file
+    }
     if (credentials.ok()) {
       RETURN_IF_ERROR(WithSubject(AsUsageError(CheckRun(*credentials, query.run)),
                                   absl::StrCat("credentials file ", *file)));

@@ -37,7 +37,8 @@ class StatusSource {
 // Searches for a credentials file in this order: --credentials, $MUSTER_CREDENTIALS, the file of
 // the run (or the newest) in $MUSTER_HOME, /tmp/sonobuoy.json. With a file, the source sends `GET
 // /status`. Without a file, or with --context, it asks the services as an operator; also if the
-// search finds only an outdated file and a context file exists.
+// search finds only an outdated file and a context file exists. Removes a file in $MUSTER_HOME
+// whose run was deleted.
 absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query);
 
 // Returns a source that asks the services as an operator about `run`, or about the newest run if it

@@ -9,6 +9,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/identity/custom_certificate.h"
 #include "services/common/identity/key.h"
 #include "services/common/identity/signing_request.h"
 
@@ -44,12 +45,19 @@ absl::StatusOr<v1::SetStatusListenerRequest> ReadStatusListener(const StatusList
         std::pair{&files.certificate, request.mutable_certificate_pem()}}) {
     RETURN_IF_ERROR(ReadInto(*file, text));
   }
+  // Checked here too, so that the error names the option.
+  RETURN_IF_ERROR(AsUsageError(ReadCustomClientCas(request.client_ca_pem(), absl::Now()).status(),
+                               "--status-client-ca"));
   if (files.key.empty()) return request;
   auto key = ReadSecretFile(files.key, [](std::string_view text) {
     return absl::StrContains(ToAbsl(text), "PRIVATE KEY-----") ? absl::OkStatus()
                                                                : PrivateKey::FromPem(text).status();
   });
+  if (absl::IsInvalidArgument(key.status())) return AsUsageError(key.status(), "--status-key");
   if (!key.ok()) return WithSubject(key.status(), absl::StrCat("file ", files.key));
+  RETURN_IF_ERROR(AsUsageError(
+      ReadCustomServerCertificate(request.certificate_pem(), *key, absl::Now()).status(),
+      "--status-cert and --status-key"));
   request.set_key_pem(*std::move(key));
   return request;
 }

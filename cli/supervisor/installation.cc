@@ -16,8 +16,10 @@
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/service_files.h"
 #include "services/common/base/config.h"
+#include "services/common/base/disk_reserve.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -92,6 +94,16 @@ absl::Status CheckUnchanged(const Home& home, const AddressPlan& plan) {
     if (!has_values) return errors::AddressesInUse();
   }
   return absl::OkStatus();
+}
+
+// Writes the rules of retention, which the aggregator reads when it starts.
+absl::Status WriteRetention(const Home& home, const std::string& retention, bool running) {
+  if (retention.empty()) return absl::OkStatus();
+  const ConfigValues values = {{"retention", retention}};
+  ASSIGN_OR_RETURN(const bool has_values, HasConfigValues(home, "aggregator", values));
+  if (has_values) return absl::OkStatus();
+  if (running) return errors::RetentionInUse();
+  return WriteConfig(home, "aggregator", {}, values);
 }
 
 // Warns if a service gets another port than before.
@@ -252,6 +264,8 @@ absl::StatusOr<bool> Stop(const Home& home, const ReportProgress& report_line) {
 
 absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
                              const ReportProgress& report_line) {
+  ReleaseReserveIfFull(PosixFileOps(), absl::StrCat(home.ServiceFolder(ServiceRole::kAggregator),
+                                                    "/", kDiskReserveFile));
   RETURN_IF_ERROR(MakeHomeFolders(home));
   ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
   const std::optional<Process> running = RunningSupervisor(home);
@@ -261,6 +275,7 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
   }
   RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
   RETURN_IF_ERROR(WriteConfigs(home, plan, !options.addresses.empty()));
+  RETURN_IF_ERROR(WriteRetention(home, options.retention, running.has_value()));
   if (running) {
     report_line(absl::StrCat("The services are already running; the supervisor is process ",
                              running->pid(), "."));

@@ -20,6 +20,8 @@ using ReportProgress = std::function<void(const std::string& line)>;
 
 struct UpOptions {
   AddressOptions addresses;
+  // The value of "retention" in the aggregator's configuration, as YAML; empty: it keeps its value.
+  std::string retention;
   absl::Duration limit = absl::Seconds(60);  // for all services to become ready
 };
 

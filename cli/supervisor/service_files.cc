@@ -86,11 +86,15 @@ std::string WithValues(std::string text, const ConfigValues& values) {
       continue;
     }
     *found = std::move(line);
-    // Remove the lines of a list or map that belong to the key.
+    // Remove the lines of a list or map that belong to the key, and the empty ones between them.
     const auto begin = found + 1;
     auto end = begin;
-    while (end != lines.end() && (absl::StartsWith(*end, "  ") || absl::StartsWith(*end, "- "))) {
-      ++end;
+    for (auto next = begin; next != lines.end(); ++next) {
+      if (absl::StartsWith(*next, "  ") || absl::StartsWith(*next, "- ")) {
+        end = next + 1;
+      } else if (!next->empty()) {
+        break;
+      }
     }
     lines.erase(begin, end);
   }

@@ -43,6 +43,27 @@ TEST(WithValuesTest, ExistingKeysAreReplacedInPlace) {
   EXPECT_EQ(WithValues(kConfig, {}), kConfig);
 }
 
+TEST(WithValuesTest, GroupOfKeysIsReplacedAsAWhole) {
+  EXPECT_EQ(WithValues("a: 1\n"
+                       "\n"
+                       "group:\n"
+                       "  # First.\n"
+                       "  x: 1\n"
+                       "\n"
+                       "  # Second.\n"
+                       "  y: 2\n"
+                       "\n"
+                       "# Another.\n"
+                       "b: 3\n",
+                       {{"group", "{x: 5, y: 6}"}}),
+            "a: 1\n"
+            "\n"
+            "group: {x: 5, y: 6}\n"
+            "\n"
+            "# Another.\n"
+            "b: 3\n");
+}
+
 // A home, and a folder with a program "muster-aggregator" that prints a configuration.
 class ServiceFilesTest : public ::testing::Test {
  protected:

@@ -21,6 +21,7 @@ import (
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/legacy"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	"muster.example/gateway/rudder"
@@ -52,10 +53,18 @@ type App struct {
 	manager    *legacy.Manager
 	deliveries *muster.Client
 	upstream   []*grpc.ClientConn
+	own        ownConnections
+	watches    *rest.Watches
 
 	cancel  context.CancelFunc // of all background work
 	working sync.WaitGroup
 	failed  chan error
+}
+
+// ownConnections carry the gateway's own calls; those of clients use the connections of rest.Services.
+type ownConnections struct {
+	aggregator *grpc.ClientConn
+	relay      grpc.ClientConnInterface
 }
 
 // Addresses is the content of the addresses file.
@@ -67,9 +76,6 @@ type Addresses struct {
 }
 
 const (
-	// deliveryMemory bounds the bytes of all deliveries that the aggregator has not written yet.
-	deliveryMemory = 32 << 20
-
 	feedProbe = "changes of the aggregator"
 	plainHelp = "This port speaks HTTPS only: use https:// and a client certificate of the fleet (muster operator add)."
 )
@@ -103,57 +109,64 @@ func (a *App) start() (err error) {
 	}
 	sessions := viewing.NewSessions(a.config.StatusURL(a.Addresses.Status))
 	a.metrics.Sample("sessions", "Browsers that are signed in to the dashboard.", func() float64 { return float64(sessions.Count()) })
-	api, err := rest.New(to, a.keys, revoked, sessions, a.metrics, a.log)
+	a.watches = rest.NewWatches(a.metrics)
+	api, err := rest.New(to, a.keys, revoked, sessions, a.watches, a.metrics, a.log)
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	if err := a.view(socket, api, musterv1.NewListenerServiceClient(to.Aggregator), to.Status,
-		sessions, revoked); err != nil {
+	signer := musterv1.NewListenerServiceClient(a.own.aggregator)
+	if err := a.view(socket, api, signer, to.Status, sessions, revoked); err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	if err := a.manage(musterv1.NewListenerServiceClient(to.Aggregator), musterv1.NewHeartbeatServiceClient(to.Status), revoked); err != nil {
+	if err := a.manage(signer, musterv1.NewHeartbeatServiceClient(to.Status), revoked); err != nil {
 		return err
 	}
 	if err := a.serve(api); err != nil {
 		return err
 	}
-	if err := a.relay(to); err != nil {
+	if err := a.relay(); err != nil {
 		return err
 	}
 	if err := a.writeAddresses(); err != nil {
 		return err
 	}
-	a.background(to.Aggregator)
+	a.background()
 	return nil
 }
 
 // connect creates the connections to the services. It does not wait for them.
 func (a *App) connect() (to rest.Services, err error) {
-	if to.Aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
+	if to.Aggregator, err = a.dial("aggregator", a.config.AggregatorTargets, fleet.Interceptors()...); err != nil {
+		return to, err
+	}
+	if a.own.aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
 		return to, err
 	}
 	to.Status = to.Aggregator // without a status service its calls fail with UNIMPLEMENTED
 	if len(a.config.StatusTargets) > 0 {
-		if to.Status, err = a.dial("status", a.config.StatusTargets); err != nil {
+		if to.Status, err = a.dial("status", a.config.StatusTargets, fleet.Interceptors()...); err != nil {
 			return to, err
 		}
 	}
 	to.Relay = missingRelay{}
 	if len(a.config.RelayTargets) > 0 {
-		if to.Relay, err = a.dial("relay", a.config.RelayTargets); err != nil {
+		if to.Relay, err = a.dial("relay", a.config.RelayTargets, fleet.Interceptors()...); err != nil {
+			return to, err
+		}
+		if a.own.relay, err = a.dial("relay", a.config.RelayTargets); err != nil {
 			return to, err
 		}
 	}
 	a.deliveries, err = muster.Dial(muster.Options{
 		AggregatorTargets: a.config.AggregatorTargets, StatusTargets: a.config.StatusTargets,
-		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: deliveryMemory,
+		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: limits.DeliveryBytes,
 	})
 	return to, err
 }
 
-// dial creates a connection for requests of clients; Stop closes it.
-func (a *App) dial(role string, targets []string) (*grpc.ClientConn, error) {
-	options := append(fleet.Interceptors(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(rest.MaxResponse)))
+// dial creates a connection; Stop closes it.
+func (a *App) dial(role string, targets []string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	options = append(options, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(limits.Response))))
 	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, options...)
 	if err == nil {
 		a.upstream = append(a.upstream, connection)
@@ -198,7 +211,7 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 		return err
 	}
 	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, Connections: a.limits(),
-		Origins: a.config.StatusOrigins}, status, api, sessions, a.keys, revoked, a.metrics, a.log)
+		Origins: a.config.StatusOrigins}, status, api, sessions, a.watches, a.keys, revoked, a.metrics, a.log)
 	a.statuses = viewing.NewListeners(server, signer, a.sockets)
 	a.viewing = listen.NewServer(rest.RefuseCrossSite(server), server.TLS(), a.log)
 	go a.run(a.viewing, listen.TLS(socket, server.TLS(), a.options("status", viewing.PlainHelp)))
@@ -208,12 +221,14 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 // options returns the options of a listener; `name` is its label in the metrics.
 func (a *App) options(name, plainHelp string) listen.Options {
 	return listen.Options{Limits: a.limits(), PlainHTTP: plainHelp, TooMany: rest.TooManyConnectionsAnswer(),
-		Shared: peer.IsShared, Refused: a.metrics.RefusedHandshake(name, a.log)}
+		Shared: peer.IsShared, Refused: a.metrics.RefusedHandshake(name, a.log),
+		Open: a.metrics.Connections.WithLabelValues(name), Handshaking: a.metrics.Handshakes.WithLabelValues(name)}
 }
 
 // limits returns the limits of each port.
 func (a *App) limits() listen.Limits {
-	return listen.Limits{Connections: a.config.Connections, PerAddress: a.config.PerAddress, PerIdentity: a.config.PerIdentity}
+	return listen.Limits{Connections: a.config.Connections, PerAddress: a.config.PerAddress,
+		HandshakesPerAddress: a.config.HandshakesPerAddress, PerIdentity: a.config.PerIdentity}
 }
 
 // serve opens the main listener and the one for metrics and probes.
@@ -245,17 +260,17 @@ func (a *App) run(server *http.Server, listener net.Listener) {
 }
 
 // background follows the runs and keeps the certificate fresh, until a.cancel is called.
-func (a *App) background(aggregator *grpc.ClientConn) {
+func (a *App) background() {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	a.working.Add(2)
 	go func() {
 		defer a.working.Done()
-		runs.Follow(ctx, musterv1.NewChangeServiceClient(aggregator), runs.Fan{a.manager, a.statuses}, a.log)
+		runs.Follow(ctx, musterv1.NewChangeServiceClient(a.own.aggregator), runs.Fan{a.manager, a.statuses}, a.log)
 	}()
 	go func() {
 		defer a.working.Done()
-		a.keys.Maintain(ctx, musterv1.NewIdentityServiceClient(aggregator), a.log, fleet.Events{
+		a.keys.Maintain(ctx, musterv1.NewIdentityServiceClient(a.own.aggregator), a.log, fleet.Events{
 			Expires: func(t time.Time) { a.metrics.CertificateExpires.Set(float64(t.Unix())) },
 			Failed:  a.metrics.CertificateFailures.Inc,
 		})
@@ -289,6 +304,9 @@ func (a *App) Stop() {
 	a.probes.Set("stopping", "the gateway is stopping")
 	a.cancel()
 	a.working.Wait()
+	if a.watches != nil {
+		a.watches.End()
+	}
 	var draining sync.WaitGroup
 	if a.manager != nil {
 		draining.Go(func() { a.manager.Close(ctx) })

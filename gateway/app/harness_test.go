@@ -37,6 +37,7 @@ type testGateway struct {
 	config     *config.Config
 	gateway    *app.App
 	runA       *mustertest.Run
+	log        io.Writer // nil: none, or stderr with -v
 }
 
 // start starts everything, with one run: plugins logs and e2e, nodes n1, n2 and global.
@@ -68,6 +69,9 @@ func (w *testGateway) startGateway() {
 	var out io.Writer = io.Discard
 	if testing.Verbose() {
 		out = os.Stderr
+	}
+	if w.log != nil {
+		out = w.log
 	}
 	gateway, err := app.Start(w.config, slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -169,6 +170,59 @@ func TestRefusedHandshakesAreCountedByReason(t *testing.T) {
 	if w.aggregator.Get(key("logs", "n1")) != nil {
 		t.Error("a result was stored")
 	}
+}
+
+// syncBuffer is a buffer for the log. Safe for concurrent use.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// A client that sends the certificate of another run is named. One of Go's library does not send it, because the server
+// names its CA: the log says what that means.
+func TestStaleSidecarIsNamedInLog(t *testing.T) {
+	log := &syncBuffer{}
+	w := start(t, func(w *testGateway) { w.log = log })
+	other := w.aggregator.AddRun(runB, []string{"logs"}, []string{"n1"})
+	stale := other.SelfSigned.Leaf(other.URI("plugin/logs/node/n1"))
+	quiet := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.runA.SelfSigned.Pool(), Certificates: []tls.Certificate{stale}}}}
+	for _, client := range []*http.Client{oldClient(w.runA, stale), quiet} {
+		if a, err := try(client, "PUT", "https://"+w.address()+"/api/v1/results/by-node/n1/logs", strings.NewReader("x")); err == nil {
+			t.Errorf("answered %d", a.code)
+		}
+	}
+	mustertest.Await(t, "the quiet one is explained", func() bool { return strings.Contains(log.String(), "one of another CA") })
+	mustertest.Await(t, "it is named", func() bool { return strings.Contains(log.String(), other.URI("plugin/logs/node/n1")+": ") })
+}
+
+// A revoked or an expired client is named with its run.
+func TestRefusedCredentialIsNamedInLog(t *testing.T) {
+	log := &syncBuffer{}
+	w := start(t, func(w *testGateway) { w.log = log })
+	uri := w.runA.URI("plugin/logs/node/n1")
+	deliver := func(leaf tls.Certificate) {
+		_, _ = try(oldClient(w.runA, leaf), "PUT", "https://"+w.address()+"/api/v1/results/by-node/n1/logs", strings.NewReader("x"))
+	}
+	deliver(w.runA.SelfSigned.Expired(uri))
+	mustertest.Await(t, "the expired one is named", func() bool { return strings.Contains(log.String(), `error="`+uri+": ") })
+	w.revoke(uri)
+	leaf := w.runA.SelfSigned.Leaf(uri)
+	mustertest.Await(t, "the revoked one is named", func() bool {
+		deliver(leaf)
+		return strings.Contains(log.String(), `msg="identity refused"`) && strings.Contains(log.String(), "uri="+uri)
+	})
 }
 
 func TestPlainHTTPGetsHelpText(t *testing.T) {

@@ -104,7 +104,7 @@ func TestRESTRequiresFleetCertificate(t *testing.T) {
 	// A run credential with its chain belongs to the fleet; the services decide what it may do.
 	chained := w.runA.Signed.Leaf(w.runA.URI("plugin/logs/node/n1"))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.fleet.Root.Pool(), Certificates: []tls.Certificate{chained}}}}
-	if a := call(t, client, "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
+	if a := call(t, client, "GET", w.url("/api/v1/runs/"+runA+"/results/logs/n1"), nil); a.code != 200 {
 		t.Errorf("a run's credential: %d %s", a.code, a.body)
 	}
 	if a := call(t, w.operator("spiffe://other.muster/user/alice"), "GET", w.url("/api/v1/runs"), nil); a.code != 403 {
@@ -270,6 +270,18 @@ func TestOpenAPIDocumentMatchesRouter(t *testing.T) {
 // rules reads the HTTP rules from which the REST translation is generated.
 func rules(t *testing.T) (routes []legacy.Route) {
 	t.Helper()
+	for _, rule := range readRules(t) {
+		for _, method := range []string{"get", "post", "delete", "put", "patch"} {
+			if rule[method] != "" {
+				routes = append(routes, legacy.Route{Method: strings.ToUpper(method), Path: rule[method]})
+			}
+		}
+	}
+	return routes
+}
+
+func readRules(t *testing.T) []map[string]string {
+	t.Helper()
 	content, err := os.ReadFile("../../proto/muster/v1/http.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -280,14 +292,7 @@ func rules(t *testing.T) (routes []legacy.Route) {
 	if err := yaml.Unmarshal(content, &file); err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range file.HTTP.Rules {
-		for _, method := range []string{"get", "post", "delete", "put", "patch"} {
-			if rule[method] != "" {
-				routes = append(routes, legacy.Route{Method: strings.ToUpper(method), Path: rule[method]})
-			}
-		}
-	}
-	return routes
+	return file.HTTP.Rules
 }
 
 func TestReadinessFollowsAggregator(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"muster.example/gateway/command"
 	"muster.example/gateway/config"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	"muster.example/gateway/rudder"
@@ -19,17 +20,14 @@ const Version = "0.1.0"
 
 const relayHelp = "This port speaks HTTPS only: use https://. See docs/rudder.md."
 
-// maxRelayHeader bounds a request's line and headers: lists of nodes are part of the query.
-const maxRelayHeader = 1 << 20
-
 // relay opens the listener for Rudder's relay API, if one is configured.
-func (a *App) relay(to rest.Services) error {
+func (a *App) relay() error {
 	if a.config.Rudder.Listen == "" {
 		return nil
 	}
 	var streams *command.Runner
 	if a.config.Rudder.Streams && len(a.config.RelayTargets) > 0 {
-		streams = command.NewRunner(a.keys.Identity().Fleet, to.Aggregator, to.Relay, a.log.With("listener", "rudder"))
+		streams = command.NewRunner(a.keys.Identity().Fleet, a.own.aggregator, a.own.relay, a.log.With("listener", "rudder"))
 	}
 	var err error
 	a.rudder, err = rudder.New(rudder.Options{
@@ -54,7 +52,7 @@ func (a *App) relay(to rest.Services) error {
 	a.Addresses.Rudder = socket.Addr().String()
 	settings := a.rudder.TLS()
 	a.relaying = listen.NewServer(rest.RefuseCrossSite(a.rudder), settings, a.log)
-	a.relaying.MaxHeaderBytes = maxRelayHeader
+	a.relaying.MaxHeaderBytes = int(limits.RudderHeader)
 	a.relaying.Protocols = new(http.Protocols)
 	a.relaying.Protocols.SetHTTP1(true)
 	go a.run(a.relaying, listen.TLS(socket, settings, a.options("rudder", relayHelp)))

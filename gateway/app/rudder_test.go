@@ -4,11 +4,17 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"muster.example/gateway/listen"
+	"muster.example/services/client/go/mustertest"
 )
 
 // relaying adds a listener for Rudder's API with a nodes list to the gateway.
@@ -102,4 +108,43 @@ func TestRudderReachesAttachedNodesOverStreams(t *testing.T) {
 	if got := run(many + "," + many); got.code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Error(got.code)
 	}
+}
+
+// A stranger's body is not read: the answer and the end of the connection come immediately.
+func TestSilentBodyOfStrangerAtRudderListenerIsAnswered(t *testing.T) {
+	w := start(t, relaying)
+	var all sync.WaitGroup
+	for kind, head := range silentBodies {
+		conn, err := tls.Dial("tcp", w.gateway.Addresses.Rudder, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		all.Go(func() {
+			if code, body := sendSilently(t, kind, conn, "GET /rudder/relay-api/shared-folder/x", head); code != 403 {
+				t.Errorf("%s: %d %s", kind, code, body)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Slow senders do not hold the places of uploads.
+func TestSlowSenderAtRudderListenerIsDisconnected(t *testing.T) {
+	usual := listen.DefaultPace
+	listen.DefaultPace = listen.Pace{Window: 300 * time.Millisecond, Bytes: 1 << 20}
+	t.Cleanup(func() { listen.DefaultPace = usual })
+	w := start(t, relaying)
+	conn, err := tls.Dial("tcp", w.gateway.Addresses.Rudder, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	_, _ = io.WriteString(conn, "POST /rudder/relay-api/remote-run/all HTTP/1.1\r\nHost: x\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100000\r\n\r\n")
+	mustertest.Await(t, "it is disconnected", func() bool {
+		_, err := io.WriteString(conn, "x") // never silent
+		return err != nil
+	})
 }

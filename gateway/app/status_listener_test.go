@@ -176,6 +176,20 @@ func TestStatusListenerClosesAnHourAfterRun(t *testing.T) {
 	mustertest.Await(t, "the one of the deleted run is closed", func() bool { return !isOpen(portB) })
 }
 
+// Otherwise clients would wait for a listener that never opens.
+func TestSocketOfAStatusListenerThatDoesNotExistAnyMoreIsReleased(t *testing.T) {
+	w, _ := startWithStatus(t, supervised)
+	w.aggregator.AddStatusListener(runA, newGivenFiles(t).listener)
+	port := w.statusPort(runA)
+	w.gateway.Stop()
+	if !isOpen(port) {
+		t.Fatal("the supervisor does not hold the socket")
+	}
+	w.aggregator.RemoveStatusListener(runA)
+	w.startGateway()
+	mustertest.Await(t, "the socket is closed", func() bool { return !isOpen(port) })
+}
+
 func TestStatusListenerWithoutFreePortReportsFault(t *testing.T) {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -208,12 +208,12 @@ func TestHeldPutFailsWith503(t *testing.T) {
 	}
 }
 
-// A PUT is not held because of a full disk, unlike a restart of the aggregator.
+// A PUT is not held because of a full disk or a full run, unlike a restart of the aggregator.
 func TestPutOnFullDiskFailsImmediately(t *testing.T) {
 	w := start(t)
-	w.aggregator.Refuse(runA, codes.ResourceExhausted, "DISK_FULL")
-	for _, size := range []int64{100, 3 << 20} {
-		if a, err := w.putStream("logs", "n1", stream(size)); err != nil || a.code != 507 || !strings.Contains(a.body, "DISK_FULL") {
+	for reason, size := range map[string]int64{"DISK_FULL": 100, "RUN_FULL": 3 << 20} {
+		w.aggregator.Refuse(runA, codes.ResourceExhausted, reason)
+		if a, err := w.putStream("logs", "n1", stream(size)); err != nil || a.code != 507 || !strings.Contains(a.body, reason) {
 			t.Errorf("%d bytes: %v %d %q", size, err, a.code, a.body)
 		}
 	}

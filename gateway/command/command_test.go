@@ -37,7 +37,7 @@ func open(t *testing.T, lose ...func(context.Context) error) *fixture {
 	}
 	p := &fixture{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
-		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
+		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,16 +18,17 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 )
 
+// MaxNodes bounds the nodes of one job.
+var MaxNodes = limits.JobNodes
+
 const (
 	// action is the action that policies of nodes admit for gateways.
 	action = "rudder"
-
-	// MaxNodes bounds the nodes of one job.
-	MaxNodes = 50_000
 
 	beginTime  = time.Minute      // for a node that has just disconnected to return
 	listTime   = 20 * time.Second // for the list of attached nodes

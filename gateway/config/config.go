@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // Config holds the values of the file; bind documents each field.
@@ -37,12 +39,13 @@ type Config struct {
 
 	LogFormat, LogLevel, LogFile string
 
-	Hold, Drain         time.Duration
-	ResultBytes         int64
-	Connections         int // of one port: all, those of one address, and those of one identity
-	PerAddress          int
-	PerIdentity         int
-	DeliveryConnections int
+	Hold, Drain          time.Duration
+	ResultBytes          int64
+	Connections          int // of one port: all, those of one address, and those of one identity
+	PerAddress           int
+	HandshakesPerAddress int
+	PerIdentity          int
+	DeliveryConnections  int
 }
 
 // Default returns the values of fields that a file leaves out.
@@ -53,7 +56,9 @@ func Default() *Config {
 		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
 		Rudder: defaultRudder(),
-		Hold:   time.Minute, Drain: 20 * time.Second, Connections: 4096, PerAddress: 1024, PerIdentity: 64, DeliveryConnections: 4,
+		Hold:   limits.Hold, Drain: limits.Drain, ResultBytes: limits.ResultBytes, Connections: limits.Connections,
+		PerAddress: limits.ConnectionsOfAddress, HandshakesPerAddress: limits.HandshakesOfAddress,
+		PerIdentity: limits.ConnectionsOfIdentity, DeliveryConnections: limits.DeliveryConnections,
 	}
 }
 
@@ -94,14 +99,14 @@ func (c *Config) bind() *fields {
 	f.integer("limits.connections_per_address", &c.PerAddress, "Maximum of open connections of one address of a client on one port "+
 		"(IPv6: one network /64); more are closed. Raise it if many clients come through one proxy or one address translation (NAT).",
 		1, 1_000_000)
+	f.integer("limits.handshakes_per_address", &c.HandshakesPerAddress, "Maximum of simultaneous TLS handshakes of one address of a client "+
+		"(IPv6: one network /64) on one port; more wait. Raise it with connections_per_address.", 1, limits.Handshakes)
 	f.integer("limits.connections_per_identity", &c.PerIdentity, "Maximum of open connections of one identity on one port; more get "+
 		"TOO_MANY_CONNECTIONS. Credentials of a run that many clients share (viewers, any node) have no such limit.", 1, 1_000_000)
 	f.integer("limits.delivery_connections", &c.DeliveryConnections,
 		"Number of gRPC connections to the aggregator for deliveries.", 1, 64)
 	return f
 }
-
-const maxFile = 1 << 20
 
 // Load reads and checks a file. Its error has the file, line and field of every mistake.
 func Load(path string) (*Config, error) {
@@ -110,11 +115,11 @@ func Load(path string) (*Config, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	content, err := io.ReadAll(io.LimitReader(file, limits.ConfigFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	if len(content) > maxFile {
+	if int64(len(content)) > limits.ConfigFile {
 		return nil, fmt.Errorf("configuration: %s is larger than 1 MiB", path)
 	}
 	config := Default()

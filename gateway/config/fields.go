@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"muster.example/gateway/similar"
 )
 
 // fields are the fields of one configuration file, in the format of all Muster services: a dot in a name makes a group,
@@ -271,7 +273,7 @@ func (f *fields) printed() string {
 func (f *fields) suggestion(name string) string {
 	best, least := "", max(2, len(name)/4)+1
 	try := func(candidate string) {
-		distance := editDistance(name, candidate)
+		distance := similar.Distance(name, candidate)
 		if lastPart(name) == lastPart(candidate) {
 			distance = min(distance, 1)
 		}
@@ -291,24 +293,3 @@ func (f *fields) suggestion(name string) string {
 }
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
-
-// editDistance returns how many letters to add, drop or change to turn one into the other.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(row[j+1]+1, row[j]+1, change)
-		}
-	}
-	return row[len(b)]
-}

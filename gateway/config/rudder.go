@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"path/filepath"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // Rudder configures the listener for Rudder's relay API; docs/rudder.md explains it.
@@ -43,7 +45,7 @@ func defaultRudder() Rudder {
 		NodesListFile: "/var/rudder/lib/relay/nodeslist.json", NodesCertsFile: "/var/rudder/lib/ssl/nodescerts.pem",
 		HTTPSPort: 443, UpstreamCertificateFile: "/var/rudder/lib/ssl/policy_server.pem",
 		RemoteRun: true, RemoteRunCommand: []string{"sudo", "/opt/rudder/bin/rudder", "remote", "run"},
-		RemoteRuns: 32, RemoteRunCommands: 16, Streams: true,
+		RemoteRuns: limits.RemoteRuns, RemoteRunCommands: 16, Streams: true,
 		RemoteRunTime: time.Hour, BranchSilence: 5 * time.Minute, ClientSilence: time.Minute,
 		SharedFiles: "/var/rudder/shared-files", SharedFilesSweep: 10 * time.Minute,
 		SharedFilesNodes: "/var/rudder/shared-files-nodes", SharedFilesQuota: 10 << 30, SpoolTime: 72 * time.Hour, MaxBodySize: 50 << 20,

@@ -4,8 +4,11 @@ import (
 	"context"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )
@@ -25,25 +28,36 @@ func IdentityOf(ctx context.Context) (peer.Identity, bool) {
 }
 
 // onlyIdentity replaces all metadata by the one key that services accept from a gateway: no metadata of a client is
-// forwarded.
-func onlyIdentity(ctx context.Context) context.Context {
-	sent := metadata.MD{}
-	if uri, ok := ctx.Value(identityKey{}).(string); ok {
-		sent.Set(muster.ForwardedIdentity, uri)
+// forwarded. It refuses a call without an identity, because the service would treat it as the gateway's own.
+func onlyIdentity(ctx context.Context) (context.Context, error) {
+	id, ok := IdentityOf(ctx)
+	if !ok {
+		return nil, status.Error(codes.PermissionDenied, "the call has no identity to forward")
 	}
-	return metadata.NewOutgoingContext(ctx, sent)
+	return metadata.NewOutgoingContext(ctx, metadata.Pairs(muster.ForwardedIdentity, id.URI)), nil
 }
 
-// Interceptors are required on every connection that carries requests of clients.
+// Interceptors are required on every connection that carries requests of clients. The gateway's own calls use other
+// connections.
 func Interceptors() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithUnaryInterceptor(func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 			invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-			return invoke(onlyIdentity(ctx), method, request, reply, conn, options...)
+			ctx, err := onlyIdentity(ctx)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, limits.CallTime)
+			defer cancel()
+			return invoke(ctx, method, request, reply, conn, options...)
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 			open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
-			return open(onlyIdentity(ctx), description, conn, method, options...)
+			ctx, err := onlyIdentity(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return open(ctx, description, conn, method, options...)
 		}),
 	}
 }

@@ -27,8 +27,15 @@ type Metrics struct {
 	RunListenerFaults   prometheus.Counter
 	CertificateExpires  prometheus.Gauge
 	CertificateFailures prometheus.Counter
+	Connections         *prometheus.GaugeVec   // listener
+	Handshakes          *prometheus.GaugeVec   // listener
+	LimitRefusals       *prometheus.CounterVec // reason
+	Watches             prometheus.Gauge
+	RequestSeconds      *prometheus.HistogramVec // listener
 	FeedConnected       prometheus.Gauge
 	FeedEvents          prometheus.Counter
+
+	refusedIdentities refusalLog
 }
 
 // NewMetrics registers all metrics, including those of the Go runtime.
@@ -49,6 +56,11 @@ func NewMetrics() *Metrics {
 		registry.MustRegister(c)
 		return c
 	}
+	gauges := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "muster_gateway_" + name, Help: help}, labels)
+		registry.MustRegister(g)
+		return g
+	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := &Metrics{
 		registry:            registry,
@@ -64,8 +76,21 @@ func NewMetrics() *Metrics {
 		RunListenerFaults:   counter("run_listener_faults_total", "Failures to open a listener of a run."),
 		CertificateExpires:  gauge("certificate_expires_timestamp_seconds", "Expiry of the gateway's certificate, in Unix time."),
 		CertificateFailures: counter("certificate_failures_total", "Failures to obtain or load a new certificate."),
+		Connections:         gauges("connections", "Open connections, also those in their handshake.", "listener"),
+		Handshakes:          gauges("handshakes", "TLS handshakes in progress.", "listener"),
+		LimitRefusals:       counters("limit_refusals_total", "Requests refused because of a limit of the gateway.", "reason"),
+		Watches:             gauge("watches", "Clients that watch a run, a status or a job."),
 		FeedConnected:       gauge("feed_connected", "1 while the gateway follows the aggregator's changes."),
 		FeedEvents:          counter("feed_events_total", "Changes received from the aggregator."),
+	}
+	m.RequestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "muster_gateway_request_seconds",
+		Help: "Time of answers, without watches and downloads.", Buckets: []float64{.005, .02, .1, .5, 1, 2, 5, 10, 30}}, []string{"listener"})
+	registry.MustRegister(m.RequestSeconds)
+	for _, listener := range []string{"main", "status"} {
+		m.RequestSeconds.WithLabelValues(listener)
+	}
+	for _, limit := range []string{"bodies", "snapshots", "watches"} {
+		m.LimitRefusals.WithLabelValues(limit)
 	}
 	for _, listener := range []string{"main", "run", "status"} {
 		m.RefusedIdentities.WithLabelValues(listener) // present before the first refusal, so that its increase is visible

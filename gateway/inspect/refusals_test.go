@@ -5,10 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"muster.example/gateway/listen"
 )
 
 // A stale client may dial for hours: one line a minute for each reason is logged, and every refusal is counted.
@@ -39,6 +42,33 @@ func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 			t.Errorf("a minute later: %q", got)
 		}
 	})
+}
+
+// A stale client does not hide others.
+func TestRefusedCertificatesAreLoggedEach(t *testing.T) {
+	var out bytes.Buffer
+	m := NewMetrics()
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	refused := m.RefusedHandshake("run", log)
+	remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 5}
+	for _, subject := range []string{"spiffe://f/run/a", "spiffe://f/run/b"} {
+		for range 2 {
+			refused("expired", remote, &listen.RefusedPeer{Subject: subject, Err: errors.New("it has expired")})
+			m.RefusedIdentity("run", log, subject, remote.String(), errors.New("it was revoked"))
+		}
+		for _, want := range []string{"error=\"" + subject + ": it has expired", "msg=\"identity refused\" uri=" + subject} {
+			if strings.Count(out.String(), want) != 1 {
+				t.Errorf("%q is not logged once:\n%s", want, out.String())
+			}
+		}
+	}
+	for i := range 2 * refusalCauses {
+		m.RefusedIdentity("run", log, strconv.Itoa(i), remote.String(), errors.New("why"))
+	}
+	// Two of handshakes, one of each distinguished identity, and one of all others.
+	if lines := strings.Count(out.String(), "\n"); lines != 2+refusalCauses+1 {
+		t.Errorf("%d lines", lines)
+	}
 }
 
 // Health checks connect and close.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/reasons"
 )
@@ -36,7 +37,9 @@ var reasonStatuses = map[string]int{
 	reasons.RunNotFound:    http.StatusGone, // this listener is the run's own: the run was deleted
 	reasons.PairNotPlanned: http.StatusForbidden,
 	reasons.NotYours:       http.StatusForbidden,
+	reasons.ResultTooLarge: http.StatusRequestEntityTooLarge, // the aggregator's limit
 	reasons.DiskFull:       http.StatusInsufficientStorage,
+	reasons.RunFull:        http.StatusInsufficientStorage,
 	reasons.TakenOver:      http.StatusServiceUnavailable, // another sender has taken over: this one may retry
 	reasons.CrcMismatch:    http.StatusServiceUnavailable,
 	reasons.DigestMismatch: http.StatusServiceUnavailable,
@@ -118,12 +121,6 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-const (
-	drainBytes   = 4 << 30
-	drainTime    = 10 * time.Minute
-	drainSilence = 5 * time.Second // a silent sender gets the answer now
-)
-
 // drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a
 // transport error and send everything again.
 func (b *body) drain(w http.ResponseWriter, r *http.Request) {
@@ -132,11 +129,11 @@ func (b *body) drain(w http.ResponseWriter, r *http.Request) {
 	}
 	b.limit = 0
 	control := http.NewResponseController(w)
-	deadline, buffer := time.Now().Add(drainTime), make([]byte, 32<<10)
-	for read := 0; read < drainBytes && time.Now().Before(deadline); {
-		_ = control.SetReadDeadline(time.Now().Add(drainSilence))
+	deadline, buffer := time.Now().Add(limits.DrainTime), make([]byte, 32<<10)
+	for read := int64(0); read < limits.DrainBytes && time.Now().Before(deadline); {
+		_ = control.SetReadDeadline(time.Now().Add(limits.DrainSilence))
 		n, err := b.Read(buffer)
-		read += n
+		read += int64(n)
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
 				w.Header().Set("Connection", "close")

@@ -44,7 +44,7 @@ func TestEveryErrorMapsToCode(t *testing.T) {
 		{answer("NOT_FOUND", "RUN_NOT_FOUND"), 410}, {answer("FAILED_PRECONDITION", "SOMETHING_NEW"), 500},
 		{answer("PERMISSION_DENIED", "PAIR_NOT_PLANNED"), 403}, {answer("PERMISSION_DENIED", "NOT_YOURS"), 403},
 		{answer("PERMISSION_DENIED", "SOMETHING_NEW"), 403}, {answer("UNAUTHENTICATED", ""), 403},
-		{answer("INVALID_ARGUMENT", "SOMETHING_NEW"), 400},
+		{answer("INVALID_ARGUMENT", "SOMETHING_NEW"), 400}, {answer("INVALID_ARGUMENT", "RESULT_TOO_LARGE"), 413},
 		{answer("RESOURCE_EXHAUSTED", "DISK_FULL"), 507}, {answer("RESOURCE_EXHAUSTED", "TOO_MANY_UPLOADS"), 503},
 		{answer("UNAVAILABLE", ""), 503}, {answer("INTERNAL", ""), 503}, {answer("INTERNAL", "STORE_FAILED"), 500},
 		{answer("ABORTED", "TAKEN_OVER"), 503}, {answer("DATA_LOSS", "CRC_MISMATCH"), 503},

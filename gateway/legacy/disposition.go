@@ -5,12 +5,12 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"muster.example/gateway/limits"
 )
 
 const (
 	defaultFileName  = "result"
-	maxFileName      = 1024
-	maxMediaType     = 255
 	gzipMediaType    = "application/gzip"
 	dispositionField = "filename="
 )
@@ -36,7 +36,7 @@ func fileName(disposition string) string {
 		}
 		return r
 	}, name)
-	for len(name) > maxFileName {
+	for len(name) > limits.FileName {
 		_, size := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-size]
 	}
@@ -51,7 +51,7 @@ func mediaType(contentType, extension string) string {
 	if contentType == "" && (extension == ".tar.gz" || extension == ".tgz") {
 		return gzipMediaType // v0.8 to v0.10 expressed it in the path
 	}
-	if len(contentType) > maxMediaType || !utf8.ValidString(contentType) {
+	if len(contentType) > limits.MediaType || !utf8.ValidString(contentType) {
 		return ""
 	}
 	return contentType

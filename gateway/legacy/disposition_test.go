@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"muster.example/gateway/limits"
 )
 
 func TestMediaTypeIsForwardedIfValid(t *testing.T) {
@@ -32,7 +34,7 @@ func FuzzFileName(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, disposition string) {
 		name := fileName(disposition)
-		if name == "" || len(name) > maxFileName || !utf8.ValidString(name) || strings.Trim(name, ". ") == "" ||
+		if name == "" || len(name) > limits.FileName || !utf8.ValidString(name) || strings.Trim(name, ". ") == "" ||
 			strings.ContainsAny(name, `/\`) || strings.ContainsFunc(name, unicode.IsControl) {
 			t.Errorf("%q gave %q", disposition, name)
 		}

@@ -11,6 +11,8 @@ import (
 
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/limits"
+	"muster.example/gateway/listen"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
@@ -38,7 +40,9 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	stream := h.body(r)
 	if clean := cleanPath(r.URL.Path); clean != r.URL.Path {
+		stream.drain(w, r)
 		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
 		w.Header().Set("Location", to.String())
 		h.answered(r, "none", w, http.StatusMovedPermanently, "")
@@ -47,16 +51,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	route, node, plugin, known := match(r.Method, r.URL.Path)
 	switch {
 	case known && route == nil:
+		stream.drain(w, r)
 		h.answered(r, "none", w, http.StatusMethodNotAllowed, "")
 		return
 	case route == nil:
+		stream.drain(w, r)
 		h.answered(r, "none", w, http.StatusNotFound,
 			"no such path: results go to /api/v1/results/by-node/NODE/PLUGIN or /api/v1/results/global/PLUGIN")
 		return
 	}
 	plugin, extension := splitExtension(plugin, h.planned)
 	key := muster.Key{Run: h.run, Plugin: plugin, Node: node}
-	stream := h.body(r)
 	if text := h.forbidden(r, key); text != "" {
 		stream.drain(w, r)
 		h.answered(r, route.Path, w, http.StatusForbidden, text)
@@ -67,7 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A completely received result is committed even if its sender has disconnected.
 	ctx, done, err := h.revoked.Begin(h.living, leaf, id)
 	if err != nil {
-		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
+		h.metrics.RefusedIdentity("run", h.log, id.URI, r.RemoteAddr, err)
 		stream.drain(w, r)
 		h.answered(r, route.Path, w, http.StatusForbidden, err.Error())
 		return
@@ -95,7 +100,7 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 		err = id.DeliversFor(h.run, key.Plugin, key.Node)
 	}
 	if err != nil {
-		h.metrics.RefusedIdentities.WithLabelValues("run").Inc()
+		h.metrics.RefusedIdentity("run", h.log, listen.Describe(r.TLS.PeerCertificates[0]), r.RemoteAddr, err)
 		return "the certificate does not permit to deliver " + pair + ": " + err.Error()
 	}
 	return ""
@@ -138,7 +143,7 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		delivery.FileName += extension
 	}
 	delivery.Body = stream
-	if r.Header.Get("Content-Disposition") == "" && r.ContentLength > 0 && r.ContentLength <= maxErrorReport {
+	if r.Header.Get("Content-Disposition") == "" && r.ContentLength > 0 && r.ContentLength <= limits.ErrorReport {
 		delivery.Body = sniffError(stream, delivery)
 	}
 	result, err := h.deliver.Submit(ctx, delivery)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/reasons"
@@ -12,7 +13,7 @@ import (
 
 // health accepts a heartbeat of the original design: a periodic GET.
 func (h *handler) health(ctx context.Context, w http.ResponseWriter, r *http.Request, route *Route, key muster.Key) {
-	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.ProgressTime)
 	defer cancel()
 	taken, err := h.heartbeats.SendHeartbeat(ctx, &musterv1.SendHeartbeatRequest{
 		Key: &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},

@@ -2,9 +2,11 @@ package legacy
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -70,6 +72,7 @@ func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, del
 
 func (m *Manager) options(refused func(reason string, remote net.Addr, err error)) listen.Options {
 	return listen.Options{Limits: m.settings.Connections, PlainHTTP: plainHTTPHelp, Refused: refused, Shared: peer.IsShared,
+		Open: m.metrics.Connections.WithLabelValues("run"), Handshaking: m.metrics.Handshakes.WithLabelValues("run"),
 		TooMany: listen.Answer{Code: http.StatusServiceUnavailable, ContentType: "text/plain; charset=utf-8", Body: tooManyText}}
 }
 
@@ -130,6 +133,82 @@ func (m *Manager) changed(run *musterv1.Run) {
 	d.update(run)
 }
 
+// releaseFor closes the separate port of the run that ended first, up to an hour early, and returns the port; 0 if there
+// is none, or if `next` has ended itself. Late clients of that run get no answer any more, which matters less than a run
+// without a listener.
+func (m *Manager) releaseFor(ctx context.Context, next *runListener) (int, error) {
+	d := m.firstEnded(next)
+	if d == nil {
+		return 0, nil
+	}
+	if _, err := m.listeners.ReleaseListener(ctx, &musterv1.ReleaseListenerRequest{Run: d.run}); err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		d.releasedFor = nil
+		return 0, err
+	}
+	d.stop(errAuthorityDeleted)
+	select {
+	case <-d.done:
+		return d.port, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// firstEnded returns the listener to release for `next`, or nil: one that is closing for it since an earlier attempt, or
+// that of the run that ended first.
+func (m *Manager) firstEnded(next *runListener) (first *runListener) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !next.endTime.IsZero() {
+		return nil
+	}
+	for _, d := range m.runListeners {
+		if d.releasedFor == next {
+			return d
+		}
+		if d.port == 0 || d.endTime.IsZero() || d.releasedFor != nil || d.ctx.Err() != nil {
+			continue
+		}
+		if first == nil || d.endTime.Before(first.endTime) {
+			first = d
+		}
+	}
+	if first != nil {
+		first.releasedFor = next
+	}
+	return first
+}
+
+// setPort records the separate port of a run.
+func (m *Manager) setPort(d *runListener, port int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d.port = port
+}
+
+// holders names the runs that have not ended and have a separate port.
+func (m *Manager) holders() string {
+	const named = 3
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var ids []string
+	for id, d := range m.runListeners {
+		if d.port != 0 && d.endTime.IsZero() {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return "by other programs, or by runs that have ended"
+	}
+	slices.Sort(ids)
+	if more := len(ids) - named; more > 0 {
+		return fmt.Sprintf("by the runs %s and %d more, which have not ended", strings.Join(ids[:named], ", "), more)
+	}
+	return fmt.Sprintf("by the runs %s, which have not ended", strings.Join(ids, ", "))
+}
+
 // Deleted implements runs.Follower.
 func (m *Manager) Deleted(run string) {
 	m.metrics.FeedEvents.Inc()
@@ -162,6 +241,7 @@ func (m *Manager) forget(d *runListener) {
 	if m.runListeners[d.run] == d {
 		delete(m.runListeners, d.run)
 	}
+	close(d.done)
 	m.ended.Done()
 }
 

@@ -6,16 +6,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
-)
-
-const (
-	maxProgress     = 1 << 20
-	progressTimeout = 5 * time.Second // a slow answer slows the plugin down
-	maxErrorReport  = 64 << 10
 )
 
 // update is a progress report of a plugin; unknown members are ignored.
@@ -30,11 +24,11 @@ type update struct {
 	AppendFailing   []string `json:"appendfailing"`
 }
 
-// progress forwards a report, and answers within progressTimeout.
+// progress forwards a report, and answers within limits.ProgressTime.
 func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
 	key muster.Key, id peer.Identity) {
-	content, err := io.ReadAll(io.LimitReader(stream, maxProgress+1))
-	if err == nil && len(content) > maxProgress {
+	content, err := io.ReadAll(io.LimitReader(stream, limits.ProgressBody+1))
+	if err == nil && int64(len(content)) > limits.ProgressBody {
 		stream.drain(w, r)
 		h.answered(r, route.Path, w, http.StatusRequestEntityTooLarge, "a progress report is limited to 1 MiB")
 		return
@@ -44,7 +38,7 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 		h.answered(r, route.Path, w, http.StatusBadRequest, "")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.ProgressTime)
 	defer cancel()
 	err = h.deliver.ReportProgress(ctx, key, muster.Progress{
 		Message: report.Message, Total: report.Total, Completed: report.Completed,
@@ -64,7 +58,7 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 // sniffError recognises what an old worker sends instead of a result that it cannot open: a JSON object with the single
 // member "error", without a file name. It is delivered as an error; a genuine result may still replace it.
 func sniffError(stream *body, delivery *muster.Delivery) io.Reader {
-	content, err := io.ReadAll(io.LimitReader(stream, maxErrorReport+1))
+	content, err := io.ReadAll(io.LimitReader(stream, limits.ErrorReport+1))
 	if err != nil {
 		return io.MultiReader(bytes.NewReader(content), failing{err})
 	}

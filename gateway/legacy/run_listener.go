@@ -27,6 +27,9 @@ var (
 	errRestarting       = errors.New("the gateway is stopping")
 )
 
+// answerTime is the time for the active requests of a run to end after its run CA was deleted.
+const answerTime = 5 * time.Second
+
 const plainHTTPHelp = "This port speaks HTTPS only: use https:// and the client certificate of the run " +
 	"(muster credentials export)."
 
@@ -40,13 +43,20 @@ type runListener struct {
 	plugins atomic.Pointer[map[string]bool]
 	end     *time.Timer
 
+	done chan struct{} // closed when its socket is released
+
+	// These are guarded by the manager's lock.
+	endTime     time.Time    // of the run; zero: it has not ended
+	port        int          // 0: not chosen yet, or shared
+	releasedFor *runListener // the new run that gets the port, or nil
+
 	certificate atomic.Pointer[tls.Certificate]
 	listening   atomic.Bool
 	refused     func(reason string, remote net.Addr, err error)
 }
 
 func newRunListener(m *Manager, run string) *runListener {
-	d := &runListener{run: run, m: m, log: m.log.With("run", run)}
+	d := &runListener{run: run, m: m, log: m.log.With("run", run), done: make(chan struct{})}
 	d.ctx, d.stop = context.WithCancelCause(context.Background())
 	d.end = time.AfterFunc(time.Hour, func() { d.stop(errAuthorityDeleted) })
 	d.refused = m.metrics.RefusedHandshake("run", d.log)
@@ -60,6 +70,9 @@ func (d *runListener) update(run *musterv1.Run) {
 		plugins[plugin.Name] = true
 	}
 	d.plugins.Store(&plugins)
+	if end, ended := runs.Ended(run); ended {
+		d.endTime = end
+	}
 	d.end.Reset(time.Until(runs.AuthorityEnd(run)))
 }
 
@@ -144,11 +157,30 @@ func (d *runListener) listen(signed *musterv1.SignListenerCertificateResponse, c
 		return shared.Listen(signed.ServerName, config, d.refused)
 	}
 	settings := &d.m.settings
-	socket, err := d.m.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(signed.Port), settings.FirstPort, settings.LastPort)
+	socket, err := d.m.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(signed.Port), settings.FirstPort, settings.LastPort,
+		signed.TakenPorts...)
+	if signed.Port == 0 && errors.Is(err, listen.ErrNoPort) {
+		socket, err = d.listenAtReleased(err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the run: %w", err)
 	}
+	d.m.setPort(d, socket.Addr().(*net.TCPAddr).Port)
 	return listen.TLS(socket, config, d.m.options(d.refused)), nil
+}
+
+// listenAtReleased opens the port of a run that has ended, because no other port is free.
+func (d *runListener) listenAtReleased(noPort error) (net.Listener, error) {
+	ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)
+	defer cancel()
+	port, err := d.m.releaseFor(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("%w; cannot release the port of a run that has ended: %w", noPort, err)
+	}
+	if port == 0 {
+		return nil, fmt.Errorf("%w; ports are held %s", noPort, d.m.holders())
+	}
+	return d.m.sockets.ListenPort(ctx, d.name(), d.m.settings.Host, port, 0, 0)
 }
 
 // serve answers requests until the listener fails or is stopped, and renews the certificate.
@@ -171,8 +203,14 @@ func (d *runListener) serve(listener net.Listener, renew time.Time) error {
 		server.Close()
 		return err
 	}
-	// Active requests may end, until Manager.Close has waited long enough.
-	if server.Shutdown(d.m.living) != nil {
+	// Active requests may end, until Manager.Close has waited long enough. No result can be stored after the deletion of
+	// the run CA.
+	ending, cancel := context.WithCancel(d.m.living)
+	if errors.Is(context.Cause(d.ctx), errAuthorityDeleted) {
+		ending, cancel = context.WithTimeout(d.m.living, answerTime)
+	}
+	defer cancel()
+	if server.Shutdown(ending) != nil {
 		server.Close()
 	}
 	return context.Cause(d.ctx)

@@ -6,17 +6,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
-)
 
-const (
-	handshakeTimeout = 10 * time.Second
-	handshakesAtOnce = 256
-	// handshakesOfOne bounds the simultaneous handshakes of one address; more of its connections wait for each other.
-	handshakesOfOne = handshakesAtOnce / 4
+	"muster.example/gateway/limits"
 )
 
 // Limits of the open connections of one socket, including those in their handshake.
@@ -26,6 +22,8 @@ type Limits struct {
 	// PerAddress bounds those of one address of a client, or of one network of 64 bits with IPv6; 0: no limit. More are
 	// closed.
 	PerAddress int
+	// HandshakesPerAddress bounds the simultaneous handshakes of one address; more of its connections wait for each other.
+	HandshakesPerAddress int
 	// PerIdentity bounds those of one identity; 0: no limit. More get Options.TooMany after their handshake.
 	PerIdentity int
 }
@@ -41,9 +39,27 @@ type Options struct {
 	// "bad_certificate", "no_name", "unknown_name", "plain_http", "timeout", "gone", "other"; and for each connection
 	// above a limit: "address_limit", "identity_limit".
 	Refused func(reason string, remote net.Addr, err error)
+	// Open and Handshaking count the connections, and those in their handshake; nil: not counted.
+	Open, Handshaking Gauge
 	// PlainHTTP is the answer to a client that uses HTTP without TLS.
 	PlainHTTP string
 }
+
+// Gauge is a number that goes up and down.
+type Gauge interface {
+	Inc()
+	Dec()
+}
+
+// noGauge counts nothing.
+type noGauge struct{}
+
+func (noGauge) Inc() {}
+func (noGauge) Dec() {}
+
+// errNoCertificate is the failure of a client that sent none. Clients of Go's library, such as old sidecars, do not send
+// the certificate of another CA than those that the server names.
+var errNoCertificate = errors.New("the client sent no certificate: it has none, or one of another CA, such as that of an earlier run")
 
 // acceptor accepts connections and performs their handshakes concurrently: a slow or failing one does not delay others.
 type acceptor struct {
@@ -60,9 +76,18 @@ type acceptor struct {
 }
 
 func newAcceptor(socket net.Listener, options Options) *acceptor {
+	if options.Open == nil {
+		options.Open = noGauge{}
+	}
+	if options.Handshaking == nil {
+		options.Handshaking = noGauge{}
+	}
+	if options.HandshakesPerAddress == 0 {
+		options.HandshakesPerAddress = limits.HandshakesOfAddress
+	}
 	return &acceptor{
-		socket: socket, options: options, over: make(chan struct{}),
-		open: make(chan struct{}, options.Connections), handshaking: make(chan struct{}, handshakesAtOnce),
+		handshakes: perAddress{limit: options.HandshakesPerAddress}, socket: socket, options: options, over: make(chan struct{}),
+		open: make(chan struct{}, options.Connections), handshaking: make(chan struct{}, limits.Handshakes),
 	}
 }
 
@@ -95,7 +120,11 @@ func (a *acceptor) run(handshake func(*counted)) {
 			_ = a.end(err)
 			return
 		}
-		raw := &counted{Conn: conn, release: func() { <-a.open }}
+		a.options.Open.Inc()
+		raw := &counted{Conn: conn, release: func() {
+			a.options.Open.Dec()
+			<-a.open
+		}}
 		address := networkOf(conn.RemoteAddr())
 		if !a.addresses.acquire(address, a.options.PerAddress) {
 			raw.Close()
@@ -108,8 +137,19 @@ func (a *acceptor) run(handshake func(*counted)) {
 	}
 }
 
-// start waits for the tokens of a handshake: the handshakes of one address do not delay those of others.
+// start waits for the client's first byte, and for the tokens of a handshake: silent connections hold no token, and the
+// handshakes of one address do not delay those of others.
 func (a *acceptor) start(raw *counted, address netip.Prefix, handshake func(*counted)) {
+	if err := raw.awaitFirst(limits.HelloTime); err != nil {
+		raw.Close()
+		a.options.Refused(refusal(err), raw.RemoteAddr(), err)
+		return
+	}
+	a.begin(raw, address, handshake)
+}
+
+// begin waits for the tokens of a handshake, and calls it.
+func (a *acceptor) begin(raw *counted, address netip.Prefix, handshake func(*counted)) {
 	own := a.handshakes.acquire(address)
 	defer a.handshakes.release(address)
 	for _, tokens := range []chan struct{}{own, a.handshaking} {
@@ -120,7 +160,9 @@ func (a *acceptor) start(raw *counted, address netip.Prefix, handshake func(*cou
 			return
 		}
 	}
+	a.options.Handshaking.Inc()
 	raw.finished = func() {
+		a.options.Handshaking.Dec()
 		<-a.handshaking
 		<-own
 	}
@@ -130,9 +172,11 @@ func (a *acceptor) start(raw *counted, address netip.Prefix, handshake func(*cou
 // handshake returns a connection after its handshake, or the reason for its failure; a failed connection is closed.
 func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, reason string, err error) {
 	conn = tls.Server(raw, config)
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	raw.hello = time.AfterFunc(limits.HelloTime, func() { _ = raw.SetReadDeadline(time.Now()) })
+	ctx, cancel := context.WithTimeout(context.Background(), limits.HandshakeTime)
 	err = conn.HandshakeContext(ctx)
 	cancel()
+	raw.hello.Stop()
 	raw.finished()
 	if err == nil {
 		if err = a.admit(conn, raw); err == nil {
@@ -142,6 +186,17 @@ func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, 
 		return nil, "identity_limit", err
 	}
 	reason = refusal(err)
+	var unverified *tls.CertificateVerificationError
+	if errors.As(err, &unverified) && len(unverified.UnverifiedCertificates) > 0 {
+		err = &RefusedPeer{Subject: Describe(unverified.UnverifiedCertificates[0]), Err: err}
+	}
+	var operation *net.OpError
+	if errors.As(err, &operation) && operation.Op == "remote error" {
+		err = fmt.Errorf("the client refused the certificate of this listener, so it may have the CA of another run: %w", err)
+	}
+	if reason == "no_certificate" {
+		err = errNoCertificate
+	}
 	if reason == "plain_http" {
 		answerPlain(raw, a.options.PlainHTTP)
 	}
@@ -160,7 +215,7 @@ func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
 	}
 	identity := identityOf(&state)
 	if !a.identities.acquire(identity, a.options.PerIdentity) {
-		return fmt.Errorf("%s has %d open connections (limits.connections_per_identity)", describe(state.PeerCertificates[0]), a.options.PerIdentity)
+		return fmt.Errorf("%s has %d open connections (limits.connections_per_identity)", Describe(state.PeerCertificates[0]), a.options.PerIdentity)
 	}
 	raw.onClose(func() { a.identities.release(identity) })
 	return nil
@@ -169,7 +224,9 @@ func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
 // counted is a connection that releases what it holds once, when it is closed.
 type counted struct {
 	net.Conn
-	finished func() // ends its handshake
+	finished func()      // ends its handshake
+	first    []byte      // read before the handshake
+	hello    *time.Timer // ends a handshake without the client's first message
 
 	mu      sync.Mutex
 	closed  bool
@@ -189,6 +246,34 @@ func (c *counted) onClose(more func()) {
 		more()
 		first()
 	}
+}
+
+// hasHello ends the limit on the client's first message.
+func hasHello(hello *tls.ClientHelloInfo) {
+	if raw, ok := hello.Conn.(*counted); ok {
+		raw.hello.Stop()
+	}
+}
+
+// awaitFirst waits for the first byte of the client.
+func (c *counted) awaitFirst(limit time.Duration) error {
+	var first [1]byte
+	_ = c.SetReadDeadline(time.Now().Add(limit))
+	if _, err := io.ReadFull(c.Conn, first[:]); err != nil {
+		return err
+	}
+	c.first = first[:]
+	return c.SetReadDeadline(time.Time{})
+}
+
+// Read implements net.Conn.
+func (c *counted) Read(p []byte) (int, error) {
+	if len(c.first) > 0 && len(p) > 0 {
+		n := copy(p, c.first)
+		c.first = c.first[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
 }
 
 func (c *counted) Close() error {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // Pace is the minimum rate of a client: a number of bytes in each window.
@@ -17,14 +19,10 @@ type Pace struct {
 }
 
 // DefaultPace is 1 KiB/s over a minute: the rule of uploads over gRPC.
-var DefaultPace = Pace{60 * time.Second, 60 << 10}
+var DefaultPace = Pace{limits.PaceTime, int(limits.PaceBytes)}
 
 // ErrStalled is the error of a body that was sent more slowly than the pace.
 var ErrStalled = fmt.Errorf("the body was sent too slowly: %w", os.ErrDeadlineExceeded)
-
-// closeDelay is how long the rest of an unread body is read after the answer: a close with unread bytes would reset the
-// connection before the client sees the answer.
-const closeDelay = time.Second
 
 // Paced limits how long a client may take to send a body or to read an answer. The server's own time between reads and
 // writes does not count. An answer before the end of the body ends the connection (HTTP/1.1) or the stream (HTTP/2).
@@ -126,7 +124,7 @@ func (x *exchange) answer() {
 	x.mu.Lock()
 	unread := x.unread && x.http1
 	if unread {
-		x.closeBy = time.Now().Add(closeDelay)
+		x.closeBy = time.Now().Add(limits.CloseDelay)
 	}
 	x.mu.Unlock()
 	if unread {

@@ -10,10 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"muster.example/gateway/limits"
 )
 
 // quotas counts the connections of each client. The zero value is ready for use. Safe for concurrent use.
@@ -45,10 +48,11 @@ func (q *quotas[K]) release(client K) {
 	}
 }
 
-// perAddress limits the simultaneous handshakes of each address. The zero value is ready for use. Safe for concurrent use.
+// perAddress limits the simultaneous handshakes of each address. Safe for concurrent use.
 type perAddress struct {
-	mu  sync.Mutex
-	all map[netip.Prefix]*addressTokens
+	limit int
+	mu    sync.Mutex
+	all   map[netip.Prefix]*addressTokens
 }
 
 type addressTokens struct {
@@ -65,7 +69,7 @@ func (t *perAddress) acquire(address netip.Prefix) chan struct{} {
 	}
 	one := t.all[address]
 	if one == nil {
-		one = &addressTokens{tokens: make(chan struct{}, handshakesOfOne)}
+		one = &addressTokens{tokens: make(chan struct{}, t.limit)}
 		t.all[address] = one
 	}
 	one.users++
@@ -108,13 +112,30 @@ func identityOf(state *tls.ConnectionState) string {
 	return fmt.Sprintf("%x %s", sha256.Sum256(chain[len(chain)-1].Raw), certificate.URIs[0])
 }
 
-// describe returns the identity of a certificate for people.
-func describe(certificate *x509.Certificate) string {
-	if len(certificate.URIs) != 1 {
-		return "a certificate without a Muster URI"
+// Describe returns the identity of a certificate for people. The URI of a run's certificate contains the run.
+func Describe(certificate *x509.Certificate) string {
+	if len(certificate.URIs) == 1 {
+		return shorten(certificate.URIs[0].String())
 	}
-	return certificate.URIs[0].String()
+	return shorten(fmt.Sprintf("a certificate without a Muster URI, of %q by %q", certificate.Subject, certificate.Issuer))
 }
+
+// shorten bounds a name that a stranger may have chosen.
+func shorten(name string) string {
+	return strings.ToValidUTF8(name[:min(len(name), limits.PeerName)], "")
+}
+
+// RefusedPeer is the failure of a handshake because of the client's certificate, or of the server name that it sent.
+type RefusedPeer struct {
+	Subject string // the certificate or the name
+	Err     error
+}
+
+// Error implements error.
+func (r *RefusedPeer) Error() string { return r.Subject + ": " + r.Err.Error() }
+
+// Unwrap returns the reason.
+func (r *RefusedPeer) Unwrap() error { return r.Err }
 
 // Answer is a prepared answer of HTTP; its connection is closed.
 type Answer struct {
@@ -126,7 +147,7 @@ type Answer struct {
 // connection.
 func (a Answer) send(conn *tls.Conn) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(closeDelay))
+	_ = conn.SetDeadline(time.Now().Add(limits.CloseDelay))
 	if conn.ConnectionState().NegotiatedProtocol == http2.NextProtoTLS {
 		framer := http2.NewFramer(conn, nil)
 		_ = framer.WriteSettings()

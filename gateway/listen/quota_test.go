@@ -4,18 +4,23 @@ import (
 	"bufio"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/http2"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go/mustertest"
 )
 
@@ -167,8 +172,8 @@ func TestRefusedHTTP2ConnectionGetsGoAway(t *testing.T) {
 func TestRefusalNamesIdentity(t *testing.T) {
 	f := mustertest.NewFleet()
 	node, nameless := f.Intermediate.Leaf(nodeURI+"n1"), f.Intermediate.Leaf(nodeURI+"n1", func(c *x509.Certificate) { c.URIs = nil })
-	for want, leaf := range map[string]tls.Certificate{nodeURI + "n1": node, "a certificate without a Muster URI": nameless} {
-		if got := describe(leaf.Leaf); got != want {
+	for want, leaf := range map[string]tls.Certificate{nodeURI + "n1": node, `a certificate without a Muster URI, of "CN=leaf" by "CN=fleet intermediate"`: nameless} {
+		if got := Describe(leaf.Leaf); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -220,24 +225,41 @@ func TestSilentHandshakesOfOneAddressDoNotDelayOthers(t *testing.T) {
 	release := make(chan struct{})
 	var started, ended sync.WaitGroup
 	begin := func(address netip.Prefix) {
-		a.start(&counted{}, address, func(raw *counted) {
+		a.begin(&counted{}, address, func(raw *counted) {
 			started.Done()
 			<-release
 			raw.finished()
 		})
 	}
-	started.Add(handshakesOfOne)
-	for range 2 * handshakesAtOnce {
+	started.Add(limits.HandshakesOfAddress)
+	for range 2 * limits.Handshakes {
 		ended.Go(func() { begin(silent) })
 	}
 	started.Wait()
 	started.Add(1)
 	ended.Go(func() { begin(other) })
 	started.Wait() // for ever if the silent address had all
-	started.Add(2*handshakesAtOnce - handshakesOfOne)
+	started.Add(2*limits.Handshakes - limits.HandshakesOfAddress)
 	close(release)
 	ended.Wait()
 	if len(a.handshakes.all) != 0 || len(a.handshaking) != 0 {
 		t.Errorf("%d addresses, %d handshakes remain", len(a.handshakes.all), len(a.handshaking))
+	}
+}
+
+func TestNameOfStrangerIsShortened(t *testing.T) {
+	long := strings.Repeat("é", limits.PeerName)
+	var refused *RefusedPeer
+	if !errors.As(unknownName(long), &refused) {
+		t.Fatal("an unknown server name is not named")
+	}
+	for _, name := range []string{
+		Describe(&x509.Certificate{Subject: pkix.Name{CommonName: long}}),
+		Describe(&x509.Certificate{URIs: []*url.URL{{Scheme: "spiffe", Host: "fleet", Path: long}}}),
+		refused.Subject,
+	} {
+		if len(name) > limits.PeerName || !utf8.ValidString(name) || len(name) < 900 {
+			t.Errorf("%d bytes: %q", len(name), name)
+		}
 	}
 }

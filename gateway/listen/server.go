@@ -4,7 +4,8 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net/http"
-	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // NewServer returns a server with the limits that all listeners share, also on the pace of clients. `settings` are those
@@ -13,9 +14,10 @@ func NewServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *ht
 	return &http.Server{
 		Handler:           Paced(handler, DefaultPace),
 		TLSConfig:         settings.Clone(), // the server modifies it
-		ReadHeaderTimeout: 15 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
+		ReadHeaderTimeout: limits.HeaderTime,
+		IdleTimeout:       limits.IdleTime,
+		MaxHeaderBytes:    int(limits.Header),
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.Streams},
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

@@ -79,21 +79,17 @@ func (s *Shared) Closed() bool {
 // Close stops accepting for all names.
 func (s *Shared) Close() error { return s.end(net.ErrClosed) }
 
-var unknownNames = map[string]error{
-	"no_name":      errors.New("the client sent no server name (SNI)"),
-	"unknown_name": errors.New("the client asked for an unknown server name"),
-}
-
 // receive determines the listener of a connection, and delivers it after the handshake.
 func (s *Shared) receive(raw *counted) {
-	var whose *named
-	unknown := "" // why no listener has the client's name
+	var found *named
+	unknown, name := "", "" // why no listener has the client's name
 	conn, reason, err := s.handshake(raw, &tls.Config{
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if whose = s.find(hello.Context(), hello.ServerName); whose != nil {
-				return whose.config, nil
+			hasHello(hello)
+			if found = s.find(hello.Context(), hello.ServerName); found != nil {
+				return found.config, nil
 			}
-			unknown = "unknown_name"
+			unknown, name = "unknown_name", hello.ServerName
 			if hello.ServerName == "" {
 				unknown = "no_name"
 			}
@@ -103,14 +99,22 @@ func (s *Shared) receive(raw *counted) {
 	})
 	switch {
 	case err == nil:
-		whose.deliver(conn, raw)
-	case whose != nil:
-		whose.refused(reason, raw.RemoteAddr(), err)
+		found.deliver(conn, raw)
+	case found != nil:
+		found.refused(reason, raw.RemoteAddr(), err)
 	case unknown != "":
-		s.options.Refused(unknown, raw.RemoteAddr(), unknownNames[unknown])
+		s.options.Refused(unknown, raw.RemoteAddr(), unknownName(name))
 	default:
 		s.options.Refused(reason, raw.RemoteAddr(), err)
 	}
+}
+
+// unknownName names the server name, which contains the run: it may have ended.
+func unknownName(name string) error {
+	if name == "" {
+		return errors.New("the client sent no server name (SNI)")
+	}
+	return &RefusedPeer{Subject: shorten(name), Err: errors.New("no run has this server name")}
 }
 
 // find waits for the listener of an awaited name.

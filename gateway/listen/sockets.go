@@ -11,11 +11,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"muster.example/services/client/go/reasons"
 )
 
 // isTransient reports whether a failure to accept is temporary.
@@ -31,9 +34,9 @@ func isTransient(err error) bool {
 //
 //	{"listen":"host:port","name":"legacy/<run>"}
 //
-// is answered by a line {"address":"host:port"} with the listening socket attached (SCM_RIGHTS), or {"error":"..."}.
-// The same name again returns the same socket. {"release":"legacy/<run>"} closes it and is answered by a line {} or
-// {"error":"..."}.
+// is answered by a line {"address":"host:port"} with the listening socket attached (SCM_RIGHTS), or
+// {"error":"...","reason":"..."}. The same name again returns the same socket. {"release":"legacy/<run>"} closes it and
+// is answered by a line {} or {"error":"...","reason":"..."}.
 type Sockets struct {
 	// Supervisor is the path of its socket; empty: no supervisor.
 	Supervisor string
@@ -50,6 +53,16 @@ type supervisorRequest struct {
 type supervisorAnswer struct {
 	Address string `json:"address"`
 	Error   string `json:"error"`
+	Reason  string `json:"reason"`
+}
+
+// supervisorRefusal is an error answer of the supervisor. It is syscall.EADDRINUSE if the address is in use.
+type supervisorRefusal struct{ text, reason string }
+
+func (r *supervisorRefusal) Error() string { return "the supervisor refused the request: " + r.text }
+
+func (r *supervisorRefusal) Is(target error) bool {
+	return target == syscall.EADDRINUSE && r.reason == reasons.AddressInUse
 }
 
 // Listen opens a socket at an address; port 0 selects any free port.
@@ -59,7 +72,8 @@ func (s *Sockets) Listen(ctx context.Context, name, address string) (net.Listene
 		return config.Listen(ctx, "tcp", address)
 	}
 	file, err := s.ask(ctx, supervisorRequest{Listen: address, Name: name})
-	if errors.Is(err, errRefused) { // an earlier process may have used the name with another address
+	var refusal *supervisorRefusal
+	if errors.As(err, &refusal) && refusal.reason == reasons.NameTaken { // an earlier process used the name with another address
 		if _, err := s.ask(ctx, supervisorRequest{Release: name}); err != nil {
 			return nil, err
 		}
@@ -84,22 +98,35 @@ const (
 )
 
 // ListenPort opens a socket at a host: at `port`, or if that is 0 at the first free one from `first` to `last`, or if
-// these are 0 too at any free port outside the range from which the kernel assigns ports. The error is that of the last
-// port it tried.
-func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first, last int) (net.Listener, error) {
+// these are 0 too at any free port outside the range from which the kernel assigns ports. It chooses no port of `taken`.
+// The error is ErrNoPort if all are in use; any other failure ends the search.
+func (s *Sockets) ListenPort(ctx context.Context, name, host string, port, first, last int, taken ...int32) (net.Listener, error) {
 	if port != 0 {
 		first, last = port, port
 	}
-	failure := fmt.Errorf("no port from %d to %d", first, last)
+	var failure error
 	for try := range candidatePorts(first, last) {
+		if port == 0 && slices.Contains(taken, int32(try)) {
+			continue
+		}
 		socket, err := s.Listen(ctx, name, net.JoinHostPort(host, strconv.Itoa(try)))
-		if err == nil || ctx.Err() != nil {
+		if err == nil || port != 0 || ctx.Err() != nil || !errors.Is(err, syscall.EADDRINUSE) {
 			return socket, err
 		}
 		failure = err
 	}
-	return nil, failure
+	none := ErrNoPort
+	if first != 0 {
+		none = fmt.Errorf("%w from %d to %d", ErrNoPort, first, last)
+	}
+	if failure == nil {
+		return nil, none
+	}
+	return nil, fmt.Errorf("%w: %w", none, failure)
 }
+
+// ErrNoPort means that every port of a range is in use.
+var ErrNoPort = errors.New("no free port")
 
 // candidatePorts returns the ports to try, in this order.
 func candidatePorts(first, last int) iter.Seq[int] {
@@ -134,8 +161,6 @@ func (s *Sockets) Release(ctx context.Context, name string) error {
 	return err
 }
 
-var errRefused = errors.New("the supervisor refused the request")
-
 // ask returns the descriptor that came with the answer, or nil.
 func (s *Sockets) ask(ctx context.Context, request supervisorRequest) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, supervisorTimeout)
@@ -163,7 +188,7 @@ func (s *Sockets) ask(ctx context.Context, request supervisorRequest) (*os.File,
 	if err = json.Unmarshal(text, &answer); err != nil {
 		err = fmt.Errorf("the supervisor answered %q: %w", text, err)
 	} else if answer.Error != "" {
-		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
+		err = &supervisorRefusal{answer.Error, answer.Reason}
 	}
 	if err != nil && file != nil {
 		file.Close()

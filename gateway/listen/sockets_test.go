@@ -113,6 +113,11 @@ func TestListenPortUsesGivenOrFirstFreePort(t *testing.T) {
 			t.Fatalf("%s: %v, not in the range from %d, which is taken", kind, err, taken)
 		}
 		l.Close()
+		l, err = sockets.ListenPort(t.Context(), "others", host, 0, taken, taken+50, int32(taken+1), int32(taken+2))
+		if err != nil || portOf(l) <= taken+2 {
+			t.Fatalf("%s: %v, a port of another run", kind, err)
+		}
+		l.Close()
 		given := reservedPort(t)
 		if l, err = sockets.ListenPort(t.Context(), "given", host, given, taken, taken); err != nil || portOf(l) != given {
 			t.Fatalf("%s: %v, the given port lies outside of the range", kind, err)
@@ -127,6 +132,16 @@ func TestListenPortUsesGivenOrFirstFreePort(t *testing.T) {
 	}
 	if _, err := (&Sockets{}).ListenPort(t.Context(), "", host, 0, taken, taken); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("the last port's fault is %v", err)
+	}
+	supervised := &Sockets{Supervisor: mustertest.StartSupervisor(t)}
+	if _, err := supervised.ListenPort(t.Context(), "", host, 0, taken, taken); !errors.Is(err, ErrNoPort) {
+		t.Errorf("with a supervisor, a port in use is %v", err)
+	}
+	const elsewhere = "192.0.2.1" // no address of this machine
+	for kind, sockets := range map[string]*Sockets{"alone": {}, "with a supervisor": supervised} {
+		if _, err := sockets.ListenPort(t.Context(), "", elsewhere, 0, taken, taken+1); err == nil || errors.Is(err, ErrNoPort) {
+			t.Errorf("%s: another failure than a port in use is %v", kind, err)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

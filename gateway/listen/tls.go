@@ -9,6 +9,15 @@ import (
 // TLS returns a listener of connections that completed their handshake: a failed one is counted, and never reaches the
 // HTTP server.
 func TLS(socket net.Listener, config *tls.Config, options Options) net.Listener {
+	config = config.Clone()
+	choose := config.GetConfigForClient
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		hasHello(hello)
+		if choose == nil {
+			return nil, nil
+		}
+		return choose(hello)
+	}
 	l := &listener{acceptor: newAcceptor(socket, options), ready: make(chan net.Conn)}
 	go l.run(func(raw *counted) {
 		conn, reason, err := l.handshake(raw, config)

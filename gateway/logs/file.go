@@ -6,13 +6,13 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // The size at which a file is moved to .1, the maximum number of files, and the wait before the next try.
 const (
-	maxFileBytes = 64 << 20
-	maxFiles     = 4
-	rotateAgain  = time.Minute // after a rotation that failed
+	rotateAgain = time.Minute // after a rotation that failed
 )
 
 // File is a log file of limited size. Not safe for concurrent use: the logger's lock guards it.
@@ -26,7 +26,7 @@ type File struct {
 
 // OpenFile opens a file for appending.
 func OpenFile(path string) (*File, error) {
-	f := &File{path: path, largest: maxFileBytes}
+	f := &File{path: path, largest: limits.LogFile}
 	return f, f.open()
 }
 
@@ -86,7 +86,7 @@ func (f *File) rotate() error {
 
 // shift increments the number of each old file; `last` becomes the first.
 func (f *File) shift(last string) error {
-	for i := maxFiles - 1; i > 1; i-- {
+	for i := limits.LogFiles - 1; i > 1; i-- {
 		if err := rename(f.path+"."+strconv.Itoa(i-1), f.path+"."+strconv.Itoa(i)); err != nil {
 			return err
 		}

@@ -14,11 +14,12 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"muster.example/gateway/limits"
 )
 
 const (
-	service  = "muster-gateway"
-	maxValue = 4096 // bytes of a value; the rest is truncated
+	service = "muster-gateway"
 )
 
 var levels = map[string]slog.Level{
@@ -89,7 +90,7 @@ func levelName(level slog.Level) string {
 	return strings.ToLower(level.String())
 }
 
-func cut(text string) string { return text[:min(len(text), maxValue)] }
+func cut(text string) string { return text[:min(len(text), limits.LogValue)] }
 
 func jsonLine(record slog.Record, attributes []slog.Attr) string {
 	var line strings.Builder

@@ -1,16 +1,13 @@
 package rest
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"google.golang.org/grpc/metadata"
-
 	"muster.example/gateway/fleet"
+	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
@@ -49,26 +46,73 @@ func (r roles) String() string {
 	return strings.Join(all, ", ")
 }
 
-// bodyReaders are the roles that may call each method with a body. The services decide about every call, by the table in
-// services/common/identity/rpc_authorization.cc; this copy of it refuses a body before it is read.
-var bodyReaders = map[string]roles{
+// deliverersAndOperators may read a run.
+const deliverersAndOperators = deliverers | operator
+
+// callers are the roles that may call each method. The services decide about every call and its object, by the table in
+// services/common/identity/rpc_authorization.cc; this copy of it refuses a call before its body is read. A method
+// without an entry may be called by no caller.
+var callers = map[string]roles{
 	musterv1.RunService_CreateRun_FullMethodName:                    operator,
+	musterv1.RunService_GetRun_FullMethodName:                       deliverersAndOperators | gateway,
+	musterv1.RunService_ListRuns_FullMethodName:                     operator | gateway,
+	musterv1.RunService_WatchRun_FullMethodName:                     deliverersAndOperators | gateway,
 	musterv1.RunService_CancelRun_FullMethodName:                    operator,
+	musterv1.RunService_DeleteRun_FullMethodName:                    operator,
+	musterv1.RunService_PinRun_FullMethodName:                       operator,
+	musterv1.RunService_UnpinRun_FullMethodName:                     operator,
+	musterv1.RunService_PreviewRetention_FullMethodName:             operator,
 	musterv1.RunService_IssueCredential_FullMethodName:              operator,
 	musterv1.RunService_IssueViewerCredential_FullMethodName:        operator,
 	musterv1.RunService_SetStatusListener_FullMethodName:            operator,
-	musterv1.HeartbeatService_SendHeartbeat_FullMethodName:          deliverers,
+	musterv1.ResultService_GetResult_FullMethodName:                 deliverersAndOperators,
+	musterv1.ResultService_ListResults_FullMethodName:               operator,
+	musterv1.ArchiveService_GetArchive_FullMethodName:               operator,
+	musterv1.StatusService_GetStatus_FullMethodName:                 deliverersAndOperators | runViewer,
+	musterv1.StatusService_WatchStatus_FullMethodName:               operator | runViewer,
+	musterv1.StatusService_ListNodes_FullMethodName:                 operator,
+	musterv1.StatusService_GetNode_FullMethodName:                   operator,
 	musterv1.StatusService_ReportProgress_FullMethodName:            deliverers,
+	musterv1.HeartbeatService_SendHeartbeat_FullMethodName:          deliverers,
 	musterv1.IdentityService_RenewCertificate_FullMethodName:        direct,
 	musterv1.IdentityService_AddOperator_FullMethodName:             direct,
 	musterv1.IdentityService_IssueCommandCertificate_FullMethodName: direct,
 	musterv1.IdentityService_RevokeOperator_FullMethodName:          operator,
+	musterv1.IdentityService_ListOperators_FullMethodName:           operator,
 	musterv1.EnrollmentService_CreateJoinToken_FullMethodName:       operator,
+	musterv1.EnrollmentService_ListJoinTokens_FullMethodName:        operator,
 	musterv1.EnrollmentService_RevokeJoinToken_FullMethodName:       operator,
+	musterv1.EnrollmentService_ListEnrolledNodes_FullMethodName:     operator,
+	musterv1.EnrollmentService_GetEnrolledNode_FullMethodName:       operator | relay,
 	musterv1.EnrollmentService_LabelNode_FullMethodName:             operator,
 	musterv1.EnrollmentService_RevokeNode_FullMethodName:            operator,
+	musterv1.EnrollmentService_RemoveNode_FullMethodName:            operator,
+	musterv1.AttachService_ListAttached_FullMethodName:              operator | gateway,
 	musterv1.JobService_SubmitJob_FullMethodName:                    operator | gateway,
+	musterv1.JobService_GetJob_FullMethodName:                       operator | gateway,
+	musterv1.JobService_ListJobs_FullMethodName:                     operator,
+	musterv1.AuditService_ListAuditRecords_FullMethodName:           operator,
+	musterv1.JobService_WatchJob_FullMethodName:                     operator | gateway,
+	musterv1.JobService_CancelJob_FullMethodName:                    operator | gateway,
+	musterv1.ShareService_ListShares_FullMethodName:                 operator | node,
+	musterv1.ShareService_GetShare_FullMethodName:                   operator | relay | node,
+	musterv1.ShareService_RemoveShare_FullMethodName:                operator | relay | node,
+	// The rights to content are those of its description.
+	archiveContent: operator,
+	resultContent:  operator | node | runNode,
+	dashboardLink:  operator,
+	openAPI:        anybody,
 }
+
+// The hand-written routes have their own names.
+const (
+	archiveContent = "/Gateway/ReadArchive"
+	resultContent  = "/Gateway/ReadResult"
+	dashboardLink  = "/Gateway/NewDashboardLink"
+	openAPI        = "/Gateway/OpenAPI"
+
+	anybody = ^direct // every member of the fleet
+)
 
 // roleOf returns the role of an identity; 0: none.
 func roleOf(id peer.Identity) roles {
@@ -91,28 +135,39 @@ func roleOf(id peer.Identity) roles {
 	return 0
 }
 
-// checkBody decides, once the method is known and before the body is read, whether the caller may send one.
-func (s *Server) checkBody(ctx context.Context, r *http.Request) metadata.MD {
-	content, ok := r.Body.(*content)
-	method, known := runtime.RPCMethod(ctx)
-	if !ok || !known {
-		return nil
-	}
-	allowed, found := bodyReaders[method]
-	id, valid := fleet.IdentityOf(ctx)
+// refuseCaller answers a caller that may not call a method, and reports whether it did. It does not read the body.
+func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, method string) bool {
+	allowed := callers[method]
+	id, valid := fleet.IdentityOf(r.Context())
 	switch caller := fmt.Sprintf("%s (%s, forwarded by %s)", id.URI, roleOf(id), s.keys.Identity().URI); {
-	case !found: // the method has no body: what a client sends is ignored
 	case allowed == direct:
-		content.refuse(http.StatusForbidden, NotThroughGateway(caller, method))
+		AnswerProblem(w, http.StatusForbidden, NotThroughGateway(caller, method))
 	case !valid || allowed&roleOf(id) == 0:
-		content.refuse(http.StatusForbidden, RoleRefused(caller, method, allowed.String()))
+		AnswerProblem(w, http.StatusForbidden, RoleRefused(caller, method, allowed.String()))
+	default:
+		return false
 	}
-	return nil
+	return true
 }
 
-// content is the body of a request. It remembers why it could not be read, because its reader keeps only the text.
+// bodyLimit returns the largest body of a method. Only operators may call the first two.
+func bodyLimit(method string) int64 {
+	switch method {
+	case musterv1.RunService_CreateRun_FullMethodName, musterv1.JobService_SubmitJob_FullMethodName:
+		return limits.PlanBody
+	}
+	return limits.Body
+}
+
+// content is the body of a request. It remembers why it could not be read, because its reader keeps only the text. Its
+// bytes count against the limits of its caller until the end of the request.
 type content struct {
 	io.ReadCloser
+	caller  string
+	quota   *limits.Quota
+	over    func() // counts a refusal because of the quota
+	limit   int64
+	read    int64
 	refused bool
 	fault   error
 	code    int
@@ -136,5 +191,19 @@ func (c *content) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF {
 		c.fault = err
 	}
+	switch size := int64(n); {
+	case c.read+size > c.limit:
+		c.refuse(http.StatusRequestEntityTooLarge, RequestTooLarge(c.limit))
+		return 0, errRefused
+	case !c.quota.Acquire(c.caller, size):
+		c.over()
+		c.refuse(http.StatusTooManyRequests, TooManyBodyBytes(c.quota.Each))
+		return 0, errRefused
+	default:
+		c.read += size
+	}
 	return n, err
 }
+
+// end releases the bytes.
+func (c *content) end() { c.quota.Release(c.caller, c.read) }

@@ -1,12 +1,15 @@
 package rest
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"muster.example/gateway/gen"
 )
 
 // policyRoles are the roles in services/common/identity/rpc_authorization.cc.
@@ -50,33 +53,60 @@ func policy(t *testing.T) map[string]roles {
 	return all
 }
 
-// The table of the services decides; each method with a body has to be in the gateway's copy.
-func TestBodyReadersMatchPolicyOfServices(t *testing.T) {
+func TestDocumentDescribesErrorsOfEveryOperation(t *testing.T) {
+	var document struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(gen.OpenAPI, &document); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range document.Paths {
+		for method, text := range methods {
+			var operation struct{ Responses map[string]any }
+			if method == "parameters" {
+				continue
+			}
+			if err := json.Unmarshal(text, &operation); err != nil || operation.Responses["default"] == nil {
+				t.Errorf("%s %s: %v, answers %v", method, path, err, operation.Responses)
+			}
+		}
+	}
+}
+
+// The table of the services decides; each method with a path has to be in the gateway's copy.
+func TestCallersMatchPolicyOfServices(t *testing.T) {
 	text, err := os.ReadFile("../../proto/muster/v1/http.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var api struct {
-		HTTP struct {
-			Rules []struct{ Selector, Body string }
-		}
+		HTTP struct{ Rules []struct{ Selector string } }
 	}
 	if err := yaml.Unmarshal(text, &api); err != nil {
 		t.Fatal(err)
 	}
-	want, found := policy(t), 0
+	all, err := newOperations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for _, one := range all {
+		documented[one.rpc] = true
+	}
+	want := policy(t)
+	want[archiveContent], want[resultContent] = want["/muster.v1.ArchiveService/ReadArchive"], want["/muster.v1.ResultService/ReadResult"]
+	want[dashboardLink], want[openAPI] = operator, anybody
+	names := []string{archiveContent, resultContent, dashboardLink, openAPI}
 	for _, rule := range api.HTTP.Rules {
 		at := strings.LastIndexByte(rule.Selector, '.')
-		method := "/" + rule.Selector[:at] + "/" + rule.Selector[at+1:]
-		if rule.Body == "" {
-			continue
-		}
-		found++
-		if got, ok := bodyReaders[method]; !ok || got != want[method] || got == 0 {
-			t.Errorf("%s: %b, want %b", method, got, want[method])
+		names = append(names, "/"+rule.Selector[:at]+"/"+rule.Selector[at+1:])
+	}
+	for _, name := range names {
+		if got := callers[name]; got != want[name] || got == 0 || !documented[name] {
+			t.Errorf("%s: %v, want %v, documented %v", name, got, want[name], documented[name])
 		}
 	}
-	if found == 0 || found != len(bodyReaders) {
-		t.Errorf("%d methods with a body, %d in the table", found, len(bodyReaders))
+	if len(names) != len(callers) {
+		t.Errorf("%d methods, %d in the table", len(names), len(callers))
 	}
 }

@@ -12,10 +12,14 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
@@ -88,6 +92,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		asked, result := parseRange(text, file.size)
 		switch result {
 		case rangeOutside:
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes */%d", file.size))
 			AnswerProblem(w, http.StatusRequestedRangeNotSatisfiable, RangeOutside(text, file.size))
 			return
 		case rangeGood:
@@ -100,14 +105,16 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		w.WriteHeader(code)
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	stream, err := file.read(ctx, part.first)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	opened, err := file.read(ctx, part.first)
 	if err != nil {
 		AnswerError(w, err)
 		return
 	}
-	chunk, err := next(stream, part.first) // an error before the first byte still gets its own answer
+	stream := &chunks{from: opened, stall: time.AfterFunc(limits.ReadStall, func() { cancel(errSilent) })}
+	defer stream.stall.Stop()
+	chunk, err := stream.next(part.first) // an error before the first byte still gets its own answer
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errShort
@@ -145,15 +152,27 @@ func describe(header http.Header, file *stored) (etag string) {
 
 var (
 	errShort   = errors.New("the file is truncated")
+	errSilent  = status.Error(codes.Unavailable, "the service stopped sending")
 	errDamaged = errors.New("bytes were damaged in transit")
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// chunks are the chunks of a download.
+type chunks struct {
+	from  grpc.ServerStreamingClient[musterv1.FileChunk]
+	stall *time.Timer // ends the call if the service is silent
+}
+
 // next receives one chunk and checks it.
-func next(stream grpc.ServerStreamingClient[musterv1.FileChunk], offset int64) (*musterv1.FileChunk, error) {
-	chunk, err := stream.Recv()
+func (c *chunks) next(offset int64) (*musterv1.FileChunk, error) {
+	c.stall.Reset(limits.ReadStall)
+	chunk, err := c.from.Recv()
+	c.stall.Stop() // the client has its own limit
 	if err != nil {
+		if errors.Is(context.Cause(c.from.Context()), errSilent) {
+			return nil, errSilent
+		}
 		return nil, err
 	}
 	if chunk.Offset != offset {
@@ -166,7 +185,7 @@ func next(stream grpc.ServerStreamingClient[musterv1.FileChunk], offset int64) (
 }
 
 // copy writes a part, beginning with `chunk`. The listener disconnects a client that does not read it.
-func (b *bulk) copy(w http.ResponseWriter, stream grpc.ServerStreamingClient[musterv1.FileChunk], chunk *musterv1.FileChunk, part span) error {
+func (b *bulk) copy(w http.ResponseWriter, stream *chunks, chunk *musterv1.FileChunk, part span) error {
 	offset, left := part.first, part.length
 	for {
 		data := chunk.Data[:min(int64(len(chunk.Data)), left)]
@@ -177,7 +196,7 @@ func (b *bulk) copy(w http.ResponseWriter, stream grpc.ServerStreamingClient[mus
 		if err != nil || left == 0 {
 			return err
 		}
-		if chunk, err = next(stream, offset); errors.Is(err, io.EOF) {
+		if chunk, err = stream.next(offset); errors.Is(err, io.EOF) {
 			return errShort
 		} else if err != nil {
 			return err

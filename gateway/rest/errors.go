@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
@@ -31,9 +32,6 @@ var statuses = map[string]int{
 	"UNIMPLEMENTED": http.StatusNotImplemented, "UNAVAILABLE": http.StatusServiceUnavailable,
 	"DATA_LOSS": http.StatusInternalServerError, "UNAUTHENTICATED": http.StatusUnauthorized,
 }
-
-// MaxResponse bounds a message of a service: a page of pairs has up to 4 MiB, plus the stragglers.
-const MaxResponse = 16 << 20
 
 // Problem is the body of every error.
 type Problem struct {
@@ -86,16 +84,16 @@ func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w ht
 // answerFault answers with the reason for which the body could not be read, or with an error of a service.
 func answerFault(w http.ResponseWriter, r *http.Request, err error) {
 	body, ok := r.Body.(*content)
-	var large *http.MaxBytesError
 	switch {
 	case !ok || body.fault == nil || !errors.Is(err, body.fault) && status.Code(err) != codes.InvalidArgument:
 		AnswerError(w, err) // of the service
 	case body.refused:
+		if body.code == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
 		AnswerProblem(w, body.code, body.problem)
 	case errors.Is(body.fault, os.ErrDeadlineExceeded):
 		AnswerProblem(w, http.StatusRequestTimeout, RequestStalled())
-	case errors.As(body.fault, &large):
-		AnswerProblem(w, http.StatusRequestEntityTooLarge, RequestTooLarge(large.Limit))
 	default:
 		AnswerProblem(w, http.StatusBadRequest, InvalidBody(body.fault.Error()))
 	}
@@ -107,7 +105,7 @@ func described(e *muster.Error) Problem {
 	switch {
 	case e.Reason != "":
 	case e.Code == "RESOURCE_EXHAUSTED" && large && strings.Contains(e.Message, "grpc: received message"):
-		return ResponseTooLarge(MaxResponse)
+		return ResponseTooLarge(limits.Response)
 	case e.Code == "RESOURCE_EXHAUSTED" && large:
 		return MessageTooLarge(e.Message)
 	case e.Code == "INVALID_ARGUMENT":
@@ -121,13 +119,25 @@ func described(e *muster.Error) Problem {
 }
 
 // streamError returns the error with which a stream of messages ends; it has the reason and the next step as a detail.
-func streamError(_ context.Context, err error) *status.Status {
+func streamError(ctx context.Context, err error) *status.Status {
+	if errors.Is(context.Cause(ctx), errStopping) {
+		p := GatewayStopping()
+		err = withReason(status.New(codes.Unavailable, p.Message), p.Reason, p.NextStep).Err()
+	}
+	if held, ok := ctx.Value(watchKey{}).(*watchWriter); ok {
+		held.failure = err
+	}
 	plain := status.Convert(err)
 	if len(plain.Details()) > 0 {
 		return plain
 	}
 	problem := described(muster.AsError(err))
-	detailed, err := plain.WithDetails(&musterv1.ErrorDetail{Reason: problem.Reason, NextStep: problem.NextStep})
+	return withReason(plain, problem.Reason, problem.NextStep)
+}
+
+// withReason adds a reason and a next step to an error.
+func withReason(plain *status.Status, reason, nextStep string) *status.Status {
+	detailed, err := plain.WithDetails(&musterv1.ErrorDetail{Reason: reason, NextStep: nextStep})
 	if err != nil {
 		return plain
 	}
@@ -143,11 +153,12 @@ func TooManyConnectionsAnswer() listen.Answer {
 	return listen.Answer{Code: http.StatusTooManyRequests, ContentType: "application/json", Body: string(body) + "\n"}
 }
 
-func routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+func (p operations) routingError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
 	switch code {
 	case http.StatusNotFound:
 		AnswerProblem(w, code, PathNotFound(r.URL.Path, "List the paths: GET /api/v1/openapi.json."))
 	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", strings.Join(p.methods(r.URL.Path), ", "))
 		AnswerProblem(w, code, MethodNotAllowed(r.URL.Path, r.Method))
 	default:
 		AnswerProblem(w, code, BadRequest())

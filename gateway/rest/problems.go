@@ -137,3 +137,28 @@ func InvalidRun(run string) Problem {
 func NoRelay() Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoRelay, Message: "the configuration of the gateway names no relay", NextStep: "Add the address of the root relay to relay_targets."}
 }
+
+// UnknownField has the reason UNKNOWN_FIELD.
+func UnknownField(field string, nextStep string) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.UnknownField, Message: fmt.Sprintf("the body has the unknown field \"%v\"", field), NextStep: nextStep}
+}
+
+// UnknownParameter has the reason UNKNOWN_PARAMETER.
+func UnknownParameter(parameter string, nextStep string) Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.UnknownParameter, Message: fmt.Sprintf("the query has the unknown parameter \"%v\"", parameter), NextStep: nextStep}
+}
+
+// TooManyBodyBytes has the reason TOO_MANY_REQUEST_BYTES.
+func TooManyBodyBytes(limit int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyRequestBytes, Message: fmt.Sprintf("requests in progress already take %v bytes", limit), NextStep: "Wait for the answers to earlier requests."}
+}
+
+// TooManyWatches has the reason TOO_MANY_STREAMS.
+func TooManyWatches(each int64, all int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyStreams, Message: fmt.Sprintf("this identity has %v open watches, or the gateway has %v", each, all), NextStep: "Close watches that are not needed, and let programs share one."}
+}
+
+// GatewayStopping has the reason GATEWAY_STOPPING.
+func GatewayStopping() Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.GatewayStopping, Message: "the gateway is stopping", NextStep: "Send the request again in a moment."}
+}

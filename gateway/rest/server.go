@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -18,11 +20,11 @@ import (
 	"muster.example/gateway/gen"
 	restv1 "muster.example/gateway/gen/muster/v1"
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/limits"
+	"muster.example/gateway/listen"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
-
-const maxJSON = 16 << 20 // bytes of a request's body: a plan of 100,000 nodes has some MiB
 
 // Server serves the main listener. Safe for concurrent use.
 type Server struct {
@@ -33,6 +35,10 @@ type Server struct {
 	metrics *inspect.Metrics
 	log     *slog.Logger
 	links   Links
+	watches *Watches
+	bodies  limits.Quota
+
+	operations operations
 }
 
 // Links creates links that sign a browser in.
@@ -49,14 +55,20 @@ type Services struct {
 }
 
 // New creates the server of the API.
-func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
+func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links, watches *Watches,
 	metrics *inspect.Metrics, log *slog.Logger) (*Server, error) {
 	drop := func(string) (string, bool) { return "", false }
-	s := &Server{keys: keys, revoked: revoked, links: links, metrics: metrics, log: log}
+	s := &Server{keys: keys, revoked: revoked, links: links, watches: watches, metrics: metrics, log: log,
+		bodies: limits.Quota{All: limits.Bodies, Each: limits.BodiesOfIdentity}}
+	metrics.Sample("body_bytes", "Bytes of JSON of requests in progress.", func() float64 { return float64(s.bodies.Held()) })
+	var err error
+	if s.operations, err = newOperations(); err != nil {
+		return nil, err
+	}
 	s.mux = runtime.NewServeMux(
 		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
-		runtime.WithMetadata(s.checkBody), runtime.WithErrorHandler(grpcError), runtime.WithStreamErrorHandler(streamError),
-		runtime.WithRoutingErrorHandler(routingError),
+		runtime.WithErrorHandler(grpcError), runtime.WithStreamErrorHandler(streamError),
+		runtime.WithRoutingErrorHandler(s.operations.routingError), runtime.WithMiddlewares(s.check),
 		runtime.WithDisablePathLengthFallback(), runtime.WithMarshalerOption(runtime.MIMEWildcard, newOneValue()),
 	)
 	s.bulk = &bulk{
@@ -68,7 +80,7 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	for _, r := range []register{
 		restv1.RegisterRunServiceHandler, restv1.RegisterResultServiceHandler,
 		restv1.RegisterArchiveServiceHandler, restv1.RegisterIdentityServiceHandler,
-		restv1.RegisterEnrollmentServiceHandler,
+		restv1.RegisterEnrollmentServiceHandler, restv1.RegisterAuditServiceHandler,
 	} {
 		if err := r(context.Background(), s.mux, to.Aggregator); err != nil {
 			return nil, err
@@ -124,8 +136,8 @@ func (s *Server) routes() []route {
 
 // newLink answers an operator with a link that signs a browser in.
 func (s *Server) newLink(w http.ResponseWriter, r *http.Request, _ map[string]string) {
-	id, ok := fleet.IdentityOf(r.Context())
-	if !ok || id.Kind != peer.User || r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+	id, _ := fleet.IdentityOf(r.Context())
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 { // a session must not create others
 		AnswerProblem(w, http.StatusForbidden, OperatorsOnly())
 		return
 	}
@@ -160,18 +172,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.metrics.Requests.WithLabelValues("main", methodLabel(r.Method), strconv.Itoa(answer.code)).Inc()
 		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "code", answer.code, "uri", uri,
 			"seconds", time.Since(started).Seconds())
+		if !isWatch(r.URL.Path) && !strings.HasSuffix(r.URL.Path, "/content") {
+			s.metrics.RequestSeconds.WithLabelValues("main").Observe(time.Since(started).Seconds())
+		}
 	}()
 	leaf := r.TLS.PeerCertificates[0]
 	id, err := peer.FromCertificate(leaf)
 	if err != nil || id.Fleet != s.keys.Identity().Fleet {
-		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
+		s.metrics.RefusedIdentity("main", s.log, listen.Describe(leaf), r.RemoteAddr, errors.New("it is no identity of this fleet"))
 		AnswerProblem(answer, http.StatusForbidden, IdentityUnknown())
 		return
 	}
 	uri = id.URI
 	ctx, done, err := s.revoked.Begin(r.Context(), leaf, id)
 	if err != nil {
-		s.metrics.RefusedIdentities.WithLabelValues("main").Inc()
+		s.metrics.RefusedIdentity("main", s.log, uri, r.RemoteAddr, err)
 		AnswerProblem(answer, http.StatusForbidden, RevokedIdentity(uri))
 		return
 	}
@@ -191,14 +206,27 @@ func methodLabel(method string) string {
 // ServeAs answers a request for the identity in its context (fleet.WithIdentity), which a listener has verified.
 func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 	clean(r)
-	r.Body = &content{ReadCloser: http.MaxBytesReader(w, r.Body, maxJSON)}
+	id, ok := fleet.IdentityOf(r.Context())
+	if !ok {
+		AnswerProblem(w, http.StatusForbidden, IdentityUnknown())
+		return
+	}
+	body := &content{ReadCloser: r.Body, caller: id.URI, quota: &s.bodies, limit: limits.Body,
+		over: s.metrics.LimitRefusals.WithLabelValues("bodies").Inc}
+	defer body.end()
+	r.Body = body
+	if isWatch(r.URL.Path) {
+		s.watch(w, r, id.URI)
+		return
+	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// clean removes every header that the translation to gRPC would interpret.
+// clean removes every header that the translation to gRPC would interpret. There is one form of bodies, whatever types
+// the client names.
 func clean(r *http.Request) {
 	kept := http.Header{}
-	for _, name := range []string{"Accept", "Content-Type", "Range", "If-Range", "If-None-Match"} {
+	for _, name := range []string{"Range", "If-Range", "If-None-Match"} {
 		if values := r.Header.Values(name); len(values) > 0 {
 			kept[name] = values
 		}

@@ -95,9 +95,9 @@ func (s *Server) admitted(w http.ResponseWriter, r *http.Request, where area) bo
 	return true
 }
 
+// refuse answers a stranger. It does not read the body: the listener closes the connection.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, why string) {
 	s.log.Warn("request refused", "remote", r.RemoteAddr, "path", r.URL.Path, "reason", why)
-	s.drain(w, r)
 	answer(w, http.StatusForbidden, "FORBIDDEN: "+why)
 }
 

@@ -6,11 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// maxDrain bounds the bytes that are read of a refused body: without the read, a client that still sends would see a
-// broken connection instead of the answer.
-const maxDrain = 64 << 20
+	"muster.example/gateway/limits"
+)
 
 func answer(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -39,7 +37,7 @@ func (s *Server) bounded(w http.ResponseWriter, r *http.Request, limit int64) bo
 // drain reads the rest of the body, unless the client waits for 100 Continue.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
-		_, _ = io.CopyN(io.Discard, s.newIdleReader(w, r), maxDrain)
+		_, _ = io.CopyN(io.Discard, s.newIdleReader(w, r), limits.RudderDrain)
 	}
 }
 

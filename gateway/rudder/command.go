@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 const (
-	// maxHosts bounds the argument with the host names: Linux allows 128 KiB for one.
-	maxHosts = 96 << 10
 
 	// killDelay is how long a command has to end after SIGTERM, and how long its output is read after its end, if a
 	// process that it started keeps the pipe open.
@@ -32,7 +32,7 @@ var environment = []string{"PATH=/opt/rudder/bin:/usr/local/sbin:/usr/local/bin:
 func trigger(ctx context.Context, command, conditions, hosts []string, errs io.Writer, emit func([]byte) bool) (all error) {
 	for len(hosts) > 0 && ctx.Err() == nil {
 		count, size := 0, 0
-		for count < len(hosts) && (count == 0 || size+len(hosts[count]) < maxHosts) {
+		for count < len(hosts) && (count == 0 || size+len(hosts[count]) < limits.HostNames) {
 			size += len(hosts[count]) + 1
 			count++
 		}
@@ -78,7 +78,7 @@ func runCommand(ctx context.Context, program string, arguments []string, errs io
 		_ = output.SetReadDeadline(time.Now().Add(killDelay))
 		ended <- err
 	}()
-	err = eachLine(reader, maxLine, emit)
+	err = eachLine(reader, limits.RunLine, emit)
 	_, _ = io.Copy(io.Discard, reader) // ending processes may still write
 	output.Close()
 	return errors.Join(err, <-ended)

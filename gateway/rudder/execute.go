@@ -11,9 +11,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
-)
 
-const runWait = time.Minute // to wait for other remote runs
+	"muster.example/gateway/limits"
+)
 
 // Reasons for which a remote run is ended.
 var (
@@ -44,7 +44,7 @@ func (r *remoteRun) sink(emit func([]byte) bool) sink {
 
 // start waits for its turn and runs; the status is 200 whatever the outcome.
 func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
-	ctx, cancel := context.WithTimeout(r.Context(), runWait)
+	ctx, cancel := context.WithTimeout(r.Context(), limits.RunWait)
 	defer cancel()
 	select {
 	case s.runs <- struct{}{}:

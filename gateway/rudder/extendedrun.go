@@ -9,14 +9,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-)
 
-const (
-	// maxRunNodes bounds a list of nodes.
-	maxRunNodes = 50_000
-
-	// maxQuery bounds the part of a list in one request to a child relay.
-	maxQuery = 64 << 10
+	"muster.example/gateway/limits"
 )
 
 // parseQuery parses a request of the extended dialect; `id` is the id in the path, if any.
@@ -48,8 +42,8 @@ func parseQuery(all bool, id string, query url.Values) (*remoteRun, error) {
 	case query.Get("nodes") != "":
 		run.nodes = strings.Split(query.Get("nodes"), ",")
 	}
-	if len(run.nodes) > maxRunNodes {
-		return nil, rejection(fmt.Sprintf("nodes: more than %d", maxRunNodes))
+	if len(run.nodes) > limits.RunNodes {
+		return nil, rejection(fmt.Sprintf("nodes: more than %d", limits.RunNodes))
 	}
 	field := "nodes"
 	if id != "" {
@@ -184,7 +178,7 @@ func (b branch) parts() (parts [][]string) {
 	}
 	for rest := b.ids; len(rest) > 0; {
 		count, size := 0, 0
-		for count < len(rest) && (count == 0 || size+len(rest[count]) < maxQuery) {
+		for count < len(rest) && (count == 0 || int64(size+len(rest[count])) < limits.RunQuery) {
 			size += len(rest[count]) + len("%2C")
 			count++
 		}
@@ -206,7 +200,7 @@ func (s *Server) askBranch(ctx context.Context, known *state, relay string, ids 
 	if err != nil {
 		return err
 	}
-	return s.ask(client, request, run, maxLabelled, func(lines []byte) bool {
+	return s.ask(client, request, run, limits.LabelledLine, func(lines []byte) bool {
 		var good bytes.Buffer
 		for line := range bytes.Lines(lines) {
 			good.Write(h.check(line))
@@ -227,22 +221,45 @@ func (h *hop) check(line []byte) []byte {
 		}
 		return line
 	}
-	var event struct {
-		Node, Event string
-	}
-	if err := json.Unmarshal(line, &event); err != nil {
-		return nil
-	}
-	begun, open := h.open[event.Node]
+	line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	node, event, valid := parseRecord(line)
+	begun, open := h.open[node]
 	switch {
-	case !open, event.Event == "start" && begun, event.Event == "end" && !begun:
+	case !valid, !open, event == "start" && begun, event == "end" && !begun:
 		return nil
-	case event.Event == "start":
-		h.open[event.Node] = true
-	case event.Event == "end", event.Event == "unknown":
-		delete(h.open, event.Node)
+	case event == "start":
+		h.open[node] = true
+	case event == "end", event == "unknown":
+		delete(h.open, node)
 	default:
 		return nil
 	}
-	return bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	return line
+}
+
+// parseRecord returns the node and the event of a record. It refuses a record that another parser might understand
+// differently: with one of these fields twice, or in another case.
+func parseRecord(line []byte) (node, event string, valid bool) {
+	if !json.Valid(line) {
+		return "", "", false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	_, _ = decoder.Token() // the brace
+	missing := map[string]*string{"node": &node, "event": &event}
+	for decoder.More() {
+		token, _ := decoder.Token()
+		name, _ := token.(string)
+		var into any = new(json.RawMessage)
+		switch field, first := missing[name]; {
+		case first:
+			into = field
+			delete(missing, name)
+		case strings.EqualFold(name, "node"), strings.EqualFold(name, "event"):
+			return "", "", false
+		}
+		if err := decoder.Decode(into); err != nil {
+			return "", "", false
+		}
+	}
+	return node, event, len(missing) == 0
 }

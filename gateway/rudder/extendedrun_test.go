@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go/mustertest"
 )
 
@@ -116,7 +117,7 @@ func TestEndRecordHasExitCodeAndStderr(t *testing.T) {
 
 func TestStderrInRecordIsBounded(t *testing.T) {
 	s := startExtended(t, script(`head -c 100000 /dev/zero >&2`))
-	if e := s.run("node/n-a").ends["n-a"]; len(e.Stderr) != maxStderr+len("[cut]") || !strings.HasSuffix(e.Stderr, "\x00[cut]") {
+	if e := s.run("node/n-a").ends["n-a"]; len(e.Stderr) != limits.RunStderr+len("[cut]") || !strings.HasSuffix(e.Stderr, "\x00[cut]") {
 		t.Error(len(e.Stderr))
 	}
 }
@@ -253,7 +254,7 @@ func TestLongListsAreSplit(t *testing.T) {
 	}
 	count := 0
 	for _, part := range b.parts() {
-		if count += len(part); len(strings.Join(part, "%2C")) > maxQuery {
+		if count += len(part); len(strings.Join(part, "%2C")) > int(limits.RunQuery) {
 			t.Error(len(part))
 		}
 	}

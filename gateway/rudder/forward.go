@@ -10,14 +10,14 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 const (
-	retryBase  = time.Second
-	retryMax   = 5 * time.Minute
-	pollTime   = 30 * time.Second // for a request without a body
-	maxSenders = 4                // simultaneous uploads to the policy server
-	maxAskers  = 8                // simultaneous requests for their outcomes
+	retryBase = time.Second
+	retryMax  = 5 * time.Minute
+	pollTime  = 30 * time.Second // for a request without a body
 )
 
 // retryPause returns an exponential back-off with full jitter.
@@ -72,7 +72,7 @@ func (s *Server) send(ctx context.Context, u *upload) bool {
 	if u.Expires != 0 { // the time to live counts from the receipt by the first relay
 		query.Set("ttl", strconv.FormatInt(max(u.Expires-time.Now().Unix(), 0), 10))
 	}
-	ctx, cancel := context.WithTimeout(ctx, forwardTime)
+	ctx, cancel := context.WithTimeout(ctx, limits.Forwarding)
 	defer cancel()
 	h := &share{target: u.Target, file: u.File}
 	var body io.Reader = io.NopCloser(content)
@@ -103,7 +103,7 @@ func (s *Server) recordOutcome(u *upload, upstreamID string, response *http.Resp
 		return false
 	}
 	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMetadata))
+	text, _ := io.ReadAll(io.LimitReader(response.Body, limits.ShareHead))
 	var current upload
 	switch code := response.StatusCode; {
 	case code == http.StatusOK && upstreamID == "":
@@ -113,15 +113,20 @@ func (s *Server) recordOutcome(u *upload, upstreamID string, response *http.Resp
 			s.spool.note(u, upstreamID, fmt.Sprintf("the policy server answered %d without a valid upload", code))
 			return false
 		}
-		if current.State == statePending {
+		switch current.State {
+		case stateDelivered, stateRefused, stateExpired:
+			s.spool.end(u, current.State, current.Code, current.Reason)
+		case statePending:
 			s.spool.note(u, current.ID, current.Reason)
 			return false
+		default: // the content is kept until its outcome is known
+			s.spool.note(u, upstreamID, fmt.Sprintf("the policy server answered %d with the unknown state %.80q", code, current.State))
+			return false
 		}
-		s.spool.end(u, current.State, current.Code, current.Reason)
 	case code/100 == 4 && code != http.StatusRequestTimeout && code != http.StatusTooManyRequests:
-		s.spool.end(u, stateRefused, code, string(text[:min(len(text), maxReason)]))
+		s.spool.end(u, stateRefused, code, string(text[:min(len(text), int(limits.PeerReason))]))
 	default:
-		s.spool.note(u, upstreamID, fmt.Sprintf("the policy server answered %d: %s", code, text[:min(len(text), maxReason)]))
+		s.spool.note(u, upstreamID, fmt.Sprintf("the policy server answered %d: %s", code, text[:min(len(text), int(limits.PeerReason))]))
 		return false
 	}
 	return true

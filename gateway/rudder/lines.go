@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"muster.example/gateway/limits"
 )
 
 const (
-	// maxLine is the length at which an unterminated line is broken.
-	maxLine = 32 << 10
-
-	// maxLabelled is the same for labelled lines and records of another relay.
-	maxLabelled = 64 << 10
 
 	// linesAhead bounds the chunks of lines that wait for a slow reader before their source waits, too.
 	linesAhead = 16
@@ -61,7 +58,7 @@ func (s *splitter) write(piece []byte) bool {
 		}
 		s.rest = append(s.rest[:0], s.rest[whole:]...)
 	}
-	return len(s.rest) < maxLine || s.flush()
+	return len(s.rest) < limits.RunLine || s.flush()
 }
 
 // flush ends an unterminated line.

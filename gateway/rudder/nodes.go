@@ -14,16 +14,12 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"muster.example/gateway/limits"
 )
 
 const (
 	rootID = "root"
-
-	// maxDepth bounds the depth of the tree: it ends loops of the list.
-	maxDepth = 20
-
-	// maxListFile bounds each of the files about nodes: 100,000 nodes with a certificate each.
-	maxListFile = 256 << 20
 )
 
 // node is an entry of nodeslist.json.
@@ -69,9 +65,9 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxListFile+1))
-	if err == nil && len(content) > maxListFile {
-		err = fmt.Errorf("%s is larger than %d bytes", path, maxListFile)
+	content, err := io.ReadAll(io.LimitReader(file, limits.ListFile+1))
+	if err == nil && int64(len(content)) > limits.ListFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, limits.ListFile)
 	}
 	return content, err
 }
@@ -88,7 +84,7 @@ func (t *tree) nextHop(id string) (hop string, found bool) {
 	if !known {
 		return "", false
 	}
-	for range maxDepth {
+	for range limits.Depth {
 		if current.Parent == t.self {
 			return hop, true
 		}
@@ -103,7 +99,7 @@ func (t *tree) nextHop(id string) (hop string, found bool) {
 // route returns the relays between this one and a node, the nearest first; false as for nextHop.
 func (t *tree) route(id string) (relays []string, found bool) {
 	current, known := t.nodes[id]
-	for range maxDepth {
+	for range limits.Depth {
 		if !known {
 			break
 		}

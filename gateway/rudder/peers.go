@@ -14,14 +14,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 const (
 	basePath = "/rudder/relay-api/"
 	dialTime = 10 * time.Second
-
-	// maxReason bounds the bytes that are read of a refusal.
-	maxReason = 300
 )
 
 var (
@@ -80,7 +79,7 @@ func (s *Server) peerURL(host, path, query string) string {
 // this relay before, or too many.
 func (s *Server) addVia(to http.Header, came http.Header) error {
 	hops := came.Values("Via")
-	if len(hops) >= maxDepth || slices.Contains(hops, s.via()) {
+	if len(hops) >= limits.Depth || slices.Contains(hops, s.via()) {
 		return errLoop
 	}
 	to["Via"] = append(slices.Clone(hops), s.via())
@@ -106,7 +105,7 @@ func (s *Server) plainBranch(ctx context.Context, known *state, relay string, b 
 		return err
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	return s.ask(client, request, run, maxLine, func(lines []byte) bool { return to.lines("", lines) })
+	return s.ask(client, request, run, limits.RunLine, func(lines []byte) bool { return to.lines("", lines) })
 }
 
 // ask returns the answer of a child relay line by line. It disconnects a relay that is silent for too long.
@@ -126,7 +125,7 @@ func (s *Server) ask(client *http.Client, request *http.Request, run *remoteRun,
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
-		why, _ := io.ReadAll(io.LimitReader(response.Body, maxReason))
+		why, _ := io.ReadAll(io.LimitReader(response.Body, limits.PeerReason))
 		return fmt.Errorf("it answered %s: %s", response.Status, why)
 	}
 	// The silence does not count while a slow reader holds lines up.

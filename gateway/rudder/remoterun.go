@@ -8,11 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-)
 
-const (
-	maxForm      = 1 << 20
-	maxCondition = 1024
+	"muster.example/gateway/limits"
 )
 
 var conditionRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_]*$`)
@@ -69,8 +66,8 @@ func parseConditions(text string) ([]string, error) {
 	}
 	conditions := strings.Split(text, ",")
 	for _, condition := range conditions {
-		if len(condition) > maxCondition {
-			return nil, rejection("invalid condition: more than the maximum of " + strconv.Itoa(maxCondition) + " characters")
+		if len(condition) > limits.Condition {
+			return nil, rejection("invalid condition: more than the maximum of " + strconv.Itoa(limits.Condition) + " characters")
 		}
 		if !conditionRule.MatchString(condition) {
 			return nil, rejection("invalid condition: " + condition + ", should match " + conditionRule.String())
@@ -100,7 +97,7 @@ func (s *Server) serveRemoteRun(w http.ResponseWriter, r *http.Request, target s
 		notFound(w)
 		return
 	}
-	if !s.bounded(w, r, maxForm) {
+	if !s.bounded(w, r, limits.RunForm) {
 		return
 	}
 	form, ok := s.readForm(w, r)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go/mustertest"
 )
 
@@ -314,12 +315,12 @@ func TestManyHostsAreSplitIntoCommands(t *testing.T) {
 
 func TestLongLinesAreBrokenAndLastLineIsTerminated(t *testing.T) {
 	var got []string
-	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", maxLine+5)+"\nend"), maxLine, func(lines []byte) bool {
+	err := eachLine(strings.NewReader("short\n"+strings.Repeat("x", limits.RunLine+5)+"\nend"), limits.RunLine, func(lines []byte) bool {
 		got = append(got, string(lines))
 		return true
 	})
 	all := strings.Join(got, "")
-	if want := "short\n" + strings.Repeat("x", maxLine) + "\nxxxxx\nend\n"; err != nil || all != want {
+	if want := "short\n" + strings.Repeat("x", limits.RunLine) + "\nxxxxx\nend\n"; err != nil || all != want {
 		t.Error(len(all), len(want), err)
 	}
 }
@@ -330,6 +331,6 @@ func TestInvalidFormHasNoRoute(t *testing.T) {
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes=%zz")), 404, "NOT FOUND")
 	s.want(s.call("POST", "remote-run/nodes", strings.NewReader("nodes="), "Content-Type", "application/x-www-form-urlencoded; charset=utf-8"), 200, "")
 	s.want(s.call("POST", "remote-run/all", io.LimitReader(strings.NewReader("nodes=root"), 10)), 411, "LENGTH REQUIRED")
-	s.want(s.call("POST", "remote-run/all", strings.NewReader(strings.Repeat("x", maxForm+1))), 413, "PAYLOAD TOO LARGE")
+	s.want(s.call("POST", "remote-run/all", strings.NewReader(strings.Repeat("x", int(limits.RunForm)+1))), 413, "PAYLOAD TOO LARGE")
 	s.want(s.call(http.MethodGet, "remote-run/all", nil), 404, "NOT FOUND")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -19,9 +20,8 @@ import (
 
 	"muster.example/gateway/command"
 	"muster.example/gateway/config"
+	"muster.example/gateway/limits"
 )
-
-const uploadsAtOnce = 64
 
 // Options of a Server.
 type Options struct {
@@ -63,21 +63,24 @@ type Server struct {
 
 	runs    chan struct{} // one token for each remote run
 	uploads chan struct{} // one for each upload of a shared file
-	senders chan struct{} // for each upload to the policy server
-	askers  chan struct{} // for each request of an outcome
-	living  context.Context
-	stop    context.CancelCauseFunc
-	working sync.WaitGroup // remote runs, and the sweep
+	// senderUploads bounds those of each address; more addresses wait for the tokens of uploads.
+	senderUploads limits.Quota
+	senders       chan struct{} // for each upload to the policy server
+	askers        chan struct{} // for each request of an outcome
+	living        context.Context
+	stop          context.CancelCauseFunc
+	working       sync.WaitGroup // remote runs, and the sweep
 }
 
 // New reads the files that the configuration names. An invalid file is an error.
 func New(o Options) (*Server, error) {
 	s := &Server{
 		config: o.Config, version: o.Version, configuration: o.Configuration, requests: o.Requests, streams: o.Streams, log: o.Log,
-		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, uploadsAtOnce),
-		senders: make(chan struct{}, maxSenders), askers: make(chan struct{}, maxAskers),
+		runs: make(chan struct{}, o.Config.RemoteRuns), uploads: make(chan struct{}, limits.Uploads),
+		senders: make(chan struct{}, limits.Senders), askers: make(chan struct{}, limits.Askers),
 		afterFunc: func(d time.Duration, f func()) timer { return time.AfterFunc(d, f) },
 	}
+	s.senderUploads = limits.Quota{All: math.MaxInt64, Each: int64(limits.UploadsOfAddress)}
 	var err error
 	if s.self, err = readID(s.config); err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // share is a request of the extended dialect for a file from one node for another.
@@ -122,7 +124,7 @@ func (h *share) describe(c *received, now time.Time, expires int64) string {
 // readShare parses the output of describe.
 func readShare(described io.Reader) (map[string]string, error) {
 	values := map[string]string{}
-	lines := bufio.NewScanner(io.LimitReader(described, maxMetadata))
+	lines := bufio.NewScanner(io.LimitReader(described, limits.ShareHead))
 	for lines.Scan() {
 		if name, value, found := strings.Cut(lines.Text(), "="); found {
 			values[name] = value
@@ -237,12 +239,11 @@ func (s *Server) receiveShare(w http.ResponseWriter, r *http.Request, h *share) 
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-	case <-r.Context().Done():
-		return nil, context.Cause(r.Context())
+	end, err := s.beginUpload(r)
+	if err != nil {
+		return nil, err
 	}
+	defer end()
 	release, err := s.store.space.reserve(r.ContentLength)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package rudder
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,7 @@ func FuzzShareStaysInItsFolder(f *testing.F) {
 func FuzzRelayLinesBelongToStartedNodes(f *testing.F) {
 	f.Add([]byte("n: x\n{\"node\":\"n\",\"event\":\"start\"}\nn: y\n{\"node\":\"n\",\"event\":\"end\"}\n"))
 	f.Add([]byte("{\"node\":\"m\",\"event\":\"start\"}\n{\n\xff: \n"))
+	f.Add([]byte(`{"node":"m","Node":"n","event":"start"}` + "\n" + `{"node":"m","node":"n","event":"start"}` + "\n"))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		h, open := &hop{open: map[string]bool{"n": false}}, false
 		for line := range bytes.Lines(answer) {
@@ -44,11 +46,28 @@ func FuzzRelayLinesBelongToStartedNodes(f *testing.F) {
 			case got == nil:
 			case got[0] != '{' && (!open || !bytes.HasPrefix(got, []byte("n: "))):
 				t.Fatalf("%q of a node that is not running", got)
-			case got[0] == '{' && !utf8.Valid(got):
-				t.Fatalf("%q is not UTF-8", got)
+			case got[0] == '{' && (!utf8.Valid(got) || !names(got, "n")):
+				t.Fatalf("%q is not UTF-8, or may be read as a record of another node", got)
 			default:
 				open = known && begun
 			}
 		}
 	})
+}
+
+// names reports whether every member of a record that a parser might take for the node has this value.
+func names(record []byte, node string) bool {
+	decoder := json.NewDecoder(bytes.NewReader(record))
+	_, _ = decoder.Token()
+	found := 0
+	for decoder.More() {
+		name, _ := decoder.Token()
+		var value any
+		if text, isText := name.(string); decoder.Decode(&value) != nil || !isText || strings.EqualFold(text, "node") && value != node {
+			return false
+		} else if text == "node" {
+			found++
+		}
+	}
+	return found > 0
 }

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"time"
-)
 
-// forwardTime bounds a request to the policy server.
-const forwardTime = 30 * time.Minute
+	"muster.example/gateway/limits"
+)
 
 // serveSharedFiles answers PUT and HEAD shared-files/<target>/<source>/<file id>.
 func (s *Server) serveSharedFiles(w http.ResponseWriter, r *http.Request, id sharedID) {
@@ -55,18 +55,41 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 	if !found {
 		return http.StatusNotFound, errors.New("the source is not in the nodes list")
 	}
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-	case <-r.Context().Done():
-		return http.StatusServiceUnavailable, context.Cause(r.Context())
+	end, err := s.beginUpload(r)
+	if err != nil {
+		return http.StatusServiceUnavailable, err
 	}
+	defer end()
 	release, err := s.store.space.reserve(r.ContentLength)
 	if err != nil {
 		return spaceCode(err), err
 	}
 	defer release()
 	return s.receive(s.newIdleReader(w, r), id, source, parameter)
+}
+
+// errTooManyUploads refuses an upload of an address with too many.
+var errTooManyUploads = refusal{http.StatusServiceUnavailable, "too many uploads of this address at once: send it again later"}
+
+// beginUpload waits for the token of an upload. The caller calls the function at its end.
+func (s *Server) beginUpload(r *http.Request) (end func(), err error) {
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return nil, err
+	}
+	if !s.senderUploads.Acquire(address, 1) {
+		return nil, errTooManyUploads
+	}
+	select {
+	case s.uploads <- struct{}{}:
+		return func() {
+			<-s.uploads
+			s.senderUploads.Release(address, 1)
+		}, nil
+	case <-r.Context().Done():
+		s.senderUploads.Release(address, 1)
+		return nil, context.Cause(r.Context())
+	}
 }
 
 // spaceCode returns the answer for missing space.
@@ -94,7 +117,7 @@ func (s *Server) compare(id sharedID, hash string) (int, error) {
 
 // receive checks an upload while writing it to disk, and stores it.
 func (s *Server) receive(body io.Reader, id sharedID, source node, ttl string) (int, error) {
-	buffered := bufio.NewReaderSize(body, maxMetadata)
+	buffered := bufio.NewReaderSize(body, int(limits.ShareHead))
 	m, err := readBlock(buffered)
 	if err != nil {
 		return http.StatusInternalServerError, err
@@ -145,7 +168,7 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, k
 	if err != nil {
 		return http.StatusInternalServerError, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), forwardTime)
+	ctx, cancel := context.WithTimeout(r.Context(), limits.Forwarding)
 	defer cancel()
 	path := "shared-files/" + id.target + "/" + id.source + "/" + id.file
 	request, err := http.NewRequestWithContext(ctx, r.Method, s.peerURL(s.config.UpstreamHost, path, r.URL.RawQuery), nil)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 const content = "what one node has for another\n\x00\xff"
@@ -119,7 +121,7 @@ func TestInvalidHeaderBlockIsRefused(t *testing.T) {
 	s.want(s.put("file?ttl=1d", strings.ReplaceAll(good, "\n", "\r\n"), content), 500, "")
 	s.want(s.put("file?ttl=1d", good+"\r", content), 500, "") // the empty line is CRLF: it does not end the block
 	s.want(s.put("file?ttl=1d", good+"hostname2=\xff\n", content), 500, "")
-	s.want(s.put("file?ttl=1d", good+"long="+strings.Repeat("x", maxMetadata)+"\n", content), 500, "")
+	s.want(s.put("file?ttl=1d", good+"long="+strings.Repeat("x", int(limits.ShareHead))+"\n", content), 500, "")
 	if s.stored("file") != "" {
 		t.Error("a file was stored")
 	}

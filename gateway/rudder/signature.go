@@ -10,18 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"muster.example/gateway/limits"
 )
 
 // The keys of a header block, in their stored order.
 var metadataKeys = []string{"header", "algorithm", "digest", "hash_value", "short_pubkey", "hostname", "keydate", "keyid"}
 
-const (
-	signatureFormat = "rudder-signature-v1"
-	maxMetadata     = 64 << 10
-)
+const signatureFormat = "rudder-signature-v1"
 
 // metadata is the header block of a shared file.
 type metadata struct {
@@ -32,6 +32,8 @@ type metadata struct {
 	expires   int64 // Unix seconds; 0: not given
 }
 
+var errLargeBlock = fmt.Errorf("the header block is larger than %d bytes", limits.ShareHead)
+
 // readBlock reads a header block from the start of an upload. The block ends at an empty line; a line of a carriage
 // return is not empty. A repeated key is an error.
 func readBlock(from *bufio.Reader) (*metadata, error) {
@@ -40,8 +42,8 @@ func readBlock(from *bufio.Reader) (*metadata, error) {
 		line, err := from.ReadSlice('\n')
 		size += len(line)
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull) || size > maxMetadata:
-			return nil, fmt.Errorf("the header block is larger than %d bytes", maxMetadata)
+		case errors.Is(err, bufio.ErrBufferFull) || int64(size) > limits.ShareHead:
+			return nil, errLargeBlock
 		case err != nil && !errors.Is(err, io.EOF):
 			return nil, err
 		case len(line) <= 1:
@@ -91,6 +93,11 @@ func checkBlock(values map[string]string) (m *metadata, err error) {
 			return nil, fmt.Errorf("expires: %w", err)
 		}
 	}
+	stored := *m // with its expiry it must be readable, too
+	stored.expires = math.MinInt64
+	if int64(len(stored.text())) > limits.ShareHead {
+		return nil, errLargeBlock
+	}
 	return m, nil
 }
 
@@ -123,7 +130,7 @@ func (m *metadata) text() string {
 
 // readMetadata parses the output of text.
 func readMetadata(from io.Reader) (*metadata, error) {
-	return readBlock(bufio.NewReaderSize(from, maxMetadata))
+	return readBlock(bufio.NewReaderSize(from, int(limits.ShareHead)))
 }
 
 // isName reports whether a text may be an id: it must be safe as a file name.

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"time"
-)
 
-// maxStderr bounds the stderr of a node in its record: escaped, it must fit in a line that another relay reads.
-const maxStderr = 8 << 10
+	"muster.example/gateway/limits"
+)
 
 // sink receives the output of a remote run; false means that the receiver has stopped. The output of one node arrives
 // in order, from one goroutine; several nodes use several goroutines.
@@ -88,7 +87,7 @@ func (l *labelled) lines(node string, whole []byte) bool {
 		out.WriteString(node)
 		out.WriteString(": ")
 		out.Write(line)
-		if out.Len() >= maxLabelled {
+		if out.Len() >= limits.LabelledLine {
 			if !l.emit(bytes.Clone(out.Bytes())) {
 				return false
 			}
@@ -105,7 +104,7 @@ type firstBytes struct {
 }
 
 func (f *firstBytes) Write(piece []byte) (int, error) {
-	fits := min(len(piece), maxStderr-len(f.kept))
+	fits := min(len(piece), limits.RunStderr-len(f.kept))
 	f.kept = append(f.kept, piece[:fits]...)
 	f.cut = f.cut || fits < len(piece)
 	return len(piece), nil

@@ -16,14 +16,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 const (
 	spoolFolder = ".spool" // uploads for targets elsewhere, in the store's folder
 
-	maxPending   = 10_000             // pending uploads
-	maxOutcomes  = 20_000             // ended uploads
-	outcomesKept = 7 * 24 * time.Hour // how long outcomes can be requested
 )
 
 // The states of an upload.
@@ -149,7 +148,7 @@ func (p *spool) add(h *share, got *received, expires int64, via []string, file *
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pending >= maxPending {
+	if p.pending >= limits.Pending {
 		return nil, refusal{http.StatusInsufficientStorage, fmt.Sprintf("%d uploads are pending already", p.pending)}
 	}
 	if err := errors.Join(file.Sync(), file.Close()); err != nil {
@@ -308,7 +307,7 @@ func (p *spool) forget(now time.Time) {
 
 // drop drops outcomes that are too old or too many. The lock is held.
 func (p *spool) drop(now time.Time) {
-	for len(p.ended) > 0 && (len(p.ended) > maxOutcomes || now.Sub(p.ended[0].Ended) >= outcomesKept) {
+	for len(p.ended) > 0 && (len(p.ended) > limits.Outcomes || now.Sub(p.ended[0].Ended) >= limits.OutcomesTime) {
 		oldest := p.ended[0]
 		if err := p.store.remove(oldest.file() + ".json"); err != nil {
 			p.log.Error("cannot remove a file of the spool", "upload", oldest.ID, "error", err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go/mustertest"
 )
 
@@ -154,7 +155,7 @@ func TestUndeliveredShareExpires(t *testing.T) {
 	if !strings.Contains(u.Reason, "rudder.spool_time") || f.r1.spoolFolder() != 0 {
 		t.Error(u.Reason)
 	}
-	f.r1.server.spool.forget(time.Now().Add(outcomesKept + time.Hour))
+	f.r1.server.spool.forget(time.Now().Add(limits.OutcomesTime + time.Hour))
 	if got := f.r1.call("GET", "shared-files/uploads/"+u.ID, nil); got.code != 404 {
 		t.Error(got)
 	}
@@ -275,7 +276,7 @@ func TestOutcomesExpireAndAreBounded(t *testing.T) {
 	// Before the uploads: the server may sweep at any time.
 	s.write("shared-files-nodes/.spool/0.json", "{}")
 	spool.mu.Lock()
-	for i := range maxOutcomes + 5 {
+	for i := range limits.Outcomes + 5 {
 		u := &upload{ID: strconv.Itoa(i), State: stateDelivered, Ended: time.Now()}
 		spool.uploads[u.ID], spool.ended = u, append(spool.ended, u)
 	}
@@ -286,7 +287,7 @@ func TestOutcomesExpireAndAreBounded(t *testing.T) {
 		return len(spool.uploads)
 	}
 	spool.forget(time.Now())
-	if known() != maxOutcomes || s.read("shared-files-nodes/.spool/0.json") != "" {
+	if known() != limits.Outcomes || s.read("shared-files-nodes/.spool/0.json") != "" {
 		t.Error(known())
 	}
 	for id, want := range map[string]int{"4": 404, "5": 200} {
@@ -294,7 +295,7 @@ func TestOutcomesExpireAndAreBounded(t *testing.T) {
 			t.Error(id, got)
 		}
 	}
-	spool.forget(time.Now().Add(outcomesKept + time.Second))
+	spool.forget(time.Now().Add(limits.OutcomesTime + time.Second))
 	if known() != 0 {
 		t.Error(known())
 	}

@@ -34,7 +34,7 @@ func startAttachedNodes(t *testing.T) *attachedNodes {
 	}
 	g := &attachedNodes{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
-		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate, fleet.Interceptors()...)
+		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,15 +34,15 @@ const silence = 60 * time.Second
 
 // Follow updates a follower until the context is done.
 func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower Follower, log *slog.Logger) {
-	var cursor *int64
+	var at position
 	var lastFault string
 	for failures := 0; ctx.Err() == nil; failures++ {
-		count, err := followOnce(ctx, changes, &cursor, follower)
+		count, err := followOnce(ctx, changes, &at, follower)
 		if ctx.Err() != nil {
 			return
 		}
 		if status.Code(err) == codes.OutOfRange { // a foreign cursor: the aggregator's state was replaced
-			cursor = nil
+			at = position{}
 		}
 		if count > 0 {
 			failures = 0
@@ -60,16 +60,16 @@ func Follow(ctx context.Context, changes musterv1.ChangeServiceClient, follower 
 }
 
 // followOnce follows one stream to its end, and returns the number of events. Its error is never nil.
-func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, cursor **int64, follower Follower) (count int, err error) {
+func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, at *position, follower Follower) (count int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watch := time.AfterFunc(silence, func() { cancel(errors.New("the feed is silent")) })
 	defer watch.Stop()
-	stream, err := changes.FollowChanges(ctx, &musterv1.FollowChangesRequest{Cursor: *cursor, RunsOnly: true})
+	stream, err := changes.FollowChanges(ctx, &musterv1.FollowChangesRequest{Cursor: at.cursor, Feed: at.feed, RunsOnly: true})
 	if err != nil {
 		return 0, err
 	}
-	state := events{follower: follower, cursor: cursor}
+	state := events{follower: follower, at: at}
 	for ; ; count++ {
 		event, err := stream.Recv()
 		if err != nil {
@@ -82,22 +82,29 @@ func followOnce(ctx context.Context, changes musterv1.ChangeServiceClient, curso
 			return count, err
 		}
 		watch.Reset(silence)
-		if count == 0 && *cursor != nil {
+		if count == 0 && at.cursor != nil {
 			follower.Connected(true, "")
 		}
 		state.handle(event)
 	}
 }
 
+// position is a cursor and the feed to which it belongs.
+type position struct {
+	feed   string
+	cursor *int64
+}
+
 // events is the state of one stream.
 type events struct {
 	follower Follower
-	cursor   **int64 // of the newest event that the follower received
+	at       *position // of the newest event that the follower received
 	building *snapshot
 }
 
 // snapshot is an incomplete snapshot.
 type snapshot struct {
+	feed    string
 	runs    []*musterv1.Run
 	revoked []string
 }
@@ -106,10 +113,11 @@ type snapshot struct {
 func (t *events) handle(event *musterv1.FollowChangesResponse) {
 	switch e := event.Event.(type) {
 	case *musterv1.FollowChangesResponse_SnapshotBegin_:
-		t.building = &snapshot{}
+		t.building = &snapshot{feed: e.SnapshotBegin.Feed}
 	case *musterv1.FollowChangesResponse_SnapshotEnd_:
 		if t.building != nil {
 			t.follower.Snapshot(t.building.runs, t.building.revoked)
+			t.at.feed = t.building.feed
 			t.building = nil
 		}
 		t.follower.Connected(true, "")
@@ -129,6 +137,6 @@ func (t *events) handle(event *musterv1.FollowChangesResponse) {
 		}
 	}
 	if event.Cursor != nil && t.building == nil {
-		*t.cursor = event.Cursor
+		t.at.cursor = event.Cursor
 	}
 }

@@ -28,6 +28,7 @@ type about struct {
 	Ended    string  `json:"end_time,omitempty"`
 	Counts   *Counts `json:"counts,omitempty"`
 	aggregate
+	Damaged int64    `json:"damaged_results,omitempty"`
 	Doubt   string   `json:"doubt,omitempty"`
 	Summary []Plugin `json:"summary,omitempty"`
 	times
@@ -74,7 +75,8 @@ func newAnswer(status *musterv1.RunStatus, plugins [][]byte) *Answer {
 	a := &Answer{head: head{Status: state, Percent: status.PercentComplete}, plugins: plugins, about: about{
 		Run: status.Run, Title: status.Title, State: state, Reason: status.StateReason,
 		Created: instant(status.CreateTime), Deadline: instant(status.Deadline), Ended: instant(status.EndTime),
-		Counts: counts(status.Counts), aggregate: newAggregate(status.Reasons, status.Estimate), Doubt: status.Doubt,
+		Counts: counts(status.Counts), aggregate: newAggregate(status.Reasons, status.Estimate),
+		Damaged: status.DamagedResults, Doubt: status.Doubt,
 		times: times{Time: instant(status.Time), FeedTime: instant(status.FeedTime)},
 	}}
 	if status.State == musterv1.RunState_RUN_STATE_PLANNED {

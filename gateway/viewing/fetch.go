@@ -2,49 +2,48 @@ package viewing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-const (
-	// fetchTimeout is shorter than the time that clients wait: they get the reason.
-	fetchTimeout = 15 * time.Second
-	// smallRun is the number of pairs up to which the status service sends the next step of each; for a larger page it
-	// leaves out texts that all pairs share.
-	smallRun = 1_000
-	pageSize = 10_000 // maximum of pairs of one response of the status service
-	shown    = 10     // maximum of pairs of a kind, if only those that need attention are requested
-)
-
 // errSilent reports that the status service did not answer in time.
-var errSilent = fmt.Errorf("none within %v", fetchTimeout)
+var errSilent = fmt.Errorf("none within %v", limits.FetchTime)
 
-// fetch requests a run's status: with all pairs, or only with those that need attention.
-func (s *Server) fetch(ctx context.Context, run string, attention bool) (answer *Answer, err error) {
-	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	if attention {
-		answer, err = s.fetchAttention(limited, run)
+// errCrowded reports that slow readers hold too many snapshots.
+var errCrowded = errors.New("slow readers hold too many earlier answers")
+
+// fetch requests and encodes a run's status: with all pairs, or only with those that need attention.
+func (s *Server) fetch(ctx context.Context, of view) (result *snapshot, err error) {
+	result = &snapshot{}
+	if of.attention {
+		result.answer, err = s.fetchAttention(ctx, of.run)
 	} else {
-		answer, err = s.fetchAll(limited, run)
+		result.answer, err = s.fetchAll(ctx, of.run)
 	}
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = errSilent
+	if err == nil {
+		result.pieces, result.tag, err = encode(result.answer)
 	}
-	return answer, err
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	for _, piece := range result.pieces {
+		result.size += int64(len(piece))
+	}
+	return result, err
 }
 
 // fetchAll requests a run's status with all pairs.
 func (s *Server) fetchAll(ctx context.Context, run string) (*Answer, error) {
-	first, err := s.fetchPage(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: smallRun})
+	first, err := s.fetchPage(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: int32(limits.SmallRun)})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +65,7 @@ func (s *Server) fetchLarge(ctx context.Context, run string) (*Answer, error) {
 	var pieces []*[]byte
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0))
-	request := &musterv1.GetStatusRequest{Run: run, PageSize: pageSize}
+	request := &musterv1.GetStatusRequest{Run: run, PageSize: int32(limits.PageSize)}
 	for {
 		page, err := s.fetchPage(ctx, request)
 		if err == nil && len(pieces) == 0 {
@@ -175,7 +174,7 @@ func (s *Server) fetchAttention(ctx context.Context, run string) (*Answer, error
 		requests = append(requests, &musterv1.GetStatusRequest{Outcome: musterv1.Outcome_OUTCOME_TIMED_OUT})
 	}
 	for _, request := range requests {
-		request.Run, request.PageSize = status.Run, shown
+		request.Run, request.PageSize = status.Run, int32(limits.Shown)
 		page, err := s.status.GetStatus(ctx, request)
 		if err != nil {
 			return nil, err

@@ -122,6 +122,7 @@ func (l *Listeners) maintain(d *statusListener) {
 	log := l.server.log.With("run", d.run)
 	defer func() {
 		d.end.Stop()
+		d.stop()
 		l.mu.Lock()
 		delete(l.runListeners, d.run)
 		l.mu.Unlock()
@@ -133,7 +134,7 @@ func (l *Listeners) maintain(d *statusListener) {
 			break
 		}
 		if reason := muster.AsError(err).Reason; reason == reasons.RunNotFound || reason == reasons.RunEnded || reason == reasons.NoStatusListener {
-			return
+			break
 		}
 		if time.Since(started) > time.Minute {
 			failures = 0
@@ -172,7 +173,8 @@ func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 		return err
 	}
 	settings := &l.server.settings
-	socket, err := l.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(given.Port), settings.FirstPort, settings.LastPort)
+	socket, err := l.sockets.ListenPort(d.ctx, d.name(), settings.Host, int(given.Port), settings.FirstPort, settings.LastPort,
+		given.TakenPorts...)
 	if err != nil {
 		return fmt.Errorf("cannot listen for the run's status: %w", err)
 	}
@@ -183,6 +185,7 @@ func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 			Limits: settings.Connections, PlainHTTP: PlainHelp, TooMany: rest.TooManyConnectionsAnswer(),
 			Shared:  func(*x509.Certificate) bool { return true }, // any clients of the run's CA
 			Refused: l.server.metrics.RefusedHandshake("status", log),
+			Open:    l.server.metrics.Connections.WithLabelValues("status"), Handshaking: l.server.metrics.Handshakes.WithLabelValues("status"),
 		}))
 	}()
 	defer server.Close()

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
@@ -74,18 +75,14 @@ func TestPairIsEncodedAsDocumented(t *testing.T) {
 }
 
 func TestAnswerHasEveryPairOnce(t *testing.T) {
-	for _, count := range []int{0, 1, smallRun, smallRun + 1, pageSize, 2*pageSize + 1} {
+	for _, count := range []int{0, 1, limits.SmallRun, limits.SmallRun + 1, limits.PageSize, 2*limits.PageSize + 1} {
 		s := &Server{connection: &busy{status: manyPairs(count)}}
-		answer, err := s.fetch(t.Context(), "", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pieces, _, err := encode(answer)
+		answer, err := s.fetch(t.Context(), view{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got struct{ Plugins []documented }
-		if err := json.Unmarshal(bytes.Join(pieces, nil), &got); err != nil || len(got.Plugins) != count {
+		if err := json.Unmarshal(bytes.Join(answer.pieces, nil), &got); err != nil || len(got.Plugins) != count {
 			t.Fatalf("%d pairs: %d, %v", count, len(got.Plugins), err)
 		}
 		for i, pair := range got.Plugins {
@@ -98,8 +95,8 @@ func TestAnswerHasEveryPairOnce(t *testing.T) {
 
 func TestInvalidStatusResponseFails(t *testing.T) {
 	for _, content := range [][]byte{{0x42}, {0x42, 5, 1}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, {0x42, 1, 0x0a}} {
-		s := &Server{connection: &busy{pages: map[string][]byte{fmt.Sprint(smallRun, " "): content}}}
-		if answer, err := s.fetch(t.Context(), "", false); err == nil {
+		s := &Server{connection: &busy{pages: map[string][]byte{fmt.Sprint(limits.SmallRun, " "): content}}}
+		if answer, err := s.fetch(t.Context(), view{}); err == nil {
 			t.Errorf("%x: %+v", content, answer)
 		}
 	}

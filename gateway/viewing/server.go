@@ -5,6 +5,7 @@ package viewing
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"muster.example/gateway/dashboard"
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
 	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
@@ -39,6 +41,8 @@ type Server struct {
 	api        *rest.Server
 	pages      http.Handler
 	sessions   *Sessions
+	watches    *rest.Watches
+	snapshots  *snapshots
 	keys       *fleet.Keystore
 	revoked    *fleet.Revoked
 	metrics    *inspect.Metrics
@@ -46,10 +50,12 @@ type Server struct {
 }
 
 // New creates a server of the status service's data and the API.
-func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, sessions *Sessions, keys *fleet.Keystore,
+func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, sessions *Sessions, watches *rest.Watches, keys *fleet.Keystore,
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
-	return &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, keys: keys,
+	s := &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, watches: watches, keys: keys,
 		revoked: revoked, metrics: metrics, log: log}
+	s.snapshots = newSnapshots(s.fetch, func() { metrics.LimitRefusals.WithLabelValues("snapshots").Inc() })
+	return s
 }
 
 // TLS returns the settings of the fleet's status listener. A client without a certificate may have a session. A run's
@@ -116,20 +122,23 @@ func (s *Server) callerOfCertificate(leaf *x509.Certificate) *caller {
 	return &caller{id: id, certificate: leaf}
 }
 
+var errNoViewer = errors.New("its role may not read the status")
+
 // serveAs serves a request for a caller, unless or until it is revoked.
 func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, p *caller, serve func(*http.Request, *caller)) {
 	if p == nil {
-		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
 		if len(r.TLS.PeerCertificates) == 0 {
+			s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
 			rest.AnswerProblem(w, http.StatusUnauthorized, rest.CertificateMissing())
 			return
 		}
+		s.metrics.RefusedIdentity("status", s.log, listen.Describe(r.TLS.PeerCertificates[0]), r.RemoteAddr, errNoViewer)
 		rest.AnswerProblem(w, http.StatusForbidden, rest.ViewersOnly())
 		return
 	}
 	ctx, done, err := s.revoked.Begin(r.Context(), p.certificate, p.id)
 	if err != nil {
-		s.metrics.RefusedIdentities.WithLabelValues("status").Inc()
+		s.metrics.RefusedIdentity("status", s.log, p.id.URI, r.RemoteAddr, err)
 		rest.AnswerProblem(w, http.StatusForbidden, rest.RevokedIdentity(p.id.URI))
 		return
 	}
@@ -167,7 +176,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This link was used already, or is older than a minute. Run muster dashboard for a new one.", http.StatusForbidden)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: session, Path: "/", MaxAge: int(sessionLife.Seconds()),
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: session, Path: "/", MaxAge: int(limits.SessionTime.Seconds()),
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
@@ -175,6 +184,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 // logout ends the browser's session.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "use POST", http.StatusMethodNotAllowed)
 		return
 	}

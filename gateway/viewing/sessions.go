@@ -8,14 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/services/client/go/peer"
 )
 
 const (
-	linkValidity = time.Minute // of a link of `muster dashboard`
-	sessionLife  = 12 * time.Hour
-	cookieName   = "__Host-muster"
-	maxEntries   = 10_000 // links and sessions, each
+	cookieName = "__Host-muster"
 )
 
 // caller is the identity of a link or a session.
@@ -44,8 +42,8 @@ func NewSessions(address string) *Sessions {
 func (s *Sessions) New(certificate *x509.Certificate, id peer.Identity) (address string, life time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	token := s.store(s.links, caller{id, certificate, s.now().Add(linkValidity)})
-	return s.address + "/login?token=" + token, linkValidity
+	token := s.store(s.links, caller{id, certificate, s.now().Add(limits.LinkTime)})
+	return s.address + "/login?token=" + token, limits.LinkTime
 }
 
 // Open creates a session for a link's token; it returns "" if the token is not valid.
@@ -57,7 +55,7 @@ func (s *Sessions) Open(token string) (session string) {
 	if !ok || s.now().After(link.until) {
 		return ""
 	}
-	until := s.now().Add(sessionLife)
+	until := s.now().Add(limits.SessionTime)
 	if end := link.certificate.NotAfter; end.Before(until) {
 		until = end
 	}
@@ -111,7 +109,7 @@ func (s *Sessions) store(all map[string]caller, p caller) string {
 			first = name
 		}
 	}
-	if len(all) >= maxEntries {
+	if len(all) >= limits.Sessions {
 		delete(all, first)
 	}
 	name := rand.Text()

@@ -10,23 +10,19 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"muster.example/gateway/fleet"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
-)
-
-const (
-	// eventPause is the minimum time between two events of one stream, largePause that of large ones.
-	eventPause, largePause = 250 * time.Millisecond, 2 * time.Second
-	largeEvent             = 256 << 10
-	keepAlive              = 15 * time.Second
 )
 
 // serveStatus answers GET /status for the caller's run; "" is the newest.
@@ -45,37 +41,65 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		rest.AnswerProblem(w, http.StatusBadRequest, rest.InvalidRun(fmt.Sprintf("%.64s", strings.ToValidUTF8(run, "?"))))
 		return
 	}
-	attention := query.Get("only") == "attention"
+	if problem, refused := rest.UnknownIn(query, []string{"run", "only"}); refused {
+		rest.AnswerProblem(w, http.StatusBadRequest, problem)
+		return
+	}
+	if only := query.Get("only"); only != "" && only != "attention" {
+		rest.AnswerProblem(w, http.StatusBadRequest, rest.InvalidBody(`only= may be "attention"`))
+		return
+	}
+	id, _ := fleet.IdentityOf(r.Context())
+	of := view{run: run, attention: query.Get("only") == "attention", kind: id.Kind}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-		s.stream(w, r, run, attention)
+		if r.Method == http.MethodHead {
+			w.Header().Set("Content-Type", "text/event-stream")
+			return
+		}
+		s.stream(w, r, of, id.URI)
 		return
 	}
-	answer, err := s.fetch(r.Context(), run, attention)
+	started := time.Now()
+	answer, release, err := s.snapshots.get(r.Context(), of)
+	s.metrics.RequestSeconds.WithLabelValues("status").Observe(time.Since(started).Seconds())
 	if err != nil {
 		answerFailure(w, err)
 		return
 	}
-	pieces, tag, err := encode(answer)
-	if err != nil {
-		rest.AnswerError(w, err)
-		return
-	}
-	w.Header().Set("ETag", tag)
+	defer release()
+	w.Header().Set("ETag", answer.tag)
 	w.Header().Set("Content-Type", "application/json")
-	if rest.Matches(r.Header.Get("If-None-Match"), tag) {
+	w.Header().Add("Vary", "Accept-Encoding")
+	if rest.Matches(r.Header.Get("If-None-Match"), answer.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
+	}
+	pieces := answer.pieces
+	if answer.size >= limits.Compressed && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		pieces = [][]byte{answer.gzip()}
+		w.Header().Set("Content-Encoding", "gzip")
 	}
 	if r.Method == http.MethodGet {
 		_ = write(w, pieces...)
 	}
 }
 
+// acceptsGzip reports whether a client accepts gzip. A weak ETag stands for both forms.
+func acceptsGzip(accepted string) bool {
+	for one := range strings.SplitSeq(accepted, ",") {
+		name, weight, weighted := strings.Cut(strings.ReplaceAll(one, " ", ""), ";q=")
+		if value, err := strconv.ParseFloat(weight, 64); name == "gzip" && (!weighted || err == nil && value > 0) {
+			return true
+		}
+	}
+	return false
+}
+
 // answerFailure answers with the error of a fetch.
 func answerFailure(w http.ResponseWriter, err error) {
-	if answer := muster.AsError(err); errors.Is(err, errSilent) || answer.Code == "UNAVAILABLE" && answer.Reason == "" {
+	if answer := muster.AsError(err); errors.Is(err, errSilent) || errors.Is(err, errCrowded) || answer.Code == "UNAVAILABLE" && answer.Reason == "" {
 		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusUnreachable(answer.Message))
 		return
 	}
@@ -125,32 +149,40 @@ func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 }
 
 // stream sends the status after every change, until the end of the run was sent.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, attention bool) {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	answer, err := s.fetch(ctx, run, attention)
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view, caller string) {
+	ctx, end, ok := s.watches.Begin(w, r, caller)
+	if !ok {
+		return
+	}
+	defer end()
+	answer, release, err := s.snapshots.get(ctx, of)
 	if err != nil {
 		answerFailure(w, err)
 		return
 	}
+	defer func() { release() }()
+	of.run = answer.answer.Run // of "", the newest
 	s.metrics.EventStreams.Inc()
 	defer s.metrics.EventStreams.Dec()
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
 	events := &eventWriter{w: w}
-	changes := s.changes(ctx, answer.Run)
+	changes := s.changes(ctx, of.run)
 	for {
-		size, err := events.status(answer)
-		if err != nil {
+		if err := events.status(answer); err != nil {
 			return
 		}
-		if ended(answer) {
+		over, size := ended(answer.answer), answer.size
+		release() // not held during the wait
+		if over {
 			_ = events.send([]byte("event: end\ndata: {}\n\n"))
 			return
 		}
 		if !await(ctx, size, changes, events) {
 			return
 		}
-		if answer, err = s.fetch(ctx, answer.Run, attention); err != nil {
+		if answer, release, err = s.snapshots.get(ctx, of); err != nil {
+			release = func() {}
 			s.log.Debug("event stream ended", "error", err)
 			return // the client reconnects
 		}
@@ -158,17 +190,17 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, run string, atte
 }
 
 // await returns after a change, and after a minimum pause; false if the stream has ended.
-func await(ctx context.Context, size int, changes <-chan struct{}, events *eventWriter) bool {
-	pause := eventPause
-	if size > largeEvent {
-		pause = largePause
+func await(ctx context.Context, size int64, changes <-chan struct{}, events *eventWriter) bool {
+	pause := limits.EventGap
+	if size > limits.LargeOne {
+		pause = limits.LargeGap
 	}
 	select {
 	case <-time.After(pause):
 	case <-ctx.Done():
 		return false
 	}
-	idle := time.NewTicker(keepAlive)
+	idle := time.NewTicker(limits.KeepLive)
 	defer idle.Stop()
 	for {
 		select {
@@ -219,19 +251,14 @@ type eventWriter struct {
 	tag string
 }
 
-// status sends an answer, unless it equals the previous one; it returns its size.
-func (e *eventWriter) status(answer *Answer) (int, error) {
-	pieces, tag, err := encode(answer)
-	size := 0
-	for _, piece := range pieces {
-		size += len(piece)
+// status sends an answer, unless it equals the previous one.
+func (e *eventWriter) status(answer *snapshot) error {
+	if answer.tag == e.tag {
+		return nil
 	}
-	if err != nil || tag == e.tag {
-		return size, err
-	}
-	e.tag = tag
+	e.tag = answer.tag
 	// The JSON is one line with a line end.
-	return size, e.send(slices.Concat([][]byte{[]byte("event: status\nid: " + tag + "\ndata: ")}, pieces, [][]byte{[]byte("\n")})...)
+	return e.send(slices.Concat([][]byte{[]byte("event: status\nid: " + answer.tag + "\ndata: ")}, answer.pieces, [][]byte{[]byte("\n")})...)
 }
 
 // send writes and flushes an event.

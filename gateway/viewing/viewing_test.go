@@ -25,7 +25,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"muster.example/gateway/inspect"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
+	"muster.example/gateway/rest"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/peer"
 )
@@ -90,7 +92,7 @@ func TestSilentStatusServiceIsReported(t *testing.T) {
 		{"", "handshake failed", status.Error(codes.Unavailable, "handshake failed")},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := New(Settings{}, silentStatus{failure: c.failure}, nil, nil, nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
+			s := New(Settings{}, silentStatus{failure: c.failure}, nil, nil, rest.NewWatches(inspect.NewMetrics()), nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
 			answer := httptest.NewRecorder()
 			s.serveStatus(answer, httptest.NewRequest("GET", "/status"+c.query, nil), "")
 			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "the gateway has no answer of the status service: "+c.cause) ||
@@ -103,11 +105,11 @@ func TestSilentStatusServiceIsReported(t *testing.T) {
 
 func TestNumberOfLinksIsBounded(t *testing.T) {
 	s := NewSessions("https://h")
-	for i := range maxEntries {
+	for i := range limits.Sessions {
 		s.links[fmt.Sprint(i)] = caller{until: s.now().Add(time.Hour + time.Duration(i))}
 	}
 	s.New(&x509.Certificate{}, peer.Identity{})
-	if _, first := s.links["0"]; len(s.links) != maxEntries || first {
+	if _, first := s.links["0"]; len(s.links) != limits.Sessions || first {
 		t.Errorf("%d links are kept, the oldest too: %v", len(s.links), first)
 	}
 }
@@ -182,7 +184,8 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			service := &busy{status: manyPairs(100_000), ended: make(chan struct{})}
-			s := &Server{status: service, connection: service, metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler)}
+			s := New(Settings{}, service, nil, nil, rest.NewWatches(inspect.NewMetrics()), nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
+			s.status = service
 			gone := make(chan struct{})
 			server := httptest.NewUnstartedServer(listen.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(gone)
@@ -190,7 +193,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 			}), listen.Pace{Window: 200 * time.Millisecond, Bytes: 1 << 20}))
 			server.EnableHTTP2 = http2
 			server.StartTLS()
-			transport := &http.Transport{ForceAttemptHTTP2: http2, TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
+			transport := &http.Transport{ForceAttemptHTTP2: http2, DisableCompression: true, TLSClientConfig: &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}}
 			request, _ := http.NewRequest("GET", server.URL, nil)
 			request.Header.Set("Accept", accept)
 			response, err := transport.RoundTrip(request)
@@ -220,11 +223,7 @@ func BenchmarkStatusOf100000Pairs(b *testing.B) {
 	s := &Server{connection: &busy{status: manyPairs(100_000)}}
 	b.ReportAllocs()
 	for b.Loop() {
-		answer, err := s.fetch(b.Context(), "", false)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, _, err = encode(answer); err != nil {
+		if _, err := s.fetch(b.Context(), view{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -22,6 +22,15 @@ int PrintOutcome(const client::Delivery& delivery, const std::string& subject) {
   return static_cast<int>(status.code);
 }
 
+void PrintWait(const std::string& message, const std::string& reason, const std::string& subject,
+               const std::string& next_step) {
+  std::cerr << "waiting: " << message;
+  if (!reason.empty()) std::cerr << " (" << reason << ")";
+  std::cerr << "\n";
+  if (!subject.empty()) std::cerr << "   on: " << subject << "\n";
+  if (!next_step.empty()) std::cerr << " next: " << next_step << "\n";
+}
+
 std::string ConfigSubject(const std::string& path) {
   return path.empty() ? "the environment; --config names no file" : "configuration " + path;
 }

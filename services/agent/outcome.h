@@ -12,6 +12,11 @@ namespace muster {
 // line. Returns the exit code.
 int PrintOutcome(const client::Delivery& delivery, const std::string& subject);
 
+// Writes to stderr why a delivery waits: the error, its subject and the next step, each with a
+// line. Omits what is empty.
+void PrintWait(const std::string& message, const std::string& reason, const std::string& subject,
+               const std::string& next_step);
+
 // Returns the subject of an error about the configuration at `path`; empty: only the environment.
 std::string ConfigSubject(const std::string& path);
 

@@ -1,6 +1,7 @@
 #include "services/aggregator/aggregator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "services/aggregator/change_service.h"
 #include "services/aggregator/changes/change_dispatcher.h"
 #include "services/aggregator/enrollment_service.h"
+#include "services/aggregator/foundation.h"
 #include "services/aggregator/identity_service.h"
 #include "services/aggregator/join_service.h"
 #include "services/aggregator/listener_service.h"
@@ -25,6 +27,8 @@
 #include "services/aggregator/runs/authorities.h"
 #include "services/aggregator/runs/lifecycle.h"
 #include "services/aggregator/runs/listener_waits.h"
+#include "services/aggregator/runs/retention.h"
+#include "services/aggregator/runs/run_readers.h"
 #include "services/aggregator/runs/runs.h"
 #include "services/aggregator/runs/sealer.h"
 #include "services/aggregator/runs/status_listeners.h"
@@ -32,13 +36,13 @@
 #include "services/aggregator/uploads/uploads.h"
 #include "services/aggregator/verdicts/verdict_follower.h"
 #include "services/aggregator/verdicts/verdicts.h"
+#include "services/aggregator/verification_service.h"
+#include "services/aggregator/verify/scrubber.h"
+#include "services/common/base/disk_reserve.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/timed_file_ops.h"
-#include "services/common/blob/files/files_blob_store.h"
-#include "services/common/identity/authority_files.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
@@ -68,48 +72,12 @@ double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
   return error ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(space.*what);
 }
 
-// The foundation of all other parts: opened in this order, closed in reverse.
-struct Foundation {
-  std::unique_ptr<Metrics> metrics;
-  std::unique_ptr<TimedFileOps> blob_files;
-  std::unique_ptr<CertificateFiles> tls;
-  std::unique_ptr<SqliteStore> store;
-  std::unique_ptr<BlobStore> blobs;
-  std::unique_ptr<Authorities> authorities;
-  std::unique_ptr<CommandTrust> commands;
-};
-
-absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
-                                          std::function<void(const absl::Status&)> fail) {
-  Foundation f;
-  const std::string& folder = config.state_folder;
-  const Clock& clock = SystemClock();
-  ASSIGN_OR_RETURN(f.tls, CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
-                                                 ServiceRole::kAggregator, clock.Now()));
-  SqliteStoreOptions store_options;
-  store_options.path = folder + "/state.db";
-  store_options.on_fatal = std::move(fail);
-  ASSIGN_OR_RETURN(f.store, OpenSqliteStore(std::move(store_options)));
-  FilesBlobStoreOptions blob_options;
-  blob_options.root = folder + "/blobs";
-  f.metrics = std::make_unique<Metrics>();
-  const Histogram fsync = f.metrics->AddHistogram(
-      "muster_fsync_seconds", "Time of each fsync of uploads and archives.", LatencyBounds());
-  f.blob_files = std::make_unique<TimedFileOps>(
-      PosixFileOps(), clock,
-      [fsync](absl::Duration took) { fsync.Observe(absl::ToDoubleSeconds(took)); });
-  ASSIGN_OR_RETURN(f.blobs, OpenFilesBlobStore(std::move(blob_options), *f.blob_files));
-  ASSIGN_OR_RETURN(auto intermediate, LoadIntermediate(folder));
-  ASSIGN_OR_RETURN(auto wrap, KeyWrap::Open(folder + "/store.key"));
-  f.authorities =
-      std::make_unique<Authorities>(std::move(intermediate), std::move(wrap), *f.store, clock);
-  // Created before this service first ran: without its record the first operator could not be
-  // listed or revoked.
-  RETURN_IF_ERROR(f.authorities->ImportOperator(folder + "/first-operator.crt"));
-  ASSIGN_OR_RETURN(auto commands,
-                   CommandAuthority::Ensure(folder, f.authorities->fleet(), clock.Now()));
-  f.commands = std::make_unique<CommandTrust>(std::move(commands), *f.store, clock);
-  return f;
+// Returns the limit of the committed results of one run; 0: none, because the size of the disk is
+// unknown.
+int64_t MaxRunBytes(const AggregatorConfig& config) {
+  const double capacity = DiskBytes(config.state_folder + "/blobs", &Space::capacity);
+  if (std::isnan(capacity)) return 0;
+  return static_cast<int64_t>(capacity / 100 * static_cast<double>(config.run_results_percent));
 }
 
 class Assembly : public Aggregator {
@@ -123,11 +91,10 @@ class Assembly : public Aggregator {
             f_.authorities->fleet(), [this] { return f_.tls->roots(); },
             [this] { return f_.tls->certificate().NotAfter(); }, clock_, timers_, metrics_),
         committer_(*f_.store, *f_.blobs, requests_, clock_, f_.authorities->fleet(),
-                   f_.authorities->root(), revocations_, metrics_),
-        proofs_(f_.authorities->fleet(), f_.authorities->root(), clock_,
+                   f_.authorities->root(), revocations_, metrics_, config_.uploads.max_run_bytes),
+        proofs_(f_.authorities->fleet(), f_.authorities->root(), *f_.store, clock_,
                 [this](const Caller& caller) { return revocations_.IsRevoked(caller); }),
-        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, host_.streams(),
-                 {config_.max_uploads, config_.max_streams, config_.upload_expiry}),
+        uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, host_.streams(), config_.uploads),
         runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise,
               config_.legacy_host),
         listener_waits_(*f_.store, clock_),
@@ -137,13 +104,17 @@ class Assembly : public Aggregator {
         lifecycle_(
             std::make_shared<Lifecycle>(*f_.store, uploads_, timers_, requests_, clock_, OwnUri())),
         sealer_(
-            *f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
-            [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }, metrics_),
+            *f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_, OwnUri(),
+            [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }, metrics_,
+            static_cast<size_t>(config_.seal_threads)),
         runtime_(host_.Runtime(requests_)),
+        retention_(*f_.store, runs_, readers_, clock_, timers_, threads_.background(),
+                   {config_.keep_age, config_.keep_runs, static_cast<int64_t>(config_.keep_bytes)},
+                   OwnUri(), metrics_),
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
-                     *f_.store, addresses_),
-        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_),
-        archive_service_(runtime_, runs_, *f_.blobs),
+                     *f_.store, retention_, clock_, addresses_),
+        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_, readers_),
+        archive_service_(runtime_, runs_, *f_.blobs, readers_),
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
         identity_service_(runtime_, *f_.authorities, *f_.commands, *f_.store, clock_, addresses_,
@@ -157,6 +128,10 @@ class Assembly : public Aggregator {
         join_service_(requests_, join_answers_),
         relayed_join_service_(runtime_, join_answers_),
         audit_service_(runtime_, *f_.store, clock_),
+        verification_service_(runtime_, *f_.store, *f_.blobs, clock_),
+        scrubber_(*f_.store, *f_.blobs, clock_, timers_, threads_.background(),
+                  {static_cast<int64_t>(config_.verify_rate), config_.verify_every, OwnUri()},
+                  metrics_),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewOwnCertificate(); }, timers_, threads_.background()) {}
 
@@ -171,6 +146,8 @@ class Assembly : public Aggregator {
   std::string OwnUri() const { return ToUri(f_.tls->identity()).value_or(""); }
   absl::Status LoadRevocations();
   void Observe(const ChangeRecord& change);
+  void CancelRevoked();
+  absl::Status CatchUp();
   absl::Status Serve();
   void FollowVerdicts();
   void Tick();
@@ -199,6 +176,8 @@ class Assembly : public Aggregator {
   std::shared_ptr<Lifecycle> lifecycle_;
   Sealer sealer_;
   const RpcRuntime runtime_;
+  RunReaders readers_;
+  Retention retention_;
   RunService run_service_;
   ResultService result_service_;
   ArchiveService archive_service_;
@@ -212,10 +191,12 @@ class Assembly : public Aggregator {
   JoinService join_service_;
   RelayedJoinService relayed_join_service_;
   AuditService audit_service_;
+  VerificationService verification_service_;
   std::optional<ServiceChannel> status_;  // used by follower_
   std::unique_ptr<VerdictFollower> follower_;
   int ticks_ = 0;  // used by Tick
   // Last: they use the members above.
+  Scrubber scrubber_;
   ScheduledTask tick_;
   CertificateRenewal renewal_;
 };
@@ -224,12 +205,15 @@ absl::Status Assembly::Begin() {
   RETURN_IF_ERROR(uploads_.Recover());
   RETURN_IF_ERROR(LoadRevocations());
   changes_.AddObserver([this](const ChangeRecord& change) { Observe(change); });
+  changes_.OnGap([this] { return CatchUp(); });
   RETURN_IF_ERROR(changes_.Start());
   RETURN_IF_ERROR(lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); }));
   FollowVerdicts();
   AddGauges();
   RETURN_IF_ERROR(Serve());
   tick_.RunAfter(kTick);
+  scrubber_.Start();
+  retention_.Start();
   renewal_.Start(kFirstRenewal);
   return absl::OkStatus();
 }
@@ -249,8 +233,7 @@ void Assembly::Observe(const ChangeRecord& change) {
       break;
     case ChangeKind::kRevoked:
       revocations_.Add(change.text);
-      host_.canceller().CancelIf(
-          [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+      CancelRevoked();
       break;
     case ChangeKind::kResult:
       // A result that replaced a time-out may be the last one that the seal waits for.
@@ -259,6 +242,19 @@ void Assembly::Observe(const ChangeRecord& change) {
     case ChangeKind::kRunDeleted:
       break;
   }
+}
+
+void Assembly::CancelRevoked() {
+  host_.canceller().CancelIf(
+      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+}
+
+// Does what Observe would have done for changes that the feed dropped.
+absl::Status Assembly::CatchUp() {
+  RETURN_IF_ERROR(LoadRevocations());
+  CancelRevoked();
+  listener_waits_.Check();
+  return lifecycle_->ReviewAll();
 }
 
 absl::Status Assembly::Serve() {
@@ -270,12 +266,13 @@ absl::Status Assembly::Serve() {
   options.addresses_file = config_.addresses_file;
   options.certificate_folder = f_.tls->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  options.memory_bytes = kUploadServerMemoryBytes;
   options.join_listen = config_.join_listen;
   options.join_service = &join_service_;
-  return host_.Serve(
-      std::move(options),
-      {&run_service_, &result_service_, &archive_service_, &change_service_, &listener_service_,
-       &identity_service_, &enrollment_service_, &relayed_join_service_, &audit_service_});
+  return host_.Serve(std::move(options),
+                     {&run_service_, &result_service_, &archive_service_, &change_service_,
+                      &listener_service_, &identity_service_, &enrollment_service_,
+                      &relayed_join_service_, &audit_service_, &verification_service_});
 }
 
 void Assembly::FollowVerdicts() {
@@ -290,7 +287,10 @@ void Assembly::FollowVerdicts() {
 
 void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_upload_streams", "Upload streams that are attached.",
-                           [this] { return static_cast<double>(uploads_.streams()); });
+                           [this] { return static_cast<double>(uploads_.quota().streams()); });
+  metrics_.AddSampledGauge("muster_staged_bytes",
+                           "Bytes of unfinished uploads, as charged to their senders.",
+                           [this] { return static_cast<double>(uploads_.quota().staged()); });
   metrics_.AddSampledGauge("muster_requests_queued", "Requests that wait for a thread.",
                            [this] { return static_cast<double>(requests_.queued()); });
   metrics_.AddSampledGauge("muster_disk_queued", "Chunks of uploads that wait for a thread.",
@@ -316,6 +316,14 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_disk_free_bytes",
                            "Free space of the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::available); });
+  metrics_.AddSampledGauge("muster_disk_reserve_bytes",
+                           "Disk space that is kept for a full disk; 0 while it is released.",
+                           [this] {
+                             if (config_.disk_reserve == 0) {
+                               return std::numeric_limits<double>::quiet_NaN();
+                             }
+                             return static_cast<double>(f_.reserve->reserved());
+                           });
   metrics_.AddSampledGauge("muster_disk_size_bytes", "Size of the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::capacity); });
 }
@@ -326,6 +334,7 @@ void Assembly::Tick() {
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
+    f_.reserve->Restore();
     host_.Tick(kStuckUploader);
   }
   tick_.RunAfter(kTick);
@@ -350,6 +359,8 @@ void Assembly::Stop() {
   host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();
+  scrubber_.Stop();
+  retention_.Stop();
   renewal_.Stop();
   lifecycle_->Stop();
   changes_.Stop();
@@ -363,7 +374,9 @@ void Assembly::Stop() {
 absl::StatusOr<std::unique_ptr<Aggregator>> Aggregator::Start(
     const AggregatorConfig& config, std::function<void(const absl::Status&)> fail) {
   ASSIGN_OR_RETURN(auto foundation, OpenFoundation(config, std::move(fail)));
-  auto assembly = std::make_unique<Assembly>(config, std::move(foundation));
+  AggregatorConfig complete = config;
+  complete.uploads.max_run_bytes = MaxRunBytes(config);
+  auto assembly = std::make_unique<Assembly>(std::move(complete), std::move(foundation));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

@@ -178,6 +178,34 @@ TEST_F(AggregatorTest, HostPatternGivesEachRunAHostName) {
   EXPECT_EQ(sign(before.id()).port(), 1);
 }
 
+// After a restart a live run may not have opened its port yet when a new run chooses.
+TEST_F(AggregatorTest, NewRunLearnsThePortsOfLiveRuns) {
+  const v1::Run live = fleet_.CreateRun({"hostfacts"}, {"n1"});  // with port 1
+  v1::CreateRunRequest create;
+  create.add_plugins("hostfacts");
+  create.add_nodes("n1");
+  v1::Run created;
+  grpc::ClientContext create_context;
+  ASSERT_TRUE(v1::RunService::NewStub(fleet_.Connect(fleet_.admin()))
+                  ->CreateRun(&create_context, create, &created)
+                  .ok());
+  const auto stub = v1::ListenerService::NewStub(
+      fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g"})));
+  const auto sign = [&](const std::string& run) {
+    v1::SignListenerCertificateRequest request;
+    request.set_run(run);
+    request.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
+    v1::SignListenerCertificateResponse response;
+    grpc::ClientContext context;
+    EXPECT_TRUE(stub->SignListenerCertificate(&context, request, &response).ok());
+    return response;
+  };
+  const v1::SignListenerCertificateResponse signed_new = sign(created.id());
+  ASSERT_EQ(signed_new.taken_ports_size(), 1);
+  EXPECT_EQ(signed_new.taken_ports(0), 1);
+  EXPECT_EQ(sign(live.id()).port(), 1);
+}
+
 TEST_F(AggregatorTest, InvalidHostPatternFailsTheStart) {
   AggregatorConfig config;
   Config file("muster-aggregator");

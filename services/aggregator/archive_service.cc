@@ -39,8 +39,15 @@ grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
       runtime_, context, "/muster.v1.ArchiveService/ReadArchive", kFileStreams,
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<FileChunkSource>> {
+        RunReaders::Hold hold = readers_.Add(request->run());
         ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));
-        return StreamBlob(blobs_, archive.blob, archive.size, request->offset());
+        if (!archive.damage.empty()) return errors::ArchiveDamaged(request->run(), archive.damage);
+        auto source = StreamBlob(blobs_, archive.blob, archive.size, request->offset());
+        if (absl::IsNotFound(source.status())) {  // the run may have been deleted since
+          RETURN_IF_ERROR(runs_.Get(request->run()).status());
+        }
+        RETURN_IF_ERROR(source.status());
+        return WithHold(*std::move(source), std::move(hold));
       });
 }
 

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_ARCHIVE_SERVICE_H_
 
 #include "muster/v1/archives.grpc.pb.h"
+#include "services/aggregator/runs/run_readers.h"
 #include "services/aggregator/runs/runs.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/call.h"
@@ -13,8 +14,8 @@ namespace muster {
 // Thread-safe.
 class ArchiveService : public v1::ArchiveService::CallbackService {
  public:
-  ArchiveService(const RpcRuntime& runtime, Runs& runs, BlobStore& blobs)
-      : runtime_(runtime), runs_(runs), blobs_(blobs) {}
+  ArchiveService(const RpcRuntime& runtime, Runs& runs, BlobStore& blobs, RunReaders& readers)
+      : runtime_(runtime), runs_(runs), blobs_(blobs), readers_(readers) {}
 
   grpc::ServerUnaryReactor* GetArchive(grpc::CallbackServerContext* context,
                                        const v1::GetArchiveRequest* request,
@@ -28,6 +29,7 @@ class ArchiveService : public v1::ArchiveService::CallbackService {
   const RpcRuntime runtime_;
   Runs& runs_;
   BlobStore& blobs_;
+  RunReaders& readers_;
 };
 
 }  // namespace muster

@@ -6,21 +6,119 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/aggregator/convert.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
+#include "services/common/errors/base.h"
 #include "services/common/errors/identity.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/share_signature.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
 
 constexpr std::string_view kRecordShareRemoval = "/muster.v1.AuditService/RecordShareRemoval";
 
+constexpr std::string_view kRecordJob = "/muster.v1.AuditService/RecordJob";
+
+constexpr std::string_view kListAuditRecords = "/muster.v1.AuditService/ListAuditRecords";
+
 // The limit of names from a relay.
 constexpr size_t kMaxText = 1024;
 
+constexpr size_t kJobIdSize = 32;  // hex digits
+
+constexpr int kMaxPage = 1'000;
+constexpr int kDefaultPage = 100;
+
+// The numbers of the stored kinds are those of the API.
+static_assert(static_cast<int>(AuditKind::kConflict) == v1::AUDIT_KIND_CONFLICT);
+static_assert(static_cast<int>(AuditKind::kLate) == v1::AUDIT_KIND_LATE);
+static_assert(static_cast<int>(AuditKind::kReplaced) == v1::AUDIT_KIND_REPLACED);
+static_assert(static_cast<int>(AuditKind::kRefused) == v1::AUDIT_KIND_REFUSED);
+static_assert(static_cast<int>(AuditKind::kCredential) == v1::AUDIT_KIND_CREDENTIAL);
+static_assert(static_cast<int>(AuditKind::kRevocation) == v1::AUDIT_KIND_REVOCATION);
+static_assert(static_cast<int>(AuditKind::kRun) == v1::AUDIT_KIND_RUN);
+static_assert(static_cast<int>(AuditKind::kUnplanned) == v1::AUDIT_KIND_UNPLANNED);
+static_assert(static_cast<int>(AuditKind::kNode) == v1::AUDIT_KIND_NODE);
+static_assert(static_cast<int>(AuditKind::kExpired) == v1::AUDIT_KIND_EXPIRED);
+static_assert(static_cast<int>(AuditKind::kShare) == v1::AUDIT_KIND_SHARE);
+static_assert(static_cast<int>(AuditKind::kDamage) == v1::AUDIT_KIND_DAMAGE);
+static_assert(static_cast<int>(AuditKind::kJob) == v1::AUDIT_KIND_JOB);
+
+int64_t ToMicros(const google::protobuf::Timestamp& time) {
+  return absl::ToUnixMicros(FromProto(time));
+}
+
+AuditFilter ToFilter(const v1::ListAuditRecordsRequest& request) {
+  AuditFilter filter;
+  filter.run = request.run();
+  filter.actor = request.actor();
+  filter.subject = request.subject();
+  for (const int kind : request.kinds()) filter.kinds.push_back(static_cast<AuditKind>(kind));
+  if (request.has_since()) filter.since = ToMicros(request.since());
+  if (request.has_until()) filter.until = ToMicros(request.until());
+  filter.after = request.after_sequence();
+  filter.newest_first = request.newest_first();
+  return filter;
+}
+
+bool IsJobId(std::string_view text) {
+  return text.size() == kJobIdSize &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+// Returns "submitted for 3 nodes: exec /usr/bin/uptime".
+std::string SubmittedText(const v1::RecordJobRequest& request) {
+  const std::string command =
+      absl::StrCat("submitted for ", request.targets(),
+                   request.targets() == 1 ? " node: " : " nodes: ", request.action(), " ",
+                   absl::StrJoin(request.argv(), " "));
+  const std::string_view kept = CutUtf8(command, kMaxText);
+  return absl::StrCat(ToAbsl(kept), kept.size() < command.size() ? "..." : "");
+}
+
+void FillIn(const AuditRecord& record, v1::AuditRecord* out) {
+  out->set_sequence(record.sequence);
+  *out->mutable_time() = ToTimestamp(record.at);
+  out->set_kind(static_cast<v1::AuditKind>(record.kind));
+  out->set_actor(record.actor);
+  if (record.key != ResultKey{}) {
+    out->mutable_key()->set_run(record.key.run);
+    out->mutable_key()->set_plugin(record.key.plugin);
+    out->mutable_key()->set_node(record.key.node);
+  }
+  out->set_subject(record.subject);
+  out->set_text(record.text);
+  out->set_count(record.count);
+  *out->mutable_last_time() = ToTimestamp(record.last_at);
+}
+
 }  // namespace
+
+grpc::ServerUnaryReactor* AuditService::ListAuditRecords(grpc::CallbackServerContext* context,
+                                                         const v1::ListAuditRecordsRequest* request,
+                                                         v1::ListAuditRecordsResponse* response) {
+  return Answer(runtime_, context, kListAuditRecords, *request,
+                [=, this](Call& call) { return List(call, *request, response); });
+}
+
+absl::Status AuditService::List(Call& call, const v1::ListAuditRecordsRequest& request,
+                                v1::ListAuditRecordsResponse* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  if (!request.run().empty()) RETURN_IF_ERROR(CheckRunId(request.run()));
+  const int size = request.page_size() == 0 ? kDefaultPage : request.page_size();
+  if (size < 1 || size > kMaxPage) return errors::InvalidPageSize(kMaxPage);
+  ASSIGN_OR_RETURN(const auto page, store_.Audit(ToFilter(request), request.page_token(), size));
+  for (const AuditRecord& record : page.items) FillIn(record, response->add_records());
+  response->set_next_page_token(page.next);
+  return absl::OkStatus();
+}
 
 grpc::ServerUnaryReactor* AuditService::RecordShareRemoval(
     grpc::CallbackServerContext* context, const v1::RecordShareRemovalRequest* request,
@@ -29,14 +127,20 @@ grpc::ServerUnaryReactor* AuditService::RecordShareRemoval(
                 [=, this](Call& call) { return Record(call, *request); });
 }
 
-absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalRequest& request) {
+// Only the root relay serves operators, so another relay would invent its records.
+absl::Status AuditService::AuthorizeRootRelay(Call& call, std::string_view method) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  // Only the root relay serves operators, so another relay would invent its records.
   const Identity& caller = call.caller().identity;
   const auto* relay = std::get_if<ServiceIdentity>(&caller.name);
   if (relay == nullptr || *relay != ServiceIdentity{ServiceRole::kRelay, std::string(kRootRelay)}) {
-    return errors::NotYours(ToUri(caller).value_or(""), kRecordShareRemoval, "the fleet");
+    return errors::NotYours(ToUri(caller).value_or(""), method, "the fleet");
   }
+  return absl::OkStatus();
+}
+
+absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalRequest& request) {
+  RETURN_IF_ERROR(AuthorizeRootRelay(call, kRecordShareRemoval));
+  const Identity& caller = call.caller().identity;
   const v1::ShareKey& key = request.key();
   RETURN_IF_ERROR(ValidateShareKey(key));
   ASSIGN_OR_RETURN(const Identity actor, ParseIdentity(request.actor(), caller.fleet));
@@ -50,6 +154,31 @@ absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalReques
   record.text =
       absl::StrCat("shared file ", key.id(), " from ", key.source(), " for ", key.target(),
                    " removed at relay ", request.relay().substr(0, kMaxText));
+  return store_.ApplyAndWait(AppendAudit{std::move(record)}).status();
+}
+
+grpc::ServerUnaryReactor* AuditService::RecordJob(grpc::CallbackServerContext* context,
+                                                  const v1::RecordJobRequest* request,
+                                                  v1::RecordJobResponse*) {
+  return Answer(runtime_, context, kRecordJob, *request,
+                [=, this](Call& call) { return Record(call, *request); });
+}
+
+absl::Status AuditService::Record(Call& call, const v1::RecordJobRequest& request) {
+  RETURN_IF_ERROR(AuthorizeRootRelay(call, kRecordJob));
+  if (!IsJobId(request.job()))
+    return errors::InvalidName(request.job(), "a job", "not 32 hex digits");
+  ASSIGN_OR_RETURN(const Identity actor,
+                   ParseIdentity(request.actor(), call.caller().identity.fleet));
+  if (RoleOf(actor) != Role::kOperator && RoleOf(actor) != Role::kGateway) {
+    return errors::RoleNotAllowed(request.actor(), kRecordJob, RoleName(Role::kOperator));
+  }
+  AuditRecord record;
+  record.at = absl::ToUnixMicros(clock_.Now());
+  record.kind = AuditKind::kJob;
+  record.actor = request.actor();
+  record.subject = request.job();
+  record.text = request.cancelled() ? std::string("cancelled") : SubmittedText(request);
   return store_.ApplyAndWait(AppendAudit{std::move(record)}).status();
 }
 

@@ -1,6 +1,8 @@
-// muster.v1.AuditService: audit records of other services.
+// muster.v1.AuditService: the audit log for operators, and records of other services.
 #ifndef MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
+
+#include <string_view>
 
 #include "muster/v1/audit.grpc.pb.h"
 #include "services/common/base/clock.h"
@@ -15,12 +17,22 @@ class AuditService : public v1::AuditService::CallbackService {
   AuditService(const RpcRuntime& runtime, StateStore& store, const Clock& clock)
       : runtime_(runtime), store_(store), clock_(clock) {}
 
+  grpc::ServerUnaryReactor* ListAuditRecords(grpc::CallbackServerContext* context,
+                                             const v1::ListAuditRecordsRequest* request,
+                                             v1::ListAuditRecordsResponse* response) override;
   grpc::ServerUnaryReactor* RecordShareRemoval(grpc::CallbackServerContext* context,
                                                const v1::RecordShareRemovalRequest* request,
                                                v1::RecordShareRemovalResponse* response) override;
+  grpc::ServerUnaryReactor* RecordJob(grpc::CallbackServerContext* context,
+                                      const v1::RecordJobRequest* request,
+                                      v1::RecordJobResponse* response) override;
 
  private:
+  absl::Status List(Call& call, const v1::ListAuditRecordsRequest& request,
+                    v1::ListAuditRecordsResponse* response);
+  static absl::Status AuthorizeRootRelay(Call& call, std::string_view method);
   absl::Status Record(Call& call, const v1::RecordShareRemovalRequest& request);
+  absl::Status Record(Call& call, const v1::RecordJobRequest& request);
 
   const RpcRuntime runtime_;
   StateStore& store_;

@@ -1,4 +1,4 @@
-// Queries and reports of the root relay about shared files, over TLS.
+// The audit log, and reports of the root relay about shared files, over TLS.
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,12 +54,96 @@ TEST_F(AuditTest, RemovalOfASharedFileIsAudited) {
   options.path = fleet_.config.state_folder + "/state.db";
   const auto store = OpenSqliteStore(std::move(options));
   ASSERT_TRUE(store.ok()) << store.status();
-  const auto log = (*store)->Audit("", "", 100);
+  const auto log = (*store)->Audit({}, "", 100);
   ASSERT_TRUE(log.ok()) << log.status();
   ASSERT_FALSE(log->items.empty());
   EXPECT_EQ(log->items.back().kind, AuditKind::kShare);
   EXPECT_EQ(log->items.back().actor, alice);
   EXPECT_EQ(log->items.back().text, "shared file report.csv from n1 for n2 removed at relay far");
+}
+
+TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
+  const auto record = [&](const TestIdentity& as, const v1::RecordJobRequest& request) {
+    return Call<v1::AuditService>(fleet_.Connect(as), &v1::AuditService::Stub::RecordJob, request)
+        .status();
+  };
+  v1::RecordJobRequest request;
+  request.set_job("0123");
+  request.set_actor(absl::StrCat("spiffe://", fleet_.name(), "/user/alice"));
+  request.set_action("exec");
+  request.add_argv("/bin/echo");
+  request.add_argv(std::string(2'000, 'x'));
+  request.set_targets(3);
+  EXPECT_EQ(ReasonOf(record(relay_, request)), "INVALID_NAME");
+  request.set_job("0123456789abcdef0123456789abcdef");
+  ASSERT_TRUE(record(relay_, request).ok());
+  EXPECT_NE(std::string(record(fleet_.admin(), request).message()).find("ROLE_NOT_ALLOWED"),
+            std::string::npos);
+  EXPECT_EQ(ReasonOf(record(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "far"}), request)),
+            "NOT_YOURS");
+  v1::RecordJobRequest cancel;
+  cancel.set_job(request.job());
+  cancel.set_actor(request.actor());
+  cancel.set_cancelled(true);
+  ASSERT_TRUE(record(relay_, cancel).ok());
+  cancel.set_actor(absl::StrCat("spiffe://", fleet_.name(), "/node/n1"));
+  EXPECT_EQ(ReasonOf(record(relay_, cancel)), "ROLE_NOT_ALLOWED");
+
+  v1::ListAuditRecordsRequest list;
+  list.set_subject(request.job());
+  const auto records = Call<v1::AuditService>(fleet_.Connect(fleet_.admin()),
+                                              &v1::AuditService::Stub::ListAuditRecords, list);
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->records_size(), 2);
+  EXPECT_EQ(records->records(0).kind(), v1::AUDIT_KIND_JOB);
+  EXPECT_EQ(records->records(0).actor(), request.actor());
+  EXPECT_EQ(records->records(0).subject(), request.job());
+  EXPECT_EQ(records->records(0).text().substr(0, 43),
+            "submitted for 3 nodes: exec /bin/echo xxxxx");
+  EXPECT_LT(records->records(0).text().size(), 1'100u);
+  EXPECT_EQ(records->records(1).text(), "cancelled");
+}
+
+TEST_F(AuditTest, OperatorListsRecords) {
+  ASSERT_TRUE(Join(Create("n1"), Machine()).ok());
+  v1::ListAuditRecordsRequest request;
+  const auto list = [&](const TestIdentity& as) {
+    return Call<v1::AuditService>(fleet_.Connect(as), &v1::AuditService::Stub::ListAuditRecords,
+                                  request);
+  };
+  request.add_kinds(v1::AUDIT_KIND_NODE);
+  const auto all = list(fleet_.admin());
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->records_size(), 2);  // token and join
+  const v1::AuditRecord& joined = all->records(1);
+  EXPECT_EQ(joined.kind(), v1::AUDIT_KIND_NODE);
+  EXPECT_EQ(joined.key().node(), "n1");
+  EXPECT_EQ(joined.actor(), absl::StrCat("spiffe://", fleet_.name(), "/node/n1"));
+  EXPECT_NE(joined.text(), "");
+  EXPECT_EQ(joined.count(), 1);
+  EXPECT_GT(joined.time().seconds(), 0);
+  EXPECT_EQ(all->next_page_token(), "");
+  request.set_newest_first(true);
+  request.set_page_size(1);
+  EXPECT_EQ(list(fleet_.admin())->records(0).sequence(), joined.sequence());
+  request.set_page_token(list(fleet_.admin())->next_page_token());
+  EXPECT_LT(list(fleet_.admin())->records(0).sequence(), joined.sequence());
+  request.Clear();
+  request.set_after_sequence(joined.sequence());
+  EXPECT_EQ(list(fleet_.admin())->records_size(), 0);
+  request.Clear();
+  *request.mutable_since() = joined.time();
+  request.set_actor(joined.actor());
+  EXPECT_EQ(list(fleet_.admin())->records_size(), 1);
+  request.set_page_size(1'001);
+  EXPECT_EQ(ReasonOf(list(fleet_.admin()).status()), "INVALID_PAGE_SIZE");
+  request.Clear();
+  request.set_run("x/y");
+  EXPECT_EQ(ReasonOf(list(fleet_.admin()).status()), "INVALID_NAME");
+  for (const TestIdentity& other : {relay_, fleet_.Issue(NodeIdentity{"n1"})}) {
+    EXPECT_NE(std::string(list(other).status().message()).find("ROLE_NOT_ALLOWED"),
+              std::string::npos);
+  }
 }
 
 TEST_F(AuditTest, RelayReadsOnlyTheExistenceOfANode) {

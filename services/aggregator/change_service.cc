@@ -6,8 +6,17 @@
 
 #include "services/aggregator/changes/change_source.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
 
 namespace muster {
+namespace {
+
+FollowedPairs PairsOf(const v1::FollowChangesRequest& request) {
+  if (request.runs_only()) return FollowedPairs::kNone;
+  return request.batch_pairs() ? FollowedPairs::kTogether : FollowedPairs::kSingly;
+}
+
+}  // namespace
 
 grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChanges(
     grpc::CallbackServerContext* context, const v1::FollowChangesRequest* request) {
@@ -16,12 +25,15 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FollowChangesResponse>>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-        std::optional<int64_t> cursor;
-        if (request->has_cursor()) cursor = request->cursor();
-        const FollowedPairs pairs = request->runs_only()     ? FollowedPairs::kNone
-                                    : request->batch_pairs() ? FollowedPairs::kTogether
-                                                             : FollowedPairs::kSingly;
-        return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor, pairs,
+        const std::string& run = request->pairs_of_run();
+        if (!run.empty()) {
+          ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
+          if (!view) return errors::RunNotFound(run);
+          return std::make_unique<ChangeSource>(store_, feed_, clock_, run, PairsOf(*request));
+        }
+        std::optional<ChangeSource::Cursor> cursor;
+        if (request->has_cursor()) cursor = {request->cursor(), request->feed()};
+        return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor, PairsOf(*request),
                                               changes_.Watch(std::move(wake)));
       });
 }

@@ -49,15 +49,53 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   BindLogConfig(&config->log, file);
   file->Duration("drain", &config->drain, "The time for which a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
-  file->Duration("limits.upload_expiry", &config->upload_expiry,
+  file->Duration("limits.upload_expiry", &config->uploads.expiry,
                  "An upload without a stream is removed after this time.", absl::Minutes(1),
                  absl::Hours(24 * 30));
-  file->Int("limits.uploads", &config->max_uploads,
-            "Uploads that may be open; one identity may open half of them.", 1, 1'000'000);
-  file->Int("limits.streams", &config->max_streams,
-            "Upload streams at a time. Each may hold a chunk in memory.", 1, 100'000);
+  file->ByteSize("limits.disk_reserve", &config->disk_reserve,
+                 "Disk space that is kept to start, cancel and delete on a full disk; at most 1/32 "
+                 "of the file system. 0: none.",
+                 0, uint64_t{1} << 40);
+  file->Int("limits.uploads", &config->uploads.max_uploads,
+            "Uploads that may be open. One node may open 256, another identity half, one run three "
+            "quarters of them.",
+            1, 1'000'000);
+  file->Int("limits.streams", &config->uploads.max_streams,
+            "Upload streams at a time. Each may hold a chunk in memory. One node may open 16, "
+            "another identity half, one run three quarters of them.",
+            1, 100'000);
+  file->Int("limits.result_bytes", &config->uploads.max_result_bytes,
+            "The size of the largest result.", 1 << 20, int64_t{1} << 50);
+  file->Int("limits.identity_disk_percent", &config->uploads.identity_percent,
+            "The share of the free disk that unfinished uploads of one identity may take.", 1, 100);
+  file->Int("limits.run_disk_percent", &config->uploads.run_percent,
+            "The share of the free disk that unfinished uploads of one run may take.", 1, 100);
+  file->Int("limits.run_results_percent", &config->run_results_percent,
+            "The share of the disk, free or not, that the committed results of one run may take.",
+            1, 100);
+  file->Duration("retention.age", &config->keep_age,
+                 "Runs that ended longer ago are deleted. 0s: no such rule.", absl::ZeroDuration(),
+                 absl::Hours(24 * 3650));
+  file->Int("retention.runs", &config->keep_runs,
+            "Of the runs that have ended, this many remain; those that ended first are deleted. "
+            "0: no such rule.",
+            0, 1'000'000'000);
+  file->ByteSize("retention.bytes", &config->keep_bytes,
+                 "The results and archives of the runs that have ended take at most this much; "
+                 "those that ended first are deleted. 0: no such rule.",
+                 0, uint64_t{1} << 60);
+  file->ByteSize(
+      "verify.rate", &config->verify_rate,
+      "Bytes per second at which all stored results are compared with their checksums in "
+      "the background. 0: never.",
+      0, uint64_t{1} << 40);
+  file->Duration("verify.every", &config->verify_every,
+                 "The time between two such comparisons of the whole store.", absl::Seconds(1),
+                 absl::Hours(24 * 365));
   file->Int("threads.requests", &config->request_threads, "Threads that answer calls.", 2, 256);
   file->Int("threads.disk", &config->disk_threads, "Threads that write and hash uploads.", 1, 256);
+  file->Int("threads.seal", &config->seal_threads,
+            "Threads that build archives, each of one run at a time.", 1, 64);
 }
 
 }  // namespace muster

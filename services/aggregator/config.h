@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/aggregator/uploads/upload_quota.h"
 #include "services/common/base/config.h"
 #include "services/common/base/text_values.h"
 #include "services/common/service/service_main.h"
@@ -31,11 +32,17 @@ struct AggregatorConfig {
   std::vector<std::string> status_urls;
   LogConfig log;
   absl::Duration drain = absl::Seconds(10);
-  absl::Duration upload_expiry = absl::Hours(24);
-  int64_t max_uploads = 10'000;
-  int64_t max_streams = 1'000;
+  uint64_t disk_reserve = uint64_t{32} << 20;
+  uint64_t verify_rate = uint64_t{8} << 20;
+  absl::Duration verify_every = absl::Hours(24);
+  UploadLimits uploads;
+  int64_t run_results_percent = 80;
+  absl::Duration keep_age;
+  int64_t keep_runs = 0;
+  uint64_t keep_bytes = 0;
   int64_t request_threads = 8;
   int64_t disk_threads = 4;
+  int64_t seal_threads = 2;
 };
 
 // Binds the fields of `config` to their names, comments and limits.

@@ -98,6 +98,7 @@ v1::Result ToProto(const ResultRecord& result) {
   proto.mutable_delivery()->set_signed_(!result.delivery.signature.empty());
   *proto.mutable_commit_time() = ToTimestamp(result.committed_at);
   proto.set_partial_size(result.partial_size);
+  proto.set_damage(result.damage);
   return proto;
 }
 
@@ -125,11 +126,19 @@ v1::Run ToProto(const RunRecord& run) {
   counts->set_genuine(run.genuine);
   counts->set_errors(run.errors);
   counts->set_timed_out(run.timed_out);
+  proto.set_damaged_results(run.damaged);
+  proto.set_pinned(run.pinned);
+  proto.set_stored_size(StoredBytes(run));
+  proto.set_run_ca_deleted(run.ca_deleted);
   SetListener(run.listener, proto.mutable_legacy_listener());
   *proto.mutable_start_grace() = ToDuration(run.start_grace);
   *proto.mutable_lost_after() = ToDuration(run.lost_after);
   proto.set_fail_fast(run.fail_fast);
   if (run.status_listener) SetListener(*run.status_listener, proto.mutable_status_listener());
+  if (run.state == RunState::kPostProcessing) {
+    if (run.timed_out > 0) *proto.mutable_seal_time() = ToTimestamp(SealGraceEnd(run));
+    proto.set_seal_fault(run.seal_fault);
+  }
   return proto;
 }
 

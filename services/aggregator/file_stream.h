@@ -29,6 +29,10 @@ using FileChunkSource = StreamSource<v1::FileChunk>;
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
                                                               int64_t offset);
 
+// Returns `source`, which releases `hold` when it is destroyed.
+std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> source,
+                                          std::shared_ptr<void> hold);
+
 // Streams a blob of `size` bytes from `offset`.
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
                                                             const std::string& name, int64_t size,

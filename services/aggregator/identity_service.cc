@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/joining.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/revocation.h"
 
 namespace muster {
 namespace {
@@ -49,14 +50,15 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
   const Identity& identity = call.caller().identity;
   const std::string member = MemberName(identity);
   absl::StatusOr<SignedCertificate> issued = absl::InternalError("identity not found");
+  const std::string renewed = CertificateSubject(call.caller().issuer, call.caller().serial);
   if (!member.empty()) {
-    issued = RenewMember(member, request.csr_pem(), UriOf(call));
+    issued = RenewMember(member, request.csr_pem(), UriOf(call), renewed);
   } else if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {
     issued = authorities_.SignForFleet(*service, request.csr_pem(), service_hosts_,
-                                       kServiceValidity, UriOf(call));
+                                       kServiceValidity, UriOf(call), renewed);
   } else if (const auto* user = std::get_if<UserIdentity>(&identity.name)) {
-    issued =
-        authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity, UriOf(call));
+    issued = authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity, UriOf(call),
+                                       renewed);
   }
   if (issued.ok()) Describe(*issued, response);
   return issued.status();
@@ -64,10 +66,11 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
 
 absl::StatusOr<SignedCertificate> IdentityService::RenewMember(const std::string& name,
                                                                const std::string& csr_pem,
-                                                               const std::string& asked_by) {
+                                                               const std::string& asked_by,
+                                                               const std::string& renewed) {
   ASSIGN_OR_RETURN(const auto member, store_.GetNode(name));
   if (!member || member->uri != asked_by) return errors::NodeNotEnrolled(name);
-  return authorities_.SignForMember(*member, csr_pem, asked_by);
+  return authorities_.SignForMember(*member, csr_pem, asked_by, renewed);
 }
 
 absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& request,

@@ -54,7 +54,8 @@ class IdentityService : public v1::IdentityService::CallbackService {
   absl::Status Renew(Call& call, const v1::RenewCertificateRequest& request,
                      v1::IssuedCertificate* response);
   absl::StatusOr<SignedCertificate> RenewMember(const std::string& name, const std::string& csr_pem,
-                                                const std::string& asked_by);
+                                                const std::string& asked_by,
+                                                const std::string& renewed);
   absl::Status Add(Call& call, const v1::AddOperatorRequest& request,
                    v1::IssuedCertificate* response);
   absl::Status IssueForCommands(Call& call, const v1::IssueCommandCertificateRequest& request,

@@ -228,5 +228,19 @@ TEST_F(JoinTest, JoinListenerServesNothingElse) {
             absl::StatusCode::kUnimplemented);
 }
 
+TEST_F(JoinTest, RenewalsOfANodeAreLimited) {
+  const Machine machine;
+  const auto joined = Join(Create("n1"), machine);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  const TestIdentity node = IdentityOf(*joined, machine);
+  const Machine next;
+  // The first certificate counts too.
+  for (int i = 1; i < kMaxRenewals; ++i) ASSERT_TRUE(Renew(node, next).ok());
+  EXPECT_EQ(ReasonOf(Renew(node, next).status()), "RENEWAL_LIMIT");
+  EXPECT_EQ(ReasonOf(Rejoin(joined->certificate_chain_pem(), machine.key, next).status()),
+            "RENEWAL_LIMIT");
+  EXPECT_TRUE(Revoke("n1").ok());
+}
+
 }  // namespace
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "services/aggregator/convert.h"
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/run_host.h"
@@ -30,6 +31,18 @@ absl::StatusOr<ListenerRecord> Reported(const Request& request) {
   return listener;
 }
 
+// Adds the ports of live runs: after a restart of the gateway a run may not have opened its port
+// again when another one chooses.
+absl::Status AddTakenPorts(StateStore& store, google::protobuf::RepeatedField<int32_t>* ports) {
+  ASSIGN_OR_RETURN(const auto live, store.LiveRuns());
+  for (const RunView& view : live) {
+    if (view.run.listener.port != 0) ports->Add(view.run.listener.port);
+    const auto& status = view.run.status_listener;
+    if (status && status->port != 0) ports->Add(status->port);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificateRequest& request,
@@ -48,7 +61,8 @@ absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificate
   if (const auto& hosts = run.listener.hosts; hosts.size() == 1) {
     if (IsHostOfRun(hosts[0], request.run())) response->set_server_name(hosts[0]);
   }
-  return absl::OkStatus();
+  if (run.listener.port != 0 || !response->server_name().empty()) return absl::OkStatus();
+  return AddTakenPorts(store_, response->mutable_taken_ports());
 }
 
 absl::Status ListenerService::Report(Call& call, const v1::ReportListenerRequest& request,
@@ -69,6 +83,19 @@ absl::Status ListenerService::Report(Call& call, const v1::ReportListenerRequest
   return run.status();
 }
 
+absl::Status ListenerService::Release(Call& call, const v1::ReleaseListenerRequest& request) {
+  RETURN_IF_ERROR(Allowed(call, request.run()));
+  ASSIGN_OR_RETURN(const auto run, runs_.Get(request.run()));
+  if (!IsFinal(run.state)) return errors::RunNotEnded(request.run());
+  ASSIGN_OR_RETURN(const auto wiped, store_.ApplyAndWait(WipeAuthority{
+                                         request.run(), absl::ToUnixMicros(clock_.Now())}));
+  if (wiped.changed) {
+    Log(LogLevel::kInfo, "the run CA was deleted early: a new run needs the port of its listener",
+        {{"run", request.run()}, {"port", run.listener.port}});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ListenerService::GetStatus(Call& call, const v1::GetStatusListenerRequest& request,
                                         v1::GetStatusListenerResponse* response) {
   RETURN_IF_ERROR(Allowed(call, request.run()));
@@ -78,7 +105,8 @@ absl::Status ListenerService::GetStatus(Call& call, const v1::GetStatusListenerR
   response->set_certificate_pem(served.certificate_pem);
   response->set_key_pem(std::string(served.key_pem.view()));
   if (run.status_listener) response->set_port(run.status_listener->port);
-  return absl::OkStatus();
+  return response->port() != 0 ? absl::OkStatus()
+                               : AddTakenPorts(store_, response->mutable_taken_ports());
 }
 
 absl::Status ListenerService::ReportStatus(Call& call,
@@ -104,6 +132,13 @@ grpc::ServerUnaryReactor* ListenerService::ReportListener(grpc::CallbackServerCo
                                                           v1::Run* response) {
   return Answer(runtime_, context, "/muster.v1.ListenerService/ReportListener", *request,
                 [this, request, response](Call& call) { return Report(call, *request, response); });
+}
+
+grpc::ServerUnaryReactor* ListenerService::ReleaseListener(
+    grpc::CallbackServerContext* context, const v1::ReleaseListenerRequest* request,
+    v1::ReleaseListenerResponse*) {
+  return Answer(runtime_, context, "/muster.v1.ListenerService/ReleaseListener", *request,
+                [this, request](Call& call) { return Release(call, *request); });
 }
 
 grpc::ServerUnaryReactor* ListenerService::GetStatusListener(

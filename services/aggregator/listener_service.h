@@ -31,6 +31,9 @@ class ListenerService : public v1::ListenerService::CallbackService {
   grpc::ServerUnaryReactor* ReportListener(grpc::CallbackServerContext* context,
                                            const v1::ReportListenerRequest* request,
                                            v1::Run* response) override;
+  grpc::ServerUnaryReactor* ReleaseListener(grpc::CallbackServerContext* context,
+                                            const v1::ReleaseListenerRequest* request,
+                                            v1::ReleaseListenerResponse* response) override;
   grpc::ServerUnaryReactor* GetStatusListener(grpc::CallbackServerContext* context,
                                               const v1::GetStatusListenerRequest* request,
                                               v1::GetStatusListenerResponse* response) override;
@@ -42,6 +45,7 @@ class ListenerService : public v1::ListenerService::CallbackService {
   absl::Status Sign(Call& call, const v1::SignListenerCertificateRequest& request,
                     v1::SignListenerCertificateResponse* response);
   absl::Status Report(Call& call, const v1::ReportListenerRequest& request, v1::Run* response);
+  absl::Status Release(Call& call, const v1::ReleaseListenerRequest& request);
   absl::Status GetStatus(Call& call, const v1::GetStatusListenerRequest& request,
                          v1::GetStatusListenerResponse* response);
   absl::Status ReportStatus(Call& call, const v1::ReportStatusListenerRequest& request,

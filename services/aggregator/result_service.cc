@@ -10,10 +10,10 @@
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/utf8.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/error_reason.h"
 
 namespace muster {
 namespace {
@@ -74,6 +74,11 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
   upload->size = request.has_size() ? request.size() : -1;
   RETURN_IF_ERROR(CheckSha256(request.sha256()));
   upload->sha256 = request.sha256();
+  if (request.has_spooled()) {
+    // The bytes have to be those that the proof covers: the signature of the finish may be another.
+    upload->size = request.spooled().size();
+    upload->sha256 = request.spooled().sha256();
+  }
   return upload;
 }
 
@@ -103,7 +108,7 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   result.media_type = upload.media_type;
   result.file_name = upload.file_name;
   if (upload.is_error) {
-    result.error = CutUtf8(CleanUtf8(request.body()), kMaxErrorText);
+    result.error = ErrorReason(request.body());
   }
   result.body = request.body();
   result.delivery = upload.delivery;
@@ -115,13 +120,14 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
 
 ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
                              Uploads& uploads, ResultCommitter& committer,
-                             const SpooledProofs& proofs)
+                             const SpooledProofs& proofs, RunReaders& readers)
     : runtime_(runtime),
       store_(store),
       blobs_(blobs),
       uploads_(uploads),
       committer_(committer),
       proofs_(proofs),
+      readers_(readers),
       read_ahead_(kReadAheadBytes) {}
 
 grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext* context,
@@ -214,6 +220,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
         const ResultKey key = FromProto(request->key());
         RETURN_IF_ERROR(CheckKey(key));
         RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
+        RunReaders::Hold hold = readers_.Add(key.run);
         ASSIGN_OR_RETURN(auto result, FindResult(store_, key));
         if (result.outcome == Outcome::kPending) {
           return errors::ResultNotFound(key.plugin, key.node);
@@ -221,7 +228,15 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
         if (request->generation() != 0 && request->generation() != result.generation) {
           return errors::ResultReplaced(request->generation(), result.generation);
         }
-        return StreamResult(blobs_, std::move(result), request->offset());
+        if (!result.damage.empty()) {
+          return errors::ResultDamaged(key.plugin, key.node, result.damage);
+        }
+        auto source = StreamResult(blobs_, std::move(result), request->offset());
+        if (absl::IsNotFound(source.status())) {  // the run may have been deleted since
+          RETURN_IF_ERROR(FindResult(store_, key).status());
+        }
+        RETURN_IF_ERROR(source.status());
+        return WithHold(*std::move(source), std::move(hold));
       });
 }
 

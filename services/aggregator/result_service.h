@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_RESULT_SERVICE_H_
 
 #include "muster/v1/results.grpc.pb.h"
+#include "services/aggregator/runs/run_readers.h"
 #include "services/aggregator/upload_handler.h"
 #include "services/aggregator/uploads/result_committer.h"
 #include "services/aggregator/uploads/spooled_proof.h"
@@ -17,7 +18,7 @@ namespace muster {
 class ResultService : public v1::ResultService::CallbackService {
  public:
   ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs, Uploads& uploads,
-                ResultCommitter& committer, const SpooledProofs& proofs);
+                ResultCommitter& committer, const SpooledProofs& proofs, RunReaders& readers);
 
   grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
                                        const v1::OpenUploadRequest* request,
@@ -48,6 +49,7 @@ class ResultService : public v1::ResultService::CallbackService {
   Uploads& uploads_;
   ResultCommitter& committer_;
   const SpooledProofs& proofs_;
+  RunReaders& readers_;
   ReadAheadBudget read_ahead_;
 };
 

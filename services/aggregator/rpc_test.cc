@@ -20,6 +20,7 @@
 #include "muster/v1/listeners.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
+#include "muster/v1/verification.pb.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
 #include "testing/fixtures/test_fleet.h"
@@ -46,6 +47,7 @@ std::vector<const google::protobuf::MethodDescriptor*> Methods() {
       v1::JoinToken::descriptor()->file(),
       v1::JoinRequest::descriptor()->file(),
       v1::RecordShareRemovalRequest::descriptor()->file(),
+      v1::VerifyStoreRequest::descriptor()->file(),
   };
   return MethodsOf(files);
 }

@@ -1,10 +1,12 @@
 #include "services/aggregator/run_service.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <variant>
 
 #include "services/aggregator/convert.h"
+#include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
@@ -14,6 +16,7 @@ namespace {
 
 constexpr int kMaxPage = 1000;
 constexpr int kDefaultPage = 100;
+constexpr int kMaxPreviewed = 1000;
 
 std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
 
@@ -42,12 +45,24 @@ absl::Status AllowedToSee(Call& call, StateStore& store, const std::string& run)
   RETURN_IF_ERROR(AllowedOnRun(call, run));
   const auto* node = std::get_if<NodeIdentity>(&call.caller().identity.name);
   if (node == nullptr) return absl::OkStatus();
-  ResultFilter filter;
-  filter.run = run;
-  filter.node = node->name;
-  filter.with_pending = true;
-  ASSIGN_OR_RETURN(const auto planned, store.ListResults(filter, "", 1));
-  return planned.items.empty() ? errors::PairNotPlanned(run, "*", node->name) : absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool planned, store.IsNodePlanned(run, node->name));
+  return planned ? absl::OkStatus() : errors::PairNotPlanned(run, "*", node->name);
+}
+
+absl::StatusOr<RetentionRules> RulesOf(const v1::RetentionRules& rules) {
+  RetentionRules wanted{muster::FromProto(rules.age()), rules.runs(), rules.bytes()};
+  if (wanted.age < absl::ZeroDuration()) return errors::InvalidRetention("age");
+  if (wanted.runs < 0) return errors::InvalidRetention("runs");
+  if (wanted.bytes < 0) return errors::InvalidRetention("bytes");
+  return wanted;
+}
+
+v1::RetentionRules ToProto(const RetentionRules& rules) {
+  v1::RetentionRules proto;
+  muster::ToProto(rules.age, proto.mutable_age());
+  proto.set_runs(rules.runs);
+  proto.set_bytes(rules.bytes);
+  return proto;
 }
 
 // Sends the run now and after each change until it has ended.
@@ -83,10 +98,30 @@ grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* con
   return Answer(runtime_, context, "/muster.v1.RunService/CreateRun", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  const auto run = runs_.Create(FromProto(*request, UriOf(call)));
-                  if (run.ok()) *response = ToProto(*run);
-                  return run.status();
+                  return Create(*request, UriOf(call), response);
                 });
+}
+
+absl::Status RunService::Create(const v1::CreateRunRequest& request, const std::string& created_by,
+                                v1::Run* response) {
+  const v1::SetStatusListenerRequest& listener = request.status_listener();
+  if (request.has_status_listener()) {
+    RETURN_IF_ERROR(status_listeners_.Check(listener.client_ca_pem(), listener.certificate_pem(),
+                                            listener.key_pem()));
+  }
+  ASSIGN_OR_RETURN(auto run, runs_.Create(FromProto(request, created_by)));
+  // A repeated call may find the run without its listener. Meanwhile another repetition may set it,
+  // and the run may end.
+  if (request.has_status_listener() && !run.status_listener) {
+    const absl::Status set =
+        status_listeners_.Set(run.id, listener.client_ca_pem(), listener.certificate_pem(),
+                              listener.key_pem(), created_by);
+    const std::string reason = ReasonOf(set);
+    if (!set.ok() && reason != "STATUS_LISTENER_EXISTS" && reason != "RUN_ENDED") return set;
+    ASSIGN_OR_RETURN(run, runs_.Get(run.id));
+  }
+  *response = ToProto(run);
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* context,
@@ -163,13 +198,74 @@ absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& reques
   response->set_run_ca_pem(authority->self_signed_pem);
   response->set_fleet_ca_pem(authorities_.FleetCaPem());
   const v1::Run shown = ToProto(run);
-  *response->mutable_legacy_urls() = shown.legacy_listener().urls();
+  if (run.listener.open) *response->mutable_legacy_urls() = shown.legacy_listener().urls();
   for (const std::string& target : addresses_.aggregator_targets) {
     response->add_grpc_targets(target);
   }
   for (const std::string& target : addresses_.status_targets) response->add_status_targets(target);
   *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(signed_certificate.expires));
   return absl::OkStatus();
+}
+
+absl::Status RunService::Pin(Call& call, const std::string& run, bool pinned, v1::Run* response) {
+  RETURN_IF_ERROR(AllowedOnRun(call, run));
+  const auto record = runs_.Pin(run, pinned, UriOf(call));
+  if (record.ok()) *response = muster::ToProto(*record);
+  return record.status();
+}
+
+grpc::ServerUnaryReactor* RunService::PinRun(grpc::CallbackServerContext* context,
+                                             const v1::PinRunRequest* request, v1::Run* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.RunService/PinRun", *request,
+      [this, request, response](Call& call) { return Pin(call, request->run(), true, response); });
+}
+
+grpc::ServerUnaryReactor* RunService::UnpinRun(grpc::CallbackServerContext* context,
+                                               const v1::UnpinRunRequest* request,
+                                               v1::Run* response) {
+  return Answer(
+      runtime_, context, "/muster.v1.RunService/UnpinRun", *request,
+      [this, request, response](Call& call) { return Pin(call, request->run(), false, response); });
+}
+
+absl::Status RunService::Preview(const v1::PreviewRetentionRequest& request,
+                                 v1::PreviewRetentionResponse* response) {
+  RetentionRules rules = retention_.rules();
+  if (request.has_rules()) {
+    ASSIGN_OR_RETURN(rules, RulesOf(request.rules()));
+  }
+  *response->mutable_rules() = ToProto(rules);
+  const auto count = [&](const ExpiredRun& expired) {
+    response->set_expired_runs(response->expired_runs() + 1);
+    response->set_expired_size(response->expired_size() + expired.run.bytes);
+    if (response->runs_size() == kMaxPreviewed) return true;
+    v1::ExpiredRun* run = response->add_runs();
+    run->set_run(expired.run.id);
+    run->set_title(expired.run.title);
+    *run->mutable_end_time() = ToTimestamp(expired.run.ended_at);
+    run->set_stored_size(expired.run.bytes);
+    run->set_rule(expired.rule);
+    run->set_in_use(retention_.IsInUse(expired.run.id));
+    return true;
+  };
+  ASSIGN_OR_RETURN(const auto totals, VisitExpiredRuns(store_, rules, clock_.Now(), count));
+  // Runs may have ended since.
+  response->set_kept_runs(std::max<int64_t>(0, totals.runs - response->expired_runs()));
+  response->set_kept_size(std::max<int64_t>(0, totals.bytes - response->expired_size()));
+  response->set_pinned_runs(totals.pinned_runs);
+  response->set_pinned_size(totals.pinned_bytes);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* RunService::PreviewRetention(grpc::CallbackServerContext* context,
+                                                       const v1::PreviewRetentionRequest* request,
+                                                       v1::PreviewRetentionResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.RunService/PreviewRetention", *request,
+                [this, request, response](Call& call) -> absl::Status {
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  return Preview(*request, response);
+                });
 }
 
 grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContext* context,
@@ -200,13 +296,14 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
           return finish(errors::PairNotPlanned(request->run(), request->plugin(),
                                                request->any_node() ? "*" : request->node()));
         }
-        listener_waits_.Wait(request->run(), ListenerKind::kLegacy,
-                             [this, request, response, call,
-                              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
-                               finish(run.ok()
-                                          ? SignCredential(*request, *run, UriOf(*call), response)
-                                          : run.status());
-                             });
+        listener_waits_.Wait(
+            request->run(),
+            request->listener_optional() ? ListenerKind::kOptionalLegacy : ListenerKind::kLegacy,
+            [this, request, response, call,
+             finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
+              finish(run.ok() ? SignCredential(*request, *run, UriOf(*call), response)
+                              : run.status());
+            });
       });
 }
 

@@ -7,8 +7,11 @@
 #include "services/aggregator/changes/change_dispatcher.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/aggregator/runs/listener_waits.h"
+#include "services/aggregator/runs/retention.h"
+#include "services/aggregator/runs/retention_rules.h"
 #include "services/aggregator/runs/runs.h"
 #include "services/aggregator/runs/status_listeners.h"
+#include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
 #include "services/common/rpc/stream.h"
 #include "services/common/store/state_store.h"
@@ -20,7 +23,8 @@ class RunService : public v1::RunService::CallbackService {
  public:
   RunService(const RpcRuntime& runtime, Runs& runs, Authorities& authorities,
              ListenerWaits& listener_waits, StatusListeners& status_listeners,
-             ChangeDispatcher& changes, StateStore& store, Addresses addresses)
+             ChangeDispatcher& changes, StateStore& store, const Retention& retention,
+             const Clock& clock, Addresses addresses)
       : runtime_(runtime),
         runs_(runs),
         authorities_(authorities),
@@ -28,6 +32,8 @@ class RunService : public v1::RunService::CallbackService {
         status_listeners_(status_listeners),
         changes_(changes),
         store_(store),
+        retention_(retention),
+        clock_(clock),
         addresses_(std::move(addresses)) {}
 
   grpc::ServerUnaryReactor* CreateRun(grpc::CallbackServerContext* context,
@@ -46,6 +52,14 @@ class RunService : public v1::RunService::CallbackService {
   grpc::ServerUnaryReactor* DeleteRun(grpc::CallbackServerContext* context,
                                       const v1::DeleteRunRequest* request,
                                       v1::DeleteRunResponse* response) override;
+  grpc::ServerUnaryReactor* PinRun(grpc::CallbackServerContext* context,
+                                   const v1::PinRunRequest* request, v1::Run* response) override;
+  grpc::ServerUnaryReactor* UnpinRun(grpc::CallbackServerContext* context,
+                                     const v1::UnpinRunRequest* request,
+                                     v1::Run* response) override;
+  grpc::ServerUnaryReactor* PreviewRetention(grpc::CallbackServerContext* context,
+                                             const v1::PreviewRetentionRequest* request,
+                                             v1::PreviewRetentionResponse* response) override;
   grpc::ServerUnaryReactor* IssueCredential(grpc::CallbackServerContext* context,
                                             const v1::IssueCredentialRequest* request,
                                             v1::Credential* response) override;
@@ -57,6 +71,11 @@ class RunService : public v1::RunService::CallbackService {
                                               v1::Run* response) override;
 
  private:
+  absl::Status Create(const v1::CreateRunRequest& request, const std::string& created_by,
+                      v1::Run* response);
+  absl::Status Pin(Call& call, const std::string& run, bool pinned, v1::Run* response);
+  absl::Status Preview(const v1::PreviewRetentionRequest& request,
+                       v1::PreviewRetentionResponse* response);
   absl::Status SignCredential(const v1::IssueCredentialRequest& request, const RunRecord& run,
                               const std::string& asked_by, v1::Credential* response);
   absl::Status SignViewer(const v1::IssueViewerCredentialRequest& request, const RunRecord& run,
@@ -71,6 +90,8 @@ class RunService : public v1::RunService::CallbackService {
   StatusListeners& status_listeners_;
   ChangeDispatcher& changes_;
   StateStore& store_;
+  const Retention& retention_;
+  const Clock& clock_;
   const Addresses addresses_;
 };
 

@@ -25,13 +25,14 @@ class Connection final : public UploadConnection {
     }
     const ResultKey& key = (*session)->key();
     RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
+    run_ = key.run;
     return session;
   }
 
   UploadPeer Peer() const override { return PeerOf(stream_->call().caller()); }
 
-  absl::StatusOr<OpenStreams::Ticket> Count() override {
-    return uploads_.CountStream(stream_->call().caller().identity);
+  absl::StatusOr<UploadTicket> Count() override {
+    return uploads_.quota().CountStream(stream_->call().caller().identity, run_);
   }
 
   void ReadNext() override { stream_->ReadNext(); }
@@ -61,6 +62,7 @@ class Connection final : public UploadConnection {
   // Tasks on the strand and the commit use `uploads_` after the end of the stream.
   const CallCanceller::Handle call_entry_;
   Uploads& uploads_;
+  std::string run_;  // of the upload that the first message names
 };
 
 }  // namespace

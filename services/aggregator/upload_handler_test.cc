@@ -178,7 +178,18 @@ TEST_F(UploadHandlerTest, StreamOfAnotherCallerIsRefused) {
   own.SendChunk(100'000, body_.substr(100'000, 50'000));
   ASSERT_TRUE(own.AwaitWritten(150'000));
 
-  const v1::OpenUploadResponse relayed = Open(as_relay, "n1", forwarded);
+  // Not by a relay while the node delivers.
+  const auto open_by_relay = [&] {
+    return OpenTestUpload(as_relay, run_, kPlugin, "n1", forwarded);
+  };
+  EXPECT_EQ(ReasonOf(open_by_relay().status()), "UPLOAD_IN_USE");
+  own.Cancel();
+  v1::OpenUploadResponse relayed;
+  ASSERT_TRUE(testing::Await([&] {
+    const auto opened = open_by_relay();
+    if (opened.ok()) relayed = *opened;
+    return opened.ok();
+  }));
   TestUploadStream shortcut(as_node, relayed);
   EXPECT_EQ(ReasonOf(Deliver(shortcut, 150'000, body_)), "UPLOAD_NOT_FOUND");
   TestUploadStream right(as_relay, relayed, forwarded);

@@ -226,6 +226,46 @@ TEST_F(ViewerTest, RunServesItsStatusWithTheProvidedCertificate) {
   EXPECT_EQ(ReasonOf(Report(run, 8011, true).status()), "PORT_IS_FIXED");
 }
 
+TEST_F(ViewerTest, RunIsCreatedWithItsStatusListenerOrNotAtAll) {
+  v1::CreateRunRequest request;
+  request.set_request_id("once");
+  request.add_nodes("n1");
+  request.add_plugins("hostfacts");
+  *request.mutable_status_listener() = FullRequest("");
+  request.mutable_status_listener()->set_key_pem(std::string(key_.ToPkcs8Pem()->view()));
+  EXPECT_EQ(ReasonOf(Create(request).status()), "INVALID_STATUS_CERTIFICATE");
+  const auto runs =
+      Call<v1::RunService>(fleet_.admin(), &v1::RunService::Stub::ListRuns, v1::ListRunsRequest());
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  EXPECT_EQ(runs->runs_size(), 0);
+
+  *request.mutable_status_listener() = FullRequest("");
+  const auto run = Create(request);
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_TRUE(run->has_status_listener());
+  EXPECT_EQ(Get(gateway_, run->id())->certificate_pem(),
+            request.status_listener().certificate_pem());
+  EXPECT_EQ(Create(request)->id(), run->id()) << "repeated";
+}
+
+// The first call may be lost between the run and its listener.
+TEST_F(ViewerTest, RepeatedCreationReturnsTheRunThatHasEnded) {
+  v1::CreateRunRequest request;
+  request.set_request_id("once");
+  request.add_nodes("n1");
+  request.add_plugins("hostfacts");
+  const auto run = Create(request);
+  ASSERT_TRUE(run.ok()) << run.status();
+  v1::CancelRunRequest cancel;
+  cancel.set_run(run->id());
+  ASSERT_TRUE(Call<v1::RunService>(fleet_.admin(), &v1::RunService::Stub::CancelRun, cancel).ok());
+  *request.mutable_status_listener() = FullRequest("");
+  const auto repeated = Create(request);
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  EXPECT_EQ(repeated->id(), run->id());
+  EXPECT_EQ(repeated->state(), v1::RUN_STATE_CANCELLED);
+}
+
 TEST_F(ViewerTest, KeyIsSentOnlyToTheGatewayAndStoredEncrypted) {
   const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
   const v1::SetStatusListenerRequest brought = FullRequest(run);

@@ -1,11 +1,6 @@
 #include "services/client/client.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -31,7 +26,6 @@
 #include "services/client/sender_activity.h"
 #include "services/client/status_channels.h"
 #include "services/client/stream_spool.h"
-#include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
@@ -46,18 +40,6 @@ namespace {
 constexpr size_t kMaxErrorText = size_t{64} << 10;
 // The time after a run's deadline in which late results are accepted.
 constexpr absl::Duration kSealGrace = absl::Seconds(120);
-
-absl::StatusOr<std::unique_ptr<SourceFile>> ErrorText(const std::string& text) {
-  UniqueFd fd(::memfd_create("muster-error", MFD_CLOEXEC));
-  if (!fd.valid()) return ErrnoError(errno, "make", "a file in memory");
-  std::string_view left = std::string_view(text).substr(0, kMaxErrorText);
-  while (!left.empty()) {
-    const ssize_t written = ::write(fd.get(), left.data(), left.size());
-    if (written < 0) return ErrnoError(errno, "write", "a file in memory");
-    left.remove_prefix(static_cast<size_t>(written));
-  }
-  return SourceFile::Adopt(std::move(fd), "the error text");
-}
 
 }  // namespace
 
@@ -116,7 +98,8 @@ class Client::Impl {
       body = nlohmann::json({{"error", body}})
                  .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     }
-    auto file = ErrorText(body);
+    auto file =
+        SourceFile::FromText(std::string_view(body).substr(0, kMaxErrorText), "the error text");
     auto receipt = file.ok() ? Send(std::move(info), *std::move(file), stop)
                              : absl::StatusOr<CommitReceipt>(file.status());
     Delivery delivery = ToDelivery(receipt);
@@ -187,6 +170,18 @@ class Client::Impl {
 
   void set_deadline(absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     deadline_ = deadline;
+  }
+
+  void set_wait_watcher(WaitWatcher watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
+    wait_watcher_ = std::move(watcher);
+  }
+
+  // Opens the state folder, which is created if it is missing.
+  absl::Status OpenAttempts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
+    if (attempts_) return absl::OkStatus();
+    ASSIGN_OR_RETURN(attempts_, AttemptState::Open(config_.state_dir, config_.run, config_.plugin,
+                                                   config_.node));
+    return absl::OkStatus();
   }
 
   SenderActivity& activity() { return activity_; }
@@ -272,24 +267,24 @@ class Client::Impl {
   absl::StatusOr<CommitReceipt> Send(ResultInfo info, std::unique_ptr<SourceFile> file,
                                      const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
-    if (!attempts_) {
-      ASSIGN_OR_RETURN(attempts_, AttemptState::Open(config_.state_dir, config_.run, config_.plugin,
-                                                     config_.node));
-    }
+    RETURN_IF_ERROR(OpenAttempts());
     ASSIGN_OR_RETURN(info.attempt, attempts_->Begin(file->fingerprint()));
     OutgoingResult result(std::move(info), std::move(file));
     const PhaseScope delivering(activity_, Phase::kDelivering);
     return DeliverUntilCommitted(
         *transport_, result, *attempts_, GiveUp(), stop,
-        [this](const absl::Status& wait) { ReportWait(wait); }, config_.leave_when_spooled);
+        [this](const absl::Status& wait)
+            ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) { ReportWait(wait); },
+        config_.leave_when_spooled);
   }
 
-  // Reports in heartbeats the reason why a delivery waits.
-  void ReportWait(const absl::Status& wait) {
+  // Reports the reason why a delivery waits, in heartbeats and to the watcher.
+  void ReportWait(const absl::Status& wait) ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_) {
     const bool asked_to_wait =
         wait.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(wait).has_value();
     activity_.SetPhase(asked_to_wait ? Phase::kBackpressured : Phase::kDelivering,
                        std::string(wait.message()));
+    if (wait_watcher_ && !wait.ok()) wait_watcher_(ToClientStatus(wait));
   }
 
   const Config config_;
@@ -302,6 +297,7 @@ class Client::Impl {
   Mutex one_at_a_time_;
   std::unique_ptr<AttemptState> attempts_ ABSL_GUARDED_BY(one_at_a_time_);
   absl::Time deadline_ ABSL_GUARDED_BY(one_at_a_time_) = absl::InfiniteFuture();
+  WaitWatcher wait_watcher_ ABSL_GUARDED_BY(one_at_a_time_);
   mutable Mutex heartbeats_mutex_;
   std::unique_ptr<Heartbeats> heartbeats_
       ABSL_GUARDED_BY(heartbeats_mutex_);  // declared last: it uses the members above
@@ -316,6 +312,11 @@ std::unique_ptr<Client> Client::Create(const Config& config, Status* status) {
   *status = ToClientStatus(prepared);
   if (!prepared.ok()) return nullptr;
   return std::unique_ptr<Client>(new Client(std::move(impl)));
+}
+
+void Client::WatchWaits(WaitWatcher watcher) {
+  MutexLock lock(impl_->one_at_a_time());
+  impl_->set_wait_watcher(std::move(watcher));
 }
 
 Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& options,
@@ -333,6 +334,10 @@ Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& option
 Delivery Client::SubmitStream(const Reader& reader, const SubmitOptions& options,
                               const std::stop_token& stop) {
   MutexLock lock(impl_->one_at_a_time());
+  // The stream is spooled in the state folder.
+  if (const absl::Status opened = impl_->OpenAttempts(); !opened.ok()) {
+    return {ToClientStatus(opened), {}};
+  }
   return impl_->SubmitOrExplain(
       SpoolStream(reader, impl_->config().state_dir, impl_->config().max_result_bytes), options,
       stop);

@@ -169,6 +169,10 @@ struct Fault {
 // thread of the library. It must not block and must not call StartHeartbeats or StopHeartbeats.
 using HeartbeatWatcher = std::function<void(const Status& status)>;
 
+// Called when a delivery waits before its next attempt, with the error of the last one. Runs on the
+// thread of the delivery and must not call the client.
+using WaitWatcher = std::function<void(const Status& why)>;
+
 // Fills `buffer` with up to `size` bytes. Returns their number, 0 at the end, or a negative value
 // for an error.
 using Reader = std::function<std::ptrdiff_t(char* buffer, size_t size)>;
@@ -184,6 +188,9 @@ class Client {
 
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
+
+  // Sets the watcher of deliveries that begin later.
+  void WatchWaits(WaitWatcher watcher);
 
   // Delivers a regular file. If it changes while it is read, an error result is delivered instead
   // (kErrorDelivered), never mixed content.

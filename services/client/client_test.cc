@@ -5,9 +5,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "services/client/test_listener.h"
 #include "services/client/test_peer.h"
+#include "services/common/errors/results.h"
 
 namespace muster::client {
 namespace {
@@ -73,6 +75,17 @@ TEST_F(ClientTest, StreamIsDelivered) {
   ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;
   EXPECT_EQ(peer_.committed()->body, std::string(300'000, 'x'));
   EXPECT_EQ(peer_.committed()->description.file_name(), "out.txt");
+}
+
+TEST_F(ClientTest, ResultThatTheServiceFindsTooLargeIsAnErrorResultWithTheLimit) {
+  bool refused = false;
+  peer_.judge = [&] {
+    return std::exchange(refused, true) ? absl::OkStatus() : errors::ResultOverLimit(1'000'000);
+  };
+  const Delivery delivery = Make()->SubmitFile(Write("large", "large"), {});
+  EXPECT_EQ(delivery.status.code, Code::kErrorDelivered) << delivery.status.message;
+  EXPECT_TRUE(peer_.committed()->description.is_error());
+  EXPECT_NE(peer_.committed()->body.find("1000000"), std::string::npos) << peer_.committed()->body;
 }
 
 TEST_F(ClientTest, FailedStreamIsAnErrorResult) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -13,6 +14,7 @@
 #include "services/client/test_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 
 namespace muster::client {
@@ -254,6 +256,31 @@ TEST_F(GrpcTransportTest, PermanentErrorEndsTheDelivery) {
   ASSERT_FALSE(receipt.ok());
   EXPECT_EQ(ReasonOf(receipt.status()), "RUN_SEALED");
   EXPECT_EQ(asked, 1);
+}
+
+TEST_F(GrpcTransportTest, ResultOverTheLimitFailsAtOnceAndNamesTheLimit) {
+  int asked = 0;
+  peer_.judge = [&] {
+    ++asked;
+    return errors::ResultOverLimit(1'000'000);
+  };
+  const auto receipt = Deliver(Write("large"));
+  EXPECT_EQ(ReasonOf(receipt.status()), "RESULT_TOO_LARGE");
+  EXPECT_NE(receipt.status().message().find("1000000"), std::string::npos) << receipt.status();
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(GrpcTransportTest, SenderAtItsShareOfTheDiskTriesAgain) {
+  std::atomic<int> asked = 0;
+  peer_.judge = [&] {
+    if (++asked > 2) return absl::OkStatus();
+    return WithRetryAfter(
+        errors::TooManyStagedBytes("n1", 1'000'000, "limits.identity_disk_percent"),
+        absl::Milliseconds(20));
+  };
+  const auto receipt = Deliver(Write("later"));
+  EXPECT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(asked, 3);
 }
 
 TEST_F(GrpcTransportTest, DeadlineEndsTheDeliveryWithTheLastError) {

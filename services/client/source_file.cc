@@ -1,6 +1,7 @@
 #include "services/client/source_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,6 +61,18 @@ absl::StatusOr<std::unique_ptr<SourceFile>> SourceFile::Adopt(UniqueFd fd, std::
   if (::fstat(fd.get(), &st) != 0) return ErrnoError(errno, "stat", name);
   return std::unique_ptr<SourceFile>(
       new SourceFile(std::move(fd), std::move(name), st.st_size, FingerprintOf(st)));
+}
+
+absl::StatusOr<std::unique_ptr<SourceFile>> SourceFile::FromText(std::string_view text,
+                                                                 std::string name) {
+  UniqueFd fd(::memfd_create("muster-text", MFD_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "make", "a file in memory");
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd.get(), text.data(), text.size());
+    if (written < 0) return ErrnoError(errno, "write", "a file in memory");
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return Adopt(std::move(fd), std::move(name));
 }
 
 absl::Status SourceFile::ReadAt(int64_t offset, std::span<char> buffer) {

@@ -24,6 +24,10 @@ class SourceFile {
   // Adopts an unnamed file, which no other program can write.
   static absl::StatusOr<std::unique_ptr<SourceFile>> Adopt(UniqueFd fd, std::string name);
 
+  // Makes an unnamed file in memory.
+  static absl::StatusOr<std::unique_ptr<SourceFile>> FromText(std::string_view text,
+                                                              std::string name);
+
   // Fills `buffer` from `offset`; the range must be within size(). Fails with ABORTED:
   // SOURCE_CHANGED if the file has changed since it was opened, SOURCE_UNREADABLE if its disk
   // fails.

@@ -6,8 +6,10 @@ namespace muster {
 namespace {
 
 void BindJobs(JobsConfig* config, Config* file) {
-  file->Int("jobs.max_running", &config->max_running,
-            "The largest number of running jobs; more are rejected.", 1, 100'000);
+  file->Int(
+      "jobs.max_running", &config->max_running,
+      "The largest number of running jobs; more are rejected. One submitter may have half of it.",
+      1, 100'000);
   file->ByteSize("jobs.max_output", &config->max_output,
                  "Stored output of one job; the rest is cut and reported.", 1024,
                  uint64_t{1} << 40);

@@ -8,6 +8,7 @@
 #include "services/common/errors/runs.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/stream.h"
+#include "services/relay/job_audit.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/watch_source.h"
 
@@ -16,6 +17,16 @@ namespace {
 
 constexpr int kMaxPage = 1'000;
 constexpr size_t kUsualPage = 100;
+
+v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
+  v1::RecordJobRequest record;
+  record.set_job(job.job());
+  record.set_actor(job.submitted_by());
+  record.set_action(job.action());
+  *record.mutable_argv() = job.argv();
+  record.set_targets(job.targets());
+  return record;
+}
 
 }  // namespace
 
@@ -50,6 +61,7 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
   ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
   ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
   ASSIGN_OR_RETURN(*response, board->Submit(std::move(read), uri));
+  RecordJob(parts_.role.aggregator(), SubmissionOf(*response));
   return absl::OkStatus();
 }
 
@@ -95,11 +107,16 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
   return Answer(requests_, context, "/muster.v1.JobService/CancelJob", *request,
-                [=, this](Call& call) {
+                [=, this](Call& call) -> absl::Status {
                   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
-                  auto job = board->Cancel(request->job());
-                  if (job.ok()) *response = *std::move(job);
-                  return job.status();
+                  ASSIGN_OR_RETURN(*response, board->Cancel(request->job()));
+                  if (response->state() == v1::JOB_STATE_ENDED) return absl::OkStatus();
+                  v1::RecordJobRequest record;
+                  record.set_job(response->job());
+                  record.set_actor(ToUri(call.caller().identity).value_or(""));
+                  record.set_cancelled(true);
+                  RecordJob(parts_.role.aggregator(), std::move(record));
+                  return absl::OkStatus();
                 });
 }
 

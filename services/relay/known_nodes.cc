@@ -14,6 +14,11 @@ namespace {
 
 constexpr int64_t kMaxFile = int64_t{1} << 30;
 
+// Between two stores of changes other than new nodes.
+constexpr absl::Duration kPeriod = absl::Seconds(10);
+// Between two stores, as a multiple of the time that the last one took.
+constexpr int kPause = 20;
+
 }  // namespace
 
 absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology& topology) {
@@ -58,6 +63,17 @@ absl::Status KnownNodes::Store(const Topology& topology) {
   if (digest == stored_) return absl::OkStatus();
   const absl::Status status = WriteFileDurably(files_, path_, bytes);
   if (status.ok()) stored_ = digest;
+  return status;
+}
+
+absl::Status KnownNodes::Tick(const Topology& topology) {
+  const absl::Duration now = clock_.MonotonicNow();
+  const size_t entries = topology.size();
+  if (now < store_after_ || (entries == entries_ && now < store_always_)) return absl::OkStatus();
+  const absl::Status status = Store(topology);
+  if (status.ok()) entries_ = entries;
+  store_always_ = now + kPeriod;
+  store_after_ = now + kPause * (clock_.MonotonicNow() - now);
   return status;
 }
 

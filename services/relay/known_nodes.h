@@ -2,11 +2,13 @@
 #ifndef MUSTER_SERVICES_RELAY_KNOWN_NODES_H_
 #define MUSTER_SERVICES_RELAY_KNOWN_NODES_H_
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/sha256.h"
 #include "services/relay/topology/topology.h"
@@ -16,7 +18,9 @@ namespace muster {
 // The file holds an AttachRequest.TopologyUpdate, without statements. Not thread-safe.
 class KnownNodes {
  public:
-  KnownNodes(FileOps& files, std::string path) : files_(files), path_(std::move(path)) {}
+  // `clock` outlives the object.
+  KnownNodes(FileOps& files, std::string path, const Clock& clock)
+      : files_(files), path_(std::move(path)), clock_(clock) {}
 
   // Adds the entries of the file to the topology. Entries that were attached become detached at
   // `now`. Returns OK without a file.
@@ -25,9 +29,18 @@ class KnownNodes {
   // Replaces the file if the topology has changed.
   absl::Status Store(const Topology& topology);
 
+  // Stores the topology if its number of entries has changed, and else every 10 s. To be called
+  // every second, so that a kill loses the nodes of the last second only. Takes at most a twentieth
+  // of the time: a large file is stored less often.
+  absl::Status Tick(const Topology& topology);
+
  private:
   FileOps& files_;
   const std::string path_;
+  const Clock& clock_;
+  size_t entries_ = 0;                                      // of the last Tick that stored
+  absl::Duration store_after_ = -absl::InfiniteDuration();  // monotonic, as the next
+  absl::Duration store_always_ = -absl::InfiniteDuration();
   Sha256Digest stored_{};
 };
 

@@ -21,7 +21,7 @@ class KnownNodesTest : public ::testing::Test {
   // Returns the entry of a node in a relay that starts now.
   std::optional<TopologyEntry> AfterARestart(const std::string& name) {
     Topology restarted({.name = "r1"}, clock_);
-    KnownNodes known(disk_, kPath);
+    KnownNodes known(disk_, kPath, clock_);
     EXPECT_TRUE(known.Load(kFleet, clock_.Now(), restarted).ok());
     return restarted.Find(name);
   }
@@ -29,7 +29,7 @@ class KnownNodesTest : public ::testing::Test {
   SimulatedDisk disk_;
   FakeClock clock_;
   Topology topology_{{.name = "r1"}, clock_};
-  KnownNodes known_{disk_, kPath};
+  KnownNodes known_{disk_, kPath, clock_};
 };
 
 TEST_F(KnownNodesTest, AttachedNodeIsKnownAfterARestart) {
@@ -66,6 +66,30 @@ TEST_F(KnownNodesTest, UnchangedTopologyIsNotWritten) {
   topology_.Detach("n1", link.get());
   ASSERT_TRUE(known_.Store(topology_).ok());
   EXPECT_GT(disk_.changes(), before);
+}
+
+TEST_F(KnownNodesTest, NewNodeIsStoredByTheNextTick) {
+  ASSERT_TRUE(known_.Tick(topology_).ok());
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(known_.Tick(topology_).ok());
+  EXPECT_TRUE(AfterARestart("n1").has_value());
+}
+
+TEST_F(KnownNodesTest, OtherChangesAreStoredEveryTenSeconds) {
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(known_.Tick(topology_).ok());
+  clock_.Advance(absl::Seconds(1));
+  topology_.Detach("n1", link.get());
+  const absl::Time went = clock_.Now();
+  clock_.Advance(absl::Seconds(8));
+  ASSERT_TRUE(known_.Tick(topology_).ok());
+  EXPECT_NE(AfterARestart("n1")->since, went);
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(known_.Tick(topology_).ok());
+  EXPECT_EQ(AfterARestart("n1")->since, went);
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ int main(int argc, char** argv) {
   program.name = "muster-relay";
   program.bind = [&](muster::Config* file) { muster::BindRelayConfig(&config, file); };
   program.log = &config.log;
-  program.start = [&](const std::function<void(const absl::Status&)>&) {
-    return muster::RelayServer::Start(config);
+  program.start = [&](std::function<void(const absl::Status&)> fail) {
+    return muster::RelayServer::Start(config, std::move(fail));
   };
   return muster::ServiceMain(argc, argv, program);
 }

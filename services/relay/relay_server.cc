@@ -1,6 +1,7 @@
 #include "services/relay/relay_server.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,7 +40,6 @@ constexpr size_t kWatchThreads = 2;
 // Changes of the topology are sent to the parent this often: many go together.
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr int kTicksASecond = 5;
-constexpr int kSecondsBetweenStores = 10;
 
 // The peers of the role, once it has started.
 class RolePeers final : public SharePeers {
@@ -63,9 +63,7 @@ class RelayTrust final : public ShareTrust {
   RelayTrust(RelayIdentity& self, const Trust& trust) : self_(self), trust_(trust) {}
 
   std::vector<Certificate> Roots() const override { return self_.roots(); }
-  bool IsRevoked(const std::string& node) const override {
-    return trust_.IsRevoked({{self_.fleet(), NodeIdentity{node}}, std::nullopt, "", "", "", ""});
-  }
+  bool IsRevoked(const Caller& signer) const override { return trust_.IsRevoked(signer); }
 
  private:
   RelayIdentity& self_;
@@ -75,8 +73,9 @@ class RelayTrust final : public ShareTrust {
 class Assembly : public RelayServer {
  public:
   Assembly(RelayConfig config, std::unique_ptr<ServiceThreads> threads,
-           std::unique_ptr<RelayIdentity> self)
+           std::unique_ptr<RelayIdentity> self, std::function<void(const absl::Status&)> fail)
       : config_(std::move(config)),
+        fail_(std::move(fail)),
         threads_(std::move(threads)),
         self_(std::move(self)),
         parents_(config_.parents.empty() ? ParseTargets(self_->relay_targets()) : config_.parents),
@@ -85,7 +84,7 @@ class Assembly : public RelayServer {
             self_->fleet(), [this] { return self_->roots(); },
             [this] { return self_->trio().chain.front().NotAfter(); }, clock_, timers_, metrics_),
         topology_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
-        known_(PosixFileOps(), config_.state_folder + "/known-nodes"),
+        known_(PosixFileOps(), config_.state_folder + "/known-nodes", clock_),
         dispatcher_(topology_, clock_),
         trust_(
             self_->fleet(), [this] { return self_->roots(); }, topology_, host_.canceller(),
@@ -113,9 +112,10 @@ class Assembly : public RelayServer {
   void AddGauges();
   void OnReachable(const std::vector<std::string>& names);
   void Tick();
-  void EverySecond(int64_t second);
+  void EverySecond();
 
   const RelayConfig config_;
+  const std::function<void(const absl::Status&)> fail_;
   const Clock& clock_ = SystemClock();
   const std::unique_ptr<ServiceThreads> threads_;
   TimerService& timers_ = threads_->timers();
@@ -191,8 +191,11 @@ absl::Status Assembly::OpenShares() {
   const SharesConfig& config = config_.shares;
   SharesOptions options;
   options.store = {config.folder.empty() ? config_.state_folder + "/shares" : config.folder,
-                   topology_.name(), static_cast<int64_t>(config.quota), config.max_files,
-                   static_cast<int64_t>(config.max_size)};
+                   topology_.name(),
+                   static_cast<int64_t>(config.quota),
+                   config.max_files,
+                   static_cast<int64_t>(config.max_size),
+                   fail_};
   // After a start the nodes attach again within a while. A node that does not may be attached
   // elsewhere.
   options.times.settling = 3 * config_.interval;
@@ -247,7 +250,7 @@ absl::Status Assembly::Forward() {
       Forwarding::Start(config_.forwarding,
                         {role_->upstream(), host_.Runtime(requests_), clock_, metrics_,
                          topology_.name(), self_->fleet(), roots, config_.state_folder + "/spool",
-                         timers_, threads_->background()}));
+                         timers_, threads_->background(), fail_}));
   return absl::OkStatus();
 }
 
@@ -286,19 +289,17 @@ void Assembly::Tick() {
   if (ticks_ % between_ticks == 0) {
     for (const auto& child : topology_.Children()) child->Tick();
   }
-  if (ticks_ % kTicksASecond == 0) EverySecond(ticks_ / kTicksASecond);
+  if (ticks_ % kTicksASecond == 0) EverySecond();
   ++ticks_;
   tick_.RunAfter(kTick);
 }
 
-void Assembly::EverySecond(int64_t second) {
+void Assembly::EverySecond() {
   topology_.Tick();
   dispatcher_.Tick();
   host_.Tick(kStuckReader);
-  if (second % kSecondsBetweenStores == 0) {
-    if (absl::Status s = known_.Store(topology_); !s.ok()) {
-      Log(LogLevel::kError, "cannot store the known nodes", {{"error", s}});
-    }
+  if (absl::Status s = known_.Tick(topology_); !s.ok()) {
+    LogLimited(LogLevel::kError, "cannot store the known nodes", "", {{"error", s}});
   }
 }
 
@@ -326,12 +327,14 @@ void Assembly::Stop() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(const RelayConfig& config) {
+absl::StatusOr<std::unique_ptr<RunningService>> RelayServer::Start(
+    const RelayConfig& config, std::function<void(const absl::Status&)> fail) {
   auto threads =
       std::make_unique<ServiceThreads>(static_cast<size_t>(config.request_threads), kMaxQueue);
   ASSIGN_OR_RETURN(auto self, RelayIdentity::Open(config.state_folder, threads->timers(),
                                                   threads->background()));
-  auto assembly = std::make_unique<Assembly>(config, std::move(threads), std::move(self));
+  auto assembly =
+      std::make_unique<Assembly>(config, std::move(threads), std::move(self), std::move(fail));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

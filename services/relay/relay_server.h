@@ -2,8 +2,10 @@
 #ifndef MUSTER_SERVICES_RELAY_RELAY_SERVER_H_
 #define MUSTER_SERVICES_RELAY_RELAY_SERVER_H_
 
+#include <functional>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/common/service/service_main.h"
 #include "services/relay/config.h"
@@ -12,8 +14,11 @@ namespace muster {
 
 class RelayServer : public RunningService {
  public:
-  // Errors: those of RelayIdentity::Open and of the state folder, INTERNAL (LISTEN_FAILED).
-  static absl::StatusOr<std::unique_ptr<RunningService>> Start(const RelayConfig& config);
+  // Opens the state folder and serves. `fail` is called, by any thread, when the database of the
+  // spool or of shared files has failed: only a restart recovers it. Errors: those of
+  // RelayIdentity::Open and of the state folder, INTERNAL (LISTEN_FAILED).
+  static absl::StatusOr<std::unique_ptr<RunningService>> Start(
+      const RelayConfig& config, std::function<void(const absl::Status&)> fail);
 
   // Return the port of gRPC, and the port at which machines join; 0 without the latter.
   virtual int port() const = 0;

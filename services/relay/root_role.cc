@@ -10,6 +10,7 @@
 #include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/channel.h"
 #include "services/relay/target_lookup.h"
+#include "services/relay/topology/child_session.h"
 
 namespace muster {
 namespace {
@@ -58,6 +59,15 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
       [&status = role->status_] { return status.Get(); },
       [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.clock,
       parts.threads.timers(), parts.threads.background());
+  // Children that were welcomed before spool their results until they learn of the connection.
+  role->connection_watch_ =
+      role->upstream_->OnChange([&topology = parts.topology, &upstream = *role->upstream_,
+                                 &clock = parts.clock, interval = config.interval] {
+        if (!upstream.connected()) return;
+        for (const auto& child : topology.Children()) {
+          SendWelcome(*child, topology, /*connected=*/true, interval, clock);
+        }
+      });
   return role;
 }
 

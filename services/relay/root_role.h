@@ -45,6 +45,7 @@ class RootRole final : public RelayRole {
   Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
   std::unique_ptr<JobBoard> board_;
   std::unique_ptr<RootUpstream> upstream_;
+  std::shared_ptr<void> connection_watch_;
 };
 
 }  // namespace muster

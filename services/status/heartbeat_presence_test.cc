@@ -132,6 +132,24 @@ TEST_F(HeartbeatPresenceTest, RelayDoesNotSpeakForAnotherWithoutItsSenders) {
   }
 }
 
+// A relay that is stopped keeps its connection.
+TEST_F(HeartbeatPresenceTest, ConnectedRelayThatSendsNothingIsDoubtedUntilItsNextMessage) {
+  const auto stub = v1::HeartbeatService::NewStub(
+      status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})));
+  grpc::ClientContext context;
+  const auto stream = stub->RelayHeartbeats(&context);
+  v1::RelayHeartbeatsRequest message;
+  message.set_relay("r1");
+  ASSERT_TRUE(stream->Write(message));
+  Await("silence", [&] {
+    return absl::StrContains(status_.Get(run_)->doubt(), "relay r1 is connected but silent");
+  });
+  ASSERT_TRUE(stream->Write(v1::RelayHeartbeatsRequest()));
+  Await("return", [&] { return !absl::StrContains(status_.Get(run_)->doubt(), "relay r1"); });
+  context.TryCancel();
+  EXPECT_FALSE(stream->Finish().ok());
+}
+
 TEST_F(HeartbeatPresenceTest, SilentNodeIsUnknownAfterARestart) {
   auto stream = std::make_unique<TestHeartbeatStream>(AsNode("n1"));
   v1::StreamHeartbeatsRequest first = stream->First();

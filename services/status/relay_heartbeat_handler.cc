@@ -104,6 +104,7 @@ void RelayHeartbeatHandler::End(const absl::Status& status) {
 absl::Status RelayHeartbeatHandler::OpenRelay() {
   if (relay_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));
+  parts_.registry.HandleRelayMessage(relay_);
   return absl::OkStatus();
 }
 
@@ -125,6 +126,7 @@ absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) 
       RETURN_IF_ERROR(OpenRelay());
     }
   }
+  if (relay_ != nullptr) parts_.registry.HandleRelayMessage(relay_);
   for (v1::RelayHeartbeatsRequest::Sender& sender : *request.mutable_senders()) {
     RETURN_IF_ERROR(HandleSender(sender));
   }

@@ -81,6 +81,16 @@ class StatusApiTest : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status.error_message();
   }
 
+  void Cancel(const std::string& run) {
+    grpc::ClientContext context;
+    v1::CancelRunRequest request;
+    request.set_run(run);
+    v1::Run cancelled;
+    const auto stub = v1::RunService::NewStub(fleet_.Connect(fleet_.admin()));
+    const grpc::Status status = stub->CancelRun(&context, request, &cancelled);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+
   absl::Status Report(const TestIdentity& identity, const v1::ReportProgressRequest& request) {
     grpc::ClientContext context;
     v1::ReportProgressResponse response;
@@ -347,6 +357,52 @@ TEST_F(StatusApiTest, StatusContinuesWithoutTheAggregatorAndCatchesUp) {
   EXPECT_EQ(end.counts().genuine(), 2);
   EXPECT_EQ(end.counts().pending(), 0);
   EXPECT_EQ(end.counts().planned(), 2);
+}
+
+TEST_F(StatusApiTest, PairsOfAnEndedRunAreReadFromTheAggregatorAfterARestart) {
+  fleet_.config.listen.port = static_cast<uint16_t>(fleet_.port());
+  const std::string run = CreateRun({"n1", "n2"});
+  ASSERT_TRUE(Report(fleet_.Credential(run, "hostfacts", "n2"), Progress(run, "n2")).ok());
+  Deliver(run, "n1");
+  Cancel(run);
+  const v1::RunStatus before = status_.Await(
+      run, [](const v1::RunStatus& s) { return s.state() == v1::RUN_STATE_CANCELLED; });
+  status_.Stop();
+  status_.Start();
+
+  fleet_.Stop();
+  const absl::Status down = status_.Get(run).status();
+  EXPECT_EQ(ReasonOf(down), "PAIRS_NOT_LOADED") << down;
+  EXPECT_TRUE(absl::IsUnavailable(down)) << down;
+  fleet_.Start();
+
+  const v1::RunStatus after = status_.Await(run, [](const v1::RunStatus&) { return true; });
+  EXPECT_EQ(after.counts().SerializeAsString(), before.counts().SerializeAsString());
+  EXPECT_EQ(PairOf(after, "n1").outcome(), v1::OUTCOME_GENUINE);
+  EXPECT_EQ(PairOf(after, "n1").update_time().ShortDebugString(),
+            PairOf(before, "n1").update_time().ShortDebugString());
+  EXPECT_EQ(PairOf(after, "n2").reason(), v1::REASON_RUN_ENDED);
+  EXPECT_EQ(PairOf(after, "n2").progress().completed(), 4) << "from the store of this service";
+}
+
+TEST_F(StatusApiTest, WatcherOfAnEndedRunGetsItsPairsAndTheEnd) {
+  const std::string run = CreateRun({"n1"});
+  Deliver(run, "n1");
+  status_.Await(run, [](const v1::RunStatus& s) { return s.state() == v1::RUN_STATE_COMPLETE; });
+  status_.Stop();
+  status_.Start();
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  v1::WatchStatusRequest request;
+  request.set_run(run);
+  const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
+  const auto stream = stub->WatchStatus(&context, request);
+  v1::WatchStatusResponse message;
+  int pairs = 0;
+  while (stream->Read(&message)) pairs += message.pairs_size();
+  const grpc::Status end = stream->Finish();
+  EXPECT_TRUE(end.ok()) << end.error_message();
+  EXPECT_EQ(pairs, 1);
 }
 
 TEST_F(StatusApiTest, ProgressAndContactsSurviveARestart) {

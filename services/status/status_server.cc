@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
@@ -21,6 +22,7 @@
 #include "services/status/board/board.h"
 #include "services/status/board/board_metrics.h"
 #include "services/status/heartbeat_subsystem.h"
+#include "services/status/pair_reader.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
 #include "services/status/verdict_service.h"
@@ -71,6 +73,7 @@ class Assembly : public StatusServer {
   Board::Options BoardOptions();
   void AddGauges();
   absl::Status Remember();
+  void RestorePairs(const std::string& run);
   void Apply(const v1::FollowChangesResponse& event);
   absl::Status Serve();
   void Tick();
@@ -99,6 +102,7 @@ class Assembly : public StatusServer {
   VerdictService verdict_service_;
   std::unique_ptr<HeartbeatSubsystem> heartbeats_;
   ServiceChannel aggregator_;
+  PairReader pairs_{[this] { return aggregator_.Get(); }, timers_, threads_.background()};
   std::unique_ptr<FeedFollower> follower_;
   int ticks_ = 0;  // used by Tick
   // Last: they use the members above.
@@ -150,21 +154,34 @@ Board::Options Assembly::BoardOptions() {
   options.done = [this](const std::shared_ptr<const Sender>& sender) {
     heartbeats_->registry().SetFinished(sender);
   };
+  options.read_pairs = [this](const std::string& run, EndedRuns::Add add, EndedRuns::Done done) {
+    pairs_.Read(run, std::move(add), std::move(done));
+  };
+  options.restore = [this](const std::string& run) { RestorePairs(run); };
   return options;
 }
 
 absl::Status Assembly::Remember() {
   ASSIGN_OR_RETURN(store_, StatusStore::Open(config_.state_folder, clock_, metrics_));
-  ASSIGN_OR_RETURN(auto known, store_->Load());
+  ASSIGN_OR_RETURN(const auto senders, store_->LoadSenders());
   heartbeats_ = std::make_unique<HeartbeatSubsystem>(
       config_.heartbeats, host_.Runtime(requests_), threads_, clock_, board_, *store_,
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); }, metrics_);
-  heartbeats_->registry().Restore(known.senders);
-  for (const ContactRecord& contact : known.contacts) {
+  heartbeats_->registry().Restore(senders);
+  return absl::OkStatus();
+}
+
+void Assembly::RestorePairs(const std::string& run) {
+  auto stored = store_->LoadPairs(run);
+  if (!stored.ok()) {
+    Log(LogLevel::kError, "cannot restore the progress of a run",
+        {{"run", run}, {"error", stored.status()}});
+    return;
+  }
+  for (const ContactRecord& contact : stored->contacts) {
     board_.RestoreContact(contact.key, contact.uri, contact.first);
   }
-  for (auto& [key, progress] : known.progress) board_.RestoreProgress(key, std::move(progress));
-  return absl::OkStatus();
+  for (auto& [key, progress] : stored->progress) board_.RestoreProgress(key, std::move(progress));
 }
 
 void Assembly::Apply(const v1::FollowChangesResponse& event) {
@@ -206,8 +223,9 @@ void Assembly::Tick() {
 
 void Assembly::Stop() {
   if (!host_.BeginStop()) return;
-  // Streams without an end are not waited for.
+  // Streams without an end are not waited for, and calls do not wait for the aggregator.
   verdicts_.Close();
+  pairs_.Stop();
   if (heartbeats_ != nullptr) heartbeats_->Stop();
   host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();

@@ -84,23 +84,36 @@ class WatchBytes : public StreamSource<grpc::ByteBuffer> {
 grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/GetStatus", *request,
-                [this, request, response](Call& call) -> absl::Status {
-                  v1::GetStatusRequest wanted;
-                  if (!Parse(*request, &wanted)) return errors::InvalidStatusRequest();
-                  // A name that was left out is a run like any other: what it stands for is what
-                  // has to be allowed.
-                  ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
-                  StatusQuery query = QueryOf(wanted, std::move(run));
-                  RETURN_IF_ERROR(Allow(call, &query));
-                  if (query.page_size < 0 || query.page_size > kMaxPage) {
-                    return errors::InvalidPageSize(kMaxPage);
-                  }
-                  std::string bytes;
-                  const absl::Status got = board_.Get(query, &bytes);
-                  *response = ToByteBuffer(std::move(bytes));
-                  return got;
-                });
+  return AnswerLater(runtime_, context, "/muster.v1.StatusService/GetStatus", *request,
+                     [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
+                       const auto query = MakeQuery(*call, *request);
+                       if (!query.ok()) return finish(query.status());
+                       Get(*query, response, std::move(finish));
+                     });
+}
+
+absl::StatusOr<StatusQuery> StatusService::MakeQuery(Call& call,
+                                                     const grpc::ByteBuffer& request) const {
+  v1::GetStatusRequest wanted;
+  if (!Parse(request, &wanted)) return errors::InvalidStatusRequest();
+  // A name that was left out is a run like any other: what it stands for is what has to be allowed.
+  ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
+  StatusQuery query = QueryOf(wanted, std::move(run));
+  RETURN_IF_ERROR(Allow(call, &query));
+  if (query.page_size < 0 || query.page_size > kMaxPage) return errors::InvalidPageSize(kMaxPage);
+  return query;
+}
+
+void StatusService::Get(const StatusQuery& query, grpc::ByteBuffer* response, Finish finish) {
+  board_.FindWithPairs(query.run,
+                       [this, query, response, finish = std::move(finish)](
+                           const absl::StatusOr<std::shared_ptr<RunBoard>>& run) mutable {
+                         std::string bytes;
+                         absl::Status got = run.status();
+                         if (run.ok()) got = board_.Get(**run, query, &bytes);
+                         *response = ToByteBuffer(std::move(bytes));
+                         finish(std::move(got));
+                       });
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(

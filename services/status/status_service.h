@@ -53,6 +53,10 @@ class StatusService : public RawStatusMethods {
                                     const v1::GetNodeRequest* request, v1::Node* response) override;
 
  private:
+  absl::StatusOr<StatusQuery> MakeQuery(Call& call, const grpc::ByteBuffer& request) const;
+  // Answers once the run has its pairs.
+  void Get(const StatusQuery& query, grpc::ByteBuffer* response, Finish finish);
+
   const RpcRuntime runtime_;
   const RpcRuntime watching_;
   Board& board_;

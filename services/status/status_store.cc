@@ -124,15 +124,15 @@ StatusStore::~StatusStore() {
   thread_.join();
 }
 
-absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
-  Contents contents;
+absl::StatusOr<std::vector<SenderRecord>> StatusStore::LoadSenders() {
+  std::vector<SenderRecord> senders;
   MutexLock lock(reader_mutex_);
   {
     Rows rows = reader_->Query(
         "SELECT uri, node, presence, presence_since, last_seen, instance, boot, evidence "
         "FROM senders");
     while (rows.Next()) {
-      SenderRecord& record = contents.senders.emplace_back();
+      SenderRecord& record = senders.emplace_back();
       record.uri = rows.Text();
       record.node = rows.Text();
       record.presence = rows.Enum<v1::Presence>();
@@ -143,30 +143,37 @@ absl::StatusOr<StatusStore::Contents> StatusStore::Load() {
       record.evidence = rows.Enum<Evidence>();
     }
   }
-  const auto read_key = [](Rows& rows, v1::ResultKey* key) {
-    key->set_run(rows.Text());
+  RETURN_IF_ERROR(reader_->TakeStatus());
+  return senders;
+}
+
+absl::StatusOr<StatusStore::Pairs> StatusStore::LoadPairs(const std::string& run) {
+  Pairs pairs;
+  const auto read_key = [&run](Rows& rows, v1::ResultKey* key) {
+    key->set_run(run);
     key->set_plugin(rows.Text());
     key->set_node(rows.Text());
   };
+  MutexLock lock(reader_mutex_);
   {
-    Rows rows = reader_->Query("SELECT run, plugin, node, uri, first FROM contacts");
+    Rows rows = reader_->Query("SELECT plugin, node, uri, first FROM contacts WHERE run = ?", run);
     while (rows.Next()) {
-      ContactRecord& record = contents.contacts.emplace_back();
+      ContactRecord& record = pairs.contacts.emplace_back();
       read_key(rows, &record.key);
       record.uri = rows.Text();
       record.first = absl::FromUnixMicros(rows.Int());
     }
   }
   {
-    Rows rows = reader_->Query("SELECT run, plugin, node, message FROM progress");
+    Rows rows = reader_->Query("SELECT plugin, node, message FROM progress WHERE run = ?", run);
     while (rows.Next()) {
-      auto& [key, progress] = contents.progress.emplace_back();
+      auto& [key, progress] = pairs.progress.emplace_back();
       read_key(rows, &key);
-      if (!ParseCleaned(rows.Text(), &progress)) contents.progress.pop_back();
+      if (!ParseCleaned(rows.Text(), &progress)) pairs.progress.pop_back();
     }
   }
   RETURN_IF_ERROR(reader_->TakeStatus());
-  return contents;
+  return pairs;
 }
 
 template <typename T>

@@ -38,8 +38,7 @@ struct ContactRecord {
 // counted. SQLite blocks, so a thread writes. Thread-safe.
 class StatusStore : public NodeJournal {
  public:
-  struct Contents {
-    std::vector<SenderRecord> senders;
+  struct Pairs {
     std::vector<ContactRecord> contacts;
     std::vector<std::pair<v1::ResultKey, v1::Progress>> progress;
   };
@@ -51,7 +50,9 @@ class StatusStore : public NodeJournal {
   // Writes the queued records.
   ~StatusStore() override;
 
-  absl::StatusOr<Contents> Load();
+  absl::StatusOr<std::vector<SenderRecord>> LoadSenders();
+  // Returns what is stored about the pairs of the run. Waits for the disk.
+  absl::StatusOr<Pairs> LoadPairs(const std::string& run);
 
   // These queue a record, which is written within about a second.
   void AddEvent(const std::string& node, v1::NodeEvent event) override;

@@ -53,10 +53,16 @@ class StatusStoreTest : public ::testing::Test {
     return event;
   }
 
-  StatusStore::Contents Load() {
-    auto contents = store_->Load();
-    EXPECT_TRUE(contents.ok()) << contents.status();
-    return contents.ok() ? *std::move(contents) : StatusStore::Contents{};
+  std::vector<SenderRecord> LoadSenders() {
+    auto senders = store_->LoadSenders();
+    EXPECT_TRUE(senders.ok()) << senders.status();
+    return senders.ok() ? *std::move(senders) : std::vector<SenderRecord>();
+  }
+
+  StatusStore::Pairs LoadPairs(const std::string& run) {
+    auto pairs = store_->LoadPairs(run);
+    EXPECT_TRUE(pairs.ok()) << pairs.status();
+    return pairs.ok() ? *std::move(pairs) : StatusStore::Pairs{};
   }
 
   std::string folder_;
@@ -77,9 +83,9 @@ TEST_F(StatusStoreTest, StoredRecordsSurviveARestart) {
   store_->AddEvent("n1", Event("late"));
   Reopen();
 
-  const StatusStore::Contents contents = Load();
-  ASSERT_EQ(contents.senders.size(), 1);
-  const SenderRecord& sender = contents.senders[0];
+  const std::vector<SenderRecord> senders = LoadSenders();
+  ASSERT_EQ(senders.size(), 1);
+  const SenderRecord& sender = senders[0];
   EXPECT_EQ(sender.uri, "spiffe://f/node/n1");
   EXPECT_EQ(sender.node, "n1");
   EXPECT_EQ(sender.presence, v1::PRESENCE_LATE);
@@ -88,11 +94,13 @@ TEST_F(StatusStoreTest, StoredRecordsSurviveARestart) {
   EXPECT_EQ(sender.instance, ~uint64_t{0});
   EXPECT_EQ(sender.boot, 7);
   EXPECT_EQ(sender.evidence, Evidence::kClosed);
-  ASSERT_EQ(contents.contacts.size(), 1);
-  EXPECT_EQ(contents.contacts[0].key.node(), "n1");
-  EXPECT_EQ(contents.contacts[0].first, now);
-  ASSERT_EQ(contents.progress.size(), 1);
-  EXPECT_EQ(contents.progress[0].second.message(), "half");
+  const StatusStore::Pairs pairs = LoadPairs("r");
+  ASSERT_EQ(pairs.contacts.size(), 1);
+  EXPECT_EQ(pairs.contacts[0].key.run(), "r");
+  EXPECT_EQ(pairs.contacts[0].key.node(), "n1");
+  EXPECT_EQ(pairs.contacts[0].first, now);
+  ASSERT_EQ(pairs.progress.size(), 1);
+  EXPECT_EQ(pairs.progress[0].second.message(), "half");
   const auto events = store_->Events("n1");
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->size(), 1);
@@ -110,14 +118,14 @@ TEST_F(StatusStoreTest, NewestRecordReplacesOlderOnes) {
     store_->Flush();
     clock_.Advance(absl::Seconds(5));
   }
-  const StatusStore::Contents contents = Load();
-  ASSERT_EQ(contents.progress.size(), 1);
-  EXPECT_EQ(contents.progress[0].second.message(), "second");
-  ASSERT_EQ(contents.senders.size(), 1);
-  EXPECT_EQ(contents.senders[0].last_seen, now + absl::Seconds(5));
-  ASSERT_EQ(contents.contacts.size(), 1);
-  EXPECT_EQ(contents.contacts[0].uri, "second");
-  EXPECT_EQ(contents.contacts[0].first, now);
+  const StatusStore::Pairs pairs = LoadPairs("r");
+  ASSERT_EQ(pairs.progress.size(), 1);
+  EXPECT_EQ(pairs.progress[0].second.message(), "second");
+  ASSERT_EQ(LoadSenders().size(), 1);
+  EXPECT_EQ(LoadSenders()[0].last_seen, now + absl::Seconds(5));
+  ASSERT_EQ(pairs.contacts.size(), 1);
+  EXPECT_EQ(pairs.contacts[0].uri, "second");
+  EXPECT_EQ(pairs.contacts[0].first, now);
 }
 
 TEST_F(StatusStoreTest, NodeKeepsItsNewest200Events) {
@@ -147,8 +155,8 @@ TEST_F(StatusStoreTest, RecordsOlderThan30DaysAreRemoved) {
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->size(), 1);
   EXPECT_EQ(events->at(0).detail(), "new");
-  ASSERT_EQ(Load().senders.size(), 1);
-  EXPECT_EQ(Load().senders[0].uri, "new");
+  ASSERT_EQ(LoadSenders().size(), 1);
+  EXPECT_EQ(LoadSenders()[0].uri, "new");
 }
 
 TEST_F(StatusStoreTest, RemovedRunLeavesNoPairs) {
@@ -159,11 +167,10 @@ TEST_F(StatusStoreTest, RemovedRunLeavesNoPairs) {
   store_->Flush();
   store_->ForgetRun("r1");
   store_->Flush();
-  const StatusStore::Contents contents = Load();
-  ASSERT_EQ(contents.contacts.size(), 1);
-  EXPECT_EQ(contents.contacts[0].key.run(), "r2");
-  ASSERT_EQ(contents.progress.size(), 1);
-  EXPECT_EQ(contents.progress[0].first.run(), "r2");
+  EXPECT_TRUE(LoadPairs("r1").contacts.empty());
+  EXPECT_TRUE(LoadPairs("r1").progress.empty());
+  EXPECT_EQ(LoadPairs("r2").contacts.size(), 1);
+  EXPECT_EQ(LoadPairs("r2").progress.size(), 1);
 }
 
 TEST_F(StatusStoreTest, DroppedRecordsAreCounted) {

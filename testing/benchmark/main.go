@@ -10,20 +10,29 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 // settings are the command's flags.
 type settings struct {
-	folder string // for both servers' data; each measurement creates a new folder in it
-	disk   string // for data that is too large for memory
-	load   string // the folder of the load senders
-	repeat int
-	agents int
-	check  int // percent
-	times  int
+	folder     string // for both servers' data; each measurement creates a new folder in it
+	disk       string // for data that is too large for memory
+	load       string // the folder of the load senders
+	repeat     int
+	agents     int
+	check      int // percent
+	times      int
+	sides      int // of each comparison; 0: all
+	uploadMiB  int
+	rows       int
+	archiveMiB int
+	scale      float64 // of the sizes and counts of this measurement
 }
+
+// scaled returns a size or count of this measurement, at least 1.
+func (s settings) scaled(n int) int { return max(1, int(float64(n)*s.scale)) }
 
 // benchmark measures one figure and writes its rows.
 type benchmark struct {
@@ -34,7 +43,14 @@ type benchmark struct {
 var benchmarks = []benchmark{
 	{"bulk", bulk},
 	{"small", small},
+	{"text", text},
+	{"legacy-bulk", legacyBulk},
+	{"legacy-small", legacySmall},
+	{"legacy-new", legacyNew},
 	{"memory", memory},
+	{"relay-uploads", relayUploads},
+	{"start", start},
+	{"archive", archive},
 	{"heartbeats", heartbeats},
 	{"status", status},
 	{"relay", relay},
@@ -42,15 +58,28 @@ var benchmarks = []benchmark{
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == senderCommand {
+		if err := send(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "benchmark send:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var s settings
 	flag.StringVar(&s.folder, "folder", "/dev/shm", "the folder of the servers' data: memory, or an idle disk")
-	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 30 GiB free, for the memory figure")
+	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 31 GiB free, for the memory figure")
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
 	flag.IntVar(&s.repeat, "repeat", 3, "the number of measurements of each side, alternating")
 	flag.IntVar(&s.agents, "agents", 10_000, "the number of connected agents in the heartbeats and relay figures")
 	flag.IntVar(&s.check, "check", 1, "relay: the percentage of agents that check a command's signature")
 	flag.IntVar(&s.times, "times", 20, "relay: the number of measured remote runs")
-	only := flag.String("only", "bulk,small,memory,heartbeats,status,relay,shares", "the figures to measure")
+	flag.IntVar(&s.uploadMiB, "upload-mib", 256, "memory: the size of each upload")
+	flag.IntVar(&s.rows, "rows", 1_000_000, "start: the number of results")
+	flag.IntVar(&s.archiveMiB, "archive-mib", 2048, "archive: the size of all results")
+	flag.IntVar(&s.sides, "sides", 0, "measure only this many of the servers of a comparison; 1: Muster alone, 0: all")
+	only := flag.String("only", "bulk,small,text,legacy-bulk,legacy-small,legacy-new,memory,relay-uploads,start,archive,heartbeats,status,relay,shares", "the figures to measure")
+	scales := flag.String("scale", "1", "factors of the sizes and counts of bulk, small, text, the legacy figures, start and archive: "+
+		"each figure is measured with each, for example 0.01,0.1,1")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")
 	fmt.Printf("%s, %s, `testing/bench %s`\n\n", time.Now().Format(time.DateOnly), machine(), strings.Join(os.Args[1:], " "))
@@ -59,15 +88,26 @@ func main() {
 		if !slices.Contains(wanted, b.name) {
 			continue
 		}
-		table, err := b.measure(s)
-		if err != nil {
-			fmt.Fprintf(os.Stderr, "benchmark %s: %v\n", b.name, err)
-			code = 1
-			continue
+		for _, scale := range strings.Split(*scales, ",") {
+			if err := measureAt(scale, b, s); err != nil {
+				fmt.Fprintf(os.Stderr, "benchmark %s: %v\n", b.name, err)
+				code = 1
+			}
 		}
-		fmt.Println(table)
 	}
 	os.Exit(code)
+}
+
+// measureAt measures one figure at a scale and prints it.
+func measureAt(scale string, b benchmark, s settings) (err error) {
+	if s.scale, err = strconv.ParseFloat(scale, 64); err != nil || s.scale <= 0 {
+		return fmt.Errorf("-scale %s: not a positive number", scale)
+	}
+	table, err := b.measure(s)
+	if err == nil {
+		fmt.Println(table)
+	}
+	return err
 }
 
 // machine describes this machine.
@@ -92,6 +132,8 @@ func machine() string {
 type sample struct {
 	seconds float64       // wall
 	cpu     time.Duration // of the server
+	client  time.Duration // CPU of the sender
+	parts   []part        // of cpu
 	peak    int64         // bytes, of the server
 	p50     float64       // milliseconds of one delivery
 	p99     float64
@@ -104,28 +146,48 @@ func median(samples []sample) sample {
 	return sorted[len(sorted)/2]
 }
 
-// alternate measures both sides in turn: ours, theirs, ours, theirs...
-func alternate(s settings, ours, theirs func(folder string) (sample, error)) (muster, nginx []sample, err error) {
+// part is the CPU time of one process.
+type part struct {
+	name string
+	cpu  time.Duration
+}
+
+// medianCPU returns the median CPU time of the servers.
+func medianCPU(samples []sample) time.Duration {
+	var all []time.Duration
+	for _, one := range samples {
+		all = append(all, one.cpu)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// side is one server of a comparison.
+type side struct {
+	name    string
+	measure func(folder string) (sample, error)
+}
+
+// alternate measures all sides in turn: ours, theirs, ours, theirs...
+func alternate(s settings, sides []side) ([][]sample, error) {
+	samples := make([][]sample, len(sides))
 	for range s.repeat {
-		for _, side := range []struct {
-			measure func(string) (sample, error)
-			into    *[]sample
-		}{{ours, &muster}, {theirs, &nginx}} {
+		for i, side := range sides {
 			folder, err := os.MkdirTemp(s.folder, "bench")
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			one, err := side.measure(folder)
 			if removeErr := os.RemoveAll(folder); err == nil {
 				err = removeErr
 			}
 			if err != nil {
-				return nil, nil, err
+				return nil, fmt.Errorf("%s: %w", side.name, err)
 			}
-			*side.into = append(*side.into, one)
+			samples[i] = append(samples[i], one)
 		}
 	}
-	return muster, nginx, nil
+	return samples, nil
 }
 
 // spread returns the range of a figure over the samples.

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -105,12 +106,16 @@ func startNginx(folder string) (*nginx, error) {
 // processes returns the master and its workers.
 func (n *nginx) processes() ([]fleet.Process, error) {
 	master := n.command.Process.Pid
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", master, master))
-	if err != nil {
+	var children []string
+	if err := fleet.Until(10*time.Second, "nginx has a worker for each processor", func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", master, master))
+		children = strings.Fields(string(text))
+		return len(children) >= runtime.NumCPU()
+	}); err != nil {
 		return nil, err
 	}
 	all := []fleet.Process{{PID: master, Name: "nginx"}}
-	for _, child := range strings.Fields(string(text)) {
+	for _, child := range children {
 		pid, err := strconv.Atoi(child)
 		if err != nil {
 			return nil, err

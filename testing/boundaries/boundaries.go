@@ -12,7 +12,7 @@ import (
 )
 
 // The folders that a folder may include besides itself. Services stand side by side on services/common;
-// fixtures that several services' tests share are in testing/fixtures.
+// fixtures that several services' tests share are in testing/fixtures, and services/simulation joins the services.
 var mayInclude = map[string][]string{
 	"services/common":     {"testing/fixtures"},
 	"services/client":     {"services/common", "testing/fixtures"},
@@ -20,7 +20,10 @@ var mayInclude = map[string][]string{
 	"services/status":     {"services/common", "testing/fixtures"},
 	"services/relay":      {"services/common", "testing/fixtures"},
 	"services/agent":      {"services/common", "services/client", "testing/fixtures"},
-	"cli":                 {"services/common", "services/client", "services/agent", "testing/fixtures"},
+	"services/simulation": {
+		"services/common", "services/aggregator", "services/status", "services/relay", "services/agent",
+	},
+	"cli": {"services/common", "services/client", "services/agent", "testing/fixtures"},
 }
 
 // Folders whose files do not see gRPC types: docs/development.md.
@@ -28,7 +31,8 @@ var withoutGRPC = []string{
 	"services/common/base", "services/common/identity", "services/common/store", "services/common/blob",
 	"services/common/journal", "services/common/plugin", "services/common/archive", "services/common/heartbeat",
 	"services/common/jobs", "services/common/errors", "services/aggregator/runs", "services/aggregator/uploads",
-	"services/aggregator/nodes", "services/aggregator/changes", "services/status/board", "services/status/heartbeats",
+	"services/aggregator/nodes", "services/aggregator/changes", "services/aggregator/verify",
+	"services/status/board", "services/status/heartbeats",
 	"services/relay/jobs", "services/relay/spool", "services/relay/runs", "services/agent/modules",
 	"services/agent/collection", "services/agent/jobs", "cli/commands", "cli/output", "cli/supervisor",
 }

@@ -3,6 +3,7 @@ package boundaries
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -41,5 +42,35 @@ func TestIncludeOfAnotherServiceIsFound(t *testing.T) {
 	}
 	if len(found) != 4 {
 		t.Errorf("found %q", found)
+	}
+}
+
+// A program that is fetched has to be the one that was tried.
+func TestToolsAreInstalledByHash(t *testing.T) {
+	for _, name := range []string{"deploy/lib.sh", "deploy/quickstart", "testing/lint", "testing/test"} {
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "pip\"") && strings.Contains(line, "install") && !strings.Contains(line, "--require-hashes") {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+	text, err := os.ReadFile("../../deploy/tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "==") {
+			if entries++; !strings.HasSuffix(strings.TrimSpace(line), "\\") {
+				t.Errorf("no hash follows: %s", line)
+			}
+		}
+	}
+	if entries == 0 {
+		t.Error("deploy/tools is empty")
 	}
 }

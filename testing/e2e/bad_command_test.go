@@ -37,6 +37,33 @@ func TestCommandOfRevokedOperatorIsRefused(t *testing.T) {
 	}
 }
 
+func TestJobsOfRevokedOperatorEndByOneCommand(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	attached(t, f, "n1")
+	bob := must(f.WriteFile("bob.json", must(f.Muster("operator", "add", "bob"))(t)))(t)
+	sleep := func(arguments ...string) string {
+		arguments = append(append([]string{"exec"}, arguments...), "--node", "n1", "--deadline", "10m", "--detach", "--", "/bin/sleep", "600")
+		return strings.TrimSpace(must(f.Muster(arguments...))(t))
+	}
+	ours, first, second := sleep(), sleep("--context", bob), sleep("--context", bob)
+	_, stderr, code := machine{fleet: f, home: f.Home}.muster(t, nil, "operator", "revoke", "bob")
+	if code != 0 || !strings.Contains(stderr, "2 of the operator's jobs still run. Cancel them: muster job cancel --by bob\n") {
+		t.Errorf("the revocation: exit %d: %s", code, stderr)
+	}
+	must(f.Muster("job", "cancel", "--by", "bob"))(t)
+	for _, job := range []string{first, second} {
+		if final := awaitFinal(t, f, job, "n1"); final["outcome"] != "cancelled" {
+			t.Errorf("a job of bob ended as %v", final)
+		}
+	}
+	var shown map[string]any
+	check(t, f.JSON(&shown, "job", "show", ours, "--json"))
+	if shown["state"] != "running" {
+		t.Errorf("the job of another operator is %v", shown)
+	}
+}
+
 func TestFloodOfOneNodeIsTruncatedAndDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	f := up(t)

@@ -171,13 +171,13 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
 	var job struct{ Job string }
 	check(t, f.JSON(&job, "exec", "--node", "n1", "--detach", "--json", "--", "/bin/true"))
-	// The helpers above, share_test.go, exec_test.go and attach_test.go read the JSON of these commands.
-	tested := "run\nshare\nshared list\nshared show\nexec\njob logs"
+	// The helpers above, share_test.go, exec_test.go, attach_test.go and backup_test.go read the JSON of these commands.
+	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore"
 	for _, command := range []string{
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
-		"runs", "status " + id, "status " + id + " --watch", "results " + id, "results " + other,
+		"runs", "status " + id, "status " + id + " --watch", "wait " + id, "results " + id, "results " + other,
 		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "dashboard",
-		"job list", "job show " + job.Job, "job cancel " + job.Job, "version", "up"} {
+		"job list", "job show " + job.Job, "job cancel " + job.Job, "audit", "verify", "retention", "pin " + id, "unpin " + id, "version", "up"} {
 		out := must(f.Muster(append(strings.Fields(command), "--json")...))(t)
 		if !json.Valid([]byte(out)) {
 			t.Errorf("muster %s --json printed %q", command, out)

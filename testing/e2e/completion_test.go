@@ -31,7 +31,7 @@ func inShell(t *testing.T, shell, script string, flags ...string) string {
 func TestShellsLoadCompletion(t *testing.T) {
 	bash := `source _muster && complete -p muster
 		offer() { COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); COMPREPLY=(); _muster; echo "${COMPREPLY[@]}"; }
-		offer muster ret; offer muster results --mode ''; offer muster operator a`
+		offer muster retr; offer muster results --mode ''; offer muster operator a`
 	if got := inShell(t, "bash", bash, "--norc"); got != "complete -F _muster muster\nretrieve\nreport detailed dump\nadd\n" {
 		t.Errorf("bash printed %q", got)
 	}
@@ -45,7 +45,7 @@ func TestShellsLoadCompletion(t *testing.T) {
 	if want := "_muster\nreport detailed dump\nadd\nrevoke\nlist\n"; !strings.HasPrefix(got, want) {
 		t.Errorf("zsh printed %q, want it to begin with %q", got, want)
 	}
-	fish := `source _muster; complete -C "muster ret"; complete -C "muster results --mode d"; complete -C "muster operator a"`
+	fish := `source _muster; complete -C "muster retr"; complete -C "muster results --mode d"; complete -C "muster operator a"`
 	got = inShell(t, "fish", fish, "--no-config")
 	var words []string
 	for _, line := range strings.Split(strings.TrimSpace(got), "\n") {

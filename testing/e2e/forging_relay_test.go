@@ -34,6 +34,7 @@ type forgingRelay struct {
 	identity      tls.Certificate
 	chain         string
 	uri, address  string
+	connection    *grpc.ClientConn // to the root relay, as this relay
 	root          grpc.BidiStreamingClient[musterv1.AttachRequest, musterv1.AttachResponse]
 	mutex         sync.Mutex // guards the next, and the sending on both streams
 	node          grpc.BidiStreamingServer[musterv1.AttachRequest, musterv1.AttachResponse]
@@ -69,6 +70,7 @@ func newForgingRelay(t *testing.T, f *fleet.Fleet, name string) *forgingRelay {
 	self := fleet.Operator{Relay: operator.Relay, FleetCA: string(ca), Certificate: string(chain), Key: string(key)}
 	connection := must(self.RelayGRPC())(t)
 	t.Cleanup(func() { connection.Close() })
+	r.connection = connection
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	r.root = must(musterv1.NewAttachServiceClient(connection).Attach(ctx))(t)

@@ -10,6 +10,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
+	"google.golang.org/protobuf/proto"
 )
 
 // query is PromQL in a file, with the labels that its text shows.
@@ -81,11 +82,26 @@ func faultsOf(q query, families map[string]*dto.MetricFamily, jobs []string) (fa
 	return faults
 }
 
+// find returns a family by the name of one of its series: a histogram has counters of its buckets.
+func find(families map[string]*dto.MetricFamily, name string) *dto.MetricFamily {
+	whole := strings.TrimSuffix(name, "_bucket")
+	histogram := families[whole]
+	if whole == name || histogram.GetType() != dto.MetricType_HISTOGRAM {
+		return families[name]
+	}
+	le := &dto.LabelPair{Name: proto.String("le"), Value: proto.String("1")}
+	buckets := &dto.MetricFamily{Name: &name, Type: dto.MetricType_COUNTER.Enum()}
+	for _, metric := range histogram.Metric {
+		buckets.Metric = append(buckets.Metric, &dto.Metric{Label: append(slices.Clone(metric.Label), le)})
+	}
+	return buckets
+}
+
 func faultsOfSelector(s *parser.VectorSelector, path []parser.Node, families map[string]*dto.MetricFamily, jobs []string) (faults []string) {
 	if s.Name == "" {
 		return []string{"a selector without a metric"}
 	}
-	family := families[s.Name]
+	family := find(families, s.Name)
 	if family == nil && s.Name != "up" { // Prometheus adds `up`
 		return []string{"unknown metric " + s.Name}
 	}
@@ -142,8 +158,8 @@ func anyHas(expression parser.Node, label string, families map[string]*dto.Metri
 		return true
 	}
 	parser.Inspect(expression, func(node parser.Node, _ []parser.Node) error {
-		if s, ok := node.(*parser.VectorSelector); ok && families[s.Name] != nil {
-			found = found || slices.Contains(labelsOf(families[s.Name]), label)
+		if s, ok := node.(*parser.VectorSelector); ok && find(families, s.Name) != nil {
+			found = found || slices.Contains(labelsOf(find(families, s.Name)), label)
 		}
 		return nil
 	})

@@ -64,7 +64,7 @@ func familiesOfALivelyFleet(t *testing.T) map[string]*dto.MetricFamily {
 	credential := must(f.Export(id, plugin, node))(t)
 	startAgent(t, f, nil, id, plugin, node)
 	until(t, "the agent's heartbeats are counted", func() bool {
-		return counted(t, f, "status", `muster_unfinished_pairs{reason="REASON_RUNNING"}`) == 1 &&
+		return counted(t, f, "status", `muster_pending_pairs{reason="REASON_RUNNING"}`) == 1 &&
 			counted(t, f, "status", `muster_senders{presence="PRESENCE_ONLINE"}`) == 1
 	})
 	if code, err := put(t, must(f.Export(id, plugin, "n2"))(t), "n2", "by an old client"); err != nil {

@@ -21,10 +21,16 @@ func joined(t *testing.T, f *fleet.Fleet, name string) *fleet.Operator {
 	if _, stderr, code := m.muster(t, nil, "node", "join", "--token-file", token(t, f, "--node", name)); code != 0 {
 		t.Fatalf("join: exit %d: %s", code, stderr)
 	}
+	return (&node{machine: m, name: name}).identity(t)
+}
+
+// identity returns a node's access to the services.
+func (n *node) identity(t *testing.T) *fleet.Operator {
+	t.Helper()
 	read := func(file string) string {
-		return string(must(os.ReadFile(filepath.Join(m.home, "node/tls", file)))(t))
+		return string(must(os.ReadFile(filepath.Join(n.folder(), "tls", file)))(t))
 	}
-	identity := *must(f.Operator())(t)
+	identity := *must(n.fleet.Operator())(t)
 	identity.Certificate, identity.Key = read("cert.pem"), read("key.pem")
 	return &identity
 }

@@ -163,6 +163,38 @@ func TestTransfersSurviveKillOfEachProgram(t *testing.T) {
 	wantNoBugs(t, b)
 }
 
+// A relay attaches to the root relay while the aggregator is unreachable: once the root relay has its connection, results
+// pass again.
+func TestRelayThatAttachesWithoutAggregatorDeliversLater(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	_, address := localRelay(t, f, "r1", "")
+	n1 := joinAt(t, f, "n1", address)
+	check(t, os.WriteFile(filepath.Join(n1.folder(), "policy.yaml"), []byte(collectPolicy), 0o600))
+	n1.agent.End()
+	n1.attach(t)
+	// A small result would be one call, which is always forwarded; this one is spooled without a connection.
+	id := run(t, f, []string{execPlugin("work", "DaemonSet", `until [ -e "`+f.Home+`/go-n1" ]; do sleep 0.1; done
+		head -c 3000000 /dev/urandom > "$RESULTS_DIR/r"; echo "$RESULTS_DIR/r" > "$RESULTS_DIR/done"`)}, "n1")
+	awaitPair(t, f, id, "n1", "the plugin is running", func(pair fleet.ShownPair) bool { return pair.Reason == "running" })
+
+	aggregator := must(f.Process(fleet.Aggregator))(t)
+	check(t, aggregator.Stop())
+	t.Cleanup(func() { _ = aggregator.Continue() })
+	root := []string{"--config", filepath.Join(f.Home, "config", "relay.yaml")}
+	must(f.Process(fleet.Relay, root...))(t).Kill()
+	check(t, fleet.Until(withinAMinute, "r1 is attached to the new root relay", func() bool {
+		text, err := metrics(f, "relay")
+		return err == nil && strings.Contains(text, "\nmuster_relay_children 1\n")
+	}))
+	if text := must(metrics(f, "relay"))(t); !strings.Contains(text, "\nmuster_relay_upstream_connected 0\n") {
+		t.Error("the root relay is connected to a suspended aggregator")
+	}
+	check(t, aggregator.Continue())
+	release(t, f, "n1")
+	wantAllComplete(t, f, id, 1)
+}
+
 // wantNoBugs fails if a log has a sign of a defect.
 func wantNoBugs(t *testing.T, b *branch) {
 	t.Helper()

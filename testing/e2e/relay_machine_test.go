@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"muster.example/testing/fleet"
@@ -23,6 +25,7 @@ type relay struct {
 	machine
 	name    string
 	program *fleet.RunningProgram
+	extra   []string // more environment variables
 }
 
 // newHost creates a host that ends with the test.
@@ -58,7 +61,7 @@ func (r *relay) config() string { return filepath.Join(r.home, "relay.yaml") }
 
 func (r *relay) start(t *testing.T) {
 	t.Helper()
-	r.program = must(r.fleet.Start(r.on, nil, fleet.Relay, "--config", r.config()))(t)
+	r.program = must(r.fleet.Start(r.on, r.extra, fleet.Relay, "--config", r.config()))(t)
 	program := r.program
 	t.Cleanup(func() { endAndLog(t, r.name, program) })
 	until(t, "relay "+r.name+" is attached", func() bool { return nodes(t, r.fleet)[r.name]["attached"] == true })
@@ -77,6 +80,50 @@ func (r *relay) killAndStart(t *testing.T) {
 	t.Helper()
 	r.program.End()
 	r.start(t)
+}
+
+// supervise starts the relay whenever it has ended, as systemd does, until the test ends. It ends with a reason. The
+// returned number counts its ends.
+func (r *relay) supervise(t *testing.T) *atomic.Int32 {
+	t.Helper()
+	r.start(t)
+	ends, stopping, over := new(atomic.Int32), make(chan struct{}), make(chan struct{})
+	program := r.program
+	var mu sync.Mutex // guards program
+	go func() {
+		defer close(over)
+		for {
+			err := program.Wait()
+			mu.Lock()
+			select {
+			case <-stopping:
+				mu.Unlock()
+				return
+			default:
+			}
+			ends.Add(1)
+			if output := program.Output.String(); !strings.Contains(output, "stopped after a fatal error") {
+				t.Errorf("relay %s ended without a reason: %v: %s", r.name, err, output)
+			}
+			next, err := r.fleet.Start(r.on, r.extra, fleet.Relay, "--config", r.config())
+			if err != nil {
+				t.Errorf("relay %s: %v", r.name, err)
+				mu.Unlock()
+				return
+			}
+			program = next
+			mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		mu.Lock()
+		close(stopping)
+		last := program
+		mu.Unlock()
+		endAndLog(t, r.name, last)
+		<-over
+	})
+	return ends
 }
 
 // proxyOn serves HTTP CONNECT on a host; it connects from there.

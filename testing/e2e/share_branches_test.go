@@ -229,3 +229,19 @@ func TestSharedFileForUnknownTargetIsRefused(t *testing.T) {
 		t.Errorf("for one that is not attached yet: exit %d: %s", code, stderr)
 	}
 }
+
+// The answer of the relay that answers is not replaced by that of one which is down.
+func TestMissingSharedFileIsNotFoundAlthoughARelayIsDown(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	_, address := localRelay(t, f, "r1", "")
+	n1 := joinAt(t, f, "n1", address)
+	file := filepath.Join(n1.folder(), "node.json")
+	content := member(t, file)
+	content["relay_targets"] = []string{address, mustertest.ReserveAddress(t)}
+	check(t, os.WriteFile(file, must(json.Marshal(content))(t), 0o644))
+	_, stderr, code := n1.muster(t, n1.extra, "shared", "get", "--from", "n2", "--id", "nosuch", "-o", filepath.Join(n1.home, "file"))
+	if code != 69 || !strings.Contains(stderr, "SHARE_NOT_FOUND") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}

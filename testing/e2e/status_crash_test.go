@@ -12,12 +12,12 @@ import (
 )
 
 // killAndHold kills a service as a crash would; it restarts when `back` is called and not before.
-func killAndHold(t *testing.T, f *fleet.Fleet, service string) (back func()) {
+func killAndHold(t *testing.T, f *fleet.Fleet, service string, arguments ...string) (back func()) {
 	t.Helper()
 	supervisor := must(f.Process(fleet.Muster, "supervise"))(t)
 	check(t, supervisor.Stop())
 	t.Cleanup(func() { _ = supervisor.Continue() })
-	must(f.Process(service))(t).Kill()
+	must(f.Process(service, arguments...))(t).Kill()
 	return func() { check(t, supervisor.Continue()) }
 }
 

@@ -141,8 +141,12 @@ func TestCredentialsFileInOriginalPlaceIsUsedSafely(t *testing.T) {
 		if os.Getuid() != 0 && name == "another user's" {
 			continue // only root can give files away
 		}
-		if out, err := inTmp(prepare); err == nil || strings.Contains(out, "Run "+run) {
+		out, err := inTmp(prepare)
+		if err == nil || strings.Contains(out, "Run "+run) {
 			t.Errorf("%s was accepted: %s", name, out)
+		}
+		if name == "readable by others" && !strings.Contains(out, "chmod 600 /tmp/sonobuoy.json") {
+			t.Errorf("a file that is %s is ignored in silence: %s", name, out)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/hex"
@@ -21,8 +22,8 @@ import (
 	"time"
 )
 
-// RunAuthority is a stolen run CA: its key.
-type RunAuthority struct {
+// Authority is a stolen CA, of a run or of the fleet: its key.
+type Authority struct {
 	certificate *x509.Certificate // signed by the fleet
 	key         any
 	chain       string // the certificate and its chain
@@ -30,7 +31,7 @@ type RunAuthority struct {
 
 // StealAuthority reads the key of a run CA from the aggregator's folder, where it is encrypted with the store key (see
 // services/common/identity/key_wrap.cc). `credential` is one of the run's.
-func (f *Fleet) StealAuthority(credential *Credential) (*RunAuthority, error) {
+func (f *Fleet) StealAuthority(credential *Credential) (*Authority, error) {
 	folder := filepath.Join(f.Home, "aggregator")
 	storeKey, err := os.ReadFile(filepath.Join(folder, "store.key"))
 	if err != nil {
@@ -59,11 +60,23 @@ func (f *Fleet) StealAuthority(credential *Credential) (*RunAuthority, error) {
 	if block == nil || private == nil {
 		return nil, errors.New("a certificate or a key is not PEM")
 	}
-	a := &RunAuthority{chain: string(chain)}
+	a := &Authority{chain: string(chain)}
 	if a.certificate, err = x509.ParseCertificate(block.Bytes); err != nil {
 		return nil, err
 	}
 	a.key, err = x509.ParsePKCS8PrivateKey(private.Bytes)
+	return a, err
+}
+
+// StealFleetAuthority reads the intermediate CA from the aggregator's folder: it signs any identity of the fleet.
+func (f *Fleet) StealFleetAuthority() (*Authority, error) {
+	folder := filepath.Join(f.Home, "aggregator")
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "intermediate.crt"), filepath.Join(folder, "intermediate.key"))
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{key: pair.PrivateKey, chain: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}))}
+	a.certificate, err = x509.ParseCertificate(pair.Certificate[0])
 	return a, err
 }
 
@@ -85,29 +98,35 @@ func unwrap(key, wrapped []byte, run string) ([]byte, error) {
 }
 
 // Sign creates a credential like another one for any URI and any time.
-func (a *RunAuthority) Sign(like *Credential, uri string, from, to time.Time) (*Credential, error) {
+func (a *Authority) Sign(like *Credential, uri string, from, to time.Time) (*Credential, error) {
+	made := *like
+	var err error
+	made.Certificate, made.Key, err = a.Issue(uri, from, to)
+	return &made, err
+}
+
+// Issue creates a certificate for any URI and any time, with its chain, and its key, in PEM.
+func (a *Authority) Issue(uri string, from, to time.Time) (chain, key string, err error) {
 	name, err := url.Parse(uri)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	leaf := &x509.Certificate{SerialNumber: big.NewInt(from.UnixNano()), Subject: pkix.Name{CommonName: "leaf"},
 		URIs: []*url.URL{name}, NotBefore: from, NotAfter: to, AuthorityKeyId: a.certificate.SubjectKeyId,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, leaf, a.certificate, &key.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.certificate, &private.PublicKey, a.key)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	private, err := x509.MarshalECPrivateKey(key)
+	encoded, err := x509.MarshalECPrivateKey(private)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	made := *like
-	made.Certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) + a.chain
-	made.Key = string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}))
-	return &made, nil
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})) + a.chain,
+		string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})), nil
 }

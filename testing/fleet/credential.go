@@ -96,6 +96,23 @@ func dial(target, root, certificate, key string, version uint16) (*grpc.ClientCo
 	return grpc.NewClient("passthrough:///"+target, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 }
 
+// Dial connects to a service of the operator's fleet with a certificate and its key in PEM, or with none.
+func (o *Operator) Dial(target, certificate, key string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	config, err := fleetTLS(o.FleetCA, o.Certificate, o.Key, tls.VersionTLS13)
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates = nil
+	if certificate != "" {
+		pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return grpc.NewClient("passthrough:///"+target, append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))...)
+}
+
 // fleetTLS verifies the server's chain; host names are not verified between services.
 func fleetTLS(root, certificate, key string, version uint16) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair([]byte(certificate), []byte(key))

@@ -34,6 +34,8 @@ const (
 type Fleet struct {
 	Home string // $MUSTER_HOME
 	Bin  string // the folder of the programs
+	// Variables of every program that is started, in addition to that of this process ("NAME=value").
+	Environment []string
 
 	alive  io.Closer // closing it starts the reaper
 	reaper *exec.Cmd
@@ -131,7 +133,7 @@ func (f *Fleet) Run(ctx context.Context, arguments ...string) (string, error) {
 // Command returns a command of the CLI that is not started.
 func (f *Fleet) Command(ctx context.Context, arguments ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, filepath.Join(f.Bin, Muster), arguments...)
-	command.Env = append(os.Environ(), "MUSTER_HOME="+f.Home)
+	command.Env = append(append(os.Environ(), "MUSTER_HOME="+f.Home), f.Environment...)
 	command.WaitDelay = 10 * time.Second
 	return command
 }

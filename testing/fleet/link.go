@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -24,6 +25,22 @@ const (
 	linkPieces     = 16
 	linkSocketRoom = 64 << 10
 )
+
+// FaultKind is what happens to a connection.
+type FaultKind int
+
+const (
+	Reset  FaultKind = iota // both ends see a reset
+	Flip                    // the next byte is changed; the connection continues
+	Strand                  // nothing passes in this direction any more, not even the end; the other direction continues
+)
+
+// Fault happens once to one connection, after this many bytes in a direction.
+type Fault struct {
+	Kind  FaultKind
+	Way   Direction
+	After int64
+}
 
 // Link is a network link that a test slows down, silences and cuts: a TCP proxy that is transparent to both ends. Its
 // methods may be called from several goroutines.
@@ -46,14 +63,17 @@ type Link struct {
 	cutAt     int64        // of passed[Up]; 0: never
 	cut       chan struct{}
 	cuts      int // so far
+	faults    []Fault
+	struck    int // faults that have happened
 	crossings map[*crossing]bool
 }
 
 // crossing is a connection over the link.
 type crossing struct {
-	ends [2]*net.TCPConn // the client and the server
-	over chan struct{}
-	once sync.Once
+	ends  [2]*net.TCPConn // the client and the server
+	fault *Fault          // nil: none
+	over  chan struct{}
+	once  sync.Once
 }
 
 // end closes the connection; with `reset`, both ends see a reset.
@@ -140,6 +160,21 @@ func (l *Link) CutAfter(bytes int64) (done <-chan struct{}) {
 	return l.cut
 }
 
+// FaultNext makes each of the next connections have one of these faults, in this order. A connection that ends before its
+// fault has used it up.
+func (l *Link) FaultNext(faults ...Fault) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	l.faults = append(l.faults, faults...)
+}
+
+// Struck returns how many faults of FaultNext have happened.
+func (l *Link) Struck() int {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	return l.struck
+}
+
 // Passed returns how many bytes have passed in this direction.
 func (l *Link) Passed(way Direction) int64 {
 	l.mutex.Lock()
@@ -198,6 +233,9 @@ func (l *Link) cross(from *net.TCPConn) {
 	c := &crossing{ends: [2]*net.TCPConn{from, to.(*net.TCPConn)}, over: make(chan struct{})}
 	l.mutex.Lock()
 	l.crossings[c] = true
+	if len(l.faults) > 0 {
+		c.fault, l.faults = &l.faults[0], l.faults[1:]
+	}
 	if l.refusing || l.closed || l.cuts != cuts {
 		c.end(true)
 	}
@@ -253,6 +291,10 @@ func (l *Link) readDirection(c *crossing, way Direction, pieces chan<- piece) {
 // writeDirection writes pieces to the other end when they are due.
 func (l *Link) writeDirection(c *crossing, way Direction, pieces <-chan piece) {
 	other := c.ends[1-way]
+	left := int64(math.MaxInt64) // until the fault
+	if c.fault != nil && c.fault.Way == way {
+		left = c.fault.After
+	}
 	for p := range pieces {
 		if !l.await(c, way, p) {
 			return
@@ -265,6 +307,13 @@ func (l *Link) writeDirection(c *crossing, way Direction, pieces <-chan piece) {
 			_ = other.CloseWrite()
 			return
 		}
+		strikes := left < int64(len(p.bytes))
+		if strikes && c.fault.Kind == Flip {
+			p.bytes[left] ^= 1
+		} else if strikes {
+			p.bytes = p.bytes[:left]
+		}
+		left -= int64(len(p.bytes))
 		if _, err := other.Write(p.bytes); err != nil {
 			// The other end is closed; the sender gets a reset, if the opposite direction is open.
 			if l.await(c, 1-way, piece{}) {
@@ -273,7 +322,27 @@ func (l *Link) writeDirection(c *crossing, way Direction, pieces <-chan piece) {
 			return
 		}
 		l.count(way, len(p.bytes))
+		if strikes && !l.strike(c) {
+			return
+		}
+		if strikes {
+			left = math.MaxInt64
+		}
 	}
+}
+
+// strike completes a fault, after the bytes before it have passed. It returns whether the direction continues.
+func (l *Link) strike(c *crossing) bool {
+	l.mutex.Lock()
+	l.struck++
+	l.mutex.Unlock()
+	switch c.fault.Kind {
+	case Reset:
+		c.end(true)
+	case Strand:
+		<-c.over
+	}
+	return c.fault.Kind == Flip
 }
 
 // await waits until a piece may pass; false: it never will.

@@ -178,3 +178,46 @@ func TestCutAfterCutsInTheMiddle(t *testing.T) {
 	}
 	<-cut
 }
+
+func TestFaultsHappenToOneConnectionEachAtTheirByte(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	fatal(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	l, err := NewLink(nil, "127.0.0.1:0", listener.Addr().String())
+	fatal(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	l.FaultNext(Fault{Reset, Up, 17}, Fault{Flip, Down, 17 + linkPiece}, Fault{Strand, Up, 3})
+	content := noise(2 * linkPiece)
+
+	client, server := dialed(t, l), accepted(t, listener)
+	_, err = client.Write(content)
+	fatal(t, err)
+	wantNext(t, server, content[:17])
+	wantReset(t, server)
+	wantReset(t, client)
+
+	client, server = dialed(t, l), accepted(t, listener)
+	_, err = server.Write(content)
+	fatal(t, err)
+	changed := bytes.Clone(content)
+	changed[17+linkPiece] ^= 1
+	wantNext(t, client, changed)
+
+	client, server = dialed(t, l), accepted(t, listener)
+	_, err = client.Write(content)
+	fatal(t, err)
+	fatal(t, client.(*net.TCPConn).CloseWrite())
+	wantNext(t, server, content[:3])
+	wantNothing(t, server)
+	_, err = server.Write(content)
+	fatal(t, err)
+	wantNext(t, client, content)
+
+	client, server = dialed(t, l), accepted(t, listener)
+	_, err = client.Write(content)
+	fatal(t, err)
+	wantNext(t, server, content)
+	if l.Struck() != 3 {
+		t.Errorf("%d faults have happened, want 3", l.Struck())
+	}
+}

@@ -16,6 +16,7 @@
 #include "absl/flags/usage.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "nlohmann/json.hpp"
+#include "services/common/base/zstd_frame.h"
 #include "services/common/rpc/channel.h"
 #include "testing/load/measurement.h"
 
@@ -24,6 +25,8 @@ ABSL_FLAG(std::string, fleet, "", "the fleet's trust domain");
 ABSL_FLAG(int64_t, size, 4096, "bytes of each result");
 ABSL_FLAG(int64_t, count, 1, "how many results");
 ABSL_FLAG(int, senders, 1, "how many connections");
+ABSL_FLAG(bool, text, false, "send lines of a log, in zstd chunks if they are uploaded");
+ABSL_FLAG(std::string, target, "", "host:port; empty: the one of the credential");
 
 namespace muster::load {
 namespace {
@@ -49,8 +52,10 @@ class Sender {
                                    .fleet_ca_pem = credential.at("fleet_ca_cert"),
                                    .certificate_chain_pem = credential.at("client_cert"),
                                    .private_key_pem = credential.at("client_key")};
-    channel_ = MakeChannel(credential.at("grpc_targets").at(0),
-                           MakeChannelCredentials(identity, {ServiceRole::kAggregator}), true);
+    std::string target = absl::GetFlag(FLAGS_target);
+    if (target.empty()) target = credential.at("grpc_targets").at(0);
+    channel_ =
+        MakeChannel(target, MakeChannelCredentials(identity, {ServiceRole::kAggregator}), true);
     stub_ = v1::ResultService::NewStub(channel_);
   }
 
@@ -111,7 +116,12 @@ class Sender {
       chunk->set_offset(offset);
       chunk->set_raw_size(n);
       chunk->set_crc32c(Crc32c(0, pattern_.data() + at, n));
-      chunk->set_data(pattern_.data() + at, n);
+      if (absl::GetFlag(FLAGS_text) && opened.zstd_accepted()) {
+        chunk->set_encoding(v1::UploadRequest::ENCODING_ZSTD);
+        CompressFrame({pattern_.data() + at, static_cast<size_t>(n)}, chunk->mutable_data());
+      } else {
+        chunk->set_data(pattern_.data() + at, n);
+      }
       whole = Crc32c(whole, pattern_.data() + at, n);
       offset += n;
       while (offset - written > opened.window()) {
@@ -144,7 +154,8 @@ int Run() {
     return 2;
   }
   const int64_t size = absl::GetFlag(FLAGS_size);
-  const std::string pattern = Incompressible(std::min<int64_t>(size, kPattern));
+  const auto make = absl::GetFlag(FLAGS_text) ? LogLines : Incompressible;
+  const std::string pattern = make(std::min<int64_t>(size, kPattern));
   std::vector<std::unique_ptr<Sender>> senders;
   for (int i = 0; i < absl::GetFlag(FLAGS_senders); ++i) {
     senders.push_back(std::make_unique<Sender>(credential, pattern));
@@ -157,7 +168,7 @@ int Run() {
 }  // namespace muster::load
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("Delivers results that do not compress; says how long it took.");
+  absl::SetProgramUsageMessage("Delivers results; prints how long it took.");
   absl::ParseCommandLine(argc, argv);
   return muster::load::Run();
 }

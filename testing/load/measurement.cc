@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <iterator>
 #include <random>
 #include <thread>
 
@@ -47,6 +49,29 @@ struct Found {
 };
 
 }  // namespace
+
+std::string LogLines(size_t size) {
+  constexpr const char* kEvents[] = {"started container", "pulled image",
+                                     "probe failed: connection refused", "volume mounted",
+                                     "sync of pod took longer than expected"};
+  std::mt19937_64 random(1);
+  std::string lines;
+  lines.reserve(size + 256);
+  for (int64_t line = 0; lines.size() < size; ++line) {
+    const uint64_t word = random();
+    char text[256];
+    std::snprintf(text, sizeof text,
+                  "2026-11-23T08:%02d:%02d.%06dZ INFO kubelet[%d] pod=app-%d-%08x node=node-%03d "
+                  "%s in %d ms\n",
+                  static_cast<int>(line / 60000 % 60), static_cast<int>(line / 1000 % 60),
+                  static_cast<int>(word % 1000000), 1234, static_cast<int>(word >> 20 & 63),
+                  static_cast<unsigned>(word >> 32), static_cast<int>(word >> 26 & 127),
+                  kEvents[word % std::size(kEvents)], static_cast<int>(word >> 40 & 4095));
+    lines += text;
+  }
+  lines.resize(size);
+  return lines;
+}
 
 int Measure(int64_t count, int senders,
             const std::function<std::string(int sender, int64_t i)>& send) {

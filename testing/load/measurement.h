@@ -13,6 +13,9 @@ namespace muster::load {
 // Returns bytes that do not compress, the same in every run.
 std::string Incompressible(size_t size);
 
+// Returns lines as of a log, with times, numbers and ids that differ; the same in every run.
+std::string LogLines(size_t size);
+
 // Calls `send(i)` for every i less than `count` from `senders` threads, each with the next i after
 // its previous call. `send` returns an empty text or an error. Prints a line of JSON (seconds,
 // count, failed, p50_ms, p99_ms, first_error) and returns the program's exit code.

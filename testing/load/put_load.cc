@@ -22,6 +22,7 @@ ABSL_FLAG(std::string, key, "", "PEM file with the client's key");
 ABSL_FLAG(int64_t, size, 4096, "bytes of each body");
 ABSL_FLAG(int64_t, count, 1, "how many bodies");
 ABSL_FLAG(int, senders, 1, "how many connections");
+ABSL_FLAG(bool, text, false, "send lines of a log");
 ABSL_FLAG(bool, chunked, false, "send no length, as old sidecars do");
 
 namespace muster::load {
@@ -95,7 +96,8 @@ int Run() {
   std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers(
       curl_slist_append(nullptr, "Expect:"), curl_slist_free_all);
   const int64_t size = absl::GetFlag(FLAGS_size);
-  const std::string pattern = Incompressible(std::min<int64_t>(size, kPattern));
+  const auto make = absl::GetFlag(FLAGS_text) ? LogLines : Incompressible;
+  const std::string pattern = make(std::min<int64_t>(size, kPattern));
   std::vector<Handle> handles;
   for (int i = 0; i < absl::GetFlag(FLAGS_senders); ++i) {
     handles.push_back(MakeHandle(headers.get()));
@@ -111,7 +113,7 @@ int Run() {
 }  // namespace muster::load
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("PUTs bodies that do not compress and says how long it took.");
+  absl::SetProgramUsageMessage("PUTs bodies; prints how long it took.");
   absl::ParseCommandLine(argc, argv);
   return muster::load::Run();
 }

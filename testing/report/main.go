@@ -1,9 +1,11 @@
 // Report summarises the output of the test runners and prints "N passed, N failed" as its last line.
 //
 //	report [-bazel EVENTS.json]... [-go EVENTS.json]... [-check NAME=EXITCODE]...
+//	report -kept FOLDER -commit COMMIT PART...
 //
 // A case of a googletest or of a Go test counts as one; so does a test target that reports no cases, a target or
-// package that does not build, and a check. It exits with 1 if a test failed or none ran.
+// package that does not build, and a check. It exits with 1 if a test failed or none ran. The second form sums the results
+// that testing/nightly kept of its parts, if they ran at the commit.
 package main
 
 import (
@@ -58,7 +60,15 @@ func main() {
 		read(func(t *tally, f *os.File) error { return t.bazel(f) }))
 	flag.Func("go", "events of go test -json", read(func(t *tally, f *os.File) error { return t.golang(f) }))
 	flag.Func("check", "NAME=EXITCODE of a check", sum.check)
+	folder := flag.String("kept", "", "folder with the results of the parts")
+	commit := flag.String("commit", "", "the commit whose results count")
 	flag.Parse()
+	if *folder != "" {
+		if err := sum.kept(*folder, *commit, flag.Args()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(sum.print())
 }
 

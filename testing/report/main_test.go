@@ -84,3 +84,33 @@ func TestCheckCountsAsOne(t *testing.T) {
 		t.Errorf("passed %d, failures %v", sum.passed, sum.failures)
 	}
 }
+
+func TestKeptResultsCountIfTheyRanAtTheCommit(t *testing.T) {
+	folder := t.TempDir()
+	head := "date 2026-11-23T08:00:00Z\nmachine m Linux, 2 cores\nseconds 61\n"
+	for part, text := range map[string]string{
+		"asan": "commit a1\n" + head + "FAILED //x: S.b\n3 skipped\n5 passed, 1 failed\n",
+		"tsan": "commit a1\n" + head + "7 passed, 0 failed\n",
+		"fuzz": "commit b2\n" + head + "FAILED old\n9 passed, 1 failed\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, part), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sum tally
+	if err := sum.kept(folder, "a1", []string{"asan", "tsan", "fuzz", "tidy"}); err != nil {
+		t.Fatal(err)
+	}
+	if sum.passed != 12 || sum.skipped != 3 || fmt.Sprint(sum.failures) != "[asan: //x: S.b]" {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestKeptResultWithoutItsCountsIsAnError(t *testing.T) {
+	for _, text := range []string{"", "commit a1\nseconds 5\n", "commit a1\n5 passed, 1 failed\n", "5 passed, 0 failed\n",
+		"commit a1\nseconds x\n5 passed, 0 failed\n", "commit a1\n5 passed, 0 failed\npanic: x\n"} {
+		if r, err := readKept(text); err == nil {
+			t.Errorf("%q: %+v", text, r)
+		}
+	}
+}

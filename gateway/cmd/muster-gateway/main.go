@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"muster.example/gateway/app"
 	"muster.example/gateway/config"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/logs"
 )
 
@@ -25,21 +27,44 @@ const (
 	exitUsage  = 2
 )
 
+// The live heap is a few MiB, so Go's defaults would collect every few hundred requests. Up to memoryTarget, the heap
+// grows further before a collection.
+const (
+	collectAt    = 400 // percent of the live heap
+	memoryTarget = 128 << 20
+)
+
+// tuneMemory respects the variables GOGC and GOMEMLIMIT.
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryTarget)
+	}
+}
+
 func run(args []string, out, errs io.Writer) int {
+	tuneMemory()
 	flags := flag.NewFlagSet("muster-gateway", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	path := flags.String("config", "", "the configuration `file`")
+	bounds := flags.Bool("print-limits", false, "print the limits of the gateway as a table, and exit")
 	print := flags.Bool("print-config", false, "print all fields with their meaning and values, and exit")
 	shown := flags.Bool("version", false, "print the version, and exit")
 	flags.Usage = func() {
-		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml\n       muster-gateway --version")
+		fmt.Fprintln(errs, "Usage: muster-gateway --config gateway.yaml\n       muster-gateway --print-config >gateway.yaml\n       muster-gateway --print-limits\n       muster-gateway --version")
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || (*path == "" && !*print && !*shown) {
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 || (*path == "" && !*print && !*shown && !*bounds) {
 		if err == nil {
 			flags.Usage()
 		}
 		return exitUsage
+	}
+	if *bounds {
+		limits.Print(out)
+		return exitOK
 	}
 	if *shown {
 		fmt.Fprintln(out, app.Version)
@@ -72,10 +97,7 @@ func serve(settings *config.Config, errs io.Writer) int {
 	}
 	log := logs.New(errs, settings.LogFormat, settings.LogLevel)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	if settings.Rudder.Listen != "" {
-		signal.Notify(signals, syscall.SIGHUP)
-	}
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // the default of SIGHUP ends the process
 	gateway, err := app.Start(settings, log)
 	if err != nil {
 		log.Error("cannot start", "error", err)
@@ -89,7 +111,8 @@ func serve(settings *config.Config, errs io.Writer) int {
 	return code
 }
 
-// await waits until the gateway has to stop, and returns the exit code. SIGHUP reloads the files about Rudder's nodes.
+// await waits until the gateway has to stop, and returns the exit code. SIGHUP reloads the files about Rudder's nodes;
+// certificates are reloaded without it.
 func await(gateway *app.App, signals <-chan os.Signal, log *slog.Logger) int {
 	for {
 		select {

@@ -1,6 +1,7 @@
 #include "services/agent/collection/collection_runner.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,19 @@ void LogOutcome(const std::string& run, const std::string& plugin,
          {"plugin", plugin},
          {"error", absl::StrCat(delivery.status.reason, ": ", delivery.status.message)}});
   }
+}
+
+// Returns whether a later attempt may succeed: the node moved to another relay, a stopped delivery
+// has not ended yet, or the certificate or the relay's statement is not accepted. These are
+// renewed, and the clock of one side may be wrong. A refusal before the call has its reason in the
+// message.
+bool IsTemporary(const client::Status& status) {
+  if (status.reason == "NOT_ATTACHED" || status.reason == "ALREADY_RUNNING") return true;
+  if (status.reason == "INVALID_CONFIG") return status.message.starts_with("client_cert: ");
+  const std::string reason =
+      status.reason.empty() ? status.message.substr(0, status.message.find(':')) : status.reason;
+  return reason == "IDENTITY_NOT_FORWARDABLE" || reason == "CERTIFICATE_EXPIRED" ||
+         reason == "CERTIFICATE_NOT_YET_VALID";
 }
 
 }  // namespace
@@ -99,7 +113,7 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   });
   for (const auto& [key, task] : present_) {
     if (key.run != ended.run()) continue;
-    task->run_ended = true;
+    ended_.insert(task.get());
     task->stop.request_stop();
   }
 }
@@ -136,12 +150,9 @@ void CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
     client::Delivery delivery = Gather(task);
-    // Either the node moved to another relay, which the next attempt uses, or a stopped delivery
-    // has not ended yet.
-    const bool later =
-        (delivery.status.reason == "NOT_ATTACHED" || delivery.status.reason == "ALREADY_RUNNING") &&
-        absl::Now() < task.deadline;
-    if (later) {
+    // The end of the run stops the attempts, not its deadline: late results are accepted until the
+    // run is sealed.
+    if (IsTemporary(delivery.status)) {
       if (WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) continue;
       delivery = {client::ToClientStatus(errors::Interrupted()), {}};
     }
@@ -149,7 +160,7 @@ void CollectionRunner::RunTask(const Task& task) {
     const bool again = delivery.status.code == client::Code::kInterrupted ||
                        delivery.status.code == client::Code::kFailed;
     MutexLock lock(mutex_);
-    if (task.run_ended) {
+    if (ended_.erase(&task) > 0) {
       // A newer offer of the same plugin uses the same state.
       const auto present = present_.find(task.key);
       if (present == present_.end() || present->second.get() == &task) Remove(task.key);

@@ -61,7 +61,6 @@ class CollectionRunner final : public Collections {
     std::string definition_yaml;
     absl::Time deadline;
     std::stop_source stop;
-    bool run_ended = false;  // guarded by mutex_
   };
 
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -79,7 +78,9 @@ class CollectionRunner final : public Collections {
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
   std::set<Key> finished_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
-  std::string target_ ABSL_GUARDED_BY(mutex_);      // of the newest offer
+  // Running tasks whose run has ended.
+  std::set<const Task*> ended_ ABSL_GUARDED_BY(mutex_);
+  std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -189,6 +189,34 @@ TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
   EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
 }
 
+// As a service with a wrong clock refuses it, before the call.
+TEST_F(CollectionRunnerTest, DeliveryByARelayThatIsNotAcceptedIsRetried) {
+  std::atomic<int> refusals = 2;
+  peer_.judge = [&]() -> absl::Status {
+    switch (refusals--) {
+      case 2:
+        return absl::PermissionDeniedError("IDENTITY_NOT_FORWARDABLE: the statement has expired");
+      case 1:
+        return absl::UnauthenticatedError("CERTIFICATE_EXPIRED: the certificate has expired");
+      default:
+        return absl::OkStatus();
+    }
+  };
+  EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
+}
+
+// Late results are accepted until the run is sealed.
+TEST_F(CollectionRunnerTest, RefusedDeliveryIsRetriedAfterTheDeadlineOfTheRun) {
+  v1::CollectionOffer offer = Offer(kSayHello);
+  const absl::Time deadline = absl::Now() + absl::Seconds(3);
+  ToProto(deadline, offer.mutable_deadline());
+  peer_.judge = [&]() -> absl::Status {
+    if (absl::Now() > deadline) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED", "n1 is not here", "");
+  };
+  EXPECT_EQ(Collect(offer).body, "hello\n");
+}
+
 TEST_F(CollectionRunnerTest, EndOfTheRunDuringARefusedDeliveryIsNoFailure) {
   std::atomic<int> refusals = 0;
   peer_.judge = [&]() -> absl::Status {

@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
@@ -108,7 +107,6 @@ absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {
 absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command) {
   v1::Command command;
   if (!command.ParseFromString(signed_command.command())) return errors::JobFolderDamaged(folder_);
-  command_sha256_ = DigestBytes(Sha256::Of(signed_command.command()));
   not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
   return absl::OkStatus();
 }

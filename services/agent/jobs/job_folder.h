@@ -45,8 +45,7 @@ class NodeJobFolder {
   RecordOutbox* log() { return log_.get(); }
   // Damaged records were moved away when it was opened: the last of them are lost.
   bool records_damaged() const { return records_damaged_; }
-  // The SHA-256 of the signed bytes, and the latest start.
-  const std::string& command_sha256() const { return command_sha256_; }
+  // The latest start.
   absl::Time not_after() const { return not_after_; }
   const std::optional<ProcessMark>& process() const { return process_; }
   bool done() const { return done_; }
@@ -68,7 +67,6 @@ class NodeJobFolder {
 
   FileOps& ops_;
   const std::string folder_;
-  std::string command_sha256_;
   absl::Time not_after_;
   std::optional<ProcessMark> process_;
   bool has_command_ = false;

@@ -198,7 +198,8 @@ v1::JobRecord JobProcess::MakeFinal(const ExitStatus& exit, absl::Duration took,
     case JobStop::kTimedOut:
       record = FinalRecord(
           v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-          absl::StrCat("it ran for longer than ", absl::FormatDuration(plan_.time_limit)));
+          absl::StrCat("it ran for longer than ", absl::FormatDuration(absl::Ceil(
+                                                      plan_.time_limit, absl::Milliseconds(100)))));
       break;
     case JobStop::kAgentStops:
       record = FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_STOPPED",

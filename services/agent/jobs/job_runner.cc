@@ -168,22 +168,26 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   if (is_full() && verdict.status.ok()) {
     finished_.ForgetBefore(FromProto(verdict.command.not_before()));
   }
-  if (is_full()) {
-    return records_.AddRefusal(id, TooManyJobs(options_.max_remembered));
-  }
+  if (is_full()) return EndWithoutFolder(id, TooManyJobs(options_.max_remembered));
   auto folder =
       NodeJobFolder::Create(PosixFileOps(), folder_, id, options_.trust.node, command.command());
   if (!folder.ok()) {
     Log(LogLevel::kError, "a job cannot be stored and is not run",
         {{"job", id}, {"error", folder.status()}});
-    return records_.AddRefusal(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
-                                               ToStd(folder.status().message())));
+    return EndWithoutFolder(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
+                                            ToStd(folder.status().message())));
   }
   records_.DropRefusal(id);
   Job& job = AddJob(id, *std::move(folder));
   if (!verdict.status.ok()) return End(job, Refusal(verdict.status));
   if (waiting_.size() >= options_.max_waiting) return End(job, TooManyJobs(options_.max_waiting));
   Queue(job, command, verdict);
+}
+
+// The root relay may have the outcome when the command arrives again: it must not run then.
+void JobRunner::EndWithoutFolder(const std::string& id, v1::JobRecord final) {
+  records_.AddRefusal(id, std::move(final));
+  if (!cancelled_->Add(id).ok()) tend_.RunAfter(absl::ZeroDuration());
 }
 
 void JobRunner::Queue(Job& job, const v1::JobCommand& command, const Verdict& verdict) {

@@ -59,6 +59,22 @@ TEST_F(JobRunnerRestartTest, RefusedCommandDoesNotRunLater) {
   EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
 }
 
+TEST_F(JobRunnerRestartTest, CommandThatCouldNotBeStoredDoesNotRunLater) {
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  const std::string in_the_way = folder_ + "/jobs/" + sent.job();
+  ASSERT_TRUE(WriteFileAtomically(in_the_way, "").ok());
+  runner_->Receive(sent);
+  EXPECT_EQ(AwaitFinal(sent.job()).final->outcome(), v1::JOB_OUTCOME_FAILED);
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
+  std::filesystem::remove(in_the_way);
+  runner_->Receive(sent);
+  End();
+  Begin();
+  runner_->Receive(sent);
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
+}
+
 // A finished job of an earlier process, whose command expired at `not_after`.
 void StoreFinishedJob(TestCommands& commands, const std::string& folder, absl::Time not_after) {
   v1::Command command = TestCommands::Exec({"/bin/true"});

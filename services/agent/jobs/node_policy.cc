@@ -241,8 +241,7 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
                      file_));
   }
   for (const CommandRule& rule : commands_) {
-    const bool signer_fits =
-        rule.signers.empty() || request.signer.empty() || Contains(rule.signers, request.signer);
+    const bool signer_fits = rule.signers.empty() || Contains(rule.signers, request.signer);
     const bool fits =
         chosen_here ? IsWithoutPatterns(rule.argv) : FitsCommand(rule.argv, request.argv);
     if (!Contains(rule.actions, request.action) || !signer_fits || !fits) continue;

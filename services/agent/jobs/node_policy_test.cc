@@ -102,6 +102,16 @@ TEST(NodePolicyTest, FirstMatchingRuleApplies) {
   EXPECT_EQ(policy.Allow(bobs)->user, "backup");
 }
 
+TEST(NodePolicyTest, RuleWithSignersAdmitsNoUnsignedCollection) {
+  const NodePolicy policy = Policy(
+      "commands:\n"
+      "  - {argv: [/bin/ls], signers: [alice], actions: [exec, collect]}\n"
+      "  - {argv: [/bin/df], actions: [collect]}\n");
+  EXPECT_FALSE(policy.Allow({"collect", "", {"/bin/ls"}, {}, {}}).ok());
+  EXPECT_TRUE(policy.Allow({"exec", "alice", {"/bin/ls"}, {}, {}}).ok());
+  EXPECT_TRUE(policy.Allow({"collect", "", {"/bin/df"}, {}, {}}).ok());
+}
+
 TEST(NodePolicyTest, ActionsAndVariablesMustBeListed) {
   const NodePolicy policy = Policy(
       "commands:\n"

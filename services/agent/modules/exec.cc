@@ -72,9 +72,13 @@ class ExecModule final : public Module {
     options.environment = PluginEnvironment(context, config_dir);
     options.out = ChildOutput::Tail(kOutputTail);
     options.err = ChildOutput::SameAsStdout();
-    options.before_start = context.before_start;
+    absl::Status noted;  // why the agent could not note the process
+    if (context.before_start) {
+      options.before_start = [&](pid_t pid) { return noted = context.before_start(pid); };
+    }
     const std::string what = absl::StrCat("plugin ", context.plugin);
     auto child = Subprocess::Start(std::move(options));
+    RETURN_IF_ERROR(noted);
     if (!child.ok()) {
       return ToolNotFoundError(what, child.status(),
                                "Check spec.command of its definition, and install what it names.");

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "services/common/base/clock.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 
@@ -73,6 +74,12 @@ void ChangeDispatcher::Read() {
   }
   for (;;) {
     const auto changes = feed_.Read(cursor_, kBatch);
+    if (ReasonOf(changes.status()) == "CURSOR_COMPACTED") {
+      const absl::Status skipped = SkipGap();
+      if (skipped.ok()) continue;
+      Log(LogLevel::kError, "cannot skip a gap in the change feed", {{"error", skipped}});
+      return;
+    }
     if (!changes.ok()) {
       Log(LogLevel::kError, "cannot read the change feed", {{"error", changes.status()}});
       return;
@@ -84,6 +91,16 @@ void ChangeDispatcher::Read() {
     if (changes->size() < kBatch) break;
   }
   WakeAll();
+}
+
+absl::Status ChangeDispatcher::SkipGap() {
+  // Changes during the call of on_gap_ are read after it.
+  ASSIGN_OR_RETURN(const int64_t last, feed_.Last());
+  Log(LogLevel::kWarning, "the change feed dropped changes that were not read yet",
+      {{"from", cursor_}, {"to", last}});
+  RETURN_IF_ERROR(on_gap_());
+  cursor_ = last;
+  return absl::OkStatus();
 }
 
 ChangeDispatcher::Handle ChangeDispatcher::Watch(Waker waker) {

@@ -31,6 +31,11 @@ class ChangeDispatcher {
   // Runs for each change, one at a time, on the executor. Must be called before Start.
   void AddObserver(Observer observer);
 
+  // Runs instead of the observers, on the executor, if the feed dropped changes that were not read
+  // yet: it brings what they maintain up to date. After an error it runs again later. Must be
+  // called before Start.
+  void OnGap(std::function<absl::Status()> on_gap) { on_gap_ = std::move(on_gap); }
+
   absl::Status Start();
 
   // Stops the calls; waits for a running one.
@@ -48,11 +53,13 @@ class ChangeDispatcher {
   void Poke() ABSL_LOCKS_EXCLUDED(mutex_);
   void PostRead() ABSL_LOCKS_EXCLUDED(mutex_);
   void Read() ABSL_LOCKS_EXCLUDED(read_mutex_);
+  absl::Status SkipGap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mutex_);
 
   ChangeFeed& feed_;
   Executor& executor_;
   TimerService* const timers_;
   std::vector<Observer> observers_;
+  std::function<absl::Status()> on_gap_ = [] { return absl::OkStatus(); };
   std::unique_ptr<ChangeFeed::Subscription> subscription_;
   Mutex read_mutex_;  // one reader at a time, in order
   int64_t cursor_ ABSL_GUARDED_BY(read_mutex_) = 0;

@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "services/common/errors/store.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 
 namespace muster {
@@ -37,6 +42,17 @@ class ChangeDispatcherTest : public ::testing::Test {
     ASSERT_TRUE(dispatcher_->Start().ok());
   }
 
+  // Begins with a feed that answers the first reads with CURSOR_COMPACTED.
+  void StartWithGap(int reads, std::function<absl::Status()> on_gap) {
+    feed_.compacted = reads;
+    dispatcher_.emplace(feed_, executor_);
+    dispatcher_->AddObserver([this](const ChangeRecord& change) {
+      if (change.kind == ChangeKind::kRunCreated) seen_ += change.run.back();
+    });
+    dispatcher_->OnGap(std::move(on_gap));
+    ASSERT_TRUE(dispatcher_->Start().ok());
+  }
+
   // Waits for the queued work of the executor.
   void Settle() {
     std::promise<void> done;
@@ -44,7 +60,26 @@ class ChangeDispatcherTest : public ::testing::Test {
     done.get_future().wait();
   }
 
+  class FeedWithGap : public ChangeFeed {
+   public:
+    explicit FeedWithGap(SqliteHarness& harness) : harness_(harness) {}
+    absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) override {
+      if (compacted-- > 0) return errors::CursorCompacted(after + 2, after);
+      return harness_.feed().Read(after, limit);
+    }
+    absl::StatusOr<std::string> Identity() override { return harness_.feed().Identity(); }
+    absl::StatusOr<int64_t> Last() override { return harness_.feed().Last(); }
+    std::unique_ptr<Subscription> Subscribe(std::function<void(int64_t)> on_change) override {
+      return harness_.feed().Subscribe(std::move(on_change));
+    }
+    std::atomic<int> compacted = 0;
+
+   private:
+    SqliteHarness& harness_;
+  };
+
   SqliteHarness harness_;
+  FeedWithGap feed_{harness_};
   Executor executor_{{"work", 1, 2}};
   std::string seen_;  // written by the executor; read after Settle
   std::optional<ChangeDispatcher> dispatcher_;
@@ -105,6 +140,32 @@ TEST_F(ChangeDispatcherTest, ChangeOfAFullExecutorIsDispatchedWithTheNext) {
   Plan(0xc);
   Settle();
   EXPECT_EQ(seen_, "bc");
+}
+
+TEST_F(ChangeDispatcherTest, DispatcherContinuesAfterAGap) {
+  int gaps = 0;
+  StartWithGap(1, [&gaps] {
+    ++gaps;
+    return absl::OkStatus();
+  });
+  Settle();
+  EXPECT_EQ(gaps, 1);
+  Plan(0xb);
+  Settle();
+  EXPECT_EQ(seen_, "b");
+}
+
+TEST_F(ChangeDispatcherTest, GapIsHandledAgainAfterAnError) {
+  int gaps = 0;
+  StartWithGap(2, [&gaps] { return ++gaps == 1 ? absl::InternalError("busy") : absl::OkStatus(); });
+  Settle();
+  EXPECT_EQ(gaps, 1);
+  Plan(0xb);
+  Settle();
+  EXPECT_EQ(gaps, 2);
+  Plan(0xc);
+  Settle();
+  EXPECT_NE(seen_.find('c'), std::string::npos);
 }
 
 }  // namespace

@@ -24,20 +24,33 @@ constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 }  // namespace
 
 ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-                           std::optional<int64_t> cursor, FollowedPairs pairs,
+                           const std::optional<Cursor>& cursor, FollowedPairs pairs,
                            ChangeDispatcher::Handle watch)
     : store_(store),
       feed_(feed),
       clock_(clock),
       pairs_(pairs),
       watch_(std::move(watch)),
-      cursor_(cursor),
-      sent_at_(clock.MonotonicNow()) {}
+      cursor_feed_(cursor ? cursor->feed : ""),
+      sent_at_(clock.MonotonicNow()) {
+  if (cursor) cursor_ = cursor->sequence;
+}
+
+ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
+                           const std::string& run, FollowedPairs pairs)
+    : store_(store), feed_(feed), clock_(clock), pairs_(pairs), follows_(false) {
+  runs_with_pairs_.push_back(run);
+}
 
 absl::StatusOr<Pull> ChangeSource::Next(Event* event) {
   while (ready_.empty()) {
     absl::Status status;
-    if (!runs_with_pairs_.empty()) {
+    if (!follows_) {
+      if (runs_with_pairs_.empty()) return Pull::kEnd;
+      status = ReadPairs();
+    } else if (feed_identity_.empty()) {
+      status = CheckFeed();
+    } else if (!runs_with_pairs_.empty()) {
       status = ReadPairs();
     } else if (in_snapshot_) {
       status = ContinueSnapshot();
@@ -58,12 +71,20 @@ absl::StatusOr<Pull> ChangeSource::Next(Event* event) {
   return Pull::kMessage;
 }
 
+// Drops a cursor of another feed: its sequences mean other changes here.
+absl::Status ChangeSource::CheckFeed() {
+  ASSIGN_OR_RETURN(feed_identity_, feed_.Identity());
+  if (feed_identity_.empty()) return absl::InternalError("the change feed has no identity");
+  if (!cursor_feed_.empty() && cursor_feed_ != feed_identity_) cursor_.reset();
+  return absl::OkStatus();
+}
+
 absl::Status ChangeSource::BeginSnapshot() {
   ASSIGN_OR_RETURN(snapshot_cursor_, feed_.Last());
   in_snapshot_ = true;
   runs_done_ = false;
   runs_page_.clear();
-  ready_.emplace_back().mutable_snapshot_begin();
+  ready_.emplace_back().mutable_snapshot_begin()->set_feed(feed_identity_);
   return absl::OkStatus();
 }
 
@@ -72,7 +93,7 @@ absl::Status ChangeSource::ContinueSnapshot() {
     ASSIGN_OR_RETURN(const auto page, store_.ListRuns(runs_page_, kRunsPage));
     for (const RunRecord& run : page.items) {
       AddRun(run);
-      if (pairs_ != FollowedPairs::kNone) runs_with_pairs_.push_back(run.id);
+      if (SendsPairsOf(run)) runs_with_pairs_.push_back(run.id);
     }
     runs_page_ = page.next;
     runs_done_ = runs_page_.empty();
@@ -92,11 +113,9 @@ absl::Status ChangeSource::ContinueSnapshot() {
 
 // Reads one page of the pairs of the first queued run.
 absl::Status ChangeSource::ReadPairs() {
-  ResultFilter filter;
-  filter.run = runs_with_pairs_.front();
-  filter.with_pending = true;
-  ASSIGN_OR_RETURN(const auto page, store_.ListResults(filter, pairs_page_, kPairsPage));
-  for (const ResultRecord& result : page.items) AddPair(result);
+  const std::string& run = runs_with_pairs_.front();
+  ASSIGN_OR_RETURN(auto page, store_.ListPairs(run, pairs_page_, kPairsPage));
+  for (PairRecord& pair : page.items) AddPair(run, std::move(pair));
   pairs_page_ = page.next;
   if (!pairs_page_.empty()) return absl::OkStatus();
   runs_with_pairs_.pop_front();
@@ -129,8 +148,14 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
     case ChangeKind::kRunCreated: {
       ASSIGN_OR_RETURN(const auto view, store_.GetRun(change.run));
       if (!view) return absl::OkStatus();  // deleted since then: that change follows
+      // The row is that of now. A follower would see a run end without results that it has: the
+      // change that ended the run follows after them.
+      if (change.kind == ChangeKind::kRun && IsFinal(view->run.state) &&
+          change.sequence < view->last_result_change) {
+        return absl::OkStatus();
+      }
       AddRun(view->run);
-      if (change.kind == ChangeKind::kRunCreated && pairs_ != FollowedPairs::kNone) {
+      if (change.kind == ChangeKind::kRunCreated && SendsPairsOf(view->run)) {
         runs_with_pairs_.push_back(change.run);
         pending_created_ = change;
         return absl::OkStatus();
@@ -169,6 +194,12 @@ void ChangeSource::StampLast(const ChangeRecord& change) {
   *ready_.back().mutable_time() = ToTimestamp(change.at);
 }
 
+// The pairs of a run that has ended are sent on request: otherwise each start of a follower would
+// take longer with each run that the aggregator keeps.
+bool ChangeSource::SendsPairsOf(const RunRecord& run) const {
+  return pairs_ != FollowedPairs::kNone && !IsFinal(run.state);
+}
+
 void ChangeSource::AddRun(const RunRecord& run) {
   *ready_.emplace_back().mutable_run() = ToProto(run);
 }
@@ -187,16 +218,17 @@ v1::FollowChangesResponse::PairChanged* ChangeSource::NewPair() {
   return ready_.back().mutable_pairs()->add_pairs();
 }
 
-void ChangeSource::AddPair(const ResultRecord& result) {
+void ChangeSource::AddPair(const std::string& run, PairRecord record) {
   v1::FollowChangesResponse::PairChanged* pair = NewPair();
-  pair->mutable_key()->set_run(result.key.run);
-  pair->mutable_key()->set_plugin(result.key.plugin);
-  pair->mutable_key()->set_node(result.key.node);
-  pair->set_outcome(ToProto(result.outcome));
-  pair->set_generation(result.generation);
-  pair->set_size(result.size);
-  pair->set_error(result.error);
-  pairs_bytes_ += result.error.size();
+  pairs_bytes_ += record.error.size();
+  pair->mutable_key()->set_run(run);
+  pair->mutable_key()->set_plugin(std::move(record.plugin));
+  pair->mutable_key()->set_node(std::move(record.node));
+  pair->set_outcome(ToProto(record.outcome));
+  pair->set_generation(record.generation);
+  pair->set_size(record.size);
+  pair->set_error(std::move(record.error));
+  if (record.committed_at != 0) *pair->mutable_time() = ToTimestamp(record.committed_at);
 }
 
 }  // namespace muster

@@ -23,23 +23,36 @@ enum class FollowedPairs { kNone, kSingly, kTogether };
 // Not thread-safe (a stream makes one call at a time). Holds one page of rows and of changes.
 class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
  public:
-  // `cursor`: continue after it; nullopt: begin with a snapshot.
+  // A position in a feed; `feed` may be empty, then it is not checked.
+  struct Cursor {
+    int64_t sequence = 0;
+    std::string feed;
+  };
+
+  // `cursor`: continue after it; nullopt, or a cursor of another feed: begin with a snapshot.
   ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-               std::optional<int64_t> cursor, FollowedPairs pairs, ChangeDispatcher::Handle watch);
+               const std::optional<Cursor>& cursor, FollowedPairs pairs,
+               ChangeDispatcher::Handle watch);
+
+  // Sends only the pairs of `run`, and ends.
+  ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock, const std::string& run,
+               FollowedPairs pairs);
 
   absl::StatusOr<Pull> Next(v1::FollowChangesResponse* event) override;
 
  private:
   using Event = v1::FollowChangesResponse;
 
+  absl::Status CheckFeed();
   absl::Status BeginSnapshot();
   absl::Status ContinueSnapshot();
   absl::Status ReadPairs();
   absl::Status ReadChanges();
   absl::Status AddChange(const ChangeRecord& change);
+  bool SendsPairsOf(const RunRecord& run) const;
   void AddRun(const RunRecord& run);
   v1::FollowChangesResponse::PairChanged* NewPair();
-  void AddPair(const ResultRecord& result);
+  void AddPair(const std::string& run, PairRecord record);
   void StampLast(const ChangeRecord& change);
 
   StateStore& store_;
@@ -47,9 +60,12 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   const Clock& clock_;
   const FollowedPairs pairs_;
   const ChangeDispatcher::Handle watch_;
+  const bool follows_ = true;  // false: the stream ends after runs_with_pairs_
 
   std::deque<Event> ready_;        // sent before anything is read
   size_t pairs_bytes_ = 0;         // size of the texts in the last event, if it contains pairs
+  const std::string cursor_feed_;  // of the caller's cursor
+  std::string feed_identity_;      // empty: not read yet
   std::optional<int64_t> cursor_;  // nullopt: a snapshot is needed
   int64_t snapshot_cursor_ = 0;    // the cursor of the snapshot
   bool in_snapshot_ = false;

@@ -78,9 +78,11 @@ class ChangeSourceTest : public ::testing::Test {
     Apply(MakeRun(run, pairs));
   }
 
-  ChangeSource Follow(std::optional<int64_t> cursor,
-                      FollowedPairs pairs = FollowedPairs::kTogether) {
-    return {harness_->state(), harness_->feed(), clock_, cursor, pairs, nullptr};
+  ChangeSource Follow(std::optional<int64_t> cursor, FollowedPairs pairs = FollowedPairs::kTogether,
+                      const std::string& feed = "") {
+    std::optional<ChangeSource::Cursor> position;
+    if (cursor) position = {*cursor, feed};
+    return {harness_->state(), harness_->feed(), clock_, position, pairs, nullptr};
   }
 
   // Returns all events that are ready now.
@@ -115,12 +117,42 @@ TEST_F(ChangeSourceTest, StreamWithoutCursorBeginsWithASnapshot) {
   EXPECT_EQ(ReadAll(source), absl::StrCat("n2=3@", before + 1, " run:00@", before + 2));
 }
 
+// The status service shows these times after its restart.
+TEST_F(ChangeSourceTest, PairsOfASnapshotHaveTheTimesOfTheirOutcomes) {
+  Plan(kRun, {"n1", "n2"});
+  Apply(Failed(KeyOf("n1"), "broken", 7'000'005));
+  ChangeSource source = Follow(std::nullopt);
+  v1::FollowChangesResponse event;
+  while (!event.has_pairs()) {
+    const auto pull = source.Next(&event);
+    ASSERT_TRUE(pull.ok() && *pull == Pull::kMessage);
+  }
+  ASSERT_EQ(event.pairs().pairs_size(), 2);
+  EXPECT_EQ(event.pairs().pairs(0).time().seconds(), 7);
+  EXPECT_EQ(event.pairs().pairs(0).time().nanos(), 5000);
+  EXPECT_FALSE(event.pairs().pairs(1).has_time()) << "pending";
+}
+
 TEST_F(ChangeSourceTest, StreamWithCursorContinuesWithoutSnapshot) {
   Plan(kRun, {"n1", "n2"});
   const int64_t cursor = Last();
   Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
   ChangeSource source = Follow(cursor);
   EXPECT_EQ(ReadAll(source), absl::StrCat("revoked:spiffe://f/user/eve@", cursor + 1));
+}
+
+TEST_F(ChangeSourceTest, CursorOfAnotherFeedBeginsWithASnapshot) {
+  Plan(kRun, {"n1"});
+  const int64_t cursor = Last();
+  ChangeSource first = Follow(std::nullopt);
+  v1::FollowChangesResponse begin;
+  ASSERT_TRUE(first.Next(&begin).ok());
+  const std::string feed = begin.snapshot_begin().feed();
+  EXPECT_NE(feed, "");
+  ChangeSource same = Follow(cursor, FollowedPairs::kTogether, feed);
+  EXPECT_EQ(ReadAll(same), "");
+  ChangeSource other = Follow(cursor, FollowedPairs::kTogether, "restored");
+  EXPECT_EQ(ReadAll(other), absl::StrCat("begin run:00 n1=1 end@", cursor));
 }
 
 TEST_F(ChangeSourceTest, ChangesOfManyPairsShareMessages) {
@@ -202,6 +234,46 @@ TEST_F(ChangeSourceTest, RunDeletedMeanwhileIsOnlyReportedAsDeleted) {
   Apply(EndRun{.run = kRun, .at = 1});
   Apply(DeleteRun{.run = kRun, .at = 2});
   EXPECT_EQ(ReadAll(source), absl::StrCat("deleted:00@", Last()));
+}
+
+// A status service that catches up would show the run as complete, with a pending pair.
+TEST_F(ChangeSourceTest, RunThatEndedMeanwhileEndsAfterItsResults) {
+  Plan(kRun, {"n1", "n2"});
+  ChangeSource source = Follow(Last());
+  Apply(Genuine(KeyOf("n1"), "{}"));  // the run is running now: a change of the run
+  Apply(Genuine(KeyOf("n2"), "{}"));
+  const int64_t results = (*harness_->state().GetRun(kRun))->last_result_change;
+  Apply(SealRun{.run = kRun, .expected_change = results, .at = 9});
+  EXPECT_EQ(ReadAll(source),
+            absl::StrCat("n1=2 n2=2@", results, " run:00@", results + 1, " run:00@", results + 2));
+}
+
+TEST_F(ChangeSourceTest, SnapshotOmitsPairsOfRunsThatHaveEnded) {
+  Plan(kRun, {"n1", "n2"});
+  Apply(Genuine(KeyOf("n1"), "{}"));
+  Apply(EndRun{.run = kRun, .at = 1});
+  Plan(kOther, {"n3"});
+  ChangeSource source = Follow(std::nullopt);
+  EXPECT_EQ(ReadAll(source), absl::StrCat("begin run:bb run:00 n3=1 end@", Last()));
+}
+
+// A follower that catches up gets the run as it is now. It asks for the pairs if it needs them.
+TEST_F(ChangeSourceTest, NewRunThatHasEndedIsSentWithoutItsPairs) {
+  ChangeSource source = Follow(0);
+  Plan(kRun, {"n1"});
+  Apply(EndRun{.run = kRun, .at = 1});
+  EXPECT_EQ(ReadAll(source), "run:00@1 run:00@2");
+}
+
+TEST_F(ChangeSourceTest, PairsOfOneRunAreSentOnRequest) {
+  Plan(kRun, {"n1", "n2"});
+  Apply(Failed(KeyOf("n2"), "broken"));
+  Apply(EndRun{.run = kRun, .at = 1});
+  Plan(kOther, {"n3"});
+  ChangeSource source(harness_->state(), harness_->feed(), clock_, kRun, FollowedPairs::kTogether);
+  EXPECT_EQ(ReadAll(source), "n1=1 n2=3");
+  v1::FollowChangesResponse event;
+  EXPECT_EQ(*source.Next(&event), Pull::kEnd);
 }
 
 TEST_F(ChangeSourceTest, IdleStreamSendsAHeartbeat) {

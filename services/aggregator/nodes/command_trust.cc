@@ -37,8 +37,9 @@ absl::StatusOr<Certificate> CommandTrust::Issue(const Identity& signer,
   record.at = absl::ToUnixMicros(now);
   record.kind = AuditKind::kCredential;
   record.actor = ToUri(signer).value_or("");
-  record.text =
-      absl::StrCat("commands: ", record.actor, " ", issued->IssuerKeyId(), ":", issued->Serial());
+  record.subject = record.actor;
+  record.text = absl::StrCat("issued signing certificate ", issued->IssuerKeyId(), ":",
+                             issued->Serial(), " for commands");
   RETURN_IF_ERROR(store_.ApplyAndWait(AppendAudit{std::move(record)}));
   return issued;
 }

@@ -15,6 +15,7 @@
 #include "services/common/errors/joining.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/join_token.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/identity/signing_request.h"
 
 namespace muster {
@@ -152,8 +153,11 @@ absl::StatusOr<NodeRecord> Joining::Rejoining(const std::string& chain_pem,
 absl::StatusOr<JoinedMember> Joining::Rejoin(const std::string& chain_pem,
                                              const std::string& csr_pem, const std::string& proof) {
   ASSIGN_OR_RETURN(const auto member, Rejoining(chain_pem, csr_pem, proof));
+  ASSIGN_OR_RETURN(const auto chain, ParseChain(chain_pem));
+  const std::string renewed =
+      CertificateSubject(chain.front().IssuerKeyId(), chain.front().Serial());
   ASSIGN_OR_RETURN(const auto made,
-                   authorities_.SignForMember(member, csr_pem, "one that returned"));
+                   authorities_.SignForMember(member, csr_pem, "one that returned", renewed));
   return JoinedMember{member.name, member.relay, absl::StrCat(made.leaf_pem, made.chain_pem),
                       made.expires, member.parents};
 }

@@ -47,8 +47,9 @@ ArchivedResult ToArchived(const ResultRecord& row) {
 
 }  // namespace
 
-ArchiveCursor::ArchiveCursor(StateStore& store, BlobStore& blobs, std::string run)
-    : store_(store), blobs_(blobs) {
+ArchiveCursor::ArchiveCursor(StateStore& store, BlobStore& blobs, std::string run,
+                             ReadFailures& failures)
+    : store_(store), blobs_(blobs), failures_(failures) {
   filter_.run = std::move(run);
 }
 
@@ -77,13 +78,19 @@ absl::StatusOr<bool> ArchiveCursor::Next(ArchivedResult& result) {
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::Open() {
   const ResultRecord& row = page_.items[position_ - 1];
-  if (!row.blob.empty()) return blobs_.Open(row.blob, 0);
+  if (!row.blob.empty()) return OpenBlob(row.blob);
   ASSIGN_OR_RETURN(auto whole, FindResult(store_, row.key));
   return OpenResult(blobs_, std::move(whole), 0);
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::OpenPartial() {
-  return blobs_.Open(page_.items[position_ - 1].partial_blob, 0);
+  return OpenBlob(page_.items[position_ - 1].partial_blob);
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::OpenBlob(const std::string& blob) {
+  auto source = blobs_.Open(blob, 0);
+  if (!source.ok()) return failures_.Judge(blob, source.status());
+  return failures_.Watch(blob, *std::move(source));
 }
 
 }  // namespace muster

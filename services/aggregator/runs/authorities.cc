@@ -96,13 +96,11 @@ absl::StatusOr<Authorities::Unrecorded> Authorities::SignUnrecorded(
                     RecordOf(uri, leaf, asked_by)};
 }
 
-absl::StatusOr<SignedCertificate> Authorities::SignForFleet(const FleetName& name,
-                                                            const std::string& csr_pem,
-                                                            const std::vector<std::string>& hosts,
-                                                            absl::Duration validity,
-                                                            const std::string& asked_by) {
+absl::StatusOr<SignedCertificate> Authorities::SignForFleet(
+    const FleetName& name, const std::string& csr_pem, const std::vector<std::string>& hosts,
+    absl::Duration validity, const std::string& asked_by, const std::string& renewed) {
   ASSIGN_OR_RETURN(auto made, SignUnrecorded(name, csr_pem, hosts, validity, asked_by));
-  RETURN_IF_ERROR(Record(std::move(made.record)));
+  RETURN_IF_ERROR(Record(std::move(made.record), renewed));
   return std::move(made.certificate);
 }
 
@@ -117,10 +115,11 @@ absl::StatusOr<Authorities::Unrecorded> Authorities::SignMemberUnrecorded(
 
 absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& member,
                                                              const std::string& csr_pem,
-                                                             const std::string& asked_by) {
+                                                             const std::string& asked_by,
+                                                             const std::string& renewed) {
   ASSIGN_OR_RETURN(auto made, SignMemberUnrecorded(member, csr_pem, asked_by));
   ASSIGN_OR_RETURN(const auto recorded,
-                   store_.ApplyAndWait(RecordIssued{std::move(made.record), member.name}));
+                   store_.ApplyAndWait(RecordIssued{std::move(made.record), member.name, renewed}));
   switch (recorded.verdict) {
     case RecordIssued::Verdict::kRecorded:
       return std::move(made.certificate);
@@ -128,6 +127,8 @@ absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& m
       return errors::NodeNotEnrolled(member.name);
     case RecordIssued::Verdict::kRevoked:
       return errors::NodeRevoked(member.name);
+    case RecordIssued::Verdict::kTooMany:
+      return errors::RenewalLimit(member.uri, kMaxRenewals);
   }
   return absl::InternalError("unknown verdict");
 }
@@ -162,8 +163,20 @@ IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& ce
 }
 
 // Records a certificate before it is handed out: an unrecorded one could not be revoked.
-absl::Status Authorities::Record(IssuedRecord record) {
-  return store_.ApplyAndWait(RecordIssued{std::move(record), ""}).status();
+absl::Status Authorities::Record(IssuedRecord record, std::string renewed) {
+  const std::string uri = record.uri;
+  ASSIGN_OR_RETURN(const auto recorded,
+                   store_.ApplyAndWait(RecordIssued{std::move(record), "", std::move(renewed)}));
+  switch (recorded.verdict) {
+    case RecordIssued::Verdict::kRevoked:
+      return errors::CertificateRevoked(uri);
+    case RecordIssued::Verdict::kTooMany:
+      return errors::RenewalLimit(uri, kMaxRenewals);
+    case RecordIssued::Verdict::kRecorded:
+    case RecordIssued::Verdict::kNotEnrolled:
+      break;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

@@ -56,17 +56,21 @@ class Authorities {
                                                const std::vector<std::string>& hosts,
                                                const std::string& asked_by);
 
-  // Issues a certificate for a service, an operator or a node of the fleet.
+  // Issues a certificate for a service, an operator or a node of the fleet. `renewed`: the subject
+  // of the certificate that this one renews (CertificateSubject); empty: it renews none. Fails with
+  // CERTIFICATE_REVOKED or RENEWAL_LIMIT.
   absl::StatusOr<SignedCertificate> SignForFleet(const FleetName& name, const std::string& csr_pem,
                                                  const std::vector<std::string>& hosts,
                                                  absl::Duration validity,
-                                                 const std::string& asked_by);
+                                                 const std::string& asked_by,
+                                                 const std::string& renewed = "");
 
-  // Issues a certificate for an enrolled node or a joined relay, which names the hosts of its
-  // addresses. Fails with NODE_NOT_ENROLLED or NODE_REVOKED.
+  // Renews the certificate of an enrolled node or a joined relay; the new one names the hosts of
+  // its addresses. Fails with NODE_NOT_ENROLLED, NODE_REVOKED or RENEWAL_LIMIT.
   absl::StatusOr<SignedCertificate> SignForMember(const NodeRecord& member,
                                                   const std::string& csr_pem,
-                                                  const std::string& asked_by);
+                                                  const std::string& asked_by,
+                                                  const std::string& renewed);
 
   // A certificate that must not be handed out before `record` is in the store.
   struct Unrecorded {
@@ -98,7 +102,7 @@ class Authorities {
   absl::StatusOr<RunAuthority> LoadRunAuthority(const std::string& run) const;
   IssuedRecord RecordOf(const std::string& uri, const Certificate& certificate,
                         const std::string& asked_by) const;
-  absl::Status Record(IssuedRecord record);
+  absl::Status Record(IssuedRecord record, std::string renewed = "");
 
   const Intermediate intermediate_;
   const KeyWrap key_wrap_;

@@ -141,6 +141,19 @@ TEST_F(AuthoritiesTest, CertificateOfTheFleetHasTheRequestedValidity) {
   EXPECT_EQ(Issued(made->uri).size(), 1U);
 }
 
+TEST_F(AuthoritiesTest, RenewalsAreLimitedAndNotForRevokedCertificates) {
+  const auto renew = [&](const std::string& name, const std::string& renewed) {
+    return authorities_
+        .SignForFleet(UserIdentity{name}, request_, {}, kOperatorValidity, kAnn, renewed)
+        .status();
+  };
+  for (int i = 0; i < kMaxRenewals; ++i) ASSERT_TRUE(renew("ann", "aa:01").ok());
+  EXPECT_EQ(ReasonOf(renew("ann", "aa:01")), "RENEWAL_LIMIT");
+  state_.Apply(Revoke{{.subject = "aa:02"}});
+  EXPECT_EQ(ReasonOf(renew("bob", "aa:02")), "CERTIFICATE_REVOKED");
+  EXPECT_TRUE(renew("bob", "aa:03").ok());
+}
+
 TEST_F(AuthoritiesTest, FirstOperatorIsRecordedOnce) {
   const std::string file = state_ / "operator.pem";
   EXPECT_TRUE(authorities_.ImportOperator(file).ok());  // the file does not exist

@@ -23,6 +23,10 @@ constexpr char kTimedOut[] = "timeout: the run's deadline passed before a result
 
 absl::Status Lifecycle::Start(std::function<void(const std::string&)> seal) {
   seal_ = std::move(seal);
+  return ReviewAll();
+}
+
+absl::Status Lifecycle::ReviewAll() {
   ASSIGN_OR_RETURN(const auto runs, store_.LiveRuns());
   for (const RunView& view : runs) ReviewSoon(view.run.id);
   return absl::OkStatus();
@@ -86,11 +90,10 @@ absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64
   return kNever;
 }
 
-// Waits for timed-out pairs within the grace, and for no others. The grace begins with the last
-// outcome: at the deadline, or earlier if all missing pairs are lost.
+// Waits for timed-out pairs within the grace, and for no others.
 absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, int64_t now) {
   if (run.timed_out > 0) {
-    const int64_t seal_at = std::min(run.settled_at, run.deadline_at) + run.seal_grace;
+    const int64_t seal_at = SealGraceEnd(run);
     if (now < seal_at) return absl::Microseconds(seal_at - now);
     // A lost sender that is delivering has time until the end of the grace after the deadline.
     const bool in_time = now < run.deadline_at + run.seal_grace;

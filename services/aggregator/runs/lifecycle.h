@@ -41,6 +41,9 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   // Reviews every live run. `seal` queues the building of an archive.
   absl::Status Start(std::function<void(const std::string& run)> seal);
 
+  // Reviews every live run soon.
+  absl::Status ReviewAll();
+
   // Reviews a run on the executor soon.
   void ReviewSoon(const std::string& run) { ReviewAfter(run, absl::ZeroDuration()); }
 

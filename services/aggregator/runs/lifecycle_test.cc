@@ -143,7 +143,7 @@ TEST_F(LifecycleTest, FailFastRunFailsAtItsDeadline) {
   Start();
   PassTime(kToDeadline);
   EXPECT_EQ(state_.Run().state, RunState::kFailed);
-  EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
+  EXPECT_EQ(state_.store().Audit({.run = kRun}, "", 10)->items.back().actor, kActor);
   PassTime(kToSeal);
   EXPECT_TRUE(sealed_.empty());
 }

@@ -10,14 +10,16 @@ namespace {
 
 // Returns null if there is no listener to wait for.
 const ListenerRecord* ListenerOf(const RunRecord& run, ListenerKind kind) {
-  if (kind == ListenerKind::kLegacy) return &run.listener;
+  if (kind != ListenerKind::kStatus) return &run.listener;
   return run.status_listener ? &*run.status_listener : nullptr;
 }
 
 }  // namespace
 
 void ListenerWaits::Wait(const std::string& run, ListenerKind kind, Done done) {
-  Waiting waiting{run, kind, clock_.MonotonicNow() + kListenerWait, std::move(done)};
+  const bool optional = kind == ListenerKind::kOptionalLegacy;
+  const absl::Duration wait = optional ? kOptionalListenerWait : kListenerWait;
+  Waiting waiting{run, kind, clock_.MonotonicNow() + wait, std::move(done)};
   if (TryFinish(waiting)) return;
   MutexLock lock(mutex_);
   waiting_.push_back(std::move(waiting));
@@ -42,11 +44,14 @@ bool ListenerWaits::TryFinish(Waiting& waiting) {
   }
   RunRecord& run = (*view)->run;
   const ListenerRecord* const listener = ListenerOf(run, waiting.kind);
+  const bool late = clock_.MonotonicNow() >= waiting.until;
+  const bool optional = waiting.kind == ListenerKind::kOptionalLegacy;
   if (IsFinal(run.state)) {
     waiting.done(errors::RunEnded(waiting.run));
-  } else if (listener == nullptr || listener->open) {
+  } else if (listener == nullptr || listener->open ||
+             (optional && (late || !listener->fault.empty()))) {
     waiting.done(std::move(run));
-  } else if (clock_.MonotonicNow() >= waiting.until) {
+  } else if (late) {
     waiting.done(errors::ListenerNotReady(waiting.run, listener->fault));
   } else {
     return false;

@@ -15,10 +15,12 @@
 namespace muster {
 
 inline constexpr absl::Duration kListenerWait = absl::Seconds(30);
+inline constexpr absl::Duration kOptionalListenerWait = absl::Seconds(10);
 
 enum class ListenerKind {
-  kLegacy,  // for legacy clients
-  kStatus,  // the run's separate status listener; no wait if it uses the fleet's
+  kLegacy,          // for legacy clients
+  kOptionalLegacy,  // the same, for a caller that can do without it
+  kStatus,          // the run's separate status listener; no wait if it uses the fleet's
 };
 
 // Thread-safe.
@@ -28,8 +30,9 @@ class ListenerWaits {
 
   ListenerWaits(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
 
-  // Calls `done` with the run once its listener is open: immediately, or from Check. Calls it with
-  // LISTENER_NOT_READY after kListenerWait, or with RUN_ENDED if the run CA was deleted.
+  // Calls `done` with the run once its listener is open: immediately, or from Check. An optional
+  // listener may have a fault or be late instead. Calls it with LISTENER_NOT_READY after
+  // kListenerWait, or with RUN_ENDED if the run CA was deleted.
   void Wait(const std::string& run, ListenerKind kind, Done done);
 
   // Checks all waiting calls. Must be called after a change of a run and about once a second, on an

@@ -63,6 +63,20 @@ TEST_F(ListenerWaitsTest, RunWithTheFleetsStatusListenerIsAnsweredImmediately) {
   EXPECT_TRUE(answers_[0].ok());
 }
 
+TEST_F(ListenerWaitsTest, OptionalListenerMayBeLateOrHaveAFault) {
+  Wait(kRun, ListenerKind::kOptionalLegacy);
+  waits_->Check();
+  EXPECT_TRUE(answers_.empty());
+  clock_.Advance(kOptionalListenerWait);
+  waits_->Check();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(answers_[0].value().id, kRun);
+  Report({.fault = "no port of the range is free"});
+  Wait(kRun, ListenerKind::kOptionalLegacy);
+  ASSERT_EQ(answers_.size(), 2U);
+  EXPECT_FALSE(answers_[1].value().listener.open);
+}
+
 TEST_F(ListenerWaitsTest, OnlyTheSeparateStatusListenerIsWaitedFor) {
   ASSERT_TRUE(store().ApplyAndWait(SetStatusListener{.run = kRun}).ok());
   Report({.port = 7450, .open = true});

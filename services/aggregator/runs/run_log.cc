@@ -38,6 +38,10 @@ Wording Describe(AuditKind kind) {
       return {"warning", "a result expired at a relay"};
     case AuditKind::kNode:
       return {"info", "a node"};
+    case AuditKind::kDamage:
+      return {"warning", "a stored result was verified"};
+    case AuditKind::kJob:
+      return {"info", "a job"};
     case AuditKind::kShare:
       return {"info", "a shared file"};
   }
@@ -55,6 +59,7 @@ std::string Line(const AuditRecord& record) {
   if (!record.key.plugin.empty()) line["plugin"] = record.key.plugin;
   if (!record.key.node.empty()) line["node"] = record.key.node;
   if (!record.text.empty()) line["text"] = record.text;
+  if (record.count > 1) line["count"] = record.count;
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -64,7 +69,7 @@ absl::StatusOr<std::string> RunLog(StateStore& store, const std::string& run, si
   std::string log;
   std::string token;
   do {
-    ASSIGN_OR_RETURN(const auto page, store.Audit(run, token, kPage));
+    ASSIGN_OR_RETURN(const auto page, store.Audit({.run = run}, token, kPage));
     for (const AuditRecord& record : page.items) {
       const std::string line = Line(record);
       if (log.size() + line.size() > max_bytes) {

@@ -58,8 +58,15 @@ TEST_F(RunLogTest, TextsAreCleanedAndStayOnOneLine) {
   EXPECT_EQ(lines[0]["text"], "a line\nanother \uFFFD");
 }
 
-TEST_F(RunLogTest, OmittedRecordsAreReported) {
+TEST_F(RunLogTest, EqualRecordsHaveOneLineWithTheirNumber) {
   for (int i = 0; i < 5; ++i) Note(AuditKind::kRefused, "n1", "x");
+  const auto lines = Lines();
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines[0]["count"], 5);
+}
+
+TEST_F(RunLogTest, OmittedRecordsAreReported) {
+  for (int i = 0; i < 5; ++i) Note(AuditKind::kRefused, "n1", std::to_string(i));
   const size_t whole = RunLog(harness_.state(), kRun).value().size();
   EXPECT_EQ(Lines(whole).size(), 5U);
   const auto lines = Lines(whole - 1);

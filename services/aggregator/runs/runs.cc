@@ -104,13 +104,24 @@ absl::StatusOr<RunRecord> Runs::Cancel(const std::string& run, const std::string
   return Get(run);
 }
 
-absl::Status Runs::Delete(const std::string& run, const std::string& actor) {
-  ASSIGN_OR_RETURN(const auto deleted,
-                   store_.ApplyAndWait(DeleteRun{run, actor, absl::ToUnixMicros(clock_.Now())}));
+absl::StatusOr<RunRecord> Runs::Pin(const std::string& run, bool pinned, const std::string& actor) {
+  ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(PinRun{
+                                           run, pinned, actor, absl::ToUnixMicros(clock_.Now())}));
+  if (!outcome.found) return errors::RunNotFound(run);
+  return Get(run);
+}
+
+absl::Status Runs::Delete(const std::string& run, const std::string& actor,
+                          const std::string& rule) {
+  // Since the last start an upload may not have been opened again: it has no session then.
+  ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(run));
+  ASSIGN_OR_RETURN(const auto deleted, store_.ApplyAndWait(DeleteRun{
+                                           run, actor, absl::ToUnixMicros(clock_.Now()), rule}));
   if (!deleted.found) return errors::RunNotFound(run);
   if (!deleted.deleted) return errors::RunNotEnded(run);
-  Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor}});
+  Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor}, {"rule", rule}});
   uploads_.EndRun(run, errors::RunNotFound(run));
+  for (const UploadRecord& upload : open) RETURN_IF_ERROR(blobs_.DiscardStaged(upload.id));
   return blobs_.RemoveAll(RunBlobPrefix(run));
 }
 

@@ -54,8 +54,12 @@ class Runs {
   absl::StatusOr<RunRecord> Cancel(const std::string& run, const std::string& reason,
                                    const std::string& actor);
 
-  // Deletes a run that has ended, with all its blobs.
-  absl::Status Delete(const std::string& run, const std::string& actor);
+  // Deletes a run that has ended, with all its blobs. `rule`: as in the command DeleteRun.
+  absl::Status Delete(const std::string& run, const std::string& actor,
+                      const std::string& rule = "");
+
+  // Pins or unpins a run.
+  absl::StatusOr<RunRecord> Pin(const std::string& run, bool pinned, const std::string& actor);
 
  private:
   StateStore& store_;

@@ -14,6 +14,8 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 #include "services/common/plugin/plugin_definition.h"
 #include "services/common/upload/blob_names.h"
 #include "services/common/version.h"
@@ -25,6 +27,8 @@ namespace {
 constexpr size_t kMaxWaiting = 1024;
 
 constexpr size_t kPiece = 1024 * 1024;
+
+constexpr size_t kMaxFault = 1024;
 
 // Writes the archive into a staged blob in pieces of a suitable size.
 class StagedSink : public ByteSink {
@@ -80,43 +84,80 @@ absl::StatusOr<ArchiveRun> Describe(const RunRecord& run) {
 }  // namespace
 
 Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
-               std::string spool_folder, const Clock& clock,
-               std::function<void(const std::string&)> on_failure, Metrics& metrics)
+               std::string spool_folder, const Clock& clock, std::string actor,
+               std::function<void(const std::string&)> on_failure, Metrics& metrics, size_t threads)
     : store_(store),
       blobs_(blobs),
       uploads_(uploads),
       files_(files),
       spool_folder_(std::move(spool_folder)),
       clock_(clock),
+      actor_(std::move(actor)),
       on_failure_(std::move(on_failure)),
       seconds_(metrics.AddHistogram("muster_seal_seconds", "Time to build and store an archive.",
                                     LatencyBounds())),
-      executor_({"seal", 1, kMaxWaiting}) {}
+      damaged_(metrics.AddCounter(
+          "muster_seal_damaged_results_total",
+          "Results whose stored bytes were damaged or unreadable when their run was sealed.")),
+      executor_({"seal", threads, kMaxWaiting}) {}
 
 void Sealer::Seal(const std::string& run) {
   {
     MutexLock lock(mutex_);
-    if (!queued_.insert(run).second) return;
+    const auto [it, added] = phases_.try_emplace(run, Phase::kQueued);
+    if (!added) {
+      if (it->second == Phase::kBuilding) it->second = Phase::kAgain;
+      return;
+    }
   }
-  const bool queued = executor_.Post([this, run] {
-    {
-      MutexLock lock(mutex_);
-      queued_.erase(run);
-    }
-    const absl::Duration began = clock_.MonotonicNow();
-    const absl::Status status = Build(run);
-    seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
-    if (!status.ok()) {
-      Log(LogLevel::kError, "cannot seal the run", {{"run", run}, {"error", status}});
-      on_failure_(run);
-    }
-  });
-  if (queued) return;
+  Post(run);
+}
+
+void Sealer::Post(const std::string& run) {
+  if (executor_.Post([this, run] { BuildQueued(run); })) return;
   {
     MutexLock lock(mutex_);
-    queued_.erase(run);
+    phases_.erase(run);
   }
   on_failure_(run);
+}
+
+void Sealer::BuildQueued(const std::string& run) {
+  {
+    MutexLock lock(mutex_);
+    phases_[run] = Phase::kBuilding;
+  }
+  const absl::Duration began = clock_.MonotonicNow();
+  const absl::Status status = Build(run);
+  seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
+  bool again = false;
+  {
+    MutexLock lock(mutex_);
+    again = phases_[run] == Phase::kAgain;
+    if (again) {
+      phases_[run] = Phase::kQueued;
+    } else {
+      phases_.erase(run);
+    }
+  }
+  if (!status.ok()) ReportFault(run, status);
+  if (again) {
+    Post(run);
+  } else if (!status.ok()) {
+    on_failure_(run);
+  }
+}
+
+void Sealer::ReportFault(const std::string& run, const absl::Status& why) {
+  Log(LogLevel::kError, "cannot seal the run", {{"run", run}, {"error", why}});
+  if (absl::IsAborted(why)) return;  // the next attempt includes what changed
+  const std::string fault(CutUtf8(CleanUtf8(ToStd(why.message())), kMaxFault));
+  const auto reported =
+      store_.ApplyAndWait(ReportSealFault{run, fault, absl::ToUnixMicros(clock_.Now())});
+  if (!reported.ok()) {
+    Log(LogLevel::kWarning, "the reason is not in the status of the run",
+        {{"run", run}, {"error", reported.status()}});
+  }
 }
 
 absl::Status Sealer::Build(const std::string& run) {
@@ -142,7 +183,7 @@ absl::Status Sealer::Build(const std::string& run) {
   archive.blob = ArchiveBlobName(run, build);
   archive.created_at = absl::ToUnixMicros(clock_.Now());
   ASSIGN_OR_RETURN(const auto sealed, store_.ApplyAndWait(SealRun{run, archive, view->last_change,
-                                                                  archive.created_at}));
+                                                                  archive.created_at, actor_}));
   if (sealed.changed) {
     Log(LogLevel::kInfo, "run sealed", {{"run", run}, {"bytes", archive.size}});
     return absl::OkStatus();
@@ -159,10 +200,15 @@ absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, Archi
   StringSource log_source(std::move(log));
   described.run_log = &log_source;
   ASSIGN_OR_RETURN(auto spool, files_.CreateUnnamed(spool_folder_));
-  ArchiveCursor cursor(store_, blobs_, view.run.id);
+  ArchiveCursor cursor(store_, blobs_, view.run.id, read_failures_);
   StagedSink sink(staged);
   ASSIGN_OR_RETURN(const auto report, BuildArchive(described, cursor, std::move(spool), sink));
   RETURN_IF_ERROR(sink.Flush());
+  if (report.damaged > 0) {
+    damaged_.Add(report.damaged);
+    Log(LogLevel::kError, "stored results are damaged: the archive marks them",
+        {{"run", view.run.id}, {"results", report.damaged}});
+  }
   archive->file_name = FileName(view.run);
   archive->size = report.archive.size;
   archive->sha256 = FromHex(report.archive.sha256).value_or("");

@@ -3,10 +3,11 @@
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
 
 #include <functional>
-#include <set>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
+#include "services/aggregator/runs/read_failures.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
@@ -18,22 +19,30 @@
 
 namespace muster {
 
-// Builds one archive at a time on its own thread, because it reads and compresses every byte of a
-// run. Thread-safe.
+// Builds archives on its own threads, because it reads and compresses every byte of a run. A run is
+// on one thread at a time; several threads, so that one hostile result delays only its own run.
+// Thread-safe.
 class Sealer {
  public:
-  // `metrics` gets the histogram muster_seal_seconds. `spool_folder` is for a temporary file of
-  // each build. `on_failure` is called after a failed build, so that the caller can try again
+  // `metrics` gets the histogram muster_seal_seconds and the counter of damaged results.
+  // `spool_folder` is for a temporary file of each build, `actor` for the audit log. After a failed
+  // build the run has a seal_fault, and `on_failure` is called, so that the caller can try again
   // later.
   Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
-         std::string spool_folder, const Clock& clock,
-         std::function<void(const std::string& run)> on_failure, Metrics& metrics);
+         std::string spool_folder, const Clock& clock, std::string actor,
+         std::function<void(const std::string& run)> on_failure, Metrics& metrics,
+         size_t threads = 1);
 
   // Queues the run, unless it is already queued. It must be in kPostProcessing, with nothing to
-  // wait for.
+  // wait for. During a build of the run it is queued again after the build.
   void Seal(const std::string& run);
 
  private:
+  enum class Phase { kQueued, kBuilding, kAgain };
+
+  void Post(const std::string& run);
+  void BuildQueued(const std::string& run);
+  void ReportFault(const std::string& run, const absl::Status& why);
   absl::Status Build(const std::string& run);
   absl::Status WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive);
 
@@ -43,10 +52,13 @@ class Sealer {
   FileOps& files_;
   const std::string spool_folder_;
   const Clock& clock_;
+  const std::string actor_;  // URI
   const std::function<void(const std::string&)> on_failure_;
   const Histogram seconds_;
+  const Counter damaged_;
+  ReadFailures read_failures_;
   Mutex mutex_;
-  std::set<std::string> queued_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Phase> phases_ ABSL_GUARDED_BY(mutex_);
   Executor executor_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +14,7 @@
 
 #include "services/aggregator/testing/test_state.h"
 #include "services/common/archive/test_support.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
@@ -27,6 +31,8 @@ class InterruptedBlobs : public BlobStore {
   explicit InterruptedBlobs(BlobStore& blobs) : blobs_(blobs) {}
 
   std::function<absl::Status()> on_stage = [] { return absl::OkStatus(); };
+  std::string unreadable;  // a blob that cannot be opened
+  std::string fault = "Input/output error";
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id, int64_t size) override {
     RETURN_IF_ERROR(on_stage());
@@ -37,9 +43,11 @@ class InterruptedBlobs : public BlobStore {
   }
   absl::Status DiscardStaged(std::string_view id) override { return blobs_.DiscardStaged(id); }
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t at) override {
+    if (name == unreadable) return absl::InternalError(fault);
     return blobs_.Open(name, at);
   }
   absl::StatusOr<int64_t> Size(std::string_view name) override { return blobs_.Size(name); }
+  absl::Status SyncName(std::string_view name) override { return blobs_.SyncName(name); }
   absl::Status Remove(std::string_view name) override {
     removed.emplace_back(name);
     return blobs_.Remove(name);
@@ -65,10 +73,49 @@ class SealerTest : public ::testing::Test {
     {
       Sealer sealer(
           state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+          "spiffe://f.muster/service/aggregator/a",
           [this](const std::string& run) { failed_.push_back(run); }, metrics);
       sealer.Seal(kRun);
     }
     EXPECT_NE(metrics.Text().find("muster_seal_seconds_count 1"), std::string::npos);
+  }
+
+  // Seals with one sealer, of which the first builds are expected to fail. Returns its metrics.
+  std::string SealAfterFailures(int failures) {
+    Metrics metrics;
+    {
+      std::vector<std::promise<void>> ended(static_cast<size_t>(failures) + 1);
+      Sealer sealer(
+          state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+          "spiffe://f.muster/service/aggregator/a",
+          [&](const std::string& run) {
+            failed_.push_back(run);
+            ended[failed_.size() - 1].set_value();
+          },
+          metrics);
+      for (int i = 0; i < failures; ++i) {
+        sealer.Seal(kRun);
+        ended[static_cast<size_t>(i)].get_future().wait();
+      }
+      sealer.Seal(kRun);
+    }
+    return metrics.Text();
+  }
+
+  // Stores the result of node n1 in a blob.
+  void CommitBlob() {
+    const std::string content = "0123456789";
+    auto staged = blobs_.Stage("aa", -1);
+    ASSERT_TRUE(staged.ok()) << staged.status();
+    ASSERT_TRUE((*staged)->Append(content, Crc32c(content)).ok());
+    const std::string blob = ResultBlobName(kRun, "aa");
+    ASSERT_TRUE((*staged)->Publish(blob).ok());
+    CommitResult commit = Genuine(KeyOf("n1"), content);
+    commit.result.sha256 = DigestBytes(Sha256::Of(content));
+    commit.result.body.clear();
+    commit.result.blob = blob;
+    state_.Apply(commit);
+    blob_ = blob;
   }
 
   std::string Archive() {
@@ -88,7 +135,52 @@ class SealerTest : public ::testing::Test {
   TestState state_;
   InterruptedBlobs blobs_{state_.blobs()};
   std::vector<std::string> failed_;
+  std::string blob_;
 };
+
+TEST_F(SealerTest, UnreadableBlobIsDamagedAfterSeveralAttempts) {
+  state_.Plan({"n1", "n2"});
+  CommitBlob();
+  CommitResult other = Genuine(KeyOf("n2"), "{}");
+  other.result.sha256 = DigestBytes(Sha256::Of("{}"));
+  state_.Apply(other);
+  blobs_.unreadable = blob_;
+  const std::string metrics = SealAfterFailures(kMaxReadFailures - 1);
+  EXPECT_EQ(state_.Run().state, RunState::kComplete);
+  EXPECT_EQ(state_.Run().seal_fault, "");
+  EXPECT_EQ(failed_.size(), static_cast<size_t>(kMaxReadFailures - 1));
+  EXPECT_NE(metrics.find("muster_seal_damaged_results_total 1"), std::string::npos);
+  const auto files = ReadTarGz(Archive());
+  EXPECT_EQ(files.at("plugins/facts/results/n2/facts.json"), "{}");
+  EXPECT_NE(files.at("plugins/facts/errors/n1/error.json").find("Input/output error"),
+            std::string::npos);
+}
+
+TEST_F(SealerTest, LackOfDescriptorsLosesNoResult) {
+  state_.Plan({"n1"});
+  CommitBlob();
+  blobs_.unreadable = blob_;
+  blobs_.fault = "open: Too many open files";
+  SealAfterFailures(kMaxReadFailures + 1);
+  EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
+}
+
+TEST_F(SealerTest, DamagedBlobIsCountedAndMarked) {
+  state_.Plan({"n1"});
+  CommitBlob();
+  std::string path;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(state_ / "blobs/blobs")) {
+    if (entry.is_regular_file()) path = entry.path();
+  }
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    ASSERT_TRUE(file.is_open()) << path;
+    file.put('X');
+  }
+  EXPECT_NE(SealAfterFailures(0).find("muster_seal_damaged_results_total 1"), std::string::npos);
+  EXPECT_EQ(state_.Run().state, RunState::kComplete);
+  EXPECT_NE(ReadTarGz(Archive()).at("meta/manifest.json").find("damaged"), std::string::npos);
+}
 
 TEST_F(SealerTest, RunWithAllOutcomesGetsItsArchive) {
   state_.Plan({"n1", "n2"});
@@ -135,9 +227,11 @@ TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   Seal();
   EXPECT_EQ(failed_, std::vector<std::string>{kRun});
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
+  EXPECT_EQ(state_.Run().seal_fault, "full");
   blobs_.on_stage = [] { return absl::OkStatus(); };
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
+  EXPECT_EQ(state_.Run().seal_fault, "");
 }
 
 // A crash or an error came between the publication of the archive and the change of the run.

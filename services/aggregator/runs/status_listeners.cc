@@ -1,6 +1,7 @@
 #include "services/aggregator/runs/status_listeners.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "services/common/base/log.h"
@@ -9,6 +10,34 @@
 #include "services/common/identity/custom_certificate.h"
 
 namespace muster {
+
+namespace {
+
+struct Files {
+  std::string client_ca_pem;                      // empty: none was provided
+  std::optional<CustomServerCertificate> server;  // nullopt: the fleet's
+};
+
+absl::StatusOr<Files> ReadFiles(std::string_view client_ca_pem, std::string_view certificate_pem,
+                                std::string_view key_pem, absl::Time now) {
+  Files files;
+  const bool brings_server = !certificate_pem.empty() || !key_pem.empty();
+  if (!client_ca_pem.empty() || !brings_server) {
+    ASSIGN_OR_RETURN(files.client_ca_pem, ReadCustomClientCas(client_ca_pem, now));
+  }
+  if (brings_server) {
+    ASSIGN_OR_RETURN(files.server, ReadCustomServerCertificate(certificate_pem, key_pem, now));
+  }
+  return files;
+}
+
+}  // namespace
+
+absl::Status StatusListeners::Check(std::string_view client_ca_pem,
+                                    std::string_view certificate_pem,
+                                    std::string_view key_pem) const {
+  return ReadFiles(client_ca_pem, certificate_pem, key_pem, clock_.Now()).status();
+}
 
 absl::Status StatusListeners::Set(const std::string& run, std::string_view client_ca_pem,
                                   std::string_view certificate_pem, std::string_view key_pem,
@@ -19,16 +48,13 @@ absl::Status StatusListeners::Set(const std::string& run, std::string_view clien
   command.hosts = hosts_;
   command.actor = actor;
   command.at = absl::ToUnixMicros(now);
-  const bool brings_server = !certificate_pem.empty() || !key_pem.empty();
-  if (!client_ca_pem.empty() || !brings_server) {
-    ASSIGN_OR_RETURN(command.listener.client_ca_pem, ReadCustomClientCas(client_ca_pem, now));
-  }
-  if (brings_server) {
-    ASSIGN_OR_RETURN(auto server, ReadCustomServerCertificate(certificate_pem, key_pem, now));
+  ASSIGN_OR_RETURN(auto files, ReadFiles(client_ca_pem, certificate_pem, key_pem, now));
+  command.listener.client_ca_pem = std::move(files.client_ca_pem);
+  if (files.server) {
     std::ranges::stable_partition(
-        command.hosts, [&](const std::string& host) { return ServesHost(server, host); });
-    ASSIGN_OR_RETURN(auto wrapped, authorities_.WrapStatusKey(server.key_pem, run));
-    command.listener.certificate_pem = std::move(server.chain_pem);
+        command.hosts, [&](const std::string& host) { return ServesHost(*files.server, host); });
+    ASSIGN_OR_RETURN(auto wrapped, authorities_.WrapStatusKey(files.server->key_pem, run));
+    command.listener.certificate_pem = std::move(files.server->chain_pem);
     command.listener.wrapped_key = std::move(wrapped);
   }
   ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(std::move(command)));

@@ -31,6 +31,10 @@ class StatusListeners {
                   std::vector<std::string> hosts)
       : store_(store), authorities_(authorities), clock_(clock), hosts_(std::move(hosts)) {}
 
+  // Returns whether Set would accept these files. INVALID_STATUS_CERTIFICATE.
+  absl::Status Check(std::string_view client_ca_pem, std::string_view certificate_pem,
+                     std::string_view key_pem) const;
+
   // Fails as RunService.SetStatusListener does. The key is stored only in encrypted form. Addresses
   // use the advertised host that the certificate names, if there is one.
   absl::Status Set(const std::string& run, std::string_view client_ca_pem,

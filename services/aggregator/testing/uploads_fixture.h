@@ -61,17 +61,24 @@ class UploadsFixture : public ::testing::Test {
     return session;
   }
 
-  void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
-    ASSERT_TRUE(session.strand().Post([&] {
-      EXPECT_TRUE(
+  absl::Status TryAppend(UploadSession& session, const OpenedUpload& opened,
+                         const std::string& data) {
+    absl::Status appended;
+    EXPECT_TRUE(session.strand().Post([&] {
+      appended =
           session
               .Append(attachments_[opened.id], {.offset = opened.offset,
                                                 .raw_size = static_cast<int64_t>(data.size()),
                                                 .crc32c = Crc32c(data),
                                                 .data = data})
-              .ok());
+              .status();
     }));
     Settle(session);
+    return appended;
+  }
+
+  void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
+    EXPECT_TRUE(TryAppend(session, opened, data).ok());
   }
 
   void Detach(const OpenedUpload& opened) {

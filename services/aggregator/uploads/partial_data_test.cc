@@ -39,6 +39,20 @@ TEST_F(PartialDataTest, RepeatedKeepReturnsTheSamePartialData) {
   EXPECT_EQ(again->front().size, 4);
 }
 
+// As after a crash between the two calls.
+TEST_F(PartialDataTest, PartialDataOfAnUploadThatBeganAnewReplacesTheEarlierOne) {
+  auto one = *Open(Of("n1"));
+  Append(*Attach(one), one, "half");
+  ASSERT_EQ(uploads_->KeepPartials(kRun)->size(), 1u);
+  one = *Open(Of("n1"));
+  ASSERT_EQ(one.offset, 0);
+  Append(*Attach(one), one, "almost all");
+  const auto kept = uploads_->KeepPartials(kRun);
+  ASSERT_TRUE(kept.ok() && kept->size() == 1u) << kept.status();
+  EXPECT_EQ(kept->front().size, 10);
+  EXPECT_EQ(ReadAll(**state_.blobs().Open(kept->front().blob, 0)), "almost all");
+}
+
 // A run with half an upload of "n1", whose bytes are on a simulated disk.
 class PartialDataDiskTest : public PartialDataTest {
  protected:

@@ -15,8 +15,15 @@ namespace {
 
 using Verdict = CommitResult::Verdict;
 
-absl::Status Refusal(Verdict verdict, const ResultKey& key, const std::string& upload_id) {
-  switch (verdict) {
+// The limit that a refusal names.
+struct RunLimit {
+  int64_t more = 0;  // bytes of the result
+  int64_t limit = 0;
+};
+
+absl::Status Refusal(const CommitResult::Result& outcome, const ResultKey& key,
+                     const std::string& upload_id, const RunLimit& of_run) {
+  switch (outcome.verdict) {
     case Verdict::kCommitted:
     case Verdict::kSame:
     case Verdict::kErrorKept:
@@ -33,6 +40,8 @@ absl::Status Refusal(Verdict verdict, const ResultKey& key, const std::string& u
       return errors::RunCancelled(key.run);
     case Verdict::kTakenOver:
       return errors::TakenOver(upload_id);
+    case Verdict::kRunFull:
+      return errors::RunFull(key.run, outcome.run_bytes, of_run.more, of_run.limit);
   }
   return absl::InternalError("unknown verdict");
 }
@@ -49,7 +58,8 @@ bool IsRelay(const std::string& uri, const std::string& fleet) {
 
 ResultCommitter::ResultCommitter(StateStore& store, BlobStore& blobs, Executor& executor,
                                  const Clock& clock, std::string fleet, Certificate fleet_root,
-                                 const RevocationList& revocations, Metrics& metrics)
+                                 const RevocationList& revocations, Metrics& metrics,
+                                 int64_t max_run_bytes)
     : store_(store),
       blobs_(blobs),
       executor_(executor),
@@ -57,6 +67,7 @@ ResultCommitter::ResultCommitter(StateStore& store, BlobStore& blobs, Executor& 
       fleet_(std::move(fleet)),
       fleet_root_(std::move(fleet_root)),
       revocations_(revocations),
+      max_run_bytes_(max_run_bytes),
       seconds_(metrics.AddHistogram("muster_commit_seconds",
                                     "Time from a verified result to its durable row.",
                                     LatencyBounds())) {}
@@ -85,28 +96,35 @@ void ResultCommitter::Commit(VerifiedResult verified, Done done) {
   command.upload_id = verified.upload_id;
   command.epoch = verified.epoch;
   command.expired_at_relay = verified.expired_at_relay;
+  command.max_run_bytes = max_run_bytes_;
+  const Delivery& delivery = verified.result.delivery;
+  if (!delivery.signature.empty() && !delivery.node_unproven) {
+    command.signed_attempt = verified.attempt;
+  }
   command.result = std::move(verified.result);
   command.result.committed_at = absl::ToUnixMicros(clock_.Now());
   const ResultKey key = command.result.key;
   const std::string blob = command.result.blob;
   const std::string upload_id = command.upload_id;
+  const RunLimit of_run{command.result.size, max_run_bytes_};
   const absl::Duration began = clock_.MonotonicNow();
-  store_.Apply(std::move(command), [this, key, blob, upload_id, began, done = std::move(done)](
-                                       absl::StatusOr<CommitResult::Result> outcome) mutable {
-    seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
-    // A failed commit is undecided for us, so the blob stays: a retry finds it again.
-    if (!outcome.ok()) return done(outcome.status());
-    if (outcome->blob_unused) RemoveLater(blob);
-    if (const absl::Status refusal = Refusal(outcome->verdict, key, upload_id); !refusal.ok()) {
-      LogLimited(LogLevel::kWarning, "delivery refused", key.node,
-                 {{"run", key.run},
-                  {"plugin", key.plugin},
-                  {"node", key.node},
-                  {"reason", ReasonOf(refusal)}});
-      return done(refusal);
-    }
-    done(std::move(outcome->head));
-  });
+  store_.Apply(
+      std::move(command), [this, key, blob, upload_id, of_run, began, done = std::move(done)](
+                              absl::StatusOr<CommitResult::Result> outcome) mutable {
+        seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
+        // A failed commit is undecided for us, so the blob stays: a retry finds it again.
+        if (!outcome.ok()) return done(outcome.status());
+        if (outcome->blob_unused) RemoveLater(blob);
+        if (const absl::Status refusal = Refusal(*outcome, key, upload_id, of_run); !refusal.ok()) {
+          LogLimited(LogLevel::kWarning, "delivery refused", key.node,
+                     {{"run", key.run},
+                      {"plugin", key.plugin},
+                      {"node", key.node},
+                      {"reason", ReasonOf(refusal)}});
+          return done(refusal);
+        }
+        done(std::move(outcome->head));
+      });
 }
 
 void ResultCommitter::RemoveLater(const std::string& blob) {

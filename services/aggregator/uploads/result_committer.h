@@ -22,10 +22,10 @@ namespace muster {
 class ResultCommitter : public ResultSink {
  public:
   // Signatures have to lead to `fleet_root` by certificates that are not revoked. `metrics` gets
-  // the histogram muster_commit_seconds.
+  // the histogram muster_commit_seconds. `max_run_bytes`: as in UploadLimits.
   ResultCommitter(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
                   std::string fleet, Certificate fleet_root, const RevocationList& revocations,
-                  Metrics& metrics);
+                  Metrics& metrics, int64_t max_run_bytes = 0);
 
   // A relay's deliveries have to be signed by the node. SIGNATURE_REQUIRED, INVALID_SIGNATURE.
   absl::Status CheckSignature(const VerifiedResult& verified) const override;
@@ -45,6 +45,7 @@ class ResultCommitter : public ResultSink {
   const std::string fleet_;
   const Certificate fleet_root_;
   const RevocationList& revocations_;
+  const int64_t max_run_bytes_;
   const Histogram seconds_;
 };
 

@@ -52,6 +52,7 @@ class ResultCommitterTest : public ::testing::Test {
 
   TestState state_;
   Metrics metrics_;
+  Metrics other_metrics_;
   FakeClock now_{absl::Now()};  // certificates are of today
   ResultCommitter committer_{state_.store(),
                              state_.blobs(),
@@ -62,6 +63,23 @@ class ResultCommitterTest : public ::testing::Test {
                              state_.revocations(),
                              metrics_};
 };
+
+TEST_F(ResultCommitterTest, ResultThatExceedsItsRunIsRefusedAndItsBlobRemoved) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;
+  state_.Apply(std::move(open));
+  ResultCommitter limited(state_.store(), state_.blobs(), state_.executor(), now_, kFleet,
+                          state_.root().certificate(), state_.revocations(), other_metrics_, 10);
+  std::promise<absl::StatusOr<ResultRecord>> answer;
+  limited.Commit(InBlob("n1", "large", "12345678901"),
+                 [&](absl::StatusOr<ResultRecord> result) { answer.set_value(std::move(result)); });
+  const absl::Status refused = answer.get_future().get().status();
+  EXPECT_EQ(ReasonOf(refused), "RUN_FULL");
+  EXPECT_TRUE(RetryAfterOf(refused).has_value());
+  EXPECT_NE(refused.message().find("0 bytes: 11 more would exceed its limit of 10"),
+            absl::string_view::npos);
+  EXPECT_FALSE(IsThere("large"));
+}
 
 TEST_F(ResultCommitterTest, RepeatedContentSucceedsAndOtherContentIsAConflict) {
   CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
@@ -77,6 +95,20 @@ TEST_F(ResultCommitterTest, RepeatedContentSucceedsAndOtherContentIsAConflict) {
   EXPECT_EQ(ReasonOf(Commit(Small("n1", "other")).status()), "RESULT_CONFLICT");
   EXPECT_EQ(ReasonOf(Commit(Small("n9", "x")).status()), "PAIR_NOT_PLANNED");
   EXPECT_NE(metrics_.Text().find("muster_commit_seconds_count 4"), std::string::npos);
+}
+
+TEST_F(ResultCommitterTest, SecondErrorSucceedsAndReturnsTheFirst) {
+  CreateRun open = MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}});
+  open.run.deadline_at = 0;
+  state_.Apply(std::move(open));
+  const auto error = [](const std::string& text) {
+    return VerifiedResult{.result = Failed(KeyOf("n1"), text).result, .attempt = 1};
+  };
+  ASSERT_TRUE(Commit(error("first")).ok());
+  const auto second = Commit(error("second"));
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->error, "first");
+  EXPECT_EQ(state_.store().Audit({.run = kRun}, "", 100)->items.back().kind, AuditKind::kConflict);
 }
 
 TEST_F(ResultCommitterTest, BlobIsRemovedIfItIsNotTheResult) {

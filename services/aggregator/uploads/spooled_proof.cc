@@ -1,7 +1,10 @@
 #include "services/aggregator/uploads/spooled_proof.h"
 
+#include <variant>
+
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/identity/authority.h"
 #include "services/common/identity/result_signature.h"
 
 namespace muster {
@@ -39,10 +42,23 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
   if (is_revoked_(node)) {
     return errors::SignerRevoked();
   }
+  // A revocation names the certificates that are valid then.
+  if (leaf.NotAfter() < now) {
+    RETURN_IF_ERROR(CheckEnrolled(std::get<NodeIdentity>(node.identity.name).name, leaf));
+  }
   upload->delivery = {};
   upload->delivery.uri = *ToUri(node.identity);
   upload->delivery.vouched_by = *ToUri(relay.identity);
   return absl::OkStatus();
+}
+
+absl::Status SpooledProofs::CheckEnrolled(const std::string& name, const Certificate& leaf) const {
+  ASSIGN_OR_RETURN(const auto node, store_.GetNode(name));
+  if (!node || node->revoked_at != 0) return errors::SignerRevoked();
+  // Certificates have whole seconds.
+  const absl::Time issued = leaf.NotBefore() + kBackdate + absl::Seconds(1);
+  return issued < absl::FromUnixMicros(node->joined_at) ? errors::SignerRevoked()
+                                                        : absl::OkStatus();
 }
 
 }  // namespace muster

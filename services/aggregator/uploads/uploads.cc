@@ -14,13 +14,15 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/attempt.h"
 #include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
 
-// With up to this many streams each may send large chunks; beyond, memory counts more than speed.
-constexpr int64_t kFewStreams = 16;
+// With up to this many open uploads each may send large chunks; beyond, memory counts more than
+// speed. Senders that begin together have no streams yet when they learn the size.
+constexpr int64_t kFewUploads = 16;
 
 // Expired uploads that one sweep forgets.
 constexpr int kSweepStep = 1000;
@@ -32,8 +34,9 @@ constexpr int kMaxKeepAttempts = 12;
 
 using Verdict = OpenUpload::Verdict;
 
-absl::Status Refusal(Verdict verdict, const UploadRecord& upload) {
-  switch (verdict) {
+absl::Status Refusal(const OpenUpload::Result& outcome, const UploadRecord& upload,
+                     int64_t max_run_bytes) {
+  switch (outcome.verdict) {
     case Verdict::kOpen:
     case Verdict::kCommitted:
       return absl::OkStatus();
@@ -47,6 +50,8 @@ absl::Status Refusal(Verdict verdict, const UploadRecord& upload) {
       return errors::RunCancelled(upload.key.run);
     case Verdict::kStaleAttempt:
       return errors::StaleAttempt(upload.attempt);
+    case Verdict::kRunFull:
+      return errors::RunFull(upload.key.run, outcome.run_bytes, upload.size, max_run_bytes);
   }
   return absl::InternalError("unknown verdict");
 }
@@ -69,11 +74,11 @@ Uploads::Uploads(StateStore& store, BlobStore& blobs, ResultCommitter& committer
                  const Clock& clock, OpenStreams& streams, Limits limits)
     : store_(store),
       blobs_(blobs),
-      committer_(committer),
       disk_(disk),
       clock_(clock),
-      streams_(streams),
-      limits_(limits) {}
+      limits_(limits),
+      quota_(blobs, streams, limits),
+      sink_(committer, quota_) {}
 
 absl::Status Uploads::Recover() {
   ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(""));
@@ -96,13 +101,9 @@ void Uploads::Open(UploadRecord upload, const UploadPeer& opener,
 
 // Reserves a place for the session, unless the pair has one: interrupted uploads keep theirs.
 absl::Status Uploads::ReserveSession(Opening& opening) {
-  const CallerQuota::Limits limits = {.in_all = limits_.max_uploads,
-                                      .of_caller = std::max<int64_t>(limits_.max_uploads / 2, 1)};
-  const std::string uri = ToUri(opening.opener.identity).value_or("");
-  CallerQuota::Ticket ticket;
-  const CallerQuota::Verdict verdict = quota_.Reserve(uri, 1, limits, &ticket);
-  if (verdict == CallerQuota::Verdict::kReserved) {
-    opening.ticket = std::move(ticket);
+  auto ticket = quota_.ReserveSession(opening.opener.identity, opening.upload.key.run);
+  if (ticket.ok()) {
+    opening.ticket = *std::move(ticket);
     return absl::OkStatus();
   }
   {
@@ -110,8 +111,25 @@ absl::Status Uploads::ReserveSession(Opening& opening) {
     const auto of_pair = ids_.lower_bound({opening.upload.key, ""});
     if (of_pair != ids_.end() && of_pair->first == opening.upload.key) return absl::OkStatus();
   }
-  return errors::TooManyUploads(verdict == CallerQuota::Verdict::kFull ? limits.in_all
-                                                                       : limits.of_caller);
+  return ticket.status();
+}
+
+// A relay names attempts of its nodes without a proof, and a credential for any node those of
+// others. A spooled result carries the signature of its node.
+bool Uploads::IsAttemptProven(const Opening& opening) {
+  const std::optional<Identity>& via = opening.opener.via;
+  const bool relayed = via && RoleOf(*via) == Role::kRelay;
+  return opening.signed_at || !(relayed || opening.upload.delivery.node_unproven);
+}
+
+// Returns whether a stream is attached to an upload of the pair that its owner opened or signed.
+bool Uploads::OwnerDelivers(const ResultKey& key) const {
+  MutexLock lock(mutex_);
+  for (auto it = ids_.lower_bound({key, ""}); it != ids_.end() && it->first == key; ++it) {
+    const OpenSession& open = sessions_.at(it->second);
+    if (open.proven && open.session->attached()) return true;
+  }
+  return false;
 }
 
 void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
@@ -119,19 +137,27 @@ void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
   upload.id = RandomHex(16);
   upload.opened_at = absl::ToUnixMicros(clock_.Now());
   upload.expires_at = upload.opened_at + absl::ToInt64Microseconds(limits_.expiry);
+  absl::Status valid = CheckAttempt(upload.attempt, clock_.Now());
+  valid.Update(quota_.CheckSize(upload.size));
+  if (!valid.ok()) return opening->Answer(valid);
+  if (!IsAttemptProven(*opening) && OwnerDelivers(upload.key)) {
+    return opening->Answer(errors::UploadInUse(upload.key.plugin, upload.key.node));
+  }
   if (const absl::Status reserved = ReserveSession(*opening); !reserved.ok()) {
     return opening->Answer(reserved);
   }
-  store_.Apply(OpenUpload{upload, upload.opened_at},
-               [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
-                 if (!outcome.ok()) return opening->Answer(outcome.status());
-                 HandleStored(opening, *std::move(outcome));
-               });
+  store_.Apply(
+      OpenUpload{upload, upload.opened_at, IsAttemptProven(*opening), limits_.max_run_bytes},
+      [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
+        if (!outcome.ok()) return opening->Answer(outcome.status());
+        HandleStored(opening, *std::move(outcome));
+      });
 }
 
 // Runs on the store's thread.
 void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::Result outcome) {
-  if (const absl::Status refusal = Refusal(outcome.verdict, opening->upload); !refusal.ok()) {
+  if (const absl::Status refusal = Refusal(outcome, opening->upload, limits_.max_run_bytes);
+      !refusal.ok()) {
     return opening->Answer(refusal);
   }
   if (outcome.verdict == Verdict::kCommitted) return AnswerCommitted(opening, *outcome.committed);
@@ -140,7 +166,7 @@ void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::
     Ticket freed = Abandon(outcome.abandoned, opening->upload);
     if (!opening->ticket) opening->ticket = std::move(freed);
   }
-  const std::shared_ptr<UploadSession> session = Session(outcome.upload, &opening->ticket);
+  const std::shared_ptr<UploadSession> session = Session(outcome.upload, opening.get());
   const bool queued =
       session->strand().Post([this, opening, session, outcome = std::move(outcome)] {
         HandleReopened(opening, outcome,
@@ -178,7 +204,7 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
   opened.id = id;
   opened.epoch = outcome.upload.epoch;
   opened.offset = *offset;
-  opened.chunk_max = streams() < kFewStreams ? kChunkMaxLarge : kChunkMaxSmall;
+  opened.chunk_max = quota_.sessions() <= kFewUploads ? kChunkMaxLarge : kChunkMaxSmall;
   opened.expires_at = outcome.upload.expires_at;
   opening->Answer(std::move(opened));
 }
@@ -220,14 +246,18 @@ Uploads::Ticket Uploads::Abandon(const std::string& id, const UploadRecord& uplo
 }
 
 // Returns the session of an upload, which keeps `ticket` if it is new.
-std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload, Ticket* ticket) {
+std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload, Opening* opening) {
   MutexLock lock(mutex_);
   OpenSession& open = sessions_[upload.id];
   if (open.session == nullptr) {
-    open.session = std::make_shared<UploadSession>(upload, blobs_, committer_, disk_, clock_);
+    open.session = std::make_shared<UploadSession>(upload, blobs_, sink_, disk_, clock_);
     ids_.emplace(upload.key, upload.id);
   }
-  if (ticket != nullptr && !open.ticket) open.ticket = std::exchange(*ticket, std::nullopt);
+  quota_.Add(upload);
+  if (opening != nullptr) {
+    open.proven = IsAttemptProven(*opening);
+    if (!open.ticket) open.ticket = std::exchange(opening->ticket, std::nullopt);
+  }
   return open.session;
 }
 
@@ -247,21 +277,8 @@ Uploads::Ticket Uploads::Remove(const std::string& id) {
   Ticket ticket = std::move(it->second.ticket);
   ids_.erase({it->second.session->key(), id});
   sessions_.erase(it);
+  quota_.Remove(id);
   return ticket;
-}
-
-int64_t Uploads::streams() const { return streams_.Count(kUploadMethod); }
-
-absl::StatusOr<OpenStreams::Ticket> Uploads::CountStream(const Identity& caller) {
-  StreamLimits limits;
-  limits.in_all = limits_.max_streams;
-  // Many machines deliver with the credential of a relay, or of a plugin on any node.
-  const Role role = RoleOf(caller);
-  limits.of_caller = role == Role::kNode || role == Role::kRunNode
-                         ? kUploadStreamsOfNode
-                         : std::max<int64_t>(kUploadStreamsOfNode, limits_.max_streams / 2);
-  ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
-  return streams_.Enter(kUploadMethod, uri, limits);
 }
 
 std::vector<std::shared_ptr<UploadSession>> Uploads::OfRun(const std::string& run) const {
@@ -300,6 +317,7 @@ absl::StatusOr<int64_t> Uploads::KeepPartial(const UploadRecord& upload, const s
   // An earlier call may have published the bytes, and failed after that.
   auto published = blobs_.Size(name);
   if (absl::IsNotFound(published.status())) return 0;
+  RETURN_IF_ERROR(blobs_.SyncName(name));
   return published;
 }
 
@@ -345,6 +363,7 @@ void Uploads::Sweep() {
       const auto open = sessions_.find(id.second);
       if (!open->second.session->ended()) return false;
       sessions_.erase(open);
+      quota_.Remove(id.second);
       return true;
     });
     for (const auto& [id, open] : sessions_) sessions.push_back(open.session);

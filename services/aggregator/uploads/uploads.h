@@ -16,19 +16,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/aggregator/uploads/result_committer.h"
+#include "services/aggregator/uploads/upload_quota.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/identity.h"
-#include "services/common/rpc/caller_quota.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/store/state_store.h"
 #include "services/common/upload/upload_session.h"
 
 namespace muster {
-
-inline constexpr std::string_view kUploadMethod = "/muster.v1.ResultService/Upload";
 
 // The answer to OpenUpload.
 struct OpenedUpload {
@@ -45,12 +43,7 @@ struct OpenedUpload {
 // has answered before they destroy this.
 class Uploads {
  public:
-  struct Limits {
-    int64_t max_uploads = 10'000;  // sessions in memory; one identity opens at most half of them
-    int64_t max_streams = 1'000;   // streams that are attached
-    absl::Duration expiry = absl::Hours(24);
-  };
-
+  using Limits = UploadLimits;
   using Opened = absl::AnyInvocable<void(absl::StatusOr<OpenedUpload>)>;
 
   // `streams` counts the streams that are attached.
@@ -63,8 +56,10 @@ class Uploads {
 
   // Opens or takes over an upload for `opener`, without waiting. `upload` names key, attempt, size
   // and the rest; id, epoch and times are set here. `signed_at`: as in VerifiedResult. `opened` is
-  // called once, by any thread, and must not block. TOO_MANY_UPLOADS; never for an upload that has
-  // a session, so that interrupted uploads can be resumed at the limit.
+  // called once, by any thread, and must not block. INVALID_ATTEMPT, RESULT_TOO_LARGE (also of its
+  // run); UPLOAD_IN_USE for a sender without proof while a stream of the owner is attached;
+  // TOO_MANY_UPLOADS, but never for an upload that has a session, so that interrupted uploads can
+  // be resumed at the limit.
   void Open(UploadRecord upload, const UploadPeer& opener, std::optional<absl::Time> signed_at,
             Opened opened);
 
@@ -89,16 +84,32 @@ class Uploads {
   // Returns whether a stream that delivers a result of this run is attached.
   bool Receives(const std::string& run) const;
 
-  // Streams that are attached now.
-  int64_t streams() const;
-
-  // Counts a stream of `caller` for as long as the ticket exists. RESOURCE_EXHAUSTED
-  // (TOO_MANY_STREAMS, TOO_MANY_STREAMS_OF_CALLER) at a limit.
-  absl::StatusOr<OpenStreams::Ticket> CountStream(const Identity& caller);
+  UploadQuota& quota() { return quota_; }
 
  private:
-  // Counts a session. None: nothing is counted.
-  using Ticket = std::optional<CallerQuota::Ticket>;
+  // None: nothing is counted.
+  using Ticket = std::optional<UploadQuota::SessionTicket>;
+
+  // Passes results to the committer, and charges for their bytes.
+  class Sink final : public ResultSink {
+   public:
+    Sink(ResultCommitter& committer, UploadQuota& quota) : committer_(committer), quota_(quota) {}
+
+    absl::Status Reserve(std::string_view upload_id, int64_t size) override {
+      return quota_.Grow(upload_id, size);
+    }
+    void Release(std::string_view upload_id) override { quota_.Clear(upload_id); }
+    absl::Status CheckSignature(const VerifiedResult& verified) const override {
+      return committer_.CheckSignature(verified);
+    }
+    void Commit(VerifiedResult verified, Done done) override {
+      committer_.Commit(std::move(verified), std::move(done));
+    }
+
+   private:
+    ResultCommitter& committer_;
+    UploadQuota& quota_;
+  };
 
   // A call of Open.
   struct Opening {
@@ -118,6 +129,7 @@ class Uploads {
   struct OpenSession {
     std::shared_ptr<UploadSession> session;
     Ticket ticket;
+    bool proven = false;  // as IsAttemptProven of its last open
   };
 
   void BeginOpening(const std::shared_ptr<Opening>& opening) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -125,8 +137,10 @@ class Uploads {
   void HandleReopened(const std::shared_ptr<Opening>& opening, const OpenUpload::Result& outcome,
                       const absl::StatusOr<int64_t>& offset);
   void AnswerCommitted(const std::shared_ptr<Opening>& opening, const ResultRecord& committed);
+  static bool IsAttemptProven(const Opening& opening);
+  bool OwnerDelivers(const ResultKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReserveSession(Opening& opening) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<UploadSession> Session(const UploadRecord& upload, Ticket* ticket = nullptr)
+  std::shared_ptr<UploadSession> Session(const UploadRecord& upload, Opening* opening = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
   Ticket Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   Ticket Abandon(const std::string& id, const UploadRecord& upload);
@@ -137,12 +151,11 @@ class Uploads {
 
   StateStore& store_;
   BlobStore& blobs_;
-  ResultCommitter& committer_;
-  Executor& disk_;
+  const FairExecutor disk_;
   const Clock& clock_;
-  OpenStreams& streams_;
   const Limits limits_;
-  CallerQuota quota_;  // of sessions
+  UploadQuota quota_;
+  Sink sink_;
   mutable Mutex mutex_;
   std::unordered_map<std::string, OpenSession> sessions_ ABSL_GUARDED_BY(mutex_);  // by id
   std::set<std::pair<ResultKey, std::string>> ids_ ABSL_GUARDED_BY(mutex_);        // of sessions_

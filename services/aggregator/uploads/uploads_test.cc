@@ -170,6 +170,7 @@ TEST_F(UploadsTest, SweepRemovesWhatAnExpiredUploadHadPublished) {
 }
 
 TEST_F(UploadsTest, OpenThatFoundNoSpaceLeavesNoUpload) {
+  Begin({.max_result_bytes = INT64_MAX});
   UploadRecord large = Of("n1");
   large.size = int64_t{1} << 62;
   EXPECT_TRUE(absl::IsResourceExhausted(Open(large).status()));
@@ -214,34 +215,110 @@ TEST_F(UploadsTest, OneIdentityOpensAtMostHalfOfTheUploads) {
   EXPECT_TRUE(TestState::OpenAndWait(*uploads_, Of("n3"), kOtherPeer).ok());
 }
 
-TEST_F(UploadsTest, ChunksAreSmallWhileManyStreamsAreAttached) {
-  std::vector<OpenStreams::Ticket> tickets;
-  for (int i = 0; i < 15; ++i) tickets.push_back(*uploads_->CountStream(kPeer.identity));
+TEST_F(UploadsTest, ChunksAreSmallWhileManyUploadsAreOpen) {
+  std::vector<UploadQuota::SessionTicket> others;
+  for (int i = 0; i < 15; ++i) {
+    others.push_back(*uploads_->quota().ReserveSession(kPeer.identity, kRun));
+  }
   EXPECT_EQ(Open(Of("n1"))->chunk_max, kChunkMaxLarge);
-  tickets.push_back(*uploads_->CountStream(kPeer.identity));
-  EXPECT_EQ(uploads_->streams(), 16);
   EXPECT_EQ(Open(Of("n2"))->chunk_max, kChunkMaxSmall);
 }
 
-TEST_F(UploadsTest, StreamsOfOneIdentityAreLimited) {
-  Begin({.max_streams = 100});
-  std::vector<OpenStreams::Ticket> tickets;
-  for (int i = 0; i < kUploadStreamsOfNode; ++i) {
-    tickets.push_back(*uploads_->CountStream(kPeer.identity));
+// A relay with an attach statement of the node.
+TEST_F(UploadsTest, AttemptThatARelayNamesDoesNotExcludeTheNode) {
+  const UploadPeer relayed = {kPeer.identity,
+                              Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}}};
+  UploadRecord forged = Of("n1");
+  forged.attempt = absl::ToUnixNanos(state_.clock.Now());
+  forged.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
+  ASSERT_TRUE(TestState::OpenAndWait(*uploads_, forged, relayed).ok());
+  const auto direct = Open(Of("n1"));
+  ASSERT_TRUE(direct.ok()) << direct.status();
+  Append(*Attach(*direct), *direct, "hello");
+}
+
+// While the node itself delivers, also with the attempt of its upload.
+TEST_F(UploadsTest, RelayDoesNotTakeOverTheStreamOfTheNode) {
+  const UploadPeer relayed = {kPeer.identity,
+                              Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}}};
+  const auto direct = *Open(Of("n1"));
+  const auto session = Attach(direct);
+  Append(*session, direct, "hello");
+  UploadRecord forged = Of("n1");
+  forged.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
+  for (const int64_t attempt : {forged.attempt, absl::ToUnixNanos(state_.clock.Now())}) {
+    forged.attempt = attempt;
+    EXPECT_EQ(ReasonOf(TestState::OpenAndWait(*uploads_, forged, relayed).status()),
+              "UPLOAD_IN_USE");
   }
-  EXPECT_EQ(ReasonOf(uploads_->CountStream(kPeer.identity).status()), "TOO_MANY_STREAMS_OF_CALLER");
-  // Many machines share the identity of a relay: it may use half of all.
-  const Identity relay = {kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}};
-  for (int i = 0; i < 50; ++i) tickets.push_back(*uploads_->CountStream(relay));
-  EXPECT_EQ(ReasonOf(uploads_->CountStream(relay).status()), "TOO_MANY_STREAMS_OF_CALLER");
-  for (int i = 0; i < 100 - 50 - kUploadStreamsOfNode; ++i) {
-    const Identity node = {kFleet, NodeIdentity{absl::StrCat("m", i)}};
-    tickets.push_back(*uploads_->CountStream(node));
+  EXPECT_TRUE(ended_.ok());
+  // The node may continue through the relay.
+  Detach(direct);
+  forged.attempt = Of("n1").attempt;
+  const auto continued = TestState::OpenAndWait(*uploads_, forged, relayed);
+  ASSERT_TRUE(continued.ok()) << continued.status();
+  EXPECT_EQ(continued->id, direct.id);
+}
+
+TEST_F(UploadsTest, AttemptOfACredentialForAnyNodeDoesNotExcludeTheNode) {
+  UploadRecord other = Of("n1");
+  other.attempt = absl::ToUnixNanos(state_.clock.Now());
+  other.delivery = {.uri = "spiffe://00.f.muster/plugin/facts", .node_unproven = true};
+  ASSERT_TRUE(Open(other).ok());
+  EXPECT_TRUE(Open(Of("n1")).ok());
+}
+
+TEST_F(UploadsTest, AttemptOutsideOfItsRangeFails) {
+  UploadRecord upload = Of("n1");
+  for (const int64_t attempt : {int64_t{0}, int64_t{-1}, INT64_MAX}) {
+    upload.attempt = attempt;
+    EXPECT_EQ(ReasonOf(Open(upload).status()), "INVALID_ATTEMPT") << attempt;
   }
-  const Identity other = {kFleet, NodeIdentity{"other"}};
-  EXPECT_EQ(ReasonOf(uploads_->CountStream(other).status()), "TOO_MANY_STREAMS");
-  tickets.pop_back();
-  EXPECT_TRUE(uploads_->CountStream(other).ok());
+  upload.attempt = absl::ToUnixNanos(state_.clock.Now() + absl::Hours(24));
+  EXPECT_TRUE(Open(upload).ok());
+}
+
+TEST_F(UploadsTest, ResultThatIsTooLargeFailsAtTheOpenAndAtItsBytes) {
+  Begin({.expiry = absl::Hours(1), .max_result_bytes = 4});
+  UploadRecord upload = Of("n1");
+  upload.size = 5;
+  EXPECT_EQ(ReasonOf(Open(upload).status()), "RESULT_TOO_LARGE");
+  const auto opened = *Open(Of("n1"));
+  const auto session = Attach(opened);
+  EXPECT_EQ(ReasonOf(TryAppend(*session, opened, "hello")), "RESULT_TOO_LARGE");
+  EXPECT_TRUE(TryAppend(*session, opened, "hell").ok());
+}
+
+TEST_F(UploadsTest, ResultThatExceedsItsRunFailsAtTheOpen) {
+  state_.Apply(Genuine(KeyOf("n1"), "1234", kCreated));
+  Begin({.expiry = absl::Hours(1), .max_run_bytes = 10});
+  UploadRecord upload = Of("n2");
+  upload.size = 7;
+  const absl::Status refused = Open(upload).status();
+  EXPECT_EQ(ReasonOf(refused), "RUN_FULL");
+  EXPECT_EQ(refused.message(),
+            "the results of run 00112233445566aa have 4 bytes: 7 more would exceed its limit of "
+            "10");
+  upload.size = 6;
+  EXPECT_TRUE(Open(upload).ok());
+}
+
+TEST_F(UploadsTest, StagedBytesAreChargedUntilTheUploadEnds) {
+  const auto first = *Open(Of("n1"));
+  Append(*Attach(first), first, "hello");
+  EXPECT_EQ(uploads_->quota().staged(), 5);
+  UploadRecord again = Of("n1");
+  again.attempt = 2;
+  const auto second = *Open(again);
+  EXPECT_EQ(uploads_->quota().staged(), 0);
+  Append(*Attach(second), second, "hello");
+  uploads_->Forget(second.id);
+  EXPECT_EQ(uploads_->quota().staged(), 0);
+  const auto third = *Open(Of("n2"));
+  Append(*Attach(third), third, "hello");
+  EXPECT_EQ(uploads_->quota().staged(), 5);
+  uploads_->EndRun(kRun, absl::CancelledError("over"));
+  EXPECT_EQ(uploads_->quota().staged(), 0);
 }
 
 TEST_F(UploadsTest, OpenOfACommittedResultReturnsItOrAConflict) {
@@ -255,7 +332,7 @@ TEST_F(UploadsTest, OpenOfACommittedResultReturnsItOrAConflict) {
   UploadRecord other = Of("n1");
   other.sha256 = std::string(32, 'z');
   EXPECT_EQ(ReasonOf(Open(other).status()), "RESULT_CONFLICT");
-  EXPECT_EQ(state_.store().Audit(kRun, "", 100)->items.back().kind, AuditKind::kConflict);
+  EXPECT_EQ(state_.store().Audit({.run = kRun}, "", 100)->items.back().kind, AuditKind::kConflict);
 }
 
 TEST_F(UploadsTest, EndedRunEndsItsUploads) {

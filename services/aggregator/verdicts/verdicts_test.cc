@@ -70,7 +70,7 @@ TEST_F(VerdictsTest, ExpiredStartGraceIsTheReasonOfTheRun) {
   EXPECT_EQ(state_.Run().reason,
             "no agent reported within the start grace: n1: no heartbeat received");
   EXPECT_EQ(verdicts_.start_grace_expired(), 1);
-  EXPECT_EQ(state_.store().Audit(kRun, "", 10)->items.back().actor, kActor);
+  EXPECT_EQ(state_.store().Audit({.run = kRun}, "", 10)->items.back().actor, kActor);
 }
 
 TEST_F(VerdictsTest, LongReasonIsTruncated) {

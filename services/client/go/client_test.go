@@ -1,9 +1,7 @@
 package muster_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
 	"crypto/sha256"
@@ -26,6 +24,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/mustertest"
+	"muster.example/services/client/go/reasons"
 )
 
 const run = "00000000000000aa"
@@ -182,6 +181,61 @@ func TestUploadResumesAfterLossAtAnyByte(t *testing.T) {
 	}
 }
 
+// A gateway does not sign, and its server computes the digest anyway.
+func TestForwardedResultNamesNoDigest(t *testing.T) {
+	for _, size := range []int{5, 3<<20 + 5} {
+		for _, gateway := range []string{"", "muster://fleet/run/r/plugin/p/node/n1"} {
+			w := start(t)
+			content := bytesOf(size)
+			if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), OnBehalfOf: gateway}); err != nil {
+				t.Fatal(err)
+			}
+			got := w.committed("n1")
+			if !bytes.Equal(got.Data, content) {
+				t.Errorf("%d bytes for %q: other bytes were committed", size, gateway)
+			}
+			if named := len(got.Named) > 0; named != (gateway == "") {
+				t.Errorf("%d bytes for %q: a digest was named: %v", size, gateway, named)
+			}
+		}
+	}
+}
+
+// During a forwarded upload another sender commits a result of the same size. The checksum shows if it is the same one.
+func TestForwardedUploadComparesResultOfAnotherSender(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		w := start(t, func(w *fixture) { w.aggregator.ChunkMax, w.aggregator.Window = 64<<10, 256<<10 })
+		content := bytesOf(1<<20 + 77)
+		other := bytes.Clone(content)
+		if !same {
+			other[len(other)-1]++
+		}
+		client, overtaken := w.client(), false
+		w.aggregator.OnChunk(func(_ mustertest.Key, chunk *musterv1.UploadRequest_Chunk) error {
+			if overtaken || chunk.Offset < 512<<10 {
+				return nil
+			}
+			overtaken = true
+			if _, err := client.Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(other)}); err != nil {
+				t.Error(err)
+			}
+			return status.Error(codes.Unavailable, "lost")
+		})
+		_, err := w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), OnBehalfOf: "muster://fleet/gateway/g"})
+		var lost *muster.LostError
+		if same && err != nil || !same && !errors.As(err, &lost) {
+			t.Errorf("same content: %v; %v", same, err)
+		}
+		// The next delivery computes its digest from the start, because a result exists.
+		_, err = w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), OnBehalfOf: "muster://fleet/gateway/g"})
+		var answer *muster.Error
+		conflict := errors.As(err, &answer) && answer.Reason == reasons.ResultConflict
+		if same && err != nil || !same && !conflict {
+			t.Errorf("same content: %v; repeated: %v", same, err)
+		}
+	}
+}
+
 // A killed sender resumes, because the attempt's number is the file's time.
 func TestUploadOfFileResumesInAnotherProcess(t *testing.T) {
 	w := start(t)
@@ -273,86 +327,5 @@ func TestProgressIsReported(t *testing.T) {
 	err := w.client().ReportProgress(t.Context(), muster.Key{}, muster.Progress{Message: "m", Total: 3, Failures: []string{"f"}})
 	if err != nil || len(w.aggregator.Reports) != 1 || w.aggregator.Reports[0].Message != "m" || w.aggregator.Reports[0].Key.Node != "n1" {
 		t.Errorf("%v %v", err, w.aggregator.Reports)
-	}
-}
-
-func TestWorkerDeliversFileOfDoneFile(t *testing.T) {
-	for name, c := range map[string]struct {
-		prepare func(w *fixture) string // returns the done file's content
-		want    string                  // the result; an error result if it begins with "!"
-	}{
-		"a file":     {func(w *fixture) string { return w.file("r", []byte("result")) }, "result"},
-		"with space": {func(w *fixture) string { return "  " + w.file("r x", []byte("result")) + " \n\n" }, "result"},
-		"relative":   {func(w *fixture) string { w.file("r", []byte("result")); return "r" }, "result"},
-		"missing":    {func(w *fixture) string { return "/tmp/none-of-this" }, "!cannot open"},
-		"empty":      {func(*fixture) string { return " \n" }, "!does not name a file"},
-		"outside":    {func(*fixture) string { return "/etc/hostname" }, "!outside"},
-		"climbing":   {func(*fixture) string { return "../../../../etc/hostname" }, "!outside"},
-		"huge":       {func(*fixture) string { return strings.Repeat("x", 70<<10) }, "!is not a file of at most"},
-		"a result too big": {func(w *fixture) string {
-			w.config["max_result_bytes"] = 3
-			return w.file("r", []byte("result"))
-		}, "!more than max_result_bytes"},
-		"a link outside": {func(w *fixture) string {
-			path := filepath.Join(w.results, "link")
-			if err := os.Symlink("/etc/hostname", path); err != nil {
-				w.t.Fatal(err)
-			}
-			return path
-		}, "!outside"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := start(t)
-			text := c.prepare(w)
-			client := w.client()
-			w.file("done", []byte(text))
-			_, err := client.WaitAndDeliver(t.Context())
-			got := w.committed("n1")
-			if want, bad := strings.CutPrefix(c.want, "!"); bad {
-				var none *muster.NoResult
-				if !errors.As(err, &none) || !strings.Contains(err.Error(), want) || got == nil || !got.Description.IsError || !strings.Contains(string(got.Data), want) {
-					t.Errorf("%v, delivered %+v", err, got)
-				}
-			} else if err != nil || string(got.Data) != want {
-				t.Errorf("%v, delivered %+v", err, got)
-			}
-		})
-	}
-}
-
-func TestWorkerPacksFolder(t *testing.T) {
-	w := start(t)
-	folder := filepath.Join(w.results, "out")
-	if err := errors.Join(os.MkdirAll(filepath.Join(folder, "sub"), 0o700), os.WriteFile(filepath.Join(folder, "sub", "f"), []byte("x"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	w.file("done", []byte(folder))
-	for range 2 { // the second process sends the same bytes
-		if _, err := w.client().WaitAndDeliver(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := w.committed("n1")
-	if got.Description.FileName != "results.tar.gz" || got.Description.MediaType != "application/gzip" {
-		t.Errorf("%v", got.Description)
-	}
-	unzipped, err := gzip.NewReader(bytes.NewReader(got.Data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for tape := tar.NewReader(unzipped); ; {
-		header, err := tape.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, header.Name)
-	}
-	if strings.Join(names, " ") != "sub/ sub/f" && strings.Join(names, " ") != "sub sub/f" {
-		t.Errorf("packed %v", names)
 	}
 }

@@ -38,7 +38,7 @@ type Delivery struct {
 	// unacknowledged bytes are buffered.
 	Body io.Reader
 	// Hold limits the time without progress while the server is unreachable; 0: until the context is done.
-	// With Hold, a full disk (reason DISK_FULL) fails immediately, because it may last.
+	// With Hold, a full disk or run (reasons DISK_FULL, RUN_FULL) fails immediately, because it may last.
 	Hold time.Duration
 	// LeaveWhenSpooled: return a *SpooledError when a disconnected relay has spooled the result; otherwise
 	// Submit continues until it is committed.
@@ -91,7 +91,8 @@ func (c *Client) prepared(d *Delivery) *Delivery {
 		full.Attempt = time.Now().UnixNano()
 		if file, ok := d.Body.(*os.File); ok {
 			if info, err := file.Stat(); err == nil {
-				full.Attempt = max(info.ModTime().UnixNano(), 1)
+				// The server refuses a time in the future.
+				full.Attempt = min(max(info.ModTime().UnixNano(), 1), full.Attempt)
 			}
 		}
 	}

@@ -9,7 +9,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
+
+// temporaryPrefix begins the names of incomplete archives.
+const temporaryPrefix = "." + archiveName + "-"
+
+// temporaries returns the incomplete archives in a folder.
+func temporaries(folder string) (all []string) {
+	entries, _ := os.ReadDir(folder) // the packing reports why it cannot read the folder
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), temporaryPrefix) && entry.Type().IsRegular() {
+			all = append(all, filepath.Join(folder, entry.Name()))
+		}
+	}
+	return all
+}
 
 // pack writes a folder as results.tar.gz into itself, as old sidecars do, and returns the archive's path. The
 // archive does not contain itself. An archive newer than the done file was made by an earlier process: the
@@ -23,7 +38,13 @@ func pack(folder, done string) (string, error) {
 	if info, err := os.Stat(archive); err == nil && info.ModTime().After(doneInfo.ModTime()) {
 		return archive, nil
 	}
-	file, err := os.CreateTemp(folder, "."+archiveName+"-*")
+	// An earlier process that was killed may have left its incomplete archive.
+	for _, old := range temporaries(folder) {
+		if err := os.Remove(old); err != nil {
+			return "", fmt.Errorf("cannot pack %s: %w", folder, err)
+		}
+	}
+	file, err := os.CreateTemp(folder, temporaryPrefix+"*")
 	if err != nil {
 		return "", fmt.Errorf("cannot pack %s: %w", folder, err)
 	}

@@ -69,6 +69,9 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 			return c.submitSmall(ctx, rpc, d, head)
 		}
 		from = newStreamSource(io.MultiReader(bytes.NewReader(head), d.Body))
+		if d.OnBehalfOf == "" {
+			from.addDigest()
+		}
 	}
 	c.uploads.Add(1)
 	defer c.uploads.Add(-1)
@@ -117,7 +120,7 @@ func (c *Client) SubmitFile(ctx context.Context, path string, d Delivery) (*Resu
 
 // readHead reads up to the size of one call, and reports whether there may be more.
 func readHead(body io.Reader) ([]byte, bool, error) {
-	head := make([]byte, 0, 4<<10)
+	head := make([]byte, 0, 4<<10+bytes.MinRead) // the end of 4 KiB is found without a larger buffer
 	for {
 		n, err := body.Read(head[len(head):cap(head)])
 		head = head[:len(head)+n]
@@ -128,15 +131,18 @@ func readHead(body io.Reader) ([]byte, bool, error) {
 			return nil, false, &BodyError{err}
 		case len(head) > smallResult:
 			return head, true, nil
-		case len(head) == cap(head): // 4, 16, 64, 256 KiB
+		case len(head) == cap(head): // about 4, 18, 68 KiB
 			head = append(make([]byte, 0, min(4*cap(head), smallResult+4<<10)), head...)
 		}
 	}
 }
 
 func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClient, d *Delivery, body []byte) (*Result, error) {
-	digest := sha256.Sum256(body)
-	sum := summary{int64(len(body)), crc32.Checksum(body, castagnoli), digest[:]}
+	sum := summary{size: int64(len(body)), crc32c: crc32.Checksum(body, castagnoli)}
+	if d.OnBehalfOf == "" {
+		digest := sha256.Sum256(body)
+		sum.sha256 = digest[:]
+	}
 	signature, err := c.sign.result(d, sum)
 	if err != nil {
 		return nil, err
@@ -209,7 +215,7 @@ func persist(ctx context.Context, hold time.Duration, waiting func(*Error), once
 			}
 			wait.reset()
 		}
-		if hold > 0 && (answer.Reason == reasons.DiskFull || time.Since(stuck) >= hold) {
+		if hold > 0 && (answer.Reason == reasons.DiskFull || answer.Reason == reasons.RunFull || time.Since(stuck) >= hold) {
 			return nil, err
 		}
 		waiting(answer)

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"time"
 
 	"google.golang.org/grpc"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/channel"
 )
 
 const (
@@ -40,10 +40,12 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 		return nil, false, err
 	}
 	if opened.Committed != nil {
-		if _, ok := u.source.whole(); ok {
-			return fromResult(opened.Committed), true, nil
+		if sum, ok := u.source.whole(); ok {
+			result, err := checked(opened.Committed, sum)
+			return result, err == nil, err
 		}
 		// A result is committed already. The end of the body shows if it is the same one.
+		u.source.addDigest()
 		if err := u.source.finish(); err != nil {
 			return nil, false, err
 		}
@@ -51,7 +53,9 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 			return nil, true, err
 		}
 		if opened.Committed != nil {
-			return fromResult(opened.Committed), true, nil
+			sum, _ := u.source.whole()
+			result, err := checked(opened.Committed, sum)
+			return result, true, err
 		}
 	}
 	if opened.ChunkMax <= 0 || opened.Window <= 0 || opened.Offset < 0 {
@@ -62,6 +66,15 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 	u.note(opened.Offset)
 	result, err := u.stream(ctx, opened)
 	return result, err == nil || u.reached > before, err
+}
+
+// checked returns a committed result whose size the server has compared, and its SHA-256 if `sum` has one. Without one,
+// the checksum decides whether it is this delivery: if not, a new delivery computes its SHA-256 from the start.
+func checked(committed *musterv1.Result, sum summary) (*Result, error) {
+	if len(sum.sha256) == 0 && committed.Crc32C != sum.crc32c {
+		return nil, &LostError{Wanted: 0, Kept: sum.size}
+	}
+	return fromResult(committed), nil
 }
 
 func (u *upload) open(ctx context.Context) (*musterv1.OpenUploadResponse, error) {
@@ -165,7 +178,7 @@ func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1
 		if err := flow.wait(ctx, int64(limit)); err != nil {
 			return err
 		}
-		data, err := u.source.chunk(flow.sent, limit)
+		piece, err := u.source.chunk(flow.sent, limit)
 		if err == io.EOF {
 			break
 		}
@@ -173,11 +186,9 @@ func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1
 			return err
 		}
 		busy()
-		chunk := &musterv1.UploadRequest_Chunk{
-			Offset: flow.sent, RawSize: int64(len(data)), Crc32C: crc32.Checksum(data, castagnoli), Data: data,
-		}
-		flow.sent += int64(len(data))
-		if err := rpc.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: chunk}}); err != nil {
+		chunk := &musterv1.UploadRequest_Chunk{Offset: flow.sent, RawSize: int64(len(piece.data)), Crc32C: piece.crc32c}
+		flow.sent += chunk.RawSize
+		if err := sendChunk(rpc, chunk, piece); err != nil {
 			return err
 		}
 	}
@@ -192,4 +203,14 @@ func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1
 		return err
 	}
 	return rpc.CloseSend()
+}
+
+// sendChunk sends lasting bytes without a copy.
+func sendChunk(rpc grpc.BidiStreamingClient[musterv1.UploadRequest, musterv1.UploadResponse], chunk *musterv1.UploadRequest_Chunk,
+	piece piece) error {
+	if piece.lasting {
+		return rpc.SendMsg(&channel.Chunk{Header: chunk, Data: piece.data})
+	}
+	chunk.Data = piece.data
+	return rpc.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: chunk}})
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/archive_builder.h"
+#include "services/common/archive/result_reader.h"
 #include "services/common/archive/test_support.h"
 #include "services/common/base/status_macros.h"
 
@@ -69,6 +70,17 @@ TEST(ArchiveMemoryTest, MemoryDoesNotGrowWithTheNumberOfResults) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->plugins.at("p").total(), 30'000);
   EXPECT_LT(PeakKib() - before, 8 * 1024);
+}
+
+TEST(ArchiveMemoryTest, EventOfManyValuesTakesLittleMemory) {
+  const int64_t before = PeakKib();
+  ItemBudget budget;
+  auto reader = MakeResultReader(ResultFormat::kGoJson, "results/n1/file", budget);
+  reader->Write(R"({"Action":"pass","Test":"A","x":[[])");
+  for (int i = 0; i < 5'000'000; ++i) reader->Write(",[]");
+  reader->Write("]}");
+  EXPECT_EQ(reader->Finish().status, kPassed);
+  EXPECT_LT(PeakKib() - before, 100 * 1024);
 }
 
 }  // namespace

@@ -13,27 +13,63 @@ namespace {
 
 constexpr size_t kMaxEvent = size_t{16} << 20;
 
-// Go matches keys without regard to case.
-struct Fields {
-  std::string action;
-  std::string test;
-  bool wrong_type = false;
-};
+// The nesting of an event: those of Go have one level.
+constexpr size_t kMaxDepth = 64;
 
-Fields FieldsOf(const nlohmann::json& event) {
-  Fields fields;
-  for (const auto& [key, value] : event.items()) {
-    const bool action = absl::EqualsIgnoreCase(key, "action");
-    if (!action && !absl::EqualsIgnoreCase(key, "test")) continue;
-    if (value.is_null()) continue;
-    if (!value.is_string()) {
-      fields.wrong_type = true;
-    } else {
-      (action ? fields.action : fields.test) = value.get<std::string>();
-    }
+// Finds the two fields of an event without holding its other values, which may be many. Go matches
+// keys without regard to case; the last one counts.
+class EventHandler : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool start_object(std::size_t) override { return Open(); }
+  bool start_array(std::size_t) override { return Open(); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+  bool key(std::string& name) override {
+    field_ = nullptr;
+    if (depth_ != 1) return true;
+    if (absl::EqualsIgnoreCase(name, "action")) field_ = &action_;
+    if (absl::EqualsIgnoreCase(name, "test")) field_ = &test_;
+    return true;
   }
-  return fields;
-}
+  bool string(std::string& value) override {
+    if (depth_ == 1 && field_ != nullptr) *field_ = {.text = std::move(value)};
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return OtherType(); }
+  bool number_integer(number_integer_t) override { return OtherType(); }
+  bool number_unsigned(number_unsigned_t) override { return OtherType(); }
+  bool number_float(number_float_t, const std::string&) override { return OtherType(); }
+  bool binary(nlohmann::json::binary_t&) override { return OtherType(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+  bool wrong_type() const { return action_.wrong_type || test_.wrong_type; }
+  const std::string& action() const { return action_.text; }
+  const std::string& test() const { return test_.text; }
+
+ private:
+  struct Field {
+    std::string text;
+    bool wrong_type = false;
+  };
+
+  bool OtherType() {
+    if (depth_ == 1 && field_ != nullptr) *field_ = {.text = "", .wrong_type = true};
+    return true;
+  }
+  bool Open() { return OtherType() && ++depth_ <= kMaxDepth; }
+  bool Close() {
+    --depth_;
+    return true;
+  }
+
+  size_t depth_ = 0;
+  Field action_;
+  Field test_;
+  Field* field_ = nullptr;
+};
 
 bool IsProgress(std::string_view action) {
   return action == "start" || action == "run" || action == "pause" || action == "cont" ||
@@ -89,15 +125,13 @@ void GoJsonReader::Parse(char c) {
 
 void GoJsonReader::Event() {
   ++events_;
-  const nlohmann::json event =
-      nlohmann::json::parse(event_, nullptr, /*allow_exceptions=*/false, /*ignore_comments=*/false);
-  const Fields fields = event.is_object() ? FieldsOf(event) : Fields{.wrong_type = true};
-  if (fields.wrong_type) {
+  EventHandler event;
+  if (!nlohmann::json::sax_parse(event_, &event) || event.wrong_type()) {
     error_ = absl::StrCat("event ", events_, " is no test event");
     return;
   }
-  if (fields.test.empty() || IsProgress(fields.action)) return;
-  items_.Add(ResultItem{.name = fields.test, .status = std::string(StatusOf(fields.action))});
+  if (event.test().empty() || IsProgress(event.action())) return;
+  items_.Add(ResultItem{.name = event.test(), .status = std::string(StatusOf(event.action()))});
 }
 
 ResultItem GoJsonReader::Finish() {

@@ -1,5 +1,6 @@
 #include "services/common/archive/result_item.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -31,20 +32,36 @@ std::optional<int64_t> ToInt(std::string_view text) {
   return value;
 }
 
+// Beyond this number of different statuses, those of a plugin share one count: each leaf may have
+// another one.
+constexpr size_t kMaxStatuses = 100;
+constexpr char kOtherStatuses[] = "other";
+
+void Count(StatusCounts& counts, std::string_view status, int64_t number) {
+  // A plugin's own numbers must not overflow a sum.
+  number = std::clamp<int64_t>(number, 0, 1'000'000'000);
+  const auto it = counts.find(std::string(status));
+  if (it != counts.end()) {
+    it->second += number;
+    return;
+  }
+  const bool fits = IsStandard(status) || counts.size() < kMaxStatuses;
+  counts[fits ? std::string(status) : kOtherStatuses] += number;
+}
+
 // A plugin may have counted itself: "blue: 2, red: 1" stands for three leaves.
 void CountStatus(std::string_view status, StatusCounts& counts) {
   if (IsStandard(status)) {
-    ++counts[std::string(status.empty() ? kUnknown : status)];
-    return;
+    return Count(counts, status.empty() ? kUnknown : status, 1);
   }
   for (const absl::string_view part : absl::StrSplit(ToAbsl(status), ", ")) {
     const std::pair<absl::string_view, absl::string_view> named =
         absl::StrSplit(part, absl::MaxSplits(": ", 1));
     const std::optional<int64_t> number = ToInt(ToStd(named.second));
     if (number.has_value()) {
-      counts[std::string(named.first)] += *number;
+      Count(counts, ToStd(named.first), *number);
     } else {
-      ++counts[std::string(part)];
+      Count(counts, ToStd(part), 1);
     }
   }
 }
@@ -60,7 +77,7 @@ void AddLeaves(const ResultItem& item, StatusCounts& counts) {
   }
   for (const auto& [key, value] : item.meta) {
     if (key.starts_with(kMetaOmittedPrefix)) {
-      counts[key.substr(kMetaOmittedPrefix.size())] += ToInt(value).value_or(0);
+      Count(counts, key.substr(kMetaOmittedPrefix.size()), ToInt(value).value_or(0));
     }
   }
 }
@@ -88,7 +105,7 @@ StatusCounts RollUpBranch(ResultItem& item, bool custom) {
   }
   StatusCounts counts;
   for (ResultItem& child : item.items) {
-    for (const auto& [status, number] : RollUpBranch(child, custom)) counts[status] += number;
+    for (const auto& [status, number] : RollUpBranch(child, custom)) Count(counts, status, number);
   }
   item.status = StatusOf(counts, custom);
   return counts;

@@ -49,7 +49,8 @@ struct ResultItem {
 
 // Sets the status of every branch from its leaves: failed if a leaf failed or timed out, otherwise
 // unknown if a leaf is unknown or there is none, otherwise passed. If a leaf has a custom status,
-// branches get counts instead: "blue: 2, passed: 1". A leaf without a status becomes unknown.
+// branches get counts instead: "blue: 2, passed: 1". Statuses beyond 100 different ones are counted
+// as "other". A leaf without a status becomes unknown.
 void RollUp(ResultItem& root);
 
 // Returns the number of leaves by status, including omitted ones. A leaf counts itself.

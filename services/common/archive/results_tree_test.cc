@@ -269,5 +269,53 @@ TEST(ResultsTreeTest, TreeWithoutResultsIsUnknown) {
   EXPECT_THAT(root.items, IsEmpty());
 }
 
+TEST(GoJsonReaderTest, DeeplyNestedEventIsRefused) {
+  const std::string deep(100, '[');
+  EXPECT_THAT(
+      ErrorOf(Read(ResultFormat::kGoJson, absl::StrCat(R"({"Action":"pass","Test":"A","x":)", deep,
+                                                       std::string(100, ']'), "}"))),
+      HasSubstr("event 1 is no test event"));
+}
+
+TEST(GoJsonReaderTest, NestedValuesAreNotFields) {
+  const ResultItem item = Read(
+      ResultFormat::kGoJson, R"({"Test":"A","x":[{"Action":"fail"},{"Test":5}],"ACTION":"pass"})");
+  EXPECT_THAT(item.items, ElementsAre(Is("A", kPassed)));
+}
+
+TEST(ManualReaderTest, ManyKeysAreReadInLinearTime) {
+  std::string text = "name: m\nstatus: passed\ndetails:\n";
+  for (int i = 0; i < 200'000; ++i) absl::StrAppend(&text, "  k", i, ": 1\n");
+  EXPECT_EQ(Read(ResultFormat::kManual, text, 1 << 20).status, kPassed);
+}
+
+TEST(ManualReaderTest, FileOfTooManyValuesIsRefused) {
+  std::string text = "name: m\nstatus: passed\ndetails: {a: [";
+  for (int i = 0; i < 500'000; ++i) text += "1,";
+  EXPECT_THAT(ErrorOf(Read(ResultFormat::kManual, text + "]}", 1 << 20)),
+              HasSubstr("too many values"));
+}
+
+TEST(ManualReaderTest, ManyStatusesShareOneCount) {
+  std::string text = "name: m\nitems:\n";
+  for (int i = 0; i < 1'000; ++i) absl::StrAppend(&text, "- {name: a, status: own", i, "}\n");
+  const ResultItem item = Read(ResultFormat::kManual, text, 1 << 20);
+  const StatusCounts counts = CountLeaves(item);
+  EXPECT_THAT(counts, SizeIs(101));
+  EXPECT_EQ(counts.at("other"), 900);
+  EXPECT_LT(item.status.size(), 2'000u);
+}
+
+TEST(ManualReaderTest, LongStatusIsCutAndItsNumbersAreBounded) {
+  const ResultItem item =
+      Read(ResultFormat::kManual,
+           absl::StrCat(
+               "name: m\nitems:\n- {name: a, status: '", std::string(10'000, 'x'),
+               "'}\n- {name: b, status: 'red: 9223372036854775807, red: 9223372036854775807'}\n"),
+           1 << 20);
+  EXPECT_EQ(item.items[0].status.size(), 256u);
+  EXPECT_EQ(CountLeaves(item).at("red"), 2'000'000'000);
+}
+
 }  // namespace
 }  // namespace muster

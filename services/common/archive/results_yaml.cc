@@ -164,8 +164,8 @@ absl::StatusOr<int64_t> ResultsYamlSize(const ResultItem& root) {
   return sink.size;
 }
 
-absl::StatusOr<ResultItem> ParseResultsYaml(std::string_view text) {
-  ASSIGN_OR_RETURN(Json tree, ParseYamlTree(text));
+absl::StatusOr<ResultItem> ParseResultsYaml(std::string_view text, const YamlLimits& limits) {
+  ASSIGN_OR_RETURN(Json tree, ParseYamlTree(text, limits));
   ResultItem root;
   RETURN_IF_ERROR(FillItem(tree, 0, root));
   return root;

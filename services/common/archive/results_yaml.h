@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/common/archive/result_item.h"
+#include "services/common/archive/yaml_tree.h"
 #include "services/common/base/io.h"
 
 namespace muster {
@@ -22,7 +23,7 @@ absl::StatusOr<int64_t> ResultsYamlSize(const ResultItem& root);
 // Parses a tree of Muster or Sonobuoy, or the YAML of a manual result. Ignores unknown keys. Fails
 // with INVALID_ARGUMENT, with the line or the item's name, for text that is not YAML, an item that
 // is not a map, or more than 30 levels of items.
-absl::StatusOr<ResultItem> ParseResultsYaml(std::string_view text);
+absl::StatusOr<ResultItem> ParseResultsYaml(std::string_view text, const YamlLimits& limits = {});
 
 }  // namespace muster
 

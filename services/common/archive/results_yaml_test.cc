@@ -104,5 +104,18 @@ TEST(YamlTreeTest, OnlyPlainScalarsAreTyped) {
   EXPECT_EQ(tree->dump(), R"([1,-2.5,"1","yes",true,null,null,".inf","0x10","1.2.3","","a\tb"])");
 }
 
+TEST(YamlTreeTest, ParserStopsAfterItsTime) {
+  const std::string text(10'000, 'x');
+  EXPECT_TRUE(ParseYamlTree(text).ok());
+  EXPECT_NE(ParseYamlTree(text, {.cpu = absl::ZeroDuration()}).status().message().find("too long"),
+            absl::string_view::npos);
+}
+
+TEST(YamlTreeTest, LastValueOfARepeatedKeyWins) {
+  const auto tree = ParseYamlTree("{a: 1, b: 2, a: 3}");
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_EQ(tree->dump(), R"({"a":3,"b":2})");
+}
+
 }  // namespace
 }  // namespace muster

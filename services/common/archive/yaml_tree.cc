@@ -3,14 +3,17 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <ctime>
 #include <istream>
 #include <streambuf>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 namespace muster {
@@ -18,13 +21,36 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// An istream over a buffer of the caller.
+absl::Duration ThreadCpu() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
+
+// An istream over a buffer of the caller. It ends early when the parser used too much time: some
+// short texts take very long.
 class ViewBuffer : public std::streambuf {
  public:
-  explicit ViewBuffer(std::string_view text) {
-    char* begin = const_cast<char*>(text.data());  // only read
-    setg(begin, begin, begin + text.size());
+  ViewBuffer(std::string_view text, absl::Duration cpu) : text_(text), until_(ThreadCpu() + cpu) {}
+
+  bool out_of_time() const { return out_of_time_; }
+
+ protected:
+  int_type underflow() override {
+    constexpr size_t kPiece = 4096;
+    out_of_time_ = out_of_time_ || ThreadCpu() >= until_;
+    if (text_.empty() || out_of_time_) return traits_type::eof();
+    char* begin = const_cast<char*>(text_.data());  // only read
+    const size_t size = std::min(text_.size(), kPiece);
+    text_.remove_prefix(size);
+    setg(begin, begin, begin + size);
+    return traits_type::to_int_type(*begin);
   }
+
+ private:
+  std::string_view text_;
+  const absl::Duration until_;
+  bool out_of_time_ = false;
 };
 
 template <typename T>
@@ -80,6 +106,8 @@ class TreeBuilder : public YAML::EventHandler {
     Json value;
     std::string key;  // of a map: the key whose value comes next
     bool has_key = false;
+    // The position of each key of a map, because the map itself searches linearly.
+    absl::flat_hash_map<std::string, size_t> positions;
   };
 
   void Count(const YAML::Mark& mark) {
@@ -102,7 +130,7 @@ class TreeBuilder : public YAML::EventHandler {
     if (!levels_.empty() && levels_.back().value.is_object() && !levels_.back().has_key) {
       throw YAML::ParserException(mark, "a key has to be a scalar");
     }
-    levels_.push_back({std::move(value), "", false});
+    levels_.push_back({std::move(value), "", false, {}});
   }
 
   void Close() {
@@ -117,10 +145,18 @@ class TreeBuilder : public YAML::EventHandler {
     } else if (levels_.back().value.is_array()) {
       levels_.back().value.push_back(std::move(value));
     } else {
-      // The last value of a repeated key wins. (emplace would search a long map linearly, but a
-      // plugin's maps are short and the number of values is limited.)
-      levels_.back().value[levels_.back().key] = std::move(value);
-      levels_.back().has_key = false;
+      // The last value of a repeated key wins.
+      Level& level = levels_.back();
+      // As a vector: the map's own access searches it.
+      auto& members =
+          static_cast<Json::object_t::Container&>(level.value.get_ref<Json::object_t&>());
+      const auto [it, added] = level.positions.try_emplace(level.key, members.size());
+      if (added) {
+        members.emplace_back(level.key, std::move(value));
+      } else {
+        members[it->second].second = std::move(value);
+      }
+      level.has_key = false;
     }
   }
 
@@ -134,13 +170,16 @@ class TreeBuilder : public YAML::EventHandler {
 
 absl::StatusOr<nlohmann::ordered_json> ParseYamlTree(std::string_view text,
                                                      const YamlLimits& limits) {
-  ViewBuffer buffer(text);
+  ViewBuffer buffer(text, limits.cpu);
   std::istream in(&buffer);
   TreeBuilder builder(limits);
   try {
     YAML::Parser parser(in);
-    if (!parser.HandleNextDocument(builder)) return Json();
+    const bool found = parser.HandleNextDocument(builder);
+    if (buffer.out_of_time()) return absl::InvalidArgumentError("it takes too long to read");
+    if (!found) return Json();
   } catch (const YAML::Exception& e) {
+    if (buffer.out_of_time()) return absl::InvalidArgumentError("it takes too long to read");
     return absl::InvalidArgumentError(
         e.mark.is_null() ? e.msg : absl::StrCat("line ", e.mark.line + 1, ": ", e.msg));
   }

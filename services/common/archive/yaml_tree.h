@@ -7,12 +7,14 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace muster {
 
 struct YamlLimits {
   size_t depth = 64;
   size_t nodes = 4'000'000;
+  absl::Duration cpu = absl::InfiniteDuration();  // of this thread
 };
 
 // Parses the first document of `text`. Plain scalars get the type of YAML's core schema (null,

@@ -126,7 +126,11 @@ void AttachClient::HandleEnd(const absl::Status& end) {
   Log(LogLevel::kWarning, "not attached", {{"relay", ended.target}, {"reason", end}});
   const absl::Duration now = clock_.MonotonicNow();
   const auto welcomed_at = ended.stream->welcomed_at();
-  if (welcomed_at) delegate_.OnLost(end);
+  if (welcomed_at) {
+    delegate_.OnLost(end);
+  } else {
+    delegate_.OnRefused(end);
+  }
   const bool lasted = welcomed_at && now - *welcomed_at > kSettled;
   if (lasted) backoff_.Reset();
   // After a settled attachment the first target is next. There is no wait before all were tried.

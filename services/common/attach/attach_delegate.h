@@ -33,6 +33,9 @@ class AttachDelegate {
   // Called when a welcomed stream has ended.
   virtual void OnLost(const absl::Status& why) = 0;
 
+  // Called when a stream has ended before its welcome.
+  virtual void OnRefused(const absl::Status& /*why*/) {}
+
   // Called when Send accepts messages again after it returned false.
   virtual void OnWritable() = 0;
 };

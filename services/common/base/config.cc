@@ -12,6 +12,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
+#include "services/common/base/yaml_documents.h"
 #include "services/common/errors/base.h"
 
 namespace muster {
@@ -292,7 +293,7 @@ absl::Status Config::Parse(std::string_view text, std::string_view file) {
   file_ = file;
   Reader reader(*this, file_);
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    const std::vector<YAML::Node> documents = LoadYamlDocuments(std::string(text));
     if (documents.size() > 1) reader.Problem(1, "", "the file holds more than one document");
     for (const YAML::Node& document : documents) {
       if (document.IsMap()) {

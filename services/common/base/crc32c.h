@@ -11,6 +11,10 @@ namespace muster {
 // Returns the CRC of bytes with CRC `crc` followed by `data`.
 uint32_t ExtendCrc32c(uint32_t crc, std::string_view data);
 
+// Returns the CRC of bytes with CRC `crc` followed by `next_size` bytes with CRC `next_crc`,
+// without reading them.
+uint32_t CombineCrc32c(uint32_t crc, uint32_t next_crc, uint64_t next_size);
+
 inline uint32_t Crc32c(std::string_view data) { return ExtendCrc32c(0, data); }
 
 }  // namespace muster

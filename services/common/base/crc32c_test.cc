@@ -32,5 +32,25 @@ TEST(Crc32cTest, PartsGiveTheWhole) {
   }
 }
 
+TEST(Crc32cTest, CombinedPartsGiveTheWhole) {
+  std::string data;
+  for (int i = 0; i < 70'000; ++i) data.push_back(static_cast<char>(i * 31));
+  const std::string_view view = data;
+  for (const size_t cut : {0, 1, 2, 97, 4096, 65'535, 65'536, 69'999, 70'000}) {
+    const std::string_view next = view.substr(cut);
+    EXPECT_EQ(CombineCrc32c(Crc32c(view.substr(0, cut)), Crc32c(next), next.size()), Crc32c(view))
+        << cut;
+  }
+}
+
+TEST(Crc32cTest, CombineAcceptsLargeSizes) {
+  // 2^40 + 3 bytes in two ways of cutting.
+  const uint64_t half = uint64_t{1} << 39;
+  const uint32_t one = CombineCrc32c(CombineCrc32c(0x1234, 0x5678, half), 0x9abc, half + 3);
+  const uint32_t other =
+      CombineCrc32c(0x1234, CombineCrc32c(0x5678, 0x9abc, half + 3), 2 * half + 3);
+  EXPECT_EQ(one, other);
+}
+
 }  // namespace
 }  // namespace muster

@@ -15,6 +15,7 @@ absl::Status ErrnoError(int error_number, std::string_view what, std::string_vie
     case EDQUOT:
       return errors::NoSpaceLeft(what, subject, text);
     case ENOENT:
+    case ENOTDIR:
       return errors::FileNotFound(what, subject, text);
     case EACCES:
     case EPERM:

@@ -1,6 +1,7 @@
 #include "services/common/base/file_ops.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <memory>
@@ -56,6 +57,31 @@ TEST_P(FileOpsTest, WritesAndReadsBack) {
   ASSERT_TRUE((*file)->Truncate(5).ok());
   EXPECT_EQ(Content("a"), "hello");
   EXPECT_EQ(ops_->Stat(Path("a"))->size, 5);
+}
+
+// The blocks after the end of the file are released by a truncate, and are reserved again.
+TEST(PosixFileTest, ReservesInStepsAndAgainAfterTruncate) {
+  FileOps& ops = PosixFileOps();
+  const std::string path = testing::TempDir() + "/reserved";
+  auto file = ops.Open(path, OpenMode::kReadWriteOrCreate);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto allocated = [&] {
+    struct stat info = {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0);
+    return int64_t{info.st_blocks} * 512;
+  };
+  ASSERT_TRUE((*file)->Reserve(1 << 20).ok());
+  if (allocated() == 0) GTEST_SKIP() << "the file system does not reserve space";
+  EXPECT_GE(allocated(), 1 << 20);
+  ASSERT_TRUE((*file)->Reserve(3 << 20).ok());
+  EXPECT_GE(allocated(), 3 << 20);
+  ASSERT_TRUE((*file)->WriteAt("x", 0).ok());
+  ASSERT_TRUE((*file)->Truncate(1).ok());
+  EXPECT_LT(allocated(), 1 << 20);
+  ASSERT_TRUE((*file)->Reserve(2 << 20).ok());
+  EXPECT_GE(allocated(), 2 << 20);
+  EXPECT_EQ(*(*file)->Size(), 1);
+  ASSERT_TRUE(ops.Remove(path).ok());
 }
 
 TEST_P(FileOpsTest, NamesAreRefusedWhenTaken) {

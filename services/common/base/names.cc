@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/base.h"
@@ -34,6 +35,17 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
+// Returns the beginning of a refused name for a message. Only control characters are replaced.
+std::string Shown(std::string_view name) {
+  std::string out;
+  for (std::string_view rest = name.substr(0, kMaxShown); !rest.empty();) {
+    const size_t length = std::max<size_t>(PrintableLength(rest), 1);
+    out += PrintableLength(rest) == 0 ? "_" : std::string(rest.substr(0, length));
+    rest.remove_prefix(length);
+  }
+  return name.size() > kMaxShown ? out + "..." : out;
+}
+
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
 // Shortens from the middle, between characters.
@@ -60,9 +72,7 @@ absl::Status ValidateName(std::string_view what, std::string_view name) {
   } else {
     return absl::OkStatus();
   }
-  std::string shown = Printable(name.substr(0, kMaxShown));
-  if (name.size() > kMaxShown) shown += "...";
-  return errors::InvalidName(shown, what, problem);
+  return errors::InvalidName(Shown(name), what, problem);
 }
 
 std::string SafeFileName(std::string_view raw) {
@@ -70,6 +80,13 @@ std::string SafeFileName(std::string_view raw) {
   if (name.empty()) return "_";
   if (name == "." || name == "..") return std::string(name.size(), '_');
   return name.size() > kMaxFileName ? Shorten(name) : name;
+}
+
+std::string ListNames(std::vector<std::string> names, size_t most) {
+  const size_t more = names.size() - std::min(names.size(), most);
+  names.resize(names.size() - more);
+  return absl::StrCat(absl::StrJoin(names, ", "),
+                      more == 0 ? "" : absl::StrCat(" and ", more, " more"));
 }
 
 }  // namespace muster

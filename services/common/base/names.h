@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -21,6 +22,9 @@ absl::Status ValidateName(std::string_view what, std::string_view name);
 // UTF-8 without '/' or '\', and never empty, "." or "..". Does not change ordinary names. Two
 // unusual names may have the same result, so each file needs a separate folder.
 std::string SafeFileName(std::string_view raw);
+
+// Returns "n1, n2 and 3 more": at most `most` of the names.
+std::string ListNames(std::vector<std::string> names, size_t most);
 
 }  // namespace muster
 

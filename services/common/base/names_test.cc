@@ -30,6 +30,8 @@ TEST(ValidateNameTest, RefusesAllElse) {
 TEST(ValidateNameTest, TheMessageNamesFieldAndRule) {
   const absl::Status status = ValidateName("plugin", ".x\n");
   EXPECT_EQ(status.message(), "invalid name \".x_\" of plugin: it begins with a dot");
+  EXPECT_EQ(ValidateName("node", "../x").message(),
+            "invalid name \"../x\" of node: it begins with a dot");
   EXPECT_NE(NextStepOf(status).find("1 to 253"), std::string::npos);
   EXPECT_LT(ValidateName("plugin", std::string(100'000, '/')).message().size(), 200u);
 }
@@ -73,6 +75,12 @@ TEST(SafeFileNameTest, LongNamesAreCutBetweenCharacters) {
       rest.remove_prefix(length);
     }
   }
+}
+
+TEST(ListNamesTest, NamesBeyondTheMostAreCounted) {
+  EXPECT_EQ(ListNames({}, 2), "");
+  EXPECT_EQ(ListNames({"a", "b"}, 2), "a, b");
+  EXPECT_EQ(ListNames({"a", "b", "c", "d"}, 2), "a, b and 2 more");
 }
 
 }  // namespace

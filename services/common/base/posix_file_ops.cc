@@ -69,10 +69,15 @@ class PosixFile final : public File {
     return done;
   }
 
+  // Only the part that was not reserved before: the kernel visits every page of the range.
   absl::Status Reserve(int64_t size) override {
-    const int result = Retry([&] { return fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, size); });
-    if (result < 0 && errno == EOPNOTSUPP) return absl::OkStatus();
-    return Check(result, "reserve space for", path_);
+    const off_t from = reserved_;
+    if (size <= from) return absl::OkStatus();
+    const int result =
+        Retry([&] { return fallocate(fd_, FALLOC_FL_KEEP_SIZE, from, size - from); });
+    if (result < 0 && errno != EOPNOTSUPP) return ErrnoError(errno, "reserve space for", path_);
+    reserved_ = size;
+    return absl::OkStatus();
   }
 
   void StartWriteback(int64_t offset, int64_t length) override {
@@ -82,6 +87,7 @@ class PosixFile final : public File {
   absl::Status SyncData() override { return Check(fdatasync(fd_), "sync", path_); }
 
   absl::Status Truncate(int64_t size) override {
+    reserved_ = std::min(reserved_, size);
     return Check(Retry([&] { return ftruncate(fd_, size); }), "truncate", path_);
   }
 
@@ -106,6 +112,7 @@ class PosixFile final : public File {
  private:
   const int fd_;
   const std::string path_;
+  int64_t reserved_ = 0;  // by this object, from the beginning of the file
 };
 
 class Posix final : public FileOps {

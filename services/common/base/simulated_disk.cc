@@ -77,8 +77,11 @@ class SimulatedFile final : public File {
     absl::Status s = Enter(SimulatedDisk::Call::kSync, true);
     if (!s.ok() && (disk_->powered_off_ || life != life_)) return s;
     // A failed sync leaves the pages marked clean: they are never written again.
+    if (!s.ok()) {
+      SimulatedDisk::WriteSome(*node_, disk_->sync_chance_);
+      return s;
+    }
     for (const SimulatedDisk::Write& write : node_->unsynced) {
-      if (!s.ok()) break;
       if (write.truncate) {
         node_->durable.resize(static_cast<size_t>(*write.truncate), '\0');
       } else {
@@ -86,6 +89,9 @@ class SimulatedFile final : public File {
       }
     }
     node_->unsynced.clear();
+    if (node_->durable.compare(0, node_->content.size(), node_->content) != 0) {
+      disk_->synced_after_loss_.push_back(path_);
+    }
     return s;
   }
 
@@ -138,8 +144,8 @@ class SimulatedFile final : public File {
   bool locked_ = false;
 };
 
-SimulatedDisk::SimulatedDisk(int64_t capacity)
-    : capacity_(capacity), root_(std::make_shared<Node>()) {
+SimulatedDisk::SimulatedDisk(int64_t capacity, uint64_t seed)
+    : capacity_(capacity), root_(std::make_shared<Node>()), sync_chance_(seed) {
   root_->type = FileType::kFolder;
 }
 
@@ -189,10 +195,14 @@ absl::Status SimulatedDisk::WriteLocked(Node& node, std::string_view data, int64
                                         std::string_view path) {
   const int64_t end = offset + static_cast<int64_t>(data.size());
   const int64_t more = end - UsedBelow(node);
-  if (more > 0 && more > capacity_ - Used()) return ErrnoError(ENOSPC, "write", path);
-  Put(node.content, offset, data);
-  node.unsynced.push_back({offset, std::string(data), std::nullopt});
-  return absl::OkStatus();
+  const int64_t missing = more > 0 ? more - (capacity_ - Used()) : 0;
+  if (missing > 0)
+    data = data.substr(0, static_cast<size_t>(std::max<int64_t>(0, std::ssize(data) - missing)));
+  if (missing <= 0 || !data.empty()) {
+    Put(node.content, offset, data);
+    node.unsynced.push_back({offset, std::string(data), std::nullopt});
+  }
+  return missing > 0 ? ErrnoError(ENOSPC, "write", path) : absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<File>> SimulatedDisk::CreateLocked(const std::string& path) {
@@ -312,6 +322,19 @@ absl::StatusOr<FileInfo> SimulatedDisk::Stat(const std::string& path) {
   if (node == nullptr) return ErrnoError(ENOENT, "stat", path);
   return FileInfo{node->type, static_cast<int64_t>(node->content.size()), 0,
                   LinksBelow(*root_, node)};
+}
+
+bool SimulatedDisk::HasDurableName(const std::string& path) const {
+  MutexLock lock(mutex_);
+  NodePtr node = root_;
+  for (const std::string& part : Split(path)) {
+    const auto child = node->names.find(part);
+    const auto durable = node->durable_names.find(part);
+    if (child == node->names.end() || durable == node->durable_names.end()) return false;
+    if (child->second != durable->second) return false;
+    node = child->second;
+  }
+  return true;
 }
 
 absl::StatusOr<SpaceInfo> SimulatedDisk::Space(const std::string& path) {

@@ -1,6 +1,7 @@
 // Faults and the loss of power.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/simulated_disk.h"
 
@@ -14,11 +15,20 @@ bool Toss(std::mt19937_64& chance) { return (chance() & 1) != 0; }
 }  // namespace
 
 absl::Status SimulatedDisk::Enter(Call call, std::string_view subject, bool changes) {
+  if (before_call_) {
+    const std::function<void()> hook = before_call_;
+    mutex_.Unlock();
+    hook();
+    mutex_.Lock();
+  }
   if (changes && !powered_off_) {
     ++changes_;
     if (power_off_at_ >= 0 && changes_ >= power_off_at_) powered_off_ = true;
   }
   if (powered_off_) return ErrnoError(EIO, "no power:", subject);
+  if (power_off_after_ && power_off_after_->first == call && --power_off_after_->second == 0) {
+    power_off_at_ = changes_ + 1;
+  }
   const auto fault = faults_.find(call);
   if (fault == faults_.end() || --fault->second.first > 0) return absl::OkStatus();
   const int error_number = fault->second.second;
@@ -29,6 +39,11 @@ absl::Status SimulatedDisk::Enter(Call call, std::string_view subject, bool chan
 void SimulatedDisk::PowerOffAt(int n) {
   MutexLock lock(mutex_);
   power_off_at_ = changes_ + n;
+}
+
+void SimulatedDisk::PowerOffAfter(Call call, int n) {
+  MutexLock lock(mutex_);
+  power_off_after_ = {call, n};
 }
 
 bool SimulatedDisk::powered_off() const {
@@ -46,6 +61,46 @@ void SimulatedDisk::FailAt(Call call, int n, int error_number) {
   faults_[call] = {n, error_number};
 }
 
+void SimulatedDisk::SetCapacity(int64_t capacity) {
+  MutexLock lock(mutex_);
+  capacity_ = capacity;
+}
+
+int64_t SimulatedDisk::used() const {
+  MutexLock lock(mutex_);
+  return Used();
+}
+
+void SimulatedDisk::FindNotDurable(const Node& folder, const std::string& path, bool durable,
+                                   std::vector<std::string>& found) {
+  for (const auto& [name, node] : folder.names) {
+    const auto kept = folder.durable_names.find(name);
+    const bool named = durable && kept != folder.durable_names.end() && kept->second == node;
+    const std::string child = absl::StrCat(path, "/", name);
+    if (node->type == FileType::kFolder) {
+      FindNotDurable(*node, child, named, found);
+    } else if (!named || node->content != node->durable) {
+      found.push_back(child);
+    }
+  }
+}
+
+std::vector<std::string> SimulatedDisk::NotDurable(const std::string& folder) const {
+  std::vector<std::string> all;
+  std::vector<std::string> below;
+  MutexLock lock(mutex_);
+  FindNotDurable(*root_, "", true, all);
+  for (std::string& path : all) {
+    if (path.starts_with(folder + "/")) below.push_back(std::move(path));
+  }
+  return below;
+}
+
+std::vector<std::string> SimulatedDisk::SyncedAfterLoss() const {
+  MutexLock lock(mutex_);
+  return synced_after_loss_;
+}
+
 void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
   MutexLock lock(mutex_);
   const NodePtr node = Find(path);
@@ -56,10 +111,23 @@ void SimulatedDisk::FlipBit(const std::string& path, int64_t offset) {
   }
 }
 
+void SimulatedDisk::PowerOff() {
+  MutexLock lock(mutex_);
+  powered_off_ = true;
+}
+
+void SimulatedDisk::BeforeCall(std::function<void()> hook) {
+  MutexLock lock(mutex_);
+  before_call_ = std::move(hook);
+}
+
 void SimulatedDisk::Restart() {
   MutexLock lock(mutex_);
   ++life_;
+  powered_off_ = false;
   power_off_at_ = -1;
+  power_off_after_.reset();
+  synced_after_loss_.clear();
   faults_.clear();
   ReleaseLocks(*root_);
 }
@@ -74,6 +142,8 @@ void SimulatedDisk::Crash(uint64_t seed) {
   ++life_;
   powered_off_ = false;
   power_off_at_ = -1;
+  power_off_after_.reset();
+  synced_after_loss_.clear();
   faults_.clear();
   std::mt19937_64 chance(seed);
   std::vector<NodePtr> seen;
@@ -86,17 +156,21 @@ void SimulatedDisk::Settle(const NodePtr& node, std::mt19937_64& chance,
   seen.push_back(node);
   node->locked = false;
   node->reserved = 0;
-  if (node->type == FileType::kFile) return CrashContent(*node, chance);
+  if (node->type == FileType::kFile) {
+    WriteSome(*node, chance);
+    node->content = node->durable;
+    return;
+  }
   CrashNames(node, chance);
   for (const auto& [name, child] : node->names) Settle(child, chance, seen);
 }
 
-void SimulatedDisk::CrashContent(Node& node, std::mt19937_64& chance) {
-  std::string survived = node.durable;
-  std::optional<int64_t> size;
+// Makes some of the unsynced changes durable, and forgets the others.
+void SimulatedDisk::WriteSome(Node& node, std::mt19937_64& chance) {
+  std::string& survived = node.durable;
   for (const Write& write : node.unsynced) {
     if (write.truncate) {
-      if (Toss(chance)) size = *write.truncate;
+      if (Toss(chance)) survived.resize(static_cast<size_t>(*write.truncate), '\0');
       continue;
     }
     const int64_t end = write.offset + static_cast<int64_t>(write.data.size());
@@ -109,8 +183,6 @@ void SimulatedDisk::CrashContent(Node& node, std::mt19937_64& chance) {
       at = next;
     }
   }
-  if (size) survived.resize(static_cast<size_t>(*size), '\0');
-  node.content = node.durable = std::move(survived);
   node.unsynced.clear();
 }
 

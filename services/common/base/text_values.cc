@@ -79,4 +79,10 @@ std::string FormatByteSize(uint64_t bytes) {
   return absl::StrCat(bytes);
 }
 
+std::string FormatAge(absl::Duration age) {
+  constexpr absl::Duration kDay = absl::Hours(24);
+  const int64_t days = age / kDay;
+  return days > 0 && age == days * kDay ? absl::StrCat(days, "d") : absl::FormatDuration(age);
+}
+
 }  // namespace muster

@@ -35,6 +35,9 @@ std::optional<uint64_t> ParseByteSize(std::string_view text);
 // Writes bytes in the largest unit that divides them: "64KiB", "1000".
 std::string FormatByteSize(uint64_t bytes);
 
+// Writes whole days as "30d", any other duration as absl::FormatDuration does.
+std::string FormatAge(absl::Duration age);
+
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_COMMON_BASE_TEXT_VALUES_H_

@@ -47,5 +47,11 @@ TEST(ByteSizeTest, RefusesAllElse) {
   }
 }
 
+TEST(AgeTest, WholeDaysAreWrittenAsDays) {
+  EXPECT_EQ(FormatAge(absl::Hours(720)), "30d");
+  EXPECT_EQ(FormatAge(absl::Hours(25)), "25h");
+  EXPECT_EQ(FormatAge(absl::ZeroDuration()), "0");
+}
+
 }  // namespace
 }  // namespace muster

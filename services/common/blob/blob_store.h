@@ -62,15 +62,15 @@ class BlobStore {
   virtual ~BlobStore() = default;
 
   // Creates a staged blob `id` ([a-z0-9]{1,64}), which was never used before. `expected_size` (-1:
-  // unknown) is reserved on the disk first, so that a full disk is reported early. Fails with
-  // ALREADY_EXISTS.
+  // unknown) must be free on the disk, so that a full disk is reported early; space is reserved as
+  // bytes come. Fails with ALREADY_EXISTS.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id,
                                                             int64_t expected_size) = 0;
 
   // Opens an existing staged blob: keeps the bytes with matching checksums and discards the rest.
   // Fails with NOT_FOUND if it does not exist, also after a crash directly after its publication:
-  // the caller then looks for the published name (Size) before it starts again. The earlier owner's
-  // object must be destroyed.
+  // the caller then looks for the published name (Size, SyncName) before it starts again. The
+  // earlier owner's object must be destroyed.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) = 0;
 
   // Removes a staged blob without reading it. Succeeds if it does not exist. The owner's object
@@ -82,7 +82,12 @@ class BlobStore {
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name,
                                                            int64_t offset) = 0;
 
+  // Returns the size of a published blob; NOT_FOUND.
   virtual absl::StatusOr<int64_t> Size(std::string_view name) = 0;
+
+  // Makes the name of a published blob durable, also if the process was lost during its
+  // publication: a record may name it after that.
+  virtual absl::Status SyncName(std::string_view name) = 0;
 
   // Succeeds if the blob does not exist.
   virtual absl::Status Remove(std::string_view name) = 0;

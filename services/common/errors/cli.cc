@@ -41,19 +41,19 @@ absl::Status LocalServicesUnreachable(std::string_view cause) {
 absl::Status DownloadDigestMismatch() {
   return MakeError(absl::StatusCode::kDataLoss, "DIGEST_MISMATCH",
                    "the SHA-256 of the received file is not the expected one",
-                   "Try again: the download starts from the beginning. If it fails again, the archive on the server is damaged.");
+                   "Try again: the download starts from the beginning. If it fails again, the stored file is damaged: muster verify.");
 }
 
 absl::Status DownloadSizeMismatch(int64_t received, int64_t expected) {
   return MakeError(absl::StatusCode::kDataLoss, "SIZE_MISMATCH",
                    absl::StrCat("received ", received, " bytes, expected ", expected),
-                   "Try again: the download starts from the beginning. If it fails again, the archive on the server is damaged.");
+                   "Try again: the download starts from the beginning. If it fails again, the stored file is damaged: muster verify.");
 }
 
 absl::Status InvalidDuration(std::string_view text) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DURATION",
                    absl::StrCat("\"", ToAbsl(text), "\" is not a duration"),
-                   "Write a positive number and a unit (s, m or h), such as 90s, 30m or 1h30m.");
+                   "Write a positive number and a unit (s, m, h or d), such as 90s, 1h30m or 1d.");
 }
 
 absl::Status NodeNotInArchive(std::string_view node) {
@@ -74,6 +74,24 @@ absl::Status UnknownPlugin(std::string_view cause) {
                    "Name a built-in plugin (hostfacts, systemd-logs), or give a definition: -f FILE.");
 }
 
+absl::Status InvalidDefinition(std::string_view cause) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
+                   cause,
+                   "Correct the definition; docs/plugins.md describes it.");
+}
+
+absl::Status FileNameIsNoShareId(std::string_view name) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SHARE",
+                   absl::StrCat("the file name \"", ToAbsl(name), "\" cannot be the id of a shared file"),
+                   "Give an id: --id ID, with at most 253 of A-Z a-z 0-9 . _ - that begins with a letter or digit.");
+}
+
+absl::Status NotANode(std::string_view cause) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
+                   cause,
+                   "As an operator, list the files at the relays: muster shared list --all. On a node, join the fleet first: muster node join.");
+}
+
 absl::Status NoRuns() {
   return MakeError(absl::StatusCode::kNotFound, "NO_RUNS",
                    "no run found",
@@ -86,16 +104,16 @@ absl::Status NoRunBeginsWith(std::string_view text) {
                    "List the runs with `muster runs`.");
 }
 
+absl::Status NoJobBeginsWith(std::string_view text) {
+  return MakeError(absl::StatusCode::kNotFound, "JOB_NOT_FOUND",
+                   absl::StrCat("no job id begins with ", ToAbsl(text)),
+                   "List the jobs with `muster job list`.");
+}
+
 absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),
                    "List the nodes and their labels with `muster nodes`.");
-}
-
-absl::Status NoNodeAttached() {
-  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
-                   "no node is attached, or was within the last week",
-                   "List the nodes with `muster nodes`, and start their agents: muster agent attach.");
 }
 
 absl::Status PluginNotInRun(std::string_view plugin) {
@@ -224,6 +242,12 @@ absl::Status AddressesInUse() {
                    "Stop the services with `muster down`, then repeat the command. Nothing was changed.");
 }
 
+absl::Status RetentionInUse() {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICES_RUNNING",
+                   "the services are running with other rules of retention",
+                   "Stop the services with `muster down`, then repeat the command. The rules were not changed.");
+}
+
 absl::Status HomeBusy(std::string_view home) {
   return MakeError(absl::StatusCode::kUnavailable, "HOME_BUSY",
                    absl::StrCat("another `muster up` or `muster down` is running in ", ToAbsl(home)),
@@ -234,6 +258,12 @@ absl::Status InstanceAlreadyRunning(std::string_view path) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_RUNNING",
                    absl::StrCat("another process has locked ", ToAbsl(path)),
                    "Stop it with `muster down`.");
+}
+
+absl::Status HomeInUse(std::string_view home) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_RUNNING",
+                   absl::StrCat("the services of ", ToAbsl(home), " are running"),
+                   "Stop them (muster down), or set MUSTER_HOME to another folder.");
 }
 
 absl::Status InvalidListenAddress(std::string_view address, std::string_view cause) {
@@ -282,6 +312,42 @@ absl::Status InvalidSupervisorRequest(std::string_view fault) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REQUEST",
                    fault,
                    "");
+}
+
+absl::Status FolderNotEmpty(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "FOLDER_NOT_EMPTY",
+                   absl::StrCat(ToAbsl(folder), " exists and is not empty"),
+                   "Name another folder, or move its content away.");
+}
+
+absl::Status HomeNotEmpty(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "FOLDER_NOT_EMPTY",
+                   absl::StrCat(ToAbsl(folder), " exists and is not empty"),
+                   "Set MUSTER_HOME to another folder, or move its content away.");
+}
+
+absl::Status NotAHome(std::string_view folder) {
+  return MakeError(absl::StatusCode::kNotFound, "NOT_A_HOME",
+                   absl::StrCat(ToAbsl(folder), " has no state of an aggregator"),
+                   "Set MUSTER_HOME to the folder of the services on this machine.");
+}
+
+absl::Status BackupInHome(std::string_view folder) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "BACKUP_IN_HOME",
+                   absl::StrCat(ToAbsl(folder), " is in the home that is copied"),
+                   "Name a folder outside of MUSTER_HOME.");
+}
+
+absl::Status NotABackup(std::string_view folder, std::string_view fault) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "NOT_A_BACKUP",
+                   absl::StrCat(ToAbsl(folder), " is not a complete backup: ", ToAbsl(fault)),
+                   "Name a folder that `muster backup` made.");
+}
+
+absl::Status BackupDamaged(std::string_view file, std::string_view fault) {
+  return MakeError(absl::StatusCode::kDataLoss, "BACKUP_DAMAGED",
+                   absl::StrCat("backup file ", ToAbsl(file), " ", ToAbsl(fault)),
+                   "Restore another backup, and check the disk of this one.");
 }
 
 }  // namespace muster::errors

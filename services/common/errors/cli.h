@@ -33,14 +33,20 @@ absl::Status NodeNotInArchive(std::string_view node);
 absl::Status DefinitionTooLarge(int64_t limit);
 // INVALID_ARGUMENT, INVALID_PLUGIN.
 absl::Status UnknownPlugin(std::string_view cause);
+// INVALID_ARGUMENT, INVALID_PLUGIN.
+absl::Status InvalidDefinition(std::string_view cause);
+// INVALID_ARGUMENT, INVALID_SHARE.
+absl::Status FileNameIsNoShareId(std::string_view name);
+// FAILED_PRECONDITION, NOT_JOINED.
+absl::Status NotANode(std::string_view cause);
 // NOT_FOUND, NO_RUNS.
 absl::Status NoRuns();
 // NOT_FOUND, RUN_NOT_FOUND.
 absl::Status NoRunBeginsWith(std::string_view text);
+// NOT_FOUND, JOB_NOT_FOUND.
+absl::Status NoJobBeginsWith(std::string_view text);
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
-// NOT_FOUND, NODE_NOT_FOUND.
-absl::Status NoNodeAttached();
 // NOT_FOUND, PLUGIN_NOT_FOUND.
 absl::Status PluginNotInRun(std::string_view plugin);
 // INVALID_ARGUMENT, INVALID_HOST.
@@ -83,10 +89,14 @@ absl::Status NoHome();
 absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log);
 // FAILED_PRECONDITION, SERVICES_RUNNING.
 absl::Status AddressesInUse();
+// FAILED_PRECONDITION, SERVICES_RUNNING.
+absl::Status RetentionInUse();
 // UNAVAILABLE, HOME_BUSY.
 absl::Status HomeBusy(std::string_view home);
 // FAILED_PRECONDITION, ALREADY_RUNNING.
 absl::Status InstanceAlreadyRunning(std::string_view path);
+// FAILED_PRECONDITION, ALREADY_RUNNING.
+absl::Status HomeInUse(std::string_view home);
 // INVALID_ARGUMENT, INVALID_ADDRESS.
 absl::Status InvalidListenAddress(std::string_view address, std::string_view cause);
 // FAILED_PRECONDITION, ADDRESS_IN_USE.
@@ -103,6 +113,18 @@ absl::Status ProgramFailed(std::string_view program, std::string_view how, std::
 absl::Status ProgramMissing(std::string_view path);
 // INVALID_ARGUMENT, INVALID_REQUEST.
 absl::Status InvalidSupervisorRequest(std::string_view fault);
+// FAILED_PRECONDITION, FOLDER_NOT_EMPTY.
+absl::Status FolderNotEmpty(std::string_view folder);
+// FAILED_PRECONDITION, FOLDER_NOT_EMPTY.
+absl::Status HomeNotEmpty(std::string_view folder);
+// NOT_FOUND, NOT_A_HOME.
+absl::Status NotAHome(std::string_view folder);
+// INVALID_ARGUMENT, BACKUP_IN_HOME.
+absl::Status BackupInHome(std::string_view folder);
+// INVALID_ARGUMENT, NOT_A_BACKUP.
+absl::Status NotABackup(std::string_view folder, std::string_view fault);
+// DATA_LOSS, BACKUP_DAMAGED.
+absl::Status BackupDamaged(std::string_view file, std::string_view fault);
 
 }  // namespace muster::errors
 

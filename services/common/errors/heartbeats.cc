@@ -21,6 +21,13 @@ absl::Status StatusNotReady() {
                         absl::Seconds(1));
 }
 
+absl::Status PairsNotLoaded(std::string_view run, std::string_view why) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "PAIRS_NOT_LOADED",
+                   absl::StrCat("the status service does not have the pairs of the ended run ", ToAbsl(run), ", and cannot get them from the aggregator: ", ToAbsl(why)),
+                   "Try again once the aggregator answers; `muster up` shows whether it runs. The state and the counts of the run are in `muster runs`."),
+                        absl::Seconds(1));
+}
+
 absl::Status StatusStopping() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "STATUS_STOPPING",
                    "the status service is stopping or restarting",
@@ -44,6 +51,12 @@ absl::Status NoFirstHeartbeat(absl::Duration within) {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_FIRST_HEARTBEAT",
                    absl::StrCat("no heartbeat was received within ", absl::FormatDuration(within), " after the stream began"),
                    "Send the first heartbeat as soon as the stream is open.");
+}
+
+absl::Status HeartbeatStreamReplaced() {
+  return MakeError(absl::StatusCode::kCancelled, "HEARTBEAT_STREAM_REPLACED",
+                   "a newer stream replaced this one",
+                   "Send heartbeats on the newer stream.");
 }
 
 absl::Status DuplicateAgent(std::string_view node) {

@@ -16,6 +16,8 @@ namespace muster::errors {
 absl::Status InvalidProgress(std::string_view why);
 // UNAVAILABLE, STATUS_NOT_READY.
 absl::Status StatusNotReady();
+// UNAVAILABLE, PAIRS_NOT_LOADED.
+absl::Status PairsNotLoaded(std::string_view run, std::string_view why);
 // UNAVAILABLE, STATUS_STOPPING.
 absl::Status StatusStopping();
 // INVALID_ARGUMENT, INVALID_REQUEST.
@@ -24,6 +26,8 @@ absl::Status InvalidStatusRequest();
 absl::Status InvalidHeartbeat(std::string_view why);
 // DEADLINE_EXCEEDED, NO_FIRST_HEARTBEAT.
 absl::Status NoFirstHeartbeat(absl::Duration within);
+// CANCELLED, HEARTBEAT_STREAM_REPLACED.
+absl::Status HeartbeatStreamReplaced();
 // ABORTED, DUPLICATE_AGENT.
 absl::Status DuplicateAgent(std::string_view node);
 // RESOURCE_EXHAUSTED, TOO_MANY_SENDERS.

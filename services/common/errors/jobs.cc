@@ -34,10 +34,23 @@ absl::Status TooManyJobs(int64_t limit) {
                         absl::Seconds(10));
 }
 
+absl::Status TooManyJobsOfSubmitter(std::string_view submitter, int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
+                   absl::StrCat(limit, " jobs of ", ToAbsl(submitter), " are already running, the most of one submitter"),
+                   "Wait until some have ended, or cancel them: muster job list."),
+                        absl::Seconds(10));
+}
+
 absl::Status InvalidJobCommand(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
                    absl::StrCat("invalid command: ", ToAbsl(why)),
                    "Send a command as jobs.proto describes it, or use muster exec.");
+}
+
+absl::Status NoNodeAttached() {
+  return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
+                   "no node is attached, or was within the last week",
+                   "List the nodes with `muster nodes`, and start their agents: muster agent attach.");
 }
 
 absl::Status CommandRefused(std::string_view why) {

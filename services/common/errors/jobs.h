@@ -19,8 +19,12 @@ absl::Status JobExists(std::string_view job);
 absl::Status JobInCreation(std::string_view job);
 // RESOURCE_EXHAUSTED, TOO_MANY_JOBS.
 absl::Status TooManyJobs(int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_JOBS.
+absl::Status TooManyJobsOfSubmitter(std::string_view submitter, int64_t limit);
 // INVALID_ARGUMENT, INVALID_COMMAND.
 absl::Status InvalidJobCommand(std::string_view why);
+// NOT_FOUND, NODE_NOT_FOUND.
+absl::Status NoNodeAttached();
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status CommandRefused(std::string_view why);
 // PERMISSION_DENIED, COMMAND_REFUSED.

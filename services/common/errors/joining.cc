@@ -68,6 +68,19 @@ absl::Status NodeNotEnrolled(std::string_view node) {
                    "List the nodes: muster nodes; create a token for a new one: muster token create.");
 }
 
+absl::Status RenewalLimit(std::string_view uri, int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "RENEWAL_LIMIT",
+                   absl::StrCat(ToAbsl(uri), " already received ", limit, " certificates within the last hour"),
+                   "Use the newest certificate. Find the process that renews it again and again, and restart that process only after its disk accepts files."),
+                        absl::Seconds(60));
+}
+
+absl::Status CertificateRevoked(std::string_view uri) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "CERTIFICATE_REVOKED",
+                   absl::StrCat(ToAbsl(uri), " or the certificate that asks was revoked, so it is not renewed"),
+                   "Ask an operator of the fleet for a new certificate.");
+}
+
 absl::Status NodeRevoked(std::string_view node) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NODE_REVOKED",
                    absl::StrCat("node \"", ToAbsl(node), "\" was revoked"),

@@ -31,6 +31,10 @@ absl::Status TokenNotFound(std::string_view id);
 absl::Status InvalidLabel(std::string_view why);
 // NOT_FOUND, NODE_NOT_ENROLLED.
 absl::Status NodeNotEnrolled(std::string_view node);
+// RESOURCE_EXHAUSTED, RENEWAL_LIMIT.
+absl::Status RenewalLimit(std::string_view uri, int64_t limit);
+// PERMISSION_DENIED, CERTIFICATE_REVOKED.
+absl::Status CertificateRevoked(std::string_view uri);
 // PERMISSION_DENIED, NODE_REVOKED.
 absl::Status NodeRevoked(std::string_view node);
 // PERMISSION_DENIED, TOKEN_REFUSED.

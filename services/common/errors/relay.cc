@@ -120,6 +120,12 @@ absl::Status IdentityRevoked(std::string_view uri) {
                    "Ask an operator to remove the node (muster node remove) and to create a new token.");
 }
 
+absl::Status RelayRevoked(std::string_view relay) {
+  return MakeError(absl::StatusCode::kUnavailable, "RELAY_REVOKED",
+                   absl::StrCat("relay \"", ToAbsl(relay), "\" was revoked"),
+                   "Attach to another relay. An operator can replace it by a relay with a new token.");
+}
+
 absl::Status RelayRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "RELAY_REFUSED",
                    absl::StrCat("the relay is not accepted: ", ToAbsl(why)),

@@ -47,6 +47,8 @@ absl::Status ChildTakenOver(std::string_view child);
 absl::Status ChildStuck(std::string_view child);
 // UNAUTHENTICATED, IDENTITY_REVOKED.
 absl::Status IdentityRevoked(std::string_view uri);
+// UNAVAILABLE, RELAY_REVOKED.
+absl::Status RelayRevoked(std::string_view relay);
 // UNAUTHENTICATED, RELAY_REFUSED.
 absl::Status RelayRefused(std::string_view why);
 // NOT_FOUND, RELAY_NOT_FOUND.

@@ -50,11 +50,51 @@ absl::Status UploadCompleting(std::string_view upload) {
                    "Open the upload again; the response states whether its result is committed.");
 }
 
+absl::Status UploadInUse(std::string_view plugin, std::string_view node) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "UPLOAD_IN_USE",
+                   absl::StrCat("node ", ToAbsl(node), " itself is delivering its result of ", ToAbsl(plugin)),
+                   "Try again later; the node's stream ends with its connection."),
+                        absl::Seconds(5));
+}
+
 absl::Status TooManyUploads(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_UPLOADS",
                    absl::StrCat("more than ", limit, " uploads are open"),
                    "Try again later."),
                         absl::Seconds(5));
+}
+
+absl::Status TooManyUploadsOf(std::string_view owner, int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_UPLOADS",
+                   absl::StrCat("more than ", limit, " uploads of ", ToAbsl(owner), " are open"),
+                   "Finish one of these uploads first."),
+                        absl::Seconds(5));
+}
+
+absl::Status TooManyStagedBytes(std::string_view owner, int64_t limit, std::string_view key) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STAGED_BYTES",
+                   absl::StrCat("the unfinished uploads of ", ToAbsl(owner), " would take more than ", limit, " bytes of the disk"),
+                   absl::StrCat("Finish one of these uploads first, or raise ", ToAbsl(key), " in the configuration of the aggregator.")),
+                        absl::Seconds(30));
+}
+
+absl::Status ResultOverLimit(int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "RESULT_TOO_LARGE",
+                   absl::StrCat("the result has more than ", limit, " bytes"),
+                   "Make the result smaller, or raise limits.result_bytes in the configuration of the aggregator.");
+}
+
+absl::Status RunFull(std::string_view run, int64_t bytes, int64_t more, int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "RUN_FULL",
+                   absl::StrCat("the results of run ", ToAbsl(run), " have ", bytes, " bytes: ", more, " more would exceed its limit of ", limit),
+                   "Make the result smaller, or raise limits.run_results_percent in the configuration of the aggregator; senders try again."),
+                        absl::Seconds(30));
+}
+
+absl::Status InvalidAttempt(int64_t attempt, int64_t most) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ATTEMPT",
+                   absl::StrCat("attempt ", attempt, " is not between 1 and ", most),
+                   "Count the attempts from 1, or number them by the time in nanoseconds and check the clock.");
 }
 
 absl::Status UploadStalled() {
@@ -139,6 +179,24 @@ absl::Status SignerRevoked() {
   return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
                    "the node that signed this result was revoked",
                    "Let the node join again.");
+}
+
+absl::Status ResultDamaged(std::string_view plugin, std::string_view node, std::string_view damage) {
+  return MakeError(absl::StatusCode::kDataLoss, "RESULT_DAMAGED",
+                   absl::StrCat("the stored result of plugin \"", ToAbsl(plugin), "\" from node \"", ToAbsl(node), "\" is damaged: ", ToAbsl(damage)),
+                   "Deliver the same content again before the run is sealed, or restore a backup, and check the disk.");
+}
+
+absl::Status VerificationIncomplete() {
+  return MakeError(absl::StatusCode::kUnavailable, "VERIFICATION_INCOMPLETE",
+                   "the verification ended before everything was compared",
+                   "Start it again.");
+}
+
+absl::Status ArchiveDamaged(std::string_view run, std::string_view damage) {
+  return MakeError(absl::StatusCode::kDataLoss, "ARCHIVE_DAMAGED",
+                   absl::StrCat("the stored archive of run ", ToAbsl(run), " is damaged: ", ToAbsl(damage)),
+                   absl::StrCat("Read the stored results one by one (muster results ", ToAbsl(run), " -p PLUGIN -n NODE -o FILE, or GET /api/v1/runs/", ToAbsl(run), "/results/PLUGIN/NODE/content), or restore a backup. Check the disk."));
 }
 
 absl::Status ArchiveNotReady(std::string_view run) {

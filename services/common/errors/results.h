@@ -25,8 +25,20 @@ absl::Status StaleAttempt(int64_t attempt);
 absl::Status TakenOver(std::string_view upload);
 // UNAVAILABLE, UPLOAD_COMPLETING.
 absl::Status UploadCompleting(std::string_view upload);
+// UNAVAILABLE, UPLOAD_IN_USE.
+absl::Status UploadInUse(std::string_view plugin, std::string_view node);
 // RESOURCE_EXHAUSTED, TOO_MANY_UPLOADS.
 absl::Status TooManyUploads(int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_UPLOADS.
+absl::Status TooManyUploadsOf(std::string_view owner, int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_STAGED_BYTES.
+absl::Status TooManyStagedBytes(std::string_view owner, int64_t limit, std::string_view key);
+// INVALID_ARGUMENT, RESULT_TOO_LARGE.
+absl::Status ResultOverLimit(int64_t limit);
+// RESOURCE_EXHAUSTED, RUN_FULL.
+absl::Status RunFull(std::string_view run, int64_t bytes, int64_t more, int64_t limit);
+// INVALID_ARGUMENT, INVALID_ATTEMPT.
+absl::Status InvalidAttempt(int64_t attempt, int64_t most);
 // DEADLINE_EXCEEDED, UPLOAD_STALLED.
 absl::Status UploadStalled();
 // OUT_OF_RANGE, OFFSET_TOO_HIGH.
@@ -55,6 +67,12 @@ absl::Status SignatureRequired(std::string_view node);
 absl::Status ProofTooOld();
 // PERMISSION_DENIED, REVOKED.
 absl::Status SignerRevoked();
+// DATA_LOSS, RESULT_DAMAGED.
+absl::Status ResultDamaged(std::string_view plugin, std::string_view node, std::string_view damage);
+// UNAVAILABLE, VERIFICATION_INCOMPLETE.
+absl::Status VerificationIncomplete();
+// DATA_LOSS, ARCHIVE_DAMAGED.
+absl::Status ArchiveDamaged(std::string_view run, std::string_view damage);
 // FAILED_PRECONDITION, ARCHIVE_NOT_READY.
 absl::Status ArchiveNotReady(std::string_view run);
 // FAILED_PRECONDITION, NO_ARCHIVE.

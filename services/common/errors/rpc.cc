@@ -77,4 +77,18 @@ absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
                         absl::Seconds(1));
 }
 
+absl::Status TooManyCalls(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_CALLS",
+                   absl::StrCat("this identity makes more than ", limit, " calls per second"),
+                   "Call less often, and give each program its own identity."),
+                        absl::Seconds(1));
+}
+
+absl::Status TooManyWaitingCalls(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_WAITING_CALLS",
+                   absl::StrCat(limit, " calls of this identity wait for a thread"),
+                   "Wait for the answers to earlier calls."),
+                        absl::Seconds(1));
+}
+
 }  // namespace muster::errors

@@ -34,6 +34,10 @@ absl::Status TooManyStreams(std::string_view method, int64_t limit);
 absl::Status TooManyRequestBytes(int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS_OF_CALLER.
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_CALLS.
+absl::Status TooManyCalls(int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_WAITING_CALLS.
+absl::Status TooManyWaitingCalls(int64_t limit);
 
 }  // namespace muster::errors
 

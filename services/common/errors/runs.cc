@@ -116,10 +116,16 @@ absl::Status InvalidPageSize(int64_t limit) {
                    "Choose a smaller page.");
 }
 
+absl::Status InvalidRetention(std::string_view rule) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_RETENTION",
+                   absl::StrCat("the value of the rule ", ToAbsl(rule), " is negative"),
+                   "Use 0 for no limit, or a positive value.");
+}
+
 absl::Status ListenerNotReady(std::string_view run, std::string_view fault) {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "LISTENER_NOT_READY",
                    absl::StrCat("the listener of run ", ToAbsl(run), " is not open", fault.empty() ? "" : ": ", ToAbsl(fault)),
-                   "Check that the gateway runs and that its port range has a free port."),
+                   "Check that the gateway runs. If no port is free: end runs, widen the range (muster up --legacy-ports), or give runs host names on one port (--legacy-host)."),
                         absl::Seconds(2));
 }
 
@@ -150,7 +156,7 @@ absl::Status NoStatusListener(std::string_view run) {
 absl::Status InvalidStatusCertificate(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_STATUS_CERTIFICATE",
                    absl::StrCat("invalid certificate for the status listener: ", ToAbsl(why)),
-                   "Send PEM: a currently valid server certificate followed by its issuers, its unencrypted key, and the CA of the clients.");
+                   "Give the files in PEM: a currently valid server certificate followed by its issuers, its unencrypted key, and the CA of the clients.");
 }
 
 absl::Status Overloaded() {

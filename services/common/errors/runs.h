@@ -47,6 +47,8 @@ absl::Status TextTooLong(std::string_view field, int64_t limit);
 absl::Status InvalidPageToken();
 // INVALID_ARGUMENT, INVALID_PAGE_SIZE.
 absl::Status InvalidPageSize(int64_t limit);
+// INVALID_ARGUMENT, INVALID_RETENTION.
+absl::Status InvalidRetention(std::string_view rule);
 // UNAVAILABLE, LISTENER_NOT_READY.
 absl::Status ListenerNotReady(std::string_view run, std::string_view fault);
 // INVALID_ARGUMENT, INVALID_PORT.

@@ -14,6 +14,8 @@ namespace muster::errors {
 // RESOURCE_EXHAUSTED, DISK_FULL.
 absl::Status DiskHasNoRoom(int64_t more, int64_t available);
 // RESOURCE_EXHAUSTED, DISK_FULL.
+absl::Status DiskHasOnlyReserve(int64_t available, int64_t reserve);
+// RESOURCE_EXHAUSTED, DISK_FULL.
 absl::Status StoreFull();
 // DATA_LOSS, STORE_CORRUPT.
 absl::Status StoreCorrupt(std::string_view why);

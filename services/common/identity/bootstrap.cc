@@ -203,7 +203,7 @@ absl::StatusOr<OperatorContext> Bootstrapper::NewContext(const Intermediate& int
   context.fleet_ca_pem = intermediate.root().ToPem();
   context.certificate_chain_pem = ChainToPem(std::vector{certificate, intermediate.certificate()});
   context.private_key_pem = std::move(pem);
-  report_.done.push_back(absl::StrCat("made the operator ", name));
+  report_.done.push_back(absl::StrCat("created the operator ", name));
   return context;
 }
 

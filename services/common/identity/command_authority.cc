@@ -52,6 +52,11 @@ absl::StatusOr<CommandAuthority> CommandAuthority::Create(std::string_view fleet
 absl::StatusOr<CommandAuthority> CommandAuthority::Load(std::string_view fleet, PrivateKey key,
                                                         Certificate certificate) {
   if (!certificate.Matches(key)) return Mismatch("the key is not the certificate's");
+  // A file with a damaged private part still names the right public one.
+  constexpr std::string_view kProbe = "probe";
+  ASSIGN_OR_RETURN(const auto signature, key.Sign(kProbe));
+  ASSIGN_OR_RETURN(const auto public_key, certificate.Key());
+  if (!public_key.Verify(kProbe, signature)) return Mismatch("the key is damaged");
   const auto uri = certificate.Uri();
   if (X509_check_ca(certificate.get()) != 1 || !uri.ok() ||
       *uri != absl::StrCat("spiffe://", ToAbsl(fleet))) {

@@ -55,6 +55,18 @@ TEST_F(CommandAuthorityTest, LostKeyIsNotReplaced) {
   EXPECT_EQ(ReasonOf(CommandAuthority::Ensure(folder_, kFleet, now_).status()), "HOME_INCOMPLETE");
 }
 
+TEST_F(CommandAuthorityTest, DamagedKeyIsRefused) {
+  ASSERT_TRUE(CommandAuthority::Ensure(folder_, kFleet, now_).ok());
+  const std::string file = InFolder("command-ca.key");
+  std::string pem = *ReadFileBounded(file, 1 << 16);
+  // A character within the private number, which does not change the public key in the file.
+  char& digit = pem[pem.find('\n') + 1 + 60];
+  digit = digit == 'A' ? 'B' : 'A';
+  ASSERT_TRUE(WriteFileAtomically(file, pem, 0600).ok());
+  EXPECT_EQ(ReasonOf(CommandAuthority::Ensure(folder_, kFleet, now_).status()),
+            "AUTHORITY_MISMATCH");
+}
+
 TEST_F(CommandAuthorityTest, PartsOfDifferentAuthoritiesAreRefused) {
   ASSERT_TRUE(CommandAuthority::Ensure(folder_, kFleet, now_).ok());
   EXPECT_EQ(ReasonOf(CommandAuthority::Ensure(folder_, "another.muster", now_).status()),

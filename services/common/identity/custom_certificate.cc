@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<Certificate>> ReadChain(std::string_view what, std::s
   auto chain = ParseChain(pem);
   if (!chain.ok()) {
     return errors::InvalidStatusCertificate(
-        absl::StrCat("the ", ToAbsl(what), " is ", ToAbsl(ToStd(chain.status().message()))));
+        absl::StrCat("the ", ToAbsl(what), " cannot be read: ", chain.status().message()));
   }
   for (const Certificate& certificate : *chain) {
     if (certificate.NotAfter() <= now) {

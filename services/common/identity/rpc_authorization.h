@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -28,6 +29,7 @@ struct Caller {
   // Behind a relay: identify the certificate that signed the node's attach statement.
   std::string statement_issuer;
   std::string statement_serial;
+  absl::Time expires = absl::InfiniteFuture();  // the connection's certificate
 };
 
 // The object of a call.

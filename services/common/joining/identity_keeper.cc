@@ -146,8 +146,14 @@ absl::Status IdentityKeeper::Renew() {
 
 absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) {
   const CertificateTrio trio = files_->trio();
-  const std::vector<std::string> targets =
+  std::vector<std::string> targets =
       options_.join_targets.empty() ? member().join_targets : options_.join_targets;
+  // Answers are not signed: a relay that forwards them could name only itself.
+  if (options_.join_targets.empty()) {
+    for (const std::string& target : member().token_targets) {
+      if (std::ranges::count(targets, target) == 0) targets.push_back(target);
+    }
+  }
   if (targets.empty()) return errors::NoJoinTarget(options_.folder);
   return AskJoinTargets(targets,
                         [&](const std::string& target) { return AskAt(target, csr, trio); });

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -19,6 +20,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
+#include "services/common/joining/member_file.h"
 #include "services/common/joining/testing/refusing_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
@@ -151,6 +153,20 @@ TEST_F(IdentityKeeperTest, CertificateIsRenewedAtTheNextTargetIfARelayIsRevoked)
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   Advance(absl::ZeroDuration());
   EXPECT_EQ(renewals_, 1) << Outcome();
+}
+
+// A hostile relay can answer with addresses that lead nowhere but to itself.
+TEST_F(IdentityKeeperTest, TargetsOfTheTokenAreAskedLast) {
+  MemberFile member = *ReadMemberFile(folder_);
+  EXPECT_EQ(member.token_targets, std::vector<std::string>{Target()});
+  member.join_targets = {"127.0.0.1:1"};
+  ASSERT_TRUE(WriteMemberFile(folder_, member).ok());
+  clock_.JumpWall(absl::Now() + absl::Minutes(40));
+  const auto keeper = Open({});
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(renewals_, 1) << Outcome();
+  EXPECT_EQ(ReadMemberFile(folder_)->token_targets, member.token_targets);
 }
 
 TEST_F(IdentityKeeperTest, ExpiredCertificateIsRenewedAtTheStart) {

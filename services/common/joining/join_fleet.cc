@@ -110,6 +110,7 @@ MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
   member.aggregator_targets = list(answer.aggregator_targets());
   member.status_targets = list(answer.status_targets());
   member.join_targets = list(answer.join_targets());
+  member.token_targets = token.join_targets;
   member.relay_targets = list(answer.relay_targets());
   return member;
 }

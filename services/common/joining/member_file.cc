@@ -25,6 +25,7 @@ absl::StatusOr<MemberFile> Parse(const std::string& path, const std::string& tex
   fields.List("aggregator_targets", &member.aggregator_targets);
   fields.List("status_targets", &member.status_targets);
   fields.List("join_targets", &member.join_targets);
+  fields.OptionalList("token_targets", &member.token_targets);
   fields.OptionalList("relay_targets", &member.relay_targets);
   const std::string fault = fields.Fault();
   if (fault.empty()) return member;
@@ -50,6 +51,7 @@ absl::Status WriteMemberFile(const std::string& folder, const MemberFile& member
   json["aggregator_targets"] = member.aggregator_targets;
   json["status_targets"] = member.status_targets;
   json["join_targets"] = member.join_targets;
+  json["token_targets"] = member.token_targets;
   json["relay_targets"] = member.relay_targets;
   return WriteFileAtomically(
       FileOf(folder, member.is_relay),

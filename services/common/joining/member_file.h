@@ -7,6 +7,7 @@
 //     "aggregator_targets": ["10.0.0.5:7440"],
 //     "status_targets": ["10.0.0.5:7441"],
 //     "join_targets": ["10.0.0.5:7444"],            where its certificate is renewed
+//     "token_targets": ["10.0.0.5:7444"],           those of its join token, asked after the others
 //     "relay_targets": ["10.0.0.9:7445", "10.0.0.5:7445"]    to attach to, tried in turn
 //   }
 #ifndef MUSTER_SERVICES_COMMON_JOINING_MEMBER_FILE_H_
@@ -27,6 +28,8 @@ struct MemberFile {
   std::vector<std::string> aggregator_targets;  // "host:port" all
   std::vector<std::string> status_targets;
   std::vector<std::string> join_targets;
+  // From the join token, which no relay can change; asked after join_targets.
+  std::vector<std::string> token_targets;
   std::vector<std::string> relay_targets;  // empty if the node joined with a version without relays
 };
 

@@ -115,6 +115,12 @@ absl::StatusOr<std::unique_ptr<Journal>> Journal::Open(FileOps& ops, const std::
   ASSIGN_OR_RETURN(const auto header, ReadJournalHeader(*file, path));
   ASSIGN_OR_RETURN(const auto scan, ScanJournal(file, path, header, visit));
   std::unique_ptr<Journal> journal(new Journal(file, path, header, scan.end));
+  if (!scan.marked && scan.synced == begin()) {
+    // Nothing proves that its creation was completed: a kill may have interrupted it.
+    RETURN_IF_ERROR(file->WriteAt(EncodeJournalHeader(header), 0));
+    RETURN_IF_ERROR(file->SyncData());
+    RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(path)));
+  }
   if (!scan.marked && (scan.synced < scan.end || scan.end < scan.size)) {
     // Bytes without proof of a sync may be lost by an earlier sync that failed: only rewritten
     // bytes are durable after the next sync.

@@ -151,6 +151,36 @@ TEST(JournalCrashTest, OpenDoesNotTrustAnEarlierSync) {
   }
 }
 
+// The process is lost during the creation; the next one writes a record, and then the power is
+// lost.
+TEST(JournalCrashTest, JournalOfAnInterruptedCreationSurvivesTheLossOfPower) {
+  for (int n = 1; n <= 5; ++n) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      SCOPED_TRACE(absl::StrCat("n ", n, " seed ", seed));
+      SimulatedDisk disk;
+      ASSERT_TRUE(disk.MakeFolder("/d").ok());
+      ASSERT_TRUE(disk.SyncFolder("/").ok());
+      disk.PowerOffAt(n);
+      Journal::Create(disk, kPath, kOptions).status().IgnoreError();
+      disk.PowerOff();
+      disk.Restart();
+      int64_t records = 0;
+      const auto count = [&](std::string_view, int64_t) {
+        ++records;
+        return absl::OkStatus();
+      };
+      auto journal = Journal::Open(disk, kPath, count);
+      if (!journal.ok()) journal = Journal::Create(disk, kPath, kOptions);
+      ASSERT_TRUE(journal.ok()) << journal.status();
+      ASSERT_TRUE((*journal)->Append("record").ok());
+      ASSERT_TRUE((*journal)->Sync().ok());
+      disk.Crash(seed);
+      ASSERT_TRUE(Journal::Open(disk, kPath, count).ok());
+      ASSERT_EQ(records, 1);
+    }
+  }
+}
+
 TEST(JournalCrashTest, FullDiskKeepsWhatWasAppended) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

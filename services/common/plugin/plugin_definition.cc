@@ -13,6 +13,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
+#include "services/common/base/yaml_documents.h"
 #include "services/common/errors/runs.h"
 
 namespace muster {
@@ -267,7 +268,7 @@ absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
   PluginDefinition definition{.yaml = std::string(yaml)};
   Reader reader(file, definition);
   try {
-    std::vector<YAML::Node> documents = YAML::LoadAll(definition.yaml);
+    std::vector<YAML::Node> documents = LoadYamlDocuments(definition.yaml);
     std::erase_if(documents, [](const YAML::Node& d) { return d.IsNull(); });
     if (documents.empty())
       return errors::InvalidPluginDefinition(absl::StrCat(ToAbsl(file), ": it is empty"));

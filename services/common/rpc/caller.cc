@@ -74,6 +74,7 @@ absl::StatusOr<CallerResolver::Peer> CallerResolver::Read(std::string_view pem) 
   caller->identity = std::move(identity);
   caller->issuer = certificate.IssuerKeyId();
   caller->serial = certificate.Serial();
+  caller->expires = certificate.NotAfter();
   return Peer{std::move(caller), certificate.NotAfter()};
 }
 

@@ -42,6 +42,10 @@ inline constexpr int kMaxOpenMessageBytes = 64 * 1024;
 // The memory of gRPC for messages in transit, for all connections of a listener. If more is
 // needed, gRPC makes senders wait, and then ends connections.
 inline constexpr size_t kServerMemoryBytes = size_t{1} << 30;
+// The same for the aggregator. Below a fifth of it gRPC grants each connection a window of 4 MiB or
+// more, whatever the service reads; above half, windows shrink to nothing. So this bounds the
+// memory of many simultaneous uploads.
+inline constexpr size_t kUploadServerMemoryBytes = size_t{192} << 20;
 inline constexpr size_t kOpenServerMemoryBytes = size_t{64} << 20;
 
 // Smaller requests are not counted: the queue of the executor bounds their number.
@@ -61,9 +65,54 @@ inline constexpr int kHandshakeTimeoutMs = 10'000;
 // Streams of one connection. A gateway or a relay carries many deliveries over one.
 inline constexpr int kMaxStreamsPerConnection = 1024;
 
+// The same at listeners for peers without a certificate, and of the health service: a peer has one
+// or two calls.
+inline constexpr int kMaxOpenStreamsPerConnection = 16;
+
+// Streams of one connection whose peer has not acknowledged the settings of the server, and the
+// metadata of each. HTTP/2 recommends at least 100. They differ from the numbers above: see
+// BoundUnackedSettings.
+inline constexpr int kMaxUnackedStreams = 100;
+inline constexpr int kMaxUnackedMetadataBytes = kMaxMetadataBytes + 1;
+
+// The bytes of a connection that are read and parsed in one step. All streams that they begin exist
+// at the same time, even if the peer resets each immediately; a stream takes 15 of them and some 5
+// KiB of memory.
+inline constexpr int kReadAtOnce = 64 * 1024;
+inline constexpr int kOpenReadAtOnce = 8 * 1024;
+
 // Streams of a process that wait for their first message, each for some seconds. A stream takes far
 // more memory than its timer.
 inline constexpr int kMaxStreamTimers = 1'000'000;
+
+// Calls of one identity per second, and those that wait for a thread of gRPC (CallAdmission): of
+// the program of one node or one pair, and of a service or a credential that speaks for many
+// machines.
+inline constexpr double kCallsOfNode = 5'000;
+inline constexpr double kCallBurstOfNode = 20'000;
+inline constexpr int64_t kWaitingCallsOfNode = 256;
+inline constexpr double kCallsOfMany = 100'000;
+inline constexpr double kCallBurstOfMany = 200'000;
+inline constexpr int64_t kWaitingCallsOfMany = 4096;
+
+// The same of one connection without a certificate. Joining takes two calls.
+inline constexpr double kOpenCalls = 100;
+inline constexpr double kOpenCallBurst = 200;
+inline constexpr int64_t kOpenWaitingCalls = 64;
+
+// Connections of one address and in all: thousands of nodes may share one address. In all there are
+// never more than half of the descriptors that the process may open, or a quarter without a
+// certificate. A listener may exceed them for a second (RpcServer::CloseExcessConnections).
+inline constexpr size_t kConnectionsOfAddress = 20'000;
+inline constexpr size_t kConnections = 50'000;
+inline constexpr size_t kOpenConnectionsOfAddress = 256;
+inline constexpr size_t kOpenConnections = 2'048;
+
+// The time after which a connection without calls is closed. A program connects again with its next
+// call. Joining is over in a second; a connection for it lives at most twice its age.
+inline constexpr int kIdleConnectionMs = 10 * 60'000;
+inline constexpr int kIdleOpenConnectionMs = 10'000;
+inline constexpr int kOpenConnectionAgeMs = 30'000;
 
 // The interval of checks for replaced certificate files.
 inline constexpr unsigned kCertificateRefreshSeconds = 1;

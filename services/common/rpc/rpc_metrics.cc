@@ -26,7 +26,11 @@ RpcMetrics::RpcMetrics(Metrics& metrics)
                                    {"code"}, kMaxSeries)),
       refused_handshakes_(metrics.AddCounters("muster_rpc_refused_handshakes_total",
                                               "TLS handshakes that failed.", {"reason"},
-                                              kMaxReasons)) {}
+                                              kMaxReasons)),
+      closed_connections_(metrics.AddCounters(
+          "muster_rpc_closed_connections_total",
+          "Connections that the service closed because of the behaviour of the peer.", {"reason"},
+          kMaxReasons)) {}
 
 void RpcMetrics::Count(std::string_view method, absl::StatusCode code, absl::Duration duration) {
   MutexLock lock(mutex_);
@@ -46,6 +50,10 @@ void RpcMetrics::CountRefused(absl::StatusCode code) const {
 
 void RpcMetrics::CountRefusedHandshake(std::string_view reason) const {
   refused_handshakes_.With({std::string(reason)}).Add();
+}
+
+void RpcMetrics::CountClosedConnections(std::string_view reason, size_t number) const {
+  closed_connections_.With({std::string(reason)}).Add(static_cast<double>(number));
 }
 
 }  // namespace muster

@@ -30,6 +30,9 @@ class RpcMetrics {
   // Counts a failed handshake: see HandshakeFailure.
   void CountRefusedHandshake(std::string_view reason) const;
 
+  // Counts connections that the service closed; `reason` is one of few words.
+  void CountClosedConnections(std::string_view reason, size_t number) const;
+
  private:
   // The series of one method, looked up once because every call counts.
   struct Series {
@@ -41,6 +44,7 @@ class RpcMetrics {
   Labelled<Histogram> seconds_;
   Labelled<Counter> refused_;
   Labelled<Counter> refused_handshakes_;
+  Labelled<Counter> closed_connections_;
   Mutex mutex_;
   absl::flat_hash_map<std::string, Series> by_method_ ABSL_GUARDED_BY(mutex_);
 };

@@ -7,41 +7,171 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server_builder.h>
+#include <grpcpp/support/server_interceptor.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/base/log_limiter.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
 #include "services/common/errors/rpc.h"
+#include "services/common/identity/identity.h"
 #include "services/common/identity/rpc_authorization.h"
+#include "services/common/rpc/accept_guard.h"
+#include "services/common/rpc/call_admission.h"
+#include "services/common/rpc/close_connection.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/unacked_settings.h"
 
 namespace muster {
 
-// Runs before any handler, for every RPC of the server, also for methods that do not exist. It is
-// asked on gRPC's threads, so it only looks things up in memory. Its refusals cannot carry details,
-// so the message holds the reason.
-class RpcServer::Gate : public grpc::AuthMetadataProcessor {
+namespace {
+
+using InputMetadata = grpc::AuthMetadataProcessor::InputMetadata;
+
+std::string PathOf(const InputMetadata& metadata) {
+  const auto path = metadata.find(":path");
+  return path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
+}
+
+// Returns the key of a peer for CallAdmission.
+using PeerKey = std::string (*)(const grpc::AuthContext& context);
+
+std::string PeerUri(const grpc::AuthContext& context) {
+  const std::vector<grpc::string_ref> uris =
+      context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME);
+  return uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
+}
+
+// Distinguishes the connections of peers without a certificate: all its calls share one property.
+std::string ConnectionKey(const grpc::AuthContext& context) {
+  const std::vector<grpc::string_ref> values =
+      context.FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+  return values.empty() ? ""
+                        : absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(values[0].data())));
+}
+
+CallLimits CallLimitsOf(Role role) {
+  switch (role) {
+    case Role::kNode:
+    case Role::kRunNode:
+    case Role::kRunViewer:
+      return {{kCallsOfNode, kCallBurstOfNode}, kWaitingCallsOfNode};
+    default:
+      return {{kCallsOfMany, kCallBurstOfMany}, kWaitingCallsOfMany};
+  }
+}
+
+// Refusals of a gate cannot carry details, so the message holds the reason.
+grpc::Status ToGateStatus(const absl::Status& status, const RpcMetrics& metrics) {
+  if (status.ok()) return grpc::Status::OK;
+  metrics.CountRefused(status.code());
+  return {static_cast<grpc::StatusCode>(status.code()),
+          absl::StrCat(ReasonOf(status), ": ", status.message(), ". ", NextStepOf(status))};
+}
+
+// The gate of a listener for peers without a certificate: admits the methods of one service, and of
+// the health service.
+class OpenGate : public grpc::AuthMetadataProcessor {
  public:
-  Gate(CallerResolver& callers, RpcMetrics& metrics, std::function<bool(const Caller&)> is_revoked)
-      : callers_(callers), metrics_(metrics), is_revoked_(std::move(is_revoked)) {}
+  OpenGate(const std::string& service, CallAdmission& calls, RpcMetrics& metrics)
+      : calls_(calls),
+        metrics_(metrics),
+        methods_({"/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}) {
+    const std::string prefix = absl::StrCat("/", service, "/");
+    for (const std::string_view method : AuthorizedMethods()) {
+      if (method.starts_with(prefix)) methods_.insert(std::string(method));
+    }
+  }
 
   bool IsBlocking() const override { return false; }
 
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
                        OutputMetadata*) override {
-    const auto path = metadata.find(":path");
-    const std::string method =
-        path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
-    const absl::Status status = Check(metadata, *context, method);
-    if (status.ok()) return grpc::Status::OK;
-    metrics_.CountRefused(status.code());
-    return {static_cast<grpc::StatusCode>(status.code()),
-            absl::StrCat(ReasonOf(status), ": ", status.message(), ". ", NextStepOf(status))};
+    const std::string method = PathOf(metadata);
+    if (!methods_.contains(method)) {
+      return ToGateStatus(errors::UnknownMethod(method.substr(0, 200)), metrics_);
+    }
+    constexpr CallLimits kLimits = {{kOpenCalls, kOpenCallBurst}, kOpenWaitingCalls};
+    const std::string peer = ConnectionKey(*context);
+    return ToGateStatus(calls_.Accept(peer, peer, kLimits, SystemClock().MonotonicNow()), metrics_);
+  }
+
+ private:
+  CallAdmission& calls_;
+  RpcMetrics& metrics_;
+  absl::flat_hash_set<std::string> methods_;
+};
+
+// Tells `calls` when gRPC starts a call, and closes the connection of a peer whose calls are a
+// flood. It intercepts no call.
+class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  // `port` is set once the listener is bound.
+  StartObserver(CallAdmission& calls, RpcMetrics& metrics, PeerKey peer_key, const int& port)
+      : calls_(calls), metrics_(metrics), peer_key_(peer_key), port_(port) {}
+
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    grpc::ServerContextBase* const context = info->server_context();
+    // gRPC's own methods (reflection, health, channelz) have no peer yet: they wait for a period.
+    const auto auth = context->auth_context();
+    if (auth == nullptr) return nullptr;
+    const std::string peer = peer_key_(*auth);
+    if (calls_.Start(peer, SystemClock().MonotonicNow())) Close(peer, context->peer());
+    return nullptr;
+  }
+
+ private:
+  void Close(std::string_view peer, const std::string& address) {
+    if (!CloseConnection(address, port_)) return;
+    metrics_.CountClosedConnections("flood", 1);
+    if (const auto since = log_.Count(peer, SystemClock().MonotonicNow())) {
+      Log(LogLevel::kWarning, "closed the connection of a peer with too many refused calls",
+          {{"peer", peer}, {"address", address}, {"suppressed", *since - 1}});
+    }
+  }
+
+  CallAdmission& calls_;
+  RpcMetrics& metrics_;
+  const PeerKey peer_key_;
+  const int& port_;
+  LogLimiter log_;
+};
+
+void ObserveStarts(grpc::ServerBuilder& builder, std::unique_ptr<StartObserver> observer) {
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> factories;
+  factories.push_back(std::move(observer));
+  builder.experimental().SetInterceptorCreators(std::move(factories));
+}
+
+}  // namespace
+
+// Runs before any handler, for every RPC of the server, also for methods that do not exist. It is
+// asked on gRPC's threads, so it only looks things up in memory.
+class RpcServer::Gate : public grpc::AuthMetadataProcessor {
+ public:
+  Gate(CallerResolver& callers, CallAdmission& calls, RpcMetrics& metrics,
+       std::function<bool(const Caller&)> is_revoked)
+      : callers_(callers), calls_(calls), metrics_(metrics), is_revoked_(std::move(is_revoked)) {}
+
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context, OutputMetadata*,
+                       OutputMetadata*) override {
+    return ToGateStatus(Check(metadata, *context, PathOf(metadata)), metrics_);
   }
 
  private:
@@ -51,48 +181,71 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
     if (is_revoked_ && is_revoked_(*caller)) {
       return errors::CallerRevoked();
     }
-    return CheckRole(*caller, method);
+    RETURN_IF_ERROR(CheckRole(*caller, method));
+    ASSIGN_OR_RETURN(const auto uri, ToUri(caller->identity));
+    return calls_.Accept(PeerUri(context), uri, LimitsOf(*caller), SystemClock().MonotonicNow());
+  }
+
+  // A peer that forwards calls has the waiting calls of all its clients.
+  static CallLimits LimitsOf(const Caller& caller) {
+    return {CallLimitsOf(RoleOf(caller.identity)).rate,
+            CallLimitsOf(RoleOf(caller.via.value_or(caller.identity))).waiting_calls};
   }
 
   CallerResolver& callers_;
+  CallAdmission& calls_;
   RpcMetrics& metrics_;
   const std::function<bool(const Caller&)> is_revoked_;
 };
 
 namespace {
 
-// The one place where a listener gets its TLS settings. Without a gate the peer is not asked who it
-// is.
+// The one place where a listener gets its TLS settings.
 std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(
-    const std::string& folder, std::shared_ptr<grpc::AuthMetadataProcessor> gate) {
+    const std::string& folder, grpc_ssl_client_certificate_request_type request,
+    std::shared_ptr<grpc::AuthMetadataProcessor> gate) {
   auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
       absl::StrCat(folder, "/key.pem"), absl::StrCat(folder, "/cert.pem"),
       absl::StrCat(folder, "/ca.pem"), kCertificateRefreshSeconds);
   grpc::experimental::TlsServerCredentialsOptions options(std::move(provider));
   options.watch_root_certs();
   options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(gate == nullptr
-                                    ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                    : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.set_cert_request_type(request);
   auto credentials = grpc::experimental::TlsServerCredentials(options);
-  if (gate != nullptr) credentials->SetAuthMetadataProcessor(std::move(gate));
+  credentials->SetAuthMetadataProcessor(std::move(gate));
   return credentials;
 }
 
-// Plaintext, loopback, and built before channelz is switched on, which is for operators only.
-std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* port) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), port);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  return builder.BuildAndStart();
+using Queues = std::vector<std::unique_ptr<grpc::ServerCompletionQueue>>;
+
+// gRPC's threads for blocking methods (health, reflection) would poll the connections of all
+// servers of the process, and hand what they read to the threads of the callbacks. They leave that
+// to the latter if the server has a separate queue, although no call uses it. Without epoll, some
+// connections would be polled by that queue alone.
+void LeavePollingToCallbacks(grpc::ServerBuilder& builder, Queues& unused) {
+  const char* const strategy = std::getenv("GRPC_POLL_STRATEGY");
+  if (strategy == nullptr || std::string_view(strategy) == "epoll1") {
+    unused.push_back(builder.AddCompletionQueue());
+  }
 }
 
-void SetLimits(grpc::ServerBuilder& builder, int message_bytes, size_t memory_bytes) {
-  builder.SetMaxReceiveMessageSize(message_bytes);
-  builder.SetResourceQuota(grpc::ResourceQuota().Resize(memory_bytes));
+// The limits of a listener.
+struct ListenerLimits {
+  int message_bytes = 0;
+  size_t memory_bytes = 0;
+  int streams = 0;  // of a connection
+  int read_at_once = 0;
+  int idle_ms = 0;
+};
+
+void SetLimits(grpc::ServerBuilder& builder, const ListenerLimits& limits) {
+  builder.SetMaxReceiveMessageSize(limits.message_bytes);
+  builder.SetResourceQuota(grpc::ResourceQuota().Resize(limits.memory_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.streams);
+  builder.AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, std::min(limits.read_at_once, 8 * 1024));
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, limits.read_at_once);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, limits.idle_ms);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 15'000);
@@ -105,12 +258,35 @@ void SetLimits(grpc::ServerBuilder& builder, int message_bytes, size_t memory_by
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
 }
 
-// As the health server, it is built before channelz is switched on.
-std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, int* port) {
+// The limits of a listener for peers without a certificate.
+constexpr ListenerLimits kOpenLimits = {kMaxOpenMessageBytes, kOpenServerMemoryBytes,
+                                        kMaxOpenStreamsPerConnection, kOpenReadAtOnce,
+                                        kIdleOpenConnectionMs};
+
+// Plaintext, loopback, and built before channelz is switched on, which is for operators only.
+std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* port,
+                                                Queues& unused) {
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  SetLimits(builder, kMaxOpenMessageBytes, kOpenServerMemoryBytes);
-  builder.AddListeningPort(options.open_listen,
-                           MakeServerCredentials(options.certificate_folder, nullptr), port);
+  SetLimits(builder, kOpenLimits);
+  builder.AddListeningPort(listen, grpc::InsecureServerCredentials(), port);
+  LeavePollingToCallbacks(builder, unused);
+  return builder.BuildAndStart();
+}
+
+// As the health server, it is built before channelz is switched on.
+std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, CallAdmission& calls,
+                                              RpcMetrics& metrics, int* port) {
+  grpc::ServerBuilder builder;
+  SetLimits(builder, kOpenLimits);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kOpenConnectionAgeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kOpenConnectionAgeMs);
+  ObserveStarts(builder, std::make_unique<StartObserver>(calls, metrics, ConnectionKey, *port));
+  builder.AddListeningPort(
+      options.open_listen,
+      MakeServerCredentials(options.certificate_folder, GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+                            std::make_shared<OpenGate>(options.open_service_name, calls, metrics)),
+      port);
   builder.RegisterService(options.open_service);
   return builder.BuildAndStart();
 }
@@ -120,11 +296,15 @@ std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, i
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     RpcServerOptions options, CallerResolver& callers, CallCanceller& canceller,
     RpcMetrics& metrics, const std::vector<grpc::Service*>& services) {
-  std::unique_ptr<RpcServer> result(new RpcServer(canceller));
-  result->health_server_ = StartHealthServer(options.health_listen, &result->health_port_);
+  GuardAccept();
+  RETURN_IF_ERROR(BoundUnackedSettings({kMaxUnackedStreams, kMaxUnackedMetadataBytes}));
+  std::unique_ptr<RpcServer> result(new RpcServer(canceller, metrics));
+  result->health_server_ =
+      StartHealthServer(options.health_listen, &result->health_port_, result->unused_queues_);
   if (result->health_server_ == nullptr) return errors::ListenFailed(options.health_listen);
   if (!options.open_listen.empty()) {
-    result->open_server_ = StartOpenServer(options, &result->open_port_);
+    result->open_server_ =
+        StartOpenServer(options, *result->open_calls_, metrics, &result->open_port_);
     if (result->open_server_ == nullptr || result->open_port_ == 0) {
       return errors::ListenFailed(options.open_listen);
     }
@@ -133,20 +313,50 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   result->failed_handshakes_ = ObserveFailedHandshakes(
       [&metrics](std::string_view reason) { metrics.CountRefusedHandshake(reason); });
   grpc::ServerBuilder builder;
-  SetLimits(builder, options.max_message_bytes, options.memory_bytes);
+  SetLimits(builder, {options.max_message_bytes, options.memory_bytes, kMaxStreamsPerConnection,
+                      kReadAtOnce, kIdleConnectionMs});
+  ObserveStarts(builder,
+                std::make_unique<StartObserver>(*result->calls_, metrics, PeerUri, result->port_));
   builder.AddListeningPort(
       options.listen,
-      MakeServerCredentials(options.certificate_folder,
-                            std::make_shared<Gate>(callers, metrics, options.is_revoked)),
+      MakeServerCredentials(
+          options.certificate_folder, GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
+          std::make_shared<Gate>(callers, *result->calls_, metrics, options.is_revoked)),
       &result->port_);
   for (grpc::Service* service : services) builder.RegisterService(service);
+  LeavePollingToCallbacks(builder, result->unused_queues_);
   result->server_ = builder.BuildAndStart();
   if (result->server_ == nullptr || result->port_ == 0) return errors::ListenFailed(options.listen);
   result->SetServing(true);
   return result;
 }
 
+RpcServer::RpcServer(CallCanceller& canceller, RpcMetrics& metrics)
+    : canceller_(canceller),
+      metrics_(metrics),
+      calls_(std::make_unique<CallAdmission>()),
+      open_calls_(std::make_unique<CallAdmission>()) {}
+
 RpcServer::~RpcServer() { Stop(absl::Now()); }
+
+void RpcServer::CloseExcessConnections() {
+  if (const size_t closed = DrainUnacceptedConnections(); closed > 0) {
+    metrics_.CountClosedConnections("no_descriptor", closed);
+    Log(LogLevel::kError, "closed connections for want of a free file descriptor",
+        {{"closed", static_cast<int64_t>(closed)}});
+  }
+  const size_t files = FileDescriptorLimit();
+  const std::pair<int, ConnectionLimits> listeners[] = {
+      {port_, {kConnectionsOfAddress, std::min(kConnections, files / 2)}},
+      {open_port_, {kOpenConnectionsOfAddress, std::min(kOpenConnections, files / 4)}}};
+  for (const auto& [port, limits] : listeners) {
+    const size_t closed = port == 0 ? 0 : muster::CloseExcessConnections(port, limits);
+    if (closed == 0) continue;
+    metrics_.CountClosedConnections("too_many", closed);
+    Log(LogLevel::kWarning, "closed connections above the limit of a listener",
+        {{"port", port}, {"closed", static_cast<int64_t>(closed)}});
+  }
+}
 
 void RpcServer::SetServing(bool serving) {
   for (grpc::Server* server : {health_server_.get(), open_server_.get(), server_.get()}) {
@@ -176,6 +386,14 @@ void RpcServer::Stop(absl::Time deadline) {
     health_server_->Shutdown(absl::ToChronoTime(deadline));
     health_server_.reset();
   }
+  for (const auto& queue : unused_queues_) {
+    queue->Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue->Next(&tag, &ok)) {
+    }
+  }
+  unused_queues_.clear();
 }
 
 }  // namespace muster

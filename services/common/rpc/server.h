@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_SERVER_H_
 #define MUSTER_SERVICES_COMMON_RPC_SERVER_H_
 
+#include <grpcpp/completion_queue.h>
 #include <grpcpp/server.h>
 
 #include <cstddef>
@@ -19,6 +20,8 @@
 
 namespace muster {
 
+class CallAdmission;
+
 struct RpcServerOptions {
   std::string listen;         // "host:port"; port 0 takes a free one
   std::string health_listen;  // loopback "host:port" for the plaintext health service
@@ -29,6 +32,7 @@ struct RpcServerOptions {
   // A listener for peers without a certificate, with this service alone: "host:port", or empty.
   std::string open_listen;
   grpc::Service* open_service = nullptr;
+  std::string open_service_name = "muster.v1.JoinService";
   // The largest message of a peer, and the memory of gRPC for all messages in transit.
   int max_message_bytes = kMaxMessageBytes;
   size_t memory_bytes = kServerMemoryBytes;
@@ -54,6 +58,10 @@ class RpcServer {
   // 0 without such a listener.
   int open_port() const { return open_port_; }
 
+  // Closes connections above the limits of the listeners. To be called every few seconds: gRPC has
+  // no separate limit.
+  void CloseExcessConnections();
+
   // Sets the answer of the health service.
   void SetServing(bool serving);
 
@@ -63,10 +71,16 @@ class RpcServer {
  private:
   class Gate;
 
-  RpcServer(CallCanceller& canceller) : canceller_(canceller) {}
+  RpcServer(CallCanceller& canceller, RpcMetrics& metrics);
 
   CallCanceller& canceller_;
+  RpcMetrics& metrics_;
+  const std::unique_ptr<CallAdmission> calls_;
+  const std::unique_ptr<CallAdmission> open_calls_;
   std::shared_ptr<void> failed_handshakes_;  // keeps them counted
+  // The queues of all servers (LeavePollingToCallbacks); they are drained after the servers have
+  // ended.
+  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> unused_queues_;
   std::unique_ptr<grpc::Server> health_server_;
   std::unique_ptr<grpc::Server> open_server_;
   std::unique_ptr<grpc::Server> server_;

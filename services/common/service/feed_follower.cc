@@ -30,6 +30,10 @@ FeedFollower::Follower::Options FeedFollower::MakeOptions(GetChannel aggregator)
   options.max_pending = 2;  // the next event is read while one is handled
   options.request = [this] { return MakeRequest(); };
   options.handle = [this](const v1::FollowChangesResponse& event, Follower::Done done) {
+    if (event.has_snapshot_begin()) {
+      feed_ = event.snapshot_begin().feed();
+      cursor_.reset();  // it may belong to another feed
+    }
     handle_(event);
     if (event.has_cursor()) cursor_ = event.cursor();
     done(absl::OkStatus());
@@ -40,7 +44,10 @@ FeedFollower::Follower::Options FeedFollower::MakeOptions(GetChannel aggregator)
 
 v1::FollowChangesRequest FeedFollower::MakeRequest() const {
   v1::FollowChangesRequest request;
-  if (cursor_) request.set_cursor(*cursor_);
+  if (cursor_) {
+    request.set_cursor(*cursor_);
+    request.set_feed(feed_);
+  }
   request.set_batch_pairs(true);
   return request;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
@@ -41,6 +42,7 @@ class FeedFollower {
   void Ended(const absl::Status& why);
 
   const std::function<void(const v1::FollowChangesResponse&)> handle_;
+  std::string feed_;               // to which cursor_ belongs
   std::optional<int64_t> cursor_;  // used by the functions of follower_, one at a time
   Follower follower_;
 };

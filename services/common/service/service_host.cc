@@ -51,6 +51,7 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
   server.certificate_folder = std::move(options.certificate_folder);
   server.is_revoked = std::move(options.is_revoked);
   server.max_message_bytes = options.max_message_bytes;
+  server.memory_bytes = options.memory_bytes;
   if (options.join_service != nullptr) {
     server.open_listen = options.join_listen.ToString();
     server.open_service = options.join_service;
@@ -74,6 +75,8 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
 
 void ServiceHost::Tick(absl::Duration stuck_limit) {
   DropStuckReaders(canceller_, clock_, stuck_limit);
+  canceller_.CancelIf([now = clock_.Now()](const Caller& caller) { return caller.expires < now; });
+  if (server_ != nullptr) server_->CloseExcessConnections();
   ReleaseFreeMemory();
 }
 

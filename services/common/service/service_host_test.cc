@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/join.grpc.pb.h"
 #include "muster/v1/shares.grpc.pb.h"
@@ -128,12 +129,13 @@ class ServiceHostTest : public ::testing::Test {
   std::string revoked_;
   std::atomic<bool> ready_ = true;
   FakeClock timers_;
+  FakeClock clock_{absl::Now()};  // of the certificates
   Metrics metrics_;
   Executor executor_{{.name = "test", .threads = 2}};
   ServiceHost host_{kTestFleet,
                     [this] { return std::vector{*Certificate::FromPem(issuer_.root_pem())}; },
                     [this] { return expires_; },
-                    SystemClock(),
+                    clock_,
                     timers_,
                     metrics_};
   Shares shares_{host_.Runtime(executor_)};
@@ -225,6 +227,18 @@ TEST_F(ServiceHostTest, CallPastTheDrainIsCancelled) {
   EXPECT_FALSE(call.get().ok());
   shares_.go_on->set_value();
   stopped.get();
+}
+
+TEST_F(ServiceHostTest, CallIsCancelledWhenTheCertificateOfItsConnectionExpires) {
+  shares_.go_on.emplace();
+  ASSERT_EQ(host_.Serve(Options(), {&shares_}), absl::OkStatus());
+  auto call = std::async(std::launch::async, [this] { return GetShare(NodeIdentity{"n1"}); });
+  shares_.entered.get_future().get();
+  EXPECT_EQ(GetShare(NodeIdentity{"n2"}), absl::OkStatus());
+  clock_.Advance(absl::Hours(24 * 365 * 100));
+  host_.Tick(absl::InfiniteDuration());
+  EXPECT_TRUE(absl::IsCancelled(call.get()));
+  shares_.go_on->set_value();
 }
 
 TEST_F(ServiceHostTest, AddressInUseIsAnError) {

@@ -1,5 +1,6 @@
 #include "services/common/service/service_main.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -74,6 +75,15 @@ int Serve(const ServiceProgram& program) {
   return 0;
 }
 
+// Allows as many files as the system does. gRPC stops listening for good when a connection finds
+// no free descriptor, and the usual limit of 1,024 is few for a fleet.
+void RaiseFileLimit() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 }  // namespace
 
 void BindLogConfig(LogConfig* log, Config* file) {
@@ -89,6 +99,7 @@ int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
   if (const absl::Status status = SetUpProcess(); !status.ok()) {
     return Complain(program.name, status, kFailed);
   }
+  RaiseFileLimit();
   CLI::App app(absl::StrCat("A service of Muster, version ", std::string(kVersion)), program.name);
   std::string path;
   bool print = false;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +28,10 @@ class ChangeFeed {
   // Fails with OUT_OF_RANGE: CURSOR_COMPACTED if some of them were dropped (the feed keeps at least
   // the newest kRetainedChanges), CURSOR_UNKNOWN if `after` is in the future.
   virtual absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) = 0;
+
+  // Returns the identity of the feed, to which its sequences belong. A restored backup has another
+  // one.
+  virtual absl::StatusOr<std::string> Identity() = 0;
 
   // Returns the sequence of the newest change, 0 if there is none.
   virtual absl::StatusOr<int64_t> Last() = 0;

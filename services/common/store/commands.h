@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "services/common/store/identity_commands.h"
 #include "services/common/store/records.h"
 
 namespace muster {
@@ -72,6 +73,11 @@ struct ReportStatusListener {
 struct OpenUpload {
   UploadRecord upload;  // id: for a new upload; epoch is ignored
   int64_t at = 0;
+  // The owner of the pair named the attempt: from now on lower ones are refused. Otherwise the
+  // attempt counts only against opens with the same `delivery`, while its upload is open: a relay
+  // must not exclude the node by a high number.
+  bool attempt_proven = true;
+  int64_t max_run_bytes = 0;  // as in CommitResult
 
   enum class Verdict {
     kOpen,        // upload: resume it
@@ -80,7 +86,8 @@ struct OpenUpload {
     kCommitted,     // committed: a genuine result exists (errors may be replaced)
     kSealed,        // the run accepts no results; kCommitted if the SHA-256 is the committed one
     kCancelled,     // the run was cancelled or failed
-    kStaleAttempt,  // a higher attempt was opened before
+    kStaleAttempt,  // a higher attempt was opened before, or committed with a signature
+    kRunFull,       // the announced size exceeds max_run_bytes
   };
   struct Result {
     Verdict verdict = Verdict::kOpen;
@@ -88,6 +95,7 @@ struct OpenUpload {
     bool created = false;                   // false: taken over
     std::optional<ResultRecord> committed;  // an existing genuine result, without its body
     std::string abandoned;                  // id of the replaced upload, or empty
+    int64_t run_bytes = 0;                  // kRunFull: RunRecord::result_bytes
   };
 };
 
@@ -99,11 +107,16 @@ struct CommitResult {
   ResultRecord result;
   std::string upload_id;  // empty: a small result, delivered in one call
   int64_t epoch = 0;
+  // Belongs to a result that the owner of its pair signed: lower attempts are refused from now on.
+  // Otherwise 0.
+  int64_t signed_attempt = 0;
   // An error that a relay commits because it could not deliver a spooled result in time; audited.
   bool expired_at_relay = false;
+  // The limit of RunRecord::result_bytes for genuine results; 0: none.
+  int64_t max_run_bytes = 0;
 
   enum class Verdict {
-    kCommitted,  // stored durably
+    kCommitted,  // stored durably, or the damaged bytes of the same content were replaced
     kSame,  // the same content exists: a success for the owner of the upload, also after the seal
     kConflict,  // other content exists: audited, not stored
     kNotPlanned,
@@ -112,6 +125,7 @@ struct CommitResult {
     kCancelled,
     kTakenOver,  // a later open owns the upload, or the upload has ended
     kErrorKept,  // an error after a genuine result or another error: ignored, audited
+    kRunFull,    // the run would exceed max_run_bytes
   };
   struct Result {
     Verdict verdict = Verdict::kCommitted;
@@ -120,6 +134,7 @@ struct CommitResult {
     // No result, current or replaced, and no later owner of the upload needs the blob of the
     // command: the caller removes it.
     bool blob_unused = false;
+    int64_t run_bytes = 0;  // kRunFull: RunRecord::result_bytes
   };
 };
 
@@ -190,6 +205,18 @@ struct SealRun {
   ArchiveRecord archive;
   int64_t expected_change = 0;  // RunView::last_change at the begin of the archive
   int64_t at = 0;
+  std::string actor;  // for the audit log
+
+  struct Result {
+    bool changed = false;
+  };
+};
+
+// Stores why an attempt to seal a run failed, if the run is in kPostProcessing. SealRun clears it.
+struct ReportSealFault {
+  std::string run;
+  std::string fault;
+  int64_t at = 0;
 
   struct Result {
     bool changed = false;
@@ -217,10 +244,26 @@ struct DeleteRun {
   std::string run;
   std::string actor;
   int64_t at = 0;
+  // The rule of retention that deletes the run, for the audit log; a pinned run remains. Empty: an
+  // operator deletes it, pinned or not.
+  std::string rule;
 
   struct Result {
     bool found = false;
-    bool deleted = false;  // false: it has not ended
+    bool deleted = false;  // false: it has not ended, or it is pinned
+  };
+};
+
+// Pins a run in any state, so that retention does not delete it, or unpins it.
+struct PinRun {
+  std::string run;
+  bool pinned = true;
+  std::string actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;
+    bool changed = false;
   };
 };
 
@@ -234,113 +277,30 @@ struct WipeAuthority {
   };
 };
 
-struct Revoke {
-  RevocationRecord revocation;
-
-  struct Result {
-    bool changed = false;  // false: it was already revoked
-  };
-};
-
-// Records a certificate. `node` is the name of an enrolled node, otherwise empty: the certificate
-// must be handed out only if the node is still enrolled. The audit log contains every certificate
-// except renewals of nodes, which would soon fill it.
-struct RecordIssued {
-  IssuedRecord issued;
-  std::string node;
-
-  enum class Verdict { kRecorded, kNotEnrolled, kRevoked };
-  struct Result {
-    Verdict verdict = Verdict::kRecorded;
-  };
-};
-
-// Creates a join token. Also deletes tokens that expired more than a week ago.
-struct CreateJoinToken {
-  JoinTokenRecord token;
-
-  enum class Verdict { kCreated, kExists, kTooMany, kNodeRevoked, kNoRelay };
-  struct Result {
-    Verdict verdict = Verdict::kCreated;
-    std::string relay;  // kNoRelay: the parent that is not in the register, or is revoked
-  };
-};
-
-struct RevokeJoinToken {
-  std::string id;
+// Records what a verification found: the damage of a stored result, or that it is whole (empty).
+// For an archive, plugin and node are empty and the generation is 0.
+struct RecordDamage {
+  ResultKey key;
+  int64_t generation = 0;
+  std::string damage;
   std::string actor;
   int64_t at = 0;
 
   struct Result {
-    bool found = false;
+    bool current = false;  // false: the result was replaced or deleted meanwhile
+    bool changed = false;
   };
 };
 
-// Enrols a node (or a relay, if the token is for a relay). If it was enrolled before, its earlier
-// certificates are revoked. The certificate was signed before; it is handed out only with kJoined.
-struct JoinNode {
-  std::string token;
-  std::string name;
-  std::string key_sha256;  // of the certified key; identifies a repeated request
-  std::string certificate_chain_pem;
-  IssuedRecord issued;                     // its uri and `at`
-  std::vector<std::string> relay_targets;  // only of a relay
-  std::vector<std::string> join_targets;
+// Stores the position from which the verification of the store continues after a restart.
+struct SaveScrubPosition {
+  std::string position;
 
-  enum class Verdict {
-    kJoined,
-    kAgain,    // the same key and token: returns the issued certificate
-    kNoToken,  // the token does not exist or was revoked
-    kExpired,
-    kUsed,       // by other keys
-    kOtherNode,  // the token or the key is for another name
-    kEnrolled,   // an enrolled name of the other kind, or not in the token
-    kRevoked,    // the node is revoked
-  };
-  struct Result {
-    Verdict verdict = Verdict::kNoToken;
-    std::string certificate_chain_pem;
-  };
+  struct Result {};
 };
 
-struct LabelNode {
-  std::string name;
-  Labels set;
-  std::vector<std::string> remove;
-  size_t max_labels = 0;
-  std::string actor;
-  int64_t at = 0;
-
-  struct Result {
-    bool found = false;
-    bool too_many = false;  // nothing changed
-  };
-};
-
-// Revokes every unexpired certificate of the node, which gets no new one.
-struct RevokeNode {
-  std::string name;
-  std::string reason;
-  std::string actor;
-  int64_t at = 0;
-
-  struct Result {
-    bool found = false;
-  };
-};
-
-// Revokes the node as RevokeNode does, and releases its name.
-struct RemoveNode {
-  std::string name;
-  std::string actor;
-  int64_t at = 0;
-
-  struct Result {
-    bool found = false;
-  };
-};
-
-// Writes a single audit record; other commands write theirs in their transaction.
+// Writes a single audit record, or counts it in an equal one; other commands write theirs in their
+// transaction.
 struct AppendAudit {
   AuditRecord record;
 
@@ -351,16 +311,17 @@ using Command =
     std::variant<CreateRun, ReportListener, SetStatusListener, ReportStatusListener, OpenUpload,
                  CommitResult, AbandonUpload, TimeOutRun, TimeOutPair, KeepPartials, SealRun,
                  EndRun, DeleteRun, WipeAuthority, Revoke, RecordIssued, CreateJoinToken,
-                 RevokeJoinToken, JoinNode, LabelNode, RevokeNode, RemoveNode, AppendAudit>;
+                 RevokeJoinToken, JoinNode, LabelNode, RevokeNode, RemoveNode, RecordDamage,
+                 SaveScrubPosition, AppendAudit, ReportSealFault, PinRun>;
 
-using CommandResult =
-    std::variant<CreateRun::Result, ReportListener::Result, SetStatusListener::Result,
-                 ReportStatusListener::Result, OpenUpload::Result, CommitResult::Result,
-                 AbandonUpload::Result, TimeOutRun::Result, TimeOutPair::Result,
-                 KeepPartials::Result, SealRun::Result, EndRun::Result, DeleteRun::Result,
-                 WipeAuthority::Result, Revoke::Result, RecordIssued::Result,
-                 CreateJoinToken::Result, RevokeJoinToken::Result, JoinNode::Result,
-                 LabelNode::Result, RevokeNode::Result, RemoveNode::Result, AppendAudit::Result>;
+using CommandResult = std::variant<
+    CreateRun::Result, ReportListener::Result, SetStatusListener::Result,
+    ReportStatusListener::Result, OpenUpload::Result, CommitResult::Result, AbandonUpload::Result,
+    TimeOutRun::Result, TimeOutPair::Result, KeepPartials::Result, SealRun::Result, EndRun::Result,
+    DeleteRun::Result, WipeAuthority::Result, Revoke::Result, RecordIssued::Result,
+    CreateJoinToken::Result, RevokeJoinToken::Result, JoinNode::Result, LabelNode::Result,
+    RevokeNode::Result, RemoveNode::Result, RecordDamage::Result, SaveScrubPosition::Result,
+    AppendAudit::Result, ReportSealFault::Result, PinRun::Result>;
 
 }  // namespace muster
 

@@ -5,6 +5,7 @@
 #ifndef MUSTER_SERVICES_COMMON_STORE_RECORDS_H_
 #define MUSTER_SERVICES_COMMON_STORE_RECORDS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -89,6 +90,7 @@ struct ArchiveRecord {
   int64_t size = 0;
   std::string sha256;
   int64_t created_at = 0;
+  std::string damage;  // what a verification found damaged; empty: nothing
 };
 
 struct RunRecord {
@@ -107,16 +109,46 @@ struct RunRecord {
   bool fail_fast = false;  // the first time-out fails the run
   int64_t settled_at = 0;  // the time of the last outcome; 0: a pair is pending
   int64_t ended_at = 0;    // the time of the final state
-  int64_t planned = 0;     // pairs by outcome: planned = pending + genuine + errors + timed_out
+  bool ca_deleted = false;  // its CA, with its listeners and credentials
+  int64_t planned = 0;      // pairs by outcome: planned = pending + genuine + errors + timed_out
   int64_t pending = 0;
   int64_t genuine = 0;
   int64_t errors = 0;
   int64_t timed_out = 0;
+  int64_t damaged = 0;       // stored results, and the archive, that are damaged
+  int64_t result_bytes = 0;  // of its results, also replaced ones and partial data
+  bool pinned = false;       // retention does not delete it
   ListenerRecord listener;
   std::optional<ListenerRecord> status_listener;  // nullopt: the run uses the fleet's
   ArchiveRecord archive;
+  std::string seal_fault;  // why the last attempt to seal the run failed
   std::vector<PluginRecord> plugins;
 };
+
+// Returns the stored bytes of a run, which its deletion returns.
+inline int64_t StoredBytes(const RunRecord& run) { return run.result_bytes + run.archive.size; }
+
+// A run that has ended, as retention sees it.
+struct FinishedRun {
+  std::string id;
+  std::string title;
+  int64_t ended_at = 0;
+  int64_t bytes = 0;  // StoredBytes
+};
+
+// The runs that have ended.
+struct FinishedTotals {
+  int64_t runs = 0;  // without the pinned ones
+  int64_t bytes = 0;
+  int64_t pinned_runs = 0;
+  int64_t pinned_bytes = 0;
+};
+
+// Returns the end of the seal grace of a run in kPostProcessing with timed-out pairs. The grace
+// begins with the last outcome: at the deadline, or earlier if all missing pairs are lost.
+inline int64_t SealGraceEnd(const RunRecord& run) {
+  return std::min(run.settled_at, run.deadline_at) + run.seal_grace;
+}
 
 // The sender of a result, and the proof of its identity.
 struct Delivery {
@@ -146,6 +178,18 @@ struct ResultRecord {
   // The partial data of a time-out.
   std::string partial_blob;
   int64_t partial_size = 0;
+  std::string damage;  // what a verification found damaged; only in GetResult and ListResults
+};
+
+// A planned pair and its current result, as far as followers of changes need them.
+struct PairRecord {
+  std::string plugin;
+  std::string node;
+  Outcome outcome = Outcome::kPending;
+  int64_t generation = 0;
+  int64_t size = 0;
+  std::string error;
+  int64_t committed_at = 0;  // 0: there is no result yet
 };
 
 // A resumable transfer of a result.
@@ -206,6 +250,11 @@ struct IssuedRecord {
 // A certificate is kept for this long after its expiry, in microseconds.
 inline constexpr int64_t kIssuedKept = int64_t{7} * 24 * 3600 * 1'000'000;
 
+// The limit of certificates that an identity gets by renewal within a time, in microseconds. It
+// bounds the work of a revocation, which names every valid certificate.
+inline constexpr int kMaxRenewals = 60;
+inline constexpr int64_t kRenewalWindow = int64_t{3600} * 1'000'000;
+
 // The limit of join tokens.
 inline constexpr int kMaxJoinTokens = 1'000;
 
@@ -255,11 +304,13 @@ enum class AuditKind {
   kRefused = 4,     // not permitted (sampled)
   kCredential = 5,  // a credential was issued
   kRevocation = 6,
-  kRun = 7,        // created, cancelled, deleted
+  kRun = 7,        // created, ended, pinned, deleted
   kUnplanned = 8,  // a delivery for a pair that is not in the plan
   kNode = 9,       // joined, labelled, revoked, removed; join tokens
   kExpired = 10,   // a relay could not deliver a spooled result in time
   kShare = 11,     // an operator removed a shared file
+  kDamage = 12,    // a stored result was found damaged, or intact again
+  kJob = 13,       // a job was submitted or cancelled
 };
 
 struct AuditRecord {
@@ -268,7 +319,44 @@ struct AuditRecord {
   AuditKind kind = AuditKind::kRun;
   std::string actor;  // URI
   ResultKey key;      // the fields that apply
+  // The identity or the certificate that was issued or revoked, or the id of a job.
+  std::string subject;
   std::string text;
+  int64_t count = 1;    // the equal events that this record stands for
+  int64_t last_at = 0;  // the time of the last of them; only read
+};
+
+// Returns true for deliveries that were refused: their senders determine the number of records.
+inline bool IsRefusal(AuditKind kind) {
+  return kind == AuditKind::kConflict || kind == AuditKind::kLate || kind == AuditKind::kRefused ||
+         kind == AuditKind::kUnplanned;
+}
+
+// The limit of records of refusals by one actor within kAuditFold. Further ones are only counted,
+// in the last record.
+inline constexpr int64_t kMaxRefusals = 1'000;
+
+// The number of audit records of a kind that are kept: fewer of the kinds that nodes and relays
+// cause, so that none of them can erase the records of operators.
+inline int64_t RetainedAudit(AuditKind kind) {
+  const bool by_nodes =
+      IsRefusal(kind) || kind == AuditKind::kReplaced || kind == AuditKind::kExpired;
+  return by_nodes ? 100'000 : 1'000'000;
+}
+
+// An equal event within this time after a record is counted in it, in microseconds.
+inline constexpr int64_t kAuditFold = int64_t{24} * 3600 * 1'000'000;
+
+// Empty filters match every record.
+struct AuditFilter {
+  std::string run;
+  std::string actor;
+  std::string subject;
+  std::vector<AuditKind> kinds;
+  int64_t since = 0;  // records with an event at or after this time
+  int64_t until = 0;  // records that began before this time; 0: any
+  int64_t after = 0;  // records with a higher sequence
+  bool newest_first = false;
 };
 
 }  // namespace muster

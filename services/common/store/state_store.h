@@ -6,6 +6,7 @@
 #ifndef MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
 #define MUSTER_SERVICES_COMMON_STORE_STATE_STORE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -43,7 +44,8 @@ struct ResultFilter {
 // A run with the values that change too often for RunRecord.
 struct RunView {
   RunRecord run;
-  int64_t last_change = 0;  // sequence of the newest change of this run in the feed
+  int64_t last_change = 0;         // sequence of the newest change of this run in the feed
+  int64_t last_result_change = 0;  // of the newest one about a result of it
 };
 
 // Thread-safe. Every method except Apply may wait for the disk: never call them on a gRPC thread.
@@ -82,6 +84,13 @@ class StateStore {
   // timers after a start. Bounded by the number of live runs.
   virtual absl::StatusOr<std::vector<RunView>> LiveRuns() = 0;
 
+  // Returns the runs that have ended and are not pinned, in the order of their ends. `limit` is at
+  // most 1000.
+  virtual absl::StatusOr<Page<FinishedRun>> FinishedRuns(std::string_view page_token,
+                                                         int limit) = 0;
+
+  virtual absl::StatusOr<FinishedTotals> CountFinishedRuns() = 0;
+
   virtual absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) = 0;
 
   // Returns the separate status listener of a run until its CA is deleted.
@@ -90,6 +99,9 @@ class StateStore {
 
   // Returns true if the run's plan contains this pair.
   virtual absl::StatusOr<bool> IsPlanned(const ResultKey& key) = 0;
+
+  // Returns true if the run's plan contains a pair of this node.
+  virtual absl::StatusOr<bool> IsNodePlanned(std::string_view run, std::string_view node) = 0;
 
   // Returns the current result, with its body if inline; kPending (generation 0) if there is none
   // yet; nullopt if the pair is not planned.
@@ -102,6 +114,11 @@ class StateStore {
   virtual absl::StatusOr<Page<ResultRecord>> ListResults(const ResultFilter& filter,
                                                          std::string_view page_token,
                                                          int limit) = 0;
+
+  // Returns all pairs of a run, ordered by plugin and node: cheaper than ListResults. `limit` is at
+  // most 10000.
+  virtual absl::StatusOr<Page<PairRecord>> ListPairs(std::string_view run,
+                                                     std::string_view page_token, int limit) = 0;
 
   virtual absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) = 0;
 
@@ -131,10 +148,21 @@ class StateStore {
   virtual absl::StatusOr<Page<NodeRecord>> ListNodes(const Labels& labels,
                                                      std::string_view page_token, int limit) = 0;
 
-  // Returns records of one run, or of all if `run` is empty, in the order of their creation.
-  // `limit` is at most 10000.
-  virtual absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
-                                                  int limit) = 0;
+  // Returns records in the order of their creation, or in reverse. A page may have fewer than
+  // `limit` records (at most 10000) although more follow, because a driver examines a limited
+  // number.
+  virtual absl::StatusOr<Page<AuditRecord>> Audit(const AuditFilter& filter,
+                                                  std::string_view page_token, int limit) = 0;
+
+  // Returns the number of stored results and archives that are damaged.
+  virtual absl::StatusOr<int64_t> DamagedResults() = 0;
+
+  // Reads every page of the state, and fails with DATA_LOSS if one is damaged. May take minutes.
+  // CANCELLED soon after `stop` was set.
+  virtual absl::Status CheckState(std::atomic<bool>& stop) = 0;
+
+  // Returns the position that SaveScrubPosition stored last; empty: none.
+  virtual absl::StatusOr<std::string> ScrubPosition() = 0;
 
  protected:
   virtual void Enqueue(Command command,

@@ -6,7 +6,7 @@
 
 namespace muster {
 
-UploadAttachment AttachedStream::Attach(OnDetached on_detached, OpenStreams::Ticket ticket) {
+UploadAttachment AttachedStream::Attach(OnDetached on_detached, UploadTicket ticket) {
   MutexLock lock(mutex_);
   current_ = UploadAttachment(++last_number_);
   attached_ = true;

@@ -10,9 +10,16 @@
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/common/rpc/caller_quota.h"
 #include "services/common/rpc/open_streams.h"
 
 namespace muster {
+
+// Counts a stream for its caller and, where that is limited, for its run. Movable.
+struct UploadTicket {
+  OpenStreams::Ticket of_caller;
+  CallerQuota::Ticket of_run;
+};
 
 // Names one attachment of a stream to an upload: only the calls of the stream that is attached now
 // have an effect. A plain value; the default one names no attachment.
@@ -39,7 +46,7 @@ class AttachedStream {
   explicit AttachedStream(const Clock& clock) : clock_(clock) {}
 
   // Attaches a stream. Release was called before.
-  UploadAttachment Attach(OnDetached on_detached, OpenStreams::Ticket ticket);
+  UploadAttachment Attach(OnDetached on_detached, UploadTicket ticket);
 
   // The stream has ended. Returns false for a stream that is not the last one that was attached.
   bool Detach(const UploadAttachment& attachment);
@@ -75,7 +82,7 @@ class AttachedStream {
   // The callback and the ticket of a stream that was ended, to be used without the lock.
   struct EndedStream {
     OnDetached on_detached;
-    OpenStreams::Ticket ticket;
+    UploadTicket ticket;
   };
   EndedStream EndStream() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Duration StalledForLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -87,7 +94,7 @@ class AttachedStream {
   UploadAttachment current_ ABSL_GUARDED_BY(mutex_);
   bool attached_ ABSL_GUARDED_BY(mutex_) = false;  // its stream has not been ended
   OnDetached on_detached_ ABSL_GUARDED_BY(mutex_);
-  OpenStreams::Ticket ticket_ ABSL_GUARDED_BY(mutex_);       // while attached_
+  UploadTicket ticket_ ABSL_GUARDED_BY(mutex_);              // while attached_
   absl::Duration progress_at_ ABSL_GUARDED_BY(mutex_);       // monotonic
   absl::Duration unattached_since_ ABSL_GUARDED_BY(mutex_);  // monotonic
   UploadAttachment completing_ ABSL_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/errors/results.h"
@@ -77,6 +78,10 @@ void UploadReceiver::ReceiveChunk(v1::UploadRequest::Chunk* chunk) {
   const auto encoded = static_cast<int64_t>(chunk->data().size());
   if (encoded > kEncodedChunkMax) {
     return connection_->End(errors::ChunkTooLarge(encoded, kEncodedChunkMax));
+  }
+  if (!v1::UploadRequest::Encoding_IsValid(chunk->encoding())) {
+    return connection_->End(errors::InvalidChunk(
+        absl::StrCat("its encoding ", static_cast<int>(chunk->encoding()), " is unknown")));
   }
   UploadChunk received;
   received.offset = chunk->offset();

@@ -37,7 +37,7 @@ class UploadConnection {
 
   // Counts the stream, which is about to be attached (UploadSession::Attach); RESOURCE_EXHAUSTED at
   // a limit.
-  virtual absl::StatusOr<OpenStreams::Ticket> Count() = 0;
+  virtual absl::StatusOr<UploadTicket> Count() = 0;
 
   // Reads one more message: UploadReceiver::Receive or HalfClosed follows.
   virtual void ReadNext() = 0;

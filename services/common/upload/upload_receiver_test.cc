@@ -29,8 +29,11 @@ class FakeConnection : public UploadConnection {
     return session;
   }
   UploadPeer Peer() const override { return kPeer; }
-  absl::StatusOr<OpenStreams::Ticket> Count() override {
-    return streams_.Enter("/Upload", "n1", {.in_all = 0, .of_caller = 1});
+  absl::StatusOr<UploadTicket> Count() override {
+    UploadTicket ticket;
+    ASSIGN_OR_RETURN(ticket.of_caller,
+                     streams_.Enter("/Upload", "n1", {.in_all = 0, .of_caller = 1}));
+    return ticket;
   }
   void ReadNext() override {
     MutexLock lock(mutex_);
@@ -194,6 +197,15 @@ TEST_F(UploadReceiverTest, ChunksAreAcknowledgedAndCommitted) {
   stream.receiver->Ended();
   Settle(*session_);
   EXPECT_FALSE(session_->attached());
+}
+
+TEST_F(UploadReceiverTest, ChunkOfAnUnknownEncodingFails) {
+  Stream stream = BeginAttached();
+  v1::UploadRequest chunk = ChunkOf(0, "hello");
+  chunk.mutable_chunk()->set_encoding(static_cast<v1::UploadRequest::Encoding>(2));
+  Deliver(stream, chunk);
+  Settle(*session_);
+  EXPECT_EQ(stream.connection->end_reason(), "INVALID_CHUNK");
 }
 
 TEST_F(UploadReceiverTest, OneChunkIsReadAheadIfTheBudgetPermits) {

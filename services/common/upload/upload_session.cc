@@ -12,11 +12,11 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/base/utf8.h"
 #include "services/common/base/zstd_frame.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/upload/blob_names.h"
+#include "services/common/upload/error_reason.h"
 
 namespace muster {
 namespace {
@@ -45,15 +45,20 @@ absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
   return bytes;
 }
 
+// The sender whose share of the threads an upload uses. A relay knows only the node.
+std::string OwnerOf(const UploadRecord& upload) {
+  return upload.delivery.uri.empty() ? upload.key.node : upload.delivery.uri;
+}
+
 }  // namespace
 
 UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink,
-                             Executor& executor, const Clock& clock)
+                             const FairExecutor& executor, const Clock& clock)
     : id_(upload.id),
       key_(upload.key),
       blobs_(blobs),
       sink_(sink),
-      strand_(executor, kMaxStrandQueue),
+      strand_(executor, OwnerOf(upload), kMaxStrandQueue),
       upload_(std::move(upload)),
       stream_(clock) {}
 
@@ -76,10 +81,14 @@ absl::Status UploadSession::OpenStaged() {
   if (staged_ != nullptr || published_) return absl::OkStatus();
   auto staged = blobs_.Resume(id_);
   if (absl::IsNotFound(staged.status())) {
-    if (auto size = blobs_.Size(ResultBlobName(key_.run, id_)); size.ok()) {
+    const std::string name = ResultBlobName(key_.run, id_);
+    const auto size = blobs_.Size(name);
+    if (size.ok()) {
+      RETURN_IF_ERROR(blobs_.SyncName(name));
       published_ = *size;
       return absl::OkStatus();
     }
+    if (!absl::IsNotFound(size.status())) return size.status();
     staged = blobs_.Stage(id_, upload_.size);
   }
   if (!staged.ok()) return staged.status();
@@ -106,7 +115,7 @@ absl::StatusOr<UploadAttachment> UploadSession::Attach(
   if (epoch != upload_.epoch) return errors::TakenOver(id_);
   if (stream_.completing()) return errors::UploadCompleting(id_);
   stream_.Release(errors::TakenOver(id_));
-  OpenStreams::Ticket ticket;
+  UploadTicket ticket;
   if (count) {
     ASSIGN_OR_RETURN(ticket, count());
   }
@@ -220,6 +229,9 @@ absl::Status UploadSession::HashStep() {
     ASSIGN_OR_RETURN(const auto n, source->Read(std::span(buffer).first(most)));
     if (n == 0) return absl::DataLossError(absl::StrCat("upload ", id_, " ends at ", hashed_));
     sha256_.Update({buffer.data(), n});
+    if (published_) {
+      published_crc32c_ = ExtendCrc32c(hashed_ == 0 ? 0 : published_crc32c_, {buffer.data(), n});
+    }
     hashed_ += static_cast<int64_t>(n);
   }
   NoteProgress(kProgressBytes);
@@ -230,7 +242,7 @@ absl::Status UploadSession::VerifyWhole(const UploadFinish& finish, int64_t size
                                         const std::string& sha256) const {
   if (finish.size != size) return errors::SizeMismatch(finish.size, size);
   if (upload_.size >= 0 && upload_.size != size) return errors::SizeMismatch(upload_.size, size);
-  if (staged_ != nullptr && finish.crc32c && staged_->crc32c() != *finish.crc32c) {
+  if (finish.crc32c && crc32c() != *finish.crc32c) {
     return errors::CrcMismatch("whole");
   }
   for (const std::string& named : {finish.sha256, upload_.sha256}) {
@@ -282,7 +294,7 @@ void UploadSession::CompleteHashed(const UploadAttachment& attachment, const Upl
   result.key = key_;
   result.outcome = upload_.is_error ? Outcome::kError : Outcome::kGenuine;
   result.size = size;
-  result.crc32c = finish.crc32c.value_or(staged_ != nullptr ? staged_->crc32c() : 0);
+  result.crc32c = crc32c();
   result.sha256 = sha256;
   result.media_type = upload_.media_type;
   result.file_name = upload_.file_name;
@@ -317,7 +329,7 @@ void UploadSession::CompletionFailed(const UploadAttachment& attachment, const a
 absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   if (upload_.is_error) {
     ASSIGN_OR_RETURN(const auto text, Head(kMaxErrorText));
-    result->error = CutUtf8(CleanUtf8(text), kMaxErrorText);
+    result->error = ErrorReason(text);
   }
   if (result->size <= kInlineLimit) {
     ASSIGN_OR_RETURN(result->body, Head(kInlineLimit));
@@ -366,7 +378,13 @@ absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
     staged_ = *std::move(staged);
   }
   const int64_t size = staged_->written();
-  const absl::Status status = size == 0 ? staged_->Discard() : staged_->Publish(name);
+  absl::Status status = size == 0 ? staged_->Discard() : staged_->Publish(name);
+  if (absl::IsAlreadyExists(status)) {
+    // A crash came before the partial data of an earlier call was recorded, and the sender started
+    // from the first byte.
+    status = blobs_.Remove(name);
+    if (status.ok()) status = staged_->Publish(name);
+  }
   CloseStaged();
   if (!status.ok()) return status;
   return size;

@@ -17,12 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/executor.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/store/records.h"
+#include "services/common/upload/fair_strand.h"
 #include "services/common/upload/result_sink.h"
 #include "services/common/upload/upload_attachment.h"
 
@@ -67,16 +67,17 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
  public:
   using Committed = absl::AnyInvocable<void(absl::StatusOr<ResultRecord>)>;
   // Counts a stream for as long as the ticket exists, or refuses it.
-  using CountStream = std::function<absl::StatusOr<OpenStreams::Ticket>()>;
+  using CountStream = std::function<absl::StatusOr<UploadTicket>()>;
 
-  UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink, Executor& executor,
-                const Clock& clock);
+  // Its tasks run in turn with those of other senders.
+  UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink,
+                const FairExecutor& executor, const Clock& clock);
 
   const std::string& id() const { return id_; }
   const ResultKey& key() const { return key_; }
 
   // The strand for everything below. Thread-safe.
-  Strand& strand() { return strand_; }
+  FairStrand& strand() { return strand_; }
 
   // Handles a later open: the epoch rises, and the attached stream is detached with TAKEN_OVER.
   // Opens the staged bytes, or creates them. Returns the offset. A completion in progress does not
@@ -151,6 +152,7 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   void CompletionFailed(const UploadAttachment& attachment, const absl::Status& why);
   void RemovePublished();
   absl::Status OpenStaged();
+  uint32_t crc32c() const { return published_ ? published_crc32c_ : staged_->crc32c(); }
   int64_t written() const { return published_ ? *published_ : staged_->written(); }
   absl::Status HashStep();
   void CompleteHashed(const UploadAttachment& attachment, const UploadFinish& finish,
@@ -167,13 +169,14 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   const ResultKey key_;
   BlobStore& blobs_;
   ResultSink& sink_;
-  Strand strand_;
+  FairStrand strand_;
 
   UploadRecord upload_;
   std::optional<UploadPeer> opener_;  // of the last Reopen
   std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing
+  uint32_t published_crc32c_ = 0;     // of the first hashed_ bytes of the published blob
   Sha256 sha256_;
   int64_t hashed_ = 0;  // bytes of the upload that sha256_ covers: at most written()
   int64_t since_progress_ = 0;

@@ -33,6 +33,7 @@ class SlowBlobs : public BlobStore {
     return blobs_.Open(name, at);
   }
   absl::StatusOr<int64_t> Size(std::string_view name) override { return blobs_.Size(name); }
+  absl::Status SyncName(std::string_view name) override { return blobs_.SyncName(name); }
   absl::Status Remove(std::string_view name) override { return blobs_.Remove(name); }
   absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
   absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }

@@ -99,6 +99,28 @@ TEST_F(UploadSessionTest, BlobPublishedBeforeACrashIsCommittedAfterIt) {
   EXPECT_EQ(Stored("n1"), data);
 }
 
+TEST_F(UploadSessionTest, ChecksumOfPublishedBytesIsCompared) {
+  const std::string data = Pattern(100'000);
+  const std::string blob = ResultBlobName(kUploadRun, "u1");
+  const auto publish = [&](const std::string& bytes) {
+    auto staged = *blobs_->Stage("u1", -1);
+    ASSERT_TRUE(staged->Append(bytes, Crc32c(bytes)).ok());
+    ASSERT_TRUE(staged->Publish(blob).ok());
+  };
+  publish(data);
+  UploadFinish other = FinishOf(data);
+  other.sha256.clear();
+  other.crc32c = Crc32c("other");
+  EXPECT_EQ(ReasonOf(Complete(*Attached(), other).status()), "CRC_MISMATCH");
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(blob).status()));
+  publish(data);
+  UploadFinish without = FinishOf(data);
+  without.crc32c.reset();
+  const auto result = Complete(*Attached(), without);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->crc32c, Crc32c(data));
+}
+
 TEST_F(UploadSessionTest, CompletionWithWrongSizeOrDigestFails) {
   auto session = Attached();
   EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
@@ -177,6 +199,17 @@ TEST_F(UploadSessionTest, ErrorResultHasItsText) {
   EXPECT_EQ(result->outcome, Outcome::kError);
   EXPECT_EQ(result->error, text.substr(0, kMaxErrorText));
   EXPECT_EQ(Stored("n1"), text);
+}
+
+TEST_F(UploadSessionTest, ErrorWithoutATextHasAReason) {
+  UploadRecord error = OpenUpload();
+  error.is_error = true;
+  auto session = Attached(error);
+  EXPECT_TRUE(Append(*session, Chunk(0, " \n")).ok());
+  const auto result = Complete(*session, FinishOf(" \n"));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->error, "the sender gave no reason");
+  EXPECT_EQ(Stored("n1"), " \n") << "the bytes that were delivered";
 }
 
 TEST_F(UploadSessionTest, ErrorThatIsNotUtf8IsStoredAsTextThatIs) {

@@ -8,8 +8,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors/relay.h"
-#include "services/common/identity/share_signature.h"
+#include "services/relay/files/share_signer.h"
 
 namespace muster {
 namespace {
@@ -90,10 +89,7 @@ void ShareFetcher::Fetch(const v1::SharedFile& file) {
 }
 
 absl::Status ShareFetcher::Store(const v1::SharedFile& file) {
-  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.trust.Roots(), parts_.clock.Now()));
-  if (parts_.trust.IsRevoked(file.key().source())) {
-    return errors::IdentityRevoked(file.key().source());
-  }
+  RETURN_IF_ERROR(VerifySigner(file, parts_));
   return parts_.store.Receive(
       file, /*from_parent=*/true, kParentOpener,
       [&](int64_t offset, ShareStore::Sink sink) { return parent_.Read(file, offset, sink); });

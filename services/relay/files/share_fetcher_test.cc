@@ -111,7 +111,7 @@ TEST_F(ShareFetcherTest, FileWithAWrongSignatureIsRefused) {
 
 TEST_F(ShareFetcherTest, FileOfARevokedNodeIsRefused) {
   const auto file = Signed("f", body_);
-  signer_.Revoke("n1");
+  signer_.Revoke();
   Offer(file);
   Fetch();
   EXPECT_EQ(parent_.Calls(), Calls{"report f REFUSED"});
@@ -119,7 +119,7 @@ TEST_F(ShareFetcherTest, FileOfARevokedNodeIsRefused) {
 
 TEST_F(ShareFetcherTest, RefusalIsReportedUntilItSucceeds) {
   Offer(Signed("f", body_));
-  signer_.Revoke("n1");
+  signer_.Revoke();
   parent_.report_result = absl::UnavailableError("down");
   Fetch();
   clock_.Advance(absl::Minutes(1));

@@ -8,6 +8,7 @@
 
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/rpc_authorization.h"
 #include "services/relay/files/share_store.h"
 #include "services/relay/topology/topology.h"
 
@@ -37,8 +38,8 @@ class ShareTrust {
   // Returns the roots of the certificates of signers.
   virtual std::vector<Certificate> Roots() const = 0;
 
-  // Returns whether a node was revoked.
-  virtual bool IsRevoked(const std::string& node) const = 0;
+  // Returns whether the identity or the certificate of a signer was revoked.
+  virtual bool IsRevoked(const Caller& signer) const = 0;
 };
 
 // The state of the router that other classes use. Thread-safe; the methods do not block.

@@ -13,6 +13,7 @@
 #include "services/relay/files/share_call.h"
 #include "services/relay/files/share_errors.h"
 #include "services/relay/files/share_reader.h"
+#include "services/relay/files/share_signer.h"
 #include "services/relay/files/share_upload_handler.h"
 #include "services/relay/files/target_route.h"
 
@@ -93,9 +94,7 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
                                               IsDownstreamOf(parts_.tree, *relay, key.target()));
     if (*retain) return absl::OkStatus();
   }
-  RETURN_IF_ERROR(VerifySharedFile(file, parts_.fleet, parts_.trust.Roots(), now));
-  if (parts_.trust.IsRevoked(key.source())) return errors::IdentityRevoked(key.source());
-  return absl::OkStatus();
+  return VerifySigner(file, parts_);
 }
 
 void ShareService::Begin(const std::string& opener, const v1::SharedFile& file,

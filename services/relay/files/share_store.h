@@ -10,6 +10,7 @@
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ struct ShareStoreOptions {
   int64_t quota = int64_t{10} << 30;
   int64_t max_files = 10'000;
   int64_t max_size = int64_t{4} << 30;
+  // The database failed: the relay must end (local_database.h).
+  std::function<void(const absl::Status&)> on_fatal = {};
 };
 
 // Thread-safe. Calls wait for the disk, except Find, FindUpload, Select, Usage, files and bytes.
@@ -148,7 +151,7 @@ class ShareStore : public ResultSink {
   const ShareStoreOptions options_;
   const std::unique_ptr<ShareTable> table_;
   const std::unique_ptr<BlobStore> blobs_;
-  Executor& disk_;
+  const FairExecutor fair_disk_;  // of uploads
   const Clock& clock_;
   const std::unique_ptr<ShareCounters> counters_;
 

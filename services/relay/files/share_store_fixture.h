@@ -113,11 +113,7 @@ class ShareStoreFixture : public ::testing::Test {
   }
 
   // Waits until the tasks of the strands that were queued before have run.
-  void DrainDisk() {
-    std::promise<void> done;
-    ASSERT_TRUE(executor_->Post([&] { done.set_value(); }));
-    done.get_future().wait();
-  }
+  void DrainDisk() { executor_->AwaitIdle(); }
 
   // Shares a file; returns its record.
   absl::StatusOr<ShareRecord> Store(const std::string& body, const v1::SharedFile& file,

@@ -32,7 +32,7 @@ ShareStore::ShareStore(ShareStoreOptions options, std::unique_ptr<ShareTable> ta
     : options_(std::move(options)),
       table_(std::move(table)),
       blobs_(std::move(blobs)),
-      disk_(disk),
+      fair_disk_(disk),
       clock_(clock),
       counters_(std::make_unique<ShareCounters>(metrics)),
       records_(clock, {options_.quota, options_.max_files, options_.max_size}) {
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<ShareStore>> ShareStore::Open(ShareStoreOptions o
   FilesBlobStoreOptions blob_options;
   blob_options.root = options.folder + "/blobs";
   ASSIGN_OR_RETURN(auto blobs, OpenFilesBlobStore(std::move(blob_options), ops));
-  ASSIGN_OR_RETURN(auto table, ShareTable::Open(options.folder + "/shares.db"));
+  ASSIGN_OR_RETURN(auto table, ShareTable::Open(options.folder + "/shares.db", options.on_fatal));
   std::unique_ptr<ShareStore> store(
       new ShareStore(std::move(options), std::move(table), std::move(blobs), disk, clock, metrics));
   RETURN_IF_ERROR(store->Recover());

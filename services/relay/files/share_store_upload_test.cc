@@ -51,6 +51,18 @@ TEST_F(ShareStoreUploadTest, UploadIsResumedAfterARestart) {
   EXPECT_EQ(Body(file), body_);
 }
 
+TEST_F(ShareStoreUploadTest, FailedDatabaseEndsTheRelay) {
+  Close();
+  sqlite::FaultVfs vfs;
+  absl::Status fatal;
+  options_.on_fatal = [&](const absl::Status& why) { fatal = why; };
+  Reopen();
+  vfs.FailAt(sqlite::Fault::kSyncError, 1);
+  EXPECT_FALSE(Open(File(body_)).ok());
+  EXPECT_EQ(ReasonOf(fatal), "STORE_FAILED");
+  Close();
+}
+
 // The bytes of a large file are published before its row is written.
 TEST_F(ShareStoreUploadTest, DroppedUploadWhoseCommitFailedLeavesNoBlob) {
   Close();

@@ -70,8 +70,9 @@ void PutRow(Connection& db, const ShareRecord& record, std::string_view body) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ShareTable>> ShareTable::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(auto database, LocalDatabase::Open(path, kSteps));
+absl::StatusOr<std::unique_ptr<ShareTable>> ShareTable::Open(const std::string& path,
+                                                             LocalDatabase::OnFatal on_fatal) {
+  ASSIGN_OR_RETURN(auto database, LocalDatabase::Open(path, kSteps, std::move(on_fatal)));
   return std::unique_ptr<ShareTable>(new ShareTable(path, std::move(database)));
 }
 

@@ -19,7 +19,8 @@ namespace muster {
 class ShareTable {
  public:
   // Opens or creates the database. DATA_LOSS (STORE_CORRUPT) if the file is damaged.
-  static absl::StatusOr<std::unique_ptr<ShareTable>> Open(const std::string& path);
+  static absl::StatusOr<std::unique_ptr<ShareTable>> Open(
+      const std::string& path, sqlite::LocalDatabase::OnFatal on_fatal = {});
 
   struct Row {
     ShareRecord record;     // without signature and certificates

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/identity/authority.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/identity/share_signature.h"
 #include "services/relay/files/share_aggregator_client.h"
 #include "services/relay/files/share_parent.h"
@@ -53,18 +53,23 @@ class FileSigner final : public ShareTrust {
         *intermediate_.Issue(NodeIdentity{"n1"}, key_.public_key(), {}, now, now + absl::Hours(24));
     const std::string chain = absl::StrCat(leaf.ToPem(), intermediate_.certificate().ToPem());
     if (!SignSharedFile(key_, chain, &file).ok()) std::abort();
+    issued_.push_back(CertificateSubject(leaf.IssuerKeyId(), leaf.Serial()));
     return file;
   }
-  void Revoke(const std::string& node) { revoked_.insert(node); }
+  // Revokes the certificates that n1 has used, as the aggregator does.
+  void Revoke() {
+    for (const std::string& certificate : issued_) revocations_.Add(certificate);
+  }
 
   std::vector<Certificate> Roots() const override { return {root_.certificate()}; }
-  bool IsRevoked(const std::string& node) const override { return revoked_.contains(node); }
+  bool IsRevoked(const Caller& signer) const override { return revocations_.IsRevoked(signer); }
 
  private:
   const FleetRoot root_;
   const PrivateKey key_;
   const Intermediate intermediate_;
-  std::set<std::string> revoked_;
+  mutable std::vector<std::string> issued_;
+  RevocationList revocations_;
 };
 
 // A relay without connections.

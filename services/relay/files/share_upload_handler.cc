@@ -37,7 +37,7 @@ void ShareUploadHandler::OnMessage(v1::UploadShareRequest request) {
 }
 
 void ShareUploadHandler::OnHalfClose() {
-  if (!finishing_) stream_->End(absl::CancelledError("the stream ended without its finish"));
+  if (!finishing_) stream_->End(errors::InvalidChunk("the stream ended without its finish"));
 }
 
 void ShareUploadHandler::OnEnd(const absl::Status&, EndedBy) {

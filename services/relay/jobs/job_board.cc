@@ -39,9 +39,10 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const 
 absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
   if (table_.Find(id).ok()) return FindSame(id, request);
+  if (request.targets == nullptr && topology_.Nodes().empty()) return errors::NoNodeAttached();
   // Blocks, so the id is not reserved yet.
   const RunningJob::Explanations explanations = Explain(request);
-  const absl::Status reserved = table_.Reserve(id);
+  const absl::Status reserved = table_.Reserve(id, submitter);
   if (absl::IsAlreadyExists(reserved)) return FindSame(id, request);
   RETURN_IF_ERROR(reserved);
   auto created = Create(id, std::move(request), submitter, explanations);

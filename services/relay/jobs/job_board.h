@@ -69,7 +69,8 @@ class JobBoard : public RecordSink {
   static absl::StatusOr<std::unique_ptr<JobBoard>> Open(Options options, const Parts& parts);
 
   // `submitter`: the URI of the signer. Returns the existing job for a repeated call.
-  // ALREADY_EXISTS (JOB_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_JOBS, DISK_FULL), UNAVAILABLE
+  // ALREADY_EXISTS (JOB_EXISTS), NOT_FOUND (NODE_NOT_FOUND: it is for all nodes, and there is
+  // none), RESOURCE_EXHAUSTED (TOO_MANY_JOBS, DISK_FULL), UNAVAILABLE
   // (JOB_IN_CREATION: repeat the call).
   absl::StatusOr<v1::Job> Submit(JobRequest request, const std::string& submitter);
   // NOT_FOUND (JOB_NOT_FOUND), like the next two.

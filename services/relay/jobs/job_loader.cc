@@ -96,6 +96,8 @@ absl::Status LoadJobs(FileOps& files, const std::string& folder, int64_t max_out
     const std::string& id = entry.name;
     if (absl::Status s = loader.Load(id, absl::StrCat(folder, "/", id)); !s.ok()) {
       Log(LogLevel::kError, "a job cannot be read and is not loaded", {{"job", id}, {"error", s}});
+      // The next start may read it.
+      if (!absl::IsDataLoss(s)) table.AddUnread(id);
     }
   }
   return absl::OkStatus();

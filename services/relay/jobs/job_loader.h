@@ -14,8 +14,8 @@ namespace muster {
 
 // Inserts the jobs of a folder, which it creates if necessary, into the table, and continues those
 // that are running. A finished job is cancelled on nodes that were given up, until its deadline.
-// Leaves out a job that cannot be read: its files stay for a person. Removes jobs whose creation
-// was interrupted.
+// Leaves out a job that cannot be read: its files stay for a person, or for the next start if they
+// are not damaged (JobTable::AddUnread). Removes jobs whose creation was interrupted.
 absl::Status LoadJobs(FileOps& files, const std::string& folder, int64_t max_output,
                       const RunningJob::Fleet& fleet, JobTable& table);
 

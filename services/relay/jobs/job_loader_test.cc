@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,6 +55,19 @@ class JobLoaderTest : public testing::JobFixture {
 TEST_F(JobLoaderTest, MissingFolderIsCreated) {
   ASSERT_TRUE(Load().ok());
   EXPECT_TRUE(disk_.List("/jobs")->empty());
+}
+
+TEST_F(JobLoaderTest, JobThatCannotBeReadNowKeepsItsIdAndTheRecordsOfItsNodes) {
+  Store("j1");
+  disk_.FailAt(SimulatedDisk::Call::kRead, 1, EIO);
+  ASSERT_TRUE(Load().ok());
+  EXPECT_FALSE(table_.Find("j1").ok());
+  EXPECT_TRUE(table_.IsUnread("j1"));
+  EXPECT_TRUE(absl::IsUnavailable(table_.Reserve("j1", "spiffe://fleet.test/user/o")));
+  JobTable next{{.max_running = 10, .retention = absl::Hours(1), .max_kept = 100}};
+  ASSERT_TRUE(LoadJobs(disk_, "/jobs", kMaxOutput, fleet_, next).ok());
+  EXPECT_NE(next.FindRunning("j1"), nullptr);
+  EXPECT_FALSE(next.IsUnread("j1"));
 }
 
 TEST_F(JobLoaderTest, RunningJobIsContinued) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/relay/jobs/record_size.h"
 
 namespace muster {
 namespace {
@@ -17,20 +17,12 @@ constexpr absl::Duration kAnswerGrace = absl::Seconds(10);
 constexpr int64_t kCutBytes = int64_t{32} << 10;
 constexpr int64_t kCutRecords = 192;
 
-// Bytes of the log.
-constexpr int64_t kFrame = 32;                          // of each record
+// Limits in bytes of the log.
 constexpr int64_t kMaxRoom = int64_t{64} << 10;         // a target's records beside output
 constexpr int64_t kCutRoom = 512;                       // one Cut record
 constexpr int64_t kOutputRoom = int64_t{256} << 10;     // in addition to twice the output
-constexpr int64_t kBranchRoom = int64_t{1} << 20;       // Branch records
 constexpr int64_t kFinalRoom = 2 * (int64_t{6} << 10);  // our final record and its replacement
-
-// The limit of sums of reported numbers.
-constexpr int64_t kMaxCount = int64_t{1} << 60;
-
-int64_t SizeOf(const v1::JobRecord& record) {
-  return static_cast<int64_t>(record.ByteSizeLong()) + kFrame;
-}
+constexpr int64_t kMaxCount = int64_t{1} << 60;         // sums of reported numbers
 
 int64_t BytesOf(const v1::JobRecord& record) {
   return static_cast<int64_t>(record.output().data().size());
@@ -39,14 +31,15 @@ int64_t BytesOf(const v1::JobRecord& record) {
 }  // namespace
 
 int64_t JobState::MaxLogSize(const Plan& plan) {
-  return 2 * plan.max_output + kOutputRoom + kBranchRoom + (int64_t{1} << 20) +
+  return 2 * plan.max_output + kOutputRoom + BranchRecords::kMaxBytes + (int64_t{1} << 20) +
          static_cast<int64_t>(plan.targets.size()) * (kMaxRoom + kFinalRoom + (int64_t{1} << 10));
 }
 
-JobState::JobState(Plan plan) : plan_(std::move(plan)) {
+JobState::JobState(Plan plan) : plan_(std::move(plan)), branches_(plan_.job.job()) {
   for (const std::string& node : plan_.targets) targets_[node].wait_until = plan_.wait_until;
   plan_.targets.clear();
   open_ = targets_.size();
+  latest_end_ = LatestEnd({});
 }
 
 void JobState::Move(Target& target, Stage stage) {
@@ -75,7 +68,7 @@ void JobState::Apply(Target& target, const v1::JobRecord& record) {
       break;
     case v1::JobRecord::kOutput:
       kept_ += BytesOf(record);
-      output_room_ += SizeOf(record);
+      output_room_ += SizeInLog(record);
       return;
     case v1::JobRecord::kCut:
       cut_ = std::min(kMaxCount, cut_ + record.cut().bytes());
@@ -96,11 +89,11 @@ void JobState::Apply(Target& target, const v1::JobRecord& record) {
     default:
       break;
   }
-  target.room += SizeOf(record);
+  target.room += SizeInLog(record);
 }
 
 void JobState::Replay(const v1::JobRecord& record) {
-  if (record.has_branch()) branch_room_ += SizeOf(record);
+  if (record.has_branch()) branches_.Replay(record);
   const auto it = targets_.find(record.node());
   if (it == targets_.end()) return;
   ReplayDigest(it->second, record);
@@ -133,7 +126,7 @@ void JobState::SetSequence(Target& target, v1::JobRecord* record) {
 
 bool JobState::Fits(const v1::JobRecord& record) const {
   return kept_ + BytesOf(record) <= plan_.max_output &&
-         output_room_ + SizeOf(record) <= 2 * plan_.max_output + kOutputRoom;
+         output_room_ + SizeInLog(record) <= 2 * plan_.max_output + kOutputRoom;
 }
 
 // Adds a Cut record for the bytes that were omitted since the last one.
@@ -161,7 +154,7 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
   // node sends a missing record again, and this one after it.
   const bool is_late = record.has_final() && record.sequence() <= target.sequence;
   if (!is_late && record.sequence() != target.sequence + 1) return accepted;
-  if (!record.has_output() && !record.has_final() && target.room + SizeOf(record) > kMaxRoom) {
+  if (!record.has_output() && !record.has_final() && target.room + SizeInLog(record) > kMaxRoom) {
     target.overrun = true;
     SetSequence(target, &record);
     AddCut(record.node(), target, record.time(), &accepted);
@@ -250,6 +243,11 @@ bool JobState::IsAway(const std::string& node, absl::Time now, const TargetRoute
   return !attached && now >= since + wait;
 }
 
+// Returns when the target is ended at the latest, if it sends no more records.
+absl::Time JobState::LatestEnd(const Target& target) const {
+  return std::min(target.started_by, plan_.begin_until) + plan_.time_limit + kAnswerGrace;
+}
+
 bool JobState::IsOver(const std::string& node, const Target& target, absl::Time now,
                       const TargetRoutes& routes) const {
   switch (target.stage) {
@@ -260,7 +258,7 @@ bool JobState::IsOver(const std::string& node, const Target& target, absl::Time 
       if (now < target.wait_until && !cancelled_) return false;
       return !routes.WasSent(node) || IsAway(node, now, routes);
     case Stage::kStarted:
-      return now > plan_.begin_until + plan_.time_limit + kAnswerGrace;
+      return now > LatestEnd(target);
     case Stage::kFinal:
       break;
   }
@@ -269,11 +267,13 @@ bool JobState::IsOver(const std::string& node, const Target& target, absl::Time 
 
 v1::JobRecord JobState::EndOf(const std::string& node, const Target& target, bool never_sent,
                               absl::Time now, const TargetRoutes& routes) const {
-  if (target.stage == Stage::kStarted) {
-    return FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT,
-                   "it started, and its final record did not arrive in time", now);
-  }
   const bool attached = routes.Find(node).attached;
+  if (target.stage == Stage::kStarted) {
+    const std::string why =
+        attached ? "its final record did not arrive in time" : "the node became unreachable";
+    return FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT,
+                   "the command may still run; it started, and " + why, now);
+  }
   const bool none_starts = now > plan_.begin_until;
   if (target.stage == Stage::kWaiting && none_starts && (never_sent || attached)) {
     return FinalOf(node, v1::JOB_OUTCOME_EXPIRED,
@@ -287,8 +287,7 @@ v1::JobRecord JobState::EndOf(const std::string& node, const Target& target, boo
     return FinalOf(node, v1::JOB_OUTCOME_TIMED_OUT, "it did not answer in time", now);
   }
   return FinalOf(node, v1::JOB_OUTCOME_INDETERMINATE,
-                 "the command was sent towards it, and it did not report before it was unreachable",
-                 now);
+                 "the command may run; it was sent, and the node became unreachable first", now);
 }
 
 // Returns the nodes that the command was never sent to, and cancels it on the others.
@@ -304,15 +303,18 @@ std::set<std::string> JobState::Withdraw(const std::vector<std::string>& nodes,
       dispatched.push_back(node);
     }
   }
-  if (!dispatched.empty()) {
-    for (std::string& node : routes.Withdraw(dispatched)) never_sent.insert(std::move(node));
-  }
+  if (dispatched.empty()) return never_sent;
+  for (std::string& node : routes.Withdraw(dispatched)) never_sent.insert(std::move(node));
   return never_sent;
 }
 
 std::vector<v1::JobRecord> JobState::Tick(absl::Time now, TargetRoutes& routes) {
   std::vector<std::string> over;
-  for (const auto& [node, target] : targets_) {
+  latest_end_ = absl::InfinitePast();
+  for (auto& [node, target] : targets_) {
+    if (target.stage == Stage::kFinal) continue;
+    if (target.stage == Stage::kStarted) target.started_by = std::min(target.started_by, now);
+    latest_end_ = std::max(latest_end_, LatestEnd(target));
     if (IsOver(node, target, now, routes)) over.push_back(node);
   }
   std::vector<v1::JobRecord> made;
@@ -342,17 +344,15 @@ std::vector<v1::JobRecord> JobState::Branch(
   for (const auto& [node, target] : targets_) {
     if (target.stage != Stage::kFinal && is_child(node)) ++waiting;
   }
-  if (waiting == 0 || branch_room_ > kBranchRoom) return {};
-  v1::JobRecord record = MakeRecord("", now);
-  record.mutable_branch()->set_relay(relay);
-  record.mutable_branch()->set_lost(lost);
-  record.mutable_branch()->set_waiting(waiting);
-  record.mutable_branch()->set_detail(lost ? absl::StrCat("relay ", relay,
-                                                          " is not attached any more; ", waiting,
-                                                          " of its nodes have not finished")
-                                           : absl::StrCat("relay ", relay, " is attached again"));
-  branch_room_ += SizeOf(record);
-  return {record};
+  return branches_.OfRelay(relay, lost, waiting, now);
+}
+
+std::vector<v1::JobRecord> JobState::ReportLost(absl::Time now, const TargetRoutes& routes) {
+  std::vector<BranchRecords::Running> running;
+  for (const auto& [node, target] : targets_) {
+    if (target.stage == Stage::kStarted) running.push_back({node, LatestEnd(target)});
+  }
+  return branches_.OfNodes(running, now, routes);
 }
 
 std::vector<std::string> JobState::Open() const {
@@ -377,9 +377,9 @@ void JobState::SetEnd(absl::Time end) { ToProto(end, plan_.job.mutable_end_time(
 
 v1::Job JobState::Describe() const {
   v1::Job job = plan_.job;
-  job.set_state(open_ > 0    ? v1::JOB_STATE_RUNNING
-                : cancelled_ ? v1::JOB_STATE_CANCELLED
-                             : v1::JOB_STATE_ENDED);
+  const v1::JobState ended = cancelled_ ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_ENDED;
+  job.set_state(open_ > 0 ? v1::JOB_STATE_RUNNING : ended);
+  if (open_ > 0) ToProto(latest_end_, job.mutable_deadline());
   job.set_targets(static_cast<int64_t>(targets_.size()));
   job.set_running(running_);
   for (const auto& [outcome, count] : outcomes_) {

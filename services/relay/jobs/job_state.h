@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/jobs/records_signature.h"
+#include "services/relay/jobs/branch_records.h"
 #include "services/relay/jobs/target_routes.h"
 
 namespace muster {
@@ -55,7 +56,10 @@ class JobState {
   // Applies a record of the log, after a restart.
   void Replay(const v1::JobRecord& record);
   // Call it after the last Replay: an earlier process may have sent the command to any target.
-  void SetResumed() { resumed_ = true; }
+  void SetResumed() {
+    resumed_ = true;
+    branches_.SetResumed();
+  }
   bool resumed() const { return resumed_; }
 
   // Returns the maximum size of the log of a job, in bytes.
@@ -67,6 +71,10 @@ class JobState {
 
   // Ends targets that will not send any more records, and returns their final records.
   std::vector<v1::JobRecord> Tick(absl::Time now, TargetRoutes& routes);
+
+  // Returns a record if targets that run the command have become unreachable, and one if such
+  // targets are reachable again.
+  std::vector<v1::JobRecord> ReportLost(absl::Time now, const TargetRoutes& routes);
 
   // Cancels the job. Returns final records of the targets that the command was never sent to; the
   // others send their own, or are ended by Tick.
@@ -88,7 +96,7 @@ class JobState {
 
   bool ended() const { return open_ == 0; }
   bool cancelled() const { return cancelled_; }
-  // Returns the job with its current counts.
+  // Returns the job with its current counts, and the time at which its open targets are ended.
   v1::Job Describe() const;
   void SetCancelled() { cancelled_ = true; }
   void SetEnd(absl::Time end);
@@ -114,9 +122,12 @@ class JobState {
     RecordsDigest digest;   // of the records up to `sequence`
     bool has_gap = false;   // `digest` lacks records
     absl::Time wait_until;  // how long it is waited for if it is unreachable
+    // It started the command at this time or earlier; the infinite future: it has not.
+    absl::Time started_by = absl::InfiniteFuture();
   };
 
   bool IsAway(const std::string& node, absl::Time now, const TargetRoutes& routes) const;
+  absl::Time LatestEnd(const Target& target) const;
   bool IsOver(const std::string& node, const Target& target, absl::Time now,
               const TargetRoutes& routes) const;
   v1::JobRecord EndOf(const std::string& node, const Target& target, bool never_sent,
@@ -146,9 +157,10 @@ class JobState {
   int64_t kept_ = 0;  // bytes of output
   int64_t cut_ = 0;
   int64_t output_room_ = 0;  // bytes of records with output in the log
-  int64_t branch_room_ = 0;
+  BranchRecords branches_;
   bool cancelled_ = false;
   bool resumed_ = false;
+  absl::Time latest_end_;  // of the open targets, at the last Tick
 };
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_state_fixture.h"
 
 namespace muster {
@@ -114,6 +115,54 @@ TEST_F(JobStateTest, TargetThatNeverAnswersTimesOut) {
   EXPECT_FALSE(job.ended()) << "n1 runs";
   EXPECT_EQ(job.Tick(kNow + absl::Seconds(131), routes_).size(), 1U);
   EXPECT_TRUE(job.ended());
+}
+
+// Not after the time in which the last target may start, which is 12 hours with --parallel.
+TEST_F(JobStateTest, StartedTargetTimesOutAfterItsOwnTimeLimit) {
+  JobState job = Make();
+  job.Release(kNow, routes_);
+  EXPECT_EQ(FromProto(job.Describe().deadline()), kNow + absl::Seconds(130));
+  for (const char* node : {"n1", "n2", "n3"}) job.Receive(Started(node));
+  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(1), routes_).empty());
+  EXPECT_EQ(FromProto(job.Describe().deadline()), kNow + absl::Seconds(71));
+  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(71), routes_).empty());
+  EXPECT_EQ(job.Tick(kNow + absl::Seconds(72), routes_).size(), 3U);
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_TIMED_OUT), 3);
+}
+
+TEST_F(JobStateTest, LossOfANodeThatRunsTheCommandIsRecordedOnce) {
+  JobState job = Make();
+  job.Release(kNow, routes_);
+  for (const char* node : {"n1", "n2"}) job.Receive(Started(node));
+  job.Tick(kNow, routes_);
+  EXPECT_TRUE(job.ReportLost(kNow, routes_).empty());
+  routes_ = {"n2"};
+  routes_.since = kNow + absl::Seconds(20);
+  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(21), routes_).empty()) << "it may come back";
+  const auto lost = job.ReportLost(kNow + absl::Seconds(23), routes_);
+  ASSERT_EQ(lost.size(), 1U);
+  EXPECT_EQ(lost[0].branch().relay(), "");
+  EXPECT_TRUE(lost[0].branch().lost());
+  EXPECT_EQ(lost[0].branch().waiting(), 1) << "n3 has not started";
+  EXPECT_EQ(lost[0].branch().detail(),
+            "not attached any more while the command runs: n1; without a report, timed out at "
+            "2025-06-15 15:07:50 UTC");
+  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(24), routes_).empty());
+  routes_ = {"n1", "n2", "n3"};
+  const auto back = job.ReportLost(kNow + absl::Seconds(25), routes_);
+  ASSERT_EQ(back.size(), 1U);
+  EXPECT_FALSE(back[0].branch().lost());
+  EXPECT_EQ(back[0].branch().detail(), "attached again: n1");
+}
+
+TEST_F(JobStateTest, NodesAreNotLostWhileTheyAttachAfterARestart) {
+  JobState job = Make();
+  job.Receive(Started("n1"));
+  job.SetResumed();
+  routes_.clear();
+  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(30), routes_).empty());
+  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(39), routes_).empty());
+  EXPECT_EQ(job.ReportLost(kNow + absl::Seconds(40), routes_).size(), 1U);
 }
 
 TEST_F(JobStateTest, TargetWhoseTurnNeverCameExpires) {

@@ -1,5 +1,7 @@
 #include "services/relay/jobs/job_table.h"
 
+#include <algorithm>
+
 #include "services/common/errors/jobs.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -10,28 +12,58 @@ int64_t SubmitTime(const v1::Job& job) { return absl::ToUnixMicros(FromProto(job
 
 }  // namespace
 
-absl::Status JobTable::Reserve(const std::string& id) {
+void JobTable::CountOf(const std::string& submitter, int64_t by) {
+  if ((of_submitter_[submitter] += by) == 0) of_submitter_.erase(submitter);
+}
+
+void JobTable::DropReserved(const std::string& id) {
+  const auto reserved = reserved_.find(id);
+  if (reserved == reserved_.end()) return;
+  CountOf(reserved->second, -1);
+  reserved_.erase(reserved);
+}
+
+absl::Status JobTable::Reserve(const std::string& id, const std::string& submitter) {
   MutexLock lock(mutex_);
   if (jobs_.contains(id)) return errors::JobExists(id);
-  if (reserved_.contains(id)) return errors::JobInCreation(id);
+  if (reserved_.contains(id) || unread_.contains(id)) return errors::JobInCreation(id);
   if (running_ + static_cast<int64_t>(reserved_.size()) >= limits_.max_running) {
     return errors::TooManyJobs(limits_.max_running);
   }
-  reserved_.insert(id);
+  const int64_t most = std::max<int64_t>(1, limits_.max_running / 2);
+  const auto own = of_submitter_.find(submitter);
+  if (own != of_submitter_.end() && own->second >= most) {
+    return errors::TooManyJobsOfSubmitter(submitter, most);
+  }
+  reserved_[id] = submitter;
+  CountOf(submitter, 1);
   return absl::OkStatus();
 }
 
 void JobTable::Abandon(const std::string& id) {
   MutexLock lock(mutex_);
-  reserved_.erase(id);
+  DropReserved(id);
 }
 
 void JobTable::Insert(const std::string& id, Entry entry) {
   MutexLock lock(mutex_);
-  reserved_.erase(id);
+  DropReserved(id);
   by_time_.emplace(SubmitTime(entry.job), id);
-  if (entry.running != nullptr) ++running_;
+  if (entry.running != nullptr) {
+    ++running_;
+    CountOf(entry.job.submitted_by(), 1);
+  }
   jobs_[id] = std::move(entry);
+}
+
+void JobTable::AddUnread(const std::string& id) {
+  MutexLock lock(mutex_);
+  unread_.insert(id);
+}
+
+bool JobTable::IsUnread(const std::string& id) const {
+  MutexLock lock(mutex_);
+  return unread_.contains(id);
 }
 
 absl::StatusOr<JobTable::Entry> JobTable::Find(const std::string& id) const {
@@ -75,6 +107,7 @@ void JobTable::Finish(const std::string& id, v1::Job job, int64_t end) {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(id);
   if (found == jobs_.end() || found->second.running == nullptr) return;
+  CountOf(found->second.job.submitted_by(), -1);
   found->second.job = std::move(job);
   found->second.end = end;
   found->second.running.reset();

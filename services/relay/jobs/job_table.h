@@ -42,12 +42,18 @@ class JobTable {
 
   explicit JobTable(Limits limits) : limits_(limits) {}
 
-  // Reserves the id of a job that is being created, until Insert or Abandon. RESOURCE_EXHAUSTED
+  // Reserves the id of a job that is being created, until Insert or Abandon. One submitter has at
+  // most half of the running jobs, so it does not refuse those of others. RESOURCE_EXHAUSTED
   // (TOO_MANY_JOBS), ALREADY_EXISTS (JOB_EXISTS), UNAVAILABLE (JOB_IN_CREATION) while it is
-  // reserved.
-  absl::Status Reserve(const std::string& id);
+  // reserved, also by AddUnread.
+  absl::Status Reserve(const std::string& id, const std::string& submitter);
   void Abandon(const std::string& id);
   void Insert(const std::string& id, Entry entry);
+
+  // Adds a stored job that could not be read this time. Its id stays reserved, and the records of
+  // its nodes must not be acked.
+  void AddUnread(const std::string& id);
+  bool IsUnread(const std::string& id) const;
 
   // Returns a copy. NOT_FOUND (JOB_NOT_FOUND).
   absl::StatusOr<Entry> Find(const std::string& id) const;
@@ -67,13 +73,19 @@ class JobTable {
   int64_t running() const;
 
  private:
+  void CountOf(const std::string& submitter, int64_t by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropReserved(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Limits limits_;
   mutable Mutex mutex_;
   std::map<std::string, Entry> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> reserved_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> reserved_ ABSL_GUARDED_BY(mutex_);  // the submitter by id
+  std::set<std::string> unread_ ABSL_GUARDED_BY(mutex_);
   // Unix microseconds of the submission, and id.
   std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Running and reserved jobs by their submitter.
+  std::map<std::string, int64_t> of_submitter_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster

@@ -33,12 +33,26 @@ class JobTableTest : public ::testing::Test {
 };
 
 TEST_F(JobTableTest, ReservedJobsCountAgainstTheLimitUntilTheyAreAbandoned) {
-  EXPECT_TRUE(table_.Reserve("a").ok());
-  EXPECT_EQ(ReasonOf(table_.Reserve("a")), "JOB_IN_CREATION");
-  EXPECT_TRUE(table_.Reserve("b").ok());
-  EXPECT_EQ(ReasonOf(table_.Reserve("c")), "TOO_MANY_JOBS");
+  EXPECT_TRUE(table_.Reserve("a", "u1").ok());
+  EXPECT_EQ(ReasonOf(table_.Reserve("a", "u1")), "JOB_IN_CREATION");
+  EXPECT_TRUE(table_.Reserve("b", "u2").ok());
+  EXPECT_EQ(ReasonOf(table_.Reserve("c", "u3")), "TOO_MANY_JOBS");
   table_.Abandon("a");
-  EXPECT_TRUE(table_.Reserve("c").ok());
+  EXPECT_TRUE(table_.Reserve("c", "u3").ok());
+}
+
+TEST(JobTableLimitTest, OneSubmitterRunsHalfOfTheJobs) {
+  JobTable table({.max_running = 4, .retention = absl::Hours(1), .max_kept = 9});
+  EXPECT_TRUE(table.Reserve("a", "u1").ok());
+  EXPECT_TRUE(table.Reserve("b", "u1").ok());
+  EXPECT_EQ(ReasonOf(table.Reserve("c", "u1")), "TOO_MANY_JOBS");
+  EXPECT_TRUE(table.Reserve("d", "u2").ok());
+  table.Abandon("a");
+  EXPECT_TRUE(table.Reserve("c", "u1").ok());
+  JobTable::Entry finished;
+  finished.job.set_submitted_by("u1");
+  table.Insert("b", finished);
+  EXPECT_TRUE(table.Reserve("e", "u1").ok());
 }
 
 TEST_F(JobTableTest, ListReturnsTheNewestFirstInPages) {

@@ -108,10 +108,11 @@ bool JobWriter::StoreAll() {
 }
 
 // Acks every record: what is stored, or the record itself if its job is finished or unknown, so
-// that the node deletes it.
+// that the node deletes it. A node keeps the records of a job that the next start may read.
 void JobWriter::Ack(const std::deque<RecordInbox::Batch>& batches) {
   for (const RecordInbox::Batch& batch : batches) {
     for (const v1::JobRecord& record : batch.records.records()) {
+      if (parts_.table.IsUnread(record.job())) continue;
       const auto job = parts_.table.FindRunning(record.job());
       acks_.Add(record, job == nullptr ? record.sequence() : job->Reached(record.node()));
     }

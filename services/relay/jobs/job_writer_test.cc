@@ -85,6 +85,15 @@ class JobWriterTest : public testing::JobFixture {
   std::unique_ptr<JobWriter> writer_;
 };
 
+TEST_F(JobWriterTest, RecordsOfAJobThatCouldNotBeReadAreNotAcked) {
+  table_.AddUnread("unread");
+  Receive(Record(1, "unread"));
+  Receive(Record(7, "unknown"));
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(Acked(), std::vector<int64_t>{7});
+  EXPECT_EQ(done_, 2);
+}
+
 TEST_F(JobWriterTest, RecordsAreStoredThenAckedTogether) {
   int wakes = 0;
   watchers_.Add("j1", [&] { ++wakes; });

@@ -103,7 +103,8 @@ void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
 void RunningJob::Tick() {
   MutexLock lock(mutex_);
   JobRoutes routes = Routes();
-  std::vector<v1::JobRecord> made = state_.Tick(fleet_.clock.Now(), routes);
+  const absl::Time now = fleet_.clock.Now();
+  std::vector<v1::JobRecord> made = state_.Tick(now, routes);
   for (v1::JobRecord& record : made) {
     const auto dropped = dropped_.extract(record.node());
     if (dropped.empty()) continue;
@@ -111,6 +112,7 @@ void RunningJob::Tick() {
                     "; one that arrived was dropped: ", dropped.mapped());
   }
   AddPending(std::move(made));
+  AddPending(state_.ReportLost(now, routes));
 }
 
 v1::Job RunningJob::Describe() const {

@@ -97,9 +97,22 @@ TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
                 }
                 return absl::OkStatus();
               }).ok());
-  EXPECT_EQ(details, std::vector<std::string>{
-                         "it started, and its final record did not arrive in time; one that "
-                         "arrived was dropped: the signature does not match"});
+  EXPECT_EQ(details,
+            std::vector<std::string>{
+                "the command may still run; it started, and its final record did not "
+                "arrive in time; one that arrived was dropped: the signature does not match"});
+}
+
+TEST_F(RunningJobTest, TickRecordsTheLossOfANodeThatRunsTheCommand) {
+  job_->Start();
+  v1::JobRecord started = Final("n1");
+  started.mutable_started();
+  job_->Receive(started);
+  topology_.Detach("n1", link_.get());
+  clock_.Advance(absl::Seconds(5));
+  job_->Tick();
+  ASSERT_TRUE(job_->Store().ok());
+  EXPECT_EQ(StoredNodes(), (std::vector<std::string>{"n2", "n1", ""}));
 }
 
 TEST_F(RunningJobTest, StoreAfterAFailureStoresEachRecordOnce) {

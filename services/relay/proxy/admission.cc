@@ -14,7 +14,7 @@ struct Admission::Entry {
   Admission& admission;
   const std::string caller;
   const int64_t bytes;
-  bool counted = true;  // guarded by the mutex of the admission
+  bool counted ABSL_GUARDED_BY(admission.mutex_) = true;
 };
 
 absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, int64_t bytes,
@@ -37,6 +37,7 @@ absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, in
 }
 
 void Admission::UncountLocked(Entry& entry) {
+  entry.admission.mutex_.AssertHeld();  // the same mutex
   if (!std::exchange(entry.counted, false)) return;
   if (const auto it = of_one_.find(entry.caller); --it->second == 0) of_one_.erase(it);
   bytes_ -= entry.bytes;

@@ -67,6 +67,7 @@ class Assembly : public Forwarding {
       options.relay = parts_.relay;
       options.fleet = parts_.fleet;
       options.fleet_ca_pem = parts_.fleet_ca_pem;
+      options.on_fatal = parts_.fail;
       ASSIGN_OR_RETURN(spool_, Spool::Open(options, disk_, parts_.clock, parts_.metrics));
       sender_ = std::make_unique<UpstreamResultSender>(*spool_, parts_.upstream);
       drain_ = std::make_unique<SpoolDrain>(

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_RELAY_PROXY_FORWARDING_H_
 #define MUSTER_SERVICES_RELAY_PROXY_FORWARDING_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Forwarding {
     std::string spool_folder;
     TimerService& timers;
     Executor& background;  // of periodic work (service_threads.h)
+    // The database of the spool failed: the relay must end.
+    std::function<void(const absl::Status&)> fail;
   };
 
   // Opens the spool; blocks.

@@ -106,6 +106,22 @@ grpc::ServerUnaryReactor* RunForward::DeleteRun(grpc::CallbackServerContext* con
   return RejectUnary(parts_.runtime, context, "/muster.v1.RunService/DeleteRun");
 }
 
+grpc::ServerUnaryReactor* RunForward::PinRun(grpc::CallbackServerContext* context,
+                                             const v1::PinRunRequest*, v1::Run*) {
+  return RejectUnary(parts_.runtime, context, "/muster.v1.RunService/PinRun");
+}
+
+grpc::ServerUnaryReactor* RunForward::UnpinRun(grpc::CallbackServerContext* context,
+                                               const v1::UnpinRunRequest*, v1::Run*) {
+  return RejectUnary(parts_.runtime, context, "/muster.v1.RunService/UnpinRun");
+}
+
+grpc::ServerUnaryReactor* RunForward::PreviewRetention(grpc::CallbackServerContext* context,
+                                                       const v1::PreviewRetentionRequest*,
+                                                       v1::PreviewRetentionResponse*) {
+  return RejectUnary(parts_.runtime, context, "/muster.v1.RunService/PreviewRetention");
+}
+
 grpc::ServerUnaryReactor* RunForward::IssueCredential(grpc::CallbackServerContext* context,
                                                       const v1::IssueCredentialRequest*,
                                                       v1::Credential*) {

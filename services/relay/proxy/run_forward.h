@@ -26,6 +26,13 @@ class RunForward : public v1::RunService::CallbackService {
                                       const v1::CancelRunRequest*, v1::Run*) override;
   grpc::ServerUnaryReactor* DeleteRun(grpc::CallbackServerContext* context,
                                       const v1::DeleteRunRequest*, v1::DeleteRunResponse*) override;
+  grpc::ServerUnaryReactor* PinRun(grpc::CallbackServerContext* context, const v1::PinRunRequest*,
+                                   v1::Run*) override;
+  grpc::ServerUnaryReactor* UnpinRun(grpc::CallbackServerContext* context,
+                                     const v1::UnpinRunRequest*, v1::Run*) override;
+  grpc::ServerUnaryReactor* PreviewRetention(grpc::CallbackServerContext* context,
+                                             const v1::PreviewRetentionRequest*,
+                                             v1::PreviewRetentionResponse*) override;
   grpc::ServerUnaryReactor* IssueCredential(grpc::CallbackServerContext* context,
                                             const v1::IssueCredentialRequest*,
                                             v1::Credential*) override;

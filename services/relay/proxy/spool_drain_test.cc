@@ -119,6 +119,40 @@ TEST_F(SpoolDrainTest, TemporaryErrorIsRepeatedAfterAWait) {
   EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
 }
 
+// The clock of the relay is ahead, or that of the aggregator is behind.
+TEST_F(SpoolDrainTest, ResultOfAWrongClockIsDeliveredLater) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
+  sender_.answer = errors::ProofTooOld();
+  RunOnce();
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
+  fixture_.clock.Advance(absl::Minutes(1));
+  sender_.answer = absl::OkStatus();
+  RunOnce();
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1", "deliver n1"));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
+}
+
+TEST_F(SpoolDrainTest, ExpiredResultOfAWrongClockIsRemoved) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
+  fixture_.clock.Advance(absl::Hours(25));
+  sender_.report_answer = errors::ProofTooOld();
+  RunOnce();
+  EXPECT_THAT(sender_.calls(), ElementsAre("expired n1"));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
+}
+
+// The operator may raise the limit of the run.
+TEST_F(SpoolDrainTest, ResultOfAFullRunIsRepeated) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
+  sender_.answer = errors::RunFull("r", 10, 1, 10);
+  RunOnce();
+  EXPECT_EQ(fixture_.spool().waiting(), 1);
+  fixture_.clock.Advance(absl::Minutes(1));
+  sender_.answer = absl::OkStatus();
+  RunOnce();
+  EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("committed")));
+}
+
 TEST_F(SpoolDrainTest, WaitsGrowWithEachFailureUntilTheUpstreamChanges) {
   constexpr size_t kNodes = 40;
   for (size_t i = 0; i < kNodes; ++i) {

@@ -27,7 +27,11 @@ class SpoolConnection final : public UploadConnection {
     return spool_.Find(start.upload_id(), stream_.node);
   }
   UploadPeer Peer() const override { return stream_.peer; }
-  absl::StatusOr<OpenStreams::Ticket> Count() override { return stream_.count(); }
+  absl::StatusOr<UploadTicket> Count() override {
+    UploadTicket ticket;
+    ASSIGN_OR_RETURN(ticket.of_caller, stream_.count());
+    return ticket;
+  }
   void ReadNext() override { stream_.downstream->ReadNext(); }
 
   bool SendAck(const UploadAck& ack) override {

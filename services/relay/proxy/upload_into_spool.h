@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_RELAY_PROXY_UPLOAD_INTO_SPOOL_H_
 #define MUSTER_SERVICES_RELAY_PROXY_UPLOAD_INTO_SPOOL_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -19,7 +20,7 @@ struct SpoolStream {
   std::shared_ptr<DownstreamStream> downstream;
   UploadPeer peer;
   std::string node;  // the expected owner of the upload
-  UploadSession::CountStream count;
+  std::function<absl::StatusOr<OpenStreams::Ticket>()> count;
 };
 
 // Returns the sink of a stream that carries upload `id` of the spool. Its first message is the

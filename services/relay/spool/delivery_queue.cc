@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace muster {
 
@@ -41,6 +42,8 @@ void DeliveryQueue::Requeue(const std::string& node, std::optional<absl::Duratio
   if (it == queues_.end()) return;
   Queue& queue = it->second;
   queue.in_delivery = false;
+  queue.items.push_back(std::move(queue.items.front()));
+  queue.items.pop_front();
   if (queue.backoff == nullptr) queue.backoff = std::make_unique<Backoff>(kDeliveryBackoff);
   queue.not_before = clock_.MonotonicNow() + queue.backoff->Next(retry_after);
 }
@@ -64,7 +67,7 @@ absl::Duration DeliveryQueue::OldestWait() const {
   MutexLock lock(mutex_);
   absl::Time oldest = absl::InfiniteFuture();
   for (const auto& [node, queue] : queues_) {
-    oldest = std::min(oldest, queue.items.front().accepted);
+    for (const Item& item : queue.items) oldest = std::min(oldest, item.accepted);
   }
   return oldest == absl::InfiniteFuture() ? absl::ZeroDuration() : clock_.Now() - oldest;
 }

@@ -21,8 +21,9 @@ inline constexpr BackoffOptions kDeliveryBackoff = {
     .first = absl::Seconds(1), .most = absl::Seconds(30), .least = absl::Milliseconds(200)};
 
 // A queue for each node. The results of a node leave in the order of their completion, one at a
-// time; nodes take turns, so a node with many results does not delay others. Thread-safe; nothing
-// waits.
+// time; one whose delivery failed goes behind the others, so a result that is refused for a while
+// (its run is full, a later attempt is being delivered) does not delay them. Nodes take turns, so a
+// node with many results does not delay others. Thread-safe; nothing waits.
 class DeliveryQueue {
  public:
   explicit DeliveryQueue(const Clock& clock) : clock_(clock) {}
@@ -37,7 +38,8 @@ class DeliveryQueue {
   // Removes the result of `node` that is in delivery.
   void Finish(const std::string& node);
 
-  // Puts it back; its node waits for a back-off, which is not shorter than `retry_after`.
+  // Puts it behind the others of its node, which waits for a back-off not shorter than
+  // `retry_after`.
   void Requeue(const std::string& node, std::optional<absl::Duration> retry_after);
 
   // Ends the back-off of all nodes.

@@ -57,6 +57,20 @@ TEST_F(DeliveryQueueTest, RequeuedResultDelaysItsNodeAlone) {
   EXPECT_EQ(Next(), "a");
 }
 
+// Its run may be full, or a later attempt is being delivered.
+TEST_F(DeliveryQueueTest, RequeuedResultGoesBehindTheOthersOfItsNode) {
+  Add("n1", "a");
+  clock_.Advance(absl::Seconds(1));
+  Add("n1", "b");
+  EXPECT_EQ(Next(), "a");
+  queue_.Requeue("n1", std::nullopt);
+  EXPECT_EQ(queue_.OldestWait(), absl::Seconds(1));
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Next(), "b");
+  queue_.Finish("n1");
+  EXPECT_EQ(Next(), "a");
+}
+
 TEST_F(DeliveryQueueTest, WaitsOfFailedDeliveriesGrowUpToALimit) {
   constexpr int kNodes = 100;
   for (int i = 0; i < kNodes; ++i) Add(absl::StrCat("n", i), "a");

@@ -14,6 +14,7 @@
 #include "services/common/identity/result_signature.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/upload/attempt.h"
 #include "services/relay/spool/spool_counters.h"
 
 namespace muster {
@@ -62,7 +63,7 @@ Spool::Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<Spoo
     : options_(options),
       root_(std::move(root)),
       storage_(std::move(storage)),
-      disk_(disk),
+      fair_disk_(disk),
       clock_(clock),
       counters_(std::make_unique<SpoolCounters>(metrics)),
       quota_(options.quota_bytes, options.max_entries),
@@ -86,9 +87,10 @@ Spool::~Spool() = default;
 
 absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(const SpoolOptions& options, Executor& disk,
                                                    const Clock& clock, Metrics& metrics,
-                                                   FileOps& ops) {
+                                                   FileOps& ops, FileOps& database_ops) {
   ASSIGN_OR_RETURN(auto root, Certificate::FromPem(options.fleet_ca_pem));
-  ASSIGN_OR_RETURN(auto storage, SpoolStorage::Open(options.folder, ops));
+  ASSIGN_OR_RETURN(auto storage,
+                   SpoolStorage::Open(options.folder, options.on_fatal, ops, database_ops));
   std::unique_ptr<Spool> spool(
       new Spool(options, std::move(root), std::move(storage), disk, clock, metrics));
   RETURN_IF_ERROR(spool->Recover());
@@ -144,8 +146,8 @@ void Spool::RecoverEntry(const SpoolRow& row) {
 
 std::shared_ptr<UploadSession> Spool::MakeSession(const std::string& id,
                                                   const v1::OpenUploadRequest& request) {
-  return std::make_shared<UploadSession>(ToRecord(request, id, 0), storage_->blobs(), *this, disk_,
-                                         clock_);
+  return std::make_shared<UploadSession>(ToRecord(request, id, 0), storage_->blobs(), *this,
+                                         fair_disk_, clock_);
 }
 
 absl::StatusOr<SpoolEntry> Spool::AddEntry(const v1::OpenUploadRequest& request) {
@@ -168,6 +170,8 @@ absl::StatusOr<SpoolEntry> Spool::AddEntry(const v1::OpenUploadRequest& request)
 
 void Spool::OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& opener,
                        Opened opened) {
+  const absl::Status valid = CheckAttempt(request.description().attempt(), clock_.Now());
+  if (!valid.ok()) return opened(valid);
   auto entry = index_.Reopen(request, clock_.MonotonicNow());
   if (entry.ok() && !*entry) entry = AddEntry(request);
   if (!entry.ok()) return opened(entry.status());

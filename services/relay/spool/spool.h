@@ -47,6 +47,8 @@ struct SpoolOptions {
   std::string relay;                           // the name of this relay.
   std::string fleet;
   std::string fleet_ca_pem;  // the root of the certificates of signers.
+  // The database failed: the relay must end (local_database.h).
+  std::function<void(const absl::Status&)> on_fatal;
 };
 
 // A result to be delivered upstream.
@@ -64,10 +66,12 @@ struct SpoolDelivery {
 class Spool : public ResultSink {
  public:
   // Opens the spool and recovers the entries of an earlier process; waits for the disk. `disk`
-  // writes the bytes. DATA_LOSS (STORE_CORRUPT) if the database is damaged.
+  // writes the bytes. DATA_LOSS (STORE_CORRUPT) if the database is damaged. `ops` has the blobs,
+  // and `database_ops` is the disk of SQLite's VFS.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(const SpoolOptions& options, Executor& disk,
                                                      const Clock& clock, Metrics& metrics,
-                                                     FileOps& ops = PosixFileOps());
+                                                     FileOps& ops = PosixFileOps(),
+                                                     FileOps& database_ops = PosixFileOps());
 
   // The streams of its uploads have ended, and `disk` is drained.
   ~Spool() override;
@@ -147,7 +151,7 @@ class Spool : public ResultSink {
   const SpoolOptions options_;
   const Certificate root_;
   const std::unique_ptr<SpoolStorage> storage_;
-  Executor& disk_;
+  const FairExecutor fair_disk_;  // of uploads
   const Clock& clock_;
   const std::unique_ptr<SpoolCounters> counters_;
   std::function<void()> on_complete_;

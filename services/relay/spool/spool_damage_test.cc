@@ -157,6 +157,18 @@ TEST_F(SpoolDamageTest, FailedRemovalStaysChargedAndIsRepeated) {
   fixture_.Close();
 }
 
+TEST_F(SpoolDamageTest, FailedDatabaseEndsTheRelay) {
+  fixture_.Close();
+  sqlite::FaultVfs vfs;
+  absl::Status fatal;
+  fixture_.options.on_fatal = [&](const absl::Status& why) { fatal = why; };
+  ASSERT_TRUE(fixture_.Open().ok());
+  vfs.FailAt(sqlite::Fault::kSyncError, 1);
+  EXPECT_FALSE(fixture_.Deliver("n1", "facts", small_).ok());
+  EXPECT_EQ(ReasonOf(fatal), "STORE_FAILED");
+  fixture_.Close();
+}
+
 // The bytes of a large result are published before its row is written.
 TEST_F(SpoolDamageTest, RemovedUploadWhoseCommitFailedLeavesNoBlob) {
   fixture_.Close();

@@ -1,6 +1,7 @@
 #include "services/relay/spool/spool_storage.h"
 
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
@@ -26,14 +27,16 @@ bool IsProvenLoss(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
 }
 
-absl::StatusOr<std::unique_ptr<SpoolStorage>> SpoolStorage::Open(const std::string& folder,
-                                                                 FileOps& ops) {
+absl::StatusOr<std::unique_ptr<SpoolStorage>> SpoolStorage::Open(
+    const std::string& folder, sqlite::LocalDatabase::OnFatal on_fatal, FileOps& ops,
+    FileOps& database_ops) {
   RETURN_IF_ERROR(MakeFolders(ops, folder));
   // The lock of the blobs keeps other processes from the database, too.
   FilesBlobStoreOptions blob_options;
   blob_options.root = folder + "/blobs";
   ASSIGN_OR_RETURN(auto blobs, OpenFilesBlobStore(std::move(blob_options), ops));
-  ASSIGN_OR_RETURN(auto table, SpoolTable::Open(folder + "/spool.db"));
+  ASSIGN_OR_RETURN(auto table,
+                   SpoolTable::Open(folder + "/spool.db", std::move(on_fatal), database_ops));
   return std::unique_ptr<SpoolStorage>(new SpoolStorage(std::move(table), std::move(blobs)));
 }
 

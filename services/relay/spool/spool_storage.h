@@ -28,9 +28,11 @@ namespace muster {
 class SpoolStorage {
  public:
   // Opens or creates <folder>/spool.db and <folder>/blobs. DATA_LOSS (STORE_CORRUPT) if the
-  // database is damaged.
+  // database is damaged. `ops` has the blobs, and `database_ops` is the disk of SQLite's VFS.
   static absl::StatusOr<std::unique_ptr<SpoolStorage>> Open(const std::string& folder,
-                                                            FileOps& ops);
+                                                            sqlite::LocalDatabase::OnFatal on_fatal,
+                                                            FileOps& ops,
+                                                            FileOps& database_ops = PosixFileOps());
 
   SpoolTable& table() { return *table_; }
   BlobStore& blobs() { return *blobs_; }

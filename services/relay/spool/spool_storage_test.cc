@@ -21,7 +21,7 @@ class SpoolStorageTest : public ::testing::Test {
  protected:
   SpoolStorageTest() {
     if (mkdtemp(folder_.data()) == nullptr) std::abort();
-    auto storage = SpoolStorage::Open(folder_ + "/spool", disk_);
+    auto storage = SpoolStorage::Open(folder_ + "/spool", {}, disk_);
     if (!storage.ok()) std::abort();
     storage_ = *std::move(storage);
   }

@@ -39,8 +39,10 @@ std::optional<v1::SubmitResultRequest> ParseHeader(const std::string& bytes, int
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SpoolTable>> SpoolTable::Open(const std::string& path) {
-  ASSIGN_OR_RETURN(auto database, LocalDatabase::Open(path, kSteps));
+absl::StatusOr<std::unique_ptr<SpoolTable>> SpoolTable::Open(const std::string& path,
+                                                             LocalDatabase::OnFatal on_fatal,
+                                                             FileOps& ops) {
+  ASSIGN_OR_RETURN(auto database, LocalDatabase::Open(path, kSteps, std::move(on_fatal), ops));
   return std::unique_ptr<SpoolTable>(new SpoolTable(path, std::move(database)));
 }
 

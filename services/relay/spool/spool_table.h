@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/results.pb.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/store/sqlite/local_database.h"
 
 namespace muster {
@@ -26,8 +27,11 @@ struct SpoolRow {
 // Thread-safe; every call waits for the disk. A change is durable when its call returns.
 class SpoolTable {
  public:
-  // Opens or creates the database. DATA_LOSS (STORE_CORRUPT) if the file is damaged.
-  static absl::StatusOr<std::unique_ptr<SpoolTable>> Open(const std::string& path);
+  // Opens or creates the database on `ops`, the disk of SQLite's VFS. DATA_LOSS (STORE_CORRUPT) if
+  // the file is damaged.
+  static absl::StatusOr<std::unique_ptr<SpoolTable>> Open(
+      const std::string& path, sqlite::LocalDatabase::OnFatal on_fatal = {},
+      FileOps& ops = PosixFileOps());
 
   struct Contents {
     std::vector<SpoolRow> rows;        // complete results first, in the order of their completion

@@ -34,6 +34,13 @@ TEST_F(SpoolUploadTest, UploadIsResumedAfterARestart) {
   EXPECT_TRUE(fixture_.Bytes() == large_);
 }
 
+TEST_F(SpoolUploadTest, AttemptOutsideOfItsRangeFails) {
+  for (const int64_t attempt : {int64_t{0}, INT64_MAX}) {
+    const auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "logs", small_, attempt));
+    EXPECT_EQ(ReasonOf(opened.status()), "INVALID_ATTEMPT") << attempt;
+  }
+}
+
 TEST_F(SpoolUploadTest, ResultWithoutTheSignatureOfItsNodeIsRejected) {
   const auto opened = fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   ASSERT_TRUE(opened.ok());

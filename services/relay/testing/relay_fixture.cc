@@ -105,7 +105,7 @@ TestRelay::TestRelay(const RelayTestFleet& fleet, const std::string& name,
 }
 
 void TestRelay::Start() {
-  auto started = RelayServer::Start(config);
+  auto started = RelayServer::Start(config, [](const absl::Status&) {});
   if (!started.ok()) {
     absl::FPrintF(stderr, "%s\n", started.status().ToString());
     std::abort();

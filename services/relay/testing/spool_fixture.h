@@ -143,11 +143,7 @@ class SpoolFixture {
   }
 
   // Waits until the tasks of the disk's thread that were queued before have run.
-  void DrainDisk() {
-    std::promise<void> done;
-    if (!disk_executor_->Post([&] { done.set_value(); })) std::abort();
-    done.get_future().wait();
-  }
+  void DrainDisk() { disk_executor_->AwaitIdle(); }
 
   // Damages the published blobs: flips one bit of each.
   void DamageBlobs() {

@@ -38,6 +38,7 @@ class StubUpstream : public Upstream {
     MutexLock lock(mutex_);
     return connected_;
   }
+  absl::Status MayAttach() const override { return may_attach; }
   std::shared_ptr<void> OnChange(std::function<void()> changed) override {
     MutexLock lock(mutex_);
     changed_ = std::move(changed);
@@ -48,6 +49,8 @@ class StubUpstream : public Upstream {
   }
   absl::StatusOr<std::string> StatementFor(const Caller&) override { return "statement"; }
   absl::Status CheckChildRelay(const Caller&) override { return absl::OkStatus(); }
+
+  absl::Status may_attach;  // set before the first call
 
  private:
   mutable Mutex mutex_;

@@ -129,13 +129,19 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
   entry.since = parts_.clock.Now();
   entry.certificate = CertificateSubject(verified.issuer, verified.serial);
   entry.statement = std::move(statement);
+  RETURN_IF_ERROR(parts_.upstream.MayAttach());
   RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
   // The welcome precedes the messages that the attachment causes.
-  SendWelcome(*this, parts_.topology, parts_.upstream.connected(), parts_.interval, parts_.clock);
+  const bool connected = parts_.upstream.connected();
+  SendWelcome(*this, parts_.topology, connected, parts_.interval, parts_.clock);
   // The revocations precede the pending commands: the signer of one may be revoked meanwhile.
   hello.set_revocations_version(
       parts_.trust.SendCommandRevocations(*this, hello.revocations_version()));
   ASSIGN_OR_RETURN(auto previous, parts_.topology.Attach(std::move(entry), shared_from_this()));
+  // A connection that was made meanwhile was announced to the children without this one.
+  if (!connected && parts_.upstream.connected()) {
+    SendWelcome(*this, parts_.topology, /*connected=*/true, parts_.interval, parts_.clock);
+  }
   bool ended = false;
   {
     MutexLock lock(mutex_);

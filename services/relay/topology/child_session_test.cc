@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/errors/relay.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/key.h"
 #include "services/common/rpc/call_canceller.h"
@@ -180,6 +181,14 @@ TEST_F(ChildSessionTest, WelcomeOfADisconnectedRelaySaysSo) {
   const Child child = Connect(NodeIdentity{"n1"});
   Deliver(child, Hello(child));
   EXPECT_FALSE(child.stream->sent[1].welcome().connected());
+}
+
+TEST_F(ChildSessionTest, RevokedRelayAcceptsNoChild) {
+  upstream_.may_attach = errors::RelayRevoked("root");
+  const Child child = Connect(NodeIdentity{"n1"});
+  Deliver(child, Hello(child));
+  EXPECT_EQ(ReasonOf(*child.stream->end), "RELAY_REVOKED");
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
 }
 
 TEST_F(ChildSessionTest, SecondStreamTakesOver) {

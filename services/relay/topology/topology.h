@@ -132,6 +132,11 @@ class Topology {
 
   size_t children() const;
   size_t attached() const;
+  // The number of entries, also of detached ones.
+  size_t size() const {
+    MutexLock lock(mutex_);
+    return entries_.size();
+  }
 
  private:
   struct Entry {

@@ -5,6 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
 #include "services/common/errors/relay.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/runs/run_offers.h"
@@ -18,6 +22,14 @@ constexpr size_t kMaxDescendants = 500;  // in one message
 // The limit on one message of records (jobs.proto), and the time for which they are collected.
 constexpr size_t kMaxRecordsBytes = 256 * 1024;
 constexpr absl::Duration kBatchWithin = absl::Milliseconds(10);
+
+// Returns whether a parent refuses this relay because it was revoked. A refusal before the handler
+// of the call has its reason in the message.
+bool IsRevocation(const absl::Status& why) {
+  const std::string reason = ReasonOf(why);
+  return reason == "IDENTITY_REVOKED" || reason == "REVOKED" ||
+         (absl::IsPermissionDenied(why) && absl::StartsWith(why.message(), "REVOKED: "));
+}
 
 }  // namespace
 
@@ -52,6 +64,11 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   if (welcome.has_clock()) {
     MutexLock lock(transit_mutex_);
     transit_.Welcome(FromProto(welcome.clock()), parts_.runtime.clock.MonotonicNow(), first);
+  }
+  revoked_ = false;
+  if (first && !path.empty()) {
+    Log(LogLevel::kInfo, "attached to " + path.back(),
+        {{"path", absl::StrJoin(path, "/")}, {"connected", welcome.connected()}});
   }
   path.push_back(parts_.topology.name());
   parts_.topology.SetPath(std::move(path));
@@ -102,9 +119,23 @@ void ParentLink::Dispatch(v1::JobCommand command) {
   parts_.dispatcher.Dispatch(std::move(command));
 }
 
-void ParentLink::OnLost(const absl::Status& /*why*/) {
+void ParentLink::OnLost(const absl::Status& why) {
   SetConnected(false);
   DropRecords();
+  HandleRefusal(why);
+}
+
+void ParentLink::OnRefused(const absl::Status& why) { HandleRefusal(why); }
+
+// The branch of a revoked relay is not reachable through it: its children attach elsewhere.
+void ParentLink::HandleRefusal(const absl::Status& why) {
+  if (!IsRevocation(why)) return;
+  revoked_ = true;
+  for (const auto& child : parts_.topology.Children()) child->End(MayAttach());
+}
+
+absl::Status ParentLink::MayAttach() const {
+  return revoked_ ? errors::RelayRevoked(parts_.topology.name()) : absl::OkStatus();
 }
 
 void ParentLink::DropRecords() {

@@ -54,6 +54,7 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   std::shared_ptr<grpc::Channel> Status() override { return channel(); }
   std::shared_ptr<grpc::Channel> Joining() override { return channel(); }
   bool connected() const override { return connected_; }
+  absl::Status MayAttach() const override;
 
   // RecordSink.
   void Receive(v1::JobRecords records, Done done) override;
@@ -71,10 +72,12 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
       ABSL_LOCKS_EXCLUDED(changes_mutex_) override;
   void OnMessage(v1::AttachResponse message) override;
   void OnLost(const absl::Status& why) override;
+  void OnRefused(const absl::Status& why) override;
   void OnWritable() ABSL_LOCKS_EXCLUDED(records_mutex_) override;
 
   std::shared_ptr<grpc::Channel> channel() const { return client_.channel(); }
   void SetConnected(bool connected);
+  void HandleRefusal(const absl::Status& why);
   void Dispatch(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(transit_mutex_);
   bool SendChanges() ABSL_LOCKS_EXCLUDED(changes_mutex_);
   void SendBatch(std::vector<Done>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
@@ -85,6 +88,7 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   const absl::Duration interval_;
   const HandleShares handle_shares_;
   std::atomic<bool> connected_ = false;
+  std::atomic<bool> revoked_ = false;  // by the last parent that answered
 
   Mutex changes_mutex_;  // held while changes are dequeued and sent, so that they stay in order
   bool send_all_ ABSL_GUARDED_BY(changes_mutex_) = false;

@@ -13,6 +13,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
@@ -70,6 +71,14 @@ class ParentLinkTest : public ::testing::Test {
   void Advance(absl::Duration by) {
     clock_.Advance(by);
     executor_.AwaitIdle();
+  }
+  // Advances to the next attempt to connect, and not to the end of its patience.
+  void AwaitRetry() {
+    const size_t before = connector_->connections(1);
+    for (int second = 0; second < 60 && connector_->connections(1) == before; ++second) {
+      Advance(absl::Seconds(1));
+    }
+    ASSERT_GT(connector_->connections(1), before);
   }
   void Accept(uint16_t port = 1, const std::vector<std::string>& path = {"root"}) {
     connector_->at(port).Greet();
@@ -139,6 +148,31 @@ TEST_F(ParentLinkTest, WelcomeSetsThePathAndIsPassedOnToTheChildren) {
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_THAT(sent[0].welcome().path(), ElementsAre("root", "r1", "r2"));
   EXPECT_TRUE(sent[0].welcome().connected());
+}
+
+TEST_F(ParentLinkTest, RevokedRelayEndsItsChildrenUntilItIsWelcomedAgain) {
+  StartAccepted();
+  const auto child = AttachChild("n1");
+  EXPECT_TRUE(link_->MayAttach().ok());
+  connector_->at(1).End(errors::IdentityRevoked("spiffe://fleet.test/service/relay/r2"));
+  executor_.AwaitIdle();
+  EXPECT_EQ(ReasonOf(child->end()), "RELAY_REVOKED");
+  EXPECT_EQ(ReasonOf(link_->MayAttach()), "RELAY_REVOKED");
+  AwaitRetry();
+  Accept();
+  EXPECT_TRUE(link_->MayAttach().ok());
+}
+
+TEST_F(ParentLinkTest, RelayThatTheGateRefusesAsRevokedEndsItsChildren) {
+  Start();
+  const auto child = AttachChild("n1");
+  End();
+  EXPECT_TRUE(child->end().ok()) << "another failure";
+  AwaitRetry();
+  connector_->at(1).End(
+      absl::PermissionDeniedError("REVOKED: this identity was revoked. Ask an operator."));
+  executor_.AwaitIdle();
+  EXPECT_EQ(ReasonOf(child->end()), "RELAY_REVOKED");
 }
 
 TEST_F(ParentLinkTest, DescendantOfThisRelayIsLeft) {

@@ -32,6 +32,10 @@ class Upstream {
   // Returns whether all connections up to the aggregator work, as far as this relay knows.
   virtual bool connected() const = 0;
 
+  // Returns OK if children may attach; RELAY_REVOKED if this relay was revoked, so that they have
+  // to choose another one.
+  virtual absl::Status MayAttach() const { return absl::OkStatus(); }
+
   // Calls `changed` whenever connected() changes or a channel is replaced, on any thread, until the
   // handle is destroyed; the destruction waits for a running call. `changed` must not block.
   [[nodiscard]] virtual std::shared_ptr<void> OnChange(std::function<void()> changed) = 0;

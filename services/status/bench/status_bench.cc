@@ -87,7 +87,9 @@ struct Scene {
   Board board{{&clock, &hub, &verdicts, [] { return std::string(); },
                [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
-               [](const std::shared_ptr<const Sender>&) {}}};
+               [](const std::shared_ptr<const Sender>&) {},
+               [](const std::string&, const EndedRuns::Add&, const EndedRuns::Done&) {},
+               [](const std::string&) {}}};
   StatusService service{{&callers, &requests, &canceller, &rpc_metrics},
                         {&callers, &streams, &canceller, &rpc_metrics},
                         board,
@@ -336,7 +338,9 @@ void TickOfSilentRun(benchmark::State& state) {
   Board board({&clock, &hub, &verdicts, [] { return std::string(); },
                [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
-               [](const std::shared_ptr<const Sender>&) {}});
+               [](const std::shared_ptr<const Sender>&) {},
+               [](const std::string&, const EndedRuns::Add&, const EndedRuns::Done&) {},
+               [](const std::string&) {}});
   v1::FollowChangesResponse event;
   event.mutable_snapshot_begin();
   board.Apply(event);

@@ -5,39 +5,29 @@
 #include <utility>
 
 #include "services/common/base/error.h"
-#include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/errors/runs.h"
 #include "services/status/board/progress.h"
+#include "services/status/board/run_summary.h"
 
 namespace muster {
 namespace {
 
-constexpr int kMaxNodes = 1000;
-constexpr int kNodes = 100;
 constexpr int kPairsOfNode = 1000;
 constexpr int kTicksBetweenPrunes = 60;
 // A watcher is woken at least this often.
 constexpr int kTicksBetweenWakes = 5;
-
-// Removes the state of other pairs, for a caller who may see only one pair.
-void RestrictToOwn(const std::string& plugin, v1::RunStatus* status) {
-  status->clear_counts();
-  status->clear_reasons();
-  status->clear_estimate();
-  status->clear_stragglers();
-  auto& plugins = *status->mutable_plugins();
-  for (v1::PluginStatus& one : plugins) one.clear_reasons();
-  if (plugin.empty()) return;
-  plugins.erase(std::remove_if(plugins.begin(), plugins.end(),
-                               [&](const v1::PluginStatus& one) { return one.plugin() != plugin; }),
-                plugins.end());
-}
+constexpr absl::Duration kDropPeriod = absl::Seconds(1);
 
 }  // namespace
 
-Board::Board(Options options) : options_(std::move(options)) {
+Board::Board(Options options)
+    : options_(std::move(options)),
+      ended_(*options_.clock, options_.read_pairs, [this](const std::string& run) {
+        options_.restore(run);
+        RestorePairs();
+      }) {
   context_.clock = options_.clock;
   context_.verdicts = options_.verdicts;
   context_.changed = [hub = options_.hub](const std::string& run) { hub->Changed(run); };
@@ -48,8 +38,7 @@ Board::Board(Options options) : options_(std::move(options)) {
 }
 
 void Board::Apply(const v1::FollowChangesResponse& event) {
-  const absl::Time now = options_.clock->Now();
-  feed_micros_ = absl::ToUnixMicros(now);
+  feed_micros_ = absl::ToUnixMicros(options_.clock->Now());
   switch (event.event_case()) {
     case v1::FollowChangesResponse::kSnapshotBegin:
       in_snapshot_ = true;
@@ -62,12 +51,10 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
       ApplyRun(event.run());
       break;
     case v1::FollowChangesResponse::kPair:
-      ApplyPair(event.pair(), event.has_time() ? FromProto(event.time()) : now);
+      ApplyPair(event.pair());
       break;
     case v1::FollowChangesResponse::kPairs:
-      for (const auto& pair : event.pairs().pairs()) {
-        ApplyPair(pair, pair.has_time() ? FromProto(pair.time()) : now);
-      }
+      for (const auto& pair : event.pairs().pairs()) ApplyPair(pair);
       break;
     case v1::FollowChangesResponse::kRunDeleted:
       RemoveRun(event.run_deleted().run());
@@ -77,10 +64,17 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
     case v1::FollowChangesResponse::EVENT_NOT_SET:
       break;
   }
+  // Only while events arrive: otherwise the pairs could not be read again.
+  if (!in_snapshot_) DropIdle();
 }
 
 void Board::ApplyRun(const v1::Run& run) {
   std::shared_ptr<RunBoard> board = Known(run.id());
+  // The feed lists no pairs of a run that has ended: the known ones may be out of date.
+  if (board != nullptr && IsEnded(run.state()) && board->pair_count() > 0 &&
+      (in_snapshot_ || !board->complete())) {
+    board = DropPairs(*board);
+  }
   if (board == nullptr) {
     board = std::make_shared<RunBoard>(run.id(), context_);
     board->SetRun(run);
@@ -92,9 +86,12 @@ void Board::ApplyRun(const v1::Run& run) {
   if (in_snapshot_) snapshot_runs_.insert(run.id());
 }
 
-void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl::Time at) {
+void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change) {
   const auto run = Known(change.key().run());
-  if (run == nullptr) return;  // deleted since
+  if (run == nullptr || LacksPairs(*run)) return;  // deleted since, or the pair is read on request
+  const absl::Time at = change.has_time() ? FromProto(change.time())
+                        : in_snapshot_    ? absl::InfinitePast()
+                                          : options_.clock->Now();
   const RunBoard::PairSet set = run->SetPair(change, !in_snapshot_, at);
   if (set.added) nodes_.Plan(change.key().node());
   if (set.finished_for != nullptr) ReportIfDone(set.finished_for);
@@ -115,31 +112,64 @@ void Board::ReportIfDone(const std::shared_ptr<const Sender>& sender) {
 }
 
 void Board::RemoveRun(const std::string& run) {
-  std::shared_ptr<RunBoard> board;
+  if (Known(run) == nullptr) return;
+  Replace(run, nullptr);
+  options_.gone(run);
+}
+
+std::shared_ptr<RunBoard> Board::DropPairs(const RunBoard& run) {
+  auto bare = std::make_shared<RunBoard>(run.id(), context_);
+  bare->SetRun(run.row());
+  Replace(run.id(), bare);
+  return bare;
+}
+
+// Called by Apply, which alone changes runs. Null: removes the run.
+void Board::Replace(const std::string& run, std::shared_ptr<RunBoard> by) {
+  Entry old;
   {
     MutexLock lock(mutex_);
-    const auto found = runs_.find(run);
-    if (found == runs_.end()) return;
-    board = std::move(found->second.board);
-    runs_.erase(found);
+    const auto entry = runs_.find(run);
+    old = std::exchange(entry->second, {by, entry->second.created});
+    if (by == nullptr) runs_.erase(entry);
   }
-  board->Delete();
-  options_.gone(run);
-  for (const std::string& node : board->PlannedNodes()) nodes_.Unplan(node);
+  old.board->Delete();
+  if (old.loaded) return;
+  for (const std::string& node : old.board->PlannedNodes()) nodes_.Unplan(node);
+}
+
+void Board::DropIdle() {
+  const absl::Duration now = options_.clock->MonotonicNow();
+  if (now - dropped_at_ < kDropPeriod) return;
+  dropped_at_ = now;
+  for (const std::string& run : ended_.FindIdle(Runs())) {
+    const auto board = Known(run);
+    if (board.use_count() <= 2) DropPairs(*board);  // otherwise a caller reads the pairs now
+  }
 }
 
 void Board::EndSnapshot() {
   in_snapshot_ = false;
-  std::vector<std::string> gone;
+  for (const auto& run : Runs()) {
+    if (!snapshot_runs_.contains(run->id())) {
+      RemoveRun(run->id());
+    } else if (!ready_ && !run->ended()) {
+      options_.restore(run->id());
+    }
+  }
+  RestorePairs();
+  if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
+  ready_ = true;
+  MutexLock lock(senders_mutex_);
+  early_.clear();
+}
+
+void Board::RestorePairs() {
   std::vector<RestoredPair> restored;
   {
     MutexLock lock(mutex_);
-    for (const auto& [id, entry] : runs_) {
-      if (!snapshot_runs_.contains(id)) gone.push_back(id);
-    }
     restored = std::exchange(restored_, {});
   }
-  for (const std::string& run : gone) RemoveRun(run);
   for (RestoredPair& one : restored) {
     const auto run = Known(one.key.run());
     if (run == nullptr) continue;
@@ -149,15 +179,10 @@ void Board::EndSnapshot() {
     Attend(one.key, sender);
     run->SenderChanged(one.key.plugin(), one.key.node(), sender);
   }
-  if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
-  ready_ = true;
-  MutexLock lock(senders_mutex_);
-  early_.clear();
 }
 
 void Board::RestoreContact(const v1::ResultKey& key, const std::string& uri, absl::Time first) {
-  RunBoard::Memory memory;
-  memory.first = first;
+  RunBoard::Memory memory{.first = first};
   {
     MutexLock lock(senders_mutex_);
     const auto early = early_.find({uri, key.node()});
@@ -168,8 +193,7 @@ void Board::RestoreContact(const v1::ResultKey& key, const std::string& uri, abs
 }
 
 void Board::RestoreProgress(const v1::ResultKey& key, v1::Progress progress) {
-  RunBoard::Memory memory;
-  memory.progress = std::make_unique<v1::Progress>(std::move(progress));
+  RunBoard::Memory memory{.progress = std::make_unique<v1::Progress>(std::move(progress))};
   MutexLock lock(mutex_);
   restored_.push_back({key, std::move(memory)});
 }
@@ -205,6 +229,20 @@ absl::StatusOr<std::shared_ptr<RunBoard>> Board::Find(const std::string& run) co
   return found;
 }
 
+void Board::FindWithPairs(const std::string& run, EndedRuns::Ready ready) {
+  std::shared_ptr<RunBoard> board;
+  if (ready_) {
+    MutexLock lock(mutex_);
+    const auto found = runs_.find(run);
+    if (found != runs_.end() && found->second.board->ended()) board = found->second.board;
+    if (board != nullptr && !board->complete()) found->second.loaded = true;
+  }
+  if (board == nullptr) return ready(Find(run));
+  ended_.MarkUsed(run);
+  if (board->complete()) return ready(std::move(board));
+  ended_.Load(board, std::move(ready));
+}
+
 absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
   if (!run.empty()) return run;
   if (!ready_) return errors::StatusNotReady();
@@ -216,8 +254,8 @@ absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {
   if (entries.empty()) return errors::RunNotFound("");
   // A run whose pairs are still being listed counts only if there is no other.
   std::ranges::sort(entries, std::ranges::greater(), &Entry::created);
-  const auto shown =
-      std::ranges::find_if(entries, [](const Entry& entry) { return entry.board->complete(); });
+  const auto shown = std::ranges::find_if(
+      entries, [](const Entry& entry) { return entry.board->ended() || entry.board->complete(); });
   return (shown == entries.end() ? entries.front() : *shown).board->id();
 }
 
@@ -232,8 +270,10 @@ absl::Status Board::HandleActivity(const v1::ResultKey& key,
   if (run == nullptr) return errors::RunNotFound(key.run());
   bool attends = false;
   const absl::Status took = run->HandleActivity(key, sender, activity, &attends);
-  if (ReasonOf(took) == "PAIR_NOT_PLANNED" && !run->complete()) return errors::StatusNotReady();
-  if (!took.ok() || !attends) return took;
+  if (ReasonOf(took) == "PAIR_NOT_PLANNED" && !run->complete()) {
+    return run->ended() ? absl::OkStatus() : errors::StatusNotReady();
+  }
+  if (!attends || !took.ok()) return took;
   Attend(key, sender);
   // The last change may have come before Attend.
   if (!IsReturning(*sender)) run->SenderChanged(key.plugin(), key.node(), sender);
@@ -273,8 +313,10 @@ void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {
 
 absl::Status Board::Report(const v1::ReportProgressRequest& report) {
   RETURN_IF_ERROR(CheckProgress(report));
-  const auto run = Find(report.key().run());
-  return run.ok() ? (*run)->Report(report) : run.status();
+  const auto known = Known(report.key().run());
+  if (ready_ && known != nullptr && LacksPairs(*known)) return absl::OkStatus();  // too late
+  ASSIGN_OR_RETURN(const auto run, Find(report.key().run()));
+  return run->Report(report);
 }
 
 void Board::Tick() {
@@ -305,18 +347,17 @@ void Board::Prune() {
   nodes_.Prune();
 }
 
-absl::Status Board::Get(const StatusQuery& query, std::string* bytes) const {
-  ASSIGN_OR_RETURN(const auto run, Find(query.run));
-  if (!query.only_node.empty() && !run->Plans(query.only_plugin, query.only_node)) {
+absl::Status Board::Get(RunBoard& run, const StatusQuery& query, std::string* bytes) const {
+  if (!query.only_node.empty() && !run.Plans(query.only_plugin, query.only_node)) {
     return errors::RunNotFound(query.run);
   }
   v1::RunStatus status;
-  AddSummary(*run, &status);
+  AddSummary(run, &status);
   if (!query.only_plugin.empty() || !query.only_node.empty())
-    RestrictToOwn(query.only_plugin, &status);
+    RestrictToPlugin(query.only_plugin, &status);
   if (query.page_size > 0) {
     PairWriter pairs(v1::RunStatus::kPairsFieldNumber, bytes);
-    ASSIGN_OR_RETURN(auto next, run->AddPairs(query, &pairs));
+    ASSIGN_OR_RETURN(auto next, run.AddPairs(query, &pairs));
     status.set_next_page_token(std::move(next));
   }
   status.AppendToString(bytes);
@@ -329,22 +370,8 @@ void Board::AddSummary(RunBoard& run, v1::RunStatus* status) const {
 }
 
 absl::StatusOr<v1::ListNodesResponse> Board::ListNodes(const v1::ListNodesRequest& request) const {
-  if (request.page_size() < 0 || request.page_size() > kMaxNodes) {
-    return errors::InvalidPageSize(kMaxNodes);
-  }
   if (!ready_) return errors::StatusNotReady();
-  // The token is the last name of the page before.
-  if (!request.page_token().empty() && !ValidateName("page token", request.page_token()).ok()) {
-    return errors::InvalidPageToken();
-  }
-  v1::ListNodesResponse response;
-  bool more = false;
-  const int size = request.page_size() == 0 ? kNodes : request.page_size();
-  for (v1::Node& node : nodes_.List(request.page_token(), size, request.presence(), Now(), &more)) {
-    *response.add_nodes() = std::move(node);
-  }
-  if (more) response.set_next_page_token(response.nodes(response.nodes_size() - 1).node());
-  return response;
+  return nodes_.List(request, Now());
 }
 
 absl::StatusOr<v1::Node> Board::GetNode(const std::string& node) const {

@@ -22,6 +22,7 @@
 #include "muster/v1/status.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/status/board/ended_runs.h"
 #include "services/status/board/nodes.h"
 #include "services/status/board/run_board.h"
 #include "services/status/board/verdict_log.h"
@@ -31,8 +32,8 @@
 namespace muster {
 
 // All in memory: after a restart the outcomes arrive from the feed again, and the activities are
-// restored from the store (Restore). The size is bounded by the runs that the aggregator keeps.
-// Thread-safe.
+// restored from the store. A run that has ended is in memory without its pairs, unless a caller has
+// asked for them recently (EndedRuns). Thread-safe.
 class Board : public HeartbeatListener {
  public:
   struct Options {
@@ -48,6 +49,10 @@ class Board : public HeartbeatListener {
     std::function<void(const std::string& run)> gone;  // the aggregator has removed the run
     // Every pair of the sender has an outcome. Called without a lock.
     std::function<void(const std::shared_ptr<const Sender>& sender)> done;
+    EndedRuns::Read read_pairs;
+    // Calls RestoreContact and RestoreProgress for the stored pairs of a run. May wait for the
+    // disk.
+    EndedRuns::Restore restore;
   };
 
   // All functions are required.
@@ -57,8 +62,7 @@ class Board : public HeartbeatListener {
   void Apply(const v1::FollowChangesResponse& event);
 
   // Restore the state of pairs from before a restart: the time of a sender's first message, and the
-  // progress. Called after PresenceChanged for the restored senders, before the first event of the
-  // feed.
+  // progress. Called after PresenceChanged for the restored senders, by Options::restore or before.
   void RestoreContact(const v1::ResultKey& key, const std::string& uri, absl::Time first);
   void RestoreProgress(const v1::ResultKey& key, v1::Progress progress);
 
@@ -78,13 +82,16 @@ class Board : public HeartbeatListener {
   absl::StatusOr<std::string> Resolve(const std::string& run) const;
   // RUN_NOT_FOUND; STATUS_NOT_READY also for a new run until the feed has listed all its pairs.
   absl::StatusOr<std::shared_ptr<RunBoard>> Find(const std::string& run) const;
-  // Appends the bytes of a v1::RunStatus. RUN_NOT_FOUND, STATUS_NOT_READY before the first
-  // snapshot, INVALID_PAGE_TOKEN.
-  absl::Status Get(const StatusQuery& query, std::string* bytes) const;
+  // Calls `ready` with the run once it has its pairs: before this returns, unless the run has
+  // ended. Errors: those of Find and of EndedRuns::Load.
+  void FindWithPairs(const std::string& run, EndedRuns::Ready ready);
+  // Appends the bytes of a v1::RunStatus. RUN_NOT_FOUND if the caller's node is not planned,
+  // INVALID_PAGE_TOKEN.
+  absl::Status Get(RunBoard& run, const StatusQuery& query, std::string* bytes) const;
   // Adds the run without pairs, as a watcher receives it.
   void AddSummary(RunBoard& run, v1::RunStatus* status) const;
 
-  // Errors: INVALID_PAGE_TOKEN, STATUS_NOT_READY.
+  // Errors: those of Nodes::List, STATUS_NOT_READY.
   absl::StatusOr<v1::ListNodesResponse> ListNodes(const v1::ListNodesRequest& request) const;
   // Without events. NODE_NOT_FOUND, STATUS_NOT_READY.
   absl::StatusOr<v1::Node> GetNode(const std::string& node) const;
@@ -106,6 +113,7 @@ class Board : public HeartbeatListener {
   struct Entry {
     std::shared_ptr<RunBoard> board;
     absl::Time created;
+    bool loaded = false;  // its pairs are from EndedRuns: their nodes do not count as planned
   };
   struct Attended {
     std::shared_ptr<const Sender> sender;
@@ -120,9 +128,15 @@ class Board : public HeartbeatListener {
   std::shared_ptr<RunBoard> Known(const std::string& run) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<RunBoard>> Runs() const ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyRun(const v1::Run& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ApplyPair(const v1::FollowChangesResponse::PairChanged& change, absl::Time at);
+  void ApplyPair(const v1::FollowChangesResponse::PairChanged& change);
   void RemoveRun(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RestorePairs() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Replaces the run by one without pairs, which is returned.
+  std::shared_ptr<RunBoard> DropPairs(const RunBoard& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Replace(const std::string& run, std::shared_ptr<RunBoard> by) ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropIdle() ABSL_LOCKS_EXCLUDED(mutex_);
+  static bool LacksPairs(const RunBoard& run) { return run.ended() && !run.complete(); }
   void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender)
       ABSL_LOCKS_EXCLUDED(senders_mutex_);
   void ReportIfDone(const std::shared_ptr<const Sender>& sender)
@@ -132,6 +146,8 @@ class Board : public HeartbeatListener {
   const Options options_;
   Nodes nodes_;
   RunBoard::Context context_;
+  EndedRuns ended_;
+  absl::Duration dropped_at_;            // used by Apply: of the last DropIdle; monotonic
   bool in_snapshot_ = false;             // used by Apply
   std::set<std::string> snapshot_runs_;  // used by Apply: the runs of the snapshot
   int ticks_ = 0;                        // used by Tick

@@ -3,15 +3,17 @@
 namespace muster::testing {
 
 BoardFixture::BoardFixture()
-    : board_({&clock_, &hub_, &verdicts_, [this] { return doubt_; },
-              [this] { return lost_relays_; },
-              [this](const std::string& node, const v1::NodeEvent& event) {
-                events_.emplace_back(node, event);
-              },
-              [this](const std::string& run) { gone_.push_back(run); },
-              [this](const std::shared_ptr<const Sender>& sender) {
-                done_.push_back(sender->node());
-              }}) {
+    : board_(
+          {&clock_, &hub_, &verdicts_, [this] { return doubt_; }, [this] { return lost_relays_; },
+           [this](const std::string& node, const v1::NodeEvent& event) {
+             events_.emplace_back(node, event);
+           },
+           [this](const std::string& run) { gone_.push_back(run); },
+           [this](const std::shared_ptr<const Sender>& sender) { done_.push_back(sender->node()); },
+           [this](const std::string& run, const EndedRuns::Add& add, const EndedRuns::Done& done) {
+             reads_.push_back({run, add, done});
+           },
+           [this](const std::string& run) { restored_.push_back(run); }}) {
   // Monotonic time of a machine that runs for a while.
   clock_.Advance(absl::Hours(1));
 }
@@ -124,7 +126,10 @@ void BoardFixture::Pass(absl::Duration time) {
 
 absl::Status BoardFixture::Ask(const StatusQuery& query, v1::RunStatus* status) {
   std::string bytes;
-  const absl::Status asked = board_.Get(query, &bytes);
+  absl::Status asked = absl::DeadlineExceededError("it waits for the pairs");
+  board_.FindWithPairs(query.run, [&](const absl::StatusOr<std::shared_ptr<RunBoard>>& run) {
+    asked = run.ok() ? board_.Get(**run, query, &bytes) : run.status();
+  });
   EXPECT_TRUE(status->ParseFromString(bytes));
   return asked;
 }

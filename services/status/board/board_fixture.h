@@ -59,6 +59,13 @@ class BoardFixture : public ::testing::Test {
   std::vector<std::pair<std::string, v1::NodeEvent>> events_;
   std::vector<std::string> gone_;
   std::vector<std::string> done_;  // nodes
+  struct PairsRead {
+    std::string run;
+    EndedRuns::Add add;
+    EndedRuns::Done done;
+  };
+  std::vector<PairsRead> reads_;       // that the board has asked for
+  std::vector<std::string> restored_;  // runs
   Board board_;
 };
 

@@ -5,7 +5,7 @@ namespace muster {
 BoardMetrics::BoardMetrics(Metrics& metrics) {
   const auto runs = metrics.AddGauges("muster_runs", "Runs that the aggregator stores, by state.",
                                       {"state"}, v1::RunState_ARRAYSIZE);
-  const auto unfinished = metrics.AddGauges("muster_unfinished_pairs",
+  const auto unfinished = metrics.AddGauges("muster_pending_pairs",
                                             "Pairs without an outcome in active runs, by reason.",
                                             {"reason"}, v1::Reason_ARRAYSIZE);
   for (int i = 1; i < v1::RunState_ARRAYSIZE; ++i) {  // 0 stands for "not said"

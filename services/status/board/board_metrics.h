@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// muster_runs by state and muster_unfinished_pairs by reason. Every state and reason has a series
+// muster_runs by state and muster_pending_pairs by reason. Every state and reason has a series
 // from the start, so that an alert never refers to a missing one. Labels are the
 // API's words, never a run, plugin or node. Thread-safe.
 class BoardMetrics {

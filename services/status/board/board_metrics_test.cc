@@ -25,7 +25,7 @@ class BoardMetricsTest : public testing::BoardFixture {
 TEST_F(BoardMetricsTest, EveryStateAndReasonHasASeriesFromTheStart) {
   const std::string text = Shown();
   EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_FAILED\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_TIMED_OUT\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("muster_pending_pairs{reason=\"REASON_TIMED_OUT\"} 0\n"));
   EXPECT_THAT(text, Not(HasSubstr("UNSPECIFIED")));
 }
 
@@ -35,14 +35,14 @@ TEST_F(BoardMetricsTest, CountsRunsByStateAndUnfinishedPairsByReason) {
   SetPair("n2", v1::OUTCOME_GENUINE, 1);
   std::string text = Shown();
   EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_RUNNING\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_RUNNING\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_NOT_STARTED\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("muster_pending_pairs{reason=\"REASON_RUNNING\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("muster_pending_pairs{reason=\"REASON_NOT_STARTED\"} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("n1")));
 
   SetRun(MakeRun(testing::kRun, v1::RUN_STATE_CANCELLED));
   text = Shown();
   EXPECT_THAT(text, HasSubstr("muster_runs{state=\"RUN_STATE_CANCELLED\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("muster_unfinished_pairs{reason=\"REASON_RUNNING\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("muster_pending_pairs{reason=\"REASON_RUNNING\"} 0\n"));
   DeleteRun();
   EXPECT_THAT(Shown(), HasSubstr("muster_runs{state=\"RUN_STATE_CANCELLED\"} 0\n"));
 }

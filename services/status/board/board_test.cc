@@ -53,6 +53,26 @@ TEST_F(BoardTest, BeginOfAStateFromBeforeTheServiceIsNotKnown) {
   EXPECT_TRUE(Pair("n2").has_reason_since());
 }
 
+TEST_F(BoardTest, OutcomesOfASnapshotKeepTheirTimes) {
+  Begin();
+  SetRun(MakeRun());
+  Event event;
+  for (const v1::Outcome outcome : {v1::OUTCOME_GENUINE, v1::OUTCOME_TIMED_OUT}) {
+    auto* pair = event.mutable_pairs()->add_pairs();
+    *pair->mutable_key() = Key("n" + std::to_string(event.pairs().pairs_size()));
+    pair->set_outcome(outcome);
+    pair->set_generation(1);
+    *pair->mutable_time() = ToTimestamp(clock_.Now() - absl::Minutes(29));
+  }
+  board_.Apply(event);
+  SetPair("n3", v1::OUTCOME_GENUINE, 1);  // an earlier aggregator sends no time
+  End();
+  EXPECT_EQ(FromProto(Pair("n1").update_time()), clock_.Now() - absl::Minutes(29));
+  EXPECT_EQ(FromProto(Pair("n2").update_time()), clock_.Now() - absl::Minutes(29));
+  EXPECT_EQ(FromProto(Pair("n2").reason_since()), clock_.Now() - absl::Minutes(29));
+  EXPECT_FALSE(Pair("n3").has_update_time());
+}
+
 TEST_F(BoardTest, EmptyNameResolvesToTheNewestRun) {
   Begin();
   SetRun(MakeRun("000000000000000f"));
@@ -252,15 +272,29 @@ TEST_F(BoardTest, RestoredStateIsPresentAfterTheFirstSnapshot) {
   board_.RestoreContact(Key("n1"), sender->uri(), clock_.Now() - absl::Minutes(5));
   v1::Progress progress;
   progress.set_completed(7);
+  *progress.mutable_time() = ToTimestamp(clock_.Now() - absl::Minutes(3));
   board_.RestoreProgress(Key("n1"), progress);
   board_.RestoreProgress(Key("gone"), progress);
   Start({"n1", "n2"});
   EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
   EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_UNKNOWN);
   EXPECT_EQ(Pair("n1").progress().completed(), 7);
+  EXPECT_EQ(FromProto(Pair("n1").update_time()), clock_.Now() - absl::Minutes(3));
   EXPECT_EQ(ReasonOfPair("n2"), "NOT_STARTED");
   Return(sender);
   EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_ONLINE);
+}
+
+TEST_F(BoardTest, PairThatWasSilentBeforeARestartIsAStraggler) {
+  auto sender = Online("n1");
+  sender->set_last_seen(clock_.MonotonicNow() - absl::Minutes(29));
+  Silence(sender, v1::PRESENCE_LOST, Evidence::kAcknowledging);
+  board_.RestoreContact(Key("n1"), sender->uri(), clock_.Now() - absl::Minutes(40));
+  Start({"n1", "n2"});
+  ASSERT_EQ(Get().stragglers_size(), 1);
+  EXPECT_EQ(Get().stragglers(0).reason(), v1::REASON_NOT_RESPONDING);
+  EXPECT_EQ(Get().stragglers(0).heartbeat_age().seconds(), 29 * 60);
+  EXPECT_FALSE(Get().stragglers(0).has_reason_since()) << "it is not known";
 }
 
 TEST_F(BoardTest, NodesArePlannedOnesAndSenders) {

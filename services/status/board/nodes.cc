@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "services/common/base/names.h"
+#include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
 #include "services/status/board/pair.h"
 
 namespace muster {
 namespace {
+
+constexpr int kMaxNodes = 1000;
+constexpr int kNodes = 100;
 
 // The best sender of a node is the one with the best presence, then the newest.
 int Rank(v1::Presence presence) {
@@ -78,17 +83,28 @@ v1::Node Nodes::Show(const std::string& node, const Entry& entry, const Moment& 
   return out;
 }
 
-std::vector<v1::Node> Nodes::List(const std::string& after, int limit, v1::Presence presence,
-                                  const Moment& now, bool* more) const {
-  std::vector<v1::Node> page;
-  *more = false;
+absl::StatusOr<v1::ListNodesResponse> Nodes::List(const v1::ListNodesRequest& request,
+                                                  const Moment& now) const {
+  if (request.page_size() < 0 || request.page_size() > kMaxNodes) {
+    return errors::InvalidPageSize(kMaxNodes);
+  }
+  // The token is the last name of the page before.
+  if (!request.page_token().empty() && !ValidateName("page token", request.page_token()).ok()) {
+    return errors::InvalidPageToken();
+  }
+  const int limit = request.page_size() == 0 ? kNodes : request.page_size();
+  v1::ListNodesResponse page;
   MutexLock lock(mutex_);
-  for (auto it = nodes_.upper_bound(after); it != nodes_.end(); ++it) {
+  for (auto it = nodes_.upper_bound(request.page_token()); it != nodes_.end(); ++it) {
     v1::Node node = Show(it->first, it->second, now);
-    if (presence != v1::PRESENCE_UNSPECIFIED && node.presence() != presence) continue;
-    *more = page.size() == static_cast<size_t>(limit);
-    if (*more) break;
-    page.push_back(std::move(node));
+    if (request.presence() != v1::PRESENCE_UNSPECIFIED && node.presence() != request.presence()) {
+      continue;
+    }
+    if (page.nodes_size() == limit) {
+      page.set_next_page_token(page.nodes(limit - 1).node());
+      break;
+    }
+    *page.add_nodes() = std::move(node);
   }
   return page;
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/base/mutex.h"
 #include "services/status/board/reasons.h"
@@ -24,10 +25,9 @@ class Nodes {
   void Unplan(const std::string& node);
   void Heard(const std::shared_ptr<const Sender>& sender);
 
-  // Nodes by name after `after`, at most `limit`; `*more` tells whether there are others after
-  // them. `presence`: only those; PRESENCE_UNSPECIFIED: all.
-  std::vector<v1::Node> List(const std::string& after, int limit, v1::Presence presence,
-                             const Moment& now, bool* more) const;
+  // Errors: INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN.
+  absl::StatusOr<v1::ListNodesResponse> List(const v1::ListNodesRequest& request,
+                                             const Moment& now) const;
   std::optional<v1::Node> Get(const std::string& node, const Moment& now) const;
 
   // Forgets senders without another reference, except the newest of each planned node.

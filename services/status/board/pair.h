@@ -33,9 +33,9 @@ struct Work {
   v1::Phase phase = v1::PHASE_UNSPECIFIED;
   bool abandoned = false;
   bool slow = false;
-  bool lost = false;                    // a verdict stands
-  bool unsaved = false;                 // it is in NewProgress
-  Evidence evidence = Evidence::kNone;  // of the sender, when last looked at
+  bool lost = false;      // a verdict stands
+  bool unsaved = false;   // it is in NewProgress
+  uint32_t restarts = 0;  // of the sender, when last looked at
   absl::Duration abandoned_at;
   std::string message;
   std::unique_ptr<v1::Fault> fault;

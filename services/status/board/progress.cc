@@ -53,6 +53,9 @@ void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now,
     AddNames(report.failures(), progress->mutable_failures());
     AddNames(report.errors(), progress->mutable_errors());
   }
+  // A plugin without a total counts only.
+  if (progress->total() > 0)
+    progress->set_total(std::max(progress->total(), progress->completed()));
   progress->set_message(std::string(CutUtf8(report.message(), kMaxMessage)));
   ToProto(now, progress->mutable_time());
 }

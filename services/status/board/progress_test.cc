@@ -50,6 +50,20 @@ TEST(ProgressTest, LongTextsAndListsAreTruncated) {
   EXPECT_EQ(progress.failures(99), "999");
 }
 
+TEST(ProgressTest, TotalIsNeverLessThanCompleted) {
+  v1::Progress progress;
+  v1::ReportProgressRequest report;
+  report.set_total(8);
+  report.set_completed(9);
+  ApplyProgress(report, absl::UnixEpoch(), &progress);
+  EXPECT_EQ(progress.total(), 9);
+  ApplyProgress(Append(2, 0, false), absl::UnixEpoch(), &progress);
+  EXPECT_EQ(progress.total(), 11);
+  report.set_total(0);
+  ApplyProgress(report, absl::UnixEpoch(), &progress);
+  EXPECT_EQ(progress.total(), 0) << "the total is not known";
+}
+
 TEST(ProgressTest, NegativeAndHugeNumbersAreRejected) {
   v1::ReportProgressRequest report;
   report.set_completed(-1);

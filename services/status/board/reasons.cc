@@ -23,7 +23,6 @@ bool IsClosedBeforeUnknown(const PairFacts& facts) {
 v1::Reason JudgeSilent(const PairFacts& facts) {
   switch (facts.evidence) {
     case Evidence::kClosed:
-    case Evidence::kRestarted:
       return v1::REASON_CRASHED;
     case Evidence::kAcknowledging:
       return v1::REASON_NOT_RESPONDING;
@@ -45,18 +44,17 @@ std::string Words(std::string_view text, std::string_view otherwise) {
 std::string SilentDetail(const PairFacts& facts, const Moment& now) {
   const std::string since =
       absl::StrCat("no heartbeat since ", ClockTime(now.WallOf(facts.last_seen), now.wall), "; ");
-  if (facts.doubted && facts.relay != nullptr && !facts.relay->connected) {
-    return absl::StrCat(
-        since, "relay ", facts.relay->name,
-        ", which forwards its heartbeats, is not connected, so its state is not known");
+  if (facts.doubted && facts.relay != nullptr &&
+      (!facts.relay->connected || facts.relay->IsSilent(now.monotonic))) {
+    return absl::StrCat(since, "relay ", facts.relay->name, ", which forwards its heartbeats, is ",
+                        facts.relay->connected ? "silent too" : "not connected",
+                        ", so its state is not known");
   }
   if (facts.doubted)
     return since + "many others are silent too, so the fault may be in the network";
   switch (facts.evidence) {
     case Evidence::kClosed:
       return since + "its connection was closed without a goodbye";
-    case Evidence::kRestarted:
-      return since + "its process had restarted before";
     case Evidence::kAcknowledging:
       return since + "its machine acknowledges packets";
     case Evidence::kUnacknowledged:

@@ -53,6 +53,14 @@ const v1::Fault& ClockFault() {
   return fault;
 }
 
+const RelayState& SilentRelay() {
+  static RelayState relay("r1");
+  relay.connected = true;
+  relay.received_at = absl::ToInt64Nanoseconds(kNow - absl::Seconds(42));
+  relay.interval = absl::ToInt64Nanoseconds(absl::Seconds(10));
+  return relay;
+}
+
 std::vector<Case> Cases() {
   const auto standing = [](absl::Duration still) {
     return [still](PairFacts& facts) {
@@ -130,8 +138,6 @@ std::vector<Case> Cases() {
        "its machine does not acknowledge packets", kReturns},
       {"closed", Silent(Evidence::kClosed, v1::PRESENCE_LATE), v1::REASON_CRASHED,
        "closed without a goodbye", kReturns},
-      {"restarted, then silent", Silent(Evidence::kRestarted, v1::PRESENCE_LOST),
-       v1::REASON_CRASHED, "had restarted before", kReturns},
       {"restarted without this pair",
        With(Working(),
             [](auto& f) {
@@ -147,6 +153,14 @@ std::vector<Case> Cases() {
        With(Silent(Evidence::kUnacknowledged, v1::PRESENCE_UNKNOWN),
             [](auto& f) { f.doubted = true; }),
        v1::REASON_SEGMENT_LOST, "many others", "may have lost its own connection"},
+      {"its relay is silent too",
+       With(Silent(Evidence::kNone, v1::PRESENCE_UNKNOWN),
+            [](auto& f) {
+              f.doubted = true;
+              f.relay = &SilentRelay();
+            }),
+       v1::REASON_SEGMENT_LOST, "relay r1, which forwards its heartbeats, is silent too",
+       "may have lost its own connection"},
       {"a sender in a doubted segment", With(Working(), [](auto& f) { f.doubted = true; }),
        v1::REASON_RUNNING, "", kDeadline},
       {"silent since a restart of this service",

@@ -82,7 +82,7 @@ RunBoard::PairSet RunBoard::SetPair(const v1::FollowChangesResponse::PairChanged
   const bool was_pending = pair->pending();
   pairs_.SetOutcome(*pair, change);
   const Moment now = clock_.Now();
-  if (live) pair->updated = at;
+  pair->updated = at;
   if (was_pending && !pair->pending()) {
     Finish(*pair, live ? now.monotonic - (now.wall - at) : -absl::InfiniteDuration(),
            now.monotonic);
@@ -134,7 +134,7 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   Work& work = Hear(*pair);
   *attends = work.sender != sender;
   work.sender = sender;
-  work.evidence = sender->evidence();
+  work.restarts = sender->restarts();
   if (!pair->pending()) return absl::OkStatus();
   const bool changed = ApplyActivity(activity, work) || first || *attends;
   if (CanWork(work)) MarkReported();
@@ -184,12 +184,13 @@ void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
   work.began = std::min(work.began, now.monotonic - (now.wall - memory.first));
   if (work.sender == nullptr && memory.sender != nullptr) {
     work.sender = std::move(memory.sender);
-    work.evidence = work.sender->evidence();  // a process that restarted earlier is no new one
+    work.restarts = work.sender->restarts();  // a process that restarted earlier is no new one
   }
   if (work.progress == nullptr && memory.progress != nullptr) {
     work.progress = std::move(memory.progress);
-    work.received_at =
-        std::max(work.received_at, now.monotonic - (now.wall - FromProto(work.progress->time())));
+    const absl::Time at = FromProto(work.progress->time());
+    work.received_at = std::max(work.received_at, now.monotonic - (now.wall - at));
+    pair->updated = std::max(pair->updated, at);
   }
   Judge(*pair, now, /*live=*/false);
   Touch(*pair, true);
@@ -204,9 +205,8 @@ void RunBoard::SenderChanged(const std::string& plugin, const std::string& node,
   Work& work = *pair->work;
   // The first heartbeat of the new process, which may arrive earlier or later, names its pairs.
   constexpr absl::Duration kJustSent = absl::Seconds(2);
-  const Evidence seen = std::exchange(work.evidence, sender->evidence());
-  if (work.evidence == Evidence::kRestarted && seen != work.evidence && !work.abandoned &&
-      now.monotonic - work.received_at > kJustSent) {
+  const uint32_t seen = std::exchange(work.restarts, sender->restarts());
+  if (work.restarts != seen && !work.abandoned && now.monotonic - work.received_at > kJustSent) {
     work.abandoned = true;
     work.abandoned_at = now.monotonic;
   }
@@ -227,6 +227,7 @@ bool RunBoard::Judge(Pair& pair, const Moment& now, bool live) {
   const v1::Reason reason = muster::Judge(facts, now.monotonic);
   // It is not known when a state began that a snapshot or a restart has brought.
   absl::Time at = live ? now.wall : absl::InfinitePast();
+  if (reason == v1::REASON_TIMED_OUT) at = pair.updated;
   if (reason == v1::REASON_RUN_ENDED && run_.has_end_time()) at = FromProto(run_.end_time());
   const bool changed = pairs_.SetReason(pair, reason, now.monotonic - (now.wall - at));
   lost_.Update(pair, now.monotonic);

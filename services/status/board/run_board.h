@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_STATUS_BOARD_RUN_BOARD_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -66,8 +67,8 @@ class RunBoard {
   // Random, so that a cursor of another run, or from before a restart, is recognised.
   const std::string& epoch() const { return epoch_; }
 
-  // Events of the feed. `live`: the change has just happened, at `at`. Otherwise it is part of a
-  // snapshot, which replaces the known state.
+  // Events of the feed. `live`: the change has just happened. Otherwise it is part of a snapshot,
+  // which replaces the known state. `at`: its time; the infinite past if that is not known.
   void SetRun(const v1::Run& run);
   struct PairSet {
     bool added = false;  // the pair is new
@@ -75,7 +76,7 @@ class RunBoard {
     std::shared_ptr<const Sender> finished_for;
   };
   PairSet SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live, absl::Time at);
-  // The aggregator has removed the run: its watches end.
+  // The aggregator has removed the run, or it is replaced: its watches end.
   void Delete();
 
   // Handles the activity of a sender for a pair. Sets `*attends` if the pair had another sender, or
@@ -129,6 +130,15 @@ class RunBoard {
   Tally MakeTally() const;
   bool ended() const;
   bool deleted() const;
+  size_t pair_count() const {
+    MutexLock lock(mutex_);
+    return pairs_.size();
+  }
+  // Returns the run as SetRun received it last, without definitions.
+  v1::Run row() const {
+    MutexLock lock(mutex_);
+    return run_;
+  }
   // Returns the progress of the pending pairs that reported since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> DrainNewProgress();
 

@@ -28,7 +28,8 @@ class RunBoardTest : public testing::BoardFixture {
     EXPECT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
     clock_.Advance(absl::Minutes(1));
     EXPECT_TRUE(SendHeartbeat(sender).ok());  // the new process, for one of its pairs
-    Silence(sender, v1::PRESENCE_ONLINE, Evidence::kRestarted);
+    sender->AddRestart();
+    Silence(sender, v1::PRESENCE_ONLINE, Evidence::kNone);
     return sender;
   }
 };
@@ -91,6 +92,24 @@ TEST_F(RunBoardTest, PairThatTheNewProcessAbandonedIsCrashed) {
   EXPECT_EQ(status.pairs(1).reason(), v1::REASON_CRASHED);
   ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
   EXPECT_EQ(Get().pairs(1).reason(), v1::REASON_RUNNING);
+}
+
+TEST_F(RunBoardTest, EachRestartAbandonsThePairsThatItDoesNotName) {
+  const auto sender = AbandonPair();
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_WORKING, "", "logs").ok());
+  clock_.Advance(absl::Minutes(1));
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  sender->AddRestart();
+  board_.PresenceChanged(sender);
+  EXPECT_EQ(Get().pairs(1).reason(), v1::REASON_CRASHED);
+}
+
+TEST_F(RunBoardTest, SilenceAfterAnEarlierRestartIsNoCrash) {
+  const auto sender = AbandonPair();
+  Return(sender);
+  clock_.Advance(absl::Minutes(1));
+  Silence(sender, v1::PRESENCE_SUSPECT, Evidence::kNone);
+  EXPECT_EQ(Get().pairs(0).reason(), v1::REASON_NOT_RESPONDING);
 }
 
 TEST_F(RunBoardTest, ReturnToAnAbandonedPairWithdrawsItsVerdict) {

@@ -123,11 +123,16 @@ std::string WhyWaiting(const v1::RunStatus& status, const v1::Run& run, const Ou
     return absl::StrCat("fails at ", ClockTime(outlook.start_by, now.wall),
                         " unless an agent of its plan reports");
   }
-  if (status.state() == v1::RUN_STATE_POST_PROCESSING && status.counts().timed_out() > 0) {
-    return absl::StrCat("waits ", absl::FormatDuration(FromProto(run.seal_grace())),
-                        " after the last outcome for late results of timed-out pairs");
+  if (status.state() != v1::RUN_STATE_POST_PROCESSING) return "";
+  if (!run.seal_fault().empty()) {
+    return absl::StrCat("the archive cannot be built, and the aggregator tries again: ",
+                        run.seal_fault());
   }
-  return "";
+  if (status.counts().timed_out() == 0 || !run.has_seal_time()) return "the archive is being built";
+  const absl::Time seal_at = FromProto(run.seal_time());
+  if (seal_at <= now.wall) return "uploads in progress end, then the archive is built";
+  return absl::StrCat("waits until ", ClockTime(seal_at, now.wall),
+                      " for late results of timed-out pairs");
 }
 
 }  // namespace
@@ -140,6 +145,7 @@ v1::RunStatus MakeRunSummary(const v1::Run& run, PairTable& pairs, const Outlook
   status.set_state(works ? v1::RUN_STATE_RUNNING : run.state());
   status.set_state_reason(run.state_reason());
   status.set_title(run.title());
+  status.set_damaged_results(run.damaged_results());
   if (run.has_create_time()) *status.mutable_create_time() = run.create_time();
   if (run.has_deadline()) *status.mutable_deadline() = run.deadline();
   if (run.has_end_time()) *status.mutable_end_time() = run.end_time();
@@ -156,6 +162,19 @@ v1::RunStatus MakeRunSummary(const v1::Run& run, PairTable& pairs, const Outlook
   AddEstimate(&status);
   AddStragglers(run, pairs, PairView(now, outlook, /*brief=*/false), created, &status);
   return status;
+}
+
+void RestrictToPlugin(const std::string& plugin, v1::RunStatus* status) {
+  status->clear_counts();
+  status->clear_reasons();
+  status->clear_estimate();
+  status->clear_stragglers();
+  auto& plugins = *status->mutable_plugins();
+  for (v1::PluginStatus& one : plugins) one.clear_reasons();
+  if (plugin.empty()) return;
+  plugins.erase(std::remove_if(plugins.begin(), plugins.end(),
+                               [&](const v1::PluginStatus& one) { return one.plugin() != plugin; }),
+                plugins.end());
 }
 
 }  // namespace muster

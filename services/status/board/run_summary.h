@@ -2,6 +2,8 @@
 #ifndef MUSTER_SERVICES_STATUS_BOARD_RUN_SUMMARY_H_
 #define MUSTER_SERVICES_STATUS_BOARD_RUN_SUMMARY_H_
 
+#include <string>
+
 #include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
 #include "muster/v1/status.pb.h"
@@ -14,6 +16,10 @@ namespace muster {
 // monotonic time. Removes finished pairs from the ends of `begun` of each plugin.
 v1::RunStatus MakeRunSummary(const v1::Run& run, PairTable& pairs, const Outlook& outlook,
                              absl::Duration created, const Moment& now);
+
+// Removes the state of other pairs, for a caller that may see only pairs of `plugin`, or only one
+// pair. An empty `plugin` means any.
+void RestrictToPlugin(const std::string& plugin, v1::RunStatus* status);
 
 }  // namespace muster
 

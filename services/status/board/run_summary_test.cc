@@ -62,12 +62,16 @@ TEST_F(RunSummaryTest, PlannedRunIsRunningWhenAnAgentHasReported) {
 
 TEST_F(RunSummaryTest, RunThatWaitsForLateResultsStatesItsReason) {
   run_.set_state(v1::RUN_STATE_POST_PROCESSING);
-  ToProto(absl::Seconds(120), run_.mutable_seal_grace());
   SetOutcome(Add("n1"), v1::OUTCOME_GENUINE);
-  EXPECT_EQ(Make().state_reason(), "");
+  EXPECT_EQ(Make().state_reason(), "the archive is being built");
   SetOutcome(Add("n2"), v1::OUTCOME_TIMED_OUT);
+  ToProto(now_.wall + absl::Seconds(90), run_.mutable_seal_time());
+  EXPECT_EQ(Make().state_reason(), "waits until 08:01:30 UTC for late results of timed-out pairs");
+  now_.wall += absl::Seconds(90);
+  EXPECT_EQ(Make().state_reason(), "uploads in progress end, then the archive is built");
+  run_.set_seal_fault("DISK_FULL: no space");
   EXPECT_EQ(Make().state_reason(),
-            "waits 2m after the last outcome for late results of timed-out pairs");
+            "the archive cannot be built, and the aggregator tries again: DISK_FULL: no space");
 }
 
 TEST_F(RunSummaryTest, FieldsOfTheRunAreCopied) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/errors/runs.h"
@@ -24,16 +25,37 @@ constexpr int64_t kMaxWatchers = 10'000;
 absl::StatusOr<std::unique_ptr<WatchSource>> WatchSource::Make(
     Board& board, WatchHub& hub, const Clock& clock, const v1::WatchStatusRequest& request,
     std::function<void()> wake) {
-  ASSIGN_OR_RETURN(auto run, board.Find(request.run()));
-  if (hub.watchers() >= kMaxWatchers) return errors::Overloaded();
-  std::unique_ptr<WatchSource> source(
-      new WatchSource(board, hub, clock, std::move(run), !request.omit_pairs()));
-  RETURN_IF_ERROR(source->Begin(request.cursor()));
-  source->watch_ = hub.Watch(request.run(), std::move(wake));
+  std::unique_ptr<WatchSource> source(new WatchSource(board, hub, clock, request, std::move(wake)));
+  board.FindWithPairs(request.run(), [pending = source->pending_, wake = source->wake_](
+                                         absl::StatusOr<std::shared_ptr<RunBoard>> run) {
+    bool waiting = false;
+    {
+      MutexLock lock(pending->mutex);
+      pending->run = std::move(run);
+      waiting = pending->waiting;
+    }
+    if (waiting) wake();
+  });
+  RETURN_IF_ERROR(source->TryBegin());
   return source;
 }
 
-absl::Status WatchSource::Begin(const std::string& cursor) {
+absl::Status WatchSource::TryBegin() {
+  {
+    MutexLock lock(pending_->mutex);
+    pending_->waiting = !pending_->run;
+    if (pending_->waiting) return absl::OkStatus();
+    RETURN_IF_ERROR(pending_->run->status());
+    run_ = **pending_->run;
+  }
+  if (hub_.watchers() >= kMaxWatchers) return errors::Overloaded();
+  RETURN_IF_ERROR(Begin());
+  watch_ = hub_.Watch(request_.run(), wake_);
+  return absl::OkStatus();
+}
+
+absl::Status WatchSource::Begin() {
+  const std::string& cursor = request_.cursor();
   rounds_.fill(-absl::InfiniteDuration());
   in_snapshot_ = true;
   if (cursor.empty()) return absl::OkStatus();
@@ -54,7 +76,15 @@ absl::Status WatchSource::Begin(const std::string& cursor) {
 }
 
 absl::StatusOr<Pull> WatchSource::Next(std::string* bytes) {
-  if (run_->deleted()) return errors::RunNotFound(run_->id());
+  if (run_ == nullptr) {
+    RETURN_IF_ERROR(TryBegin());
+    if (run_ == nullptr) return Pull::kWait;
+  }
+  if (run_->deleted()) {
+    // The feed may have replaced the run: the watcher connects again.
+    const absl::Status found = board_.Find(run_->id()).status();
+    return ReasonOf(found) == "RUN_NOT_FOUND" ? found : errors::StatusNotReady();
+  }
   if (!in_round_) {
     const Pull pull = BeginRound();
     if (pull != Pull::kMessage) return pull;

@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 #include "services/common/rpc/stream.h"
 #include "services/status/board/board.h"
 
@@ -24,7 +27,8 @@ namespace muster {
 // Not thread-safe (a stream asks one thing at a time).
 class WatchSource : public StreamSource<std::string> {
  public:
-  // INVALID_CURSOR for one that no status service has given; RUN_NOT_FOUND; STATUS_NOT_READY.
+  // INVALID_CURSOR for one that no status service has given; RUN_NOT_FOUND; STATUS_NOT_READY. Next
+  // returns these if the run has ended and its pairs have to be read first.
   static absl::StatusOr<std::unique_ptr<WatchSource>> Make(Board& board, WatchHub& hub,
                                                            const Clock& clock,
                                                            const v1::WatchStatusRequest& request,
@@ -34,11 +38,25 @@ class WatchSource : public StreamSource<std::string> {
   absl::StatusOr<Pull> Next(std::string* bytes) override;
 
  private:
-  WatchSource(Board& board, WatchHub& hub, const Clock& clock, std::shared_ptr<RunBoard> run,
-              bool with_pairs)
-      : board_(board), hub_(hub), clock_(clock), run_(std::move(run)), with_pairs_(with_pairs) {}
+  // The run, once it has its pairs.
+  struct Pending {
+    Mutex mutex;
+    bool waiting ABSL_GUARDED_BY(mutex) = false;  // for `run`: the stream has to be woken
+    std::optional<absl::StatusOr<std::shared_ptr<RunBoard>>> run ABSL_GUARDED_BY(mutex);
+  };
 
-  absl::Status Begin(const std::string& cursor);
+  WatchSource(Board& board, WatchHub& hub, const Clock& clock,
+              const v1::WatchStatusRequest& request, std::function<void()> wake)
+      : board_(board),
+        hub_(hub),
+        clock_(clock),
+        wake_(std::move(wake)),
+        request_(request),
+        with_pairs_(!request.omit_pairs()) {}
+
+  // Begins if the run has its pairs; otherwise run_ remains null.
+  absl::Status TryBegin();
+  absl::Status Begin();
   // Returns whether there is a message to send, and it may be sent now.
   Pull BeginRound();
   void Fill(std::string* bytes);
@@ -47,8 +65,11 @@ class WatchSource : public StreamSource<std::string> {
   Board& board_;
   WatchHub& hub_;
   const Clock& clock_;
-  const std::shared_ptr<RunBoard> run_;
+  const std::function<void()> wake_;
+  const v1::WatchStatusRequest request_;
   const bool with_pairs_;
+  const std::shared_ptr<Pending> pending_ = std::make_shared<Pending>();
+  std::shared_ptr<RunBoard> run_;
   WatchHub::Handle watch_;
 
   bool in_round_ = false;

@@ -233,6 +233,61 @@ TEST_F(WatchSourceTest, DeletedRunEndsItsWatchers) {
   EXPECT_EQ(ReasonOf(TryWatch().status()), "RUN_NOT_FOUND");
 }
 
+TEST_F(WatchSourceTest, WatcherOfEndedRunWaitsForItsPairs) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_COMPLETE);
+  run.mutable_counts()->set_planned(1);
+  Begin();
+  SetRun(run);
+  End();
+  const auto watcher = Watch();
+  const auto other = Watch("garbage");
+  watcher->Read();
+  EXPECT_EQ(*watcher->last, Pull::kWait);
+  EXPECT_EQ(watcher->woken, 0);
+  ASSERT_EQ(reads_.size(), 1);
+  v1::FollowChangesResponse event;
+  auto* pair = event.mutable_pairs()->add_pairs();
+  *pair->mutable_key() = Key("n1");
+  pair->set_outcome(v1::OUTCOME_GENUINE);
+  reads_[0].add(event);
+  reads_[0].done(absl::OkStatus());
+  EXPECT_EQ(watcher->woken, 1);
+  watcher->Read();
+  EXPECT_EQ(watcher->pairs.size(), 1u);
+  EXPECT_EQ(watcher->status.counts().genuine(), 1);
+  EXPECT_EQ(*watcher->last, Pull::kEnd);
+  other->Read();
+  EXPECT_EQ(ReasonOf(other->last.status()), "INVALID_CURSOR");
+}
+
+TEST_F(WatchSourceTest, WatcherOfEndedRunLearnsWhyItsPairsCannotBeRead) {
+  v1::Run run = MakeRun(kRun, v1::RUN_STATE_FAILED);
+  run.mutable_counts()->set_planned(1);
+  Begin();
+  SetRun(run);
+  End();
+  const auto watcher = Watch();
+  reads_.at(0).done(absl::UnavailableError("no connection"));
+  EXPECT_EQ(watcher->woken, 1);
+  watcher->Read();
+  EXPECT_EQ(ReasonOf(watcher->last.status()), "PAIRS_NOT_LOADED");
+}
+
+// The end was in the part of the feed that the snapshot replaces.
+TEST_F(WatchSourceTest, WatcherOfRunThatEndedBeforeTheSnapshotConnectsAgain) {
+  v1::Run run = MakeRun();
+  run.mutable_counts()->set_planned(1);
+  Start(run, {"n1"});
+  const auto watcher = Watch();
+  watcher->Read();
+  run.set_state(v1::RUN_STATE_COMPLETE);
+  Begin();
+  SetRun(run);
+  End();
+  watcher->Read();
+  EXPECT_EQ(ReasonOf(watcher->last.status()), "STATUS_NOT_READY");
+}
+
 TEST_F(WatchSourceTest, WatcherOfAnotherRunIsNotWoken) {
   Start({"n1"});
   SetRun(MakeRun("000000000000000f"));

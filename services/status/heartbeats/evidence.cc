@@ -26,7 +26,6 @@ std::string_view DescribeEvidence(Evidence evidence) {
     case Evidence::kUnacknowledged:
       return "no heartbeat, and its machine does not acknowledge packets";
     case Evidence::kNone:
-    case Evidence::kRestarted:
     case Evidence::kRevoked:
       break;
   }

@@ -47,7 +47,7 @@ TEST(EvidenceTest, ConnectionThatThisSideEndedShowsWhetherTheMachineAcknowledges
 
 TEST(EvidenceTest, OnlyEvidenceOfTheKernelIsDescribed) {
   EXPECT_EQ(DescribeEvidence(Evidence::kClosed), "its connection was closed without a goodbye");
-  EXPECT_EQ(DescribeEvidence(Evidence::kRestarted), "");
+  EXPECT_EQ(DescribeEvidence(Evidence::kRevoked), "");
 }
 
 }  // namespace

@@ -32,8 +32,6 @@ bool IsGone(v1::Presence presence) {
   return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
 }
 
-absl::Status Replaced() { return absl::CancelledError("a newer stream replaced this one"); }
-
 // Describes the first heartbeat after `presence`, which was not ONLINE.
 std::string DescribeReturn(v1::Presence presence, absl::Duration silence) {
   if (presence == v1::PRESENCE_UNSPECIFIED) return "first heartbeat";
@@ -88,7 +86,8 @@ absl::StatusOr<uint32_t> Registry::OpenStream(SenderTable::Shard& shard, SenderE
       const uint32_t number,
       entry.state(shard).streams.Open(HashOf(hello.pair), std::move(connection), &replaced));
   entry.set_relay(entry.state(shard).streams.relay());
-  if (replaced != nullptr) effects->ends.emplace_back(std::move(replaced), Replaced());
+  if (replaced != nullptr)
+    effects->ends.emplace_back(std::move(replaced), errors::HeartbeatStreamReplaced());
   return number;
 }
 
@@ -126,7 +125,8 @@ bool Registry::ReplaceProcess(SenderTable::Shard& shard, SenderEntry& entry,
     if (began < entry.state(shard).began) return false;
   }
   for (const auto& link : old_links) {
-    effects->ends.emplace_back(link, both ? errors::DuplicateAgent(hello.node) : Replaced());
+    effects->ends.emplace_back(
+        link, both ? errors::DuplicateAgent(hello.node) : errors::HeartbeatStreamReplaced());
   }
   if (other) entry.state(shard).took_over = !both && entry.presence() != v1::PRESENCE_OFFLINE;
   entry.state(shard).streams.Clear();
@@ -195,21 +195,22 @@ void Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Durat
   entry.set_interval(senders_.Interval());
   entry.state(shard).changed = true;
   entry.state(shard).checked = entry.state(shard).unanswered = false;
-  const bool restarted = entry.state(shard).took_over || entry.evidence() == Evidence::kRestarted;
-  const Evidence evidence = restarted ? Evidence::kRestarted : Evidence::kNone;
-  const bool new_evidence = evidence != entry.evidence();
-  entry.set_evidence(evidence);
-  if (new_evidence) effects->to_store.push_back(entry.shared_from_this());
-  if (std::exchange(entry.state(shard).took_over, false)) {
+  entry.state(shard).goodbye = false;
+  const bool restarted = std::exchange(entry.state(shard).took_over, false);
+  const bool changed = restarted || entry.evidence() != Evidence::kNone;
+  entry.set_evidence(Evidence::kNone);
+  if (restarted) {
+    entry.AddRestart();
     senders_.AddEvent(entry, "a new process took over without a goodbye", effects);
   }
+  if (changed) effects->to_store.push_back(entry.shared_from_this());
   senders_.List(shard, entry);
   const v1::Presence before = entry.presence();
   if (before != v1::PRESENCE_ONLINE) {
     senders_.SetPresence(shard, entry, v1::PRESENCE_ONLINE, now, DescribeReturn(before, silence),
                          effects);
     if (entry.state(shard).listed) senders_.Schedule(shard, entry, now + entry.CheckAfter());
-  } else if (new_evidence) {
+  } else if (changed) {
     effects->changed.push_back(entry.shared_from_this());
   }
 }
@@ -240,7 +241,8 @@ void Registry::Goodbye(const StreamRef& stream) {
     if (!entry.state(shard).listed || !CloseStream(shard, entry, stream.number_)) return;
     if (entry.state(shard).streams.connected()) return;
     if (entry.duplicate_agent() && entry.state(shard).AwaitsOther(clock_.MonotonicNow())) {
-      // The other process is alive. Its heartbeats are accepted from its next try on.
+      // The other process may live. Its heartbeats are accepted from its next try on.
+      entry.state(shard).goodbye = true;
       senders_.AddEvent(entry, "goodbye of one of two processes", &effects);
     } else {
       SetOffline(shard, entry, "goodbye", &effects);
@@ -301,12 +303,6 @@ void Registry::Revoked(const StreamRef& stream) {
   }
   Deliver(std::move(effects));
 }
-
-absl::StatusOr<RelayState*> Registry::OpenRelay(const std::string& name) {
-  return relays_.Open(name, clock_.MonotonicNow());
-}
-
-void Registry::CloseRelay(RelayState* relay) { relays_.Close(relay, clock_.MonotonicNow()); }
 
 void Registry::Tick() {
   SenderEffects effects;

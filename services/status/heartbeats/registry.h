@@ -133,9 +133,15 @@ class Registry {
   void Leave(const StreamRef& stream);
 
   // A relay has opened a stream that forwards heartbeats. TOO_MANY_SENDERS.
-  absl::StatusOr<RelayState*> OpenRelay(const std::string& name);
+  absl::StatusOr<RelayState*> OpenRelay(const std::string& name) {
+    return relays_.Open(name, clock_.MonotonicNow());
+  }
+  // The relay has sent a message. One that is connected but sends none is doubted.
+  void HandleRelayMessage(RelayState* relay) {
+    relays_.HandleMessage(relay, clock_.MonotonicNow(), Interval());
+  }
   // A stream of the relay has ended. After the last one its senders are doubted for a while.
-  void CloseRelay(RelayState* relay);
+  void CloseRelay(RelayState* relay) { relays_.Close(relay, clock_.MonotonicNow()); }
 
   // Returns null for an unknown sender.
   std::shared_ptr<const Sender> Find(const std::string& uri, const std::string& node) const;
@@ -156,7 +162,8 @@ class Registry {
   absl::Duration Interval() const { return senders_.Interval(); }
   // Returns why this service doubts its network or machine; empty if it does not.
   std::string doubt() const { return judge_.Doubt(); }
-  // Returns the disconnected relays: nothing is known of the senders whose heartbeats they forward.
+  // Returns the disconnected and silent relays: nothing is known of the senders whose heartbeats
+  // they forward.
   std::vector<const RelayState*> lost_relays() const { return relays_.Lost(clock_.MonotonicNow()); }
 
  private:

@@ -152,13 +152,28 @@ TEST_F(RegistryTest, GoodbyeOfOneOfTwoProcessesLeavesTheOtherOnline) {
   EXPECT_EQ(again.sender->presence(), v1::PRESENCE_OFFLINE);
 }
 
-TEST_F(RegistryTest, BothOfTwoProcessesThatEndAreLost) {
+// The goodbye is the end, if the process that was rejected does not return.
+TEST_F(RegistryTest, GoodbyeIsOfflineAfterTheTimeOfTheOtherProcess) {
   Stream old = Open(1, "i1", absl::Seconds(100));
   Stream young = Open(1, "i2", absl::Seconds(5));
   registry_->Goodbye(young.stream_ref);
   registry_->Closed(young.stream_ref, true);
+  Pass(89);
+  EXPECT_EQ(old.sender->presence(), v1::PRESENCE_ONLINE);
+  Pass(5);
+  EXPECT_EQ(old.sender->presence(), v1::PRESENCE_OFFLINE);
   Pass(200);
-  EXPECT_EQ(old.sender->presence(), v1::PRESENCE_LOST);
+  EXPECT_EQ(old.sender->presence(), v1::PRESENCE_OFFLINE);
+}
+
+TEST_F(RegistryTest, OtherProcessThatReturnsAndFallsSilentIsLost) {
+  Open(1, "i1", absl::Seconds(100));
+  Stream young = Open(1, "i2", absl::Seconds(5));
+  registry_->Goodbye(young.stream_ref);
+  Pass(30);
+  Stream again = Open(1, "i1", absl::Seconds(130));
+  Pass(200);
+  EXPECT_EQ(again.sender->presence(), v1::PRESENCE_LOST);
 }
 
 TEST_F(RegistryTest, GoodbyeLongAfterTheOtherProcessIsOffline) {
@@ -199,13 +214,20 @@ TEST_F(RegistryTest, ProcessThatReplacesADeadOneIsARestart) {
   registry_->Closed(old.stream_ref, true);
   Pass(3);
   Stream fresh = Open(1, "i2");
-  EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
+  EXPECT_EQ(fresh.sender->restarts(), 1u);
   EXPECT_FALSE(fresh.sender->duplicate_agent());
   SendHeartbeat(fresh);
-  EXPECT_EQ(fresh.sender->evidence(), Evidence::kRestarted);
-  // One that said goodbye may come back as it likes.
-  registry_->Goodbye(fresh.stream_ref);
-  EXPECT_EQ(Open(1, "i3").sender->evidence(), Evidence::kNone);
+  EXPECT_EQ(fresh.sender->restarts(), 1u);
+  // The restart says nothing about a later silence.
+  EXPECT_EQ(fresh.sender->evidence(), Evidence::kNone);
+  registry_->Closed(fresh.stream_ref, true);
+  EXPECT_EQ(Open(1, "i3").sender->restarts(), 2u);
+}
+
+TEST_F(RegistryTest, ProcessAfterAGoodbyeIsNoRestart) {
+  Stream old = Open(1, "i1");
+  registry_->Goodbye(old.stream_ref);
+  EXPECT_EQ(Open(1, "i2").sender->restarts(), 0u);
 }
 
 TEST_F(RegistryTest, IntervalGrowsWithTheSenders) {

@@ -13,11 +13,21 @@ absl::Duration TurnedAt(const RelayState& relay) {
   return absl::Nanoseconds(relay.turned_at.load());
 }
 
+// Returns since when a disconnected or silent relay has sent nothing.
+absl::Duration AwaySince(const RelayState& relay) {
+  return relay.connected ? absl::Nanoseconds(relay.received_at.load()) : TurnedAt(relay);
+}
+
+bool IsAway(const RelayState& relay, absl::Duration now) {
+  return !relay.connected || relay.IsSilent(now);
+}
+
 }  // namespace
 
 std::string WhyUnknown(const RelayState& relay, absl::Duration now) {
-  return absl::StrCat("relay ", relay.name, " is not connected (",
-                      absl::FormatDuration(absl::Trunc(now - TurnedAt(relay), absl::Seconds(1))),
+  return absl::StrCat("relay ", relay.name,
+                      relay.connected ? " is connected but silent (" : " is not connected (",
+                      absl::FormatDuration(absl::Trunc(now - AwaySince(relay), absl::Seconds(1))),
                       "): the state of its nodes is unknown");
 }
 
@@ -31,8 +41,16 @@ absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Dura
   RelayState& relay = *known->second;
   if (!relay.connected) relay.turned_at = absl::ToInt64Nanoseconds(now);
   relay.connected = true;
+  relay.received_at = absl::ToInt64Nanoseconds(now);
   ++relay.streams;
   return &relay;
+}
+
+void RelayTable::HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval) {
+  MutexLock lock(mutex_);
+  if (relay->IsSilent(now)) relay->turned_at = absl::ToInt64Nanoseconds(now);
+  relay->received_at = absl::ToInt64Nanoseconds(now);
+  relay->interval = absl::ToInt64Nanoseconds(interval);
 }
 
 void RelayTable::Close(RelayState* relay, absl::Duration now) {
@@ -44,8 +62,8 @@ void RelayTable::Close(RelayState* relay, absl::Duration now) {
 
 bool RelayTable::ExplainsSilence(const RelayState& relay, absl::Duration last_seen,
                                  absl::Duration now) const {
+  if (IsAway(relay, now)) return now - AwaySince(relay) < options_.doubt_limit;
   const absl::Duration turned = TurnedAt(relay);
-  if (!relay.connected) return now - turned < options_.doubt_limit;
   return last_seen < turned && now - turned < options_.return_grace;
 }
 
@@ -53,7 +71,7 @@ std::vector<const RelayState*> RelayTable::Lost(absl::Duration now) const {
   std::vector<const RelayState*> lost;
   MutexLock lock(mutex_);
   for (const auto& [name, relay] : relays_) {
-    if (!relay->connected && now - TurnedAt(*relay) < options_.doubt_limit) {
+    if (IsAway(*relay, now) && now - AwaySince(*relay) < options_.doubt_limit) {
       lost.push_back(relay.get());
     }
   }

@@ -1,4 +1,4 @@
-// The relays that forward heartbeats, and which of them are disconnected.
+// The relays that forward heartbeats, and which of them are disconnected or silent.
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_RELAY_TABLE_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_RELAY_TABLE_H_
 
@@ -18,7 +18,7 @@ namespace muster {
 class RelayTable {
  public:
   struct Options {
-    // For so long a disconnected relay explains the silence of its senders.
+    // For so long a disconnected or silent relay explains the silence of its senders.
     absl::Duration doubt_limit;
     // For so long after its return the service waits for the senders that it had before.
     absl::Duration return_grace;
@@ -29,13 +29,16 @@ class RelayTable {
   // A stream of the relay was opened. The result lives as long as this table. TOO_MANY_SENDERS.
   absl::StatusOr<RelayState*> Open(const std::string& name, absl::Duration now);
 
+  // The relay has sent a message, and is asked for the next ones by `interval`.
+  void HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval);
+
   // A stream of the relay has ended. After the last one the relay is disconnected.
   void Close(RelayState* relay, absl::Duration now);
 
   // Returns whether the relay explains the silence of a sender since `last_seen`.
   bool ExplainsSilence(const RelayState& relay, absl::Duration last_seen, absl::Duration now) const;
 
-  // Returns the disconnected relays that explain the silence of their senders, by name.
+  // Returns the disconnected and silent relays that explain the silence of their senders, by name.
   std::vector<const RelayState*> Lost(absl::Duration now) const;
 
  private:
@@ -45,7 +48,8 @@ class RelayTable {
   std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(mutex_);
 };
 
-// "relay r1 is not connected (3m10s): the state of its nodes is unknown".
+// "relay r1 is not connected (3m10s): the state of its nodes is unknown", or
+// "relay r1 is connected but silent (20s): ...".
 std::string WhyUnknown(const RelayState& relay, absl::Duration now);
 
 }  // namespace muster

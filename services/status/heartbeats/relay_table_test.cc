@@ -42,6 +42,31 @@ TEST_F(RelayTableTest, ReturnedRelayExplainsTheSilenceOfEarlierSenders) {
   EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(21), absl::Seconds(22)));
 }
 
+TEST_F(RelayTableTest, ConnectedRelayThatSendsNothingExplainsSilence) {
+  constexpr absl::Duration kInterval = absl::Seconds(10);
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  EXPECT_FALSE(relay->IsSilent(absl::Hours(1))) << "it has sent no message yet";
+  relays_.HandleMessage(relay, absl::Seconds(2), kInterval);
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(2), absl::Seconds(16)));
+  EXPECT_TRUE(relays_.Lost(absl::Seconds(16)).empty());
+  EXPECT_TRUE(relays_.ExplainsSilence(*relay, absl::Seconds(2), absl::Seconds(17)));
+  ASSERT_EQ(relays_.Lost(absl::Seconds(17)).size(), 1u);
+  EXPECT_EQ(WhyUnknown(*relay, absl::Seconds(17)),
+            "relay r1 is connected but silent (15s): the state of its nodes is unknown");
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(2), absl::Seconds(2) + kDoubt));
+  EXPECT_TRUE(relays_.Lost(absl::Seconds(2) + kDoubt).empty());
+}
+
+TEST_F(RelayTableTest, RelayAfterItsSilenceExplainsTheSilenceOfEarlierSenders) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  for (const int at : {2, 7, 40}) {
+    relays_.HandleMessage(relay, absl::Seconds(at), absl::Seconds(10));
+  }
+  EXPECT_TRUE(relays_.Lost(absl::Seconds(41)).empty());
+  EXPECT_TRUE(relays_.ExplainsSilence(*relay, absl::Seconds(7), absl::Seconds(41)));
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(40), absl::Seconds(41)));
+}
+
 TEST_F(RelayTableTest, RelayIsConnectedUntilItsLastStreamEnds) {
   RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
   ASSERT_TRUE(relays_.Open("r1", absl::Seconds(2)).ok());

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_SENDER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -23,7 +24,6 @@ enum class Evidence : uint8_t {
   kAcknowledging = 2,  // its machine acknowledges packets
 
   kUnacknowledged = 3,  // its machine does not acknowledge packets
-  kRestarted = 4,       // a new process sends its heartbeats, without a goodbye of the old one
   kRevoked = 5,         // its stream was ended because its certificate was revoked
 };
 
@@ -31,10 +31,23 @@ enum class Evidence : uint8_t {
 struct RelayState {
   explicit RelayState(std::string name) : name(std::move(name)) {}
 
+  // Returns whether the relay is connected and has sent no message for longer than a relay that
+  // works: it sends one every half interval, also without heartbeats. `now`: monotonic.
+  bool IsSilent(absl::Duration now) const {
+    const absl::Duration expected = absl::Nanoseconds(interval.load());
+    if (!connected || expected == absl::ZeroDuration()) return false;
+    // Three times the pace of a relay that works, which checks it every quarter of a second.
+    const absl::Duration limit = expected + std::max(expected / 2, absl::Seconds(1));
+    return now - absl::Nanoseconds(received_at.load()) >= limit;
+  }
+
   const std::string name;
   std::atomic<bool> connected = false;
-  std::atomic<int64_t> turned_at = 0;  // the last change of `connected`: monotonic nanoseconds
-  std::atomic<int> streams = 0;        // open ones; two while one takes over
+  // The last change of `connected`, or the end of its last silence: monotonic nanoseconds.
+  std::atomic<int64_t> turned_at = 0;
+  std::atomic<int64_t> received_at = 0;  // its newest message: monotonic nanoseconds
+  std::atomic<int64_t> interval = 0;     // in the answer to it, in nanoseconds; 0: no message yet
+  std::atomic<int> streams = 0;          // open ones; two while one takes over
 };
 
 // A process that sends heartbeats: (identity, node). Thread-safe. Each value is read separately, so
@@ -57,6 +70,8 @@ class Sender {
   absl::Duration presence_since() const { return absl::Nanoseconds(presence_since_.load()); }
   absl::Duration last_seen() const { return absl::Nanoseconds(last_seen_.load()); }
   Evidence evidence() const { return evidence_; }
+  // How often a new process has replaced one that said no goodbye, since this service started.
+  uint32_t restarts() const { return restarts_; }
   // Its wall clock minus ours at its last heartbeat: shown, never used.
   absl::Duration clock_skew() const { return absl::Microseconds(clock_skew_.load()); }
   // Two processes alternate as this sender.
@@ -74,6 +89,7 @@ class Sender {
   }
   void set_last_seen(absl::Duration at) { last_seen_ = absl::ToInt64Nanoseconds(at); }
   void set_evidence(Evidence evidence) { evidence_ = evidence; }
+  void AddRestart() { ++restarts_; }
   void set_clock_skew(absl::Duration skew) { clock_skew_ = absl::ToInt64Microseconds(skew); }
   void set_duplicate_agent(bool duplicate_agent) { duplicate_agent_ = duplicate_agent; }
   void set_interval(absl::Duration interval) { interval_ = absl::ToInt64Milliseconds(interval); }
@@ -89,6 +105,7 @@ class Sender {
   std::atomic<int64_t> interval_ = 0;        // milliseconds
   std::atomic<uint8_t> presence_ = 0;
   std::atomic<Evidence> evidence_ = Evidence::kNone;
+  std::atomic<uint32_t> restarts_ = 0;
   std::atomic<bool> duplicate_agent_ = false;
   std::atomic<bool> doubted_ = false;
   std::atomic<const RelayState*> relay_ = nullptr;

@@ -83,6 +83,9 @@ struct SenderState {
   bool unanswered = false;  // that look saw nothing acknowledged
   bool asked = false;       // the kernel answered when its connection was last looked at
   bool took_over = false;   // from a process without a goodbye, and without a heartbeat since
+
+  // One of two processes said goodbye, and the other one has sent no heartbeat since.
+  bool goodbye = false;
 };
 
 // A sender with the state that its shard guards, in contrast to that of Sender.

@@ -124,6 +124,10 @@ bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
     effects->changed.push_back(entry.shared_from_this());
   }
   const absl::Duration silence = now - entry.last_seen();
+  if (entry.state(shard).goodbye && silence >= entry.CheckAfter()) {
+    AwaitOther(shard, entry, now, effects);
+    return true;
+  }
   const bool gone = IsGone(entry.presence());
   if (gone && silence >= options_.forget_after) {
     senders_.Forget(shard, entry);
@@ -133,6 +137,20 @@ bool SilenceJudge::Defer(Shard& shard, SenderEntry& entry, absl::Duration now,
   senders_.Schedule(shard, entry,
                     entry.last_seen() + (gone ? options_.forget_after : entry.CheckAfter()));
   return true;
+}
+
+// One of two processes said goodbye. The sender is offline if the other one does not try again.
+void SilenceJudge::AwaitOther(Shard& shard, SenderEntry& entry, absl::Duration now,
+                              SenderEffects* effects) {
+  if (entry.state(shard).AwaitsOther(now)) {
+    const absl::Duration end = entry.state(shard).duplicate_since + SenderState::kLongestRetry;
+    return senders_.Schedule(shard, entry, end + options_.tick);
+  }
+  entry.state(shard).goodbye = false;
+  entry.set_evidence(Evidence::kNone);
+  senders_.SetPresence(shard, entry, v1::PRESENCE_OFFLINE, now,
+                       "goodbye, and the other process has not returned", effects);
+  senders_.Schedule(shard, entry, entry.last_seen() + options_.forget_after);
 }
 
 void SilenceJudge::Judge(SenderEntry& entry, absl::Duration now, SenderEffects* effects) {

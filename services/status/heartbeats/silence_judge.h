@@ -22,8 +22,8 @@ namespace muster {
 
 // A sender without a heartbeat for two intervals is late, for three suspect, for lost_after lost.
 // It is doubted instead after a hold-up of the service, while many senders are silent, and while
-// its relay is disconnected. Calls of Tick must not overlap; the other functions are
-// thread-safe.
+// its relay is disconnected or silent itself. Calls of Tick must not overlap; the other functions
+// are thread-safe.
 class SilenceJudge {
  public:
   struct Options {
@@ -55,6 +55,8 @@ class SilenceJudge {
   std::vector<std::shared_ptr<SenderEntry>> FindSilent(absl::Duration now, SenderEffects* effects)
       ABSL_LOCKS_EXCLUDED(doubt_mutex_);
   bool Defer(Shard& shard, SenderEntry& entry, absl::Duration now, SenderEffects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  void AwaitOther(Shard& shard, SenderEntry& entry, absl::Duration now, SenderEffects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   bool IsExplained(const SenderEntry& entry, absl::Duration now) const;
   void Judge(SenderEntry& entry, absl::Duration now, SenderEffects* effects);

@@ -292,11 +292,34 @@ TEST_F(SilenceJudgeTest, SenderOfAConnectedRelayIsJudged) {
   RelayState* const relay = *relays_.Open("r1", clock_.MonotonicNow());
   kernel_[0].sent = Sent::kUnacknowledged;  // the connection of the relay
   const auto entry = Add(1, relay);
-  Pass(90);
+  for (int i = 0; i < 90; i += 5) {
+    relays_.HandleMessage(relay, clock_.MonotonicNow(), kInterval);
+    Pass(5);
+  }
   EXPECT_EQ(entry->presence(), v1::PRESENCE_SUSPECT);
   EXPECT_EQ(details_["n1"].front(),
             "no heartbeat for 20s; its heartbeats are forwarded by relay r1, which is connected");
   EXPECT_EQ(entry->evidence(), Evidence::kNone);
+}
+
+// A relay that is stopped keeps its connection until the keepalive ends it.
+TEST_F(SilenceJudgeTest, SenderOfASilentRelayIsDoubtedUntilTheRelayReturns) {
+  Tick();
+  RelayState* const relay = *relays_.Open("r1", clock_.MonotonicNow());
+  relays_.HandleMessage(relay, clock_.MonotonicNow(), kInterval);
+  const auto entry = Add(1, relay);
+  Pass(200);
+  EXPECT_EQ(entry->presence(), v1::PRESENCE_UNKNOWN);
+  EXPECT_TRUE(entry->doubted());
+  EXPECT_EQ(judge_.Doubt(), "") << "other senders are judged";
+  ASSERT_EQ(relays_.Lost(clock_.MonotonicNow()).size(), 1u);
+  // The relay returns without the sender.
+  for (int i = 0; i < 70; i += 5) {
+    EXPECT_EQ(entry->doubted(), i < 60) << i;
+    relays_.HandleMessage(relay, clock_.MonotonicNow(), kInterval);
+    Pass(5);
+  }
+  EXPECT_EQ(entry->presence(), v1::PRESENCE_LOST);
 }
 
 }  // namespace

@@ -179,11 +179,14 @@ func (p *page) text(selector string) string {
 	return script[string](p, fmt.Sprintf("(document.querySelector(%q) || {innerText: ''}).innerText", selector))
 }
 
-// fits fails if the page has to be scrolled horizontally.
+// fits fails if the page has to be scrolled horizontally. The grid is drawn again after a change of the size.
 func (p *page) fits() {
 	p.t.Helper()
-	if over := script[int](p, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
-		p.t.Errorf("the page is %d pixels too wide", over)
+	narrow := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
+	if fleet.Until(soon, "the page is not too wide", func() bool { return script[bool](p, narrow) }) != nil {
+		p.t.Fatalf("the page is too wide, by:\n%s", script[string](p, `[...document.querySelectorAll("body *")]
+			.filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth)
+			.map((e) => e.outerHTML.slice(0, 200)).join("\n")`))
 	}
 }
 

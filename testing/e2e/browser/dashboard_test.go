@@ -99,6 +99,22 @@ func TestDashboardFollowsRunToItsEnd(t *testing.T) {
 	p.untilShown("[data-link=ended]")
 	p.until("all results are shown", `document.querySelector("[data-test=percent]").innerText === "100 %"`)
 	wantDownloads(p, run, healthy)
+	if badge := p.text("[data-state=complete]"); badge == "Complete" != script[bool](p, `document.querySelector("#tab-failures .tally").innerText === "0"`) {
+		t.Errorf("the state of the run is %q", badge)
+	}
+	for _, address := range []string{"#/", "#/nodes", "#/runs/" + run} {
+		p.visit(address)
+		p.untilShown(".card")
+		p.size(320, 640)
+		p.fits()
+		p.size(1280, 900)
+	}
+	p.untilShown("[data-link=ended]")
+	p.visit("#/runs/0000000000000000")
+	p.until("a missing run is never stale", `document.querySelector(".notice") && !document.querySelector("[data-link]").innerText.includes("Stale")`)
+	p.until("it is not found", `document.querySelector("[data-link]").innerText.includes("Not found")`)
+	p.visit("#/runs/" + run)
+	p.untilShown("[data-link=ended]")
 	if title := script[string](p, "document.title"); strings.Contains(title, "taken") {
 		t.Error("a message of a plugin was run as a script")
 	}
@@ -120,6 +136,8 @@ func pictures(p *page) {
 	p.size(360, 740)
 	p.fits()
 	p.shot("dashboard-phone")
+	p.size(320, 640)
+	p.fits()
 	p.dark(false)
 	p.size(1280, 900)
 }

@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"html"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,7 +31,9 @@ func terminalShot(t *testing.T, f *fleet.Fleet, name string, rows, columns uint1
 	p.shot(name)
 }
 
-// inTerminal returns what a command writes to a terminal: plain text, in lines that fit.
+var color = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// inTerminal returns what a command writes to a terminal, without colours: plain text, in lines that fit.
 func inTerminal(t *testing.T, f *fleet.Fleet, rows, columns uint16, arguments ...string) string {
 	t.Helper()
 	command := f.Command(t.Context(), arguments...)
@@ -46,7 +49,7 @@ func inTerminal(t *testing.T, f *fleet.Fleet, rows, columns uint16, arguments ..
 		}
 	}
 	_ = command.Wait() // the exit code is the run's state
-	text := strings.TrimRight(strings.ReplaceAll(all.String(), "\r\n", "\n"), "\n")
+	text := strings.TrimRight(strings.ReplaceAll(color.ReplaceAllString(all.String(), ""), "\r\n", "\n"), "\n")
 	for line := range strings.Lines(text) {
 		if strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(r rune) bool { return r < ' ' }) || len([]rune(line)) > int(columns)+1 {
 			t.Errorf("a line is too long, or not plain: %q", line)

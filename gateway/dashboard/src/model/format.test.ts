@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, count, duration, percent, plural, range, skew } from "./format";
+import { bytes, count, duration, nameOf, percent, plural, range, skew } from "./format";
 
 test("percent is 100 only if nothing is missing", () => {
   assert.equal(percent(99_999 / 100_000), "99.9 %");
@@ -41,4 +41,9 @@ test("a clock skew below a second is not shown", () => {
   assert.equal(skew(0.4), "");
   assert.equal(skew(-74.2), "1 min 14 s behind");
   assert.equal(skew(3), "3 s ahead");
+});
+
+test("the name of an identity is its last part", () => {
+  assert.equal(nameOf("spiffe://fleet-1.muster/user/alice"), "alice");
+  assert.equal(nameOf("alice"), "alice");
 });

@@ -68,6 +68,11 @@ function coarse(s: number): string {
   return duration(s < 60 ? Math.ceil(s) : Math.round(s / 60) * 60);
 }
 
+/** Returns the name in the URI of an identity: "alice" of spiffe://fleet/user/alice. */
+export function nameOf(uri: string): string {
+  return uri.slice(uri.lastIndexOf("/") + 1);
+}
+
 /** Describes a clock skew; "" if it is less than a second. */
 export function skew(s: number): string {
   if (Math.abs(s) < 1) return "";

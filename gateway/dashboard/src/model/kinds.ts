@@ -124,7 +124,7 @@ export function presenceOf(presence: string): { word: string; label: string; sil
     case "PRESENCE_LOST":
       return { word: "lost", label: "Lost", silent: true, trouble: true };
     case "PRESENCE_OFFLINE":
-      return { word: "offline", label: "Offline", silent: false, trouble: false };
+      return { word: "offline", label: "Not collecting", silent: false, trouble: false };
     case "PRESENCE_UNKNOWN":
       return { word: "unknown", label: "Unknown", silent: false, trouble: false };
     default:

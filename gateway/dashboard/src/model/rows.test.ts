@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pair as parsePair } from "./parse";
-import { failures, lastBeat, matching, results, sort, stragglers } from "./rows";
+import { failures, lastHeartbeatOf, matching, results, sort, stragglers } from "./rows";
 import { RunModel } from "./run_model";
 import type { WirePair } from "./wire";
 
@@ -27,8 +27,8 @@ test("sort by reason: the worst first, then the longest, then by name", () => {
 test("sort by heartbeat: pairs without heartbeats first", () => {
   const rows = [wire("a", "STUCK", 1, { heartbeatAge: "3s" }), wire("b", "STUCK", 1), wire("c", "STUCK", 1, { heartbeatAge: "40s" })].map((w) => parsePair(w, 100_000));
   assert.equal(nodes(sort(rows, "heartbeat", false)), "b c a");
-  assert.equal(lastBeat(rows[0]!), 97_000);
-  assert.equal(lastBeat(rows[1]!), 0);
+  assert.equal(lastHeartbeatOf(rows[0]!), 97_000);
+  assert.equal(lastHeartbeatOf(rows[1]!), 0);
 });
 
 test("stragglers are those of the service, in their newest state", () => {

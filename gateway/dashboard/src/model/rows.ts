@@ -51,14 +51,14 @@ function compare(a: Pair, b: Pair, by: Column): number {
     case "since":
       return begin(a) - begin(b);
     case "heartbeat":
-      return lastBeat(a) - lastBeat(b);
+      return lastHeartbeatOf(a) - lastHeartbeatOf(b);
     case "size":
       return a.size - b.size;
   }
 }
 
 /** Returns the time of the last heartbeat by the browser's clock; 0: never. */
-export function lastBeat(pair: Pair): number {
+export function lastHeartbeatOf(pair: Pair): number {
   return pair.age < 0 ? 0 : pair.receivedAt - pair.age * 1000;
 }
 

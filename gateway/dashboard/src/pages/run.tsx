@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Grid } from "../grid/grid";
 import { path } from "../model/api";
-import { bytes, clock, count, duration, percent, plural, range } from "../model/format";
+import { bytes, clock, count, duration, nameOf, percent, plural, range } from "../model/format";
 import { globalNode } from "../model/matrix";
 import { isEnded, number, run as parseRun, type Estimate, type Status } from "../model/parse";
 import type { RunModel } from "../model/run_model";
@@ -60,13 +60,13 @@ function Heading({ run, status, link, now }: { run: string; status: Status | nul
       </nav>
       <div class="page-title">
         <h1>{status?.title || facts?.title || <span class="mono">{run}</span>}</h1>
-        {status && <StateBadge state={status.state} />}
+        {status && <StateBadge state={status.state} counts={status.counts} />}
         <LinkBadge link={link} />
       </div>
       {status && (
         <p class="sub">
           Created <Time at={status.created} now={now} />
-          {facts?.createdBy && <> by <span class="mono">{facts.createdBy}</span></>}
+          {facts?.createdBy && <> by <span title={facts.createdBy}>{nameOf(facts.createdBy)}</span></>}
           {status.ended > 0 && <> · ended <Time at={status.ended} now={now} />, after {duration((status.ended - status.created) / 1000)}</>}
           {!isEnded(status.state) && status.deadline > 0 && (
             <> · deadline <Time at={status.deadline} now={now} />{status.deadline > now && ` (in ${duration((status.deadline - now) / 1000)})`}</>

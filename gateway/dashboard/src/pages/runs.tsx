@@ -101,7 +101,7 @@ function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
           <b>{run.title || <span class="mono">{run.id}</span>}</b>
           {run.title && <span class="mono muted">{run.id}</span>}
         </span>
-        <StateBadge state={run.state} />
+        <StateBadge state={run.state} counts={counts} />
         <span class="run-bar">
           <Bar counts={counts} label={`Progress of ${run.title || run.id}`} ended={isEnded(run.state)} />
           <b>{percent(share(counts))}</b>

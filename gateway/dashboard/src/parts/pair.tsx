@@ -4,7 +4,7 @@ import { path } from "../model/api";
 import { bytes, count, duration, percent } from "../model/format";
 import { factsOf, isFinal, presenceOf } from "../model/kinds";
 import { begin, type Pair } from "../model/parse";
-import { lastBeat } from "../model/rows";
+import { lastHeartbeatOf } from "../model/rows";
 import { KindBadge, nodeLink, PresenceBadge, Time } from "./small";
 
 export function resultPath(run: string, pair: Pair): string {
@@ -30,7 +30,7 @@ export function progressLine(pair: Pair): string {
 
 /** Shows the age of the last heartbeat if heartbeats are known to be missing, otherwise its time. */
 export function Heartbeat({ pair, now, stale, offset }: { pair: Pair; now: number; stale: boolean; offset: number }): JSX.Element {
-  const at = lastBeat(pair);
+  const at = lastHeartbeatOf(pair);
   if (!at) return <span class="muted">none yet</span>;
   const server = at + offset;
   if (presenceOf(pair.presence).silent && !stale) {

@@ -116,8 +116,16 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
           </tr>
         </thead>
         <tbody>
-          {visible.map((pair) => (
-            <Row key={keyOf(pair.plugin, pair.node)} tab={tab} pair={pair} model={model} now={now} stale={stale} />
+          {visible.map((pair, index) => (
+            <Row
+              key={keyOf(pair.plugin, pair.node)}
+              tab={tab}
+              pair={pair}
+              model={model}
+              now={now}
+              stale={stale}
+              repeated={index > 0 && sameText(pair, visible[index - 1]!)}
+            />
           ))}
         </tbody>
       </table>
@@ -155,7 +163,13 @@ function Head(props: {
   );
 }
 
-function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: RunModel; now: number; stale: boolean }): JSX.Element {
+/** Returns whether two pairs have the same explanation and next step, which is then shown once. */
+function sameText(a: Pair, b: Pair): boolean {
+  return a.kind === b.kind && a.detail === b.detail && a.error === b.error && a.next === b.next && a.next + a.detail + a.error !== "" && !a.fault && !a.progress;
+}
+
+function Row(props: { tab: Tab; pair: Pair; model: RunModel; now: number; stale: boolean; repeated: boolean }): JSX.Element {
+  const { tab, pair, model, now, stale, repeated } = props;
   const run = model.status?.run ?? "";
   const since = begin(pair);
   return (
@@ -180,13 +194,14 @@ function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: Ru
       )}
       {tab === "stragglers" && (
         <td class="detail" data-label="Detail">
-          <Detail pair={pair} />
+          {repeated ? <As pair={pair} /> : <Detail pair={pair} />}
         </td>
       )}
       {tab === "failures" && (
         <td class="detail" data-label="Reason">
-          {pair.error || pair.detail || "no reason was reported"}
-          {pair.next && <div class="next">Next: {pair.next}</div>}
+          {repeated && <As pair={pair} />}
+          {!repeated && <div class="clamped" title={pair.error || pair.detail}>{pair.error || pair.detail || "no reason was reported"}</div>}
+          {!repeated && pair.next && <div class="next">Next: {pair.next}</div>}
         </td>
       )}
       {tab === "results" && <td data-label="Size">{bytes(pair.size)}</td>}
@@ -201,12 +216,20 @@ function Row({ tab, pair, model, now, stale }: { tab: Tab; pair: Pair; model: Ru
   );
 }
 
+function As({ pair }: { pair: Pair }): JSX.Element {
+  return (
+    <span class="muted" title={[pair.error || pair.detail, pair.next].filter(Boolean).join("\n")}>
+      as above
+    </span>
+  );
+}
+
 function Detail({ pair }: { pair: Pair }): JSX.Element {
   const progress = progressLine(pair);
   const { fault } = pair;
   return (
     <>
-      {pair.detail && <div>{pair.detail}</div>}
+      {pair.detail && <div class="clamped" title={pair.detail}>{pair.detail}</div>}
       {progress && <div class="muted">Last message: {progress}</div>}
       {fault?.message && (
         <div>

@@ -48,10 +48,13 @@ const stateLabels: Record<RunState, string> = {
   unknown: "Unknown",
 };
 
-export function StateBadge({ state }: { state: RunState }): JSX.Element {
+/** The state of a run. A complete run without all genuine results is not green. */
+export function StateBadge({ state, counts }: { state: RunState; counts: Counts }): JSX.Element {
+  const missing = state === "complete" ? counts.planned - counts.genuine : 0;
   return (
-    <span class={`badge state-${state.replaceAll("_", "-")}`} data-state={state}>
+    <span class={`badge state-${state.replaceAll("_", "-")} ${missing > 0 ? "incomplete" : ""}`} data-state={state}>
       {stateLabels[state]}
+      {missing > 0 && (counts.genuine === 0 ? ", without a result" : `, ${count(missing)} without a result`)}
     </span>
   );
 }

@@ -6,19 +6,28 @@ import type { Link, Watcher } from "../model/watch";
 import { Notice } from "./small";
 
 export function LinkBadge({ link }: { link: Link }): JSX.Element {
-  const [word, label] = {
-    connecting: ["connecting", "Connecting"],
-    live: ["live", "Live"],
-    stale: ["stale", "Stale"],
-    ended: ["ended", "Final"],
-    refused: ["stale", "Stopped"],
-  }[link.state] as [string, string];
+  const [word, label] = badge(link);
   return (
     <span class={`link link-${word}`} data-link={link.state} role="status">
       <span class="dot" aria-hidden="true" />
       {label}
     </span>
   );
+}
+
+function badge(link: Link): [word: string, label: string] {
+  switch (link.state) {
+    case "connecting":
+      return ["connecting", "Connecting"];
+    case "live":
+      return ["live", "Live"];
+    case "ended":
+      return ["ended", "Final"];
+    case "stale": // only data can be stale
+      return link.lastUpdate ? ["stale", "Stale"] : ["connecting", "No data"];
+    case "refused":
+      return ["stale", link.problem.status === 404 ? "Not found" : "Stopped"];
+  }
 }
 
 export function LinkNotice({ watcher }: { watcher: Watcher }): JSX.Element | null {

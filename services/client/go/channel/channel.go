@@ -10,11 +10,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
 	"muster.example/services/client/go/peer"
 )
+
+// ProbeInterval is the time after which a silent connection is probed, ProbeTimeout that of the answer. The services
+// accept a probe every 10 s.
+const ProbeInterval, ProbeTimeout = 30 * time.Second, 15 * time.Second
 
 // Dial creates a connection to the first target "host:port" that answers and has the role. It connects when
 // it is needed, and reconnects when the connection breaks.
@@ -34,5 +39,7 @@ func Dial(role string, targets []string, roots func() *x509.CertPool, certificat
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.5, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
-		}))...)
+		}),
+		// A peer that went away without a word is found also while a call waits for its answer.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: ProbeInterval, Timeout: ProbeTimeout}))...)
 }

@@ -17,6 +17,9 @@ type textCodec struct{ encoding.CodecV2 }
 func newTextCodec() encoding.CodecV2 { return textCodec{encoding.GetCodecV2("proto")} }
 
 func (c textCodec) Marshal(message any) (mem.BufferSlice, error) {
+	if chunk, ok := message.(*Chunk); ok {
+		return chunk.marshal()
+	}
 	bytes, err := c.CodecV2.Marshal(message)
 	if typed, ok := message.(proto.Message); ok && err != nil {
 		clean := proto.Clone(typed) // the caller's message is unchanged

@@ -66,6 +66,7 @@ type Aggregator struct {
 	MetadataNames [][]string
 	Reports       []*musterv1.ReportProgressRequest
 	Faults        []string // of listeners that the gateway could not open
+	Released      []string // the runs whose listeners the gateway closed early
 	Archives      map[string][]byte
 	Damage        bool // ReadArchive and ReadResult send bytes that do not match their CRC
 	Renewals      int
@@ -88,8 +89,10 @@ type Committed struct {
 	Data        []byte
 	Size        int64
 	SHA256      []byte
+	Named       []byte // the SHA-256 that the sender named
 	Description *musterv1.ResultDescription
 	Signature   *musterv1.Signature
+	crc32c      uint32
 }
 
 type runState struct {
@@ -111,6 +114,7 @@ type upload struct {
 	size    int64
 	data    []byte
 	digest  hash.Hash
+	crc     uint32
 	request *musterv1.OpenUploadRequest
 }
 
@@ -310,7 +314,7 @@ func (a *Aggregator) result(key Key) *musterv1.Result {
 	c := a.Results[key]
 	return &musterv1.Result{
 		Key:     &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
-		Outcome: musterv1.Outcome_OUTCOME_GENUINE, Generation: 1, Size: c.Size, Sha256: c.SHA256,
+		Outcome: musterv1.Outcome_OUTCOME_GENUINE, Generation: 1, Size: c.Size, Sha256: c.SHA256, Crc32C: c.crc32c,
 		MediaType: c.Description.GetMediaType(), FileName: c.Description.GetFileName(),
 	}
 }

@@ -46,7 +46,8 @@ func (a *Aggregator) SubmitResult(ctx context.Context, r *musterv1.SubmitResultR
 	if crc32.Checksum(r.Body, castagnoli) != r.Crc32C || (len(r.Sha256) > 0 && string(r.Sha256) != string(digest[:])) {
 		return nil, fault(codes.DataLoss, reasons.CrcMismatch, "damaged").Err()
 	}
-	return a.commit(key, &Committed{r.Body, int64(len(r.Body)), digest[:], r.Description, r.Signature})
+	return a.commit(key, &Committed{Data: r.Body, Size: int64(len(r.Body)), SHA256: digest[:], Named: r.Sha256,
+		Description: r.Description, Signature: r.Signature, crc32c: r.Crc32C})
 }
 
 // OpenUpload implements the API.
@@ -110,7 +111,10 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			digest := u.digest.Sum(nil)
-			if u.size != finish.Size || string(digest) != string(finish.Sha256) {
+			if len(finish.Sha256) > 0 && string(digest) != string(finish.Sha256) {
+				return fault(codes.DataLoss, reasons.DigestMismatch, "damaged").Err()
+			}
+			if u.size != finish.Size || u.crc != finish.Crc32C {
 				return fault(codes.DataLoss, reasons.SizeMismatch, fmt.Sprintf("%d of %d bytes", u.size, finish.Size)).Err()
 			}
 			if a.SpoolCount > 0 {
@@ -118,7 +122,8 @@ func (a *Aggregator) Upload(stream grpc.BidiStreamingServer[musterv1.UploadReque
 				spooled := &musterv1.Spooled{Relay: "r1", ExpireTime: timestamppb.Now()}
 				return stream.Send(&musterv1.UploadResponse{Message: &musterv1.UploadResponse_Spooled{Spooled: spooled}})
 			}
-			result, err := a.commit(key, &Committed{u.data, u.size, digest, u.request.Description, finish.Signature})
+			result, err := a.commit(key, &Committed{Data: u.data, Size: u.size, SHA256: digest, Named: finish.Sha256,
+				Description: u.request.Description, Signature: finish.Signature, crc32c: u.crc})
 			if err != nil {
 				return err
 			}
@@ -160,6 +165,7 @@ func (a *Aggregator) writeChunk(key Key, u *upload, epoch int64, chunk *musterv1
 		return u.size, nil
 	}
 	u.digest.Write(chunk.Data)
+	u.crc = crc32.Update(u.crc, castagnoli, chunk.Data)
 	if !a.Forget {
 		u.data = append(u.data, chunk.Data...)
 	}
@@ -259,6 +265,14 @@ func (a *Aggregator) ReportListener(_ context.Context, r *musterv1.ReportListene
 		close(state.reported)
 	}
 	return state.proto, nil
+}
+
+// ReleaseListener implements the API.
+func (a *Aggregator) ReleaseListener(_ context.Context, r *musterv1.ReleaseListenerRequest) (*musterv1.ReleaseListenerResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Released = append(a.Released, r.Run)
+	return &musterv1.ReleaseListenerResponse{}, nil
 }
 
 // FollowChanges implements the API.

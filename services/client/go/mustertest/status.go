@@ -154,6 +154,13 @@ func (a *Aggregator) AddStatusListener(run string, given *musterv1.GetStatusList
 	a.addEvent(&musterv1.FollowChangesResponse{Event: &musterv1.FollowChangesResponse_Run{Run: state.proto}})
 }
 
+// RemoveStatusListener removes a run's own status listener; the feed has no change.
+func (a *Aggregator) RemoveStatusListener(run string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs[run].status = nil
+}
+
 // StatusPort returns the port of a run's own status listener; 0 before it is open.
 func (a *Aggregator) StatusPort(run string) int32 {
 	a.mu.Lock()

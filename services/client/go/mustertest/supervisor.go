@@ -3,14 +3,18 @@ package mustertest
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"muster.example/services/client/go/reasons"
 )
 
 type supervisorRequest struct {
@@ -78,13 +82,17 @@ func (s *supervisor) answer(conn *net.UnixConn, r supervisorRequest) {
 	host, port, _ := net.SplitHostPort(r.Listen)
 	if held := s.held[r.Name]; held != nil && !(strings.HasPrefix(held.Addr().String(), host+":") &&
 		(port == "0" || strings.HasSuffix(held.Addr().String(), ":"+port))) {
-		_, _ = io.WriteString(conn, `{"error":"NAME_TAKEN"}`+"\n")
+		refuse(conn, reasons.NameTaken)
 		return
 	}
 	if s.held[r.Name] == nil {
 		listener, err := net.Listen("tcp", r.Listen)
 		if err != nil {
-			_, _ = io.WriteString(conn, `{"error":"ADDRESS_IN_USE"}`+"\n")
+			reason := reasons.IoError
+			if errors.Is(err, syscall.EADDRINUSE) {
+				reason = reasons.AddressInUse
+			}
+			refuse(conn, reason)
 			return
 		}
 		s.held[r.Name] = listener.(*net.TCPListener)
@@ -95,6 +103,11 @@ func (s *supervisor) answer(conn *net.UnixConn, r supervisorRequest) {
 	if _, _, err := conn.WriteMsgUnix(append(line, '\n'), unix.UnixRights(int(file.Fd())), nil); err != nil {
 		s.t.Error(err)
 	}
+}
+
+func refuse(conn *net.UnixConn, reason string) {
+	line, _ := json.Marshal(map[string]string{"error": "refused with " + reason, "reason": reason})
+	_, _ = conn.Write(append(line, '\n'))
 }
 
 func (s *supervisor) releaseAll() {

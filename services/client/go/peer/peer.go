@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 )
 
@@ -38,17 +37,40 @@ type Identity struct {
 	PlanNode string
 }
 
-var (
-	namePattern = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,252}$`)
-	hostPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	runPattern  = regexp.MustCompile(`^[0-9a-f]{16}$`)
-)
+const maxName = 253
 
-// ValidName reports whether a text may name a plugin, a node, a user or a service.
-func ValidName(name string) bool { return namePattern.MatchString(name) }
+// ValidName reports whether a text may name a plugin, a node, a user or a service: letters, digits, "_", "-" and, except
+// at the beginning, ".".
+func ValidName(name string) bool {
+	return len(name) > 0 && len(name) <= maxName && name[0] != '.' && consistsOf(name, func(c byte) bool {
+		return c >= 'A' && c <= 'Z' || isHostByte(c) || c == '_'
+	})
+}
+
+// validHost accepts lower-case host names.
+func validHost(host string) bool {
+	return len(host) > 0 && len(host) <= maxName && isAlphanumeric(host[0]) && isAlphanumeric(host[len(host)-1]) &&
+		consistsOf(host, isHostByte)
+}
 
 // ValidRun reports whether a text may be a run's id.
-func ValidRun(run string) bool { return runPattern.MatchString(run) }
+func ValidRun(run string) bool {
+	return len(run) == 16 && consistsOf(run, func(c byte) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' })
+}
+
+func isAlphanumeric(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
+
+func isHostByte(c byte) bool { return isAlphanumeric(c) || c == '.' || c == '-' }
+
+// consistsOf is used instead of regular expressions, because each request parses several identities.
+func consistsOf(text string, allowed func(byte) bool) bool {
+	for i := range len(text) {
+		if !allowed(text[i]) {
+			return false
+		}
+	}
+	return true
+}
 
 // Parse parses a URI. It is strict: each identity has exactly one spelling.
 func Parse(uri string) (Identity, error) {
@@ -60,7 +82,7 @@ func Parse(uri string) (Identity, error) {
 		return refuse()
 	}
 	host, path, ok := strings.Cut(rest, "/")
-	if !ok || !hostPattern.MatchString(host) {
+	if !ok || !validHost(host) {
 		return refuse()
 	}
 	id := Identity{URI: uri, Fleet: host}
@@ -92,7 +114,7 @@ func Parse(uri string) (Identity, error) {
 	}
 	if id.Kind >= AnyNode {
 		id.Run, id.Fleet, ok = strings.Cut(host, ".")
-		if !ok || !ValidRun(id.Run) || !hostPattern.MatchString(id.Fleet) {
+		if !ok || !ValidRun(id.Run) || !validHost(id.Fleet) {
 			return refuse()
 		}
 	}

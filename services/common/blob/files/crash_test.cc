@@ -38,7 +38,8 @@ absl::Status Deliver(SimulatedDisk& disk, Acked& acked, size_t chunk = 700) {
   ASSIGN_OR_RETURN(auto store, OpenFilesBlobStore({.root = "/m/blobs", .sync_every = 1500}, disk));
   auto blob = store->Resume("up");
   if (absl::IsNotFound(blob.status())) {
-    if (store->Size(kName).ok()) return absl::OkStatus();  // published directly before the crash
+    // Published directly before the crash.
+    if (store->Size(kName).ok()) return store->SyncName(kName);
     blob = store->Stage("up", static_cast<int64_t>(Data().size()));
     acked = {.staged = true};
   }
@@ -203,6 +204,40 @@ TEST(FilesBlobCrashTest, FullDiskKeepsAcceptedBytesAndUploadContinues) {
     ASSERT_TRUE(blob->Publish(absl::StrCat("x", n)).ok());
     ASSERT_EQ(ReadAll(**store->Open(absl::StrCat("x", n), 0)), "first other");
   }
+}
+
+// The process is lost during the publication; the next one finds the blob, and then the power is
+// lost.
+TEST(FilesBlobCrashTest, BlobThatWasFoundAfterAKillSurvivesTheLossOfPower) {
+  int found = 0;
+  for (int n = 1; n <= 14; ++n) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      SCOPED_TRACE(absl::StrCat("n ", n, " seed ", seed));
+      SimulatedDisk disk;
+      Prepare(disk);
+      {
+        auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+        auto blob = *store->Stage("up", -1);
+        ASSERT_TRUE(blob->Append("bytes", ExtendCrc32c(0, "bytes")).ok());
+        disk.PowerOffAt(n);
+        blob->Publish(kName).IgnoreError();
+        disk.PowerOff();
+      }
+      disk.Restart();
+      bool seen = false;
+      {
+        auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+        seen = store->Size(kName).ok() && store->SyncName(kName).ok();
+      }
+      disk.Crash(seed);
+      auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+      if (seen) {
+        ASSERT_TRUE(store->Open(kName, 0).ok());
+        ++found;
+      }
+    }
+  }
+  EXPECT_GT(found, 0);
 }
 
 // A flipped bit after the last mark is found, and all bytes after it are discarded.

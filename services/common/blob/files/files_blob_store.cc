@@ -94,6 +94,11 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return info.size;
   }
 
+  absl::Status SyncName(std::string_view name) override {
+    RETURN_IF_ERROR(CheckName(name));
+    return ops_.SyncFolder(ParentFolder(PathOf(name)));
+  }
+
   absl::Status Remove(std::string_view name) override {
     RETURN_IF_ERROR(CheckName(name));
     absl::Status removed = ops_.Remove(PathOf(name));

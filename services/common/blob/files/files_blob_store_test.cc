@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdlib>
 
 #include "services/common/base/simulated_disk.h"
@@ -48,6 +49,17 @@ TEST(FilesBlobStoreTest, SecondProcessIsRefused) {
   EXPECT_TRUE(OpenFilesBlobStore({.root = "/blobs"}, disk).ok());
 }
 
+// A start reads the size of each blob that a record names.
+TEST(FilesBlobStoreTest, SizeDoesNotSync) {
+  SimulatedDisk disk;
+  auto store = *OpenFilesBlobStore({.root = "/blobs"}, disk);
+  ASSERT_TRUE((*store->Stage("a", 0))->Publish("runs/a").ok());
+  disk.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EIO);
+  EXPECT_EQ(*store->Size("runs/a"), 0);
+  EXPECT_FALSE(store->SyncName("runs/a").ok());
+  EXPECT_TRUE(store->SyncName("runs/a").ok());
+}
+
 TEST(FilesBlobStoreTest, ReserveIsNotUsed) {
   SimulatedDisk disk(1'000'000);
   auto store = *OpenFilesBlobStore({.root = "/blobs", .reserve_bytes = 1 << 30}, disk);
@@ -61,6 +73,27 @@ TEST(FilesBlobStoreTest, ReserveIsNotUsed) {
   EXPECT_GE(kept, 800'000);
   blob.reset();
   EXPECT_EQ((*store->Resume("a"))->written(), kept);
+}
+
+TEST(FilesBlobStoreTest, SpaceIsReservedInStepsAndGivenBackWithoutAnOwner) {
+  constexpr int64_t kCapacity = int64_t{100} << 20;
+  SimulatedDisk disk(kCapacity);
+  const auto used = [&] { return kCapacity - disk.Space("/")->available; };
+  auto store = *OpenFilesBlobStore({.root = "/blobs"}, disk);
+  EXPECT_TRUE(absl::IsResourceExhausted(store->Stage("a", kCapacity).status()));
+  auto blob = *store->Stage("b", int64_t{60} << 20);
+  EXPECT_LT(used(), 1 << 20) << "an announced size takes no space";
+  const std::string chunk = Pattern(100'000);
+  ASSERT_TRUE(blob->Append(chunk, ExtendCrc32c(0, chunk)).ok());
+  EXPECT_GE(used(), 16 << 20);
+  EXPECT_LT(used(), 17 << 20);
+  blob.reset();
+  EXPECT_LT(used(), 1 << 20);
+  blob = *store->Resume("b");
+  ASSERT_TRUE(blob->Append(chunk, ExtendCrc32c(0, chunk)).ok());
+  EXPECT_GE(used(), 16 << 20);
+  ASSERT_TRUE(blob->Publish("c").ok());
+  EXPECT_LT(used(), 1 << 20);
 }
 
 TEST(FilesBlobStoreTest, LogStaysSmall) {

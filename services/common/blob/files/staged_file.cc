@@ -12,9 +12,9 @@
 namespace muster {
 namespace {
 
-constexpr int64_t kPiece = 256 * 1024;               // bytes per read during recovery
-constexpr int64_t kWritebackStep = 2 << 20;          // bytes after which dirty pages are written
-constexpr int64_t kReserveStep = int64_t{16} << 20;  // if the size is not known in advance
+constexpr int64_t kPiece = 256 * 1024;       // bytes per read during recovery
+constexpr int64_t kWritebackStep = 2 << 20;  // bytes after which dirty pages are written
+constexpr int64_t kReserveStep = int64_t{16} << 20;
 
 class FileSource final : public ByteSource {
  public:
@@ -66,12 +66,13 @@ absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Create(StagedFileHost& h
 absl::Status StagedFile::Begin(int64_t expected_size) {
   ASSIGN_OR_RETURN(log_, host_.ops().Open(LogPath(host_, id_), OpenMode::kReadWriteOrCreate));
   RETURN_IF_ERROR(log_->Truncate(0));
-  if (expected_size > 0) {
-    RETURN_IF_ERROR(host_.CheckSpace(expected_size));
-    RETURN_IF_ERROR(data_->Reserve(expected_size));
-    reserved_ = expected_size;
-  }
-  return absl::OkStatus();
+  expected_size_ = expected_size;
+  return expected_size > 0 ? host_.CheckSpace(expected_size) : absl::OkStatus();
+}
+
+// Without its owner the file keeps only the space of its bytes.
+StagedFile::~StagedFile() {
+  if (data_ != nullptr && reserved_ > written_) data_->Truncate(written_).IgnoreError();
 }
 
 absl::StatusOr<std::unique_ptr<StagedBlob>> StagedFile::Resume(StagedFileHost& host,
@@ -117,9 +118,8 @@ absl::Status StagedFile::Recover() {
     if (!holds) break;
     written_ += range.length;
   }
-  if (size > written_) {
-    RETURN_IF_ERROR(data_->Truncate(written_));
-  }
+  // Also if the size is right: a crash leaves the reserved space after it.
+  RETURN_IF_ERROR(data_->Truncate(written_));
   return SyncNow();
 }
 
@@ -166,7 +166,7 @@ absl::Status StagedFile::Append(std::string_view data, uint32_t crc32c) {
     return done;
   }
   written_ += static_cast<int64_t>(data.size());
-  crc32c_ = ExtendCrc32c(crc32c_, data);
+  crc32c_ = CombineCrc32c(crc32c_, crc32c, data.size());
   ++ranges_;
   if (written_ - durable_ >= host_.sync_every()) return SyncNow();
   if (written_ - writeback_ >= kWritebackStep) {
@@ -179,7 +179,8 @@ absl::Status StagedFile::Append(std::string_view data, uint32_t crc32c) {
 absl::Status StagedFile::Write(std::string_view data, uint32_t crc32c) {
   const int64_t end = written_ + static_cast<int64_t>(data.size());
   if (end > reserved_) {
-    const int64_t reserve = std::max(end, written_ + kReserveStep);
+    const int64_t most = expected_size_ > 0 ? expected_size_ : INT64_MAX;
+    const int64_t reserve = std::max(end, std::min(written_ + kReserveStep, most));
     RETURN_IF_ERROR(host_.CheckSpace(end - written_));
     // If less than one step is free, the remaining space is still used.
     if (data_->Reserve(reserve).ok()) reserved_ = reserve;

@@ -43,6 +43,8 @@ class StagedFile final : public StagedBlob {
   static std::string DataPath(const StagedFileHost& host, std::string_view id);
   static std::string LogPath(const StagedFileHost& host, std::string_view id);
 
+  ~StagedFile() override;
+
   int64_t written() const override { return written_; }
   int64_t durable() const override { return durable_; }
   uint32_t crc32c() const override { return crc32c_; }
@@ -69,8 +71,9 @@ class StagedFile final : public StagedBlob {
   const std::string id_;
   std::shared_ptr<File> data_;  // shared with readers
   std::unique_ptr<File> log_;
-  int64_t ranges_ = 0;  // in the log, after the newest mark
-  int mark_place_ = 1;  // of the newest mark
+  int64_t ranges_ = 0;          // in the log, after the newest mark
+  int mark_place_ = 1;          // of the newest mark
+  int64_t expected_size_ = -1;  // of a new file, if it is known
   int64_t reserved_ = 0;
   int64_t written_ = 0;
   int64_t durable_ = 0;

@@ -1,6 +1,7 @@
 #include "services/common/blob/files/staged_file_log.h"
 
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <optional>
 
@@ -56,7 +57,7 @@ StagedFileLogContent DecodeStagedFileLog(std::string_view log) {
   int64_t end = content.mark.offset;
   for (int64_t place = kRangesBegin;; place += kChunkRecordSize) {
     const auto range = DecodeAt(log, place, ChunkRecord::Kind::kRange);
-    if (!range || range->offset != end) return content;
+    if (!range || range->offset != end || range->length > INT64_MAX - end) return content;
     content.ranges.push_back(*range);
     end += range->length;
   }

@@ -7,23 +7,19 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"muster.example/services/common/generated"
 )
 
 const root = "../../../.."
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
-	sheets, err := readTable(root)
+	texts, err := files(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := generate(sheets)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range files {
-		if got, _ := os.ReadFile(filepath.Join(root, name)); string(got) != want {
-			t.Errorf("%s is stale: go run ./services/common/errors/generate", name)
-		}
+	for _, name := range generated.Outdated(root, texts) {
+		t.Errorf("%s is stale: go run ./services/common/errors/generate", name)
 	}
 }
 
@@ -35,8 +31,8 @@ var (
 	makeError = regexp.MustCompile(`\bMakeError\(`)
 	literal   = regexp.MustCompile(`"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)"`)
 	comment   = regexp.MustCompile(`(?m)//.*$`)
-	// Literals of C++ in upper case that are no reasons: names of environment variables.
-	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|XDG)_.*|LC_ALL|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
+	// Literals of C++ in upper case that are no reasons: names of environment variables, and of HTTP/2 settings.
+	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|WORLD|XDG)_.*|LC_ALL|NO_COLOR|MAX_(CONCURRENT_STREAMS|HEADER_LIST_SIZE)|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
 		`NODE_NAME|RESULTS_DIR|CA_CERT|CLIENT_(CERT|KEY))$`)
 )
 

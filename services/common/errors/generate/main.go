@@ -4,38 +4,16 @@
 //	go run ./services/common/errors/generate   # from the root
 package main
 
-import (
-	"fmt"
-	"os"
-	"path/filepath"
-)
+import "muster.example/services/common/generated"
 
-func main() {
-	if err := run("."); err != nil {
-		fmt.Fprintln(os.Stderr, "generate:", err)
-		os.Exit(1)
-	}
-}
+func main() { generated.Main(files) }
 
-func run(root string) error {
+func files(root string) (map[string]string, error) {
 	sheets, err := readTable(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	files, err := generate(sheets)
-	if err != nil {
-		return err
-	}
-	for name, text := range files {
-		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return generate(sheets)
 }
 
 // generate returns the text of each generated file by its path.

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"muster.example/services/common/generated"
 )
 
 const folder = "services/common/errors"
@@ -75,15 +73,9 @@ func readTable(root string) ([]*sheet, error) {
 	var sheets []*sheet
 	names := map[string]string{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
 		s := &sheet{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
-		decoder := yaml.NewDecoder(bytes.NewReader(text))
-		decoder.KnownFields(true)
-		if err := decoder.Decode(s); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		if err := generated.ReadYAML(path, s); err != nil {
+			return nil, err
 		}
 		for _, o := range s.Outcomes {
 			if !reasonRe.MatchString(o.Reason) || o.Meaning == "" {

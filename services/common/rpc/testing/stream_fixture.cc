@@ -31,11 +31,6 @@ void Write(const std::string& path, const std::string& text) { std::ofstream(pat
 }  // namespace
 
 struct StreamServer::Fleet {
-  struct Credential {
-    std::string chain;
-    std::string key;
-  };
-
   Credential Issue(const FleetName& name) const {
     const PrivateKey key = NewKey();
     const absl::Time now = absl::Now();
@@ -96,11 +91,12 @@ struct StreamServer::Services {
   };
 
   explicit Services(StreamServer& server)
-      : heartbeats(server), changes(server), shares(server), results(server) {}
+      : heartbeats(server), changes(server), shares(server), open_shares(server), results(server) {}
 
   Heartbeats heartbeats;
   Changes changes;
   Shares shares;
+  Shares open_shares;
   Results results;
 };
 
@@ -110,12 +106,14 @@ StreamServer::StreamServer(size_t executor_queue, RpcServerOptions options)
       callers_(kFleet, SystemClock()),
       services_(std::make_unique<Services>(*this)) {
   RequireTls13();
-  const Fleet::Credential own = fleet_->Issue(ServiceIdentity{ServiceRole::kStatus, "s1"});
+  const Credential own = fleet_->Issue(ServiceIdentity{ServiceRole::kStatus, "s1"});
   Write(fleet_->folder + "/cert.pem", own.chain);
   Write(fleet_->folder + "/key.pem", own.key);
   Write(fleet_->folder + "/ca.pem", fleet_->root.certificate().ToPem());
   options.listen = options.health_listen = "127.0.0.1:0";
   options.certificate_folder = fleet_->folder;
+  options.open_service = &services_->open_shares;
+  options.open_service_name = v1::ShareService::service_full_name();
   server_ = RpcServer::Start(std::move(options), callers_, canceller, rpc_metrics_,
                              {&services_->heartbeats, &services_->changes, &services_->shares,
                               &services_->results})
@@ -163,8 +161,12 @@ std::shared_ptr<grpc::Channel> StreamServer::ConnectStatus() const {
   return Connect(ServiceIdentity{ServiceRole::kStatus, "s2"});
 }
 
+StreamServer::Credential StreamServer::IssueNode(const std::string& name) const {
+  return fleet_->Issue(NodeIdentity{name});
+}
+
 std::shared_ptr<grpc::Channel> StreamServer::Connect(const FleetName& name) const {
-  const Fleet::Credential credential = fleet_->Issue(name);
+  const Credential credential = fleet_->Issue(name);
   const ChannelIdentity identity{kFleet, fleet_->root.certificate().ToPem(), credential.chain,
                                  credential.key};
   return MakeChannel(absl::StrCat("127.0.0.1:", server_->port()),

@@ -121,6 +121,17 @@ class StreamServer {
   std::shared_ptr<grpc::Channel> ConnectNode(const std::string& name) const;
   std::shared_ptr<grpc::Channel> ConnectStatus() const;
 
+  // The credential of a node, for a connection without a channel.
+  struct Credential {
+    std::string chain;
+    std::string key;
+  };
+  Credential IssueNode(const std::string& name) const;
+  int port() const { return server_->port(); }
+  // The port of the listener for peers without a certificate, which serves ShareService: see
+  // RpcServerOptions::open_listen. 0: there is none.
+  int open_port() const { return server_->open_port(); }
+
   RpcRuntime runtime();
 
   // Give the reactor of the next calls.

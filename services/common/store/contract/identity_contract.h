@@ -20,7 +20,31 @@ TEST_P(StateStoreContract, RevocationsAreStored) {
   EXPECT_EQ((*all)[0].reason, "left");
   EXPECT_EQ((*all)[0].revoked_by, "ann");
   EXPECT_EQ((*all)[0].at, 5);
-  EXPECT_EQ(store().Audit("", "", 10)->items.size(), 2u);
+  EXPECT_EQ(store().Audit({}, "", 10)->items.size(), 2u);
+  const auto of_bob = store().Audit({.subject = "spiffe://f.muster/user/bob"}, "", 10);
+  ASSERT_EQ(of_bob->items.size(), 1u);
+  EXPECT_EQ(of_bob->items[0].text, "revoked: left");
+  EXPECT_EQ(of_bob->items[0].actor, "ann");
+}
+
+TEST_P(StateStoreContract, RecordsOfASubjectAreListedInBothOrders) {
+  const auto issue = [&](const std::string& uri, const std::string& serial, int64_t at) {
+    Apply(RecordIssued{{uri, "issuer", serial, "ann", at, at + 100}});
+  };
+  issue("spiffe://f/user/bob", "01", 10);
+  issue("spiffe://f/user/eve", "02", 20);
+  issue("spiffe://f/user/bob", "03", 30);
+  AuditFilter filter = {.subject = "spiffe://f/user/bob"};
+  auto page = store().Audit(filter, "", 10);
+  ASSERT_EQ(page->items.size(), 2u);
+  EXPECT_EQ(page->items[0].subject, "spiffe://f/user/bob");
+  EXPECT_EQ(page->items[0].text, "issued certificate issuer:01");
+  filter.newest_first = true;
+  page = store().Audit(filter, "", 10);
+  ASSERT_EQ(page->items.size(), 2u);
+  EXPECT_EQ(page->items[0].text, "issued certificate issuer:03");
+  filter.actor = "someone else";
+  EXPECT_TRUE(store().Audit(filter, "", 10)->items.empty());
 }
 
 TEST_P(StateStoreContract, IssuedCertificatesAreFoundByPrefix) {
@@ -43,6 +67,56 @@ TEST_P(StateStoreContract, IssuedCertificatesAreFoundByPrefix) {
   EXPECT_EQ(store().Issued("", 100)->size(), 2u);
 }
 
+TEST_P(StateStoreContract, RenewalsOfAnIdentityAreLimited) {
+  const auto renew = [&](const std::string& uri, int serial, int64_t at) {
+    return Apply(RecordIssued{
+                     {uri, "issuer", absl::StrCat(uri, serial), uri, at, at + kRenewalWindow},
+                     "",
+                     "issuer:00"})
+        .verdict;
+  };
+  using Verdict = RecordIssued::Verdict;
+  const int64_t now = kRenewalWindow * 1000;
+  for (int i = 0; i < kMaxRenewals; ++i) {
+    EXPECT_EQ(renew("spiffe://f/user/ann", i, now + i), Verdict::kRecorded);
+  }
+  EXPECT_EQ(renew("spiffe://f/user/ann", 100, now + 100), Verdict::kTooMany);
+  EXPECT_EQ(renew("spiffe://f/user/bob", 100, now + 100), Verdict::kRecorded);
+  Reopen();
+  EXPECT_EQ(renew("spiffe://f/user/ann", 100, now + 101), Verdict::kTooMany);
+  EXPECT_EQ(renew("spiffe://f/user/ann", 100, now + kRenewalWindow), Verdict::kRecorded);
+  // Only renewals are limited.
+  EXPECT_EQ(
+      Apply(RecordIssued{{"spiffe://f/user/ann", "issuer", "s", "bob", now, now + 1}}).verdict,
+      Verdict::kRecorded);
+}
+
+TEST_P(StateStoreContract, RevokedCertificateIsNotRenewed) {
+  const auto renew = [&](const std::string& uri, const std::string& renewed) {
+    return Apply(RecordIssued{{uri, "issuer", uri + renewed, uri, 10, 20}, "", renewed}).verdict;
+  };
+  using Verdict = RecordIssued::Verdict;
+  Apply(Revoke{{"issuer:01", "", "ann", 5}});
+  Apply(Revoke{{"spiffe://f/user/bob", "", "ann", 5}});
+  EXPECT_EQ(renew("spiffe://f/user/ann", "issuer:01"), Verdict::kRevoked);
+  EXPECT_EQ(renew("spiffe://f/user/ann", "issuer:02"), Verdict::kRecorded);
+  EXPECT_EQ(renew("spiffe://f/user/bob", "issuer:03"), Verdict::kRevoked);
+}
+
+TEST_P(StateStoreContract, RevocationEndsLongAfterTheExpiryOfItsCertificate) {
+  Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "01", "ann", 10, 20}});
+  Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "02", "ann", 10, kIssuedKept}});
+  Apply(Revoke{{"issuer:01", "", "ann", 15}});
+  Apply(Revoke{{"issuer:02", "", "ann", 15}});
+  Apply(Revoke{{"spiffe://f/user/bob", "", "ann", 15}});
+  const int64_t late = kIssuedKept + 21;
+  Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "03", "ann", late, late + 10}});
+  std::vector<std::string> left;
+  const auto revocations = store().Revocations();
+  for (const RevocationRecord& revocation : *revocations) left.push_back(revocation.subject);
+  EXPECT_EQ(left, (std::vector<std::string>{"issuer:02", "spiffe://f/user/bob"}));
+}
+
 TEST_P(StateStoreContract, AuditRecordsAreListedInOrder) {
   Plan(1);
   for (int i = 0; i < 5; ++i) {
@@ -57,15 +131,58 @@ TEST_P(StateStoreContract, AuditRecordsAreListedInOrder) {
   std::string texts;
   std::string token;
   do {
-    auto page = store().Audit(kRun, token, 2);
+    auto page = store().Audit({.run = kRun}, token, 2);
     for (const AuditRecord& record : page->items) texts += record.text + ",";
     token = page->next;
   } while (!token.empty());
   EXPECT_EQ(texts, "created,text 0,text 1,text 2,text 3,text 4,");
-  auto page = store().Audit(kRun, "", 2);
+  auto page = store().Audit({.run = kRun}, "", 2);
   EXPECT_EQ(page->items[1].actor, "someone");
   EXPECT_EQ(page->items[1].key, KeyOf("n1"));
-  EXPECT_EQ(ReasonOf(store().Audit(kRun, "zz", 2).status()), "INVALID_PAGE_TOKEN");
+  EXPECT_EQ(ReasonOf(store().Audit({.run = kRun}, "zz", 2).status()), "INVALID_PAGE_TOKEN");
+}
+
+TEST_P(StateStoreContract, AuditRecordsAreFiltered) {
+  Plan(1);  // the first record: created by the run's creator at kCreated
+  const auto append = [&](int64_t at, AuditKind kind, const std::string& actor,
+                          const std::string& text) {
+    AuditRecord record;
+    record.at = kAuditFold + at;
+    record.kind = kind;
+    record.actor = actor;
+    record.text = text;
+    Apply(AppendAudit{record});
+  };
+  append(10, AuditKind::kShare, "ann", "a");
+  append(20, AuditKind::kNode, "ann", "b");
+  append(30, AuditKind::kNode, "bob", "c");
+  append(40, AuditKind::kShare, "bob", "d");
+  const auto texts = [&](const AuditFilter& filter, int limit = 100) {
+    std::string all;
+    std::string token;
+    do {
+      auto page = store().Audit(filter, token, limit);
+      EXPECT_TRUE(page.ok()) << page.status();
+      for (const AuditRecord& record : page->items) {
+        if (record.key.run.empty()) all += record.text;
+      }
+      token = page->next;
+    } while (!token.empty());
+    return all;
+  };
+  EXPECT_EQ(texts({}), "abcd");
+  EXPECT_EQ(texts({.actor = "ann"}), "ab");
+  EXPECT_EQ(texts({.kinds = {AuditKind::kShare}}), "ad");
+  EXPECT_EQ(texts({.kinds = {AuditKind::kShare, AuditKind::kNode}}), "abcd");
+  EXPECT_EQ(texts({.actor = "bob", .kinds = {AuditKind::kNode}}), "c");
+  EXPECT_EQ(texts({.run = kRun}), "");
+  EXPECT_EQ(texts({.since = kAuditFold + 20}), "bcd");
+  EXPECT_EQ(texts({.since = kAuditFold + 20, .until = kAuditFold + 40}), "bc");
+  EXPECT_EQ(texts({.newest_first = true}, 1), "dcba");
+  EXPECT_EQ(texts({.actor = "ann", .newest_first = true}, 1), "ba");
+  const int64_t second = store().Audit({.actor = "ann"}, "", 2)->items[1].sequence;
+  EXPECT_EQ(texts({.after = second}, 1), "cd");
+  EXPECT_EQ(texts({.after = second, .newest_first = true}, 1), "dc");
 }
 
 }  // namespace muster

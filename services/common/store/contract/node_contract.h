@@ -77,7 +77,7 @@ TEST_P(NodeStoreContract, NamedTokenEnrolsItsNodeOnce) {
   EXPECT_EQ(Join("t", "n1", "k", kEnd).verdict, Verdict::kExpired);
   EXPECT_EQ(Join("t", "n1", "thief", 30).verdict, Verdict::kUsed);
   EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
-  EXPECT_EQ(store().Audit("", "", 100)->items.back().text,
+  EXPECT_EQ(store().Audit({}, "", 100)->items.back().text,
             "join token t was used again, by another key");
 }
 
@@ -144,7 +144,7 @@ TEST_P(NodeStoreContract, RevokedNodeGetsNoCertificate) {
   ASSERT_TRUE((*store().FindIssued("issuer", "k2")).has_value());
   EXPECT_EQ((*store().FindIssued("issuer", "k2"))->issued_at, 30);
   EXPECT_FALSE((*store().FindIssued("issuer", "k9")).has_value());
-  EXPECT_EQ(store().Audit("", "", 100)->items.size(), 3u);  // without renewals
+  EXPECT_EQ(store().Audit({}, "", 100)->items.size(), 3u);  // without renewals
   EXPECT_FALSE(Apply(RevokeNode{"n2", "", "ann", 40}).found);
   EXPECT_TRUE(Apply(RevokeNode{"n1", "stolen", "ann", 125}).found);
   EXPECT_EQ(Revoked(), "issuer:k2,");  // the other has expired
@@ -170,6 +170,9 @@ TEST_P(NodeStoreContract, NameOfARemovedNodeCanBeUsedAgain) {
   EXPECT_EQ(Join("t", "n1", "k1", 32).verdict, Verdict::kRevoked);
   Create("u", "", 1);
   EXPECT_EQ(Join("u", "n1", "k2", 33).verdict, Verdict::kJoined);
+  // The earlier token does not return its revoked certificate.
+  EXPECT_EQ(Join("t", "n1", "k1", 34).verdict, Verdict::kRevoked);
+  EXPECT_EQ(Join("u", "n1", "k2", 35).verdict, Verdict::kAgain);
 }
 
 TEST_P(NodeStoreContract, RelaysAndNodesShareTheirNames) {

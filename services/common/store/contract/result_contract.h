@@ -116,7 +116,7 @@ TEST_P(StateStoreContract, ExpiryAtARelayIsAuditedOnce) {
   const size_t audited = AuditKinds().size();
   EXPECT_EQ(Commit(expired), CommitVerdicts::kSame);  // the response was lost
   EXPECT_EQ(AuditKinds().size(), audited);
-  const AuditRecord record = store().Audit(kRun, "", 1000)->items.back();
+  const AuditRecord record = store().Audit({.run = kRun}, "", 1000)->items.back();
   EXPECT_EQ(record.actor, "spiffe://f.muster/service/relay/r1");
   EXPECT_EQ(record.key, KeyOf("n1"));
   EXPECT_EQ(record.text, "relay r1 had no way to deliver it");
@@ -143,6 +143,13 @@ TEST_P(StateStoreContract, LastResultStartsPostProcessing) {
   ExpectCounters(0, 3, 0, 0);
 }
 
+TEST_P(StateStoreContract, NodeIsPlannedIfAPairNamesIt) {
+  Plan(2);
+  EXPECT_TRUE(*store().IsNodePlanned(kRun, "n2"));
+  EXPECT_FALSE(*store().IsNodePlanned(kRun, "n3"));
+  EXPECT_FALSE(*store().IsNodePlanned("ffffffffffffffff", "n1"));
+}
+
 TEST_P(StateStoreContract, UnplannedPairIsRefusedAndAudited) {
   Plan(1);
   EXPECT_EQ(Commit(Genuine(KeyOf("n9"), "x")), CommitVerdicts::kNotPlanned);
@@ -156,26 +163,64 @@ TEST_P(StateStoreContract, UnplannedPairIsRefusedAndAudited) {
   ExpectCounters(1, 0, 0, 0);
 }
 
-TEST_P(StateStoreContract, RefusalsOfARunAreAuditedUpToALimit) {
-  Plan(1);
-  std::promise<void> last;
-  constexpr int kTries = 10'050;
-  for (int i = 0; i < kTries; ++i) {
-    store().Apply(Genuine(KeyOf(absl::StrCat("x", i)), "x"),
-                  [&last, i](absl::StatusOr<CommitResult::Result>) {
-                    if (i == kTries - 1) last.set_value();
-                  });
-  }
-  last.get_future().wait();
-  size_t records = 0;
+// Returns the records about refused deliveries of the run.
+inline std::vector<AuditRecord> RefusalsIn(StateStore& store) {
+  std::vector<AuditRecord> refusals;
   std::string token;
   do {
-    auto page = store().Audit(kRun, token, 1000);
-    ASSERT_TRUE(page.ok());
-    records += page->items.size();
+    auto page = store.Audit({.run = kRun}, token, 1000);
+    EXPECT_TRUE(page.ok());
+    for (AuditRecord& record : page->items) {
+      if (IsRefusal(record.kind)) refusals.push_back(std::move(record));
+    }
     token = page->next;
   } while (!token.empty());
-  EXPECT_EQ(records, 10'001u);  // including the run's creation
+  return refusals;
+}
+
+TEST_P(StateStoreContract, RefusalsOfASenderAreAuditedUpToALimit) {
+  Plan(1);
+  const auto refuse = [&](int tries, const std::string& sender, int64_t at) {
+    std::promise<void> last;
+    for (int i = 0; i < tries; ++i) {
+      CommitResult commit = Genuine(KeyOf(absl::StrCat("x", i)), "x");
+      commit.result.delivery.uri = sender;
+      commit.result.committed_at = at;
+      store().Apply(commit, [&last, i, tries](absl::StatusOr<CommitResult::Result>) {
+        if (i == tries - 1) last.set_value();
+      });
+    }
+    last.get_future().wait();
+  };
+  refuse(1'050, "spiffe://f.muster/node/bad", kCreated);
+  std::vector<AuditRecord> refusals = RefusalsIn(store());
+  ASSERT_EQ(refusals.size(), 1'000u);
+  EXPECT_EQ(refusals.front().count, 1);
+  EXPECT_EQ(refusals.back().count, 51);
+  // The refusals of others, and of the next day, are recorded.
+  refuse(1, "spiffe://f.muster/node/good", kCreated);
+  EXPECT_EQ(RefusalsIn(store()).size(), 1'001u);
+  Reopen();
+  refuse(1, "spiffe://f.muster/node/bad", kCreated + 1);
+  EXPECT_EQ(RefusalsIn(store()).size(), 1'001u);
+  refuse(1'000, "spiffe://f.muster/node/bad", kCreated + kAuditFold);
+  EXPECT_EQ(RefusalsIn(store()).size(), 2'001u);
+}
+
+TEST_P(StateStoreContract, EqualRefusalsAreCountedInOneRecord) {
+  Plan(1);
+  CommitResult unplanned = Genuine(KeyOf("n9"), "x");
+  Commit(unplanned);
+  unplanned.result.committed_at += 5;
+  Commit(unplanned);
+  Commit(unplanned);
+  std::vector<AuditRecord> refusals = RefusalsIn(store());
+  ASSERT_EQ(refusals.size(), 1u);
+  EXPECT_EQ(refusals[0].count, 3);
+  EXPECT_EQ(refusals[0].last_at, refusals[0].at + 5);
+  unplanned.result.delivery.uri += "x";
+  Commit(unplanned);
+  EXPECT_EQ(RefusalsIn(store()).size(), 2u);
 }
 
 TEST_P(StateStoreContract, TimeOutRunEndsPendingPairs) {
@@ -291,7 +336,9 @@ TEST_P(StateStoreContract, ResultsAreListedInPages) {
   for (const char* plugin : {"b", "a", "c"}) {
     for (int i = 9; i >= 0; --i) pairs.push_back({plugin, absl::StrCat("n", i)});
   }
-  Apply(MakeRun(kRun, pairs));
+  CreateRun create = MakeRun(kRun, pairs);
+  create.run.plugins = {{.name = "b"}, {.name = "a"}, {.name = "c"}};
+  Apply(std::move(create));
   for (int i = 0; i < 10; i += 2) Commit(Genuine(KeyOf(absl::StrCat("n", i), "b"), "x"));
   Commit(Failed(KeyOf("n3", "c"), "why"));
 

@@ -95,7 +95,9 @@ TEST_P(StateStoreContract, RunsAreListedNewestFirst) {
     }
   } while (!token.empty());
   EXPECT_EQ(ids, "4310");
-  EXPECT_EQ(ReasonOf(store().ListRuns("nonsense", 2).status()), "INVALID_PAGE_TOKEN");
+  for (const char* token : {"nonsense", "/0000000000000001", "1x/0000000000000001"}) {
+    EXPECT_EQ(ReasonOf(store().ListRuns(token, 2).status()), "INVALID_PAGE_TOKEN") << token;
+  }
 }
 
 TEST_P(StateStoreContract, PortOfTheListenerNeverChanges) {
@@ -121,9 +123,11 @@ TEST_P(StateStoreContract, LiveRunsIncludesRunsWithACa) {
   EXPECT_EQ(store().LiveRuns()->size(), 2u);
   Apply(EndRun{.run = kRun, .state = RunState::kCancelled, .reason = "why", .at = 9});
   EXPECT_EQ(store().LiveRuns()->size(), 2u);  // its CA still exists
+  EXPECT_FALSE(Run().run.ca_deleted);
   EXPECT_TRUE(Apply(WipeAuthority{.run = kRun, .at = 10}).changed);
   EXPECT_FALSE(Apply(WipeAuthority{.run = kRun, .at = 10}).changed);
   EXPECT_FALSE(store().GetAuthority(kRun)->has_value());
+  EXPECT_TRUE(Run().run.ca_deleted);
   auto live = store().LiveRuns();
   ASSERT_EQ(live->size(), 1u);
   EXPECT_EQ((*live)[0].run.id, "bbbbbbbbbbbbbbbb");
@@ -172,6 +176,25 @@ TEST_P(StateStoreContract, DeletedRunKeepsOnlyItsAudit) {
   }
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "x")), CommitVerdicts::kRunNotFound);
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u1")), OpenVerdicts::kRunNotFound);
+}
+
+TEST_P(StateStoreContract, PairsAreListedByPluginAndNode) {
+  Apply(MakeRun(kRun, {{"b", "n1"}, {"a", "n2"}, {"a", "n1"}}));
+  Commit(Failed(KeyOf("n1", "b"), "why"));
+  std::string all;
+  std::string token;
+  do {
+    const auto page = store().ListPairs(kRun, token, 2);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const PairRecord& pair : page->items) {
+      absl::StrAppend(&all, pair.plugin, "/", pair.node, "=", static_cast<int>(pair.outcome),
+                      pair.error, pair.committed_at != 0 ? "@ " : " ");
+    }
+    token = page->next;
+  } while (!token.empty());
+  EXPECT_EQ(all, "a/n1=0 a/n2=0 b/n1=2why@ ");
+  EXPECT_TRUE(store().ListPairs("ffffffffffffffff", "", 7)->items.empty());
+  EXPECT_EQ(ReasonOf(store().ListPairs(kRun, "x", 1).status()), "INVALID_PAGE_TOKEN");
 }
 
 }  // namespace muster

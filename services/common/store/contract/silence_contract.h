@@ -76,7 +76,7 @@ TEST_P(StateStoreContract, FailFastRunFailsWithTheFirstLostPair) {
   EXPECT_EQ(Run().run.reason, run.reason);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "x")), CommitVerdicts::kCancelled);
   EXPECT_EQ(AuditKinds(), (std::vector{AuditKind::kRun, AuditKind::kRun}));
-  EXPECT_EQ(store().Audit(kRun, "", 10)->items.back().actor, "spiffe://f.muster/a");
+  EXPECT_EQ(store().Audit({.run = kRun}, "", 10)->items.back().actor, "spiffe://f.muster/a");
 }
 
 TEST_P(StateStoreContract, FailFastRunFailsAtItsDeadline) {
@@ -129,7 +129,7 @@ TEST_P(StateStoreContract, StatusListenerIsSetOnceAndDeletedWithTheCa) {
   other.listener.certificate_pem = "another";
   EXPECT_EQ(Apply(std::move(other)).verdict, Verdict::kExists);
   EXPECT_EQ(AuditKinds(), (std::vector{AuditKind::kRun, AuditKind::kRun}));
-  EXPECT_EQ(store().Audit(kRun, "", 10)->items.back().actor, "spiffe://f.muster/user/ann");
+  EXPECT_EQ(store().Audit({.run = kRun}, "", 10)->items.back().actor, "spiffe://f.muster/user/ann");
   Reopen();
   const auto kept = store().GetStatusListener(kRun);
   ASSERT_TRUE(kept.ok() && kept->has_value());

@@ -74,7 +74,7 @@ class StateStoreContract : public ::testing::TestWithParam<StoreHarnessFactory> 
 
   std::vector<AuditKind> AuditKinds() {
     std::vector<AuditKind> kinds;
-    auto audit = store().Audit(kRun, "", 1000);
+    auto audit = store().Audit({.run = kRun}, "", 1000);
     EXPECT_TRUE(audit.ok()) << audit.status();
     for (const AuditRecord& record : audit->items) kinds.push_back(record.kind);
     return kinds;

@@ -126,6 +126,55 @@ TEST_P(StateStoreContract, HigherAttemptStartsANewUpload) {
   EXPECT_EQ(Commit(lost), CommitVerdicts::kTakenOver);
 }
 
+TEST_P(StateStoreContract, UnprovenAttemptDoesNotExcludeOtherSenders) {
+  Plan(1);
+  OpenUpload forged = Opening(KeyOf("n1"), "u1", INT64_MAX);
+  forged.upload.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
+  forged.attempt_proven = false;
+  EXPECT_TRUE(Apply(forged).created);
+  // Through the same relay the higher attempt is the newer one.
+  OpenUpload same = forged;
+  same.upload.id = "u2";
+  same.upload.attempt = 1;
+  EXPECT_EQ(OpenVerdict(same), OpenVerdicts::kStaleAttempt);
+  OpenUpload other = same;
+  other.upload.delivery.vouched_by = "spiffe://f.muster/service/relay/r2";
+  const auto through_other = Apply(other);
+  EXPECT_TRUE(through_other.created);
+  EXPECT_EQ(through_other.abandoned, "u1");
+  EXPECT_EQ(Apply(forged).abandoned, "u2");
+  const auto direct = Apply(Opening(KeyOf("n1"), "u3"));
+  EXPECT_TRUE(direct.created);
+  EXPECT_EQ(direct.abandoned, "u1");
+  // The attempt of the node itself counts against all.
+  Apply(Opening(KeyOf("n1"), "u4", 2));
+  EXPECT_EQ(OpenVerdict(other), OpenVerdicts::kStaleAttempt);
+}
+
+TEST_P(StateStoreContract, OpenOfTheOwnerProvesTheAttemptOfAnOpenUpload) {
+  Plan(1);
+  OpenUpload relayed = Opening(KeyOf("n1"), "u1", 5);
+  relayed.attempt_proven = false;
+  Apply(relayed);
+  EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u2", 5)).upload.id, "u1");
+  Apply(AbandonUpload{.upload_id = "u1"});
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u3", 4)), OpenVerdicts::kStaleAttempt);
+}
+
+TEST_P(StateStoreContract, SignedCommitProvesItsAttempt) {
+  Plan(1);
+  OpenUpload relayed = Opening(KeyOf("n1"), "u1", 5);
+  relayed.attempt_proven = false;
+  Apply(relayed);
+  CommitResult commit = Failed(KeyOf("n1"), "why");
+  commit.upload_id = "u1";
+  commit.epoch = 1;
+  commit.signed_attempt = 5;
+  EXPECT_EQ(Commit(commit), CommitVerdicts::kCommitted);
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u2", 4)), OpenVerdicts::kStaleAttempt);
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u3", 5)), OpenVerdicts::kOpen);
+}
+
 TEST_P(StateStoreContract, OpenReturnsACommittedResult) {
   Plan(2);
   Commit(Genuine(KeyOf("n1"), "content"));

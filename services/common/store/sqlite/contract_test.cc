@@ -13,6 +13,8 @@ std::unique_ptr<StoreHarness> MakeHarness() {
 
 INSTANTIATE_TEST_SUITE_P(Sqlite, StateStoreContract,
                          ::testing::Values(StoreHarnessFactory(MakeHarness)));
+INSTANTIATE_TEST_SUITE_P(Sqlite, RetentionContract,
+                         ::testing::Values(StoreHarnessFactory(MakeHarness)));
 INSTANTIATE_TEST_SUITE_P(Sqlite, NodeStoreContract,
                          ::testing::Values(StoreHarnessFactory(MakeHarness)));
 INSTANTIATE_TEST_SUITE_P(Sqlite, ChangeFeedContract,

@@ -4,7 +4,9 @@ namespace muster::sqlite {
 
 std::optional<RunHead> FindRun(Connection& db, std::string_view run) {
   Rows rows = db.Query(
-      "SELECT state, deadline_at, seal_grace, pending, fail_fast FROM runs WHERE id = ?", run);
+      "SELECT state, deadline_at, seal_grace, pending, fail_fast, result_bytes FROM runs"
+      " WHERE id = ?",
+      run);
   if (!rows.Next()) return std::nullopt;
   RunHead head;
   head.state = rows.Enum<RunState>();
@@ -12,6 +14,7 @@ std::optional<RunHead> FindRun(Connection& db, std::string_view run) {
   head.seal_grace = rows.Int();
   head.pending = rows.Int();
   head.fail_fast = rows.Bool();
+  head.result_bytes = rows.Int();
   return head;
 }
 
@@ -38,9 +41,11 @@ const RunHead* CurrentRun::Find(std::string_view run) {
   return head_ ? &*head_ : nullptr;
 }
 
-void CurrentRun::Count(Outcome from, Outcome to, int64_t sequence) {
+void CurrentRun::Count(Outcome from, Outcome to, int64_t bytes, int64_t sequence) {
   --steps_.Of(from);
   ++steps_.Of(to);
+  steps_.bytes += bytes;
+  head_->result_bytes += bytes;
   if (from == Outcome::kPending) --head_->pending;
   sequence_ = sequence;
 }
@@ -49,8 +54,10 @@ void CurrentRun::Flush() {
   if (sequence_ == 0) return;
   db_.Run(
       "UPDATE runs SET pending = pending + ?, genuine = genuine + ?, errors = errors + ?,"
-      " timed_out = timed_out + ?, last_change = ?, last_result_change = ? WHERE id = ?",
-      steps_.pending, steps_.genuine, steps_.errors, steps_.timed_out, sequence_, sequence_, run_);
+      " timed_out = timed_out + ?, result_bytes = result_bytes + ?, last_change = ?,"
+      " last_result_change = ? WHERE id = ?",
+      steps_.pending, steps_.genuine, steps_.errors, steps_.timed_out, steps_.bytes, sequence_,
+      sequence_, run_);
   steps_ = {};
   sequence_ = 0;
 }

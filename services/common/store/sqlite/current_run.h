@@ -19,10 +19,17 @@ struct RunHead {
   int64_t seal_grace = 0;
   int64_t pending = 0;
   bool fail_fast = false;
+  int64_t result_bytes = 0;
 
   // Returns true if the run has ended, or if its deadline and grace have passed.
   bool ClosedAt(int64_t now) const {
     return IsFinal(state) || (deadline_at > 0 && now > deadline_at + seal_grace);
+  }
+
+  // Returns true if a result of `size` bytes would exceed `max_bytes` (0: no limit). Small errors
+  // never do, because each pair has to get an outcome.
+  bool IsExceededBy(int64_t size, bool is_error, int64_t max_bytes) const {
+    return max_bytes > 0 && !(is_error && size <= kInlineLimit) && size > max_bytes - result_bytes;
   }
 };
 std::optional<RunHead> FindRun(Connection& db, std::string_view run);
@@ -38,9 +45,9 @@ class CurrentRun {
   // call.
   const RunHead* Find(std::string_view run);
 
-  // Counts a pair of the run that was found last, which changed from one outcome to another;
-  // `sequence` is its change in the feed.
-  void Count(Outcome from, Outcome to, int64_t sequence);
+  // Counts a pair of the run that was found last, which changed from one outcome to another with a
+  // result of `bytes`; `sequence` is its change in the feed.
+  void Count(Outcome from, Outcome to, int64_t bytes, int64_t sequence);
 
   // Writes the counts.
   void Flush();
@@ -51,7 +58,7 @@ class CurrentRun {
  private:
   // Changes of the counters.
   struct Steps {
-    int64_t pending = 0, genuine = 0, errors = 0, timed_out = 0;
+    int64_t pending = 0, genuine = 0, errors = 0, timed_out = 0, bytes = 0;
     int64_t& Of(Outcome outcome);
   };
 

@@ -166,6 +166,43 @@ TEST(SqliteFaultTest, FullDiskRefusesAndRecovers) {
   for (int n = 1; n <= 10; n += 3) RunWithFault(Fault::kFullDisk, n, true);
 }
 
+// A disk without any space, until the store asks for room.
+TEST(SqliteFaultTest, RoomIsMadeForTheEndOfARunOnAFullDisk) {
+  FaultVfs vfs;
+  int asked = 0;
+  bool has_reserve = true;
+  SqliteHarness harness;
+  harness.options().make_room = [&] {
+    ++asked;
+    if (has_reserve) vfs.Clear();
+    return std::exchange(has_reserve, false);
+  };
+  ASSERT_TRUE(harness.Open().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  vfs.FailAt(Fault::kFullDisk, 1, true);
+  const absl::Status refused =
+      harness.state().ApplyAndWait(Genuine(KeyOf("n1"), std::string(5000, 'x'))).status();
+  EXPECT_EQ(ReasonOf(refused), "DISK_FULL");
+  EXPECT_EQ(asked, 0);  // the reserve is not for data
+
+  const auto ended = harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed});
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_TRUE(ended->changed);
+  EXPECT_EQ(asked, 1);
+
+  // Without a reserve the caller gets the error, and the feed has no gap.
+  vfs.FailAt(Fault::kFullDisk, 1, true);
+  const absl::Status full = harness.state().ApplyAndWait(DeleteRun{.run = kRun}).status();
+  EXPECT_EQ(ReasonOf(full), "DISK_FULL");
+  vfs.Clear();
+  ASSERT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun})->deleted);
+  const auto changes = *harness.feed().Read(0, 100);
+  for (size_t i = 0; i < changes.size(); ++i) {
+    EXPECT_EQ(changes[i].sequence, static_cast<int64_t>(i) + 1);
+  }
+  harness.Close();
+}
+
 TEST(SqliteFaultTest, FailedWriteStopsTheStore) {
   for (int n = 1; n <= 20; n += 4) RunWithFault(Fault::kWriteError, n, false);
 }

@@ -1,10 +1,8 @@
 #include "services/common/store/sqlite/feed.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/errors/runs.h"
 #include "services/common/errors/store.h"
 
 namespace muster::sqlite {
@@ -23,19 +21,13 @@ Bounds BoundsOfChanges(Connection& db) {
   return rows.Next() ? Bounds{rows.Int(), rows.Int()} : Bounds{};
 }
 
-Bounds BoundsOfAudit(Connection& db) {
-  Rows rows =
-      db.Query("SELECT (SELECT min(sequence) FROM audit), (SELECT max(sequence) FROM audit)");
-  return rows.Next() ? Bounds{rows.Int(), rows.Int()} : Bounds{};
-}
-
 }  // namespace
 
 void WriteContext::Load() {
   const Bounds changes = BoundsOfChanges(db);
-  const Bounds audit = BoundsOfAudit(db);
   last_change_ = changes.last;
-  SetPruned(changes.first, audit.last - audit.first + 1);
+  first_change_ = changes.first;
+  audit.Load();
 }
 
 int64_t WriteContext::AddChange(const ChangeRecord& change) {
@@ -54,34 +46,6 @@ int64_t WriteContext::ReserveSequences(int64_t count) {
   return before;
 }
 
-void WriteContext::AddAudit(const AuditRecord& record) {
-  ++audits_;
-  db.Run(
-      "INSERT INTO audit (at, kind, actor, run, plugin, node, text) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      record.at, record.kind, record.actor, record.key.run, record.key.plugin, record.key.node,
-      record.text);
-}
-
-void WriteContext::AddRefusal(const AuditRecord& record) {
-  {
-    Rows same = db.Query(
-        "SELECT 1 FROM audit WHERE run = ? AND plugin = ? AND node = ? AND kind = ?"
-        " AND actor = ? AND text = ? AND plugin <> '' LIMIT 1",
-        record.key.run, record.key.plugin, record.key.node, record.kind, record.actor, record.text);
-    if (same.Next()) return;
-  }
-  int64_t refusals = 0;
-  {
-    Rows rows = db.Query("UPDATE runs SET refusals = refusals + 1 WHERE id = ? RETURNING refusals",
-                         record.key.run);
-    while (rows.Next()) refusals = rows.Int();
-  }
-  if (refusals > kMaxRefusals) return;
-  AuditRecord kept = record;
-  if (refusals == kMaxRefusals) kept.text += "; further refusals of this run are not recorded";
-  AddAudit(kept);
-}
-
 bool PruneFeed(WriteContext& context, int64_t retained, int64_t step) {
   Connection& db = context.db;
   bool more = false;
@@ -93,16 +57,13 @@ bool PruneFeed(WriteContext& context, int64_t retained, int64_t step) {
     changes.first = until;
     more = until < keep_from;
   }
-  Bounds audit = BoundsOfAudit(db);
-  if (const int64_t keep_from = audit.last - kRetainedAudit + 1;
-      audit.first > 0 && audit.first < keep_from) {
-    const int64_t until = std::min(keep_from, audit.first + step);
-    db.Run("DELETE FROM audit WHERE sequence < ?", until);
-    audit.first = until;
-    more = more || until < keep_from;
-  }
-  context.SetPruned(changes.first, audit.last - audit.first + 1);
-  return more;
+  context.set_first_change(changes.first);
+  return context.audit.Prune(step) || more;
+}
+
+std::string FeedIdentity(Connection& db) {
+  Rows rows = db.Query("SELECT value FROM marks WHERE name = 'feed'");
+  return rows.Next() ? rows.Text() : "";
 }
 
 int64_t LastChange(Connection& db) {
@@ -139,48 +100,6 @@ absl::StatusOr<std::vector<ChangeRecord>> ReadChanges(Connection& db, int64_t af
     return errors::CursorCompacted(changes.front().sequence, after);
   }
   return changes;
-}
-
-absl::StatusOr<Page<AuditRecord>> ReadAudit(Connection& db, std::string_view run,
-                                            std::string_view page_token, int limit) {
-  int64_t after = 0;
-  const char* end = page_token.data() + page_token.size();
-  if (!page_token.empty() && std::from_chars(page_token.data(), end, after).ptr != end) {
-    return errors::InvalidPageToken();
-  }
-  limit = std::clamp(limit, 1, 10'000);
-  Page<AuditRecord> page;
-  const auto read = [&](Rows& rows) {
-    while (rows.Next()) {
-      AuditRecord record;
-      record.sequence = rows.Int();
-      record.at = rows.Int();
-      record.kind = rows.Enum<AuditKind>();
-      record.actor = rows.Text();
-      record.key.run = rows.Text();
-      record.key.plugin = rows.Text();
-      record.key.node = rows.Text();
-      record.text = rows.Text();
-      page.items.push_back(std::move(record));
-    }
-  };
-  if (run.empty()) {
-    Rows rows = db.Query(
-        "SELECT sequence, at, kind, actor, run, plugin, node, text FROM audit"
-        " WHERE sequence > ? ORDER BY sequence LIMIT ?",
-        after, limit);
-    read(rows);
-  } else {
-    Rows rows = db.Query(
-        "SELECT sequence, at, kind, actor, run, plugin, node, text FROM audit"
-        " WHERE run = ? AND sequence > ? ORDER BY sequence LIMIT ?",
-        run, after, limit);
-    read(rows);
-  }
-  if (static_cast<int>(page.items.size()) == limit) {
-    page.next = absl::StrCat(page.items.back().sequence);
-  }
-  return page;
 }
 
 }  // namespace muster::sqlite

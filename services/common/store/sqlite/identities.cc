@@ -22,6 +22,31 @@ IssuedRecord ParseIssued(Rows& rows) {
   return issued;
 }
 
+bool IsRevoked(Connection& db, std::string_view subject) {
+  Rows rows = db.Query("SELECT 1 FROM revocations WHERE subject = ?", subject);
+  return rows.Next();
+}
+
+bool RenewedTooOften(Connection& db, const IssuedRecord& issued) {
+  Rows rows = db.Query(
+      "SELECT COUNT(*) FROM (SELECT 1 FROM issued WHERE uri = ? AND issued_at > ? LIMIT ?)",
+      issued.uri, issued.issued_at - kRenewalWindow, kMaxRenewals);
+  return rows.Next() && rows.Int() >= kMaxRenewals;
+}
+
+// Returns kRecorded if the certificate may be recorded.
+RecordIssued::Verdict Judge(Connection& db, const RecordIssued& command) {
+  using Verdict = RecordIssued::Verdict;
+  if (!command.node.empty()) {
+    const auto node = ReadNode(db, command.node);
+    if (!node || node->uri != command.issued.uri) return Verdict::kNotEnrolled;
+    if (node->revoked_at != 0) return Verdict::kRevoked;
+  }
+  if (command.renewed.empty()) return Verdict::kRecorded;
+  if (IsRevoked(db, command.renewed) || IsRevoked(db, command.issued.uri)) return Verdict::kRevoked;
+  return RenewedTooOften(db, command.issued) ? Verdict::kTooMany : Verdict::kRecorded;
+}
+
 }  // namespace
 
 bool AddRevocation(WriteContext& context, const RevocationRecord& revocation) {
@@ -38,9 +63,9 @@ bool AddRevocation(WriteContext& context, const RevocationRecord& revocation) {
   record.at = revocation.at;
   record.kind = AuditKind::kRevocation;
   record.actor = revocation.revoked_by;
-  record.text =
-      absl::StrCat(revocation.subject, revocation.reason.empty() ? "" : ": ", revocation.reason);
-  context.AddAudit(record);
+  record.subject = revocation.subject;
+  record.text = absl::StrCat("revoked", revocation.reason.empty() ? "" : ": ", revocation.reason);
+  context.audit.Add(record);
   return true;
 }
 
@@ -50,10 +75,16 @@ absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& comm
 
 void AddIssued(WriteContext& context, const IssuedRecord& issued) {
   // The store has no clock: the time of each new certificate determines which ones are old.
+  // An expired certificate needs no revocation either.
+  const int64_t expired_before = issued.issued_at - kIssuedKept;
   context.db.Run(
-      "DELETE FROM issued WHERE (issuer, serial) IN"
-      " (SELECT issuer, serial FROM issued WHERE expires_at < ? ORDER BY expires_at LIMIT 4)",
-      issued.issued_at - kIssuedKept);
+      "DELETE FROM revocations WHERE subject IN (SELECT issuer || ':' || serial FROM issued"
+      " WHERE expires_at < ? ORDER BY expires_at, issuer, serial LIMIT 4)",
+      expired_before);
+  context.db.Run(
+      "DELETE FROM issued WHERE (issuer, serial) IN (SELECT issuer, serial FROM issued"
+      " WHERE expires_at < ? ORDER BY expires_at, issuer, serial LIMIT 4)",
+      expired_before);
   context.db.Run(
       "INSERT INTO issued (issuer, serial, uri, issued_to, issued_at, expires_at)"
       " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -62,27 +93,27 @@ void AddIssued(WriteContext& context, const IssuedRecord& issued) {
 }
 
 absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const RecordIssued& command) {
-  using Verdict = RecordIssued::Verdict;
+  const RecordIssued::Verdict verdict = Judge(context.db, command);
+  if (verdict != RecordIssued::Verdict::kRecorded) return RecordIssued::Result{verdict};
   const IssuedRecord& issued = command.issued;
-  if (!command.node.empty()) {
-    const auto node = ReadNode(context.db, command.node);
-    if (!node || node->uri != issued.uri) return RecordIssued::Result{Verdict::kNotEnrolled};
-    if (node->revoked_at != 0) return RecordIssued::Result{Verdict::kRevoked};
-    AddIssued(context, issued);
-    return RecordIssued::Result{};
-  }
   AddIssued(context, issued);
+  if (!command.node.empty()) return RecordIssued::Result{};
   AuditRecord record;
   record.at = issued.issued_at;
   record.kind = AuditKind::kCredential;
   record.actor = issued.issued_to;
-  record.text = absl::StrCat(issued.uri, " ", issued.issuer, ":", issued.serial);
-  context.AddAudit(record);
+  record.subject = issued.uri;
+  record.text = absl::StrCat("issued certificate ", issued.issuer, ":", issued.serial);
+  context.audit.Add(record);
   return RecordIssued::Result{};
 }
 
 absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendAudit& command) {
-  context.AddAudit(command.record);
+  if (IsRefusal(command.record.kind)) {
+    context.audit.AddRefusal(command.record);
+  } else {
+    context.audit.AddOrCount(command.record);
+  }
   return AppendAudit::Result{};
 }
 

@@ -17,7 +17,8 @@ namespace muster::sqlite {
 // Adds a revocation with audit record and change; commands about nodes use it too. Returns false if
 // the subject was already revoked.
 bool AddRevocation(WriteContext& context, const RevocationRecord& revocation);
-// Adds a certificate without an audit record.
+// Adds a certificate without an audit record, and removes a few that expired long ago, with their
+// revocations.
 void AddIssued(WriteContext& context, const IssuedRecord& issued);
 
 absl::StatusOr<Revoke::Result> Execute(WriteContext& context, const Revoke& command);

@@ -1,4 +1,4 @@
-// Checks a database after an unclean stop.
+// Checks and repairs a database after an unclean stop.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_INTEGRITY_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_INTEGRITY_H_
 
@@ -8,17 +8,40 @@
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/store/sqlite/connection.h"
 
 namespace muster::sqlite {
 
+// Creates the file of a database with mode 0600, which SQLite would not, unless it exists.
+absl::Status CreateDatabaseFile(FileOps& ops, const std::string& path);
+
+// Writes the write-ahead log of a database again, if there is one, and makes it durable with its
+// name. To be called before the database is opened: if the last sync of an earlier process failed,
+// the kernel may show pages of the log that never reached the disk, and considers them clean. A
+// later commit would follow a gap, and a checkpoint that is interrupted would leave half of its
+// pages without the log that completes them.
+absl::Status RewriteLog(FileOps& ops, const std::string& path);
+
+// Changes the database to the write-ahead log. Returns false where the file system cannot have one.
+absl::StatusOr<bool> UseWriteAheadLog(Connection& db);
+
+// Makes the names of a database and its log durable, because SQLite ignores a failure of that, and
+// writes all pages to the database: it must not depend on the log of an earlier process.
+absl::Status SettleFiles(FileOps& ops, Connection& db, const std::string& path);
+
 // Reads every page of a database. Fails with DATA_LOSS (STORE_CORRUPT) if one is damaged.
 absl::Status CheckDatabase(Connection& db, const std::string& path);
 
+// Does the same for a database that is in use, on a separate connection, table by table, so that no
+// read transaction delays the checkpoint for longer. CANCELLED soon after `stop` was set.
+absl::Status CheckTables(const std::string& path, std::atomic<bool>& stop);
+
 // Returns true if an earlier check found damage: the database must not be served before a check
 // passes.
-bool IsSuspect(const std::string& path);
-absl::Status SetSuspect(const std::string& path, bool suspect);
+bool IsSuspect(FileOps& ops, const std::string& path);
+absl::Status SetSuspect(FileOps& ops, const std::string& path, bool suspect);
 
 // Checks the database table by table, on its own thread and connection, while it is in use: the
 // check of a large one takes longer than a restart may take. Thread-safe.
@@ -26,7 +49,7 @@ class BackgroundCheck {
  public:
   // Calls `damaged` on the thread, once, if there is damage; the database is then marked as
   // suspect.
-  BackgroundCheck(std::string path, std::function<void(const absl::Status&)> damaged);
+  BackgroundCheck(std::string path, FileOps& ops, std::function<void(const absl::Status&)> damaged);
 
   // Aborts a running check.
   ~BackgroundCheck();
@@ -36,9 +59,9 @@ class BackgroundCheck {
 
  private:
   void Run();
-  absl::Status Check();
 
   const std::string path_;
+  FileOps& ops_;
   const std::function<void(const absl::Status&)> damaged_;
   std::atomic<bool> stop_ = false;
   std::atomic<bool> passed_ = false;

@@ -3,38 +3,24 @@
 #include <utility>
 
 #include "services/common/base/error.h"
-#include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/store.h"
+#include "services/common/store/sqlite/integrity.h"
 #include "services/common/store/sqlite/schema.h"
 
 namespace muster::sqlite {
 namespace {
 
-// Creates the file with mode 0600, which SQLite would not.
-absl::Status CreateFile(const std::string& path) {
-  FileOps& ops = PosixFileOps();
-  RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
-  const auto created = ops.Create(path);
-  if (absl::IsAlreadyExists(created.status())) return absl::OkStatus();
-  if (!created.ok()) return created.status();
-  return ops.SyncFolder(ParentFolder(path));
-}
-
 // SQLite removes the log when the last connection closes: a log is left by a crash only.
-bool HasLog(const std::string& path) {
-  const auto log = PosixFileOps().Stat(path + "-wal");
+bool HasLog(FileOps& ops, const std::string& path) {
+  const auto log = ops.Stat(path + "-wal");
   return log.ok() && log->size > 0;
 }
 
 absl::Status Configure(Connection& db, const std::string& path) {
-  bool wal = false;
-  {
-    Rows rows = db.Query("PRAGMA journal_mode = WAL");
-    wal = rows.Next() && rows.Text() == "wal";
-  }
+  ASSIGN_OR_RETURN(const bool wal, UseWriteAheadLog(db));
   db.Execute(
       "PRAGMA synchronous = FULL; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
       "PRAGMA cache_size = -8192; PRAGMA busy_timeout = 1000;"
@@ -43,41 +29,32 @@ absl::Status Configure(Connection& db, const std::string& path) {
   return wal ? absl::OkStatus() : errors::StoreNeedsLocalDisk(path);
 }
 
-// Checks the pages, then writes the log back and truncates it: the kernel may hold pages of a log
-// whose last sync failed, and they never reach the disk.
-absl::Status RecoverAfterCrash(Connection& db, const std::string& path) {
-  std::string found;
-  {
-    Rows rows = db.Query("PRAGMA quick_check(1)");
-    if (rows.Next()) found = rows.Text();
-  }
-  RETURN_IF_ERROR(db.TakeStatus());
-  if (found != "ok") return SqliteError(SQLITE_CORRUPT, path, found);
-  const int code =
-      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : SqliteError(code, path, "recover the log");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalDatabase>> LocalDatabase::Open(
-    const std::string& path, std::span<const char* const> steps) {
-  RETURN_IF_ERROR(CreateFile(path));
-  const bool crashed = HasLog(path);
+    const std::string& path, std::span<const char* const> steps, OnFatal on_fatal, FileOps& ops) {
+  RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
+  RETURN_IF_ERROR(CreateDatabaseFile(ops, path));
+  const bool crashed = HasLog(ops, path);
+  RETURN_IF_ERROR(RewriteLog(ops, path));
   ASSIGN_OR_RETURN(auto writer, Connection::Open(path, Connection::Access::kReadWrite));
   RETURN_IF_ERROR(Configure(*writer, path));
   if (crashed) {
-    RETURN_IF_ERROR(RecoverAfterCrash(*writer, path));
+    RETURN_IF_ERROR(CheckDatabase(*writer, path));
   }
   if (const absl::Status s = Migrate(*writer, steps); !s.ok()) return Annotate(s, path);
+  RETURN_IF_ERROR(SettleFiles(ops, *writer, path));
   ASSIGN_OR_RETURN(auto reader, Connection::Open(path, Connection::Access::kReadOnly));
   return std::unique_ptr<LocalDatabase>(
-      new LocalDatabase(path, std::move(writer), std::move(reader)));
+      new LocalDatabase(path, std::move(on_fatal), std::move(writer), std::move(reader)));
 }
 
-LocalDatabase::LocalDatabase(std::string path, std::unique_ptr<Connection> writer,
+LocalDatabase::LocalDatabase(std::string path, OnFatal on_fatal, std::unique_ptr<Connection> writer,
                              std::unique_ptr<Connection> reader)
-    : path_(std::move(path)), writer_(std::move(writer)), reader_(std::move(reader)) {}
+    : path_(std::move(path)),
+      on_fatal_(std::move(on_fatal)),
+      writer_(std::move(writer)),
+      reader_(std::move(reader)) {}
 
 LocalDatabase::~LocalDatabase() = default;
 
@@ -144,9 +121,13 @@ absl::Status LocalDatabase::Failure() {
       {{"path", path_}, {"error", failure}});
   // SQLite would write the log back at the close and trust a sync that follows a failed one.
   sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
-  MutexLock lock(mutex_);
-  fatal_ = errors::StoreFailed(ToStd(failure.message()));
-  return fatal_;
+  const absl::Status fatal = errors::StoreFailed(ToStd(failure.message()));
+  {
+    MutexLock lock(mutex_);
+    fatal_ = fatal;
+  }
+  if (on_fatal_) on_fatal_(Annotate(fatal, path_));
+  return fatal;
 }
 
 absl::Status LocalDatabase::Read(absl::FunctionRef<absl::Status(Connection& db)> query) {

@@ -4,6 +4,7 @@
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_LOCAL_DATABASE_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
 #include "services/common/store/sqlite/connection.h"
 
@@ -25,11 +27,18 @@ namespace muster::sqlite {
 // with STORE_FAILED, and the next Open recovers from the content of the disk.
 class LocalDatabase {
  public:
+  // Called once, on the thread of a writer, after the disk failed: the service must end, and its
+  // next start recovers the database. Must not block. May be empty.
+  using OnFatal = std::function<void(const absl::Status&)>;
+
   // Opens the database, creates it if it is missing, and applies the schema `steps` (schema.h). The
   // caller holds a lock that keeps other processes out. After a crash it checks the database.
-  // DATA_LOSS (STORE_CORRUPT) if the file is no database or is damaged.
+  // DATA_LOSS (STORE_CORRUPT) if the file is no database or is damaged. `ops`: the disk of SQLite's
+  // VFS.
   static absl::StatusOr<std::unique_ptr<LocalDatabase>> Open(const std::string& path,
-                                                             std::span<const char* const> steps);
+                                                             std::span<const char* const> steps,
+                                                             OnFatal on_fatal = {},
+                                                             FileOps& ops = PosixFileOps());
   ~LocalDatabase();
   LocalDatabase(const LocalDatabase&) = delete;
   LocalDatabase& operator=(const LocalDatabase&) = delete;
@@ -54,7 +63,7 @@ class LocalDatabase {
     bool done = false;
   };
 
-  LocalDatabase(std::string path, std::unique_ptr<Connection> writer,
+  LocalDatabase(std::string path, OnFatal on_fatal, std::unique_ptr<Connection> writer,
                 std::unique_ptr<Connection> reader);
 
   void Commit(const std::vector<Writer*>& group);
@@ -62,6 +71,7 @@ class LocalDatabase {
   absl::Status Failure() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
+  const OnFatal on_fatal_;
   const std::unique_ptr<Connection> writer_;  // of the committing thread alone
 
   mutable Mutex mutex_;

@@ -36,7 +36,8 @@ class LocalDatabaseTest : public ::testing::Test {
 
   void Open() {
     database_.reset();
-    auto opened = LocalDatabase::Open(path(), kSteps);
+    auto opened = LocalDatabase::Open(path(), kSteps,
+                                      [this](const absl::Status& why) { fatal_.push_back(why); });
     ASSERT_TRUE(opened.ok()) << opened.status();
     database_ = *std::move(opened);
   }
@@ -63,6 +64,7 @@ class LocalDatabaseTest : public ::testing::Test {
 
   FaultVfs vfs_;
   std::string folder_;
+  std::vector<absl::Status> fatal_;
   std::unique_ptr<LocalDatabase> database_;
 };
 
@@ -117,6 +119,7 @@ TEST_F(LocalDatabaseTest, FullDiskLeavesTheDatabaseAsItWas) {
   ASSERT_TRUE(Add("a").ok());
   vfs_.FailAt(Fault::kFullDisk, 1);
   EXPECT_EQ(ReasonOf(Add("b")), "DISK_FULL");
+  EXPECT_TRUE(fatal_.empty());
   EXPECT_TRUE(Add("c").ok());
   EXPECT_EQ(Words(), (Strings{"a", "c"}));
 }
@@ -126,6 +129,9 @@ TEST_F(LocalDatabaseTest, FailedSyncStopsAllWritesUntilTheNextOpen) {
   vfs_.FailAt(Fault::kSyncError, 1);
   EXPECT_EQ(ReasonOf(Add("b")), "STORE_FAILED");
   EXPECT_EQ(ReasonOf(Add("c")), "STORE_FAILED");
+  ASSERT_EQ(fatal_.size(), 1u);
+  EXPECT_EQ(ReasonOf(fatal_[0]), "STORE_FAILED");
+  EXPECT_NE(fatal_[0].message().find(path()), std::string::npos) << fatal_[0];
   EXPECT_EQ(vfs_.syncs_after_failure(), 0);
   vfs_.Clear();
   Open();

@@ -94,10 +94,11 @@ void Audit(WriteContext& context, int64_t at, const std::string& actor, const st
   record.actor = actor;
   record.key.node = node;
   record.text = std::move(text);
-  context.AddAudit(record);
+  context.audit.Add(record);
 }
 
-// Revokes all unexpired certificates of the node.
+// Revokes all unexpired certificates of the node, of which renewals are limited. A repeated request
+// to join gets none of them.
 void RevokeCertificates(WriteContext& context, const NodeRecord& node, const std::string& reason,
                         const std::string& actor, int64_t at) {
   std::vector<std::string> subjects;
@@ -112,6 +113,7 @@ void RevokeCertificates(WriteContext& context, const NodeRecord& node, const std
   for (std::string& subject : subjects) {
     AddRevocation(context, {std::move(subject), reason, actor, at});
   }
+  context.db.Run("UPDATE joins SET certificate_chain_pem = '' WHERE node = ?", node.name);
 }
 
 JoinNode::Verdict Judge(const JoinNode& command, const std::optional<JoinTokenRecord>& token,
@@ -144,8 +146,10 @@ std::optional<JoinNode::Result> Before(Connection& db, const JoinNode& command,
   } else if (!node || node->revoked_at != 0) {
     result.verdict = JoinNode::Verdict::kRevoked;
   } else {
-    result.verdict = JoinNode::Verdict::kAgain;
     result.certificate_chain_pem = rows.Text();
+    // Empty: the node was removed, or joined again, since then.
+    result.verdict = result.certificate_chain_pem.empty() ? JoinNode::Verdict::kRevoked
+                                                          : JoinNode::Verdict::kAgain;
   }
   return result;
 }
@@ -208,8 +212,14 @@ absl::StatusOr<JoinNode::Result> Execute(WriteContext& context, const JoinNode& 
   const int64_t at = command.issued.issued_at;
   if (verdict != JoinNode::Verdict::kJoined) {
     if (verdict == JoinNode::Verdict::kUsed) {
-      Audit(context, at, command.issued.uri, command.name,
-            absl::StrCat("join token ", command.token, " was used again, by another key"));
+      // The actor is not the name, which the sender chooses.
+      AuditRecord refused;
+      refused.at = at;
+      refused.kind = AuditKind::kNode;
+      refused.actor = absl::StrCat("join token ", command.token);
+      refused.key.node = command.name;
+      refused.text = absl::StrCat("join token ", command.token, " was used again, by another key");
+      context.audit.AddRefusal(refused);
     }
     return JoinNode::Result{.verdict = verdict, .certificate_chain_pem = {}};
   }

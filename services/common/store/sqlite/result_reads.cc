@@ -2,12 +2,15 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "services/common/errors/runs.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/store/sqlite/damage.h"
+#include "services/common/store/sqlite/page_token.h"
 #include "services/common/store/sqlite/results.h"
 
 namespace muster::sqlite {
 namespace {
+
+constexpr int kMaxPage = 10'000;
 
 #define MUSTER_RESULT_COLUMNS                                                                  \
   "r.size, r.crc32c, r.sha256, r.media_type, r.file_name, r.blob, r.error, r.uri, "            \
@@ -80,6 +83,15 @@ std::optional<PairHead> FindPairOfRun(Connection& db, const ResultKey& key) {
   return head;
 }
 
+bool HasPairOfNode(Connection& db, std::string_view run, std::string_view node) {
+  // One look-up for each plugin, of which a run has few.
+  Rows rows = db.Query(
+      "SELECT 1 FROM run_plugins AS plugin CROSS JOIN pairs AS pair ON pair.run = plugin.run"
+      " AND pair.plugin = plugin.name AND pair.node = ? WHERE plugin.run = ? LIMIT 1",
+      node, run);
+  return rows.Next();
+}
+
 std::optional<ResultRecord> ReadHead(Connection& db, const ResultKey& key) {
   const auto pair = FindPair(db, key);
   if (!pair) return std::nullopt;
@@ -100,6 +112,7 @@ ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair
 
 std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key) {
   auto result = ReadHead(db, key);
+  if (result) result->damage = ReadDamage(db, key);
   if (!result || !result->blob.empty() || result->size == 0) return result;
   Rows rows = db.Query(
       "SELECT body FROM bodies WHERE result ="
@@ -118,32 +131,74 @@ std::vector<ResultRecord> ReadHistory(Connection& db, const ResultKey& key) {
   return ParseAll(rows, key.run);
 }
 
-// Page tokens are "<plugin>/<node>" of the last pair of the previous page; names contain no slash.
+#define MUSTER_RESULT_LISTING(from)                                                               \
+  "SELECT p.plugin, p.node, p.outcome, p.generation, " MUSTER_RESULT_COLUMNS                      \
+  ", COALESCE((SELECT damage FROM damaged AS d WHERE d.run = p.run"                               \
+  " AND d.plugin = p.plugin AND d.node = p.node AND d.generation = p.generation), '') FROM " from \
+  " AND (p.plugin, p.node) > (?, ?) AND p.plugin <= ? AND (? OR p.outcome <> 0)"                  \
+  " AND EXISTS (SELECT 1 FROM runs WHERE id = p.run) ORDER BY p.plugin, p.node LIMIT ?"
+
+const char* const kResultsOfRun =
+    MUSTER_RESULT_LISTING("pairs AS p LEFT JOIN results AS r ON r.id = p.result WHERE p.run = ?");
+
+// One lookup for each plugin, because the key of a pair is (run, plugin, node).
+const char* const kResultsOfNode = MUSTER_RESULT_LISTING(
+    "run_plugins AS plugin CROSS JOIN pairs AS p ON p.run = plugin.run AND p.plugin = plugin.name"
+    " AND p.node = ? LEFT JOIN results AS r ON r.id = p.result WHERE plugin.run = ?");
+
 absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilter& filter,
                                                std::string_view page_token, int limit) {
-  std::string_view plugin = filter.plugin;
-  std::string_view node;
+  PageToken after = {filter.plugin, ""};  // plugin and node
   if (!page_token.empty()) {
-    const size_t slash = page_token.find('/');
-    if (slash == std::string_view::npos) return errors::InvalidPageToken();
-    plugin = page_token.substr(0, slash);
-    node = page_token.substr(slash + 1);
+    ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
   }
-  limit = std::clamp(limit, 1, 10'000);
+  limit = std::clamp(limit, 1, kMaxPage);
+  const std::string_view last_plugin =
+      filter.plugin.empty() ? std::string_view("\x7f") : std::string_view(filter.plugin);
   Page<ResultRecord> page;
-  Rows rows =
-      db.Query("SELECT p.plugin, p.node, p.outcome, p.generation, " MUSTER_RESULT_COLUMNS
-               " FROM pairs AS p LEFT JOIN results AS r ON r.id = p.result"
-               " WHERE p.run = ? AND (p.plugin, p.node) > (?, ?) AND p.plugin <= ?"
-               " AND (? = '' OR p.node = ?) AND (? OR p.outcome <> 0)"
-               " AND EXISTS (SELECT 1 FROM runs WHERE id = p.run)"
-               " ORDER BY p.plugin, p.node LIMIT ?",
-               filter.run, plugin, node,
-               filter.plugin.empty() ? std::string_view("\x7f") : std::string_view(filter.plugin),
-               filter.node, filter.node, filter.with_pending, limit);
-  page.items = ParseAll(rows, filter.run);
+  Rows rows = filter.node.empty() ? db.Query(kResultsOfRun, filter.run, after.first, after.second,
+                                             last_plugin, filter.with_pending, limit)
+                                  : db.Query(kResultsOfNode, filter.node, filter.run, after.first,
+                                             after.second, last_plugin, filter.with_pending, limit);
+  while (rows.Next()) {
+    page.items.push_back(ParseWithKey(rows, filter.run));
+    page.items.back().damage = rows.Text();
+  }
   if (static_cast<int>(page.items.size()) == limit) {
-    page.next = absl::StrCat(page.items.back().key.plugin, "/", page.items.back().key.node);
+    page.next = MakePageToken(page.items.back().key.plugin, page.items.back().key.node);
+  }
+  return page;
+}
+
+absl::StatusOr<Page<PairRecord>> ReadPairs(Connection& db, std::string_view run,
+                                           std::string_view page_token, int limit) {
+  PageToken after;  // plugin and node
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
+  }
+  limit = std::clamp(limit, 1, kMaxPage);
+  Page<PairRecord> page;
+  page.items.reserve(limit);
+  // A run that is being deleted has no row any more; its pairs go step by step.
+  Rows rows = db.Query(
+      "SELECT p.plugin, p.node, p.outcome, p.generation, r.size, r.error, r.committed_at"
+      " FROM pairs AS p LEFT JOIN results AS r ON r.id = p.result"
+      " WHERE p.run = ? AND (p.plugin, p.node) > (?, ?)"
+      " AND EXISTS (SELECT 1 FROM runs WHERE id = ?)"
+      " ORDER BY p.plugin, p.node LIMIT ?",
+      run, after.first, after.second, run, limit);
+  while (rows.Next()) {
+    PairRecord& pair = page.items.emplace_back();
+    pair.plugin = rows.Text();
+    pair.node = rows.Text();
+    pair.outcome = rows.Enum<Outcome>();
+    pair.generation = rows.Int();
+    pair.size = rows.Int();
+    pair.error = rows.Text();
+    pair.committed_at = rows.Int();
+  }
+  if (static_cast<int>(page.items.size()) == limit) {
+    page.next = MakePageToken(page.items.back().plugin, page.items.back().node);
   }
   return page;
 }

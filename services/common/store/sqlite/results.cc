@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/store/sqlite/damage.h"
 #include "services/common/store/sqlite/runs.h"
 #include "services/common/store/sqlite/uploads.h"
 
@@ -103,7 +104,7 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
   change.text = result.error;
   const int64_t sequence = context.AddChange(change);
 
-  context.current.Count(pair.outcome, result.outcome, sequence);
+  context.current.Count(pair.outcome, result.outcome, result.size, sequence);
   const bool last = run.pending == 0 && run.state < RunState::kPostProcessing;
   if (last) {
     SetRunState(context, key.run, RunState::kPostProcessing, result.committed_at);
@@ -119,7 +120,8 @@ Verdict JudgeRun(WriteContext& context, const RunHead& run, const ResultRecord& 
     return Verdict::kCancelled;
   }
   if (!run.ClosedAt(result.committed_at)) return Verdict::kCommitted;
-  context.AddRefusal(AuditOf(AuditKind::kLate, result, absl::StrCat("late: ", Describe(result))));
+  context.audit.AddRefusal(
+      AuditOf(AuditKind::kLate, result, absl::StrCat("late: ", Describe(result))));
   return Verdict::kSealed;
 }
 
@@ -154,11 +156,11 @@ void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& he
                   const CommitResult& command) {
   const ResultRecord& result = command.result;
   if (verdict == Verdict::kConflict || verdict == Verdict::kErrorKept) {
-    context.AddRefusal(
+    context.audit.AddRefusal(
         AuditOf(AuditKind::kConflict, result,
                 absl::StrCat("kept: ", Describe(head), "; refused: ", Describe(result))));
   } else if (verdict == Verdict::kCommitted && head.outcome != Outcome::kPending) {
-    context.AddAudit(AuditOf(
+    context.audit.Add(AuditOf(
         AuditKind::kReplaced, result,
         absl::StrCat(head.outcome == Outcome::kTimedOut ? "time-out" : "error", " of generation ",
                      head.generation, " replaced by ", Describe(result))));
@@ -166,7 +168,7 @@ void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& he
   if (verdict == Verdict::kCommitted && command.expired_at_relay) {
     AuditRecord expired = AuditOf(AuditKind::kExpired, result, result.error);
     expired.actor = result.delivery.vouched_by;
-    context.AddAudit(expired);
+    context.audit.Add(expired);
   }
 }
 
@@ -200,6 +202,11 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
       run->state == RunState::kCancelled || run->state == RunState::kFailed;
   if (pair && owned && !ended_otherwise && Judge(*head, result) == Verdict::kSame) {
     EndUpload(db, command);
+    // The archive of a sealed run does not change any more.
+    if (!run->ClosedAt(result.committed_at) && RepairResult(context, pair->result, result)) {
+      outcome.head.blob = result.blob;
+      return outcome;  // kCommitted
+    }
     outcome.verdict = Verdict::kSame;
     return outcome;
   }
@@ -207,7 +214,7 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
     return outcome;
   }
   if (!pair) {
-    context.AddRefusal(AuditOf(AuditKind::kUnplanned, result, "not in the plan"));
+    context.audit.AddRefusal(AuditOf(AuditKind::kUnplanned, result, "not in the plan"));
     outcome.verdict = Verdict::kNotPlanned;
     return outcome;
   }
@@ -216,10 +223,19 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
     return outcome;
   }
   outcome.verdict = Judge(*head, result);
+  const bool is_error = result.outcome != Outcome::kGenuine;
+  if (outcome.verdict == Verdict::kCommitted &&
+      run->IsExceededBy(result.size, is_error, command.max_run_bytes)) {
+    outcome.verdict = Verdict::kRunFull;
+    outcome.run_bytes = run->result_bytes;
+  }
   AuditVerdict(context, outcome.verdict, *head, command);
   EndUpload(db, command);
   if (outcome.verdict == Verdict::kCommitted) {
     outcome.last = Store(context, *run, *pair, result);
+    if (command.signed_attempt > pair->attempt) {
+      SetAttempt(db, result.key, command.signed_attempt);
+    }
     outcome.head = result;
     outcome.head.generation = pair->generation + 1;
     outcome.head.body.clear();
@@ -228,6 +244,11 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
 }
 
 }  // namespace
+
+void SetAttempt(Connection& db, const ResultKey& key, int64_t attempt) {
+  db.Run("UPDATE pairs SET attempt = ? WHERE run = ? AND plugin = ? AND node = ?", attempt, key.run,
+         key.plugin, key.node);
+}
 
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command) {
   RETURN_IF_ERROR(CheckCommit(command.result));

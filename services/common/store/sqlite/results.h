@@ -23,9 +23,14 @@ struct PairHead {
   int64_t attempt = 0;
 };
 std::optional<PairHead> FindPair(Connection& db, const ResultKey& key);
+// Returns true if the run's plan contains a pair of this node.
+bool HasPairOfNode(Connection& db, std::string_view run, std::string_view node);
 
 // Finds the pair of a run that is known to exist: rows of a deleted run may not be removed yet.
 std::optional<PairHead> FindPairOfRun(Connection& db, const ResultKey& key);
+
+// Sets the attempt below which opens of the pair are refused.
+void SetAttempt(Connection& db, const ResultKey& key, int64_t attempt);
 
 absl::StatusOr<CommitResult::Result> Execute(WriteContext& context, const CommitResult& command);
 absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOutPair& command);
@@ -42,6 +47,8 @@ std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key);
 std::vector<ResultRecord> ReadHistory(Connection& db, const ResultKey& key);
 absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilter& filter,
                                                std::string_view page_token, int limit);
+absl::StatusOr<Page<PairRecord>> ReadPairs(Connection& db, std::string_view run,
+                                           std::string_view page_token, int limit);
 
 }  // namespace muster::sqlite
 

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <charconv>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/runs.h"
+#include "services/common/store/sqlite/page_token.h"
 #include "services/common/store/sqlite/runs.h"
 
 namespace muster::sqlite {
@@ -15,8 +16,12 @@ namespace {
   "id, request_id, title, created_by, state, reason, created_at, deadline_at, seal_grace, " \
   "ended_at, planned, pending, genuine, errors, timed_out, listener_hosts, listener_port, " \
   "listener_open, listener_fault, archive_blob, archive_file_name, archive_size, "          \
-  "archive_sha256, archive_created_at, last_change, start_grace, lost_after, fail_fast, "   \
-  "settled_at, has_status_listener, status_hosts, status_port, status_open, status_fault"
+  "archive_sha256, archive_created_at, last_change, last_result_change, start_grace, "      \
+  "lost_after, fail_fast, settled_at, (SELECT count(*) FROM damaged WHERE run = runs.id), " \
+  "COALESCE((SELECT damage FROM damaged WHERE run = runs.id AND plugin = ''), ''), "        \
+  "seal_fault, result_bytes, pinned, "                                                      \
+  "NOT EXISTS (SELECT 1 FROM run_authorities WHERE run = runs.id), "                        \
+  "has_status_listener, status_hosts, status_port, status_open, status_fault"
 
 std::vector<std::string> ReadHosts(Rows& rows) {
   const std::string hosts = rows.Text();
@@ -52,10 +57,17 @@ RunView ParseRun(Rows& rows) {
   run.archive.sha256 = rows.Text();
   run.archive.created_at = rows.Int();
   view.last_change = rows.Int();
+  view.last_result_change = rows.Int();
   run.start_grace = rows.Int();
   run.lost_after = rows.Int();
   run.fail_fast = rows.Bool();
   run.settled_at = rows.Int();
+  run.damaged = rows.Int();
+  run.archive.damage = rows.Text();
+  run.seal_fault = rows.Text();
+  run.result_bytes = rows.Int();
+  run.pinned = rows.Bool();
+  run.ca_deleted = rows.Bool();
   if (rows.Bool()) {
     ListenerRecord& listener = run.status_listener.emplace();
     listener.hosts = ReadHosts(rows);
@@ -82,6 +94,19 @@ void AddPlugins(Connection& db, RunRecord& run) {
   }
 }
 
+// The position in a listing of runs by a time.
+struct Position {
+  int64_t time = 0;
+  std::string_view id;
+};
+
+absl::StatusOr<Position> ParsePosition(std::string_view token) {
+  ASSIGN_OR_RETURN(const auto parts, ParsePageToken(token));
+  Position position{0, parts.second};
+  if (!absl::SimpleAtoi(ToAbsl(parts.first), &position.time)) return errors::InvalidPageToken();
+  return position;
+}
+
 }  // namespace
 
 std::optional<RunView> ReadRun(Connection& db, std::string_view run) {
@@ -94,18 +119,10 @@ std::optional<RunView> ReadRun(Connection& db, std::string_view run) {
   return view;
 }
 
-// Page tokens are "<created_at>/<id>" of the last run of the previous page.
 absl::StatusOr<Page<RunRecord>> ReadRuns(Connection& db, std::string_view page_token, int limit) {
-  int64_t before = INT64_MAX;
-  std::string_view id = "~";  // after every id
+  Position before{INT64_MAX, "~"};  // after every id
   if (!page_token.empty()) {
-    const size_t slash = page_token.find('/');
-    if (slash == std::string_view::npos ||
-        std::from_chars(page_token.data(), page_token.data() + slash, before).ptr !=
-            page_token.data() + slash) {
-      return errors::InvalidPageToken();
-    }
-    id = page_token.substr(slash + 1);
+    ASSIGN_OR_RETURN(before, ParsePosition(page_token));
   }
   limit = std::clamp(limit, 1, 1000);
   Page<RunRecord> page;
@@ -113,12 +130,12 @@ absl::StatusOr<Page<RunRecord>> ReadRuns(Connection& db, std::string_view page_t
     Rows rows = db.Query("SELECT " MUSTER_RUN_COLUMNS
                          " FROM runs WHERE (created_at, id) < (?, ?)"
                          " ORDER BY created_at DESC, id DESC LIMIT ?",
-                         before, id, limit);
+                         before.time, before.id, limit);
     while (rows.Next()) page.items.push_back(ParseRun(rows).run);
   }
   for (RunRecord& run : page.items) AddPlugins(db, run);
   if (static_cast<int>(page.items.size()) == limit) {
-    page.next = absl::StrCat(page.items.back().created_at, "/", page.items.back().id);
+    page.next = MakePageToken(page.items.back().created_at, page.items.back().id);
   }
   return page;
 }
@@ -134,6 +151,45 @@ std::vector<RunView> ReadLiveRuns(Connection& db) {
   }
   for (RunView& view : views) AddPlugins(db, view.run);
   return views;
+}
+
+absl::StatusOr<Page<FinishedRun>> ReadFinishedRuns(Connection& db, std::string_view page_token,
+                                                   int limit) {
+  Position after;
+  if (!page_token.empty()) {
+    ASSIGN_OR_RETURN(after, ParsePosition(page_token));
+  }
+  limit = std::clamp(limit, 1, 1000);
+  Page<FinishedRun> page;
+  Rows rows = db.Query(
+      "SELECT id, title, ended_at, result_bytes + archive_size FROM runs"
+      " WHERE state >= 4 AND pinned = 0 AND (ended_at, id) > (?, ?)"
+      " ORDER BY ended_at, id LIMIT ?",
+      after.time, after.id, limit);
+  while (rows.Next()) {
+    FinishedRun& run = page.items.emplace_back();
+    run.id = rows.Text();
+    run.title = rows.Text();
+    run.ended_at = rows.Int();
+    run.bytes = rows.Int();
+  }
+  if (static_cast<int>(page.items.size()) == limit) {
+    page.next = MakePageToken(page.items.back().ended_at, page.items.back().id);
+  }
+  return page;
+}
+
+FinishedTotals CountFinishedRuns(Connection& db) {
+  FinishedTotals totals;
+  Rows rows = db.Query(
+      "SELECT pinned, count(*), sum(result_bytes + archive_size) FROM runs WHERE state >= 4"
+      " GROUP BY pinned");
+  while (rows.Next()) {
+    const bool pinned = rows.Bool();
+    (pinned ? totals.pinned_runs : totals.runs) = rows.Int();
+    (pinned ? totals.pinned_bytes : totals.bytes) = rows.Int();
+  }
+  return totals;
 }
 
 std::optional<RunAuthorityRecord> ReadAuthority(Connection& db, std::string_view run) {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -45,7 +46,7 @@ void AuditRun(WriteContext& context, std::string_view run, std::string_view acto
   record.actor = actor;
   record.key.run = run;
   record.text = std::move(text);
-  context.AddAudit(record);
+  context.audit.Add(record);
 }
 
 // Times out the pending pairs of the plan in bulk: one row of results and one change for each.
@@ -75,6 +76,20 @@ void TimeOutPairs(WriteContext& context, const TimeOutRun& command, int64_t pend
       " FROM (SELECT id, run, plugin, node, generation FROM results WHERE id > ?) AS new"
       " WHERE pairs.run = new.run AND pairs.plugin = new.plugin AND pairs.node = new.node",
       Outcome::kTimedOut, last_id);
+}
+
+// Returns the size of the partial data that the pair has.
+int64_t PartialSize(Connection& db, std::string_view run, const PartialData& partial) {
+  Rows rows = db.Query(
+      "SELECT partial_size FROM results WHERE id ="
+      " (SELECT result FROM pairs WHERE run = ? AND plugin = ? AND node = ?)",
+      run, partial.plugin, partial.node);
+  return rows.Next() ? rows.Int() : 0;
+}
+
+bool IsPinned(Connection& db, std::string_view run) {
+  Rows rows = db.Query("SELECT pinned FROM runs WHERE id = ?", run);
+  return rows.Next() && rows.Bool();
 }
 
 }  // namespace
@@ -203,7 +218,9 @@ absl::StatusOr<KeepPartials::Result> Execute(WriteContext& context, const KeepPa
   const bool open = head && !IsFinal(head->state);
   KeepPartials::Result outcome;
   bool kept = false;
+  int64_t bytes = 0;
   for (const PartialData& partial : command.partial) {
+    const int64_t earlier = PartialSize(db, command.run, partial);
     const int64_t changed =
         open
             ? db.Run(
@@ -213,13 +230,20 @@ absl::StatusOr<KeepPartials::Result> Execute(WriteContext& context, const KeepPa
                   partial.blob, partial.size, Outcome::kTimedOut, command.run, partial.plugin,
                   partial.node, partial.blob)
             : 0;
-    if (changed == 0) outcome.unused.push_back(partial.blob);
-    kept = kept || changed > 0;
+    if (changed == 0) {
+      outcome.unused.push_back(partial.blob);
+      continue;
+    }
+    kept = true;
+    bytes += partial.size - earlier;
   }
   db.Run("DELETE FROM uploads WHERE run = ?", command.run);
   if (kept) {
     AddRunChange(context, command.run, ChangeKind::kRun, command.at);
-    db.Run("UPDATE runs SET last_result_change = last_change WHERE id = ?", command.run);
+    db.Run(
+        "UPDATE runs SET last_result_change = last_change, result_bytes = result_bytes + ?"
+        " WHERE id = ?",
+        bytes, command.run);
   }
   return outcome;
 }
@@ -228,13 +252,27 @@ absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& co
   const ArchiveRecord& archive = command.archive;
   const int64_t changed = context.db.Run(
       "UPDATE runs SET archive_blob = ?, archive_file_name = ?, archive_size = ?,"
-      " archive_sha256 = ?, archive_created_at = ?, ended_at = ?"
+      " archive_sha256 = ?, archive_created_at = ?, ended_at = ?, seal_fault = ''"
       " WHERE id = ? AND state = ? AND last_result_change <= ?",
       archive.blob, archive.file_name, archive.size, Blob{archive.sha256}, archive.created_at,
       command.at, command.run, RunState::kPostProcessing, command.expected_change);
   if (changed == 0) return SealRun::Result{};
   SetRunState(context, command.run, RunState::kComplete, command.at);
+  const auto view = ReadRun(context.db, command.run);
+  AuditRun(context, command.run, command.actor, command.at,
+           absl::StrCat("complete: ", view->run.genuine, " of ", view->run.planned,
+                        " results genuine; SHA-256 of the archive: ",
+                        absl::BytesToHexString(archive.sha256)));
   return SealRun::Result{.changed = true};
+}
+
+absl::StatusOr<ReportSealFault::Result> Execute(WriteContext& context,
+                                                const ReportSealFault& command) {
+  const int64_t changed = context.db.Run(
+      "UPDATE runs SET seal_fault = ? WHERE id = ? AND state = ? AND seal_fault <> ?",
+      command.fault, command.run, RunState::kPostProcessing, command.fault);
+  if (changed > 0) AddRunChange(context, command.run, ChangeKind::kRun, command.at);
+  return ReportSealFault::Result{.changed = changed > 0};
 }
 
 absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& command) {
@@ -255,6 +293,7 @@ absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun
   const auto head = FindRun(db, command.run);
   if (!head) return DeleteRun::Result{};
   if (!IsFinal(head->state)) return DeleteRun::Result{.found = true};
+  if (!command.rule.empty() && IsPinned(db, command.run)) return DeleteRun::Result{.found = true};
   // Many rows are removed later, in small steps; without its own row the run does not exist for
   // readers.
   db.Run("INSERT INTO deleted_runs VALUES (?)", command.run);
@@ -262,7 +301,9 @@ absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun
   db.Run("DELETE FROM run_plugins WHERE run = ?", command.run);
   db.Run("DELETE FROM run_authorities WHERE run = ?", command.run);
   db.Run("DELETE FROM status_listeners WHERE run = ?", command.run);
-  AuditRun(context, command.run, command.actor, command.at, "deleted");
+  db.Run("DELETE FROM damaged WHERE run = ?", command.run);
+  AuditRun(context, command.run, command.actor, command.at,
+           command.rule.empty() ? "deleted" : absl::StrCat("deleted by retention: ", command.rule));
   AddRunChange(context, command.run, ChangeKind::kRunDeleted, command.at);
   db.Run("DELETE FROM runs WHERE id = ?", command.run);
   return DeleteRun::Result{.found = true, .deleted = true};
@@ -276,6 +317,18 @@ absl::StatusOr<WipeAuthority::Result> Execute(WriteContext& context, const WipeA
   context.db.Run("UPDATE runs SET listener_open = 0, status_open = 0 WHERE id = ?", command.run);
   AddRunChange(context, command.run, ChangeKind::kRun, command.at);
   return WipeAuthority::Result{.changed = true};
+}
+
+absl::StatusOr<PinRun::Result> Execute(WriteContext& context, const PinRun& command) {
+  if (!FindRun(context.db, command.run)) return PinRun::Result{};
+  const int64_t changed = context.db.Run("UPDATE runs SET pinned = ? WHERE id = ? AND pinned <> ?",
+                                         command.pinned, command.run, command.pinned);
+  if (changed > 0) {
+    AuditRun(context, command.run, command.actor, command.at,
+             command.pinned ? "pinned" : "unpinned");
+    AddRunChange(context, command.run, ChangeKind::kRun, command.at);
+  }
+  return PinRun::Result{.found = true, .changed = changed > 0};
 }
 
 bool PruneDeletedRuns(WriteContext& context, int64_t step) {

@@ -42,9 +42,12 @@ absl::StatusOr<ReportListener::Result> Execute(WriteContext& context,
 absl::StatusOr<TimeOutRun::Result> Execute(WriteContext& context, const TimeOutRun& command);
 absl::StatusOr<KeepPartials::Result> Execute(WriteContext& context, const KeepPartials& command);
 absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& command);
+absl::StatusOr<ReportSealFault::Result> Execute(WriteContext& context,
+                                                const ReportSealFault& command);
 absl::StatusOr<EndRun::Result> Execute(WriteContext& context, const EndRun& command);
 absl::StatusOr<DeleteRun::Result> Execute(WriteContext& context, const DeleteRun& command);
 absl::StatusOr<WipeAuthority::Result> Execute(WriteContext& context, const WipeAuthority& command);
+absl::StatusOr<PinRun::Result> Execute(WriteContext& context, const PinRun& command);
 
 // Removes some rows of deleted runs; returns true if more remain.
 bool PruneDeletedRuns(WriteContext& context, int64_t step);
@@ -53,6 +56,9 @@ bool PruneDeletedRuns(WriteContext& context, int64_t step);
 std::optional<RunView> ReadRun(Connection& db, std::string_view run);
 absl::StatusOr<Page<RunRecord>> ReadRuns(Connection& db, std::string_view page_token, int limit);
 std::vector<RunView> ReadLiveRuns(Connection& db);
+absl::StatusOr<Page<FinishedRun>> ReadFinishedRuns(Connection& db, std::string_view page_token,
+                                                   int limit);
+FinishedTotals CountFinishedRuns(Connection& db);
 std::optional<RunAuthorityRecord> ReadAuthority(Connection& db, std::string_view run);
 
 }  // namespace muster::sqlite

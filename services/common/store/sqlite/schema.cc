@@ -252,7 +252,65 @@ ALTER TABLE nodes ADD COLUMN join_targets TEXT NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN parents TEXT NOT NULL DEFAULT '';
 )sql";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
+// Repeats of an audit record are counted in it. Indexes for the filters of a listing.
+constexpr const char* kVersion6 = R"sql(
+ALTER TABLE audit ADD COLUMN count INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE audit ADD COLUMN last_at INTEGER NOT NULL DEFAULT 0;
+UPDATE audit SET last_at = at;
+CREATE INDEX audit_by_kind ON audit (kind, sequence);
+CREATE INDEX audit_by_actor ON audit (actor, sequence);
+CREATE INDEX audit_by_time ON audit (at);
+)sql";
+
+// The number of audit records by kind, and of the refusals of each actor.
+constexpr const char* kVersion7 = R"sql(
+CREATE TABLE audit_counts (kind INTEGER NOT NULL PRIMARY KEY, records INTEGER NOT NULL);
+INSERT INTO audit_counts SELECT kind, COUNT(*) FROM audit GROUP BY kind;
+CREATE TABLE audit_actors (
+  actor TEXT NOT NULL PRIMARY KEY,
+  since INTEGER NOT NULL,
+  records INTEGER NOT NULL,           -- since then
+  last INTEGER NOT NULL               -- audit.sequence of the last one
+) WITHOUT ROWID;
+CREATE INDEX audit_actors_by_age ON audit_actors (since);
+CREATE INDEX joins_by_node ON joins (node);
+ALTER TABLE runs ADD COLUMN seal_fault TEXT NOT NULL DEFAULT '';
+-- The identity of the change feed. A restored copy of the database needs another one.
+INSERT INTO marks VALUES ('feed', lower(hex(randomblob(8))));
+)sql";
+
+// Stored results whose bytes a verification found damaged. The archive of a run has no plugin and
+// no node.
+constexpr const char* kVersion8 = R"sql(
+CREATE TABLE damaged (
+  run TEXT NOT NULL,
+  plugin TEXT NOT NULL,
+  node TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  damage TEXT NOT NULL,
+  PRIMARY KEY (run, plugin, node)
+) WITHOUT ROWID;
+)sql";
+
+// Retention of finished runs, by the bytes of their results. States from 4 on are final.
+constexpr const char* kVersion9 = R"sql(
+ALTER TABLE runs ADD COLUMN result_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+UPDATE runs SET result_bytes = sums.bytes
+  FROM (SELECT run, sum(size + partial_size) AS bytes FROM results GROUP BY run) AS sums
+  WHERE runs.id = sums.run;
+CREATE INDEX runs_finished ON runs (ended_at, id, pinned, result_bytes, archive_size)
+  WHERE state >= 4;
+)sql";
+
+// The identity, the certificate or the job of an audit record.
+constexpr const char* kVersion10 = R"sql(
+ALTER TABLE audit ADD COLUMN subject TEXT NOT NULL DEFAULT '';
+CREATE INDEX audit_by_subject ON audit (subject, sequence) WHERE subject <> '';
+)sql";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
+                                  kVersion6, kVersion7, kVersion8, kVersion9, kVersion10};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

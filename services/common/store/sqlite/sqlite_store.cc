@@ -10,7 +10,9 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/store.h"
+#include "services/common/store/sqlite/audit_log.h"
 #include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/damage.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/integrity.h"
 #include "services/common/store/sqlite/nodes.h"
@@ -35,13 +37,15 @@ using sqlite::Writer;
 class Store final : public SqliteStore {
  public:
   Store(std::unique_ptr<File> lock, std::unique_ptr<Connection> db,
-        std::unique_ptr<ReaderPool> readers, const SqliteStoreOptions& options, bool check)
-      : lock_(std::move(lock)),
+        std::unique_ptr<ReaderPool> readers, const SqliteStoreOptions& options, FileOps& ops,
+        bool check)
+      : path_(options.path),
+        lock_(std::move(lock)),
         writer_(std::make_unique<Writer>(std::move(db), options, subscribers_)),
         readers_(std::move(readers)) {
     if (!check) return;
     check_ = std::make_unique<sqlite::BackgroundCheck>(
-        options.path, [this](const absl::Status& cause) { writer_->StopDamaged(cause); });
+        options.path, ops, [this](const absl::Status& cause) { writer_->StopDamaged(cause); });
   }
 
   // Readers are closed first, because the last connection to close may checkpoint.
@@ -61,6 +65,13 @@ class Store final : public SqliteStore {
   absl::StatusOr<std::vector<RunView>> LiveRuns() override {
     return readers_->Run([](Connection& db) { return sqlite::ReadLiveRuns(db); });
   }
+  absl::StatusOr<Page<FinishedRun>> FinishedRuns(std::string_view page_token, int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadFinishedRuns(db, page_token, limit); });
+  }
+  absl::StatusOr<FinishedTotals> CountFinishedRuns() override {
+    return readers_->Run([](Connection& db) { return sqlite::CountFinishedRuns(db); });
+  }
   absl::StatusOr<std::optional<RunAuthorityRecord>> GetAuthority(std::string_view run) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadAuthority(db, run); });
   }
@@ -70,6 +81,9 @@ class Store final : public SqliteStore {
   }
   absl::StatusOr<bool> IsPlanned(const ResultKey& key) override {
     return readers_->Run([&](Connection& db) { return sqlite::FindPair(db, key).has_value(); });
+  }
+  absl::StatusOr<bool> IsNodePlanned(std::string_view run, std::string_view node) override {
+    return readers_->Run([&](Connection& db) { return sqlite::HasPairOfNode(db, run, node); });
   }
   absl::StatusOr<std::optional<ResultRecord>> GetResult(const ResultKey& key) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadResult(db, key); });
@@ -81,6 +95,11 @@ class Store final : public SqliteStore {
                                                  std::string_view page_token, int limit) override {
     return readers_->Run(
         [&](Connection& db) { return sqlite::ReadResults(db, filter, page_token, limit); });
+  }
+  absl::StatusOr<Page<PairRecord>> ListPairs(std::string_view run, std::string_view page_token,
+                                             int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadPairs(db, run, page_token, limit); });
   }
   absl::StatusOr<std::optional<UploadRecord>> GetUpload(std::string_view id) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadUpload(db, id); });
@@ -116,14 +135,27 @@ class Store final : public SqliteStore {
     return readers_->Run(
         [&](Connection& db) { return sqlite::ReadNodes(db, labels, page_token, limit); });
   }
-  absl::StatusOr<Page<AuditRecord>> Audit(std::string_view run, std::string_view page_token,
+  absl::StatusOr<Page<AuditRecord>> Audit(const AuditFilter& filter, std::string_view page_token,
                                           int limit) override {
     return readers_->Run(
-        [&](Connection& db) { return sqlite::ReadAudit(db, run, page_token, limit); });
+        [&](Connection& db) { return sqlite::ReadAudit(db, filter, page_token, limit); });
+  }
+
+  absl::StatusOr<int64_t> DamagedResults() override {
+    return readers_->Run([](Connection& db) { return sqlite::CountDamaged(db); });
+  }
+  absl::Status CheckState(std::atomic<bool>& stop) override {
+    return sqlite::CheckTables(path_, stop);
+  }
+  absl::StatusOr<std::string> ScrubPosition() override {
+    return readers_->Run([](Connection& db) { return sqlite::ReadScrubPosition(db); });
   }
 
   absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadChanges(db, after, limit); });
+  }
+  absl::StatusOr<std::string> Identity() override {
+    return readers_->Run([](Connection& db) { return sqlite::FeedIdentity(db); });
   }
   absl::StatusOr<int64_t> Last() override { return writer_->last_change(); }
   std::unique_ptr<Subscription> Subscribe(std::function<void(int64_t last)> on_change) override {
@@ -131,6 +163,7 @@ class Store final : public SqliteStore {
   }
 
   SqliteStoreStats stats() const override { return writer_->stats(); }
+  void AwaitIdle() override { writer_->AwaitIdle(); }
 
  protected:
   void Enqueue(Command command,
@@ -139,6 +172,7 @@ class Store final : public SqliteStore {
   }
 
  private:
+  const std::string path_;
   const std::unique_ptr<File> lock_;
   Subscribers subscribers_;
   std::unique_ptr<Writer> writer_;
@@ -146,8 +180,8 @@ class Store final : public SqliteStore {
   std::unique_ptr<sqlite::BackgroundCheck> check_;  // null: no check was necessary
 };
 
-absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
-  auto file = PosixFileOps().Open(path + ".lock", OpenMode::kReadWriteOrCreate);
+absl::StatusOr<std::unique_ptr<File>> LockStore(FileOps& ops, const std::string& path) {
+  auto file = ops.Open(path + ".lock", OpenMode::kReadWriteOrCreate);
   if (!file.ok()) return Annotate(file.status(), "lock the state store");
   const absl::Status locked = (*file)->Lock();
   char text[32] = {};
@@ -164,21 +198,10 @@ absl::StatusOr<std::unique_ptr<File>> LockStore(const std::string& path) {
   return file;
 }
 
-// Created here with its mode and not by SQLite, because it contains run keys.
-absl::Status MakeFile(const std::string& path) {
-  FileOps& ops = PosixFileOps();
-  const auto created = ops.Create(path);
-  if (absl::IsAlreadyExists(created.status())) return absl::OkStatus();
-  if (!created.ok()) return created.status();
-  return ops.SyncFolder(ParentFolder(path));
-}
-
 absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
-  bool wal = false;
-  {
-    Rows rows = db.Query("PRAGMA journal_mode = WAL");
-    wal = rows.Next() && rows.Text() == "wal";
-  }
+  // Only in a new database: deleted runs return their space to the disk (Writer::Shrink).
+  db.Execute("PRAGMA auto_vacuum = INCREMENTAL");
+  ASSIGN_OR_RETURN(const bool wal, sqlite::UseWriteAheadLog(db));
   db.Execute(
       "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0;"
       "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32768; PRAGMA busy_timeout = 1000;"
@@ -205,50 +228,49 @@ absl::StatusOr<bool> WasStoppedCleanly(Connection& db) {
 }
 
 // After an unclean stop, checks the file, or returns true if it must be checked while it is served.
-// Checkpoints and truncates the WAL: if its last sync failed, the kernel may hold pages that never
-// reach the disk, and the loss of power would lose later commits after such a gap.
-absl::StatusOr<bool> RecoverAfterCrash(Connection& db, const SqliteStoreOptions& options) {
+absl::StatusOr<bool> CheckAfterCrash(Connection& db, const SqliteStoreOptions& options,
+                                     FileOps& ops) {
   const std::string& path = options.path;
   ASSIGN_OR_RETURN(const auto clean, WasStoppedCleanly(db));
-  const bool suspect = sqlite::IsSuspect(path);
+  const bool suspect = sqlite::IsSuspect(ops, path);
   if (clean && !suspect) return false;
-  ASSIGN_OR_RETURN(const auto info, PosixFileOps().Stat(path));
+  ASSIGN_OR_RETURN(const auto info, ops.Stat(path));
   const bool later = !suspect && info.size > options.checked_at_start;
   if (!later) {
     RETURN_IF_ERROR(sqlite::CheckDatabase(db, path));
-    RETURN_IF_ERROR(sqlite::SetSuspect(path, false));
+    RETURN_IF_ERROR(sqlite::SetSuspect(ops, path, false));
   }
-  const int code =
-      sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  if (code != SQLITE_OK) return sqlite::SqliteError(code, path, "recover the log");
   return later;
 }
 
 // Sets `check_later` if the database must be checked while it is served.
 absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOptions& options,
-                                                           bool& check_later) {
+                                                           FileOps& ops, bool& check_later) {
   auto opened = Connection::Open(options.path, Connection::Access::kReadWrite);
   if (!opened.ok()) return opened.status();
   Connection& db = **opened;
   RETURN_IF_ERROR(Configure(db, options));
-  ASSIGN_OR_RETURN(check_later, RecoverAfterCrash(db, options));
+  ASSIGN_OR_RETURN(check_later, CheckAfterCrash(db, options, ops));
   if (absl::Status current = sqlite::Migrate(db, sqlite::SchemaSteps()); !current.ok()) {
     return Annotate(current, options.path);
   }
   db.Execute("UPDATE marks SET value = 'no' WHERE name = 'clean'");
   RETURN_IF_ERROR(db.TakeStatus());
+  RETURN_IF_ERROR(sqlite::SettleFiles(ops, db, options.path));
   return opened;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options) {
-  ASSIGN_OR_RETURN(auto lock, LockStore(options.path));
-  RETURN_IF_ERROR(MakeFile(options.path));
+absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options,
+                                                             FileOps& ops) {
+  ASSIGN_OR_RETURN(auto lock, LockStore(ops, options.path));
+  RETURN_IF_ERROR(sqlite::CreateDatabaseFile(ops, options.path));
+  RETURN_IF_ERROR(sqlite::RewriteLog(ops, options.path));
   bool check_later = false;
-  ASSIGN_OR_RETURN(auto db, OpenForWriting(options, check_later));
+  ASSIGN_OR_RETURN(auto db, OpenForWriting(options, ops, check_later));
   ASSIGN_OR_RETURN(auto readers, ReaderPool::Open(options.path, std::max(1, options.readers)));
-  return std::make_unique<Store>(std::move(lock), std::move(db), std::move(readers), options,
+  return std::make_unique<Store>(std::move(lock), std::move(db), std::move(readers), options, ops,
                                  check_later);
 }
 

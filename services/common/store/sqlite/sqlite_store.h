@@ -11,8 +11,8 @@
 // - After a failed write or sync, other than a full disk, nothing more is written: only a restart,
 //   which recovers the file, may continue.
 //
-// SQLite accesses files through its VFS with its own tested crash safety; it does not use
-// base/file_ops.h.
+// SQLite accesses its files through its VFS, of which simulated_vfs.h is the one on a simulated
+// disk; base/file_ops.h is for the files beside them.
 #ifndef MUSTER_SERVICES_COMMON_STORE_SQLITE_SQLITE_STORE_H_
 #define MUSTER_SERVICES_COMMON_STORE_SQLITE_SQLITE_STORE_H_
 
@@ -24,6 +24,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/store/change_feed.h"
 #include "services/common/store/state_store.h"
 
@@ -45,6 +46,14 @@ struct SqliteStoreOptions {
   // is checked while it is served, because a start may not take that long.
   int64_t checked_at_start = int64_t{64} << 20;
   int64_t retained_changes = ChangeFeed::kRetainedChanges;
+  int idle_checkpoint_pages = 1000;  // of the WAL (4 MiB) that an idle store checkpoints
+
+  // Called with the bytes of each command that adds a run or the bytes of a result: it is refused
+  // with this error. May be empty.
+  std::function<absl::Status(int64_t bytes)> check_data;
+  // Called on the store's thread if a change that ends, removes or revokes finds no space. Returns
+  // true if room was made: the change is then tried again. May be empty.
+  std::function<bool()> make_room;
 };
 
 // The activity of a store since it was opened, for metrics.
@@ -62,13 +71,18 @@ struct SqliteStoreStats {
 class SqliteStore : public StateStore, public ChangeFeed {
  public:
   virtual SqliteStoreStats stats() const = 0;
+
+  // Waits until the store's thread has nothing to do. For tests of a fixed order of calls.
+  virtual void AwaitIdle() = 0;
 };
 
 // Opens or creates the database. Fails with FAILED_PRECONDITION: STORE_IN_USE if another process
 // has opened it, STORE_TOO_NEW if a later Muster wrote it. Fails with DATA_LOSS (STORE_CORRUPT) if
 // the check after an unclean stop finds damage. Damage of a large database that is found while it
-// is served is passed to `on_fatal`, and every later start is refused.
-absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options);
+// is served is passed to `on_fatal`, and every later start is refused. `ops` must outlive the
+// store.
+absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options,
+                                                             FileOps& ops = PosixFileOps());
 
 }  // namespace muster
 

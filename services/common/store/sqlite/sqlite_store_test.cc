@@ -117,6 +117,8 @@ TEST(SqliteStoreTest, StoreOfVersion1IsMigrated) {
   EXPECT_FALSE(run.fail_fast);
   EXPECT_EQ(run.settled_at, run.deadline_at);
   EXPECT_FALSE(run.status_listener.has_value());
+  EXPECT_EQ(run.result_bytes, 1);
+  EXPECT_FALSE(run.pinned);
   EXPECT_EQ((*store.GetResult(KeyOf("n1")))->body, "x");
   EXPECT_EQ((*store.GetAuthority(kRun))->self_signed_pem, "self pem");
   EXPECT_EQ(*harness.feed().Last(), 4);
@@ -198,7 +200,8 @@ TEST(SqliteStoreTest, LargeDatabaseIsCheckedWhileItIsServed) {
   {
     auto file = *PosixFileOps().Open(harness.path(), OpenMode::kReadWrite);
     const int64_t size = *file->Size();
-    ASSERT_TRUE(file->WriteAt(std::string(4096, '\xee'), size / 8192 * 4096).ok());
+    // A page of the plan: the pages that a start reads are at the beginning.
+    ASSERT_TRUE(file->WriteAt(std::string(4096, '\xee'), size / 16384 * 3 * 4096).ok());
   }
   ASSERT_TRUE(harness.Open().ok());
   const absl::Status why = fatal.get_future().get();
@@ -276,6 +279,50 @@ TEST(SqliteStoreTest, LimitOfTheFileIsADiskFullError) {
     if (!absl::IsResourceExhausted(again)) break;
   }
   EXPECT_TRUE(again.ok()) << again;
+}
+
+TEST(SqliteStoreTest, DataIsCheckedBeforeItIsQueued) {
+  SqliteHarness harness;
+  std::vector<int64_t> checked;
+  absl::Status verdict;
+  harness.options().check_data = [&](int64_t bytes) {
+    checked.push_back(bytes);
+    return verdict;
+  };
+  ASSERT_TRUE(harness.Open().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  verdict = absl::ResourceExhaustedError("no");
+  EXPECT_EQ(harness.state().ApplyAndWait(Genuine(KeyOf("n1"), std::string(5000, 'x'))).status(),
+            verdict);
+  EXPECT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
+  EXPECT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
+  ASSERT_EQ(checked.size(), 2u);  // the run and the result
+  EXPECT_GT(checked[1], 5000);
+  harness.Close();
+}
+
+TEST(SqliteStoreTest, DeletedRunReturnsItsSpaceToTheDisk) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < 500; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
+  for (int i = 0; i < 500; ++i) {
+    const std::string body(60'000, 'x');
+    ASSERT_TRUE(harness.state().ApplyAndWait(Genuine(KeyOf(absl::StrCat("n", i)), body)).ok());
+  }
+  ASSERT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
+  // The end of the store waits for no housekeeping: the next start continues it.
+  int64_t size = 0;
+  for (int starts = 0; starts < 200; ++starts) {
+    harness.Close();
+    size = PosixFileOps().Stat(harness.path())->size;
+    if (size < 8 << 20) break;
+    ASSERT_TRUE(harness.Open().ok());
+    Sql(harness.path(), "SELECT count(*) FROM bodies");
+  }
+  EXPECT_LT(size, 8 << 20);
 }
 
 TEST(SqliteStoreTest, DeletedRunLeavesNoRows) {

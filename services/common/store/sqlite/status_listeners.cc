@@ -25,8 +25,8 @@ absl::StatusOr<SetStatusListener::Result> Execute(WriteContext& context,
   record.kind = AuditKind::kRun;
   record.actor = command.actor;
   record.key.run = command.run;
-  record.text = "status listener brought";
-  context.AddAudit(record);
+  record.text = "got its own status listener";
+  context.audit.Add(record);
   AddRunChange(context, command.run, ChangeKind::kRun, command.at);
   return SetStatusListener::Result{Verdict::kSet};
 }

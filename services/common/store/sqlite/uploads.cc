@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "services/common/store/sqlite/damage.h"
 #include "services/common/store/sqlite/results.h"
 #include "services/common/store/sqlite/runs.h"
 
@@ -70,6 +71,10 @@ UploadRecord TakeOver(Connection& db, UploadRecord open, const UploadRecord& inc
   return open;
 }
 
+bool SameSender(const UploadRecord& a, const UploadRecord& b) {
+  return a.delivery.uri == b.delivery.uri && a.delivery.vouched_by == b.delivery.vouched_by;
+}
+
 // Returns the verdict that run, plan and result determine; kOpen if they permit the upload.
 Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& run,
               const std::optional<ResultRecord>& head) {
@@ -89,10 +94,12 @@ Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& r
     record.actor = command.upload.delivery.uri;
     record.key = command.upload.key;
     record.text = "not in the plan";
-    context.AddRefusal(record);
+    context.audit.AddRefusal(record);
     return Verdict::kNotPlanned;
   }
-  return genuine ? Verdict::kCommitted : Verdict::kOpen;
+  // Bytes that were damaged since are asked for again.
+  const bool whole = genuine && ReadDamage(context.db, command.upload.key).empty();
+  return whole ? Verdict::kCommitted : Verdict::kOpen;
 }
 
 }  // namespace
@@ -107,6 +114,11 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
   outcome.verdict = Judge(context, command, *run, head);
   if (head && head->outcome == Outcome::kGenuine) outcome.committed = std::move(*head);
   if (outcome.verdict != Verdict::kOpen) return outcome;
+  if (run->IsExceededBy(incoming.size, incoming.is_error, command.max_run_bytes)) {
+    outcome.verdict = Verdict::kRunFull;
+    outcome.run_bytes = run->result_bytes;
+    return outcome;
+  }
 
   const auto pair = FindPair(db, incoming.key);
   if (!pair) return outcome;  // only if the database failed
@@ -115,6 +127,13 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
     return outcome;
   }
   auto open = FindByKey(db, incoming.key);
+  if (open && incoming.attempt < open->attempt && SameSender(*open, incoming)) {
+    outcome.verdict = Verdict::kStaleAttempt;
+    return outcome;
+  }
+  if (command.attempt_proven && incoming.attempt > pair->attempt) {
+    SetAttempt(db, incoming.key, incoming.attempt);
+  }
   if (open && open->attempt == incoming.attempt) {
     outcome.upload = TakeOver(db, *std::move(open), incoming);
     return outcome;
@@ -127,8 +146,6 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
   outcome.upload = incoming;
   outcome.upload.epoch = 1;
   Insert(db, outcome.upload);
-  db.Run("UPDATE pairs SET attempt = ? WHERE run = ? AND plugin = ? AND node = ?", incoming.attempt,
-         incoming.key.run, incoming.key.plugin, incoming.key.node);
   if (run->state == RunState::kPlanned) {
     SetRunState(context, incoming.key.run, RunState::kRunning, command.at);
   }

@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/store.h"
+#include "services/common/store/sqlite/damage.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/nodes.h"
 #include "services/common/store/sqlite/results.h"
@@ -21,10 +22,6 @@ namespace muster::sqlite {
 namespace {
 
 constexpr size_t kMaxBatch = 512;
-constexpr int64_t kPruneStep = 4096;
-constexpr int kIdleCheckpoint = 1000;    // pages of the WAL (4 MiB) that an idle store checkpoints
-constexpr int kBusyCheckpoint = 16'384;  // 64 MiB: checkpointed between two batches
-constexpr int kMaxWal = 65'536;          // 256 MiB
 
 // Returns the approximate size of a command in the queue.
 size_t BytesOf(const Command& command) {
@@ -38,6 +35,26 @@ size_t BytesOf(const Command& command) {
   return bytes;
 }
 
+// Returns the bytes that a command adds for good; 0 if it is small.
+size_t DataOf(const Command& command) {
+  const auto* commit = std::get_if<CommitResult>(&command);
+  const bool inline_result = commit != nullptr && commit->result.blob.empty();
+  return inline_result || std::holds_alternative<CreateRun>(command) ? BytesOf(command) : 0;
+}
+
+// Returns true for the commands that an operator needs on a full disk: those that end, remove or
+// revoke.
+bool MakesRoomOrRevokes(const Command& command) {
+  return std::visit(
+      []<typename C>(const C&) {
+        return std::is_same_v<C, EndRun> || std::is_same_v<C, DeleteRun> ||
+               std::is_same_v<C, WipeAuthority> || std::is_same_v<C, AbandonUpload> ||
+               std::is_same_v<C, Revoke> || std::is_same_v<C, RevokeNode> ||
+               std::is_same_v<C, RemoveNode> || std::is_same_v<C, RevokeJoinToken>;
+      },
+      command);
+}
+
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options,
@@ -46,7 +63,7 @@ Writer::Writer(std::unique_ptr<Connection> db, const SqliteStoreOptions& options
       subscribers_(subscribers),
       db_(std::move(db)),
       context_(*db_),
-      restart_at_(kMaxWal) {
+      restart_at_(kMaxWalPages) {
   context_.Load();
   committed_change_ = context_.last_change();
   sqlite3_wal_hook(
@@ -72,7 +89,10 @@ Writer::~Writer() {
 void Writer::Enqueue(Command command, Done done) {
   const size_t bytes = BytesOf(command);
   absl::Status refused;
-  {
+  if (const size_t data = DataOf(command); data > 0 && options_.check_data) {
+    refused = options_.check_data(static_cast<int64_t>(data));
+  }
+  if (refused.ok()) {
     MutexLock lock(mutex_);
     if (!fatal_.ok()) {
       refused = fatal_;
@@ -104,6 +124,11 @@ SqliteStoreStats Writer::stats() const {
   return stats;
 }
 
+void Writer::AwaitIdle() {
+  MutexLock lock(mutex_);
+  while (!idle_ || !queue_.empty()) idle_changed_.Wait(mutex_);
+}
+
 // ---- The thread ----
 
 void Writer::Loop() {
@@ -129,8 +154,13 @@ bool Writer::DequeueBatch(std::vector<Item>& batch) {
   const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return closing_ || !queue_.empty() || (fatal_.ok() && !damage_.ok());
   };
-  const bool housekeeping = fatal_.ok() && (more_to_prune_ || checkpoint_due_);
-  while (!housekeeping && creations_.empty() && !ready()) work_.Wait(mutex_);
+  const bool housekeeping = fatal_.ok() && (more_to_prune_ || more_to_shrink_ || checkpoint_due_);
+  while (!housekeeping && creations_.empty() && !ready()) {
+    idle_ = true;
+    idle_changed_.NotifyAll();
+    work_.Wait(mutex_);
+  }
+  idle_ = false;
   while (!queue_.empty() && batch.size() < kMaxBatch) {
     queued_bytes_ -= queue_.front().bytes;
     batch.push_back(std::move(queue_.front()));
@@ -197,7 +227,11 @@ void Writer::CommitBatch(std::vector<Item>& batch) {
   const int64_t before = context_.last_change();
   if (!TryTogether(batch, outcomes)) {
     outcomes.clear();
-    OneByOne(batch, outcomes);
+    std::vector<const Command*> commands;
+    commands.reserve(batch.size());
+    for (const Item& item : batch) commands.push_back(&item.command);
+    OneByOne(commands, outcomes);
+    RetryWithRoom(batch, outcomes);
   }
   const int64_t last = context_.last_change();
   uint64_t failed = 0;
@@ -230,13 +264,13 @@ bool Writer::TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& o
 }
 
 // Executes each command separately, so that a failing one does not affect the others.
-void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes) {
+void Writer::OneByOne(const std::vector<const Command*>& commands, std::vector<Outcome>& outcomes) {
   absl::Status whole = Begin();
-  for (const Item& item : batch) {
+  for (const Command* command : commands) {
     if (!whole.ok()) break;
     const int64_t before = context_.last_change();
     db_->Execute("SAVEPOINT command");
-    outcomes.push_back(Apply(item.command));
+    outcomes.push_back(Apply(*command));
     if (outcomes.back().ok()) {
       context_.current.Flush();
       if (db_->failed()) outcomes.back() = Failure();
@@ -253,7 +287,37 @@ void Writer::OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outc
   if (whole.ok()) whole = Commit();
   if (whole.ok()) return;
   Rollback();
-  outcomes.assign(batch.size(), whole);
+  outcomes.assign(commands.size(), whole);
+}
+
+// Executes the commands again that must work on a full disk, if they found none of its space and
+// room can be made.
+void Writer::RetryWithRoom(const std::vector<Item>& batch, std::vector<Outcome>& outcomes) {
+  std::vector<const Command*> commands;
+  std::vector<size_t> positions;
+  absl::Status failure;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (!absl::IsResourceExhausted(outcomes[i].status())) continue;
+    if (!MakesRoomOrRevokes(batch[i].command)) continue;
+    failure = outcomes[i].status();
+    commands.push_back(&batch[i].command);
+    positions.push_back(i);
+  }
+  if (!MakeRoom(failure)) return;
+  // The commands that succeeded are committed: a failure now does not take their changes back.
+  committed_change_.store(context_.last_change(), std::memory_order_release);
+  std::vector<Outcome> again;
+  OneByOne(commands, again);
+  for (size_t i = 0; i < positions.size(); ++i) outcomes[positions[i]] = std::move(again[i]);
+}
+
+bool Writer::MakeRoom(const absl::Status& failure) {
+  if (!absl::IsResourceExhausted(failure) || !options_.make_room || !options_.make_room()) {
+    return false;
+  }
+  // A WAL that grew on the full disk gives its pages back.
+  Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  return true;
 }
 
 Writer::Outcome Writer::Apply(const Command& command) {
@@ -321,59 +385,6 @@ void Writer::Stop(const absl::Status& cause) {
   // The next start checkpoints from the content of the disk.
   sqlite3_db_config(db_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   if (options_.on_fatal) options_.on_fatal(cause);
-}
-
-// ---- Housekeeping ----
-
-void Writer::Maintain(bool idle) {
-  {
-    MutexLock lock(mutex_);
-    if (!fatal_.ok()) return;
-  }
-  if (!idle && prune_again_) more_to_prune_ = true;
-  Prune();
-  if (wal_pages_ >= restart_at_) {
-    Checkpoint(SQLITE_CHECKPOINT_RESTART);
-    // Does not wait after each batch for a reader that takes long (a check).
-    restart_at_ = std::max(kMaxWal, wal_pages_ + kBusyCheckpoint);
-  } else if (wal_pages_ >= kBusyCheckpoint || (idle && checkpoint_due_)) {
-    Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
-  }
-  // Once after each batch, not repeatedly while a reader holds the WAL.
-  checkpoint_due_ = !idle && wal_pages_ >= kIdleCheckpoint;
-}
-
-void Writer::Prune() {
-  // The pairs of an unfinished creation look like those of a deleted run.
-  const bool runs = more_to_prune_ && creations_.empty();
-  if (!runs && !context_.FeedIsLong(options_.retained_changes)) return;
-  if (!Begin().ok()) return;
-  if (runs) more_to_prune_ = PruneDeletedRuns(context_, kPruneStep);
-  more_to_prune_ = PruneFeed(context_, options_.retained_changes, kPruneStep) || more_to_prune_;
-  if (db_->failed()) {
-    // On a full disk, deleting needs a little space too. The next batch tries again.
-    Failure().IgnoreError();
-  } else if (Commit().ok()) {
-    prune_again_ = false;
-    return;
-  }
-  Rollback();
-  more_to_prune_ = false;
-  prune_again_ = true;
-}
-
-void Writer::Checkpoint(int mode) {
-  int pages = 0;
-  int done = 0;
-  const int code = sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, mode, &pages, &done);
-  {
-    MutexLock lock(mutex_);
-    ++stats_.checkpoints;
-  }
-  // All pages are in the database file: the next commit restarts the WAL. If readers still need it,
-  // it grows and a later checkpoint tries again.
-  if (code == SQLITE_OK && pages == done) wal_pages_ = 0;
-  if (IsFatal(code)) Stop(SqliteError(code, options_.path, "checkpoint"));
 }
 
 }  // namespace muster::sqlite

@@ -24,6 +24,9 @@
 
 namespace muster::sqlite {
 
+// 256 MiB: at this size of the WAL the checkpoint waits for readers.
+inline constexpr int kMaxWalPages = 65'536;
+
 // Thread-safe.
 class Writer {
  public:
@@ -43,6 +46,9 @@ class Writer {
 
   // Lets the next start check the database, because no check was completed since the last start.
   void KeepUnclean() { stay_unclean_ = true; }
+
+  // Waits until the thread waits for commands.
+  void AwaitIdle() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t last_change() const { return committed_change_.load(std::memory_order_acquire); }
   SqliteStoreStats stats() const;
@@ -67,7 +73,10 @@ class Writer {
   void ExtractPlans(std::vector<Item>& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   void AdvancePlan() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TryTogether(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
-  void OneByOne(const std::vector<Item>& batch, std::vector<Outcome>& outcomes);
+  void OneByOne(const std::vector<const Command*>& commands, std::vector<Outcome>& outcomes);
+  void RetryWithRoom(const std::vector<Item>& batch, std::vector<Outcome>& outcomes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MakeRoom(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_);
   Outcome Apply(const Command& command);
   absl::Status FoundDamage() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Begin() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -77,6 +86,9 @@ class Writer {
   void Stop(const absl::Status& cause) ABSL_LOCKS_EXCLUDED(mutex_);
   void Maintain(bool idle) ABSL_LOCKS_EXCLUDED(mutex_);
   void Prune();
+  absl::Status PruneStep(bool runs);
+  void Shrink() ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t FreePages();
   void Checkpoint(int mode) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SqliteStoreOptions options_;
@@ -85,6 +97,7 @@ class Writer {
   WriteContext context_;
   std::deque<Creation> creations_;  // this and the next four: on the writer's thread
   bool more_to_prune_ = true;
+  bool more_to_shrink_ = true;
   bool full_ = false;            // no space since the last commit; this is logged
   bool prune_again_ = false;     // the last attempt failed
   bool checkpoint_due_ = false;  // when the queue is empty
@@ -95,6 +108,8 @@ class Writer {
   std::atomic<bool> stay_unclean_ = false;
   mutable Mutex mutex_;
   CondVar work_;
+  CondVar idle_changed_;
+  bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // the thread waits
   std::deque<Item> queue_ ABSL_GUARDED_BY(mutex_);
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

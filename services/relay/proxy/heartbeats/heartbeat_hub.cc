@@ -197,11 +197,11 @@ bool HeartbeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entr
   return true;
 }
 
-void HeartbeatHub::AddReceived(v1::RelayHeartbeatsRequest* request) {
+bool HeartbeatHub::AddReceived(v1::RelayHeartbeatsRequest* request) {
   const absl::Duration now = clock_.MonotonicNow();
   const bool statements = now - statements_at_ >= kStatements;
   if (statements) statements_at_ = now;
-  if (now - list_sent_at_ < interval_ / 2) return;
+  if (now - list_sent_at_ < interval_ / 2) return false;
   list_sent_at_ = now;
   for (auto& [id, sender] : senders_) {
     if (!sender->introduced) continue;
@@ -210,6 +210,7 @@ void HeartbeatHub::AddReceived(v1::RelayHeartbeatsRequest* request) {
     const auto statement = statement_of_(*sender->caller);
     if (statement.ok() && *statement != sender->statement) Enqueue(*sender);
   }
+  return true;
 }
 
 std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
@@ -243,8 +244,8 @@ std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
     }
   }
   for (const int32_t id : later) Enqueue(*senders_.at(id));
-  AddReceived(&request);
-  if (named_ && request.senders_size() == 0 && request.heard_ids_size() == 0) return std::nullopt;
+  // An empty list is sent too: it shows that the relay works, and that its senders are silent.
+  if (!AddReceived(&request) && named_ && request.senders_size() == 0) return std::nullopt;
   if (!std::exchange(named_, true)) request.set_relay(relay_);
   sent_bytes_.Add(static_cast<double>(request.ByteSizeLong()));
   return request;

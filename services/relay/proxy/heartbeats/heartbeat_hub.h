@@ -61,7 +61,8 @@ class HeartbeatHub {
 
   // Begins a new stream, on which all senders are introduced again.
   void Restart();
-  // Returns the next message; nothing if there is nothing to send.
+  // Returns the next message; nothing if there is nothing to send. The list of heartbeats is sent
+  // every half interval, also if it is empty.
   std::optional<v1::RelayHeartbeatsRequest> Next();
   void HandleResponse(const v1::RelayHeartbeatsResponse& response);
 
@@ -73,7 +74,8 @@ class HeartbeatHub {
   void Enqueue(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddReceived(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the list of heartbeats if it is due. Returns whether it is.
+  bool AddReceived(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string relay_;
   const StatementOf statement_of_;

@@ -31,7 +31,12 @@ type FollowChangesRequest struct {
 	// Omit pairs: send only runs and revocations.
 	RunsOnly bool `protobuf:"varint,2,opt,name=runs_only,json=runsOnly,proto3" json:"runs_only,omitempty"`
 	// The client supports `pairs`. Otherwise each pair is sent in a separate message, as `pair`.
-	BatchPairs    bool `protobuf:"varint,3,opt,name=batch_pairs,json=batchPairs,proto3" json:"batch_pairs,omitempty"`
+	BatchPairs bool `protobuf:"varint,3,opt,name=batch_pairs,json=batchPairs,proto3" json:"batch_pairs,omitempty"`
+	// The feed that the cursor belongs to, from `snapshot_begin`. The stream starts with a snapshot if the
+	// server has another feed now, because it was restored from a backup. Empty: not checked.
+	Feed string `protobuf:"bytes,4,opt,name=feed,proto3" json:"feed,omitempty"`
+	// Send only the pairs of this run, then end the stream. The cursor is ignored. Empty: follow the feed.
+	PairsOfRun    string `protobuf:"bytes,5,opt,name=pairs_of_run,json=pairsOfRun,proto3" json:"pairs_of_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -85,6 +90,20 @@ func (x *FollowChangesRequest) GetBatchPairs() bool {
 		return x.BatchPairs
 	}
 	return false
+}
+
+func (x *FollowChangesRequest) GetFeed() string {
+	if x != nil {
+		return x.Feed
+	}
+	return ""
+}
+
+func (x *FollowChangesRequest) GetPairsOfRun() string {
+	if x != nil {
+		return x.PairsOfRun
+	}
+	return ""
 }
 
 type FollowChangesResponse struct {
@@ -244,7 +263,7 @@ type FollowChangesResponse_SnapshotEnd_ struct {
 }
 
 type FollowChangesResponse_Run struct {
-	// A new or changed run. The pairs of a new run follow.
+	// A new or changed run. The pairs of a new run follow, unless it has ended.
 	Run *Run `protobuf:"bytes,12,opt,name=run,proto3,oneof"`
 }
 
@@ -286,7 +305,9 @@ func (*FollowChangesResponse_Heartbeat_) isFollowChangesResponse_Event() {}
 func (*FollowChangesResponse_Pairs) isFollowChangesResponse_Event() {}
 
 type FollowChangesResponse_SnapshotBegin struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The identity of the feed, to which its cursors belong.
+	Feed          string `protobuf:"bytes,1,opt,name=feed,proto3" json:"feed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,6 +340,13 @@ func (x *FollowChangesResponse_SnapshotBegin) ProtoReflect() protoreflect.Messag
 // Deprecated: Use FollowChangesResponse_SnapshotBegin.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_SnapshotBegin) Descriptor() ([]byte, []int) {
 	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 0}
+}
+
+func (x *FollowChangesResponse_SnapshotBegin) GetFeed() string {
+	if x != nil {
+		return x.Feed
+	}
+	return ""
 }
 
 type FollowChangesResponse_SnapshotEnd struct {
@@ -365,7 +393,7 @@ type FollowChangesResponse_PairChanged struct {
 	Generation int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
 	Size       int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	Error      string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
-	// The time of the change; absent in a snapshot.
+	// The time of the outcome; absent for a pending pair.
 	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -619,13 +647,16 @@ var File_muster_v1_changes_proto protoreflect.FileDescriptor
 
 const file_muster_v1_changes_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"|\n" +
+	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\xb2\x01\n" +
 	"\x14FollowChangesRequest\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x00R\x06cursor\x88\x01\x01\x12\x1b\n" +
 	"\truns_only\x18\x02 \x01(\bR\brunsOnly\x12\x1f\n" +
 	"\vbatch_pairs\x18\x03 \x01(\bR\n" +
-	"batchPairsB\t\n" +
-	"\a_cursor\"\xdb\b\n" +
+	"batchPairs\x12\x12\n" +
+	"\x04feed\x18\x04 \x01(\tR\x04feed\x12 \n" +
+	"\fpairs_of_run\x18\x05 \x01(\tR\n" +
+	"pairsOfRunB\t\n" +
+	"\a_cursor\"\xef\b\n" +
 	"\x15FollowChangesResponse\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x01R\x06cursor\x88\x01\x01\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12W\n" +
@@ -638,8 +669,9 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"runDeleted\x12D\n" +
 	"\arevoked\x18\x0f \x01(\v2(.muster.v1.FollowChangesResponse.RevokedH\x00R\arevoked\x12J\n" +
 	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x12E\n" +
-	"\x05pairs\x18\x11 \x01(\v2-.muster.v1.FollowChangesResponse.PairsChangedH\x00R\x05pairs\x1a\x0f\n" +
-	"\rSnapshotBegin\x1a\r\n" +
+	"\x05pairs\x18\x11 \x01(\v2-.muster.v1.FollowChangesResponse.PairsChangedH\x00R\x05pairs\x1a#\n" +
+	"\rSnapshotBegin\x12\x12\n" +
+	"\x04feed\x18\x01 \x01(\tR\x04feed\x1a\r\n" +
 	"\vSnapshotEnd\x1a\xdd\x01\n" +
 	"\vPairChanged\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12,\n" +

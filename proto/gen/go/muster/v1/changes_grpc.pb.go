@@ -33,15 +33,19 @@ type ChangeServiceClient interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
 	// Without a cursor, or with one that is older than the feed (at least the newest million changes are kept), the
-	// stream starts with a snapshot: `snapshot_begin`; every run; every pair of every run with its outcome; every
-	// revocation; `snapshot_end` with the cursor after it. The receiver must discard its state at `snapshot_begin`; the
-	// snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent again after it: apply
-	// each pair by its generation.
+	// stream starts with a snapshot: `snapshot_begin`; every run; every pair, with its outcome, of every run that has not
+	// ended; every revocation; `snapshot_end` with the cursor after it. The receiver must discard its state at
+	// `snapshot_begin`; the snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent
+	// again after it: apply each pair by its generation.
+	//
+	// The pairs of a run that has ended do not change any more. They are sent on request (`pairs_of_run`), not in a
+	// snapshot, and not with a run that ended before the stream reached its creation; changes of such pairs may follow.
 	//
 	// To resume, call again with the cursor of the last processed event. The server ends a stream whose reader reads no
 	// event for 30 s.
 	//
-	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: the cursor is not from this fleet).
+	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: the cursor is not from this fleet), NOT_FOUND (RUN_NOT_FOUND: the run of
+	// `pairs_of_run`).
 	FollowChanges(ctx context.Context, in *FollowChangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowChangesResponse], error)
 }
 
@@ -81,15 +85,19 @@ type ChangeServiceServer interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
 	// Without a cursor, or with one that is older than the feed (at least the newest million changes are kept), the
-	// stream starts with a snapshot: `snapshot_begin`; every run; every pair of every run with its outcome; every
-	// revocation; `snapshot_end` with the cursor after it. The receiver must discard its state at `snapshot_begin`; the
-	// snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent again after it: apply
-	// each pair by its generation.
+	// stream starts with a snapshot: `snapshot_begin`; every run; every pair, with its outcome, of every run that has not
+	// ended; every revocation; `snapshot_end` with the cursor after it. The receiver must discard its state at
+	// `snapshot_begin`; the snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent
+	// again after it: apply each pair by its generation.
+	//
+	// The pairs of a run that has ended do not change any more. They are sent on request (`pairs_of_run`), not in a
+	// snapshot, and not with a run that ended before the stream reached its creation; changes of such pairs may follow.
 	//
 	// To resume, call again with the cursor of the last processed event. The server ends a stream whose reader reads no
 	// event for 30 s.
 	//
-	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: the cursor is not from this fleet).
+	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: the cursor is not from this fleet), NOT_FOUND (RUN_NOT_FOUND: the run of
+	// `pairs_of_run`).
 	FollowChanges(*FollowChangesRequest, grpc.ServerStreamingServer[FollowChangesResponse]) error
 	mustEmbedUnimplementedChangeServiceServer()
 }

@@ -391,7 +391,8 @@ type RelayHeartbeatsRequest struct {
 	Relay string `protobuf:"bytes,3,opt,name=relay,proto3" json:"relay,omitempty"`
 	// At most 1,000 senders.
 	Senders []*RelayHeartbeatsRequest_Sender `protobuf:"bytes,1,rep,name=senders,proto3" json:"senders,omitempty"`
-	// Senders with unchanged heartbeats since the last list; at most 100,000.
+	// Senders with unchanged heartbeats since the last list; at most 100,000. The relay sends a list every half interval,
+	// also an empty one: the senders of a relay that sends nothing are not judged.
 	HeardIds      []int32 `protobuf:"varint,2,rep,packed,name=heard_ids,json=heardIds,proto3" json:"heard_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -842,7 +842,7 @@ type Job struct {
 	// Bytes of output that are stored, and that were cut.
 	OutputBytes int64 `protobuf:"varint,14,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	CutBytes    int64 `protobuf:"varint,15,opt,name=cut_bytes,json=cutBytes,proto3" json:"cut_bytes,omitempty"`
-	// The latest time at which the job ends.
+	// The latest time at which the job ends: for each target that started the command its start, the time limit and 10 s.
 	Deadline      *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1992,13 +1992,16 @@ func (x *JobRecord_Final) GetRecordsVerified() bool {
 	return false
 }
 
-// A branch with targets became unreachable, or reachable again. It belongs to no single node.
+// A branch with targets, or nodes that run the command, became unreachable, or reachable again. It belongs to no
+// single node.
 type JobRecord_Branch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Relay string                 `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
-	Lost  bool                   `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
-	// Targets of the branch without a final record.
-	Waiting       int64  `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// Empty for nodes that run the command.
+	Relay string `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
+	Lost  bool   `protobuf:"varint,2,opt,name=lost,proto3" json:"lost,omitempty"`
+	// Targets of the branch without a final record, or the number of the nodes.
+	Waiting int64 `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// For people. Names up to 10 of the nodes, and until when the job waits for them.
 	Detail        string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -41,7 +41,8 @@ type JobServiceClient interface {
 	// at most once on each node.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED: the signature is
-	// invalid, or the signer is not the caller), ALREADY_EXISTS (JOB_EXISTS: with different content),
+	// invalid, or the signer is not the caller), NOT_FOUND (NODE_NOT_FOUND: it is for all nodes, and none was attached
+	// within the last week), ALREADY_EXISTS (JOB_EXISTS: with different content),
 	// RESOURCE_EXHAUSTED (TOO_MANY_JOBS, DISK_FULL), UNAVAILABLE (JOB_IN_CREATION: an earlier call is still creating the
 	// job).
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*Job, error)
@@ -145,7 +146,8 @@ type JobServiceServer interface {
 	// at most once on each node.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED: the signature is
-	// invalid, or the signer is not the caller), ALREADY_EXISTS (JOB_EXISTS: with different content),
+	// invalid, or the signer is not the caller), NOT_FOUND (NODE_NOT_FOUND: it is for all nodes, and none was attached
+	// within the last week), ALREADY_EXISTS (JOB_EXISTS: with different content),
 	// RESOURCE_EXHAUSTED (TOO_MANY_JOBS, DISK_FULL), UNAVAILABLE (JOB_IN_CREATION: an earlier call is still creating the
 	// job).
 	SubmitJob(context.Context, *SubmitJobRequest) (*Job, error)

@@ -85,7 +85,9 @@ type SignListenerCertificateResponse struct {
 	// The port to open; 0: choose one and report it.
 	Port int32 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"`
 	// If set, the run shares the port with other runs, and this server name in the handshake (SNI) selects it.
-	ServerName    string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	ServerName string `protobuf:"bytes,4,opt,name=server_name,json=serverName,proto3" json:"server_name,omitempty"`
+	// If `port` is 0: the ports of other runs, which are not to be chosen even if they are free now.
+	TakenPorts    []int32 `protobuf:"varint,5,rep,packed,name=taken_ports,json=takenPorts,proto3" json:"taken_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -146,6 +148,13 @@ func (x *SignListenerCertificateResponse) GetServerName() string {
 		return x.ServerName
 	}
 	return ""
+}
+
+func (x *SignListenerCertificateResponse) GetTakenPorts() []int32 {
+	if x != nil {
+		return x.TakenPorts
+	}
+	return nil
 }
 
 type ReportListenerRequest struct {
@@ -217,6 +226,86 @@ func (x *ReportListenerRequest) GetFault() string {
 	return ""
 }
 
+type ReleaseListenerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseListenerRequest) Reset() {
+	*x = ReleaseListenerRequest{}
+	mi := &file_muster_v1_listeners_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseListenerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseListenerRequest) ProtoMessage() {}
+
+func (x *ReleaseListenerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_listeners_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseListenerRequest.ProtoReflect.Descriptor instead.
+func (*ReleaseListenerRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ReleaseListenerRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+type ReleaseListenerResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseListenerResponse) Reset() {
+	*x = ReleaseListenerResponse{}
+	mi := &file_muster_v1_listeners_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseListenerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseListenerResponse) ProtoMessage() {}
+
+func (x *ReleaseListenerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_listeners_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseListenerResponse.ProtoReflect.Descriptor instead.
+func (*ReleaseListenerResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{4}
+}
+
 type GetStatusListenerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -226,7 +315,7 @@ type GetStatusListenerRequest struct {
 
 func (x *GetStatusListenerRequest) Reset() {
 	*x = GetStatusListenerRequest{}
-	mi := &file_muster_v1_listeners_proto_msgTypes[3]
+	mi := &file_muster_v1_listeners_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -238,7 +327,7 @@ func (x *GetStatusListenerRequest) String() string {
 func (*GetStatusListenerRequest) ProtoMessage() {}
 
 func (x *GetStatusListenerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_listeners_proto_msgTypes[3]
+	mi := &file_muster_v1_listeners_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -251,7 +340,7 @@ func (x *GetStatusListenerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusListenerRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusListenerRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetStatusListenerRequest) GetRun() string {
@@ -269,14 +358,16 @@ type GetStatusListenerResponse struct {
 	CertificatePem string `protobuf:"bytes,2,opt,name=certificate_pem,json=certificatePem,proto3" json:"certificate_pem,omitempty"`
 	KeyPem         string `protobuf:"bytes,3,opt,name=key_pem,json=keyPem,proto3" json:"key_pem,omitempty"`
 	// The port to open; 0: choose one and report it.
-	Port          int32 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
+	Port int32 `protobuf:"varint,4,opt,name=port,proto3" json:"port,omitempty"`
+	// As in SignListenerCertificateResponse.
+	TakenPorts    []int32 `protobuf:"varint,5,rep,packed,name=taken_ports,json=takenPorts,proto3" json:"taken_ports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusListenerResponse) Reset() {
 	*x = GetStatusListenerResponse{}
-	mi := &file_muster_v1_listeners_proto_msgTypes[4]
+	mi := &file_muster_v1_listeners_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -288,7 +379,7 @@ func (x *GetStatusListenerResponse) String() string {
 func (*GetStatusListenerResponse) ProtoMessage() {}
 
 func (x *GetStatusListenerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_listeners_proto_msgTypes[4]
+	mi := &file_muster_v1_listeners_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -301,7 +392,7 @@ func (x *GetStatusListenerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusListenerResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusListenerResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetStatusListenerResponse) GetClientCaPem() string {
@@ -332,6 +423,13 @@ func (x *GetStatusListenerResponse) GetPort() int32 {
 	return 0
 }
 
+func (x *GetStatusListenerResponse) GetTakenPorts() []int32 {
+	if x != nil {
+		return x.TakenPorts
+	}
+	return nil
+}
+
 type ReportStatusListenerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -345,7 +443,7 @@ type ReportStatusListenerRequest struct {
 
 func (x *ReportStatusListenerRequest) Reset() {
 	*x = ReportStatusListenerRequest{}
-	mi := &file_muster_v1_listeners_proto_msgTypes[5]
+	mi := &file_muster_v1_listeners_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -357,7 +455,7 @@ func (x *ReportStatusListenerRequest) String() string {
 func (*ReportStatusListenerRequest) ProtoMessage() {}
 
 func (x *ReportStatusListenerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_listeners_proto_msgTypes[5]
+	mi := &file_muster_v1_listeners_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -370,7 +468,7 @@ func (x *ReportStatusListenerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatusListenerRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatusListenerRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_listeners_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReportStatusListenerRequest) GetRun() string {
@@ -408,34 +506,42 @@ const file_muster_v1_listeners_proto_rawDesc = "" +
 	"\x19muster/v1/listeners.proto\x12\tmuster.v1\x1a\x14muster/v1/runs.proto\"K\n" +
 	"\x1eSignListenerCertificateRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x17\n" +
-	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\x9d\x01\n" +
+	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\xbe\x01\n" +
 	"\x1fSignListenerCertificateResponse\x12'\n" +
 	"\x0fcertificate_pem\x18\x01 \x01(\tR\x0ecertificatePem\x12\x1c\n" +
 	"\n" +
 	"run_ca_pem\x18\x02 \x01(\tR\brunCaPem\x12\x12\n" +
 	"\x04port\x18\x03 \x01(\x05R\x04port\x12\x1f\n" +
 	"\vserver_name\x18\x04 \x01(\tR\n" +
-	"serverName\"g\n" +
+	"serverName\x12\x1f\n" +
+	"\vtaken_ports\x18\x05 \x03(\x05R\n" +
+	"takenPorts\"g\n" +
 	"\x15ReportListenerRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\bR\x04open\x12\x14\n" +
-	"\x05fault\x18\x04 \x01(\tR\x05fault\",\n" +
+	"\x05fault\x18\x04 \x01(\tR\x05fault\"*\n" +
+	"\x16ReleaseListenerRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\x19\n" +
+	"\x17ReleaseListenerResponse\",\n" +
 	"\x18GetStatusListenerRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"\x95\x01\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\xb6\x01\n" +
 	"\x19GetStatusListenerResponse\x12\"\n" +
 	"\rclient_ca_pem\x18\x01 \x01(\tR\vclientCaPem\x12'\n" +
 	"\x0fcertificate_pem\x18\x02 \x01(\tR\x0ecertificatePem\x12\x17\n" +
 	"\akey_pem\x18\x03 \x01(\tR\x06keyPem\x12\x12\n" +
-	"\x04port\x18\x04 \x01(\x05R\x04port\"m\n" +
+	"\x04port\x18\x04 \x01(\x05R\x04port\x12\x1f\n" +
+	"\vtaken_ports\x18\x05 \x03(\x05R\n" +
+	"takenPorts\"m\n" +
 	"\x1bReportStatusListenerRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\bR\x04open\x12\x14\n" +
-	"\x05fault\x18\x04 \x01(\tR\x05fault2\xf7\x02\n" +
+	"\x05fault\x18\x04 \x01(\tR\x05fault2\xd1\x03\n" +
 	"\x0fListenerService\x12p\n" +
 	"\x17SignListenerCertificate\x12).muster.v1.SignListenerCertificateRequest\x1a*.muster.v1.SignListenerCertificateResponse\x12B\n" +
-	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.Run\x12^\n" +
+	"\x0eReportListener\x12 .muster.v1.ReportListenerRequest\x1a\x0e.muster.v1.Run\x12X\n" +
+	"\x0fReleaseListener\x12!.muster.v1.ReleaseListenerRequest\x1a\".muster.v1.ReleaseListenerResponse\x12^\n" +
 	"\x11GetStatusListener\x12#.muster.v1.GetStatusListenerRequest\x1a$.muster.v1.GetStatusListenerResponse\x12N\n" +
 	"\x14ReportStatusListener\x12&.muster.v1.ReportStatusListenerRequest\x1a\x0e.muster.v1.RunB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
@@ -451,27 +557,31 @@ func file_muster_v1_listeners_proto_rawDescGZIP() []byte {
 	return file_muster_v1_listeners_proto_rawDescData
 }
 
-var file_muster_v1_listeners_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_muster_v1_listeners_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_muster_v1_listeners_proto_goTypes = []any{
 	(*SignListenerCertificateRequest)(nil),  // 0: muster.v1.SignListenerCertificateRequest
 	(*SignListenerCertificateResponse)(nil), // 1: muster.v1.SignListenerCertificateResponse
 	(*ReportListenerRequest)(nil),           // 2: muster.v1.ReportListenerRequest
-	(*GetStatusListenerRequest)(nil),        // 3: muster.v1.GetStatusListenerRequest
-	(*GetStatusListenerResponse)(nil),       // 4: muster.v1.GetStatusListenerResponse
-	(*ReportStatusListenerRequest)(nil),     // 5: muster.v1.ReportStatusListenerRequest
-	(*Run)(nil),                             // 6: muster.v1.Run
+	(*ReleaseListenerRequest)(nil),          // 3: muster.v1.ReleaseListenerRequest
+	(*ReleaseListenerResponse)(nil),         // 4: muster.v1.ReleaseListenerResponse
+	(*GetStatusListenerRequest)(nil),        // 5: muster.v1.GetStatusListenerRequest
+	(*GetStatusListenerResponse)(nil),       // 6: muster.v1.GetStatusListenerResponse
+	(*ReportStatusListenerRequest)(nil),     // 7: muster.v1.ReportStatusListenerRequest
+	(*Run)(nil),                             // 8: muster.v1.Run
 }
 var file_muster_v1_listeners_proto_depIdxs = []int32{
 	0, // 0: muster.v1.ListenerService.SignListenerCertificate:input_type -> muster.v1.SignListenerCertificateRequest
 	2, // 1: muster.v1.ListenerService.ReportListener:input_type -> muster.v1.ReportListenerRequest
-	3, // 2: muster.v1.ListenerService.GetStatusListener:input_type -> muster.v1.GetStatusListenerRequest
-	5, // 3: muster.v1.ListenerService.ReportStatusListener:input_type -> muster.v1.ReportStatusListenerRequest
-	1, // 4: muster.v1.ListenerService.SignListenerCertificate:output_type -> muster.v1.SignListenerCertificateResponse
-	6, // 5: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
-	4, // 6: muster.v1.ListenerService.GetStatusListener:output_type -> muster.v1.GetStatusListenerResponse
-	6, // 7: muster.v1.ListenerService.ReportStatusListener:output_type -> muster.v1.Run
-	4, // [4:8] is the sub-list for method output_type
-	0, // [0:4] is the sub-list for method input_type
+	3, // 2: muster.v1.ListenerService.ReleaseListener:input_type -> muster.v1.ReleaseListenerRequest
+	5, // 3: muster.v1.ListenerService.GetStatusListener:input_type -> muster.v1.GetStatusListenerRequest
+	7, // 4: muster.v1.ListenerService.ReportStatusListener:input_type -> muster.v1.ReportStatusListenerRequest
+	1, // 5: muster.v1.ListenerService.SignListenerCertificate:output_type -> muster.v1.SignListenerCertificateResponse
+	8, // 6: muster.v1.ListenerService.ReportListener:output_type -> muster.v1.Run
+	4, // 7: muster.v1.ListenerService.ReleaseListener:output_type -> muster.v1.ReleaseListenerResponse
+	6, // 8: muster.v1.ListenerService.GetStatusListener:output_type -> muster.v1.GetStatusListenerResponse
+	8, // 9: muster.v1.ListenerService.ReportStatusListener:output_type -> muster.v1.Run
+	5, // [5:10] is the sub-list for method output_type
+	0, // [0:5] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
 	0, // [0:0] is the sub-list for extension extendee
 	0, // [0:0] is the sub-list for field type_name
@@ -489,7 +599,7 @@ func file_muster_v1_listeners_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_listeners_proto_rawDesc), len(file_muster_v1_listeners_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

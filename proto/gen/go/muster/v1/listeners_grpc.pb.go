@@ -23,6 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	ListenerService_SignListenerCertificate_FullMethodName = "/muster.v1.ListenerService/SignListenerCertificate"
 	ListenerService_ReportListener_FullMethodName          = "/muster.v1.ListenerService/ReportListener"
+	ListenerService_ReleaseListener_FullMethodName         = "/muster.v1.ListenerService/ReleaseListener"
 	ListenerService_GetStatusListener_FullMethodName       = "/muster.v1.ListenerService/GetStatusListener"
 	ListenerService_ReportStatusListener_FullMethodName    = "/muster.v1.ListenerService/ReportStatusListener"
 )
@@ -42,6 +43,11 @@ type ListenerServiceClient interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (PORT_IS_FIXED: the run has another port).
 	ReportListener(ctx context.Context, in *ReportListenerRequest, opts ...grpc.CallOption) (*Run, error)
+	// Deletes the CA of a run that has ended, an hour early, because a new run needs the port of its
+	// listener. The gateway then closes the listener. Succeeds if the CA was deleted before.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_NOT_ENDED).
+	ReleaseListener(ctx context.Context, in *ReleaseListenerRequest, opts ...grpc.CallOption) (*ReleaseListenerResponse, error)
 	// Returns the certificate, the key and the client CA of a run's status listener.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; NO_STATUS_LISTENER: the run uses the fleet's),
@@ -75,6 +81,16 @@ func (c *listenerServiceClient) ReportListener(ctx context.Context, in *ReportLi
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Run)
 	err := c.cc.Invoke(ctx, ListenerService_ReportListener_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *listenerServiceClient) ReleaseListener(ctx context.Context, in *ReleaseListenerRequest, opts ...grpc.CallOption) (*ReleaseListenerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReleaseListenerResponse)
+	err := c.cc.Invoke(ctx, ListenerService_ReleaseListener_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +132,11 @@ type ListenerServiceServer interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (PORT_IS_FIXED: the run has another port).
 	ReportListener(context.Context, *ReportListenerRequest) (*Run, error)
+	// Deletes the CA of a run that has ended, an hour early, because a new run needs the port of its
+	// listener. The gateway then closes the listener. Succeeds if the CA was deleted before.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_NOT_ENDED).
+	ReleaseListener(context.Context, *ReleaseListenerRequest) (*ReleaseListenerResponse, error)
 	// Returns the certificate, the key and the client CA of a run's status listener.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; NO_STATUS_LISTENER: the run uses the fleet's),
@@ -140,6 +161,9 @@ func (UnimplementedListenerServiceServer) SignListenerCertificate(context.Contex
 }
 func (UnimplementedListenerServiceServer) ReportListener(context.Context, *ReportListenerRequest) (*Run, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportListener not implemented")
+}
+func (UnimplementedListenerServiceServer) ReleaseListener(context.Context, *ReleaseListenerRequest) (*ReleaseListenerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReleaseListener not implemented")
 }
 func (UnimplementedListenerServiceServer) GetStatusListener(context.Context, *GetStatusListenerRequest) (*GetStatusListenerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatusListener not implemented")
@@ -204,6 +228,24 @@ func _ListenerService_ReportListener_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ListenerService_ReleaseListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReleaseListenerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ListenerServiceServer).ReleaseListener(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ListenerService_ReleaseListener_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ListenerServiceServer).ReleaseListener(ctx, req.(*ReleaseListenerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ListenerService_GetStatusListener_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetStatusListenerRequest)
 	if err := dec(in); err != nil {
@@ -254,6 +296,10 @@ var ListenerService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReportListener",
 			Handler:    _ListenerService_ReportListener_Handler,
+		},
+		{
+			MethodName: "ReleaseListener",
+			Handler:    _ListenerService_ReleaseListener_Handler,
 		},
 		{
 			MethodName: "GetStatusListener",

@@ -77,9 +77,9 @@ type ResultDescription struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	// The sender's count of attempts to produce this result, from 1. A retry of the same delivery keeps the
-	// number.
+	// number. At least 1, and at most the present time in nanoseconds and one day.
 	Attempt int64 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	// The content is a text with the reason for the missing result (OUTCOME_ERROR).
+	// The content is a text with the reason for the missing result (OUTCOME_ERROR). An empty text is replaced.
 	IsError bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
 	// Such as application/json; at most 255 characters. A gzip tar is unpacked into the archive if this is
 	// exactly "application/gzip".
@@ -159,7 +159,7 @@ func (x *ResultDescription) GetFileName() string {
 type OpenUploadRequest struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Description *ResultDescription     `protobuf:"bytes,1,opt,name=description,proto3" json:"description,omitempty"`
-	// Size in bytes, if known. The server reserves it on the disk.
+	// Size in bytes, if known. So much must be free on the disk; space is reserved as bytes come.
 	Size *int64 `protobuf:"varint,2,opt,name=size,proto3,oneof" json:"size,omitempty"`
 	// SHA-256 of the whole, if known. It is compared before the commit.
 	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`

@@ -48,7 +48,8 @@ const (
 // Guarantee: a committed result survives the loss of any process and of power, and exists once. Keep your copy
 // until the commit. A repeated delivery of the same content succeeds. Different content fails with
 // ALREADY_EXISTS (RESULT_CONFLICT), and the first result stays. A genuine result replaces an error or a
-// time-out until the run is sealed.
+// time-out until the run is sealed. An error replaces a time-out; it replaces neither a genuine result nor
+// another error: the call succeeds, returns the committed result, and is recorded in the audit log.
 //
 // Relays also serve this service, except ListResults and ReadResult (UNIMPLEMENTED, RELAY_DOES_NOT_SERVE), and
 // forward calls upstream. A disconnected relay accepts uploads into its spool (`spooled`), until the spool is
@@ -57,17 +58,21 @@ const (
 //
 // Errors of every delivering method: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_SEALED,
 // RUN_CANCELLED), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS; through a relay also NOT_ATTACHED,
-// SIGNATURE_REQUIRED), ALREADY_EXISTS (RESULT_CONFLICT), RESOURCE_EXHAUSTED (DISK_FULL, TOO_MANY_UPLOADS),
-// DATA_LOSS (CRC_MISMATCH, DIGEST_MISMATCH, SIZE_MISMATCH).
+// SIGNATURE_REQUIRED), ALREADY_EXISTS (RESULT_CONFLICT), RESOURCE_EXHAUSTED (DISK_FULL, TOO_MANY_UPLOADS,
+// TOO_MANY_STAGED_BYTES, RUN_FULL), INVALID_ARGUMENT (RESULT_TOO_LARGE), DATA_LOSS (CRC_MISMATCH, DIGEST_MISMATCH,
+// SIZE_MISMATCH).
 type ResultServiceClient interface {
 	// Opens an upload, or takes over an existing one. Call it before each Upload stream, also after a lost
 	// connection: the response contains the resume offset.
 	//
-	// The same key and attempt return the same upload with a higher epoch; streams with a lower epoch fail from
-	// then on. A higher attempt starts a new upload. If the genuine result is committed already, and neither
-	// `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be sent. A sender
-	// that does not know its digest compares `committed.sha256` later, or calls again with the digest. Different
-	// content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
+	// The same key and attempt return the same upload with a higher epoch; streams with a lower epoch fail from then
+	// on. A higher attempt starts a new upload; a lower one fails with ABORTED (TAKEN_OVER). The attempt of an open
+	// through a relay counts only against opens through the same relay, until the owner of the key has opened or
+	// signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of the owner is attached. Further
+	// errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed already, and neither `sha256` nor
+	// `size` contradicts it, the response has `committed` and nothing remains to be sent. A sender that does not know
+	// its digest compares `committed.sha256` later, or calls again with the digest. Different content fails with
+	// ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
 	OpenUpload(ctx context.Context, in *OpenUploadRequest, opts ...grpc.CallOption) (*OpenUploadResponse, error)
 	// Sends the bytes of an open upload: first `start`, then chunks in order, then `finish`.
 	//
@@ -106,7 +111,8 @@ type ResultServiceClient interface {
 	// whole against `sha256` of GetResult. To resume, call again with the number of bytes received.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), OUT_OF_RANGE
-	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the requested generation is not the current one).
+	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the requested generation is not the current one),
+	// DATA_LOSS (RESULT_DAMAGED: the stored bytes are not the committed ones; known after the last chunk).
 	ReadResult(ctx context.Context, in *ReadResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FileChunk], error)
 }
 
@@ -209,7 +215,8 @@ type ResultService_ReadResultClient = grpc.ServerStreamingClient[FileChunk]
 // Guarantee: a committed result survives the loss of any process and of power, and exists once. Keep your copy
 // until the commit. A repeated delivery of the same content succeeds. Different content fails with
 // ALREADY_EXISTS (RESULT_CONFLICT), and the first result stays. A genuine result replaces an error or a
-// time-out until the run is sealed.
+// time-out until the run is sealed. An error replaces a time-out; it replaces neither a genuine result nor
+// another error: the call succeeds, returns the committed result, and is recorded in the audit log.
 //
 // Relays also serve this service, except ListResults and ReadResult (UNIMPLEMENTED, RELAY_DOES_NOT_SERVE), and
 // forward calls upstream. A disconnected relay accepts uploads into its spool (`spooled`), until the spool is
@@ -218,17 +225,21 @@ type ResultService_ReadResultClient = grpc.ServerStreamingClient[FileChunk]
 //
 // Errors of every delivering method: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_SEALED,
 // RUN_CANCELLED), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS; through a relay also NOT_ATTACHED,
-// SIGNATURE_REQUIRED), ALREADY_EXISTS (RESULT_CONFLICT), RESOURCE_EXHAUSTED (DISK_FULL, TOO_MANY_UPLOADS),
-// DATA_LOSS (CRC_MISMATCH, DIGEST_MISMATCH, SIZE_MISMATCH).
+// SIGNATURE_REQUIRED), ALREADY_EXISTS (RESULT_CONFLICT), RESOURCE_EXHAUSTED (DISK_FULL, TOO_MANY_UPLOADS,
+// TOO_MANY_STAGED_BYTES, RUN_FULL), INVALID_ARGUMENT (RESULT_TOO_LARGE), DATA_LOSS (CRC_MISMATCH, DIGEST_MISMATCH,
+// SIZE_MISMATCH).
 type ResultServiceServer interface {
 	// Opens an upload, or takes over an existing one. Call it before each Upload stream, also after a lost
 	// connection: the response contains the resume offset.
 	//
-	// The same key and attempt return the same upload with a higher epoch; streams with a lower epoch fail from
-	// then on. A higher attempt starts a new upload. If the genuine result is committed already, and neither
-	// `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be sent. A sender
-	// that does not know its digest compares `committed.sha256` later, or calls again with the digest. Different
-	// content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
+	// The same key and attempt return the same upload with a higher epoch; streams with a lower epoch fail from then
+	// on. A higher attempt starts a new upload; a lower one fails with ABORTED (TAKEN_OVER). The attempt of an open
+	// through a relay counts only against opens through the same relay, until the owner of the key has opened or
+	// signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of the owner is attached. Further
+	// errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed already, and neither `sha256` nor
+	// `size` contradicts it, the response has `committed` and nothing remains to be sent. A sender that does not know
+	// its digest compares `committed.sha256` later, or calls again with the digest. Different content fails with
+	// ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
 	OpenUpload(context.Context, *OpenUploadRequest) (*OpenUploadResponse, error)
 	// Sends the bytes of an open upload: first `start`, then chunks in order, then `finish`.
 	//
@@ -267,7 +278,8 @@ type ResultServiceServer interface {
 	// whole against `sha256` of GetResult. To resume, call again with the number of bytes received.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND, RESULT_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), OUT_OF_RANGE
-	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the requested generation is not the current one).
+	// (OFFSET_TOO_HIGH), FAILED_PRECONDITION (RESULT_REPLACED: the requested generation is not the current one),
+	// DATA_LOSS (RESULT_DAMAGED: the stored bytes are not the committed ones; known after the last chunk).
 	ReadResult(*ReadResultRequest, grpc.ServerStreamingServer[FileChunk]) error
 	mustEmbedUnimplementedResultServiceServer()
 }

@@ -338,8 +338,23 @@ type Run struct {
 	FailFast bool `protobuf:"varint,15,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
 	// Absent if the run uses the fleet's status listener.
 	StatusListener *StatusListener `protobuf:"bytes,16,opt,name=status_listener,json=statusListener,proto3" json:"status_listener,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// In post-processing with timed-out pairs: the end of the seal grace. The run is sealed then, or earlier
+	// if genuine results replace all time-outs. Otherwise absent.
+	SealTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=seal_time,json=sealTime,proto3" json:"seal_time,omitempty"`
+	// In post-processing: why the last attempt to build the archive failed, such as a full disk. The aggregator
+	// tries again. Otherwise empty.
+	SealFault string `protobuf:"bytes,18,opt,name=seal_fault,json=sealFault,proto3" json:"seal_fault,omitempty"`
+	// Stored results, and the archive, that a verification found damaged.
+	DamagedResults int64 `protobuf:"varint,20,opt,name=damaged_results,json=damagedResults,proto3" json:"damaged_results,omitempty"`
+	// Retention does not delete the run.
+	Pinned bool `protobuf:"varint,21,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// Bytes of the results, also of replaced ones and partial data, and of the archive.
+	StoredSize int64 `protobuf:"varint,22,opt,name=stored_size,json=storedSize,proto3" json:"stored_size,omitempty"`
+	// The run CA was deleted, with all listeners and credentials of the run: an hour after the run ended, or
+	// earlier if a new run needed the port of its listener.
+	RunCaDeleted  bool `protobuf:"varint,23,opt,name=run_ca_deleted,json=runCaDeleted,proto3" json:"run_ca_deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
@@ -484,6 +499,48 @@ func (x *Run) GetStatusListener() *StatusListener {
 	return nil
 }
 
+func (x *Run) GetSealTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SealTime
+	}
+	return nil
+}
+
+func (x *Run) GetSealFault() string {
+	if x != nil {
+		return x.SealFault
+	}
+	return ""
+}
+
+func (x *Run) GetDamagedResults() int64 {
+	if x != nil {
+		return x.DamagedResults
+	}
+	return 0
+}
+
+func (x *Run) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *Run) GetStoredSize() int64 {
+	if x != nil {
+		return x.StoredSize
+	}
+	return 0
+}
+
+func (x *Run) GetRunCaDeleted() bool {
+	if x != nil {
+		return x.RunCaDeleted
+	}
+	return false
+}
+
 // The status listener of one run, with a certificate of its creator.
 type StatusListener struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -568,10 +625,14 @@ type CreateRunRequest struct {
 	// because legacy sidecars send no heartbeats before they deliver.
 	StartGrace *durationpb.Duration `protobuf:"bytes,7,opt,name=start_grace,json=startGrace,proto3" json:"start_grace,omitempty"`
 	// 10 s to 1 day; default 3 min.
-	LostAfter     *durationpb.Duration `protobuf:"bytes,8,opt,name=lost_after,json=lostAfter,proto3" json:"lost_after,omitempty"`
-	FailFast      bool                 `protobuf:"varint,9,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LostAfter *durationpb.Duration `protobuf:"bytes,8,opt,name=lost_after,json=lostAfter,proto3" json:"lost_after,omitempty"`
+	FailFast  bool                 `protobuf:"varint,9,opt,name=fail_fast,json=failFast,proto3" json:"fail_fast,omitempty"`
+	// Gives the run its own status listener from the start, as SetStatusListener does; its `run` is empty. The run is not
+	// created if the files are invalid. A repeated call sets the listener if the run has none, and returns the run without
+	// a listener if it has ended.
+	StatusListener *SetStatusListenerRequest `protobuf:"bytes,10,opt,name=status_listener,json=statusListener,proto3" json:"status_listener,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CreateRunRequest) Reset() {
@@ -665,6 +726,13 @@ func (x *CreateRunRequest) GetFailFast() bool {
 		return x.FailFast
 	}
 	return false
+}
+
+func (x *CreateRunRequest) GetStatusListener() *SetStatusListenerRequest {
+	if x != nil {
+		return x.StatusListener
+	}
+	return nil
 }
 
 type GetRunRequest struct {
@@ -995,6 +1063,395 @@ func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
 	return file_muster_v1_runs_proto_rawDescGZIP(), []int{12}
 }
 
+type PinRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinRunRequest) Reset() {
+	*x = PinRunRequest{}
+	mi := &file_muster_v1_runs_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinRunRequest) ProtoMessage() {}
+
+func (x *PinRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinRunRequest.ProtoReflect.Descriptor instead.
+func (*PinRunRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PinRunRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+type UnpinRunRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnpinRunRequest) Reset() {
+	*x = UnpinRunRequest{}
+	mi := &file_muster_v1_runs_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnpinRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnpinRunRequest) ProtoMessage() {}
+
+func (x *UnpinRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnpinRunRequest.ProtoReflect.Descriptor instead.
+func (*UnpinRunRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *UnpinRunRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+// The rules by which the aggregator deletes runs that have ended, the longest ended first. 0 in a field: no such
+// rule. Pinned runs do not count.
+type RetentionRules struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Runs that ended longer ago are deleted.
+	Age *durationpb.Duration `protobuf:"bytes,1,opt,name=age,proto3" json:"age,omitempty"`
+	// The number of runs that remain.
+	Runs int64 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// The bytes of the runs that remain, as in Run.stored_size.
+	Bytes         int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetentionRules) Reset() {
+	*x = RetentionRules{}
+	mi := &file_muster_v1_runs_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetentionRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetentionRules) ProtoMessage() {}
+
+func (x *RetentionRules) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetentionRules.ProtoReflect.Descriptor instead.
+func (*RetentionRules) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RetentionRules) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *RetentionRules) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *RetentionRules) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type PreviewRetentionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules to try. Absent: the configured ones.
+	Rules         *RetentionRules `protobuf:"bytes,1,opt,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRetentionRequest) Reset() {
+	*x = PreviewRetentionRequest{}
+	mi := &file_muster_v1_runs_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRetentionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRetentionRequest) ProtoMessage() {}
+
+func (x *PreviewRetentionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRetentionRequest.ProtoReflect.Descriptor instead.
+func (*PreviewRetentionRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PreviewRetentionRequest) GetRules() *RetentionRules {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// A run that the rules do not keep.
+type ExpiredRun struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Run        string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Title      string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	EndTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	StoredSize int64                  `protobuf:"varint,4,opt,name=stored_size,json=storedSize,proto3" json:"stored_size,omitempty"`
+	// The rule, such as "age=30d".
+	Rule string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	// A reader holds the run open: it is deleted after the last reader.
+	InUse         bool `protobuf:"varint,6,opt,name=in_use,json=inUse,proto3" json:"in_use,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExpiredRun) Reset() {
+	*x = ExpiredRun{}
+	mi := &file_muster_v1_runs_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExpiredRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExpiredRun) ProtoMessage() {}
+
+func (x *ExpiredRun) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExpiredRun.ProtoReflect.Descriptor instead.
+func (*ExpiredRun) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ExpiredRun) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *ExpiredRun) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *ExpiredRun) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *ExpiredRun) GetStoredSize() int64 {
+	if x != nil {
+		return x.StoredSize
+	}
+	return 0
+}
+
+func (x *ExpiredRun) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ExpiredRun) GetInUse() bool {
+	if x != nil {
+		return x.InUse
+	}
+	return false
+}
+
+type PreviewRetentionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// At most 1,000, the longest ended first.
+	Runs []*ExpiredRun `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	// The number of all expired runs, and their bytes.
+	ExpiredRuns int64 `protobuf:"varint,2,opt,name=expired_runs,json=expiredRuns,proto3" json:"expired_runs,omitempty"`
+	ExpiredSize int64 `protobuf:"varint,3,opt,name=expired_size,json=expiredSize,proto3" json:"expired_size,omitempty"`
+	// The rules that were applied.
+	Rules *RetentionRules `protobuf:"bytes,4,opt,name=rules,proto3" json:"rules,omitempty"`
+	// The runs that have ended and remain, and their bytes, without the pinned ones.
+	KeptRuns      int64 `protobuf:"varint,5,opt,name=kept_runs,json=keptRuns,proto3" json:"kept_runs,omitempty"`
+	KeptSize      int64 `protobuf:"varint,6,opt,name=kept_size,json=keptSize,proto3" json:"kept_size,omitempty"`
+	PinnedRuns    int64 `protobuf:"varint,7,opt,name=pinned_runs,json=pinnedRuns,proto3" json:"pinned_runs,omitempty"`
+	PinnedSize    int64 `protobuf:"varint,8,opt,name=pinned_size,json=pinnedSize,proto3" json:"pinned_size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreviewRetentionResponse) Reset() {
+	*x = PreviewRetentionResponse{}
+	mi := &file_muster_v1_runs_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreviewRetentionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreviewRetentionResponse) ProtoMessage() {}
+
+func (x *PreviewRetentionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_runs_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreviewRetentionResponse.ProtoReflect.Descriptor instead.
+func (*PreviewRetentionResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PreviewRetentionResponse) GetRuns() []*ExpiredRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *PreviewRetentionResponse) GetExpiredRuns() int64 {
+	if x != nil {
+		return x.ExpiredRuns
+	}
+	return 0
+}
+
+func (x *PreviewRetentionResponse) GetExpiredSize() int64 {
+	if x != nil {
+		return x.ExpiredSize
+	}
+	return 0
+}
+
+func (x *PreviewRetentionResponse) GetRules() *RetentionRules {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *PreviewRetentionResponse) GetKeptRuns() int64 {
+	if x != nil {
+		return x.KeptRuns
+	}
+	return 0
+}
+
+func (x *PreviewRetentionResponse) GetKeptSize() int64 {
+	if x != nil {
+		return x.KeptSize
+	}
+	return 0
+}
+
+func (x *PreviewRetentionResponse) GetPinnedRuns() int64 {
+	if x != nil {
+		return x.PinnedRuns
+	}
+	return 0
+}
+
+func (x *PreviewRetentionResponse) GetPinnedSize() int64 {
+	if x != nil {
+		return x.PinnedSize
+	}
+	return 0
+}
+
 type IssueCredentialRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Run    string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -1005,14 +1462,17 @@ type IssueCredentialRequest struct {
 	// `Delivery.node_unproven`.
 	AnyNode bool `protobuf:"varint,4,opt,name=any_node,json=anyNode,proto3" json:"any_node,omitempty"`
 	// A PKCS#10 request in PEM for a P-256 or P-384 key, at most 16 KiB. Its names are ignored.
-	CsrPem        string `protobuf:"bytes,5,opt,name=csr_pem,json=csrPem,proto3" json:"csr_pem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CsrPem string `protobuf:"bytes,5,opt,name=csr_pem,json=csrPem,proto3" json:"csr_pem,omitempty"`
+	// The credential is for gRPC: the call succeeds without an open listener. The response then has no
+	// `legacy_urls`.
+	ListenerOptional bool `protobuf:"varint,6,opt,name=listener_optional,json=listenerOptional,proto3" json:"listener_optional,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *IssueCredentialRequest) Reset() {
 	*x = IssueCredentialRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[13]
+	mi := &file_muster_v1_runs_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1024,7 +1484,7 @@ func (x *IssueCredentialRequest) String() string {
 func (*IssueCredentialRequest) ProtoMessage() {}
 
 func (x *IssueCredentialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[13]
+	mi := &file_muster_v1_runs_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1037,7 +1497,7 @@ func (x *IssueCredentialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueCredentialRequest.ProtoReflect.Descriptor instead.
 func (*IssueCredentialRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *IssueCredentialRequest) GetRun() string {
@@ -1075,6 +1535,13 @@ func (x *IssueCredentialRequest) GetCsrPem() string {
 	return ""
 }
 
+func (x *IssueCredentialRequest) GetListenerOptional() bool {
+	if x != nil {
+		return x.ListenerOptional
+	}
+	return false
+}
+
 // The data that a sender of results needs besides its key.
 type Credential struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1101,7 +1568,7 @@ type Credential struct {
 
 func (x *Credential) Reset() {
 	*x = Credential{}
-	mi := &file_muster_v1_runs_proto_msgTypes[14]
+	mi := &file_muster_v1_runs_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1580,7 @@ func (x *Credential) String() string {
 func (*Credential) ProtoMessage() {}
 
 func (x *Credential) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[14]
+	mi := &file_muster_v1_runs_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1593,7 @@ func (x *Credential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credential.ProtoReflect.Descriptor instead.
 func (*Credential) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{14}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Credential) GetUri() string {
@@ -1203,7 +1670,7 @@ type IssueViewerCredentialRequest struct {
 
 func (x *IssueViewerCredentialRequest) Reset() {
 	*x = IssueViewerCredentialRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[15]
+	mi := &file_muster_v1_runs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1682,7 @@ func (x *IssueViewerCredentialRequest) String() string {
 func (*IssueViewerCredentialRequest) ProtoMessage() {}
 
 func (x *IssueViewerCredentialRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[15]
+	mi := &file_muster_v1_runs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1695,7 @@ func (x *IssueViewerCredentialRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IssueViewerCredentialRequest.ProtoReflect.Descriptor instead.
 func (*IssueViewerCredentialRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{15}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *IssueViewerCredentialRequest) GetRun() string {
@@ -1262,7 +1729,7 @@ type ViewerCredential struct {
 
 func (x *ViewerCredential) Reset() {
 	*x = ViewerCredential{}
-	mi := &file_muster_v1_runs_proto_msgTypes[16]
+	mi := &file_muster_v1_runs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1741,7 @@ func (x *ViewerCredential) String() string {
 func (*ViewerCredential) ProtoMessage() {}
 
 func (x *ViewerCredential) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[16]
+	mi := &file_muster_v1_runs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1754,7 @@ func (x *ViewerCredential) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ViewerCredential.ProtoReflect.Descriptor instead.
 func (*ViewerCredential) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{16}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ViewerCredential) GetUri() string {
@@ -1349,7 +1816,7 @@ type SetStatusListenerRequest struct {
 
 func (x *SetStatusListenerRequest) Reset() {
 	*x = SetStatusListenerRequest{}
-	mi := &file_muster_v1_runs_proto_msgTypes[17]
+	mi := &file_muster_v1_runs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1361,7 +1828,7 @@ func (x *SetStatusListenerRequest) String() string {
 func (*SetStatusListenerRequest) ProtoMessage() {}
 
 func (x *SetStatusListenerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_runs_proto_msgTypes[17]
+	mi := &file_muster_v1_runs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1374,7 +1841,7 @@ func (x *SetStatusListenerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetStatusListenerRequest.ProtoReflect.Descriptor instead.
 func (*SetStatusListenerRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_runs_proto_rawDescGZIP(), []int{17}
+	return file_muster_v1_runs_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetStatusListenerRequest) GetRun() string {
@@ -1424,7 +1891,7 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x18\n" +
 	"\agenuine\x18\x03 \x01(\x03R\agenuine\x12\x16\n" +
 	"\x06errors\x18\x04 \x01(\x03R\x06errors\x12\x1b\n" +
-	"\ttimed_out\x18\x05 \x01(\x03R\btimedOut\"\xf7\x05\n" +
+	"\ttimed_out\x18\x05 \x01(\x03R\btimedOut\"\xd7\a\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12)\n" +
@@ -1447,11 +1914,19 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\n" +
 	"lost_after\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\tlostAfter\x12\x1b\n" +
 	"\tfail_fast\x18\x0f \x01(\bR\bfailFast\x12B\n" +
-	"\x0fstatus_listener\x18\x10 \x01(\v2\x19.muster.v1.StatusListenerR\x0estatusListener\"N\n" +
+	"\x0fstatus_listener\x18\x10 \x01(\v2\x19.muster.v1.StatusListenerR\x0estatusListener\x127\n" +
+	"\tseal_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\bsealTime\x12\x1d\n" +
+	"\n" +
+	"seal_fault\x18\x12 \x01(\tR\tsealFault\x12'\n" +
+	"\x0fdamaged_results\x18\x14 \x01(\x03R\x0edamagedResults\x12\x16\n" +
+	"\x06pinned\x18\x15 \x01(\bR\x06pinned\x12\x1f\n" +
+	"\vstored_size\x18\x16 \x01(\x03R\n" +
+	"storedSize\x12$\n" +
+	"\x0erun_ca_deleted\x18\x17 \x01(\bR\frunCaDeleted\"N\n" +
 	"\x0eStatusListener\x12\x12\n" +
 	"\x04urls\x18\x01 \x03(\tR\x04urls\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\bR\x04open\x12\x14\n" +
-	"\x05fault\x18\x03 \x01(\tR\x05fault\"\xf9\x02\n" +
+	"\x05fault\x18\x03 \x01(\tR\x05fault\"\xc7\x03\n" +
 	"\x10CreateRunRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x14\n" +
@@ -1465,7 +1940,9 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"startGrace\x128\n" +
 	"\n" +
 	"lost_after\x18\b \x01(\v2\x19.google.protobuf.DurationR\tlostAfter\x12\x1b\n" +
-	"\tfail_fast\x18\t \x01(\bR\bfailFast\"!\n" +
+	"\tfail_fast\x18\t \x01(\bR\bfailFast\x12L\n" +
+	"\x0fstatus_listener\x18\n" +
+	" \x01(\v2#.muster.v1.SetStatusListenerRequestR\x0estatusListener\"!\n" +
 	"\rGetRunRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"M\n" +
 	"\x0fListRunsRequest\x12\x1b\n" +
@@ -1482,13 +1959,44 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"$\n" +
 	"\x10DeleteRunRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"\x13\n" +
-	"\x11DeleteRunResponse\"\x8a\x01\n" +
+	"\x11DeleteRunResponse\"!\n" +
+	"\rPinRunRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"#\n" +
+	"\x0fUnpinRunRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"g\n" +
+	"\x0eRetentionRules\x12+\n" +
+	"\x03age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"J\n" +
+	"\x17PreviewRetentionRequest\x12/\n" +
+	"\x05rules\x18\x01 \x01(\v2\x19.muster.v1.RetentionRulesR\x05rules\"\xb7\x01\n" +
+	"\n" +
+	"ExpiredRun\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x125\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1f\n" +
+	"\vstored_size\x18\x04 \x01(\x03R\n" +
+	"storedSize\x12\x12\n" +
+	"\x04rule\x18\x05 \x01(\tR\x04rule\x12\x15\n" +
+	"\x06in_use\x18\x06 \x01(\bR\x05inUse\"\xb8\x02\n" +
+	"\x18PreviewRetentionResponse\x12)\n" +
+	"\x04runs\x18\x01 \x03(\v2\x15.muster.v1.ExpiredRunR\x04runs\x12!\n" +
+	"\fexpired_runs\x18\x02 \x01(\x03R\vexpiredRuns\x12!\n" +
+	"\fexpired_size\x18\x03 \x01(\x03R\vexpiredSize\x12/\n" +
+	"\x05rules\x18\x04 \x01(\v2\x19.muster.v1.RetentionRulesR\x05rules\x12\x1b\n" +
+	"\tkept_runs\x18\x05 \x01(\x03R\bkeptRuns\x12\x1b\n" +
+	"\tkept_size\x18\x06 \x01(\x03R\bkeptSize\x12\x1f\n" +
+	"\vpinned_runs\x18\a \x01(\x03R\n" +
+	"pinnedRuns\x12\x1f\n" +
+	"\vpinned_size\x18\b \x01(\x03R\n" +
+	"pinnedSize\"\xb7\x01\n" +
 	"\x16IssueCredentialRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
 	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x19\n" +
 	"\bany_node\x18\x04 \x01(\bR\aanyNode\x12\x17\n" +
-	"\acsr_pem\x18\x05 \x01(\tR\x06csrPem\"\xcc\x02\n" +
+	"\acsr_pem\x18\x05 \x01(\tR\x06csrPem\x12+\n" +
+	"\x11listener_optional\x18\x06 \x01(\bR\x10listenerOptional\"\xcc\x02\n" +
 	"\n" +
 	"Credential\x12\x10\n" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x12'\n" +
@@ -1527,7 +2035,7 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\x19RUN_STATE_POST_PROCESSING\x10\x03\x12\x16\n" +
 	"\x12RUN_STATE_COMPLETE\x10\x04\x12\x14\n" +
 	"\x10RUN_STATE_FAILED\x10\x05\x12\x17\n" +
-	"\x13RUN_STATE_CANCELLED\x10\x062\xf1\x04\n" +
+	"\x13RUN_STATE_CANCELLED\x10\x062\xba\x06\n" +
 	"\n" +
 	"RunService\x128\n" +
 	"\tCreateRun\x12\x1b.muster.v1.CreateRunRequest\x1a\x0e.muster.v1.Run\x122\n" +
@@ -1535,7 +2043,10 @@ const file_muster_v1_runs_proto_rawDesc = "" +
 	"\bListRuns\x12\x1a.muster.v1.ListRunsRequest\x1a\x1b.muster.v1.ListRunsResponse\x128\n" +
 	"\bWatchRun\x12\x1a.muster.v1.WatchRunRequest\x1a\x0e.muster.v1.Run0\x01\x128\n" +
 	"\tCancelRun\x12\x1b.muster.v1.CancelRunRequest\x1a\x0e.muster.v1.Run\x12F\n" +
-	"\tDeleteRun\x12\x1b.muster.v1.DeleteRunRequest\x1a\x1c.muster.v1.DeleteRunResponse\x12K\n" +
+	"\tDeleteRun\x12\x1b.muster.v1.DeleteRunRequest\x1a\x1c.muster.v1.DeleteRunResponse\x122\n" +
+	"\x06PinRun\x12\x18.muster.v1.PinRunRequest\x1a\x0e.muster.v1.Run\x126\n" +
+	"\bUnpinRun\x12\x1a.muster.v1.UnpinRunRequest\x1a\x0e.muster.v1.Run\x12[\n" +
+	"\x10PreviewRetention\x12\".muster.v1.PreviewRetentionRequest\x1a#.muster.v1.PreviewRetentionResponse\x12K\n" +
 	"\x0fIssueCredential\x12!.muster.v1.IssueCredentialRequest\x1a\x15.muster.v1.Credential\x12]\n" +
 	"\x15IssueViewerCredential\x12'.muster.v1.IssueViewerCredentialRequest\x1a\x1b.muster.v1.ViewerCredential\x12H\n" +
 	"\x11SetStatusListener\x12#.muster.v1.SetStatusListenerRequest\x1a\x0e.muster.v1.RunB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
@@ -1553,7 +2064,7 @@ func file_muster_v1_runs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_runs_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_muster_v1_runs_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_muster_v1_runs_proto_goTypes = []any{
 	(RunState)(0),                        // 0: muster.v1.RunState
 	(*Plugin)(nil),                       // 1: muster.v1.Plugin
@@ -1569,56 +2080,75 @@ var file_muster_v1_runs_proto_goTypes = []any{
 	(*CancelRunRequest)(nil),             // 11: muster.v1.CancelRunRequest
 	(*DeleteRunRequest)(nil),             // 12: muster.v1.DeleteRunRequest
 	(*DeleteRunResponse)(nil),            // 13: muster.v1.DeleteRunResponse
-	(*IssueCredentialRequest)(nil),       // 14: muster.v1.IssueCredentialRequest
-	(*Credential)(nil),                   // 15: muster.v1.Credential
-	(*IssueViewerCredentialRequest)(nil), // 16: muster.v1.IssueViewerCredentialRequest
-	(*ViewerCredential)(nil),             // 17: muster.v1.ViewerCredential
-	(*SetStatusListenerRequest)(nil),     // 18: muster.v1.SetStatusListenerRequest
-	(*timestamppb.Timestamp)(nil),        // 19: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),          // 20: google.protobuf.Duration
+	(*PinRunRequest)(nil),                // 14: muster.v1.PinRunRequest
+	(*UnpinRunRequest)(nil),              // 15: muster.v1.UnpinRunRequest
+	(*RetentionRules)(nil),               // 16: muster.v1.RetentionRules
+	(*PreviewRetentionRequest)(nil),      // 17: muster.v1.PreviewRetentionRequest
+	(*ExpiredRun)(nil),                   // 18: muster.v1.ExpiredRun
+	(*PreviewRetentionResponse)(nil),     // 19: muster.v1.PreviewRetentionResponse
+	(*IssueCredentialRequest)(nil),       // 20: muster.v1.IssueCredentialRequest
+	(*Credential)(nil),                   // 21: muster.v1.Credential
+	(*IssueViewerCredentialRequest)(nil), // 22: muster.v1.IssueViewerCredentialRequest
+	(*ViewerCredential)(nil),             // 23: muster.v1.ViewerCredential
+	(*SetStatusListenerRequest)(nil),     // 24: muster.v1.SetStatusListenerRequest
+	(*timestamppb.Timestamp)(nil),        // 25: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),          // 26: google.protobuf.Duration
 }
 var file_muster_v1_runs_proto_depIdxs = []int32{
 	0,  // 0: muster.v1.Run.state:type_name -> muster.v1.RunState
-	19, // 1: muster.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	19, // 2: muster.v1.Run.deadline:type_name -> google.protobuf.Timestamp
-	20, // 3: muster.v1.Run.seal_grace:type_name -> google.protobuf.Duration
-	19, // 4: muster.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	25, // 1: muster.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	25, // 2: muster.v1.Run.deadline:type_name -> google.protobuf.Timestamp
+	26, // 3: muster.v1.Run.seal_grace:type_name -> google.protobuf.Duration
+	25, // 4: muster.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	1,  // 5: muster.v1.Run.plugins:type_name -> muster.v1.Plugin
 	3,  // 6: muster.v1.Run.counts:type_name -> muster.v1.ResultCounts
 	2,  // 7: muster.v1.Run.legacy_listener:type_name -> muster.v1.LegacyListener
-	20, // 8: muster.v1.Run.start_grace:type_name -> google.protobuf.Duration
-	20, // 9: muster.v1.Run.lost_after:type_name -> google.protobuf.Duration
+	26, // 8: muster.v1.Run.start_grace:type_name -> google.protobuf.Duration
+	26, // 9: muster.v1.Run.lost_after:type_name -> google.protobuf.Duration
 	5,  // 10: muster.v1.Run.status_listener:type_name -> muster.v1.StatusListener
-	20, // 11: muster.v1.CreateRunRequest.timeout:type_name -> google.protobuf.Duration
-	20, // 12: muster.v1.CreateRunRequest.seal_grace:type_name -> google.protobuf.Duration
-	20, // 13: muster.v1.CreateRunRequest.start_grace:type_name -> google.protobuf.Duration
-	20, // 14: muster.v1.CreateRunRequest.lost_after:type_name -> google.protobuf.Duration
-	4,  // 15: muster.v1.ListRunsResponse.runs:type_name -> muster.v1.Run
-	19, // 16: muster.v1.Credential.expire_time:type_name -> google.protobuf.Timestamp
-	19, // 17: muster.v1.ViewerCredential.expire_time:type_name -> google.protobuf.Timestamp
-	6,  // 18: muster.v1.RunService.CreateRun:input_type -> muster.v1.CreateRunRequest
-	7,  // 19: muster.v1.RunService.GetRun:input_type -> muster.v1.GetRunRequest
-	8,  // 20: muster.v1.RunService.ListRuns:input_type -> muster.v1.ListRunsRequest
-	10, // 21: muster.v1.RunService.WatchRun:input_type -> muster.v1.WatchRunRequest
-	11, // 22: muster.v1.RunService.CancelRun:input_type -> muster.v1.CancelRunRequest
-	12, // 23: muster.v1.RunService.DeleteRun:input_type -> muster.v1.DeleteRunRequest
-	14, // 24: muster.v1.RunService.IssueCredential:input_type -> muster.v1.IssueCredentialRequest
-	16, // 25: muster.v1.RunService.IssueViewerCredential:input_type -> muster.v1.IssueViewerCredentialRequest
-	18, // 26: muster.v1.RunService.SetStatusListener:input_type -> muster.v1.SetStatusListenerRequest
-	4,  // 27: muster.v1.RunService.CreateRun:output_type -> muster.v1.Run
-	4,  // 28: muster.v1.RunService.GetRun:output_type -> muster.v1.Run
-	9,  // 29: muster.v1.RunService.ListRuns:output_type -> muster.v1.ListRunsResponse
-	4,  // 30: muster.v1.RunService.WatchRun:output_type -> muster.v1.Run
-	4,  // 31: muster.v1.RunService.CancelRun:output_type -> muster.v1.Run
-	13, // 32: muster.v1.RunService.DeleteRun:output_type -> muster.v1.DeleteRunResponse
-	15, // 33: muster.v1.RunService.IssueCredential:output_type -> muster.v1.Credential
-	17, // 34: muster.v1.RunService.IssueViewerCredential:output_type -> muster.v1.ViewerCredential
-	4,  // 35: muster.v1.RunService.SetStatusListener:output_type -> muster.v1.Run
-	27, // [27:36] is the sub-list for method output_type
-	18, // [18:27] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	25, // 11: muster.v1.Run.seal_time:type_name -> google.protobuf.Timestamp
+	26, // 12: muster.v1.CreateRunRequest.timeout:type_name -> google.protobuf.Duration
+	26, // 13: muster.v1.CreateRunRequest.seal_grace:type_name -> google.protobuf.Duration
+	26, // 14: muster.v1.CreateRunRequest.start_grace:type_name -> google.protobuf.Duration
+	26, // 15: muster.v1.CreateRunRequest.lost_after:type_name -> google.protobuf.Duration
+	24, // 16: muster.v1.CreateRunRequest.status_listener:type_name -> muster.v1.SetStatusListenerRequest
+	4,  // 17: muster.v1.ListRunsResponse.runs:type_name -> muster.v1.Run
+	26, // 18: muster.v1.RetentionRules.age:type_name -> google.protobuf.Duration
+	16, // 19: muster.v1.PreviewRetentionRequest.rules:type_name -> muster.v1.RetentionRules
+	25, // 20: muster.v1.ExpiredRun.end_time:type_name -> google.protobuf.Timestamp
+	18, // 21: muster.v1.PreviewRetentionResponse.runs:type_name -> muster.v1.ExpiredRun
+	16, // 22: muster.v1.PreviewRetentionResponse.rules:type_name -> muster.v1.RetentionRules
+	25, // 23: muster.v1.Credential.expire_time:type_name -> google.protobuf.Timestamp
+	25, // 24: muster.v1.ViewerCredential.expire_time:type_name -> google.protobuf.Timestamp
+	6,  // 25: muster.v1.RunService.CreateRun:input_type -> muster.v1.CreateRunRequest
+	7,  // 26: muster.v1.RunService.GetRun:input_type -> muster.v1.GetRunRequest
+	8,  // 27: muster.v1.RunService.ListRuns:input_type -> muster.v1.ListRunsRequest
+	10, // 28: muster.v1.RunService.WatchRun:input_type -> muster.v1.WatchRunRequest
+	11, // 29: muster.v1.RunService.CancelRun:input_type -> muster.v1.CancelRunRequest
+	12, // 30: muster.v1.RunService.DeleteRun:input_type -> muster.v1.DeleteRunRequest
+	14, // 31: muster.v1.RunService.PinRun:input_type -> muster.v1.PinRunRequest
+	15, // 32: muster.v1.RunService.UnpinRun:input_type -> muster.v1.UnpinRunRequest
+	17, // 33: muster.v1.RunService.PreviewRetention:input_type -> muster.v1.PreviewRetentionRequest
+	20, // 34: muster.v1.RunService.IssueCredential:input_type -> muster.v1.IssueCredentialRequest
+	22, // 35: muster.v1.RunService.IssueViewerCredential:input_type -> muster.v1.IssueViewerCredentialRequest
+	24, // 36: muster.v1.RunService.SetStatusListener:input_type -> muster.v1.SetStatusListenerRequest
+	4,  // 37: muster.v1.RunService.CreateRun:output_type -> muster.v1.Run
+	4,  // 38: muster.v1.RunService.GetRun:output_type -> muster.v1.Run
+	9,  // 39: muster.v1.RunService.ListRuns:output_type -> muster.v1.ListRunsResponse
+	4,  // 40: muster.v1.RunService.WatchRun:output_type -> muster.v1.Run
+	4,  // 41: muster.v1.RunService.CancelRun:output_type -> muster.v1.Run
+	13, // 42: muster.v1.RunService.DeleteRun:output_type -> muster.v1.DeleteRunResponse
+	4,  // 43: muster.v1.RunService.PinRun:output_type -> muster.v1.Run
+	4,  // 44: muster.v1.RunService.UnpinRun:output_type -> muster.v1.Run
+	19, // 45: muster.v1.RunService.PreviewRetention:output_type -> muster.v1.PreviewRetentionResponse
+	21, // 46: muster.v1.RunService.IssueCredential:output_type -> muster.v1.Credential
+	23, // 47: muster.v1.RunService.IssueViewerCredential:output_type -> muster.v1.ViewerCredential
+	4,  // 48: muster.v1.RunService.SetStatusListener:output_type -> muster.v1.Run
+	37, // [37:49] is the sub-list for method output_type
+	25, // [25:37] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_runs_proto_init() }
@@ -1632,7 +2162,7 @@ func file_muster_v1_runs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_runs_proto_rawDesc), len(file_muster_v1_runs_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,9 @@ const (
 	RunService_WatchRun_FullMethodName              = "/muster.v1.RunService/WatchRun"
 	RunService_CancelRun_FullMethodName             = "/muster.v1.RunService/CancelRun"
 	RunService_DeleteRun_FullMethodName             = "/muster.v1.RunService/DeleteRun"
+	RunService_PinRun_FullMethodName                = "/muster.v1.RunService/PinRun"
+	RunService_UnpinRun_FullMethodName              = "/muster.v1.RunService/UnpinRun"
+	RunService_PreviewRetention_FullMethodName      = "/muster.v1.RunService/PreviewRetention"
 	RunService_IssueCredential_FullMethodName       = "/muster.v1.RunService/IssueCredential"
 	RunService_IssueViewerCredential_FullMethodName = "/muster.v1.RunService/IssueViewerCredential"
 	RunService_SetStatusListener_FullMethodName     = "/muster.v1.RunService/SetStatusListener"
@@ -47,7 +50,7 @@ type RunServiceClient interface {
 	// existing run and ignores the other fields.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_PLUGIN, INVALID_TIMEOUT, EMPTY_PLAN,
-	// PLAN_TOO_LARGE).
+	// PLAN_TOO_LARGE, INVALID_STATUS_CERTIFICATE).
 	CreateRun(ctx context.Context, in *CreateRunRequest, opts ...grpc.CallOption) (*Run, error)
 	// Returns a run.
 	//
@@ -70,11 +73,23 @@ type RunServiceClient interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_NOT_ENDED: cancel it first).
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
+	// Pins a run in any state: retention does not delete it, and does not count it. DeleteRun deletes it.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND).
+	PinRun(ctx context.Context, in *PinRunRequest, opts ...grpc.CallOption) (*Run, error)
+	// Removes the pin of a run.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND).
+	UnpinRun(ctx context.Context, in *UnpinRunRequest, opts ...grpc.CallOption) (*Run, error)
+	// Returns the runs that retention would delete now, and by which rule. Deletes nothing.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_RETENTION).
+	PreviewRetention(ctx context.Context, in *PreviewRetentionRequest, opts ...grpc.CallOption) (*PreviewRetentionResponse, error)
 	// Signs a certificate for one (plugin, node) of a run, or for any planned node of a plugin. The caller
 	// generates the key and sends only the signing request.
 	//
 	// The response contains the address of the run's legacy listener, so the call waits until the listener
-	// is open, for at most 30 s.
+	// is open, for at most 30 s, and at most 10 s with `listener_optional`.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT
 	// (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED: the run CA was deleted), UNAVAILABLE
@@ -174,6 +189,36 @@ func (c *runServiceClient) DeleteRun(ctx context.Context, in *DeleteRunRequest, 
 	return out, nil
 }
 
+func (c *runServiceClient) PinRun(ctx context.Context, in *PinRunRequest, opts ...grpc.CallOption) (*Run, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Run)
+	err := c.cc.Invoke(ctx, RunService_PinRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *runServiceClient) UnpinRun(ctx context.Context, in *UnpinRunRequest, opts ...grpc.CallOption) (*Run, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Run)
+	err := c.cc.Invoke(ctx, RunService_UnpinRun_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *runServiceClient) PreviewRetention(ctx context.Context, in *PreviewRetentionRequest, opts ...grpc.CallOption) (*PreviewRetentionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PreviewRetentionResponse)
+	err := c.cc.Invoke(ctx, RunService_PreviewRetention_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *runServiceClient) IssueCredential(ctx context.Context, in *IssueCredentialRequest, opts ...grpc.CallOption) (*Credential, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Credential)
@@ -219,7 +264,7 @@ type RunServiceServer interface {
 	// existing run and ignores the other fields.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_PLUGIN, INVALID_TIMEOUT, EMPTY_PLAN,
-	// PLAN_TOO_LARGE).
+	// PLAN_TOO_LARGE, INVALID_STATUS_CERTIFICATE).
 	CreateRun(context.Context, *CreateRunRequest) (*Run, error)
 	// Returns a run.
 	//
@@ -242,11 +287,23 @@ type RunServiceServer interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), FAILED_PRECONDITION (RUN_NOT_ENDED: cancel it first).
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
+	// Pins a run in any state: retention does not delete it, and does not count it. DeleteRun deletes it.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND).
+	PinRun(context.Context, *PinRunRequest) (*Run, error)
+	// Removes the pin of a run.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND).
+	UnpinRun(context.Context, *UnpinRunRequest) (*Run, error)
+	// Returns the runs that retention would delete now, and by which rule. Deletes nothing.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_RETENTION).
+	PreviewRetention(context.Context, *PreviewRetentionRequest) (*PreviewRetentionResponse, error)
 	// Signs a certificate for one (plugin, node) of a run, or for any planned node of a plugin. The caller
 	// generates the key and sends only the signing request.
 	//
 	// The response contains the address of the run's legacy listener, so the call waits until the listener
-	// is open, for at most 30 s.
+	// is open, for at most 30 s, and at most 10 s with `listener_optional`.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT
 	// (INVALID_CSR), FAILED_PRECONDITION (RUN_ENDED: the run CA was deleted), UNAVAILABLE
@@ -294,6 +351,15 @@ func (UnimplementedRunServiceServer) CancelRun(context.Context, *CancelRunReques
 }
 func (UnimplementedRunServiceServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
+}
+func (UnimplementedRunServiceServer) PinRun(context.Context, *PinRunRequest) (*Run, error) {
+	return nil, status.Error(codes.Unimplemented, "method PinRun not implemented")
+}
+func (UnimplementedRunServiceServer) UnpinRun(context.Context, *UnpinRunRequest) (*Run, error) {
+	return nil, status.Error(codes.Unimplemented, "method UnpinRun not implemented")
+}
+func (UnimplementedRunServiceServer) PreviewRetention(context.Context, *PreviewRetentionRequest) (*PreviewRetentionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PreviewRetention not implemented")
 }
 func (UnimplementedRunServiceServer) IssueCredential(context.Context, *IssueCredentialRequest) (*Credential, error) {
 	return nil, status.Error(codes.Unimplemented, "method IssueCredential not implemented")
@@ -426,6 +492,60 @@ func _RunService_DeleteRun_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _RunService_PinRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PinRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).PinRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_PinRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).PinRun(ctx, req.(*PinRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RunService_UnpinRun_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UnpinRunRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).UnpinRun(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_UnpinRun_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).UnpinRun(ctx, req.(*UnpinRunRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _RunService_PreviewRetention_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PreviewRetentionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(RunServiceServer).PreviewRetention(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: RunService_PreviewRetention_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(RunServiceServer).PreviewRetention(ctx, req.(*PreviewRetentionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _RunService_IssueCredential_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(IssueCredentialRequest)
 	if err := dec(in); err != nil {
@@ -506,6 +626,18 @@ var RunService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteRun",
 			Handler:    _RunService_DeleteRun_Handler,
+		},
+		{
+			MethodName: "PinRun",
+			Handler:    _RunService_PinRun_Handler,
+		},
+		{
+			MethodName: "UnpinRun",
+			Handler:    _RunService_UnpinRun_Handler,
+		},
+		{
+			MethodName: "PreviewRetention",
+			Handler:    _RunService_PreviewRetention_Handler,
 		},
 		{
 			MethodName: "IssueCredential",

@@ -503,9 +503,11 @@ type RunStatus struct {
 	// The time of this response, by the server's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=time,proto3" json:"time,omitempty"`
 	// The run's title.
-	Title         string `protobuf:"bytes,18,opt,name=title,proto3" json:"title,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Title string `protobuf:"bytes,18,opt,name=title,proto3" json:"title,omitempty"`
+	// As in Run.
+	DamagedResults int64 `protobuf:"varint,20,opt,name=damaged_results,json=damagedResults,proto3" json:"damaged_results,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RunStatus) Reset() {
@@ -662,6 +664,13 @@ func (x *RunStatus) GetTitle() string {
 		return x.Title
 	}
 	return ""
+}
+
+func (x *RunStatus) GetDamagedResults() int64 {
+	if x != nil {
+		return x.DamagedResults
+	}
+	return 0
 }
 
 type ReasonCount struct {
@@ -1507,9 +1516,10 @@ func (x *GetNodeRequest) GetNode() string {
 type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Truncated to 4 KiB.
-	Message   string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
-	Total     int64  `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
-	Completed int64  `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"`
+	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// Unknown if 0; else at least `completed`.
+	Total     int64 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
+	Completed int64 `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"`
 	// Names of failed items; the newest 100.
 	Failures []string `protobuf:"bytes,4,rep,name=failures,proto3" json:"failures,omitempty"`
 	Errors   []string `protobuf:"bytes,5,rep,name=errors,proto3" json:"errors,omitempty"`
@@ -1761,7 +1771,7 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06plugin\x18\x04 \x01(\tR\x06plugin\x12,\n" +
 	"\aoutcome\x18\x05 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12+\n" +
-	"\areasons\x18\x06 \x03(\x0e2\x11.muster.v1.ReasonR\areasons\"\xaa\x06\n" +
+	"\areasons\x18\x06 \x03(\x0e2\x11.muster.v1.ReasonR\areasons\"\xd3\x06\n" +
 	"\tRunStatus\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12)\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x13.muster.v1.RunStateR\x05state\x12!\n" +
@@ -1784,7 +1794,8 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x05doubt\x18\x0f \x01(\tR\x05doubt\x125\n" +
 	"\bend_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12.\n" +
 	"\x04time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
-	"\x05title\x18\x12 \x01(\tR\x05title\"N\n" +
+	"\x05title\x18\x12 \x01(\tR\x05title\x12'\n" +
+	"\x0fdamaged_results\x18\x14 \x01(\x03R\x0edamagedResults\"N\n" +
 	"\vReasonCount\x12)\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x11.muster.v1.ReasonR\x06reason\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\"v\n" +

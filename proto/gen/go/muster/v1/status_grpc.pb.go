@@ -33,14 +33,16 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Served by the status service, from the aggregator's change feed, heartbeats and progress. It works without the
-// aggregator and catches up later.
+// aggregator and catches up later. Only for runs that ended long ago it needs the aggregator: it reads their pairs when
+// a caller asks for them.
 type StatusServiceClient interface {
 	// Returns the status of a run.
 	//
 	// Callers: operators, a viewer of the run. A run credential gets only its own pair.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
-	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up).
+	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up; PAIRS_NOT_LOADED: the run
+	// has ended, and the aggregator does not send its pairs).
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*RunStatus, error)
 	// Sends the current run and its pairs, then every change, until the run has ended and all changes were sent. The
 	// stream then ends with OK. Changes of a pair are merged to at most four per second. A slow reader gets fewer
@@ -52,7 +54,7 @@ type StatusServiceClient interface {
 	// Callers: operators, a viewer of the run.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; also if the run is deleted during the call), INVALID_ARGUMENT (INVALID_CURSOR),
-	// UNAVAILABLE (STATUS_NOT_READY).
+	// UNAVAILABLE (STATUS_NOT_READY, PAIRS_NOT_LOADED).
 	WatchStatus(ctx context.Context, in *WatchStatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatusResponse], error)
 	// Reports the progress of a plugin. A report replaces the previous one; a report with an `append` field adds to it.
 	//
@@ -61,7 +63,8 @@ type StatusServiceClient interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), INVALID_ARGUMENT
 	// (INVALID_PROGRESS).
 	ReportProgress(ctx context.Context, in *ReportProgressRequest, opts ...grpc.CallOption) (*ReportProgressResponse, error)
-	// Returns every node that a run plans or that has sent heartbeats, ordered by name.
+	// Returns every node that a run plans, or that has sent heartbeats within a day, ordered by name. A run that ended
+	// more than ten minutes ago does not count.
 	//
 	// Callers: operators.
 	//
@@ -147,14 +150,16 @@ func (c *statusServiceClient) GetNode(ctx context.Context, in *GetNodeRequest, o
 // for forward compatibility.
 //
 // Served by the status service, from the aggregator's change feed, heartbeats and progress. It works without the
-// aggregator and catches up later.
+// aggregator and catches up later. Only for runs that ended long ago it needs the aggregator: it reads their pairs when
+// a caller asks for them.
 type StatusServiceServer interface {
 	// Returns the status of a run.
 	//
 	// Callers: operators, a viewer of the run. A run credential gets only its own pair.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
-	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up).
+	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up; PAIRS_NOT_LOADED: the run
+	// has ended, and the aggregator does not send its pairs).
 	GetStatus(context.Context, *GetStatusRequest) (*RunStatus, error)
 	// Sends the current run and its pairs, then every change, until the run has ended and all changes were sent. The
 	// stream then ends with OK. Changes of a pair are merged to at most four per second. A slow reader gets fewer
@@ -166,7 +171,7 @@ type StatusServiceServer interface {
 	// Callers: operators, a viewer of the run.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; also if the run is deleted during the call), INVALID_ARGUMENT (INVALID_CURSOR),
-	// UNAVAILABLE (STATUS_NOT_READY).
+	// UNAVAILABLE (STATUS_NOT_READY, PAIRS_NOT_LOADED).
 	WatchStatus(*WatchStatusRequest, grpc.ServerStreamingServer[WatchStatusResponse]) error
 	// Reports the progress of a plugin. A report replaces the previous one; a report with an `append` field adds to it.
 	//
@@ -175,7 +180,8 @@ type StatusServiceServer interface {
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED, NOT_YOURS), INVALID_ARGUMENT
 	// (INVALID_PROGRESS).
 	ReportProgress(context.Context, *ReportProgressRequest) (*ReportProgressResponse, error)
-	// Returns every node that a run plans or that has sent heartbeats, ordered by name.
+	// Returns every node that a run plans, or that has sent heartbeats within a day, ordered by name. A run that ended
+	// more than ten minutes ago does not count.
 	//
 	// Callers: operators.
 	//

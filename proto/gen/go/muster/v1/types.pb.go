@@ -255,7 +255,9 @@ type Result struct {
 	Delivery   *Delivery              `protobuf:"bytes,10,opt,name=delivery,proto3" json:"delivery,omitempty"`
 	CommitTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=commit_time,json=commitTime,proto3" json:"commit_time,omitempty"`
 	// Bytes received before the time-out (OUTCOME_TIMED_OUT); the archive contains them.
-	PartialSize   int64 `protobuf:"varint,12,opt,name=partial_size,json=partialSize,proto3" json:"partial_size,omitempty"`
+	PartialSize int64 `protobuf:"varint,12,opt,name=partial_size,json=partialSize,proto3" json:"partial_size,omitempty"`
+	// The damage of the stored bytes that a verification found; empty: none. Such a result cannot be read.
+	Damage        string `protobuf:"bytes,20,opt,name=damage,proto3" json:"damage,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -374,6 +376,13 @@ func (x *Result) GetPartialSize() int64 {
 	return 0
 }
 
+func (x *Result) GetDamage() string {
+	if x != nil {
+		return x.Damage
+	}
+	return ""
+}
+
 // A part of a stored file, sent to a reader.
 type FileChunk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -452,7 +461,7 @@ const file_muster_v1_types_proto_rawDesc = "" +
 	"\rnode_unproven\x18\x02 \x01(\bR\fnodeUnproven\x12\x1d\n" +
 	"\n" +
 	"vouched_by\x18\x03 \x01(\tR\tvouchedBy\x12\x16\n" +
-	"\x06signed\x18\x04 \x01(\bR\x06signed\"\xa5\x03\n" +
+	"\x06signed\x18\x04 \x01(\bR\x06signed\"\xbd\x03\n" +
 	"\x06Result\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12,\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12\x1e\n" +
@@ -470,7 +479,8 @@ const file_muster_v1_types_proto_rawDesc = "" +
 	" \x01(\v2\x13.muster.v1.DeliveryR\bdelivery\x12;\n" +
 	"\vcommit_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"commitTime\x12!\n" +
-	"\fpartial_size\x18\f \x01(\x03R\vpartialSize\"P\n" +
+	"\fpartial_size\x18\f \x01(\x03R\vpartialSize\x12\x16\n" +
+	"\x06damage\x18\x14 \x01(\tR\x06damage\"P\n" +
 	"\tFileChunk\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x16\n" +
 	"\x06crc32c\x18\x02 \x01(\aR\x06crc32c\x12\x13\n" +

@@ -1,0 +1,194 @@
+#include "cli/backup/home_backup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/backup/home_restore.h"
+#include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
+#include "services/common/store/sqlite/sqlite_harness.h"
+
+namespace muster::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kBlob[] = "aggregator/blobs/blobs/runs/00112233445566aa/results/aa/=3f/aa01";
+constexpr char kBlobName[] = "runs/00112233445566aa/results/aa/aa01";
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void WriteFile(const std::string& path, const std::string& content) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+// The paths of all files in a folder.
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> paths;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path().lexically_relative(folder));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// A home whose store is open, as while the aggregator serves.
+class HomeBackupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* path :
+         {"fleet.json", "root/ca.key", "aggregator/tls/ca.pem", "aggregator/tls/key.pem",
+          "aggregator/tls/cert.pem", "aggregator/tls-published/current/key.pem",
+          "aggregator/blobs/staged/u1", "aggregator/blobs/lock", "relay/jobs/j1/job",
+          "relay/spool/spool.db", "relay/shares/shares.db", "node/node.json", "status/status.db",
+          "status/status.db-wal", "run/addresses.json", "log/relay.log"}) {
+      WriteFile(home_ + "/" + path, path);
+    }
+    WriteFile(home_ + "/operators/ann.json", R"({"key": "-----BEGIN PRIVATE KEY-----"})");
+    // By another path than the test uses, and beside a longer path.
+    WriteFile(home_ + "/config/aggregator.yaml",
+              "state_folder: \"/link/home/aggregator\"\nother: /mnt/link/home/x\n");
+    store_.options().path = home_ + "/aggregator/state.db";
+    ASSERT_TRUE(store_.Open().ok());
+    ASSERT_TRUE(store_.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}, {"e2e", "n"}})).ok());
+    CommitResult large = Genuine(KeyOf("n1"), "large");
+    large.result.sha256 = DigestBytes(Sha256::Of("large"));
+    large.result.body.clear();
+    large.result.blob = kBlobName;
+    ASSERT_TRUE(store_.state().ApplyAndWait(std::move(large)).ok());
+    WriteFile(home_ + "/" + kBlob, "large");
+  }
+
+  absl::StatusOr<BackupReport> MakeBackup() { return BackUpHome(home_, backup_, absl::Now()); }
+
+  void ExpectNotRestored(const std::string& reason, const std::string& text) {
+    const auto restored = RestoreHome(backup_, restored_);
+    EXPECT_EQ(ReasonOf(restored.status()), reason) << restored.status();
+    EXPECT_THAT(restored.status().message(), HasSubstr(text));
+    EXPECT_FALSE(fs::exists(restored_));
+    EXPECT_FALSE(fs::exists(restored_ + ".restoring"));
+  }
+
+  TempFolder folder_;
+  const std::string home_ = folder_ / "home";
+  const std::string backup_ = folder_ / "backup";
+  const std::string restored_ = folder_ / "restored";
+  SqliteHarness store_;
+};
+
+TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
+  const auto report = MakeBackup();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->damaged.empty());
+  EXPECT_THAT(report->manifest.keys, ElementsAre("operators/ann.json", "root/ca.key"));
+  EXPECT_THAT(report->manifest.omitted,
+              ElementsAre("aggregator/blobs/staged", "log", "node", "relay/jobs", "relay/shares",
+                          "relay/spool", "run", "status/status.db"));
+  for (const std::string& path : FilesIn(backup_)) {
+    struct stat info = {};
+    ASSERT_EQ(::stat((backup_ + "/" + path).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << path;
+  }
+
+  const auto manifest = RestoreHome(backup_, restored_);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_THAT(FilesIn(restored_), ElementsAre(kBlob, "aggregator/state.db", "aggregator/tls/ca.pem",
+                                              "config/aggregator.yaml", "fleet.json",
+                                              "operators/ann.json", "root/ca.key"));
+  EXPECT_EQ(manifest->files.size(), 7u);
+  EXPECT_EQ(ReadFile(restored_ + "/" + kBlob), "large");
+  EXPECT_EQ(ReadFile(restored_ + "/config/aggregator.yaml"),
+            "state_folder: \"" + restored_ + "/aggregator\"\nother: /mnt/link/home/x\n");
+  SqliteHarness store;
+  store.options().path = restored_ + "/aggregator/state.db";
+  ASSERT_TRUE(store.Open().ok());
+  EXPECT_EQ((**store.state().GetResult(KeyOf("n1"))).blob, kBlobName);
+  EXPECT_NE(store.feed().Identity(), store_.feed().Identity());
+}
+
+TEST_F(HomeBackupTest, BlobThatDiffersFromItsRecordIsReported) {
+  WriteFile(home_ + "/" + kBlob, "lArge");
+  EXPECT_THAT(MakeBackup()->damaged, ElementsAre(DamagedFile{kBlob, kRun, "facts", "n1"}));
+  fs::remove_all(backup_);
+  fs::remove(home_ + "/" + kBlob);
+  EXPECT_THAT(MakeBackup()->damaged, ElementsAre(DamagedFile{"", kRun, "facts", "n1"}));
+  // The rest is restored.
+  const auto manifest = RestoreHome(backup_, restored_);
+  ASSERT_TRUE(manifest.ok()) << manifest.status();
+  EXPECT_TRUE(UnlistedFiles(backup_, *manifest).empty());
+  WriteFile(backup_ + "/home/config/forgotten.yaml", "x");
+  EXPECT_THAT(UnlistedFiles(backup_, *manifest), ElementsAre("config/forgotten.yaml"));
+}
+
+TEST_F(HomeBackupTest, LinkedFoldersAreCopied) {
+  fs::rename(home_ + "/aggregator/blobs", folder_ / "large-disk");
+  fs::create_directory_symlink(folder_ / "large-disk", home_ + "/aggregator/blobs");
+  fs::rename(home_ + "/root", folder_ / "usb-stick");
+  fs::create_directory_symlink(folder_ / "usb-stick", home_ + "/root");
+  EXPECT_TRUE(MakeBackup()->damaged.empty());
+  ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  EXPECT_EQ(ReadFile(restored_ + "/" + kBlob), "large");
+  EXPECT_EQ(ReadFile(restored_ + "/root/ca.key"), "root/ca.key");
+}
+
+TEST_F(HomeBackupTest, BackupWithAnyDamagedFileIsNotRestored) {
+  ASSERT_TRUE(MakeBackup().ok());
+  for (const std::string& path : FilesIn(backup_)) {
+    const std::string file = backup_ + "/" + path;
+    const std::string content = ReadFile(file);
+    std::string damaged = content;
+    damaged[damaged.size() / 2] ^= 1;
+    WriteFile(file, damaged);
+    const auto restored = RestoreHome(backup_, restored_);
+    EXPECT_EQ(ReasonOf(restored.status()), "BACKUP_DAMAGED") << path << restored.status();
+    EXPECT_FALSE(fs::exists(restored_)) << path;
+    fs::remove(file);
+    const bool of_format = path == "SHA256SUMS" || path == "manifest.json";
+    ExpectNotRestored(of_format ? "NOT_A_BACKUP" : "BACKUP_DAMAGED",
+                      of_format ? path : file + " is missing");
+    WriteFile(file, content);
+  }
+  // A list of checksums that lost its end.
+  const std::string sums = ReadFile(backup_ + "/SHA256SUMS");
+  WriteFile(backup_ + "/SHA256SUMS", sums.substr(0, sums.rfind('\n', sums.size() - 2) + 1));
+  ExpectNotRestored("BACKUP_DAMAGED", "SHA256SUMS lacks files");
+  WriteFile(backup_ + "/SHA256SUMS", sums);
+  EXPECT_TRUE(RestoreHome(backup_, restored_).ok());
+}
+
+TEST_F(HomeBackupTest, PathOutsideOfTheHomeIsRefused) {
+  ASSERT_TRUE(MakeBackup().ok());
+  std::ofstream(backup_ + "/SHA256SUMS", std::ios::app)
+      << std::string(64, '0') << "  home/../../escaped\n";
+  ExpectNotRestored("BACKUP_DAMAGED", "SHA256SUMS has an invalid line");
+}
+
+TEST_F(HomeBackupTest, FoldersThatAreInUseAreRefused) {
+  EXPECT_EQ(ReasonOf(BackUpHome(home_, home_ + "/backup", absl::Now()).status()), "BACKUP_IN_HOME");
+  EXPECT_EQ(ReasonOf(BackUpHome(folder_ / "none", backup_, absl::Now()).status()), "NOT_A_HOME");
+  ASSERT_TRUE(MakeBackup().ok());
+  EXPECT_EQ(ReasonOf(MakeBackup().status()), "FOLDER_NOT_EMPTY");
+  EXPECT_EQ(ReasonOf(RestoreHome(backup_, home_).status()), "FOLDER_NOT_EMPTY");
+  EXPECT_EQ(ReasonOf(RestoreHome(backup_ + "/home", restored_).status()), "NOT_A_BACKUP");
+  fs::create_directory(restored_);
+  EXPECT_TRUE(RestoreHome(backup_, restored_).ok());
+}
+
+}  // namespace
+}  // namespace muster::cli

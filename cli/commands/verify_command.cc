@@ -1,0 +1,112 @@
+#include "cli/commands/verify_command.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/damage_view.h"
+#include "cli/output/format.h"
+#include "cli/output/json_view.h"
+#include "cli/rpc/run_reference.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr absl::Duration kReportPeriod = absl::Seconds(10);
+
+std::string ReadText(const v1::VerifyStoreResponse& report) {
+  return absl::StrCat(
+      report.results(),
+      report.results() == 1 ? " stored result or archive, " : " stored results and archives, ",
+      HumanSize(report.bytes()));
+}
+
+// The end of a verification.
+struct Outcome {
+  v1::VerifyStoreResponse last;
+  std::vector<v1::DamagedResult> damaged;
+
+  bool sound() const { return damaged.empty() && last.database_damage().empty(); }
+};
+
+Json ToJson(const Outcome& outcome) {
+  return {{"results", outcome.last.results()},
+          {"bytes", outcome.last.bytes()},
+          {"removed_files", outcome.last.removed_files()},
+          {"database_damage", outcome.last.database_damage()},
+          {"damaged", DamageJson(outcome.damaged)}};
+}
+
+void Print(Console& console, const Outcome& outcome) {
+  if (!outcome.damaged.empty()) {
+    console.out << DamageTable(outcome.damaged, /*with_run=*/true, console.width);
+  }
+  if (!outcome.last.database_damage().empty()) {
+    PrintMessage(console, absl::StrCat("The database is damaged: ", outcome.last.database_damage(),
+                                       ". Stop the services, and restore a backup."));
+  }
+  if (outcome.last.removed_files() > 0) {
+    PrintMessage(console, absl::StrCat("Removed stored files that belonged to no record: ",
+                                       outcome.last.removed_files(), "."));
+  }
+  PrintMessage(console, absl::StrCat("Verified ", ReadText(outcome.last), ": ",
+                                     outcome.sound() ? "no damage was found."
+                                                     : absl::StrCat(outcome.damaged.size(),
+                                                                    " damaged. Check the disk.")));
+}
+
+absl::StatusOr<int> Verify(Console& console, const CommandLine& line, const std::string& run) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  std::string id;
+  if (!run.empty()) {
+    ASSIGN_OR_RETURN(id, ResolveRun(*client, run));
+  }
+  Outcome outcome;
+  absl::Time reported_at = absl::Now();
+  RETURN_IF_ERROR(client->VerifyStore(id, [&](const v1::VerifyStoreResponse& report) {
+    outcome.last = report;
+    outcome.damaged.insert(outcome.damaged.end(), report.damaged().begin(), report.damaged().end());
+    if (absl::Now() - reported_at < kReportPeriod || report.complete()) return;
+    reported_at = absl::Now();
+    PrintMessage(console, absl::StrCat("Verified so far: ", ReadText(report), "."));
+  }));
+  if (line.json) {
+    console.out << Dump(ToJson(outcome));
+  } else {
+    Print(console, outcome);
+  }
+  return outcome.sound() ? kExitOk : kExitDamaged;
+}
+
+}  // namespace
+
+void AddVerifyCommand(CommandLine& line) {
+  CLI::App& command = AddCommand(
+      line.app,
+      {.name = "verify",
+       .summary = "Compare the stored results with their checksums",
+       .details =
+           "The aggregator reads every stored result and archive while it serves, checks its "
+           "database, and removes stored files that belong to no record. A damaged result cannot "
+           "be read until the same content is delivered again, which is possible until the run is "
+           "sealed, or its file is restored.\n"
+           "The exit code is 10 if anything is damaged.",
+       .example = "muster verify\nmuster verify 3f2a --json | jq '.damaged[]'"});
+  const auto run = std::make_shared<std::string>();
+  command
+      .add_option("RUN", *run,
+                  "The id of the run, or a unique prefix of it (default: the whole store)")
+      ->type_name("");
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, run](Console& console) { return Verify(console, line, *run); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,50 @@
+#include "cli/output/damage_view.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+v1::DamagedResult Damaged(const std::string& plugin, const std::string& node,
+                          const std::string& damage) {
+  v1::DamagedResult result;
+  result.mutable_key()->set_run("3f2a");
+  result.mutable_key()->set_plugin(plugin);
+  result.mutable_key()->set_node(node);
+  result.set_damage(damage);
+  return result;
+}
+
+TEST(DamageViewTest, TableNamesPluginNodeAndArchive) {
+  const std::vector<v1::DamagedResult> damaged = {Damaged("logs", "n1", "the CRC32C differs"),
+                                                  Damaged("", "", "the SHA-256 differs")};
+  EXPECT_EQ(DamageTable(damaged, /*with_run=*/false, 0),
+            "PLUGIN     NODE  DAMAGE\n"
+            "logs       n1    the CRC32C differs\n"
+            "(archive)  -     the SHA-256 differs\n");
+  EXPECT_EQ(DamageTable({damaged[0]}, /*with_run=*/true, 0),
+            "RUN   PLUGIN  NODE  DAMAGE\n"
+            "3f2a  logs    n1    the CRC32C differs\n");
+}
+
+TEST(DamageViewTest, StatusMarksTheDamagedPairs) {
+  Json status = {{"plugins",
+                  {{{"name", "logs"}, {"node", "n1"}},
+                   {{"name", "logs"}, {"node", "n2"}},
+                   {{"name", "once"}, {"node", ""}}}}};
+  AddDamage({Damaged("logs", "n2", "missing"), Damaged("once", "global", "differs")}, status);
+  EXPECT_FALSE(status["plugins"][0].contains("damage"));
+  EXPECT_EQ(status["plugins"][1]["damage"], "missing");
+  EXPECT_EQ(status["plugins"][2]["damage"], "differs");
+  EXPECT_EQ(status["damaged"][0]["node"], "n2");
+  EXPECT_EQ(status["damaged"][0]["archive"], false);
+}
+
+TEST(DamageViewTest, StatusOfASoundRunIsUnchanged) {
+  Json status = {{"plugins", Json::array()}};
+  AddDamage({}, status);
+  EXPECT_EQ(status.dump(), R"({"plugins":[]})");
+}
+
+}  // namespace
+}  // namespace muster::cli

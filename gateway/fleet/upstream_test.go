@@ -1,0 +1,97 @@
+package fleet
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"muster.example/gateway/limits"
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go"
+	"muster.example/services/client/go/mustertest"
+)
+
+// service records the context of its last call.
+type service struct {
+	musterv1.UnimplementedRunServiceServer
+	last context.Context
+}
+
+func (s *service) GetRun(ctx context.Context, _ *musterv1.GetRunRequest) (*musterv1.Run, error) {
+	s.last = ctx
+	return &musterv1.Run{}, nil
+}
+
+func (s *service) WatchRun(_ *musterv1.WatchRunRequest, stream musterv1.RunService_WatchRunServer) error {
+	s.last = stream.Context()
+	return nil
+}
+
+// startService returns a client with the interceptors.
+func startService(t *testing.T) (*service, musterv1.RunServiceClient) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, server := &service{}, grpc.NewServer()
+	musterv1.RegisterRunServiceServer(server, s)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	conn, err := grpc.NewClient(listener.Addr().String(), append(Interceptors(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return s, musterv1.NewRunServiceClient(conn)
+}
+
+// A service treats a call without a forwarded identity as the gateway's own.
+func TestCallWithoutIdentityIsRefused(t *testing.T) {
+	s, client := startService(t)
+	for name, ctx := range map[string]context.Context{
+		"none": t.Context(), "empty": WithIdentity(t.Context(), ""), "invalid": WithIdentity(t.Context(), "spiffe://x"),
+		"only in metadata": metadata.AppendToOutgoingContext(t.Context(), muster.ForwardedIdentity, "spiffe://"+mustertest.Domain+"/user/a"),
+	} {
+		if _, err := client.GetRun(ctx, &musterv1.GetRunRequest{}); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := client.WatchRun(ctx, &musterv1.WatchRunRequest{}); status.Code(err) != codes.PermissionDenied {
+			t.Errorf("%s, stream: %v", name, err)
+		}
+	}
+	if s.last != nil {
+		t.Error("the service was called")
+	}
+}
+
+func TestForwardedCallsHaveOnlyIdentityAndDeadline(t *testing.T) {
+	s, client := startService(t)
+	uri := "spiffe://" + mustertest.Domain + "/user/a"
+	ctx := metadata.AppendToOutgoingContext(WithIdentity(t.Context(), uri), "x-more", "1", muster.ForwardedIdentity, "spiffe://x")
+	if _, err := client.GetRun(ctx, &musterv1.GetRunRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	sent, _ := metadata.FromIncomingContext(s.last)
+	if got := sent.Get(muster.ForwardedIdentity); len(got) != 1 || got[0] != uri || len(sent.Get("x-more")) != 0 {
+		t.Errorf("%v", sent)
+	}
+	if deadline, ok := s.last.Deadline(); !ok || time.Until(deadline) > limits.CallTime {
+		t.Errorf("the deadline is %v, %v", deadline, ok)
+	}
+	stream, err := client.WatchRun(ctx, &musterv1.WatchRunRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = stream.Recv()
+	if _, ok := s.last.Deadline(); ok {
+		t.Error("a stream has a deadline")
+	}
+}

@@ -1,0 +1,42 @@
+#include "services/common/base/yaml_documents.h"
+
+#include <yaml-cpp/eventhandler.h>
+
+#include <sstream>
+
+namespace muster {
+namespace {
+
+constexpr int kMaxDocuments = 16;
+
+class IgnoreEvents : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+}  // namespace
+
+std::vector<YAML::Node> LoadYamlDocuments(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  IgnoreEvents ignore;
+  for (int documents = 0; parser.HandleNextDocument(ignore); ++documents) {
+    if (documents == kMaxDocuments) {
+      throw YAML::ParserException(YAML::Mark(), "more than 16 documents");
+    }
+  }
+  return YAML::LoadAll(text);
+}
+
+}  // namespace muster

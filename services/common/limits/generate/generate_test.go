@@ -1,0 +1,105 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"muster.example/services/common/generated"
+	"muster.example/services/common/limits/table"
+)
+
+const root = "../../../.."
+
+// The folders of the programs.
+var folders = []string{"services", "gateway", "cli"}
+
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	texts, err := files(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range generated.Outdated(root, texts) {
+		t.Errorf("%s is stale: go run ./services/common/limits/generate", name)
+	}
+}
+
+// TestRowsAreTrue compares each row with the programs: its constant exists, and so do its key, its metric and the
+// reason of its refusal.
+func TestRowsAreTrue(t *testing.T) {
+	code := sources(t)
+	reasons, err := os.ReadFile(filepath.Join(root, "docs/errors.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sheets(t) {
+		for _, l := range s.Limits {
+			if file, name, ok := strings.Cut(l.At, ":"); ok {
+				if folder, _, _ := strings.Cut(file, "/"); !slices.Contains(folders, folder) {
+					t.Errorf("%s: %s: %s is not below %v", s.Title, l.Bounds, file, folders)
+				}
+				text, err := os.ReadFile(filepath.Join(root, file))
+				if err != nil || !word(name).Match(text) {
+					t.Errorf("%s: %s: %s has no %s (%v)", s.Title, l.Bounds, file, name, err)
+				}
+			}
+			metric, _, _ := strings.Cut(l.Metric, "{")
+			for _, literal := range []string{l.Key, metric} {
+				if literal != "" && !strings.Contains(code, `"`+literal+`"`) {
+					t.Errorf("%s: %s: there is no %q in the sources", s.Title, l.Bounds, literal)
+				}
+			}
+			if l.Reason != "" && !strings.Contains(string(reasons), "`"+l.Reason+"`") {
+				t.Errorf("%s: %s: docs/errors.md has no reason %s", s.Title, l.Bounds, l.Reason)
+			}
+		}
+	}
+}
+
+func word(text string) *regexp.Regexp {
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(text) + `\b`)
+}
+
+func sheets(t *testing.T) []*table.Sheet {
+	t.Helper()
+	all, err := table.Read(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// sources returns the text of all sources of the programs, without tests and without this table.
+func sources(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, folder := range folders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			name := entry.Name()
+			if entry.IsDir() {
+				if name == "limits" && strings.HasSuffix(filepath.Dir(path), "common") || name == "node_modules" {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+			extension := filepath.Ext(name)
+			if extension != ".cc" && extension != ".h" && extension != ".go" || strings.Contains(name, "_test.") {
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			all.Write(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all.String()
+}

@@ -1,0 +1,67 @@
+#include "services/common/rpc/call_admission.h"
+
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+
+namespace muster {
+namespace {
+
+constexpr CallLimits kLimits = {.rate = {.per_second = 1'000, .burst = 1'000}, .waiting_calls = 2};
+constexpr absl::Duration kStart = absl::Hours(1);
+
+TEST(CallAdmissionTest, WaitingCallsOfAPeerAreBounded) {
+  CallAdmission calls;
+  EXPECT_TRUE(calls.Accept("p", "c", kLimits, kStart).ok());
+  EXPECT_TRUE(calls.Accept("p", "d", kLimits, kStart).ok());
+  EXPECT_EQ(ReasonOf(calls.Accept("p", "c", kLimits, kStart)), "TOO_MANY_WAITING_CALLS");
+  EXPECT_TRUE(calls.Accept("other", "c", kLimits, kStart).ok());
+  calls.Start("p", kStart);
+  EXPECT_TRUE(calls.Accept("p", "c", kLimits, kStart).ok());
+  EXPECT_EQ(ReasonOf(calls.Accept("p", "c", kLimits, kStart)), "TOO_MANY_WAITING_CALLS");
+}
+
+TEST(CallAdmissionTest, CallThatNeverStartsIsForgottenAfterTwoPeriods) {
+  CallAdmission calls;
+  EXPECT_TRUE(calls.Accept("p", "c", kLimits, kStart).ok());
+  EXPECT_TRUE(calls.Accept("p", "c", kLimits, kStart).ok());
+  const absl::Duration next = kStart + CallAdmission::kPeriod;
+  EXPECT_EQ(ReasonOf(calls.Accept("p", "c", kLimits, next)), "TOO_MANY_WAITING_CALLS");
+  EXPECT_TRUE(calls.Accept("p", "c", kLimits, next + CallAdmission::kPeriod).ok());
+  EXPECT_EQ(calls.waiting("p"), 1);
+}
+
+TEST(CallAdmissionTest, StartBeyondTheAcceptedCallsIsIgnored) {
+  CallAdmission calls;
+  calls.Start("p", kStart);
+  EXPECT_TRUE(calls.Accept("p", "c", kLimits, kStart).ok());
+  calls.Start("p", kStart);
+  calls.Start("p", kStart);
+  EXPECT_EQ(calls.waiting("p"), 0);
+}
+
+TEST(CallAdmissionTest, ManyRefusalsInAPeriodAreReportedOnceAtTheNextStart) {
+  CallAdmission calls;
+  for (int i = 0; i < 2 + 8; ++i) calls.Accept("p", "c", kLimits, kStart).IgnoreError();
+  EXPECT_FALSE(calls.Start("other", kStart));
+  EXPECT_TRUE(calls.Start("p", kStart));
+  EXPECT_FALSE(calls.Start("p", kStart));
+}
+
+TEST(CallAdmissionTest, RefusalsOfSeveralPeriodsAreNotAddedUp) {
+  CallAdmission calls;
+  for (int i = 0; i < 2 + 7; ++i) calls.Accept("p", "c", kLimits, kStart).IgnoreError();
+  calls.Accept("p", "c", kLimits, kStart + CallAdmission::kPeriod).IgnoreError();
+  EXPECT_FALSE(calls.Start("p", kStart + CallAdmission::kPeriod));
+}
+
+TEST(CallAdmissionTest, RateOfAnIdentityIsBounded) {
+  CallAdmission calls;
+  const CallLimits limits = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 100};
+  EXPECT_TRUE(calls.Accept("p", "c", limits, kStart).ok());
+  EXPECT_EQ(ReasonOf(calls.Accept("p", "c", limits, kStart)), "TOO_MANY_CALLS");
+  EXPECT_TRUE(calls.Accept("p", "other", limits, kStart).ok());
+  EXPECT_TRUE(calls.Accept("p", "c", limits, kStart + absl::Seconds(1)).ok());
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,23 @@
+// The numbers of attempts.
+#ifndef MUSTER_SERVICES_COMMON_UPLOAD_ATTEMPT_H_
+#define MUSTER_SERVICES_COMMON_UPLOAD_ATTEMPT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "services/common/errors/results.h"
+
+namespace muster {
+
+// Senders count their attempts, or number them by the time in nanoseconds, by clocks that may be a
+// day ahead. INVALID_ATTEMPT.
+inline absl::Status CheckAttempt(int64_t attempt, absl::Time now) {
+  const int64_t most = absl::ToUnixNanos(now + absl::Hours(24));
+  if (attempt >= 1 && attempt <= most) return absl::OkStatus();
+  return errors::InvalidAttempt(attempt, most);
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_UPLOAD_ATTEMPT_H_

@@ -1,0 +1,19 @@
+// The space that a record takes in the log of its job.
+#ifndef MUSTER_SERVICES_RELAY_JOBS_RECORD_SIZE_H_
+#define MUSTER_SERVICES_RELAY_JOBS_RECORD_SIZE_H_
+
+#include <cstdint>
+
+#include "muster/v1/jobs.pb.h"
+
+namespace muster {
+
+// Returns bytes: of the record, and of its frame in the log (rounded up).
+inline int64_t SizeInLog(const v1::JobRecord& record) {
+  constexpr int64_t kFrame = 32;
+  return static_cast<int64_t>(record.ByteSizeLong()) + kFrame;
+}
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_RELAY_JOBS_RECORD_SIZE_H_
