@@ -15,23 +15,38 @@ const (
 	dispositionField = "filename="
 )
 
-// fileName returns the file name of a Content-Disposition. Old workers do not quote it, whatever it contains; folders
-// are dropped; an unusable name becomes "result".
-func fileName(disposition string) string {
-	name := ""
-	if _, parameters, err := mime.ParseMediaType(disposition); err == nil {
-		name = parameters["filename"]
-	} else if at := strings.Index(strings.ToLower(disposition), dispositionField); at >= 0 && at+len(dispositionField) <= len(disposition) {
-		name = strings.TrimSpace(disposition[at+len(dispositionField):])
-		if len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"' {
-			name = name[1 : len(name)-1]
-		}
-	}
+// fileName returns the name of a result: that of its Content-Disposition, or "result" with the extension of the path.
+func fileName(disposition, extension string) string {
+	name := dispositionName(disposition)
 	if at := strings.LastIndexAny(name, `/\`); at >= 0 {
 		name = name[at+1:]
 	}
+	if name = validFileName(name); name == defaultFileName {
+		return validFileName(name + extension)
+	}
+	return name
+}
+
+// dispositionName returns the file name in a Content-Disposition. Old workers do not quote it, whatever it contains.
+func dispositionName(disposition string) string {
+	if _, parameters, err := mime.ParseMediaType(disposition); err == nil {
+		return parameters["filename"]
+	}
+	at := strings.Index(strings.ToLower(disposition), dispositionField)
+	if at < 0 || at+len(dispositionField) > len(disposition) {
+		return ""
+	}
+	name := strings.TrimSpace(disposition[at+len(dispositionField):])
+	if len(name) >= 2 && name[0] == '"' && name[len(name)-1] == '"' {
+		return name[1 : len(name)-1]
+	}
+	return name
+}
+
+// validFileName replaces what the API refuses in a name and shortens it; a name of dots and spaces becomes "result".
+func validFileName(name string) string {
 	name = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
+		if unicode.IsControl(r) || r == utf8.RuneError || r == '/' || r == '\\' {
 			return '_'
 		}
 		return r

@@ -135,12 +135,9 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		// A later request starts a new upload: its bytes may differ.
 		Attempt:    started.UnixNano(),
 		MediaType:  mediaType(r.Header.Get("Content-Type"), extension),
-		FileName:   fileName(r.Header.Get("Content-Disposition")),
+		FileName:   fileName(r.Header.Get("Content-Disposition"), extension),
 		Hold:       h.hold,
 		OnBehalfOf: id.URI,
-	}
-	if delivery.FileName == defaultFileName && extension != "" {
-		delivery.FileName += extension
 	}
 	delivery.Body = stream
 	if r.Header.Get("Content-Disposition") == "" && r.ContentLength > 0 && r.ContentLength <= limits.ErrorReport {

@@ -76,6 +76,7 @@ func FuzzRequestOfWorkerIsAnswered(f *testing.F) {
 		"PUT /api/v1/results/by-node/n1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/gzip\r\n" +
 			"Content-Disposition: attachment;filename=a b.tar.gz\r\nContent-Length: 2\r\n\r\nab",
 		"PUT /api/v1/results/by_node/n1/logs.tar.gz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+		"PUT /api/v1/results/by_node/n1/logs.\xb7\x99F=tar.gz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		"PUT /api/v1/results//global/logs?x=%zz HTTP/1.1\r\nHost: x\r\nContent-Range: bytes 0-1/2\r\nContent-Length: 2\r\n\r\nab",
 		"PUT /api/v1/results/global/logs HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{\"error\":\"no\"}",
 		"POST /api/v1/progress/by-node/n1/logs HTTP/1.1\r\nHost: x\r\nContent-Length: 25\r\n\r\n{\"msg\":\"\xff\",\"completed\":1}",
@@ -125,7 +126,7 @@ func FuzzFileNameSurvivesDownload(f *testing.F) {
 			return
 		}
 		disposition := mime.FormatMediaType("attachment", map[string]string{"filename": name})
-		if got := fileName(disposition); got != name {
+		if got := fileName(disposition, ""); got != name {
 			t.Errorf("%q became %q through %q", name, got, disposition)
 		}
 	})
