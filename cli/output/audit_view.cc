@@ -10,13 +10,13 @@
 #include "absl/strings/strip.h"
 #include "cli/output/format.h"
 #include "services/common/base/strings.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr std::string_view kScheme = "spiffe://";
-constexpr size_t kJobIdSize = 32;  // hex digits
 
 // Returns the URI of an identity of `fleet` without the fleet: "user/alice", and "run
 // 3f2a/plugin/logs/node/n1" for a run credential. Returns other URIs unchanged.
@@ -75,10 +75,8 @@ std::string ActorUri(std::string_view fleet, std::string_view name) {
 }
 
 std::string AuditSubject(std::string_view fleet, std::string_view name) {
-  const bool is_job = name.size() == kJobIdSize &&
-                      name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   const bool is_certificate = name.find(':') != std::string_view::npos;
-  return is_job || is_certificate ? std::string(name) : ActorUri(fleet, name);
+  return IsJobId(name) || is_certificate ? std::string(name) : ActorUri(fleet, name);
 }
 
 std::vector<std::string> AuditCells(const v1::AuditRecord& record, std::string_view fleet,

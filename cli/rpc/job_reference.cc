@@ -6,12 +6,12 @@
 #include "cli/rpc/id_prefix.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
+#include "services/common/identity/signed_command.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr int kPage = 1000;
-constexpr size_t kJobIdSize = 32;  // hex digits
 
 absl::StatusOr<v1::ListJobsResponse> ListPage(JobClient& client, const std::string& token) {
   v1::ListJobsRequest request;

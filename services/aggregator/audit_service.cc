@@ -17,6 +17,7 @@
 #include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/share_signature.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -30,8 +31,6 @@ constexpr std::string_view kListAuditRecords = "/muster.v1.AuditService/ListAudi
 
 // The limit of names from a relay.
 constexpr size_t kMaxText = 1024;
-
-constexpr size_t kJobIdSize = 32;  // hex digits
 
 constexpr int kMaxPage = 1'000;
 constexpr int kDefaultPage = 100;
@@ -66,11 +65,6 @@ AuditFilter ToFilter(const v1::ListAuditRecordsRequest& request) {
   filter.after = request.after_sequence();
   filter.newest_first = request.newest_first();
   return filter;
-}
-
-bool IsJobId(std::string_view text) {
-  return text.size() == kJobIdSize &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // Returns "submitted for 3 nodes: exec /usr/bin/uptime".

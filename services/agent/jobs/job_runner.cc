@@ -25,10 +25,6 @@ namespace {
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);
 
-bool IsJobId(const std::string& id) {
-  return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 absl::Duration MonotonicNow() { return SystemClock().MonotonicNow(); }
 
 v1::JobRecord CancelledBeforeStart() {

@@ -24,7 +24,6 @@ constexpr size_t kMaxChainPem = 16 * 1024;
 constexpr size_t kMaxArgv = 64 * 1024;
 constexpr int kMaxArguments = 1000;
 constexpr int64_t kMaxTargets = 50'000;
-constexpr size_t kJobIdSize = 32;
 constexpr size_t kNonceSize = 16;
 constexpr size_t kMaxVariableName = 128;
 constexpr size_t kMaxClass = 1024;
@@ -41,12 +40,6 @@ bool IsWord(std::string_view text, size_t limit) {
   return !text.empty() && text.size() <= limit && std::ranges::all_of(text, [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
   });
-}
-
-bool IsJobId(std::string_view id) {
-  return id.size() == kJobIdSize && std::ranges::all_of(id, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
 }
 
 absl::Status CheckTargets(const v1::Command::Targets& targets) {
@@ -147,6 +140,12 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
 }
 
 }  // namespace
+
+bool IsJobId(std::string_view id) {
+  return id.size() == kJobIdSize && std::ranges::all_of(id, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
 
 absl::Status CheckCommand(const v1::Command& command) {
   if (absl::Status s = CheckFleet(command.fleet()); !s.ok())

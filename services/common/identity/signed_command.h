@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_SIGNED_COMMAND_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_SIGNED_COMMAND_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,12 @@ inline constexpr std::string_view kRudderAction = "rudder";
 
 // The tolerated clock difference between signer and node.
 inline constexpr absl::Duration kCommandClockSlack = absl::Minutes(5);
+
+// The hexadecimal digits of a job's id.
+inline constexpr size_t kJobIdSize = 32;
+
+// Whether it is kJobIdSize lower-case hexadecimal digits.
+bool IsJobId(std::string_view id);
 
 struct VerifiedCommand {
   v1::Command command;
