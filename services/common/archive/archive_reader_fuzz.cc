@@ -7,20 +7,8 @@
 
 #include "absl/status/status.h"
 #include "services/common/archive/archive_reader.h"
+#include "services/common/archive/test_support.h"
 #include "services/common/base/string_source.h"
-
-namespace {
-
-class StringSink : public muster::ByteSink {
- public:
-  absl::Status Write(std::string_view data) override {
-    text += data;
-    return absl::OkStatus();
-  }
-  std::string text;
-};
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string archive(reinterpret_cast<const char*>(data), size);
@@ -32,11 +20,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   muster::StringSource trees(archive);
   (void)muster::ReadResultTrees(
       trees, "", [](const std::string&, muster::ResultItem) { return absl::OkStatus(); });
-  StringSink sink;
+  muster::StringSink sink;
   muster::StringSource source(archive);
   if (muster::ExtractPlugin(source, "disk", sink).ok()) {
     muster::StringSource extracted(sink.text);
-    StringSink again;
+    muster::StringSink again;
     if (!muster::ExtractPlugin(extracted, "disk", again).ok()) std::abort();
     if (again.text != sink.text) std::abort();
   }

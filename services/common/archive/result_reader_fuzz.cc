@@ -13,21 +13,13 @@
 #include "services/common/archive/result_item.h"
 #include "services/common/archive/result_reader.h"
 #include "services/common/archive/results_yaml.h"
+#include "services/common/archive/test_support.h"
 #include "services/common/base/utf8.h"
 
 namespace {
 
 constexpr int64_t kBudget = int64_t{1} << 20;
 constexpr int64_t kUnbudgeted = int64_t{64} << 10;  // the item of the file, and of omitted ones
-
-class StringSink : public muster::ByteSink {
- public:
-  absl::Status Write(std::string_view data) override {
-    text += data;
-    return absl::OkStatus();
-  }
-  std::string text;
-};
 
 int64_t SizeOf(const muster::ResultItem& item) {
   int64_t size = muster::FootprintOf(item);
@@ -53,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (SizeOf(item) > kBudget + kUnbudgeted) std::abort();
   if (item != read(file.size())) std::abort();
   muster::RollUp(item);
-  StringSink sink;
+  muster::StringSink sink;
   if (!muster::WriteResultsYaml(item, sink).ok()) std::abort();
   if (!muster::IsUtf8(sink.text) || !muster::ParseResultsYaml(sink.text).ok()) std::abort();
   return 0;

@@ -9,26 +9,14 @@
 
 #include "absl/status/status.h"
 #include "services/common/archive/results_yaml.h"
-
-namespace {
-
-class StringSink : public muster::ByteSink {
- public:
-  absl::Status Write(std::string_view data) override {
-    text += data;
-    return absl::OkStatus();
-  }
-  std::string text;
-};
-
-}  // namespace
+#include "services/common/archive/test_support.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto tree = muster::ParseResultsYaml({reinterpret_cast<const char*>(data), size});
   std::string text[3];
   for (std::string& written : text) {
     if (!tree.ok()) return 0;
-    StringSink sink;
+    muster::StringSink sink;
     if (!muster::WriteResultsYaml(*tree, sink).ok()) std::abort();
     written = sink.text;
     tree = muster::ParseResultsYaml(written);
