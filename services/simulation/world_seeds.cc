@@ -4,31 +4,14 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "services/aggregator/simulation/seeded_random.h"
+#include "services/aggregator/simulation/wanted_seeds.h"
 
 namespace muster::testing {
-namespace {
-
-// Returns the first and the last seed.
-std::pair<uint64_t, uint64_t> WantedSeeds(uint64_t ordinary) {
-  std::pair<uint64_t, uint64_t> seeds = {1, ordinary};
-  const char* wanted = std::getenv("WORLD_SEEDS");
-  if (wanted == nullptr) return seeds;
-  const std::pair<std::string, std::string> range = absl::StrSplit(wanted, '-');
-  EXPECT_TRUE(absl::SimpleAtoi(range.first, &seeds.first) &&
-              absl::SimpleAtoi(range.second, &seeds.second))
-      << "WORLD_SEEDS must be FIRST-LAST";
-  return seeds;
-}
-
-}  // namespace
 
 void RunSeeds(const Seeds& seeds, const RunOneSeed& run) {
-  const auto [first, last] = WantedSeeds(seeds.seeds);
+  const auto [first, last] = WantedSeeds("WORLD_SEEDS", seeds.seeds);
   int64_t crashes = 0;
   int failed = 0;
   for (uint64_t seed = first + seeds.part; seed <= last && failed < 5; seed += kSeedParts) {

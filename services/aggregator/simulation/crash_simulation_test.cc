@@ -11,11 +11,9 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
-#include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "services/aggregator/simulation/seeded_random.h"
+#include "services/aggregator/simulation/wanted_seeds.h"
 
 namespace muster::testing {
 namespace {
@@ -46,22 +44,10 @@ std::string RunSeed(uint64_t seed) {
   return outcome.ok() ? simulation.log() : "";
 }
 
-// Returns the first and the last seed.
-std::pair<uint64_t, uint64_t> WantedSeeds() {
-  std::pair<uint64_t, uint64_t> seeds = {1, kSeeds};
-  const char* wanted = std::getenv("CRASH_SEEDS");
-  if (wanted == nullptr) return seeds;
-  const std::pair<std::string, std::string> range = absl::StrSplit(wanted, '-');
-  EXPECT_TRUE(absl::SimpleAtoi(range.first, &seeds.first) &&
-              absl::SimpleAtoi(range.second, &seeds.second))
-      << "CRASH_SEEDS must be FIRST-LAST";
-  return seeds;
-}
-
 class CrashSimulationSeedsTest : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(CrashSimulationSeedsTest, AcknowledgedResultsSurviveAnyCrash) {
-  const auto [first, last] = WantedSeeds();
+  const auto [first, last] = WantedSeeds("CRASH_SEEDS", kSeeds);
   int failed = 0;
   for (uint64_t seed = first + GetParam(); seed <= last && failed < 5; seed += kParts) {
     if (RunSeed(seed).empty()) ++failed;
