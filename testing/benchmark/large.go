@@ -25,10 +25,9 @@ const (
 	largeLimit     = 20 * time.Minute
 )
 
-// start measures how long the services take to become ready with many rows of results: of a run that is still open,
-// whose pairs the status service lists before it is ready, and of the same run after its end.
-func start(s settings) (table string, err error) {
-	folder, err := os.MkdirTemp(s.folder, "bench")
+// withFleet measures something on a fleet of its own in a new folder of `parent`, and removes both.
+func withFleet(parent string, measure func(f *fleet.Fleet, folder string) (string, error)) (table string, err error) {
+	folder, err := os.MkdirTemp(parent, "bench")
 	if err != nil {
 		return "", err
 	}
@@ -41,6 +40,16 @@ func start(s settings) (table string, err error) {
 	if err := f.Up(); err != nil {
 		return "", err
 	}
+	return measure(f, folder)
+}
+
+// start measures how long the services take to become ready with many rows of results: of a run that is still open,
+// whose pairs the status service lists before it is ready, and of the same run after its end.
+func start(s settings) (string, error) {
+	return withFleet(s.folder, func(f *fleet.Fleet, _ string) (string, error) { return startWithRows(f, s) })
+}
+
+func startWithRows(f *fleet.Fleet, s settings) (string, error) {
 	// Their deadline commits a time-out for each pair; the grace keeps the run from being sealed.
 	request := &musterv1.CreateRunRequest{Timeout: durationpb.New(time.Second), SealGrace: durationpb.New(time.Hour)}
 	rows := s.scaled(s.rows)
@@ -116,20 +125,11 @@ func firstStatus(f *fleet.Fleet, run string) (time.Duration, error) {
 }
 
 // archive measures the time from the last result to the archive of the run, and that of gzip alone.
-func archive(s settings) (table string, err error) {
-	folder, err := os.MkdirTemp(s.folder, "bench")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	f, err := fleet.New(folder)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
+func archive(s settings) (string, error) {
+	return withFleet(s.folder, func(f *fleet.Fleet, _ string) (string, error) { return packResults(f, s) })
+}
+
+func packResults(f *fleet.Fleet, s settings) (string, error) {
 	server, err := f.Process(fleet.Aggregator)
 	if err != nil {
 		return "", err

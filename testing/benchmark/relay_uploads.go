@@ -24,20 +24,11 @@ const (
 
 // relayUploads measures the memory of the services while 100 attached nodes deliver at the same time through one relay,
 // which is attached to the root relay. Each node is a real agent, whose plugin links a common file.
-func relayUploads(s settings) (table string, err error) {
-	folder, err := os.MkdirTemp(s.disk, "bench")
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	f, err := fleet.New(folder)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
+func relayUploads(s settings) (string, error) {
+	return withFleet(s.disk, func(f *fleet.Fleet, folder string) (string, error) { return uploadThroughRelay(f, folder, s) })
+}
+
+func uploadThroughRelay(f *fleet.Fleet, folder string, s settings) (string, error) {
 	root, err := f.Process(fleet.Relay) // before another relay runs
 	if err != nil {
 		return "", err
