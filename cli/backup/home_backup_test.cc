@@ -82,7 +82,6 @@ class HomeBackupTest : public ::testing::Test {
     EXPECT_EQ(ReasonOf(restored.status()), reason) << restored.status();
     EXPECT_THAT(restored.status().message(), HasSubstr(text));
     EXPECT_FALSE(fs::exists(restored_));
-    EXPECT_FALSE(fs::exists(restored_ + ".restoring"));
   }
 
   TempFolder folder_;
@@ -120,6 +119,21 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
   ASSERT_TRUE(store.Open().ok());
   EXPECT_EQ((**store.state().GetResult(KeyOf("n1"))).blob, kBlobName);
   EXPECT_NE(store.feed().Identity(), store_.feed().Identity());
+}
+
+// It may be a mount point, or lie in a folder of another user.
+TEST_F(HomeBackupTest, EmptyHomeIsFilledAndNotReplaced) {
+  ASSERT_TRUE(MakeBackup().ok());
+  WriteFile(restored_ + "/.restoring/config/half.yaml", "of a restore that was interrupted");
+  struct stat before = {};
+  ASSERT_EQ(::stat(restored_.c_str(), &before), 0);
+  ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  struct stat after = {};
+  ASSERT_EQ(::stat(restored_.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_FALSE(fs::exists(restored_ + "/.restoring"));
+  EXPECT_FALSE(fs::exists(restored_ + "/config/half.yaml"));
+  EXPECT_TRUE(fs::exists(restored_ + "/fleet.json"));
 }
 
 TEST_F(HomeBackupTest, BlobThatDiffersFromItsRecordIsReported) {

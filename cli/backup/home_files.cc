@@ -17,10 +17,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kOmitted = {
-    "agent",           "aggregator/blobs/staged", "aggregator/reserve", "log",         "node",
-    "relay/jobs",      "relay/known-nodes",       "relay/shares",       "relay/spool", "run",
-    "status/status.db"};
+constexpr std::array kOmitted = {"agent",
+                                 "aggregator/blobs/staged",
+                                 "aggregator/reserve",
+                                 "bin",
+                                 "log",
+                                 "node",
+                                 "relay/jobs",
+                                 "relay/known-nodes",
+                                 "relay/shares",
+                                 "relay/spool",
+                                 "run",
+                                 "status/status.db"};
 
 bool IsOmitted(const fs::path& path) {
   return std::find(kOmitted.begin(), kOmitted.end(), path.string()) != kOmitted.end();

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "cli/backup/file_copy.h"
 #include "cli/backup/home_files.h"
+#include "cli/supervisor/home.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
@@ -77,6 +78,19 @@ absl::Status ReplaceHome(const Manifest& manifest, const std::string& folder,
   return absl::OkStatus();
 }
 
+// Moves what is in `from` into its parent, and removes `from`.
+absl::Status MoveUp(FileOps& ops, const std::string& from) {
+  ASSIGN_OR_RETURN(const auto entries, ops.List(from));
+  const std::string parent = ParentFolder(from);
+  for (const FolderEntry& entry : entries) {
+    RETURN_IF_ERROR(
+        ops.Rename(absl::StrCat(from, "/", entry.name), absl::StrCat(parent, "/", entry.name)));
+  }
+  RETURN_IF_ERROR(ops.SyncFolder(parent));
+  RETURN_IF_ERROR(RemoveTree(ops, from));
+  return ops.SyncFolder(parent);
+}
+
 }  // namespace
 
 std::vector<std::string> UnlistedFiles(const std::string& folder, const Manifest& manifest) {
@@ -95,21 +109,24 @@ std::vector<std::string> UnlistedFiles(const std::string& folder, const Manifest
 
 absl::StatusOr<Manifest> RestoreHome(const std::string& folder, const std::string& home) {
   FileOps& ops = PosixFileOps();
-  ASSIGN_OR_RETURN(const bool empty, IsEmptyFolder(home));
-  if (!empty) return errors::HomeNotEmpty(home);
+  const std::string unfinished = supervisor::UnfinishedRestore(Home(home));
+  const auto entries = ops.List(home);
+  const bool is_new = absl::IsNotFound(entries.status());
+  if (!is_new && !entries.ok()) return entries.status();
+  for (const FolderEntry& entry : is_new ? std::vector<FolderEntry>() : *entries) {
+    if (absl::StrCat(home, "/", entry.name) != unfinished) return errors::HomeNotEmpty(home);
+  }
   ASSIGN_OR_RETURN(auto manifest, ReadManifest(folder));
-  // Beside the home: a crash must leave no home with a part of the files.
-  const std::string temporary = home + ".restoring";
-  RETURN_IF_ERROR(RemoveTree(ops, temporary));
-  RETURN_IF_ERROR(MakeFolders(ops, temporary));
-  absl::Cleanup remove = [&] { RemoveTree(ops, temporary).IgnoreError(); };
-  RETURN_IF_ERROR(CopyBack(folder, manifest, temporary));
-  RETURN_IF_ERROR(sqlite::RenewFeed(absl::StrCat(temporary, "/", kStateDatabase)));
-  RETURN_IF_ERROR(ReplaceHome(manifest, temporary, home));
-  RETURN_IF_ERROR(SyncFileSystem(temporary));
-  RETURN_IF_ERROR(ops.Rename(temporary, home));
+  RETURN_IF_ERROR(RemoveTree(ops, unfinished));
+  RETURN_IF_ERROR(MakeFolders(ops, unfinished));
+  absl::Cleanup remove = [&] { RemoveTree(ops, is_new ? home : unfinished).IgnoreError(); };
+  RETURN_IF_ERROR(CopyBack(folder, manifest, unfinished));
+  RETURN_IF_ERROR(sqlite::RenewFeed(absl::StrCat(unfinished, "/", kStateDatabase)));
+  RETURN_IF_ERROR(ReplaceHome(manifest, unfinished, home));
+  RETURN_IF_ERROR(SyncFileSystem(unfinished));
   std::move(remove).Cancel();
-  RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(home)));
+  RETURN_IF_ERROR(MoveUp(ops, unfinished));
+  if (is_new) RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(home)));
   return manifest;
 }
 

@@ -11,8 +11,10 @@
 namespace muster::cli {
 
 // Copies the backup in `folder` to `home` (without a slash at the end), which must not exist or be
-// empty, and compares each file with its checksum. After an error, and after a crash, `home` is
-// unchanged. The change feed gets another identity.
+// empty, and compares each file with its checksum. The files are complete before they appear in
+// `home`: after an error or a crash it has at most an unfinished restore (supervisor/home.h), which
+// the next one replaces. If the crash was while they appeared, `muster up` refuses the home
+// (RESTORE_UNFINISHED). The change feed gets another identity.
 absl::StatusOr<Manifest> RestoreHome(const std::string& folder, const std::string& home);
 
 // Returns the files in `home/` of a backup that its SHA256SUMS does not list. They are not

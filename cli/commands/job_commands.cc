@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/output/audit_view.h"
 #include "cli/output/format.h"
 #include "cli/output/job_output.h"
 #include "cli/output/job_view.h"
@@ -169,9 +170,9 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
 }
 
-// Returns the URI of an identity: `text` is one, or the name of an operator.
+// Returns the URI of an identity: `text` is one, a name with its kind, or the name of an operator.
 absl::StatusOr<std::string> UriOf(const OperatorContext& context, const std::string& text) {
-  if (absl::StartsWith(text, "spiffe://")) return text;
+  if (absl::StrContains(text, '/')) return ActorUri(context.fleet, text);
   const auto uri = ToUri({context.fleet, UserIdentity{text}});
   if (!uri.ok()) return AsUsageError(uri.status(), "--by");
   return *uri;

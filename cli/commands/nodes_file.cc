@@ -1,7 +1,5 @@
 #include "cli/commands/nodes_file.h"
 
-#include <iostream>
-#include <iterator>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -21,8 +19,7 @@ namespace {
 constexpr size_t kMaxNodesFile = size_t{64} << 20;
 
 absl::StatusOr<std::string> ReadText(const std::string& file) {
-  if (file != "-") return ReadFileBounded(file, kMaxNodesFile);
-  return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  return file == "-" ? ReadStdinBounded(kMaxNodesFile) : ReadFileBounded(file, kMaxNodesFile);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -56,10 +55,7 @@ struct RunArguments {
 };
 
 absl::StatusOr<std::string> ReadDefinition(const std::string& file) {
-  if (file != "-") return ReadFileBounded(file, kMaxDefinition);
-  std::string text(std::istreambuf_iterator<char>(std::cin), {});
-  if (text.size() <= kMaxDefinition) return text;
-  return errors::DefinitionTooLarge(kMaxDefinition);
+  return file == "-" ? ReadStdinBounded(kMaxDefinition) : ReadFileBounded(file, kMaxDefinition);
 }
 
 // Sets the field if the option was given. "0" disables the limit.
@@ -119,6 +115,9 @@ absl::StatusOr<v1::CreateRunRequest> MakeRequest(const RunArguments& arguments) 
   if (const std::string twice = NamedTwice(arguments.plugins); !twice.empty()) {
     return UsageError(absl::StrCat("plugin ", Printable(twice), " is named twice"),
                       "Name it once.");
+  }
+  if (arguments.nodes_file == "-" && absl::c_linear_search(arguments.files, "-")) {
+    return UsageError("-f and --nodes-file both name standard input", "Name a file for one.");
   }
   std::vector<std::string> nodes = arguments.nodes;
   RETURN_IF_ERROR(AddNodesOfFile(arguments.nodes_file, &nodes));

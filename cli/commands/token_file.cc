@@ -1,16 +1,17 @@
 #include "cli/commands/token_file.h"
 
-#include <iostream>
-#include <iterator>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 
 namespace muster::cli {
 namespace {
+
+constexpr size_t kMaxToken = size_t{64} << 10;
 
 // Returns true if a service answered, or could not be reached.
 bool IsServiceError(const absl::Status& status) {
@@ -23,7 +24,7 @@ bool IsServiceError(const absl::Status& status) {
 
 absl::StatusOr<JoinToken> ReadTokenFile(const std::string& file) {
   if (file == "-") {
-    std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    ASSIGN_OR_RETURN(std::string text, ReadStdinBounded(kMaxToken));
     return ParseJoinToken(Secret(std::move(text)).view());
   }
   auto text = ReadSecretFile(

@@ -55,10 +55,13 @@ void Print(Console& console, const Outcome& outcome) {
     PrintMessage(console, absl::StrCat("Removed stored files that belonged to no record: ",
                                        outcome.last.removed_files(), "."));
   }
-  PrintMessage(console, absl::StrCat("Verified ", ReadText(outcome.last), ": ",
-                                     outcome.sound() ? "no damage was found."
-                                                     : absl::StrCat(outcome.damaged.size(),
-                                                                    " damaged. Check the disk.")));
+  PrintMessage(
+      console,
+      absl::StrCat(
+          outcome.last.complete() ? "Verified " : "Not all is verified: ", ReadText(outcome.last),
+          ": ",
+          outcome.sound() ? "no damage was found."
+                          : absl::StrCat(outcome.damaged.size(), " damaged. Check the disk.")));
 }
 
 absl::StatusOr<int> Verify(Console& console, const CommandLine& line, const std::string& run) {
@@ -70,18 +73,20 @@ absl::StatusOr<int> Verify(Console& console, const CommandLine& line, const std:
   }
   Outcome outcome;
   absl::Time reported_at = absl::Now();
-  RETURN_IF_ERROR(client->VerifyStore(id, [&](const v1::VerifyStoreResponse& report) {
+  const absl::Status end = client->VerifyStore(id, [&](const v1::VerifyStoreResponse& report) {
     outcome.last = report;
     outcome.damaged.insert(outcome.damaged.end(), report.damaged().begin(), report.damaged().end());
     if (absl::Now() - reported_at < kReportPeriod || report.complete()) return;
     reported_at = absl::Now();
     PrintMessage(console, absl::StrCat("Verified so far: ", ReadText(report), "."));
-  }));
+  });
   if (line.json) {
     console.out << Dump(ToJson(outcome));
   } else {
     Print(console, outcome);
   }
+  if (Interrupted()) return kExitInterrupted;
+  RETURN_IF_ERROR(end);
   return outcome.sound() ? kExitOk : kExitDamaged;
 }
 

@@ -22,8 +22,8 @@ struct RunDetails {
 absl::StatusOr<std::vector<v1::DamagedResult>> FindDamage(Client& client, const v1::Run& run);
 
 // Returns the details of a run with the operator context that --context, the environment or the
-// home names. Returns no details without a context, if the aggregator does not answer within two
-// seconds, or if it does not know the run.
+// home names. Returns no details without a context, if the aggregator does not answer a first call
+// within two seconds, or if it does not know the run.
 RunDetails FetchRunDetails(const std::string& context_option, const std::string& run);
 
 }  // namespace muster::cli

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
@@ -135,6 +136,14 @@ bool IsOfDeletedRun(const StatusCredentials& credentials) {
          "RUN_NOT_FOUND";
 }
 
+// Removes a file of $MUSTER_HOME.
+bool RemoveFromHome(const std::string& file) {
+  const auto home = supervisor::HomeFromEnvironment();
+  if (!home.ok() || !absl::StartsWith(file, absl::StrCat(home->path(), "/"))) return false;
+  std::error_code fault;
+  return std::filesystem::remove(file, fault);
+}
+
 // Returns true if the search found an outdated or exposed file, and this user is an operator.
 bool MayUseContextInstead(const StatusQuery& query, const absl::Status& failure) {
   const std::string reason = ReasonOf(failure);
@@ -148,17 +157,14 @@ bool MayUseContextInstead(const StatusQuery& query, const absl::Status& failure)
 absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query) {
   if (const auto file = ChooseFile(query)) {
     auto credentials = ReadCredentials(*file, absl::Now(), query.max_age);
-    if (credentials.ok() && WasSearched(query) && IsOfDeletedRun(*credentials)) {
-      std::error_code ignored;
-      std::filesystem::remove(*file, ignored);
-      return OpenStatusSource(query);  // with the next file
-    }
-    if (credentials.ok()) {
+    const bool outdated = credentials.ok() && WasSearched(query) && IsOfDeletedRun(*credentials);
+    if (outdated && RemoveFromHome(*file)) return OpenStatusSource(query);  // with the next file
+    if (credentials.ok() && !outdated) {
       RETURN_IF_ERROR(WithSubject(AsUsageError(CheckRun(*credentials, query.run)),
                                   absl::StrCat("credentials file ", *file)));
       return std::make_unique<EndpointSource>(*credentials);
     }
-    if (!MayUseContextInstead(query, credentials.status())) {
+    if (!outdated && !MayUseContextInstead(query, credentials.status())) {
       return WithSubject(credentials.status(), absl::StrCat("credentials file ", *file));
     }
   }

@@ -52,6 +52,8 @@ std::string SupervisorSocket(const Home& home) { return PathIn(home, "run", "sup
 std::string SupervisorLock(const Home& home) { return PathIn(home, "run", "supervisor.lock"); }
 std::string UpLock(const Home& home) { return PathIn(home, "run", "up.lock"); }
 
+std::string UnfinishedRestore(const Home& home) { return home.path() + "/.restoring"; }
+
 absl::Status MakeHomeFolders(const Home& home) {
   for (const char* folder : {"", "/config", "/log", "/run"}) {
     RETURN_IF_ERROR(MakeFolders(PosixFileOps(), home.path() + folder));

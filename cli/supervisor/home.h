@@ -25,6 +25,9 @@ std::string SupervisorSocket(const Home& home);  // run/supervisor.sock
 std::string SupervisorLock(const Home& home);    // run/supervisor.lock
 std::string UpLock(const Home& home);            // run/up.lock
 
+// Returns the folder of a restore that has not ended: .restoring
+std::string UnfinishedRestore(const Home& home);
+
 // Creates the folders of these files, each with mode 0700.
 absl::Status MakeHomeFolders(const Home& home);
 

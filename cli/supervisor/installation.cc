@@ -264,6 +264,9 @@ absl::StatusOr<bool> Stop(const Home& home, const ReportProgress& report_line) {
 
 absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
                              const ReportProgress& report_line) {
+  if (PosixFileOps().Stat(UnfinishedRestore(home)).ok()) {
+    return errors::RestoreUnfinished(home.path());
+  }
   ReleaseReserveIfFull(PosixFileOps(), absl::StrCat(home.ServiceFolder(ServiceRole::kAggregator),
                                                     "/", kDiskReserveFile));
   RETURN_IF_ERROR(MakeHomeFolders(home));

@@ -40,8 +40,8 @@ void FillIn(const OpenedUpload& opened, v1::OpenUploadResponse* response) {
   response->set_upload_id(opened.id);
   response->set_epoch(opened.epoch);
   response->set_offset(opened.offset);
-  response->set_chunk_max(opened.chunk_max);
-  response->set_window(kUploadWindow);
+  response->set_chunk_max(opened.pace.chunk_max);
+  response->set_window(opened.pace.window);
   *response->mutable_expire_time() = ToTimestamp(opened.expires_at);
   response->set_zstd_accepted(true);
 }

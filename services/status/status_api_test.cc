@@ -3,10 +3,8 @@
 
 #include <string>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "muster/v1/runs.grpc.pb.h"
 #include "muster/v1/status.grpc.pb.h"
@@ -14,132 +12,17 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/testing/rpc_walk.h"
-#include "testing/fixtures/await.h"
-#include "testing/fixtures/test_status.h"
+#include "services/status/testing/status_fixture.h"
 
 namespace muster {
 namespace {
 
-using testing::Await;
 using testing::CallWith;
 using testing::PairOf;
-using testing::TestFleet;
+using testing::SenderStream;
 using testing::TestIdentity;
-using testing::TestStatus;
 
-// A stream of heartbeats; without a goodbye its end is a crash.
-class SenderStream {
- public:
-  SenderStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& node)
-      : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->StreamHeartbeats(&context_)) {
-    request_.set_node(node);
-    static int processes = 0;
-    request_.set_instance_id(absl::StrCat("process-", ++processes));
-  }
-  ~SenderStream() {
-    context_.TryCancel();
-    stream_->Finish();
-  }
-
-  bool Send(const std::string& run, const std::string& plugin, v1::Phase phase) {
-    request_.set_sequence(request_.sequence() + 1);
-    request_.clear_activities();
-    v1::Activity* activity = request_.add_activities();
-    activity->mutable_key()->set_run(run);
-    activity->mutable_key()->set_plugin(plugin);
-    activity->mutable_key()->set_node(request_.node());
-    activity->set_phase(phase);
-    v1::StreamHeartbeatsResponse response;
-    return stream_->Write(request_) && stream_->Read(&response);
-  }
-
- private:
-  const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
-  grpc::ClientContext context_;
-  const std::unique_ptr<
-      grpc::ClientReaderWriter<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>>
-      stream_;
-  v1::StreamHeartbeatsRequest request_;
-};
-
-class StatusApiTest : public ::testing::Test {
- protected:
-  std::string CreateRun(const std::vector<std::string>& nodes) {
-    const std::string run = fleet_.CreateRun({"hostfacts"}, nodes).id();
-    const auto count = static_cast<int64_t>(nodes.size());
-    status_.Await(run, [count](const v1::RunStatus& s) { return s.counts().planned() == count; });
-    return run;
-  }
-
-  void Deliver(const std::string& run, const std::string& node) {
-    grpc::ClientContext context;
-    v1::Result result;
-    const auto request = testing::SmallResult(run, "hostfacts", node, "{}");
-    const auto channel = fleet_.Connect(fleet_.Credential(run, "hostfacts", node));
-    const grpc::Status status =
-        v1::ResultService::NewStub(channel)->SubmitResult(&context, request, &result);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-  }
-
-  void Cancel(const std::string& run) {
-    grpc::ClientContext context;
-    v1::CancelRunRequest request;
-    request.set_run(run);
-    v1::Run cancelled;
-    const auto stub = v1::RunService::NewStub(fleet_.Connect(fleet_.admin()));
-    const grpc::Status status = stub->CancelRun(&context, request, &cancelled);
-    ASSERT_TRUE(status.ok()) << status.error_message();
-  }
-
-  absl::Status Report(const TestIdentity& identity, const v1::ReportProgressRequest& request) {
-    grpc::ClientContext context;
-    v1::ReportProgressResponse response;
-    return FromGrpc(v1::StatusService::NewStub(status_.Connect(identity))
-                        ->ReportProgress(&context, request, &response));
-  }
-
-  v1::ReportProgressRequest Progress(const std::string& run, const std::string& node) {
-    v1::ReportProgressRequest request;
-    request.mutable_key()->set_run(run);
-    request.mutable_key()->set_plugin("hostfacts");
-    request.mutable_key()->set_node(node);
-    request.set_total(10);
-    request.set_completed(4);
-    return request;
-  }
-
-  // Returns the node once its history contains `reason`, or after the limit of Await.
-  v1::Node AwaitEvent(const std::string& name, v1::Reason reason) {
-    const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
-    v1::GetNodeRequest request;
-    request.set_node(name);
-    v1::Node node;
-    EXPECT_TRUE(Await([&] {
-      grpc::ClientContext context;
-      const grpc::Status got = stub->GetNode(&context, request, &node);
-      EXPECT_TRUE(got.ok()) << got.error_message();
-      return absl::c_any_of(node.events(),
-                            [&](const v1::NodeEvent& event) { return event.reason() == reason; });
-    })) << "the history of "
-        << name << " does not contain " << v1::Reason_Name(reason);
-    return node;
-  }
-
-  TestIdentity Gateway() { return fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "test"}); }
-
-  std::string ViewerUri(const std::string& run) {
-    return absl::StrCat("spiffe://", run, ".", fleet_.name(), "/viewer");
-  }
-
-  absl::Status GetAsViewer(const std::string& viewer_of, const std::string& run) {
-    v1::GetStatusRequest request;
-    request.set_run(run);
-    return status_.Get(Gateway(), request, ViewerUri(viewer_of)).status();
-  }
-
-  TestFleet fleet_;
-  TestStatus status_{fleet_};
-};
+class StatusApiTest : public testing::StatusFixture {};
 
 TEST_F(StatusApiTest, WatcherFollowsARunToItsEnd) {
   const std::string run = CreateRun({"n1", "n2"});
@@ -339,90 +222,6 @@ TEST_F(StatusApiTest, AggregatorReceivesTheStartGraceVerdict) {
   EXPECT_EQ(verdict.start_grace_expired().reason(), "n1: no heartbeat received");
   context.TryCancel();
   stream->Finish();
-}
-
-TEST_F(StatusApiTest, StatusContinuesWithoutTheAggregatorAndCatchesUp) {
-  // The same port again: the status service has no other way to find it.
-  fleet_.config.listen.port = static_cast<uint16_t>(fleet_.port());
-  const std::string run = CreateRun({"n1", "n2"});
-  const TestIdentity n1 = fleet_.Credential(run, "hostfacts", "n1");
-  fleet_.Stop();
-  ASSERT_TRUE(Report(n1, Progress(run, "n1")).ok());
-  EXPECT_EQ(PairOf(*status_.Get(run), "n1").progress().completed(), 4);
-  fleet_.Start();
-  Deliver(run, "n1");
-  Deliver(run, "n2");
-  const v1::RunStatus end = status_.Await(
-      run, [](const v1::RunStatus& s) { return s.state() == v1::RUN_STATE_COMPLETE; });
-  EXPECT_EQ(end.counts().genuine(), 2);
-  EXPECT_EQ(end.counts().pending(), 0);
-  EXPECT_EQ(end.counts().planned(), 2);
-}
-
-TEST_F(StatusApiTest, PairsOfAnEndedRunAreReadFromTheAggregatorAfterARestart) {
-  fleet_.config.listen.port = static_cast<uint16_t>(fleet_.port());
-  const std::string run = CreateRun({"n1", "n2"});
-  ASSERT_TRUE(Report(fleet_.Credential(run, "hostfacts", "n2"), Progress(run, "n2")).ok());
-  Deliver(run, "n1");
-  Cancel(run);
-  const v1::RunStatus before = status_.Await(
-      run, [](const v1::RunStatus& s) { return s.state() == v1::RUN_STATE_CANCELLED; });
-  status_.Stop();
-  status_.Start();
-
-  fleet_.Stop();
-  const absl::Status down = status_.Get(run).status();
-  EXPECT_EQ(ReasonOf(down), "PAIRS_NOT_LOADED") << down;
-  EXPECT_TRUE(absl::IsUnavailable(down)) << down;
-  fleet_.Start();
-
-  const v1::RunStatus after = status_.Await(run, [](const v1::RunStatus&) { return true; });
-  EXPECT_EQ(after.counts().SerializeAsString(), before.counts().SerializeAsString());
-  EXPECT_EQ(PairOf(after, "n1").outcome(), v1::OUTCOME_GENUINE);
-  EXPECT_EQ(PairOf(after, "n1").update_time().ShortDebugString(),
-            PairOf(before, "n1").update_time().ShortDebugString());
-  EXPECT_EQ(PairOf(after, "n2").reason(), v1::REASON_RUN_ENDED);
-  EXPECT_EQ(PairOf(after, "n2").progress().completed(), 4) << "from the store of this service";
-}
-
-TEST_F(StatusApiTest, WatcherOfAnEndedRunGetsItsPairsAndTheEnd) {
-  const std::string run = CreateRun({"n1"});
-  Deliver(run, "n1");
-  status_.Await(run, [](const v1::RunStatus& s) { return s.state() == v1::RUN_STATE_COMPLETE; });
-  status_.Stop();
-  status_.Start();
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-  v1::WatchStatusRequest request;
-  request.set_run(run);
-  const auto stub = v1::StatusService::NewStub(status_.Connect(fleet_.admin()));
-  const auto stream = stub->WatchStatus(&context, request);
-  v1::WatchStatusResponse message;
-  int pairs = 0;
-  while (stream->Read(&message)) pairs += message.pairs_size();
-  const grpc::Status end = stream->Finish();
-  EXPECT_TRUE(end.ok()) << end.error_message();
-  EXPECT_EQ(pairs, 1);
-}
-
-TEST_F(StatusApiTest, ProgressAndContactsSurviveARestart) {
-  const std::string run = CreateRun({"n1", "n2"});
-  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
-  {
-    SenderStream stream(status_.Connect(node), "n1");
-    ASSERT_TRUE(stream.Send(run, "hostfacts", v1::PHASE_WORKING));
-    ASSERT_TRUE(Report(node, Progress(run, "n1")).ok());
-    // Kept within a tick of a second; what a stop writes counts as well.
-    status_.Stop();
-  }
-  Deliver(run, "n2");
-  status_.Start();
-  const v1::RunStatus after = *status_.Get(run);
-  EXPECT_EQ(after.counts().genuine(), 1) << "what happened meanwhile is caught up with";
-  const v1::PairStatus n1 = PairOf(after, "n1");
-  EXPECT_EQ(n1.progress().completed(), 4);
-  EXPECT_EQ(n1.reason(), v1::REASON_RUNNING) << n1.ShortDebugString();
-  EXPECT_EQ(n1.presence(), v1::PRESENCE_UNKNOWN) << "not lost: the service has just started";
 }
 
 }  // namespace

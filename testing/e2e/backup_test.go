@@ -208,6 +208,9 @@ func TestDamagedBackupIsNotRestored(t *testing.T) {
 		t.Errorf("the refused restore left %v", left)
 	}
 
+	check(t, os.MkdirAll(filepath.Join(f.Home, ".restoring"), 0o700))
+	_, err = f.Muster("up")
+	wantExit(t, err, 1, "a restore to "+f.Home+" did not end")
 	must(f.Muster("restore", backup+"2"))(t)
 	check(t, f.Up())
 	wantError(t, operator(t, f).read(t, id, "logs", "n1"), codes.DataLoss, "RESULT_DAMAGED")

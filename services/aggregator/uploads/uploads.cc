@@ -13,16 +13,11 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
-#include "services/common/rpc/limits.h"
 #include "services/common/upload/attempt.h"
 #include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
-
-// With up to this many open uploads each may send large chunks; beyond, memory counts more than
-// speed. Senders that begin together have no streams yet when they learn the size.
-constexpr int64_t kFewUploads = 16;
 
 // Expired uploads that one sweep forgets.
 constexpr int kSweepStep = 1000;
@@ -204,7 +199,7 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
   opened.id = id;
   opened.epoch = outcome.upload.epoch;
   opened.offset = *offset;
-  opened.chunk_max = quota_.sessions() <= kFewUploads ? kChunkMaxLarge : kChunkMaxSmall;
+  opened.pace = PaceOf(quota_.sessions());
   opened.expires_at = outcome.upload.expires_at;
   opening->Answer(std::move(opened));
 }

@@ -24,6 +24,7 @@
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/store/state_store.h"
+#include "services/common/upload/upload_pace.h"
 #include "services/common/upload/upload_session.h"
 
 namespace muster {
@@ -33,7 +34,7 @@ struct OpenedUpload {
   std::string id;
   int64_t epoch = 0;
   int64_t offset = 0;
-  int64_t chunk_max = 0;
+  UploadPace pace;
   int64_t expires_at = 0;
   std::optional<ResultRecord> committed;  // set: there is nothing to send
 };

@@ -31,7 +31,7 @@ TEST_F(UploadsTest, SecondOpenContinuesWithAHigherEpoch) {
   const auto first = Open(Of("n1"));
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(first->offset, 0);
-  EXPECT_EQ(first->chunk_max, kChunkMaxLarge);
+  EXPECT_EQ(first->pace.chunk_max, kChunkMaxLarge);
   EXPECT_EQ(first->expires_at, kCreated + 50'000'000);
   Append(*Attach(*first), *first, "hello");
   const auto second = Open(Of("n1"));
@@ -215,13 +215,17 @@ TEST_F(UploadsTest, OneIdentityOpensAtMostHalfOfTheUploads) {
   EXPECT_TRUE(TestState::OpenAndWait(*uploads_, Of("n3"), kOtherPeer).ok());
 }
 
-TEST_F(UploadsTest, ChunksAreSmallWhileManyUploadsAreOpen) {
+TEST_F(UploadsTest, ChunksAndWindowsAreSmallWhileManyUploadsAreOpen) {
   std::vector<UploadQuota::SessionTicket> others;
   for (int i = 0; i < 15; ++i) {
     others.push_back(*uploads_->quota().ReserveSession(kPeer.identity, kRun));
   }
-  EXPECT_EQ(Open(Of("n1"))->chunk_max, kChunkMaxLarge);
-  EXPECT_EQ(Open(Of("n2"))->chunk_max, kChunkMaxSmall);
+  const auto few = Open(Of("n1"));
+  EXPECT_EQ(few->pace.chunk_max, kChunkMaxLarge);
+  EXPECT_EQ(few->pace.window, kUploadWindowLarge);
+  const auto many = Open(Of("n2"));
+  EXPECT_EQ(many->pace.chunk_max, kChunkMaxSmall);
+  EXPECT_EQ(many->pace.window, kUploadWindowSmall);
 }
 
 // A relay with an attach statement of the node.

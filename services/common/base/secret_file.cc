@@ -113,4 +113,8 @@ absl::StatusOr<std::string> ReadFileBounded(const std::string& path, size_t max_
   return ReadAll(fd.get(), path, max_bytes);
 }
 
+absl::StatusOr<std::string> ReadStdinBounded(size_t max_bytes) {
+  return ReadAll(STDIN_FILENO, "standard input", max_bytes);
+}
+
 }  // namespace muster

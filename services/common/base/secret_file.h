@@ -34,6 +34,9 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const CheckS
 // INVALID_ARGUMENT (NOT_A_FILE) for a folder, pipe or device. Follows symbolic links.
 absl::StatusOr<std::string> ReadFileBounded(const std::string& path, size_t max_bytes);
 
+// Reads standard input to its end. FILE_TOO_LARGE as above.
+absl::StatusOr<std::string> ReadStdinBounded(size_t max_bytes);
+
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_COMMON_BASE_SECRET_FILE_H_

@@ -62,12 +62,6 @@ absl::Status NodeNotInArchive(std::string_view node) {
                    "List its content with `muster results --json` without --node.");
 }
 
-absl::Status DefinitionTooLarge(int64_t limit) {
-  return MakeError(absl::StatusCode::kResourceExhausted, "FILE_TOO_LARGE",
-                   absl::StrCat("standard input has more than ", limit, " bytes"),
-                   "Check the input: a plugin definition is a short YAML file.");
-}
-
 absl::Status UnknownPlugin(std::string_view cause) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
                    cause,
@@ -324,6 +318,12 @@ absl::Status HomeNotEmpty(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "FOLDER_NOT_EMPTY",
                    absl::StrCat(ToAbsl(folder), " exists and is not empty"),
                    "Set MUSTER_HOME to another folder, or move its content away.");
+}
+
+absl::Status RestoreUnfinished(std::string_view folder) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "RESTORE_UNFINISHED",
+                   absl::StrCat("a restore to ", ToAbsl(folder), " did not end, so its files are incomplete"),
+                   "Remove the content of the folder, and run `muster restore` again.");
 }
 
 absl::Status NotAHome(std::string_view folder) {

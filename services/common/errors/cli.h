@@ -29,8 +29,6 @@ absl::Status DownloadSizeMismatch(int64_t received, int64_t expected);
 absl::Status InvalidDuration(std::string_view text);
 // NOT_FOUND, NODE_NOT_IN_ARCHIVE.
 absl::Status NodeNotInArchive(std::string_view node);
-// RESOURCE_EXHAUSTED, FILE_TOO_LARGE.
-absl::Status DefinitionTooLarge(int64_t limit);
 // INVALID_ARGUMENT, INVALID_PLUGIN.
 absl::Status UnknownPlugin(std::string_view cause);
 // INVALID_ARGUMENT, INVALID_PLUGIN.
@@ -117,6 +115,8 @@ absl::Status InvalidSupervisorRequest(std::string_view fault);
 absl::Status FolderNotEmpty(std::string_view folder);
 // FAILED_PRECONDITION, FOLDER_NOT_EMPTY.
 absl::Status HomeNotEmpty(std::string_view folder);
+// FAILED_PRECONDITION, RESTORE_UNFINISHED.
+absl::Status RestoreUnfinished(std::string_view folder);
 // NOT_FOUND, NOT_A_HOME.
 absl::Status NotAHome(std::string_view folder);
 // INVALID_ARGUMENT, BACKUP_IN_HOME.

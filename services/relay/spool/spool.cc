@@ -12,7 +12,6 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/result_signature.h"
-#include "services/common/rpc/limits.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/upload/attempt.h"
 #include "services/relay/spool/spool_counters.h"
@@ -40,13 +39,14 @@ UploadRecord ToRecord(const v1::OpenUploadRequest& request, const std::string& i
   return upload;
 }
 
-v1::OpenUploadResponse OpenResponse(const SpoolEntry& entry, int64_t offset, absl::Time expires) {
+v1::OpenUploadResponse OpenResponse(const SpoolEntry& entry, int64_t offset, const UploadPace& pace,
+                                    absl::Time expires) {
   v1::OpenUploadResponse response;
   response.set_upload_id(entry.id);
   response.set_epoch(entry.epoch);
   response.set_offset(offset);
-  response.set_chunk_max(kChunkMaxSmall);
-  response.set_window(kUploadWindow);
+  response.set_chunk_max(pace.chunk_max);
+  response.set_window(pace.window);
   ToProto(expires, response.mutable_expire_time());
   response.set_zstd_accepted(true);
   return response;
@@ -175,9 +175,13 @@ void Spool::OpenUpload(const v1::OpenUploadRequest& request, const UploadPeer& o
   auto entry = index_.Reopen(request, clock_.MonotonicNow());
   if (entry.ok() && !*entry) entry = AddEntry(request);
   if (!entry.ok()) return opened(entry.status());
-  if ((*entry)->complete()) return opened(OpenResponse(**entry, (*entry)->size, (*entry)->expires));
+  if ((*entry)->complete())
+    return opened(OpenResponse(**entry, (*entry)->size, Pace(), (*entry)->expires));
   Begin(**entry, request, opener, std::move(opened));
 }
+
+// Entries that wait for their delivery are no uploads any more.
+UploadPace Spool::Pace() const { return PaceOf(quota_.usage().entries - queue_.size()); }
 
 // The row is written before the answer, and so before the upload publishes any bytes.
 void Spool::Begin(const SpoolEntry& entry, const v1::OpenUploadRequest& request,
@@ -196,7 +200,7 @@ void Spool::Begin(const SpoolEntry& entry, const v1::OpenUploadRequest& request,
         header.mutable_spooled()->set_size(std::max<int64_t>(upload.size, 0));
         const absl::Status added = storage_->table().AddUpload(entry.id, header);
         if (!added.ok()) return (*done)(added);
-        (*done)(OpenResponse(entry, *offset, clock_.Now() + options_.idle_after));
+        (*done)(OpenResponse(entry, *offset, Pace(), clock_.Now() + options_.idle_after));
       });
   if (!queued) (*done)(errors::Overloaded());
 }

@@ -28,6 +28,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/upload/upload_pace.h"
 #include "services/common/upload/upload_session.h"
 #include "services/relay/spool/delivery_queue.h"
 #include "services/relay/spool/spool_index.h"
@@ -138,6 +139,8 @@ class Spool : public ResultSink {
         Executor& disk, const Clock& clock, Metrics& metrics);
 
   absl::Status Recover();
+  // Returns the pace of a new upload.
+  UploadPace Pace() const;
   void RecoverEntry(const SpoolRow& row);
   std::shared_ptr<UploadSession> MakeSession(const std::string& id,
                                              const v1::OpenUploadRequest& request);

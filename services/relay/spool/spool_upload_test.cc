@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/rpc/limits.h"
 #include "services/relay/testing/spool_fixture.h"
 
 namespace muster {
@@ -32,6 +33,16 @@ TEST_F(SpoolUploadTest, UploadIsResumedAfterARestart) {
   EXPECT_EQ(fixture_.spool().Receipt(opened->upload_id())->relay(), "r1");
   ASSERT_EQ(fixture_.Next(), "n1/logs");
   EXPECT_TRUE(fixture_.Bytes() == large_);
+}
+
+TEST_F(SpoolUploadTest, WindowIsSmallWhileManyUploadsAreOpen) {
+  const auto window = [&](int node) {
+    const auto opened =
+        fixture_.OpenUpload(SpoolFixture::Request(absl::StrCat("n", node), "logs", large_));
+    return opened.ok() ? opened->window() : 0;
+  };
+  for (int node = 1; node <= 16; ++node) ASSERT_EQ(window(node), kUploadWindowLarge) << node;
+  EXPECT_EQ(window(17), kUploadWindowSmall);
 }
 
 TEST_F(SpoolUploadTest, AttemptOutsideOfItsRangeFails) {

@@ -219,6 +219,7 @@ const (
 	RequestStalled             = "REQUEST_STALLED"
 	RequestTooLarge            = "REQUEST_TOO_LARGE"
 	ResponseTooLarge           = "RESPONSE_TOO_LARGE"
+	RestoreUnfinished          = "RESTORE_UNFINISHED"
 	ResultConflict             = "RESULT_CONFLICT"
 	ResultDamaged              = "RESULT_DAMAGED"
 	ResultNotFound             = "RESULT_NOT_FOUND"
