@@ -155,6 +155,27 @@ TEST(SqliteStoreTest, CleanStopLeavesNoLog) {
   EXPECT_EQ(Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'"), "yes");
 }
 
+TEST(SqliteStoreTest, StartDuringAReadTransactionOfAnotherProcessSucceeds) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  const auto backup =
+      *sqlite::Connection::Open(harness.path(), sqlite::Connection::Access::kReadOnly);
+  backup->Execute("BEGIN; SELECT count(*) FROM runs");
+  ASSERT_TRUE(backup->TakeStatus().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  harness.Close();  // the reader prevents the checkpoint
+  ASSERT_GT(PosixFileOps().Stat(harness.path() + "-wal")->size, 0);
+  const absl::Status opened = harness.Open();
+  ASSERT_TRUE(opened.ok()) << opened;
+  EXPECT_TRUE(harness.state().ApplyAndWait(Genuine(KeyOf("n1"), "content")).ok());
+
+  backup->Execute("COMMIT");
+  harness.Close();
+  ASSERT_TRUE(harness.Open().ok());
+  EXPECT_EQ(PosixFileOps().Stat(harness.path() + "-wal")->size, 0);
+  EXPECT_EQ((*harness.state().GetResult(KeyOf("n1")))->body, "content");
+}
+
 TEST(SqliteStoreTest, DamageIsFoundAfterAnUncleanStop) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
