@@ -302,26 +302,6 @@ TEST(SqliteStoreTest, LimitOfTheFileIsADiskFullError) {
   EXPECT_TRUE(again.ok()) << again;
 }
 
-TEST(SqliteStoreTest, DataIsCheckedBeforeItIsQueued) {
-  SqliteHarness harness;
-  std::vector<int64_t> checked;
-  absl::Status verdict;
-  harness.options().check_data = [&](int64_t bytes) {
-    checked.push_back(bytes);
-    return verdict;
-  };
-  ASSERT_TRUE(harness.Open().ok());
-  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
-  verdict = absl::ResourceExhaustedError("no");
-  EXPECT_EQ(harness.state().ApplyAndWait(Genuine(KeyOf("n1"), std::string(5000, 'x'))).status(),
-            verdict);
-  EXPECT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
-  EXPECT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
-  ASSERT_EQ(checked.size(), 2u);  // the run and the result
-  EXPECT_GT(checked[1], 5000);
-  harness.Close();
-}
-
 TEST(SqliteStoreTest, DeletedRunReturnsItsSpaceToTheDisk) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
