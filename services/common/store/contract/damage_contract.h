@@ -49,9 +49,12 @@ TEST_P(StateStoreContract, DamageOfAnotherGenerationIsIgnored) {
   EXPECT_FALSE(Apply(DamageOf(KeyOf("n1"), "missing", 2)).current);
   EXPECT_TRUE(Apply(DamageOf(KeyOf("n1"), "missing", 1)).current);
   EXPECT_FALSE(Apply(DamageOf({"ffffffffffffffff", "facts", "n1"}, "missing")).current);
+  EXPECT_EQ(Run().run.damaged, 1);
   // The result that replaces it is whole.
   Commit(Genuine(KeyOf("n1"), "content"));
   EXPECT_EQ(Result(KeyOf("n1")).damage, "");
+  EXPECT_EQ(Run().run.damaged, 0);
+  EXPECT_EQ(*store().DamagedResults(), 0);
 }
 
 TEST_P(StateStoreContract, DamagedResultIsAskedForAgain) {

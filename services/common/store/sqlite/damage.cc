@@ -34,12 +34,12 @@ void Audit(WriteContext& context, const ResultKey& key, std::string_view actor, 
   context.audit.Add(record);
 }
 
-bool Clear(Connection& db, const ResultKey& key) {
+}  // namespace
+
+bool ForgetDamage(Connection& db, const ResultKey& key) {
   return db.Run("DELETE FROM damaged WHERE run = ? AND plugin = ? AND node = ?", key.run,
                 key.plugin, key.node) > 0;
 }
-
-}  // namespace
 
 absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const RecordDamage& command) {
   Connection& db = context.db;
@@ -48,7 +48,7 @@ absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const Record
   RecordDamage::Result outcome{.current = true};
   if (ReadDamage(db, key) == command.damage) return outcome;
   if (command.damage.empty()) {
-    outcome.changed = Clear(db, key);
+    outcome.changed = ForgetDamage(db, key);
   } else {
     db.Run("INSERT OR REPLACE INTO damaged VALUES (?, ?, ?, ?, ?)", key.run, key.plugin, key.node,
            command.generation, command.damage);
@@ -67,7 +67,7 @@ absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const Record
 bool RepairResult(WriteContext& context, int64_t row, const ResultRecord& result) {
   Connection& db = context.db;
   if (ReadDamage(db, result.key).empty()) return false;
-  Clear(db, result.key);
+  ForgetDamage(db, result.key);
   db.Run("UPDATE results SET blob = ? WHERE id = ?", result.blob, row);
   db.Run("DELETE FROM bodies WHERE result = ?", row);
   if (result.blob.empty() && !result.body.empty()) {
