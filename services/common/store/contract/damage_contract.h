@@ -93,6 +93,20 @@ TEST_P(StateStoreContract, DamagedResultIsAskedForAgain) {
   EXPECT_EQ(Result(KeyOf("n1")).blob, "");
 }
 
+TEST_P(StateStoreContract, DamagedResultOfAFullRunIsAskedForAgain) {
+  Plan(2);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  Apply(DamageOf(KeyOf("n1"), "missing"));
+  const auto open = [](std::string_view node) {
+    OpenUpload command = Opening(KeyOf(node), node);
+    command.upload.size = 7;
+    command.max_run_bytes = 7;
+    return command;
+  };
+  EXPECT_EQ(OpenVerdict(open("n1")), OpenUpload::Verdict::kOpen);
+  EXPECT_EQ(OpenVerdict(open("n2")), OpenUpload::Verdict::kRunFull);
+}
+
 TEST_P(StateStoreContract, DamagedResultOfASealedRunStaysDamaged) {
   Plan(1);
   Commit(Genuine(KeyOf("n1"), "content"));
