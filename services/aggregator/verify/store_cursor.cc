@@ -193,11 +193,12 @@ absl::Status StoreCursor::Finish(std::string damage, bool proven, VerifyStep& st
     RecordDamage command;
     command.key = object.key;
     command.generation = object.generation;
+    command.blob = object.blob;
     command.damage = damage;
     command.actor = actor_;
     command.at = absl::ToUnixMicros(clock_.Now());
     ASSIGN_OR_RETURN(const auto recorded, store_.ApplyAndWait(std::move(command)));
-    // The result was replaced or deleted while it was read.
+    // The result was replaced, repaired or deleted while it was read.
     if (!recorded.current) return absl::OkStatus();
   }
   if (!damage.empty()) step.damaged.push_back({object.key, object.generation, std::move(damage)});

@@ -158,6 +158,21 @@ TEST_F(StoreCursorTest, FailedReadIsReportedButNotRecorded) {
   EXPECT_EQ(Result("n2").damage, "");
 }
 
+// The cursor reads records ahead.
+TEST_F(StoreCursorTest, ResultThatWasRepairedMeanwhileIsNotDamaged) {
+  Commit(ResultOf("n1", "small"));
+  Commit(InBlob("n2", "aa01", Pattern(kLarge)));
+  ASSERT_TRUE(disk_.Remove(Find("/blobs", "aa01")).ok());
+  EXPECT_EQ(VerifyAll(Cursor()).size(), 1u);
+  StoreCursor cursor = Cursor();
+  ASSERT_TRUE(cursor.Step(1).ok());  // n1
+  Commit(InBlob("n2", "aa02", Pattern(kLarge)));
+  EXPECT_EQ(Result("n2").damage, "");
+  EXPECT_TRUE(VerifyAll(std::move(cursor)).empty());
+  EXPECT_EQ(Result("n2").damage, "");
+  EXPECT_TRUE(VerifyAll(Cursor()).empty());
+}
+
 TEST_F(StoreCursorTest, ArchiveIsCompared) {
   for (const char* node : {"n1", "n2", "n3", "n4"}) Commit(ResultOf(node, "small"));
   const std::string archive = Pattern(kLarge, 2);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kScrubMark[] = "scrub";
 
-// Returns true if the command speaks of the current result, or of the archive of a complete run.
+// Returns true if the command describes the current bytes of a result, or the archive of a complete
+// run, which never changes.
 bool IsCurrent(Connection& db, const RecordDamage& command) {
   const ResultKey& key = command.key;
   if (key.plugin.empty()) {
@@ -20,7 +21,10 @@ bool IsCurrent(Connection& db, const RecordDamage& command) {
     return run && run->state == RunState::kComplete;
   }
   const auto pair = FindPair(db, key);
-  return pair && pair->result != 0 && pair->generation == command.generation;
+  if (!pair || pair->generation != command.generation) return false;
+  Rows rows =
+      db.Query("SELECT 1 FROM results WHERE id = ? AND blob = ?", pair->result, command.blob);
+  return rows.Next();
 }
 
 void Audit(WriteContext& context, const ResultKey& key, std::string_view actor, int64_t at,
