@@ -44,7 +44,8 @@ class StoreCursor {
   void SeekTo(std::string_view position);
   std::string position() const;
 
-  // Reads about `bytes`, or compares some hundred small results.
+  // Reads about `bytes`, or compares some hundred small results. After an error, the next step
+  // repeats what failed.
   absl::StatusOr<VerifyStep> Step(int64_t bytes);
 
  private:
@@ -61,6 +62,7 @@ class StoreCursor {
     std::string damage;  // as recorded
   };
 
+  absl::Status Advance(VerifyStep& step);
   absl::StatusOr<bool> FindNext();
   absl::StatusOr<bool> NextRun();
   absl::Status NextPage();
