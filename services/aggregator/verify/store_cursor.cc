@@ -92,14 +92,18 @@ absl::StatusOr<bool> StoreCursor::FindNext() {
       return true;
     }
     if (!results_done_) continue;
-    const RunRecord run = *std::exchange(run_, std::nullopt);
-    if (run.state != RunState::kComplete || run.archive.blob.empty()) continue;
+    const bool archived = run_->state == RunState::kComplete && !run_->archive.blob.empty();
+    if (!archived || std::exchange(archive_found_, true)) {
+      run_.reset();
+      continue;
+    }
+    const ArchiveRecord& archive = run_->archive;
     object_ = Object{};
-    object_->key.run = run.id;
-    object_->size = run.archive.size;
-    object_->sha256 = run.archive.sha256;
-    object_->blob = run.archive.blob;
-    object_->damage = run.archive.damage;
+    object_->key.run = run_->id;
+    object_->size = archive.size;
+    object_->sha256 = archive.sha256;
+    object_->blob = archive.blob;
+    object_->damage = archive.damage;
     return true;
   }
 }
@@ -124,6 +128,7 @@ absl::StatusOr<bool> StoreCursor::NextRun() {
   page_.next = page_token_;
   index_ = 0;
   results_done_ = false;
+  archive_found_ = false;
   return true;
 }
 

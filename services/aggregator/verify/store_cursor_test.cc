@@ -248,6 +248,33 @@ TEST_F(StoreCursorTest, PositionContinuesInTheSameRun) {
   EXPECT_EQ(invalid.Step(INT64_MAX)->objects, 200);
 }
 
+TEST_F(StoreCursorTest, PositionInAnArchiveContinuesInItsRun) {
+  SealWithArchive();
+  for (const int64_t after : {1, -1}) {
+    CreateRun other =
+        MakeRun(after > 0 ? "cccccccccccccccc" : "bbbbbbbbbbbbbbbb", {{"facts", "n1"}});
+    other.run.created_at = kCreated + after;
+    ASSERT_TRUE(store().ApplyAndWait(other).ok());
+    CommitResult command = ResultOf("n1", "small");
+    command.result.key.run = other.run.id;
+    Commit(std::move(command));
+    // With the newer run alone, the archive belongs to the last run.
+    StoreCursor first = Cursor();
+    while (true) {
+      const auto step = first.Step(1);
+      ASSERT_TRUE(step.ok() && !step->end) << step.status();
+      if (step->bytes > 1000) break;
+    }
+    StoreCursor second = Cursor();
+    second.SeekTo(first.position());
+    const auto rest = second.Step(INT64_MAX);
+    ASSERT_TRUE(rest.ok()) << rest.status();
+    EXPECT_TRUE(rest->end);
+    EXPECT_GT(rest->bytes, static_cast<int64_t>(kLarge));
+    EXPECT_EQ(rest->objects, after > 0 ? 5 : 6);  // without the newer run
+  }
+}
+
 TEST_F(StoreCursorTest, UnknownRunIsRefused) {
   EXPECT_TRUE(absl::IsNotFound(Cursor("ffffffffffffffff").Step(1).status()));
 }
