@@ -26,6 +26,14 @@ bool IsLoss(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
 }
 
+// Returns what could not be recorded.
+std::string Finding(const ResultKey& key, std::string_view damage) {
+  const std::string object =
+      key.plugin.empty() ? "the archive" : absl::StrCat(key.plugin, "/", key.node);
+  return absl::StrCat("record that ", object, " of run ", key.run, " is ",
+                      damage.empty() ? "intact" : absl::StrCat("damaged: ", ToAbsl(damage)));
+}
+
 }  // namespace
 
 StoreCursor::StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, std::string actor,
@@ -51,17 +59,22 @@ std::string StoreCursor::position() const {
 
 absl::StatusOr<VerifyStep> StoreCursor::Step(int64_t bytes) {
   VerifyStep step;
-  while (step.bytes < bytes && step.objects < kMaxObjects) {
-    if (!object_) {
-      ASSIGN_OR_RETURN(const bool found, FindNext());
-      if (!found) {
-        step.end = true;
-        break;
-      }
-    }
-    RETURN_IF_ERROR(Read(step));
+  while (!step.end && step.bytes < bytes && step.objects < kMaxObjects) {
+    const absl::Status advanced = Advance(step);
+    if (advanced.ok()) continue;
+    // The damage that was found is returned first: the next step fails with the same error.
+    if (step.damaged.empty()) return advanced;
+    break;
   }
   return step;
+}
+
+absl::Status StoreCursor::Advance(VerifyStep& step) {
+  if (!object_) {
+    ASSIGN_OR_RETURN(const bool found, FindNext());
+    step.end = !found;
+  }
+  return step.end ? absl::OkStatus() : Read(step);
 }
 
 // Sets object_ to the next result, or the archive, of the present run or the next one.
@@ -79,14 +92,18 @@ absl::StatusOr<bool> StoreCursor::FindNext() {
       return true;
     }
     if (!results_done_) continue;
-    const RunRecord run = *std::exchange(run_, std::nullopt);
-    if (run.state != RunState::kComplete || run.archive.blob.empty()) continue;
+    const bool archived = run_->state == RunState::kComplete && !run_->archive.blob.empty();
+    if (!archived || std::exchange(archive_found_, true)) {
+      run_.reset();
+      continue;
+    }
+    const ArchiveRecord& archive = run_->archive;
     object_ = Object{};
-    object_->key.run = run.id;
-    object_->size = run.archive.size;
-    object_->sha256 = run.archive.sha256;
-    object_->blob = run.archive.blob;
-    object_->damage = run.archive.damage;
+    object_->key.run = run_->id;
+    object_->size = archive.size;
+    object_->sha256 = archive.sha256;
+    object_->blob = archive.blob;
+    object_->damage = archive.damage;
     return true;
   }
 }
@@ -94,10 +111,10 @@ absl::StatusOr<bool> StoreCursor::FindNext() {
 absl::StatusOr<bool> StoreCursor::NextRun() {
   if (last_run_) return false;
   if (!only_run_.empty()) {
-    last_run_ = true;
     ASSIGN_OR_RETURN(auto view, store_.GetRun(only_run_));
     if (!view) return errors::RunNotFound(only_run_);
     run_ = std::move(view->run);
+    last_run_ = true;
   } else {
     run_token_ = next_run_token_;
     ASSIGN_OR_RETURN(auto page, store_.ListRuns(run_token_, 1));
@@ -111,6 +128,7 @@ absl::StatusOr<bool> StoreCursor::NextRun() {
   page_.next = page_token_;
   index_ = 0;
   results_done_ = false;
+  archive_found_ = false;
   return true;
 }
 
@@ -185,22 +203,28 @@ std::string StoreCursor::ComparePartial() {
 }
 
 absl::Status StoreCursor::Finish(std::string damage, bool proven, VerifyStep& step) {
-  const Object object = *std::exchange(object_, std::nullopt);
+  const Object& object = *object_;
   source_.reset();
-  ++step.objects;
-  if (damage.empty() && object.damage.empty()) return absl::OkStatus();
-  if (proven) {
+  bool current = true;
+  if (proven && !(damage.empty() && object.damage.empty())) {
     RecordDamage command;
     command.key = object.key;
     command.generation = object.generation;
+    command.blob = object.blob;
     command.damage = damage;
     command.actor = actor_;
     command.at = absl::ToUnixMicros(clock_.Now());
-    ASSIGN_OR_RETURN(const auto recorded, store_.ApplyAndWait(std::move(command)));
-    // The result was replaced or deleted while it was read.
-    if (!recorded.current) return absl::OkStatus();
+    const auto recorded = store_.ApplyAndWait(std::move(command));
+    // The next step reads the object again.
+    if (!recorded.ok()) return Annotate(recorded.status(), Finding(object.key, damage));
+    // False if the result was replaced, repaired or deleted while it was read.
+    current = recorded->current;
   }
-  if (!damage.empty()) step.damaged.push_back({object.key, object.generation, std::move(damage)});
+  if (current && !damage.empty()) {
+    step.damaged.push_back({object.key, object.generation, std::move(damage)});
+  }
+  object_.reset();
+  ++step.objects;
   return absl::OkStatus();
 }
 

@@ -44,7 +44,8 @@ class StoreCursor {
   void SeekTo(std::string_view position);
   std::string position() const;
 
-  // Reads about `bytes`, or compares some hundred small results.
+  // Reads about `bytes`, or compares some hundred small results. After an error, the next step
+  // repeats what failed.
   absl::StatusOr<VerifyStep> Step(int64_t bytes);
 
  private:
@@ -61,6 +62,7 @@ class StoreCursor {
     std::string damage;  // as recorded
   };
 
+  absl::Status Advance(VerifyStep& step);
   absl::StatusOr<bool> FindNext();
   absl::StatusOr<bool> NextRun();
   absl::Status NextPage();
@@ -75,8 +77,8 @@ class StoreCursor {
   const Clock& clock_;
   const std::string actor_;
   const std::string only_run_;
-  std::optional<RunRecord> run_;
-  std::string run_token_;  // of the list that begins with run_
+  std::optional<RunRecord> run_;  // until its archive was compared
+  std::string run_token_;         // of the list that begins with run_
   std::string next_run_token_;
   bool last_run_ = false;
   Page<ResultRecord> page_;
@@ -84,6 +86,7 @@ class StoreCursor {
   std::string sought_run_;  // the run of the sought position; page_token_ applies to it alone
   size_t index_ = 0;        // of the next result in page_
   bool results_done_ = false;
+  bool archive_found_ = false;  // object_ is, or was, the archive of run_
   std::optional<Object> object_;
   std::unique_ptr<ByteSource> source_;
   int64_t read_ = 0;

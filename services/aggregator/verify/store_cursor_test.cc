@@ -10,10 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/verify/blob_sweep.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/blob/files/files_blob_store.h"
+#include "services/common/store/sqlite/fault_vfs.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 #include "services/common/upload/blob_names.h"
 
@@ -66,6 +68,18 @@ class StoreCursorTest : public ::testing::Test {
     ASSERT_EQ(committed->verdict, CommitResult::Verdict::kCommitted);
   }
 
+  void SealWithArchive() {
+    for (const char* node : {"n1", "n2", "n3", "n4"}) Commit(ResultOf(node, "small"));
+    const std::string archive = Pattern(kLarge, 2);
+    PublishBlob("bb01", ArchiveBlobName(kRun, "bb01"), archive);
+    ArchiveRecord record;
+    record.blob = ArchiveBlobName(kRun, "bb01");
+    record.size = static_cast<int64_t>(archive.size());
+    record.sha256 = DigestBytes(Sha256::Of(archive));
+    const int64_t last_change = (**store().GetRun(kRun)).last_change;
+    ASSERT_TRUE(store().ApplyAndWait(SealRun{kRun, record, last_change, 3'000'000})->changed);
+  }
+
   // Returns the path of the only file whose name is `part`.
   std::string Find(const std::string& folder, const std::string& part) {
     const auto entries = disk_.List(folder);
@@ -97,6 +111,7 @@ class StoreCursorTest : public ::testing::Test {
   ResultRecord Result(const std::string& node) { return **store().GetResult(KeyOf(node)); }
 
   SimulatedDisk disk_;
+  sqlite::FaultVfs vfs_;  // of the store alone
   SqliteHarness harness_;
   std::unique_ptr<BlobStore> blobs_;
   FakeClock clock_;
@@ -158,18 +173,45 @@ TEST_F(StoreCursorTest, FailedReadIsReportedButNotRecorded) {
   EXPECT_EQ(Result("n2").damage, "");
 }
 
+// The cursor reads records ahead.
+TEST_F(StoreCursorTest, ResultThatWasRepairedMeanwhileIsNotDamaged) {
+  Commit(ResultOf("n1", "small"));
+  Commit(InBlob("n2", "aa01", Pattern(kLarge)));
+  ASSERT_TRUE(disk_.Remove(Find("/blobs", "aa01")).ok());
+  EXPECT_EQ(VerifyAll(Cursor()).size(), 1u);
+  StoreCursor cursor = Cursor();
+  ASSERT_TRUE(cursor.Step(1).ok());  // n1
+  Commit(InBlob("n2", "aa02", Pattern(kLarge)));
+  EXPECT_EQ(Result("n2").damage, "");
+  EXPECT_TRUE(VerifyAll(std::move(cursor)).empty());
+  EXPECT_EQ(Result("n2").damage, "");
+  EXPECT_TRUE(VerifyAll(Cursor()).empty());
+}
+
+TEST_F(StoreCursorTest, DamageThatTheStoreRefusesToRecordIsRecordedByALaterStep) {
+  Commit(InBlob("n1", "aa01", Pattern(kLarge)));
+  Commit(InBlob("n2", "aa02", Pattern(kLarge)));
+  ASSERT_TRUE(disk_.Remove(Find("/blobs", "aa02")).ok());
+  disk_.FailAt(SimulatedDisk::Call::kRead, 1, EIO);  // of n1; is not recorded
+  vfs_.FailAt(sqlite::Fault::kFullDisk, 1, true);
+  StoreCursor cursor = Cursor();
+  const auto first = cursor.Step(INT64_MAX);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_EQ(first->damaged.size(), 1u);
+  EXPECT_EQ(first->damaged[0].key, KeyOf("n1"));
+  EXPECT_FALSE(first->end);
+  const absl::Status refused = cursor.Step(INT64_MAX).status();
+  EXPECT_EQ(ReasonOf(refused), "DISK_FULL");
+  EXPECT_NE(refused.message().find("facts/n2"), std::string::npos) << refused;
+  vfs_.Clear();
+  const auto damaged = VerifyAll(std::move(cursor));
+  ASSERT_EQ(damaged.size(), 1u);
+  EXPECT_EQ(damaged[0].key, KeyOf("n2"));
+  EXPECT_EQ(Result("n2").damage, "the stored file is missing");
+}
+
 TEST_F(StoreCursorTest, ArchiveIsCompared) {
-  for (const char* node : {"n1", "n2", "n3", "n4"}) Commit(ResultOf(node, "small"));
-  const std::string archive = Pattern(kLarge, 2);
-  PublishBlob("bb01", ArchiveBlobName(kRun, "bb01"), archive);
-  ArchiveRecord record;
-  record.blob = ArchiveBlobName(kRun, "bb01");
-  record.size = static_cast<int64_t>(archive.size());
-  record.sha256 = DigestBytes(Sha256::Of(archive));
-  ASSERT_TRUE(
-      store()
-          .ApplyAndWait(SealRun{kRun, record, (**store().GetRun(kRun)).last_change, 3'000'000})
-          ->changed);
+  SealWithArchive();
   EXPECT_TRUE(VerifyAll(Cursor()).empty());
   disk_.FlipBit(Find("/blobs", "bb01"), 5);
   const auto damaged = VerifyAll(Cursor());
@@ -204,6 +246,33 @@ TEST_F(StoreCursorTest, PositionContinuesInTheSameRun) {
   StoreCursor invalid = Cursor();
   invalid.SeekTo("nonsense");
   EXPECT_EQ(invalid.Step(INT64_MAX)->objects, 200);
+}
+
+TEST_F(StoreCursorTest, PositionInAnArchiveContinuesInItsRun) {
+  SealWithArchive();
+  for (const int64_t after : {1, -1}) {
+    CreateRun other =
+        MakeRun(after > 0 ? "cccccccccccccccc" : "bbbbbbbbbbbbbbbb", {{"facts", "n1"}});
+    other.run.created_at = kCreated + after;
+    ASSERT_TRUE(store().ApplyAndWait(other).ok());
+    CommitResult command = ResultOf("n1", "small");
+    command.result.key.run = other.run.id;
+    Commit(std::move(command));
+    // With the newer run alone, the archive belongs to the last run.
+    StoreCursor first = Cursor();
+    while (true) {
+      const auto step = first.Step(1);
+      ASSERT_TRUE(step.ok() && !step->end) << step.status();
+      if (step->bytes > 1000) break;
+    }
+    StoreCursor second = Cursor();
+    second.SeekTo(first.position());
+    const auto rest = second.Step(INT64_MAX);
+    ASSERT_TRUE(rest.ok()) << rest.status();
+    EXPECT_TRUE(rest->end);
+    EXPECT_GT(rest->bytes, static_cast<int64_t>(kLarge));
+    EXPECT_EQ(rest->objects, after > 0 ? 5 : 6);  // without the newer run
+  }
 }
 
 TEST_F(StoreCursorTest, UnknownRunIsRefused) {

@@ -282,12 +282,13 @@ struct WipeAuthority {
 struct RecordDamage {
   ResultKey key;
   int64_t generation = 0;
+  std::string blob;  // that was read: a repair keeps the generation, and stores another one
   std::string damage;
   std::string actor;
   int64_t at = 0;
 
   struct Result {
-    bool current = false;  // false: the result was replaced or deleted meanwhile
+    bool current = false;  // false: the result was replaced, repaired or deleted meanwhile
     bool changed = false;
   };
 };

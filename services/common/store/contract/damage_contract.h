@@ -9,10 +9,11 @@
 
 namespace muster {
 
-inline RecordDamage DamageOf(const ResultKey& key, std::string_view damage,
-                             int64_t generation = 1) {
+inline RecordDamage DamageOf(const ResultKey& key, std::string_view damage, int64_t generation = 1,
+                             std::string_view blob = "") {
   return {.key = key,
           .generation = generation,
+          .blob = std::string(blob),
           .damage = std::string(damage),
           .actor = "spiffe://f.muster/user/ann",
           .at = 3'000'000};
@@ -49,9 +50,12 @@ TEST_P(StateStoreContract, DamageOfAnotherGenerationIsIgnored) {
   EXPECT_FALSE(Apply(DamageOf(KeyOf("n1"), "missing", 2)).current);
   EXPECT_TRUE(Apply(DamageOf(KeyOf("n1"), "missing", 1)).current);
   EXPECT_FALSE(Apply(DamageOf({"ffffffffffffffff", "facts", "n1"}, "missing")).current);
+  EXPECT_EQ(Run().run.damaged, 1);
   // The result that replaces it is whole.
   Commit(Genuine(KeyOf("n1"), "content"));
   EXPECT_EQ(Result(KeyOf("n1")).damage, "");
+  EXPECT_EQ(Run().run.damaged, 0);
+  EXPECT_EQ(*store().DamagedResults(), 0);
 }
 
 TEST_P(StateStoreContract, DamagedResultIsAskedForAgain) {
@@ -61,7 +65,7 @@ TEST_P(StateStoreContract, DamagedResultIsAskedForAgain) {
   first.result.blob = "runs/a/results/1";
   Commit(first);
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u1")), OpenUpload::Verdict::kCommitted);
-  Apply(DamageOf(KeyOf("n1"), "missing"));
+  EXPECT_TRUE(Apply(DamageOf(KeyOf("n1"), "missing", 1, first.result.blob)).changed);
 
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u1")), OpenUpload::Verdict::kOpen);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "other")), CommitResult::Verdict::kConflict);
@@ -83,11 +87,29 @@ TEST_P(StateStoreContract, DamagedResultIsAskedForAgain) {
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u2")), OpenUpload::Verdict::kCommitted);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitResult::Verdict::kSame);
 
+  // A verification that read the earlier blob.
+  EXPECT_FALSE(Apply(DamageOf(KeyOf("n1"), "missing", 1, first.result.blob)).current);
+  EXPECT_EQ(Result(KeyOf("n1")).damage, "");
+
   // A small one.
-  Apply(DamageOf(KeyOf("n1"), "missing"));
+  EXPECT_TRUE(Apply(DamageOf(KeyOf("n1"), "missing", 1, again.result.blob)).changed);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitResult::Verdict::kCommitted);
   EXPECT_EQ(Result(KeyOf("n1")).body, "content");
   EXPECT_EQ(Result(KeyOf("n1")).blob, "");
+}
+
+TEST_P(StateStoreContract, DamagedResultOfAFullRunIsAskedForAgain) {
+  Plan(2);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  Apply(DamageOf(KeyOf("n1"), "missing"));
+  const auto open = [](std::string_view node) {
+    OpenUpload command = Opening(KeyOf(node), node);
+    command.upload.size = 7;
+    command.max_run_bytes = 7;
+    return command;
+  };
+  EXPECT_EQ(OpenVerdict(open("n1")), OpenUpload::Verdict::kOpen);
+  EXPECT_EQ(OpenVerdict(open("n2")), OpenUpload::Verdict::kRunFull);
 }
 
 TEST_P(StateStoreContract, DamagedResultOfASealedRunStaysDamaged) {

@@ -82,10 +82,14 @@ AuditRecord ParseRecord(Rows& rows) {
   return record;
 }
 
-// Returns the sequence before the first record of `since`, so that older ones are not examined.
+// Returns the sequence before the first record of `since`, so that earlier ones are not examined;
+// the largest number if there is none. Times may decrease, because a clock is set back. Without the
+// index, SQLite would read all earlier records.
 int64_t SequenceBefore(Connection& db, int64_t since) {
-  Rows rows = db.Query("SELECT sequence FROM audit WHERE at >= ? ORDER BY at LIMIT 1", since);
-  return rows.Next() ? rows.Int() - 1 : 0;
+  Rows rows =
+      db.Query("SELECT min(sequence) FROM audit INDEXED BY audit_by_time WHERE at >= ?", since);
+  const int64_t first = rows.Next() ? rows.Int() : 0;
+  return first > 0 ? first - 1 : std::numeric_limits<int64_t>::max();
 }
 
 // An equal record is looked up among this many of the newest ones of the pair.
@@ -229,16 +233,13 @@ absl::StatusOr<Page<AuditRecord>> ReadAudit(Connection& db, const AuditFilter& f
     return errors::InvalidPageToken();
   }
   Range range{.low = filter.after};
-  if (filter.since > kAuditFold) {
+  const bool first_page = page_token.empty();
+  if (!first_page && !filter.newest_first) {
+    range.low = std::max(range.low, token);  // after the first record of `since`
+  } else if (filter.since > kAuditFold) {
     range.low = std::max(range.low, SequenceBefore(db, filter.since - kAuditFold));
   }
-  if (!page_token.empty()) {
-    if (filter.newest_first) {
-      range.high = token;
-    } else {
-      range.low = std::max(range.low, token);
-    }
-  }
+  if (!first_page && filter.newest_first) range.high = token;
   const auto wanted = static_cast<size_t>(std::clamp(limit, 1, 10'000));
   Page<AuditRecord> page;
   int64_t last = 0;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/schema.h"
@@ -59,6 +60,35 @@ TEST_F(AuditLogTest, RecordsOfSendersDoNotDisplaceThoseOfOperators) {
   EXPECT_EQ(Stored(AuditKind::kConflict), retained);
   EXPECT_EQ(Stored(AuditKind::kRevocation), 1);
   EXPECT_TRUE(db_->TakeStatus().ok());
+}
+
+// A clock that was too far ahead, and was set back.
+TEST_F(AuditLogTest, SinceFindsRecordsInAnyOrderOfTheirTimes) {
+  constexpr int64_t kDay = kAuditFold;
+  for (const int64_t day : {1, 20, 10, 12}) {
+    AuditRecord record;
+    record.kind = AuditKind::kRevocation;
+    record.at = day * kDay;
+    log_.Add(record);
+  }
+  const auto days_since = [this](int64_t day) {
+    std::vector<int64_t> days;
+    const auto page = ReadAudit(*db_, {.since = day * kDay}, "", 10);
+    EXPECT_TRUE(page.ok()) << page.status();
+    for (const AuditRecord& record : page->items) days.push_back(record.at / kDay);
+    return days;
+  };
+  EXPECT_EQ(days_since(11), (std::vector<int64_t>{20, 12}));
+  EXPECT_EQ(days_since(2), (std::vector<int64_t>{20, 10, 12}));
+  EXPECT_TRUE(days_since(30).empty());
+}
+
+TEST_F(AuditLogTest, SinceTheLastRecordIsAnEmptyPage) {
+  Insert(AuditKind::kConflict, kAuditScan + 1);
+  const auto page = ReadAudit(*db_, {.since = 10 * kAuditFold}, "", 10);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_TRUE(page->items.empty());
+  EXPECT_EQ(page->next, "");
 }
 
 TEST_F(AuditLogTest, PageExaminesALimitedNumberOfRecords) {

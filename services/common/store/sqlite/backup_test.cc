@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/schema.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 
 namespace muster::sqlite {
@@ -107,6 +109,23 @@ TEST_F(BackupTest, RestoredFeedHasAnotherIdentityAndContinues) {
   const auto restored = OpenCopy(folder_ / "copy");
   EXPECT_NE(restored->feed().Identity(), harness_.feed().Identity());
   EXPECT_EQ(restored->feed().Read(0, 100)->size(), harness_.feed().Read(0, 100)->size());
+}
+
+// A backup during an upgrade copies the database of the earlier program.
+TEST(RestoreTest, DatabaseOfAnEarlierSchemaIsMigratedAndKeepsItsRenewedFeed) {
+  SqliteHarness harness;
+  std::string identity;
+  {
+    const auto db = *Connection::Open(harness.path(), Connection::Access::kReadWrite);
+    ASSERT_TRUE(Migrate(*db, SchemaSteps().first(5)).ok());
+    ASSERT_TRUE(RenewFeed(harness.path()).ok());
+    Rows rows = db->Query("SELECT value FROM marks WHERE name = 'feed'");
+    ASSERT_TRUE(rows.Next());
+    identity = rows.Text();
+  }
+  const absl::Status opened = harness.Open();
+  ASSERT_TRUE(opened.ok()) << opened;
+  EXPECT_EQ(*harness.feed().Identity(), identity);
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 
 constexpr char kScrubMark[] = "scrub";
 
-// Returns true if the command speaks of the current result, or of the archive of a complete run.
+// Returns true if the command describes the current bytes of a result, or the archive of a complete
+// run, which never changes.
 bool IsCurrent(Connection& db, const RecordDamage& command) {
   const ResultKey& key = command.key;
   if (key.plugin.empty()) {
@@ -20,7 +21,10 @@ bool IsCurrent(Connection& db, const RecordDamage& command) {
     return run && run->state == RunState::kComplete;
   }
   const auto pair = FindPair(db, key);
-  return pair && pair->result != 0 && pair->generation == command.generation;
+  if (!pair || pair->generation != command.generation) return false;
+  Rows rows =
+      db.Query("SELECT 1 FROM results WHERE id = ? AND blob = ?", pair->result, command.blob);
+  return rows.Next();
 }
 
 void Audit(WriteContext& context, const ResultKey& key, std::string_view actor, int64_t at,
@@ -34,12 +38,12 @@ void Audit(WriteContext& context, const ResultKey& key, std::string_view actor, 
   context.audit.Add(record);
 }
 
-bool Clear(Connection& db, const ResultKey& key) {
+}  // namespace
+
+bool ForgetDamage(Connection& db, const ResultKey& key) {
   return db.Run("DELETE FROM damaged WHERE run = ? AND plugin = ? AND node = ?", key.run,
                 key.plugin, key.node) > 0;
 }
-
-}  // namespace
 
 absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const RecordDamage& command) {
   Connection& db = context.db;
@@ -48,7 +52,7 @@ absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const Record
   RecordDamage::Result outcome{.current = true};
   if (ReadDamage(db, key) == command.damage) return outcome;
   if (command.damage.empty()) {
-    outcome.changed = Clear(db, key);
+    outcome.changed = ForgetDamage(db, key);
   } else {
     db.Run("INSERT OR REPLACE INTO damaged VALUES (?, ?, ?, ?, ?)", key.run, key.plugin, key.node,
            command.generation, command.damage);
@@ -67,7 +71,7 @@ absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const Record
 bool RepairResult(WriteContext& context, int64_t row, const ResultRecord& result) {
   Connection& db = context.db;
   if (ReadDamage(db, result.key).empty()) return false;
-  Clear(db, result.key);
+  ForgetDamage(db, result.key);
   db.Run("UPDATE results SET blob = ? WHERE id = ?", result.blob, row);
   db.Run("DELETE FROM bodies WHERE result = ?", row);
   if (result.blob.empty() && !result.body.empty()) {

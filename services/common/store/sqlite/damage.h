@@ -16,6 +16,9 @@ absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const Record
 absl::StatusOr<SaveScrubPosition::Result> Execute(WriteContext& context,
                                                   const SaveScrubPosition& command);
 
+// Removes the record of damage of a pair or an archive. Returns false if there is none.
+bool ForgetDamage(Connection& db, const ResultKey& key);
+
 // Replaces the bytes of a damaged result by those of `result`, which has the same content. Returns
 // false if the current result of the pair is not damaged.
 bool RepairResult(WriteContext& context, int64_t row, const ResultRecord& result);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 
 namespace muster::sqlite {
@@ -76,7 +77,11 @@ absl::Status SettleFiles(FileOps& ops, Connection& db, const std::string& path) 
   RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(path)));
   const int code =
       sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : SqliteError(code, path, "recover the log");
+  if (code == SQLITE_OK) return absl::OkStatus();
+  if ((code & 0xff) != SQLITE_BUSY) return SqliteError(code, path, "recover the log");
+  Log(LogLevel::kInfo, "another process reads the database: a later checkpoint completes its log",
+      {{"path", path}});
+  return absl::OkStatus();
 }
 
 absl::Status CheckDatabase(Connection& db, const std::string& path) {

@@ -28,7 +28,9 @@ absl::Status RewriteLog(FileOps& ops, const std::string& path);
 absl::StatusOr<bool> UseWriteAheadLog(Connection& db);
 
 // Makes the names of a database and its log durable, because SQLite ignores a failure of that, and
-// writes all pages to the database: it must not depend on the log of an earlier process.
+// writes all pages to the database: it must not depend on the log of an earlier process. While
+// another process reads the database (a backup), pages remain in the log, which RewriteLog made
+// durable.
 absl::Status SettleFiles(FileOps& ops, Connection& db, const std::string& path);
 
 // Reads every page of a database. Fails with DATA_LOSS (STORE_CORRUPT) if one is damaged.

@@ -86,6 +86,7 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
   const int64_t id = InsertResult(db, result, generation);
   if (pair.result != 0) {
     db.Run("UPDATE results SET replaced = 1 WHERE id = ?", pair.result);
+    ForgetDamage(db, key);
   }
   db.Run(
       "UPDATE pairs SET outcome = ?, generation = ?, result = ?"

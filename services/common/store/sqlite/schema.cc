@@ -275,8 +275,9 @@ CREATE TABLE audit_actors (
 CREATE INDEX audit_actors_by_age ON audit_actors (since);
 CREATE INDEX joins_by_node ON joins (node);
 ALTER TABLE runs ADD COLUMN seal_fault TEXT NOT NULL DEFAULT '';
--- The identity of the change feed. A restored copy of the database needs another one.
-INSERT INTO marks VALUES ('feed', lower(hex(randomblob(8))));
+-- The identity of the change feed. A restored copy of the database needs another one, and has it
+-- already if RenewFeed was applied to an earlier version.
+INSERT OR IGNORE INTO marks VALUES ('feed', lower(hex(randomblob(8))));
 )sql";
 
 // Stored results whose bytes a verification found damaged. The archive of a run has no plugin and

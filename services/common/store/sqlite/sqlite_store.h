@@ -48,8 +48,8 @@ struct SqliteStoreOptions {
   int64_t retained_changes = ChangeFeed::kRetainedChanges;
   int idle_checkpoint_pages = 1000;  // of the WAL (4 MiB) that an idle store checkpoints
 
-  // Called with the bytes of each command that adds a run or the bytes of a result: it is refused
-  // with this error. May be empty.
+  // Called on the store's thread before a run or the bytes of a result are committed: its error
+  // refuses the command. May wait for the disk. May be empty.
   std::function<absl::Status(int64_t bytes)> check_data;
   // Called on the store's thread if a change that ends, removes or revokes finds no space. Returns
   // true if room was made: the change is then tried again. May be empty.

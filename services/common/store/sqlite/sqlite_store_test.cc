@@ -155,6 +155,27 @@ TEST(SqliteStoreTest, CleanStopLeavesNoLog) {
   EXPECT_EQ(Sql(harness.path(), "SELECT value FROM marks WHERE name = 'clean'"), "yes");
 }
 
+TEST(SqliteStoreTest, StartDuringAReadTransactionOfAnotherProcessSucceeds) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  const auto backup =
+      *sqlite::Connection::Open(harness.path(), sqlite::Connection::Access::kReadOnly);
+  backup->Execute("BEGIN; SELECT count(*) FROM runs");
+  ASSERT_TRUE(backup->TakeStatus().ok());
+  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
+  harness.Close();  // the reader prevents the checkpoint
+  ASSERT_GT(PosixFileOps().Stat(harness.path() + "-wal")->size, 0);
+  const absl::Status opened = harness.Open();
+  ASSERT_TRUE(opened.ok()) << opened;
+  EXPECT_TRUE(harness.state().ApplyAndWait(Genuine(KeyOf("n1"), "content")).ok());
+
+  backup->Execute("COMMIT");
+  harness.Close();
+  ASSERT_TRUE(harness.Open().ok());
+  EXPECT_EQ(PosixFileOps().Stat(harness.path() + "-wal")->size, 0);
+  EXPECT_EQ((*harness.state().GetResult(KeyOf("n1")))->body, "content");
+}
+
 TEST(SqliteStoreTest, DamageIsFoundAfterAnUncleanStop) {
   SqliteHarness harness;
   ASSERT_TRUE(harness.Open().ok());
@@ -279,26 +300,6 @@ TEST(SqliteStoreTest, LimitOfTheFileIsADiskFullError) {
     if (!absl::IsResourceExhausted(again)) break;
   }
   EXPECT_TRUE(again.ok()) << again;
-}
-
-TEST(SqliteStoreTest, DataIsCheckedBeforeItIsQueued) {
-  SqliteHarness harness;
-  std::vector<int64_t> checked;
-  absl::Status verdict;
-  harness.options().check_data = [&](int64_t bytes) {
-    checked.push_back(bytes);
-    return verdict;
-  };
-  ASSERT_TRUE(harness.Open().ok());
-  ASSERT_TRUE(harness.state().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
-  verdict = absl::ResourceExhaustedError("no");
-  EXPECT_EQ(harness.state().ApplyAndWait(Genuine(KeyOf("n1"), std::string(5000, 'x'))).status(),
-            verdict);
-  EXPECT_TRUE(harness.state().ApplyAndWait(EndRun{.run = kRun, .state = RunState::kFailed}).ok());
-  EXPECT_TRUE(harness.state().ApplyAndWait(DeleteRun{.run = kRun}).ok());
-  ASSERT_EQ(checked.size(), 2u);  // the run and the result
-  EXPECT_GT(checked[1], 5000);
-  harness.Close();
 }
 
 TEST(SqliteStoreTest, DeletedRunReturnsItsSpaceToTheDisk) {

@@ -114,7 +114,9 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
   outcome.verdict = Judge(context, command, *run, head);
   if (head && head->outcome == Outcome::kGenuine) outcome.committed = std::move(*head);
   if (outcome.verdict != Verdict::kOpen) return outcome;
-  if (run->IsExceededBy(incoming.size, incoming.is_error, command.max_run_bytes)) {
+  // The repair of a damaged result adds no bytes to its run.
+  const bool repair = outcome.committed.has_value();
+  if (!repair && run->IsExceededBy(incoming.size, incoming.is_error, command.max_run_bytes)) {
     outcome.verdict = Verdict::kRunFull;
     outcome.run_bytes = run->result_bytes;
     return outcome;

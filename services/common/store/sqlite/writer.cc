@@ -35,11 +35,14 @@ size_t BytesOf(const Command& command) {
   return bytes;
 }
 
-// Returns the bytes that a command adds for good; 0 if it is small.
-size_t DataOf(const Command& command) {
-  const auto* commit = std::get_if<CommitResult>(&command);
-  const bool inline_result = commit != nullptr && commit->result.blob.empty();
-  return inline_result || std::holds_alternative<CreateRun>(command) ? BytesOf(command) : 0;
+// Returns true if the command has stored a run or the bytes of a result.
+bool AddedData(const Command& command, const CommandResult& result) {
+  if (const auto* commit = std::get_if<CommitResult>(&command)) {
+    return commit->result.blob.empty() &&
+           std::get<CommitResult::Result>(result).verdict == CommitResult::Verdict::kCommitted;
+  }
+  const auto* created = std::get_if<CreateRun::Result>(&result);
+  return created != nullptr && !created->existed;
 }
 
 // Returns true for the commands that an operator needs on a full disk: those that end, remove or
@@ -89,10 +92,7 @@ Writer::~Writer() {
 void Writer::Enqueue(Command command, Done done) {
   const size_t bytes = BytesOf(command);
   absl::Status refused;
-  if (const size_t data = DataOf(command); data > 0 && options_.check_data) {
-    refused = options_.check_data(static_cast<int64_t>(data));
-  }
-  if (refused.ok()) {
+  {
     MutexLock lock(mutex_);
     if (!fatal_.ok()) {
       refused = fatal_;
@@ -194,7 +194,12 @@ void Writer::AdvancePlan() {
     context_.current.Flush();
     context_.current.Forget();
     answer = creation.steps.Next(context_);
-    status = db_->failed() ? Failure() : Commit();
+    if (!answer && !std::exchange(creation.checked, true)) status = CheckData(creation.bytes);
+    if (db_->failed()) {
+      status = Failure();
+    } else if (status.ok()) {
+      status = Commit();
+    }
   }
   if (!status.ok()) {
     Rollback();
@@ -311,15 +316,6 @@ void Writer::RetryWithRoom(const std::vector<Item>& batch, std::vector<Outcome>&
   for (size_t i = 0; i < positions.size(); ++i) outcomes[positions[i]] = std::move(again[i]);
 }
 
-bool Writer::MakeRoom(const absl::Status& failure) {
-  if (!absl::IsResourceExhausted(failure) || !options_.make_room || !options_.make_room()) {
-    return false;
-  }
-  // A WAL that grew on the full disk gives its pages back.
-  Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
-  return true;
-}
-
 Writer::Outcome Writer::Apply(const Command& command) {
   if (!std::holds_alternative<CommitResult>(command)) {
     context_.current.Flush();
@@ -333,6 +329,9 @@ Writer::Outcome Writer::Apply(const Command& command) {
       },
       command);
   if (db_->failed()) outcome = Failure();
+  if (outcome.ok() && AddedData(command, *outcome)) {
+    if (absl::Status refused = CheckData(BytesOf(command)); !refused.ok()) outcome = refused;
+  }
   return outcome;
 }
 

@@ -64,6 +64,7 @@ class Writer {
     PlanSteps steps;
     size_t bytes = 0;  // still counted in queued_bytes_
     Done done;
+    bool checked = false;  // CheckData accepted the bytes
   };
   using Outcome = absl::StatusOr<CommandResult>;
 
@@ -78,6 +79,7 @@ class Writer {
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool MakeRoom(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_);
   Outcome Apply(const Command& command);
+  absl::Status CheckData(size_t bytes);
   absl::Status FoundDamage() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Commit();

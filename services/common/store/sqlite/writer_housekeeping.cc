@@ -1,4 +1,5 @@
-// Pruning, shrinking and checkpoints, on the writer's thread between batches.
+// Pruning, shrinking and checkpoints, on the writer's thread between batches, and the space of the
+// disk.
 #include <algorithm>
 
 #include "services/common/base/status_macros.h"
@@ -86,6 +87,21 @@ int64_t Writer::FreePages() {
   }
   if (db_->failed()) Failure().IgnoreError();
   return pages;
+}
+
+// Called after the bytes were written, because only then it is known that they are new. The caller
+// rolls the change back if they are refused.
+absl::Status Writer::CheckData(size_t bytes) {
+  return options_.check_data ? options_.check_data(static_cast<int64_t>(bytes)) : absl::OkStatus();
+}
+
+bool Writer::MakeRoom(const absl::Status& failure) {
+  if (!absl::IsResourceExhausted(failure) || !options_.make_room || !options_.make_room()) {
+    return false;
+  }
+  // A WAL that grew on the full disk gives its pages back.
+  Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  return true;
 }
 
 void Writer::Checkpoint(int mode) {
