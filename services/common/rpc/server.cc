@@ -30,6 +30,7 @@
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/call_admission.h"
 #include "services/common/rpc/close_connection.h"
+#include "services/common/rpc/frame_guard.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"
@@ -297,6 +298,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     RpcServerOptions options, CallerResolver& callers, CallCanceller& canceller,
     RpcMetrics& metrics, const std::vector<grpc::Service*>& services) {
   GuardAccept();
+  RETURN_IF_ERROR(GuardFrames());
   RETURN_IF_ERROR(BoundUnackedSettings({kMaxUnackedStreams, kMaxUnackedMetadataBytes}));
   std::unique_ptr<RpcServer> result(new RpcServer(canceller, metrics));
   result->health_server_ =
@@ -343,6 +345,11 @@ void RpcServer::CloseExcessConnections() {
   if (const size_t closed = DrainUnacceptedConnections(); closed > 0) {
     metrics_.CountClosedConnections("no_descriptor", closed);
     Log(LogLevel::kError, "closed connections for want of a free file descriptor",
+        {{"closed", static_cast<int64_t>(closed)}});
+  }
+  if (const size_t closed = DrainFloodedConnections(); closed > 0) {
+    metrics_.CountClosedConnections("too_many_frames", closed);
+    Log(LogLevel::kWarning, "closed connections whose client sent too many frames without data",
         {{"closed", static_cast<int64_t>(closed)}});
   }
   const size_t files = FileDescriptorLimit();

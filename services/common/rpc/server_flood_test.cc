@@ -172,6 +172,25 @@ TEST_P(ServerFloodTest, EndlessHeadersTakeBoundedMemory) {
   for (int i = 0; i < 100; ++i) block += header;
   Flood(client, 10'000,
         [&] { return Http2Frame(FrameType::kContinuation, 0, client.stream(), block); });
+  EXPECT_TRUE(client.AwaitClosed());
+}
+
+// Frames without data, of which each costs the server some work.
+TEST_P(ServerFloodTest, FramesWithoutDataEndTheConnection) {
+  for (const FrameType type : {FrameType::kContinuation, FrameType::kSettings, FrameType::kPriority,
+                               FrameType::kRstStream, FrameType::kData}) {
+    SCOPED_TRACE(static_cast<int>(type));
+    RawHttp2Client client = Connect();
+    ASSERT_TRUE(client.AckSettings());
+    const uint8_t flags = type == FrameType::kContinuation ? 0 : kEndHeaders;
+    ASSERT_TRUE(client.Send(client.NextHeaders(kOpenShare, flags)));
+    const std::string payload = type == FrameType::kPriority    ? std::string(5, '\0')
+                                : type == FrameType::kRstStream ? std::string(4, '\0')
+                                                                : "";
+    const uint32_t stream = type == FrameType::kSettings ? 0 : client.stream();
+    Flood(client, 1'000'000, [&] { return Http2Frame(type, 0, stream, payload); });
+    EXPECT_TRUE(client.AwaitClosed());
+  }
 }
 
 TEST_P(ServerFloodTest, PingsWhoseAnswersAreNotReadTakeBoundedMemory) {

@@ -16,6 +16,7 @@ namespace muster::testing {
 enum class FrameType : uint8_t {
   kData = 0,
   kHeaders = 1,
+  kPriority = 2,
   kRstStream = 3,
   kSettings = 4,
   kPing = 6,

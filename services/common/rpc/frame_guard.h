@@ -1,0 +1,25 @@
+// Closes the connections of clients that flood gRPC with frames.
+#ifndef MUSTER_SERVICES_COMMON_RPC_FRAME_GUARD_H_
+#define MUSTER_SERVICES_COMMON_RPC_FRAME_GUARD_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+
+namespace muster {
+
+// From now on, a connection of a server of this process is closed when its client exceeds a limit
+// of frame_meter.h. gRPC 1.51 has no such limits and no hook for them, so this unit replaces two
+// functions of its library for the whole process (docs/decisions/0031): the one that reads the
+// bytes of a connection, and the one that ends it. Connections to other servers are not limited.
+//
+// Call it before the first server is built; thread-safe. INTERNAL if gRPC's library has no such
+// functions.
+absl::Status GuardFrames();
+
+// Returns how many connections were closed since the previous call.
+size_t DrainFloodedConnections();
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_FRAME_GUARD_H_

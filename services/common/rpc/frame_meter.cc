@@ -1,0 +1,89 @@
+#include "services/common/rpc/frame_meter.h"
+
+#include <algorithm>
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+// Types and flags of frames.
+constexpr uint8_t kData = 0;
+constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kWindowUpdate = 8;
+constexpr uint8_t kContinuation = 9;
+constexpr uint8_t kEndStream = 1;
+constexpr uint8_t kEndHeaders = 4;
+
+}  // namespace
+
+std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
+  while (!bytes.empty() && part_ != Part::kNotAClient) {
+    size_t read = 1;
+    if (part_ == Part::kPreface) {
+      if (bytes.front() != kPreface[position_]) {
+        part_ = Part::kNotAClient;
+      } else if (++position_ == kPreface.size()) {
+        part_ = Part::kHeader;
+        position_ = 0;
+      }
+    } else if (part_ == Part::kHeader) {
+      read = std::min(bytes.size(), sizeof(header_) - position_);
+      std::copy_n(bytes.begin(), read, header_ + position_);
+      position_ += read;
+      if (position_ == sizeof(header_)) {
+        position_ = 0;
+        payload_ = size_t{header_[0]} << 16 | size_t{header_[1]} << 8 | header_[2];
+        if (payload_ > 0) part_ = Part::kPayload;
+        const std::string_view excess = Count(now);
+        if (!excess.empty()) return excess;
+      }
+    } else {
+      read = std::min(bytes.size(), payload_);
+      payload_ -= read;
+      if (payload_ == 0) part_ = Part::kHeader;
+    }
+    bytes.remove_prefix(read);
+  }
+  return "";
+}
+
+// Counts the frame whose header was read.
+std::string_view FrameMeter::Count(absl::Duration now) {
+  const uint8_t type = header_[3];
+  const uint8_t flags = header_[4];
+  if (now - second_ >= absl::Seconds(1)) {
+    second_ = now;
+    settings_ = control_frames_ = window_updates_ = 0;
+  }
+  switch (type) {
+    case kHeaders:
+      block_bytes_ = 0;
+      continuations_ = 0;
+      return CountHeaders((flags & kEndHeaders) != 0);
+    case kContinuation:
+      ++continuations_;
+      return CountHeaders((flags & kEndHeaders) != 0);
+    case kSettings:
+      return ++settings_ > kMaxSettingsPerSecond ? "settings" : "";
+    case kWindowUpdate:
+      return ++window_updates_ > kMaxWindowUpdatesPerSecond ? "window updates" : "";
+    case kData:
+      if (payload_ > 0 || (flags & kEndStream) != 0) return "";
+      break;
+    default:
+      break;
+  }
+  return ++control_frames_ > kMaxControlFramesPerSecond ? "control frames" : "";
+}
+
+std::string_view FrameMeter::CountHeaders(bool ends) {
+  block_bytes_ += payload_;
+  if (block_bytes_ > kMaxHeaderBlockBytes) return "header bytes of one call";
+  if (continuations_ > kMaxContinuations) return "header frames of one call";
+  if (ends) continuations_ = 0;
+  return "";
+}
+
+}  // namespace muster

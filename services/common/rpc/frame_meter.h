@@ -1,0 +1,52 @@
+// The frames that the peer of one connection sends.
+#ifndef MUSTER_SERVICES_COMMON_RPC_FRAME_METER_H_
+#define MUSTER_SERVICES_COMMON_RPC_FRAME_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// Limits of a connection. gRPC's clients need a few settings in all, and other control frames for
+// flow control and cancelled calls.
+inline constexpr size_t kMaxHeaderBlockBytes = 32 * 1024;  // four times the metadata of a call
+inline constexpr int kMaxContinuations = 16;               // of one header block
+inline constexpr int kMaxSettingsPerSecond = 100;
+inline constexpr int kMaxControlFramesPerSecond = 20'000;
+inline constexpr int kMaxWindowUpdatesPerSecond = 100'000;
+
+// Reads the bytes that a client sends on a connection (RFC 9113), and counts the frames that cost a
+// server work although they carry no data. gRPC 1.51 has no limit for them: a header block that
+// never ends, or empty frames, keep its threads busy for as long as they come, and some of them
+// take memory until their answers are sent. Not thread-safe.
+class FrameMeter {
+ public:
+  // Reads the next bytes. Returns an empty text, or what there is too much of; the connection has
+  // to be closed then. `now` is monotonic.
+  std::string_view Read(std::string_view bytes, absl::Duration now);
+
+ private:
+  enum class Part { kPreface, kHeader, kPayload, kNotAClient };
+
+  std::string_view Count(absl::Duration now);
+  std::string_view CountHeaders(bool ends);
+
+  Part part_ = Part::kPreface;
+  size_t position_ = 0;     // in the preface or the header
+  uint8_t header_[9] = {};  // of the frame
+  size_t payload_ = 0;      // bytes that are left of the frame
+
+  size_t block_bytes_ = 0;
+  int continuations_ = 0;
+  absl::Duration second_ = -absl::InfiniteDuration();  // the begin of the counts below
+  int settings_ = 0;
+  int control_frames_ = 0;
+  int window_updates_ = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_FRAME_METER_H_

@@ -1,0 +1,101 @@
+#include "services/common/rpc/frame_meter.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "services/common/rpc/testing/raw_http2_client.h"
+
+namespace muster {
+namespace {
+
+using testing::FrameType;
+using testing::Http2Frame;
+using testing::kEndHeaders;
+using testing::kEndStream;
+
+constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+class FrameMeterTest : public ::testing::Test {
+ protected:
+  FrameMeterTest() { EXPECT_EQ(meter_.Read(kPreface, now_), ""); }
+
+  // Reads the frame until there is too much; returns the number of frames before that, at most
+  // `most`.
+  int Repeat(const std::string& frame, int most) {
+    for (int read = 0; read < most; ++read) {
+      if (!meter_.Read(frame, now_).empty()) return read;
+    }
+    return most;
+  }
+
+  FrameMeter meter_;
+  absl::Duration now_ = absl::Hours(1);
+};
+
+TEST_F(FrameMeterTest, HeaderBlockIsBoundedByItsBytesAndItsFrames) {
+  const std::string kilobyte(1024, 'x');
+  EXPECT_EQ(meter_.Read(Http2Frame(FrameType::kHeaders, 0, 1, kilobyte), now_), "");
+  EXPECT_EQ(Repeat(Http2Frame(FrameType::kContinuation, 0, 1, ""), 100), kMaxContinuations);
+  FrameMeter other;
+  EXPECT_EQ(other.Read(kPreface, now_), "");
+  EXPECT_EQ(other.Read(Http2Frame(FrameType::kHeaders, 0, 1, std::string(16'384, 'x')), now_), "");
+  EXPECT_EQ(other.Read(Http2Frame(FrameType::kContinuation, 0, 1, std::string(16'384, 'x')), now_),
+            "");
+  EXPECT_EQ(other.Read(Http2Frame(FrameType::kContinuation, 0, 1, "x"), now_),
+            "header bytes of one call");
+}
+
+TEST_F(FrameMeterTest, CallsOfAnyNumberAreNoFlood) {
+  const std::string data(100, 'x');
+  const std::string call = Http2Frame(FrameType::kHeaders, 0, 1, std::string(9'000, 'x')) +
+                           Http2Frame(FrameType::kContinuation, kEndHeaders, 1, data) +
+                           Http2Frame(FrameType::kData, 0, 1, data) +
+                           Http2Frame(FrameType::kData, kEndStream, 1, "");
+  EXPECT_EQ(Repeat(call, 50'000), 50'000);
+}
+
+TEST_F(FrameMeterTest, FramesWithoutDataAreBoundedInEachSecond) {
+  const struct {
+    std::string frame;
+    int limit;
+  } kCases[] = {
+      {Http2Frame(FrameType::kSettings, 0, 0, ""), kMaxSettingsPerSecond},
+      {Http2Frame(FrameType::kPing, 0, 0, "12345678"), kMaxControlFramesPerSecond},
+      {Http2Frame(FrameType::kData, 0, 1, ""), kMaxControlFramesPerSecond},
+      {Http2Frame(FrameType{200}, 0, 1, "unknown"), kMaxControlFramesPerSecond},
+      {Http2Frame(FrameType::kWindowUpdate, 0, 0, "1234"), kMaxWindowUpdatesPerSecond},
+  };
+  for (const auto& one : kCases) {
+    now_ += absl::Seconds(1);
+    EXPECT_EQ(Repeat(one.frame, one.limit), one.limit);
+    now_ += absl::Seconds(1);
+    EXPECT_EQ(Repeat(one.frame, 200'000), one.limit) << "in the next second";
+    meter_ = FrameMeter();
+    EXPECT_EQ(meter_.Read(kPreface, now_), "");
+  }
+}
+
+TEST_F(FrameMeterTest, FramesAreFoundWhereverTheBytesAreCut) {
+  std::string bytes = Http2Frame(FrameType::kHeaders, kEndHeaders, 1, "header") +
+                      Http2Frame(FrameType::kData, 0, 1, std::string(300, '\4'));
+  for (int i = 0; i < kMaxSettingsPerSecond; ++i) {
+    bytes += Http2Frame(FrameType::kSettings, 0, 0, "123456");
+  }
+  for (const size_t piece : {1, 2, 7, 9, 10, 1000}) {
+    FrameMeter meter;
+    EXPECT_EQ(meter.Read(kPreface, now_), "");
+    for (size_t at = 0; at < bytes.size(); at += piece) {
+      ASSERT_EQ(meter.Read(std::string_view(bytes).substr(at, piece), now_), "") << piece;
+    }
+    EXPECT_EQ(meter.Read(Http2Frame(FrameType::kSettings, 0, 0, ""), now_), "settings") << piece;
+  }
+}
+
+TEST_F(FrameMeterTest, BytesOfAServerAreNotCounted) {
+  FrameMeter meter;
+  const std::string settings = Http2Frame(FrameType::kSettings, 0, 0, "");
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(meter.Read(settings, now_), "");
+}
+
+}  // namespace
+}  // namespace muster
