@@ -151,6 +151,7 @@ Board::Options Assembly::BoardOptions() {
     store_->AddEvent(node, event);
   };
   options.gone = [this](const std::string& run) { store_->ForgetRun(run); };
+  options.known = [this](const std::set<std::string>& runs) { store_->ForgetRunsExcept(runs); };
   options.done = [this](const std::shared_ptr<const Sender>& sender) {
     heartbeats_->registry().SetFinished(sender);
   };

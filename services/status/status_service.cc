@@ -79,6 +79,8 @@ class WatchBytes : public StreamSource<grpc::ByteBuffer> {
   const std::unique_ptr<WatchSource> source_;
 };
 
+std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
+
 }  // namespace
 
 grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* context,
@@ -88,7 +90,7 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
                      [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
                        const auto query = MakeQuery(*call, *request);
                        if (!query.ok()) return finish(query.status());
-                       Get(*query, response, std::move(finish));
+                       Get(*query, UriOf(*call), response, std::move(finish));
                      });
 }
 
@@ -104,8 +106,9 @@ absl::StatusOr<StatusQuery> StatusService::MakeQuery(Call& call,
   return query;
 }
 
-void StatusService::Get(const StatusQuery& query, grpc::ByteBuffer* response, Finish finish) {
-  board_.FindWithPairs(query.run,
+void StatusService::Get(const StatusQuery& query, const std::string& caller,
+                        grpc::ByteBuffer* response, Finish finish) {
+  board_.FindWithPairs(query.run, caller,
                        [this, query, response, finish = std::move(finish)](
                            const absl::StatusOr<std::shared_ptr<RunBoard>>& run) mutable {
                          std::string bytes;
@@ -127,8 +130,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
         ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
         RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
         wanted.set_run(std::move(run));
-        ASSIGN_OR_RETURN(auto source,
-                         WatchSource::Make(board_, hub_, clock_, wanted, std::move(wake)));
+        ASSIGN_OR_RETURN(auto source, WatchSource::Make(board_, hub_, clock_, wanted, UriOf(call),
+                                                        std::move(wake)));
         return std::make_unique<WatchBytes>(std::move(source));
       });
 }

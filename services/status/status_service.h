@@ -55,7 +55,8 @@ class StatusService : public RawStatusMethods {
  private:
   absl::StatusOr<StatusQuery> MakeQuery(Call& call, const grpc::ByteBuffer& request) const;
   // Answers once the run has its pairs.
-  void Get(const StatusQuery& query, grpc::ByteBuffer* response, Finish finish);
+  void Get(const StatusQuery& query, const std::string& caller, grpc::ByteBuffer* response,
+           Finish finish);
 
   const RpcRuntime runtime_;
   const RpcRuntime watching_;

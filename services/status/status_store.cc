@@ -195,6 +195,23 @@ void StatusStore::PutContact(ContactRecord contact) { Queue(&Batch::contacts, st
 
 void StatusStore::ForgetRun(const std::string& run) { Queue(&Batch::gone, run); }
 
+void StatusStore::ForgetRunsExcept(const std::set<std::string>& runs) {
+  MutexLock lock(reader_mutex_);
+  for (const char* next : {"SELECT min(run) FROM contacts WHERE run > ?",
+                           "SELECT min(run) FROM progress WHERE run > ?"}) {
+    // Steps from run to run: a run may have very many rows.
+    for (std::string run;;) {
+      Rows rows = reader_->Query(next, run);
+      if (!rows.Next()) break;
+      run = rows.Text();
+      if (run.empty()) break;
+      if (!runs.contains(run)) ForgetRun(run);
+    }
+  }
+  const absl::Status status = reader_->TakeStatus();
+  if (!status.ok()) Log(LogLevel::kError, "cannot find removed runs", {{"error", status}});
+}
+
 void StatusStore::PutProgress(const v1::ResultKey& key, v1::Progress progress) {
   MutexLock lock(mutex_);
   if (waiting_.progress.size() >= kMaxWaiting) return dropped_.Add();

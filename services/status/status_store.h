@@ -62,6 +62,8 @@ class StatusStore : public NodeJournal {
   void PutProgress(const v1::ResultKey& key, v1::Progress progress);
   // Removes the contacts and the progress of a removed run.
   void ForgetRun(const std::string& run);
+  // The same for all runs but these. Waits for the disk.
+  void ForgetRunsExcept(const std::set<std::string>& runs);
 
   // Returns at most 200 events, the newest first. Waits for the disk.
   absl::StatusOr<std::vector<v1::NodeEvent>> Events(const std::string& node);

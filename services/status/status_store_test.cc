@@ -173,6 +173,21 @@ TEST_F(StatusStoreTest, RemovedRunLeavesNoPairs) {
   EXPECT_EQ(LoadPairs("r2").progress.size(), 1);
 }
 
+TEST_F(StatusStoreTest, RunsThatWereRemovedMeanwhileLeaveNoPairs) {
+  for (const char* run : {"r1", "r2", "r3"}) {
+    store_->PutContact({Key(run, "n1"), "u", clock_.Now()});
+    store_->PutContact({Key(run, "n2"), "u", clock_.Now()});
+  }
+  store_->PutProgress(Key("r4", "n1"), v1::Progress());
+  store_->Flush();
+  store_->ForgetRunsExcept({"r2"});
+  store_->Flush();
+  EXPECT_TRUE(LoadPairs("r1").contacts.empty());
+  EXPECT_EQ(LoadPairs("r2").contacts.size(), 2);
+  EXPECT_TRUE(LoadPairs("r3").contacts.empty());
+  EXPECT_TRUE(LoadPairs("r4").progress.empty());
+}
+
 TEST_F(StatusStoreTest, DroppedRecordsAreCounted) {
   store_->PutSenders(std::vector<SenderRecord>(
       100'001, {"u", "n", v1::PRESENCE_ONLINE, clock_.Now(), clock_.Now(), 0, 0}));

@@ -87,7 +87,7 @@ struct Scene {
   Board board{{&clock, &hub, &verdicts, [] { return std::string(); },
                [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
-               [](const std::shared_ptr<const Sender>&) {},
+               [](const std::set<std::string>&) {}, [](const std::shared_ptr<const Sender>&) {},
                [](const std::string&, const EndedRuns::Add&, const EndedRuns::Done&) {},
                [](const std::string&) {}}};
   StatusService service{{&callers, &requests, &canceller, &rpc_metrics},
@@ -338,7 +338,7 @@ void TickOfSilentRun(benchmark::State& state) {
   Board board({&clock, &hub, &verdicts, [] { return std::string(); },
                [] { return std::vector<const RelayState*>(); },
                [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
-               [](const std::shared_ptr<const Sender>&) {},
+               [](const std::set<std::string>&) {}, [](const std::shared_ptr<const Sender>&) {},
                [](const std::string&, const EndedRuns::Add&, const EndedRuns::Done&) {},
                [](const std::string&) {}});
   v1::FollowChangesResponse event;

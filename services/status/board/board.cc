@@ -158,6 +158,7 @@ void Board::EndSnapshot() {
     }
   }
   RestorePairs();
+  if (!ready_) options_.known(snapshot_runs_);
   if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
   ready_ = true;
   MutexLock lock(senders_mutex_);
@@ -229,18 +230,18 @@ absl::StatusOr<std::shared_ptr<RunBoard>> Board::Find(const std::string& run) co
   return found;
 }
 
-void Board::FindWithPairs(const std::string& run, EndedRuns::Ready ready) {
-  std::shared_ptr<RunBoard> board;
-  if (ready_) {
-    MutexLock lock(mutex_);
-    const auto found = runs_.find(run);
-    if (found != runs_.end() && found->second.board->ended()) board = found->second.board;
-    if (board != nullptr && !board->complete()) found->second.loaded = true;
-  }
-  if (board == nullptr) return ready(Find(run));
+// Asks the run without the lock: the run may be busy, and all other runs need the lock.
+void Board::FindWithPairs(const std::string& run, std::string_view caller, EndedRuns::Ready ready) {
+  std::shared_ptr<RunBoard> board = ready_ ? Known(run) : nullptr;
+  if (board == nullptr || !board->ended()) return ready(Find(run));
   ended_.MarkUsed(run);
   if (board->complete()) return ready(std::move(board));
-  ended_.Load(board, std::move(ready));
+  {
+    MutexLock lock(mutex_);
+    const auto found = runs_.find(run);
+    if (found != runs_.end() && found->second.board == board) found->second.loaded = true;
+  }
+  ended_.Load(board, caller, std::move(ready));
 }
 
 absl::StatusOr<std::string> Board::Resolve(const std::string& run) const {

@@ -47,6 +47,8 @@ class Board : public HeartbeatListener {
     // A pair of the node has another reason. This and the next take at most a short lock.
     std::function<void(const std::string& node, const v1::NodeEvent& event)> event;
     std::function<void(const std::string& run)> gone;  // the aggregator has removed the run
+    // The runs of the first snapshot: all others were removed before.
+    std::function<void(const std::set<std::string>& runs)> known;
     // Every pair of the sender has an outcome. Called without a lock.
     std::function<void(const std::shared_ptr<const Sender>& sender)> done;
     EndedRuns::Read read_pairs;
@@ -83,8 +85,8 @@ class Board : public HeartbeatListener {
   // RUN_NOT_FOUND; STATUS_NOT_READY also for a new run until the feed has listed all its pairs.
   absl::StatusOr<std::shared_ptr<RunBoard>> Find(const std::string& run) const;
   // Calls `ready` with the run once it has its pairs: before this returns, unless the run has
-  // ended. Errors: those of Find and of EndedRuns::Load.
-  void FindWithPairs(const std::string& run, EndedRuns::Ready ready);
+  // ended. `caller` is the URI of who asks. Errors: those of Find and of EndedRuns::Load.
+  void FindWithPairs(const std::string& run, std::string_view caller, EndedRuns::Ready ready);
   // Appends the bytes of a v1::RunStatus. RUN_NOT_FOUND if the caller's node is not planned,
   // INVALID_PAGE_TOKEN.
   absl::Status Get(RunBoard& run, const StatusQuery& query, std::string* bytes) const;

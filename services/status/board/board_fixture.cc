@@ -9,6 +9,7 @@ BoardFixture::BoardFixture()
              events_.emplace_back(node, event);
            },
            [this](const std::string& run) { gone_.push_back(run); },
+           [this](const std::set<std::string>& runs) { known_ = runs; },
            [this](const std::shared_ptr<const Sender>& sender) { done_.push_back(sender->node()); },
            [this](const std::string& run, const EndedRuns::Add& add, const EndedRuns::Done& done) {
              reads_.push_back({run, add, done});
@@ -127,9 +128,10 @@ void BoardFixture::Pass(absl::Duration time) {
 absl::Status BoardFixture::Ask(const StatusQuery& query, v1::RunStatus* status) {
   std::string bytes;
   absl::Status asked = absl::DeadlineExceededError("it waits for the pairs");
-  board_.FindWithPairs(query.run, [&](const absl::StatusOr<std::shared_ptr<RunBoard>>& run) {
-    asked = run.ok() ? board_.Get(**run, query, &bytes) : run.status();
-  });
+  board_.FindWithPairs(query.run, "spiffe://f/user/ann",
+                       [&](const absl::StatusOr<std::shared_ptr<RunBoard>>& run) {
+                         asked = run.ok() ? board_.Get(**run, query, &bytes) : run.status();
+                       });
   EXPECT_TRUE(status->ParseFromString(bytes));
   return asked;
 }

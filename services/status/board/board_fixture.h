@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_STATUS_BOARD_BOARD_FIXTURE_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +59,7 @@ class BoardFixture : public ::testing::Test {
   std::vector<const RelayState*> lost_relays_;
   std::vector<std::pair<std::string, v1::NodeEvent>> events_;
   std::vector<std::string> gone_;
+  std::set<std::string> known_;    // the runs of the first snapshot
   std::vector<std::string> done_;  // nodes
   struct PairsRead {
     std::string run;

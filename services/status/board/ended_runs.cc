@@ -5,13 +5,14 @@
 
 #include "services/common/base/error.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/errors/runs.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kKeep = absl::Minutes(10);
-constexpr size_t kMaxWaiting = 1000;
+constexpr CallerQuota::Limits kMaxWaiting = {.in_all = 1000, .of_caller = 100};
 
 absl::Time TimeOf(const v1::FollowChangesResponse::PairChanged& pair) {
   return pair.has_time() ? FromProto(pair.time()) : absl::InfinitePast();
@@ -19,17 +20,22 @@ absl::Time TimeOf(const v1::FollowChangesResponse::PairChanged& pair) {
 
 }  // namespace
 
-void EndedRuns::Load(const std::shared_ptr<RunBoard>& run, Ready ready) {
+void EndedRuns::Load(const std::shared_ptr<RunBoard>& run, std::string_view caller, Ready ready) {
+  CallerQuota::Ticket ticket;
+  switch (quota_.Reserve(caller, 1, kMaxWaiting, &ticket)) {
+    case CallerQuota::Verdict::kReserved:
+      break;
+    case CallerQuota::Verdict::kFull:
+      return ready(errors::Overloaded());
+    case CallerQuota::Verdict::kCallerAtLimit:
+      return ready(errors::TooManyWaitingCalls(kMaxWaiting.of_caller));
+  }
   {
     MutexLock lock(mutex_);
-    if (waiting_count_ < kMaxWaiting) {
-      std::vector<Ready>& waiting = waiting_[run->id()];
-      waiting.push_back(std::exchange(ready, nullptr));
-      ++waiting_count_;
-      if (waiting.size() > 1) return;
-    }
+    std::vector<Waiting>& waiting = waiting_[run->id()];
+    waiting.push_back({std::move(ready), std::move(ticket)});
+    if (waiting.size() > 1) return;
   }
-  if (ready != nullptr) return ready(errors::Overloaded());
   read_(
       run->id(),
       [run](const v1::FollowChangesResponse& event) {
@@ -49,17 +55,16 @@ void EndedRuns::Finish(const std::shared_ptr<RunBoard>& run, absl::Status status
   } else if (ReasonOf(status) != "RUN_NOT_FOUND") {
     status = errors::PairsNotLoaded(run->id(), std::string(status.message()));
   }
-  std::vector<Ready> waiting;
+  std::vector<Waiting> waiting;
   {
     MutexLock lock(mutex_);
     waiting = std::move(waiting_.extract(run->id()).mapped());
-    waiting_count_ -= waiting.size();
   }
-  for (Ready& ready : waiting) {
+  for (Waiting& one : waiting) {
     if (status.ok()) {
-      ready(run);
+      one.ready(run);
     } else {
-      ready(status);
+      one.ready(status);
     }
   }
 }

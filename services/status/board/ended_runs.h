@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "muster/v1/changes.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/common/rpc/caller_quota.h"
 #include "services/status/board/run_board.h"
 
 namespace muster {
@@ -42,9 +44,11 @@ class EndedRuns {
         restore_(std::move(restore)),
         max_pairs_(max_pairs) {}
 
-  // Calls `ready` once `run`, which has ended, has all of its pairs. Callers that wait for the same
-  // run share one read. OVERLOADED, PAIRS_NOT_LOADED, RUN_NOT_FOUND.
-  void Load(const std::shared_ptr<RunBoard>& run, Ready ready) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `ready` once `run`, which has ended, has all of its pairs. Those who wait for the same
+  // run share one read. `caller` is the URI of who asks: one identity waits at most a hundred
+  // times. OVERLOADED, TOO_MANY_WAITING_CALLS, PAIRS_NOT_LOADED, RUN_NOT_FOUND.
+  void Load(const std::shared_ptr<RunBoard>& run, std::string_view caller, Ready ready)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A caller has asked for the run now.
   void MarkUsed(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -56,6 +60,11 @@ class EndedRuns {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Waiting {
+    Ready ready;
+    CallerQuota::Ticket ticket;
+  };
+
   void Finish(const std::shared_ptr<RunBoard>& run, absl::Status status)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -64,8 +73,8 @@ class EndedRuns {
   const Restore restore_;
   const size_t max_pairs_;
   Mutex mutex_;
-  std::map<std::string, std::vector<Ready>> waiting_ ABSL_GUARDED_BY(mutex_);  // by run
-  size_t waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  CallerQuota quota_;
+  std::map<std::string, std::vector<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);  // by run
   std::map<std::string, absl::Duration> used_ ABSL_GUARDED_BY(mutex_);  // monotonic, by run
 };
 

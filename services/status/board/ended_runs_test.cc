@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/status/board/board_fixture.h"
 
@@ -36,22 +37,24 @@ class EndedRunsTest : public testing::BoardFixture {
 
   // Asks for the run, and keeps its state as text: "waits", a reason, or the number of its genuine
   // results.
-  std::shared_ptr<std::string> Request(const std::string& run = kRun) {
+  std::shared_ptr<std::string> Request(const std::string& run = kRun,
+                                       const std::string& caller = "spiffe://f/user/ann") {
     auto state = std::make_shared<std::string>("waits");
-    board_.FindWithPairs(run, [this, state](const absl::StatusOr<std::shared_ptr<RunBoard>>& got) {
-      if (!got.ok()) {
-        *state = ReasonOf(got.status());
-        return;
-      }
-      std::string bytes;
-      v1::RunStatus status;
-      StatusQuery query;
-      query.page_size = 10;
-      EXPECT_TRUE(board_.Get(**got, query, &bytes).ok());
-      EXPECT_TRUE(status.ParseFromString(bytes));
-      EXPECT_EQ(status.pairs_size(), status.counts().planned());
-      *state = std::to_string(status.counts().genuine());
-    });
+    board_.FindWithPairs(run, caller,
+                         [this, state](const absl::StatusOr<std::shared_ptr<RunBoard>>& got) {
+                           if (!got.ok()) {
+                             *state = ReasonOf(got.status());
+                             return;
+                           }
+                           std::string bytes;
+                           v1::RunStatus status;
+                           StatusQuery query;
+                           query.page_size = 10;
+                           EXPECT_TRUE(board_.Get(**got, query, &bytes).ok());
+                           EXPECT_TRUE(status.ParseFromString(bytes));
+                           EXPECT_EQ(status.pairs_size(), status.counts().planned());
+                           *state = std::to_string(status.counts().genuine());
+                         });
     return state;
   }
 
@@ -99,6 +102,17 @@ TEST_F(EndedRunsTest, FailedReadIsReportedAndTriedAgain) {
   const auto whole = Request();
   Answer({"n1", "n2"});
   EXPECT_EQ(*whole, "2");
+}
+
+TEST_F(EndedRunsTest, OneIdentityLeavesRoomForOthersToWait) {
+  Snapshot(Ended(1));
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(*Request(), "waits");
+  EXPECT_EQ(*Request(), "TOO_MANY_WAITING_CALLS");
+  const auto other = Request(kRun, "spiffe://f/user/bob");
+  EXPECT_EQ(*other, "waits");
+  Answer({"n1"});
+  EXPECT_EQ(*other, "1");
+  EXPECT_EQ(*Request(), "1");
 }
 
 TEST_F(EndedRunsTest, PairsAreDroppedTenMinutesAfterTheLastRequest) {
@@ -219,7 +233,9 @@ TEST_F(EndedRunsTest, LongestUnusedRunsAboveTheLimitAreIdle) {
 TEST_F(EndedRunsTest, WaitingRequestsAreBounded) {
   Snapshot(Ended(1));
   std::vector<std::shared_ptr<std::string>> waiting;
-  for (int i = 0; i < 1000; ++i) waiting.push_back(Request());
+  for (int i = 0; i < 1000; ++i) {
+    waiting.push_back(Request(kRun, absl::StrCat("spiffe://f/user/u", i / 100)));
+  }
   EXPECT_EQ(*waiting.back(), "waits");
   EXPECT_EQ(*Request(), "OVERLOADED");
   Answer({"n1"});

@@ -58,6 +58,23 @@ TEST_F(RunBoardTest, PairPassesFromNotStartedToItsResult) {
   EXPECT_EQ(Get(0).stragglers_size(), 0);
 }
 
+TEST_F(RunBoardTest, CredentialOfAnyNodeYieldsToTheLiveAgentOfTheNode) {
+  Start({"n1"});
+  const auto agent = Online("n1");
+  ASSERT_TRUE(SendHeartbeat(agent, v1::PHASE_WORKING, "works").ok());
+  const auto shared = std::make_shared<Sender>("spiffe://r.fleet/plugin/facts", "n1");
+  shared->set_presence(v1::PRESENCE_ONLINE, clock_.MonotonicNow());
+  ASSERT_TRUE(SendHeartbeat(shared, v1::PHASE_BLOCKED, "says another").ok());
+  Silence(shared, v1::PRESENCE_OFFLINE, Evidence::kNone);
+  EXPECT_EQ(ReasonOfPair("n1"), "RUNNING");
+  EXPECT_EQ(Pair("n1").detail(), "works");
+  EXPECT_EQ(Pair("n1").presence(), v1::PRESENCE_ONLINE);
+  Silence(agent, v1::PRESENCE_LOST, Evidence::kNone);
+  shared->set_presence(v1::PRESENCE_ONLINE, clock_.MonotonicNow());
+  ASSERT_TRUE(SendHeartbeat(shared, v1::PHASE_WORKING, "works instead").ok());
+  EXPECT_EQ(Pair("n1").detail(), "works instead");
+}
+
 TEST_F(RunBoardTest, ReasonOfSilenceFollowsTheEvidence) {
   Start({"cut", "killed", "stopped", "works"});
   const auto killed = Online("killed");

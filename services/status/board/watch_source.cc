@@ -24,18 +24,19 @@ constexpr int64_t kMaxWatchers = 10'000;
 
 absl::StatusOr<std::unique_ptr<WatchSource>> WatchSource::Make(
     Board& board, WatchHub& hub, const Clock& clock, const v1::WatchStatusRequest& request,
-    std::function<void()> wake) {
+    std::string_view caller, std::function<void()> wake) {
   std::unique_ptr<WatchSource> source(new WatchSource(board, hub, clock, request, std::move(wake)));
-  board.FindWithPairs(request.run(), [pending = source->pending_, wake = source->wake_](
-                                         absl::StatusOr<std::shared_ptr<RunBoard>> run) {
-    bool waiting = false;
-    {
-      MutexLock lock(pending->mutex);
-      pending->run = std::move(run);
-      waiting = pending->waiting;
-    }
-    if (waiting) wake();
-  });
+  board.FindWithPairs(request.run(), caller,
+                      [pending = source->pending_,
+                       wake = source->wake_](absl::StatusOr<std::shared_ptr<RunBoard>> run) {
+                        bool waiting = false;
+                        {
+                          MutexLock lock(pending->mutex);
+                          pending->run = std::move(run);
+                          waiting = pending->waiting;
+                        }
+                        if (waiting) wake();
+                      });
   RETURN_IF_ERROR(source->TryBegin());
   return source;
 }

@@ -62,8 +62,9 @@ class WatchSourceTest : public testing::BoardFixture {
     request.set_cursor(cursor);
     request.set_omit_pairs(omit_pairs);
     auto watcher = std::make_unique<Watcher>();
-    ASSIGN_OR_RETURN(watcher->source, WatchSource::Make(board_, hub_, clock_, request,
-                                                        [woken = &watcher->woken] { ++*woken; }));
+    ASSIGN_OR_RETURN(watcher->source,
+                     WatchSource::Make(board_, hub_, clock_, request, "spiffe://f/user/ann",
+                                       [woken = &watcher->woken] { ++*woken; }));
     return watcher;
   }
 
