@@ -41,7 +41,7 @@ TEST(CallAdmissionTest, StartBeyondTheAcceptedCallsIsIgnored) {
 
 TEST(CallAdmissionTest, ManyRefusalsInAPeriodAreReportedOnceAtTheNextStart) {
   CallAdmission calls;
-  for (int i = 0; i < 2 + 8; ++i) calls.Accept("p", "c", kLimits, kStart).IgnoreError();
+  for (int i = 0; i < 2 + 8; ++i) calls.Accept("p", "p", kLimits, kStart).IgnoreError();
   EXPECT_FALSE(calls.Start("other", kStart));
   EXPECT_TRUE(calls.Start("p", kStart));
   EXPECT_FALSE(calls.Start("p", kStart));
@@ -49,9 +49,25 @@ TEST(CallAdmissionTest, ManyRefusalsInAPeriodAreReportedOnceAtTheNextStart) {
 
 TEST(CallAdmissionTest, RefusalsOfSeveralPeriodsAreNotAddedUp) {
   CallAdmission calls;
-  for (int i = 0; i < 2 + 7; ++i) calls.Accept("p", "c", kLimits, kStart).IgnoreError();
-  calls.Accept("p", "c", kLimits, kStart + CallAdmission::kPeriod).IgnoreError();
+  for (int i = 0; i < 2 + 7; ++i) calls.Accept("p", "p", kLimits, kStart).IgnoreError();
+  calls.Accept("p", "p", kLimits, kStart + CallAdmission::kPeriod).IgnoreError();
   EXPECT_FALSE(calls.Start("p", kStart + CallAdmission::kPeriod));
+}
+
+TEST(CallAdmissionTest, RefusedRateOfAPeerItselfIsReported) {
+  CallAdmission calls;
+  const CallLimits limits = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 2};
+  for (int i = 0; i < 1 + 8; ++i) calls.Accept("p", "p", limits, kStart).IgnoreError();
+  EXPECT_TRUE(calls.Start("p", kStart));
+}
+
+TEST(CallAdmissionTest, RefusalsOfForwardedCallsAreNotReported) {
+  CallAdmission calls;
+  const CallLimits rate = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 2};
+  for (int i = 0; i < 1 + 5 * 8; ++i) calls.Accept("p", "c", rate, kStart).IgnoreError();
+  EXPECT_FALSE(calls.Start("p", kStart));
+  for (int i = 0; i < 2 + 5 * 8; ++i) calls.Accept("p", "d", kLimits, kStart).IgnoreError();
+  EXPECT_FALSE(calls.Start("p", kStart));
 }
 
 TEST(CallAdmissionTest, RateOfAnIdentityIsBounded) {
