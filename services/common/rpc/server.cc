@@ -10,6 +10,7 @@
 #include <grpcpp/support/server_interceptor.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
@@ -21,6 +22,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/log_limiter.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
@@ -55,12 +57,13 @@ std::string PeerUri(const grpc::AuthContext& context) {
   return uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
 }
 
-// Distinguishes the connections of peers without a certificate: all its calls share one property.
+// The property of a connection of a peer without a certificate that holds its number.
+constexpr char kConnectionProperty[] = "muster_connection";
+
+// Returns the number of a connection, which OpenGate sets before its first call; empty before.
 std::string ConnectionKey(const grpc::AuthContext& context) {
-  const std::vector<grpc::string_ref> values =
-      context.FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  return values.empty() ? ""
-                        : absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(values[0].data())));
+  const std::vector<grpc::string_ref> values = context.FindPropertyValues(kConnectionProperty);
+  return values.empty() ? "" : std::string(values[0].data(), values[0].size());
 }
 
 CallLimits CallLimitsOf(Role role) {
@@ -105,14 +108,28 @@ class OpenGate : public grpc::AuthMetadataProcessor {
       return ToGateStatus(errors::UnknownMethod(method.substr(0, 200)), metrics_);
     }
     constexpr CallLimits kLimits = {{kOpenCalls, kOpenCallBurst}, kOpenWaitingCalls};
-    const std::string peer = ConnectionKey(*context);
+    const std::string peer = NumberOf(*context);
     return ToGateStatus(calls_.Accept(peer, peer, kLimits, SystemClock().MonotonicNow()), metrics_);
   }
 
  private:
+  // Returns the number of the connection. No later connection has the same. The first call sets it,
+  // and all readers belong to calls that have passed this function.
+  std::string NumberOf(grpc::AuthContext& context) {
+    MutexLock lock(mutex_);
+    std::string number = ConnectionKey(context);
+    if (number.empty()) {
+      number = absl::StrCat(++connections_);
+      context.AddProperty(kConnectionProperty, number);
+    }
+    return number;
+  }
+
   CallAdmission& calls_;
   RpcMetrics& metrics_;
   absl::flat_hash_set<std::string> methods_;
+  Mutex mutex_;
+  int64_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Tells `calls` when gRPC starts a call, and closes the connection of a peer whose calls are a
@@ -126,7 +143,7 @@ class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterfa
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
     grpc::ServerContextBase* const context = info->server_context();
-    // gRPC's own methods (reflection, health, channelz) have no peer yet: they wait for a period.
+    // gRPC's own blocking methods (reflection, channelz) have no peer yet: they wait for a period.
     const auto auth = context->auth_context();
     if (auth == nullptr) return nullptr;
     const std::string peer = peer_key_(*auth);
