@@ -1,7 +1,12 @@
 #include "services/common/rpc/call_admission.h"
 
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/token_buckets.h"
 
 namespace muster {
 namespace {
@@ -77,6 +82,15 @@ TEST(CallAdmissionTest, RateOfAnIdentityIsBounded) {
   EXPECT_EQ(ReasonOf(calls.Accept("p", "c", limits, kStart)), "TOO_MANY_CALLS");
   EXPECT_TRUE(calls.Accept("p", "other", limits, kStart).ok());
   EXPECT_TRUE(calls.Accept("p", "c", limits, kStart + absl::Seconds(1)).ok());
+}
+
+TEST(CallAdmissionTest, FirstCallsOfManyIdentitiesAtATimeAreAccepted) {
+  CallAdmission calls;
+  const CallLimits limits = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 1};
+  for (size_t i = 0; i <= TokenBuckets::kDefaultMaxKeys; ++i) {
+    const std::string identity = absl::StrCat(i);
+    ASSERT_TRUE(calls.Accept(identity, identity, limits, kStart).ok()) << i;
+  }
 }
 
 }  // namespace
