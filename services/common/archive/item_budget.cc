@@ -33,6 +33,11 @@ bool ItemBudget::Reserve(int64_t bytes) {
   return true;
 }
 
+void ItemBudget::SpendCpu(absl::Duration time) {
+  cpu_ -= time;
+  node_cpu_ -= time;
+}
+
 void BoundedItems::Add(ResultItem item) {
   if (budget_.Reserve(FootprintOf(item))) {
     items_.push_back(std::move(item));

@@ -28,11 +28,14 @@ std::string TextOf(const nlohmann::ordered_json& value) {
 
 ResultsTree::ResultsTree(ResultsTreeOptions options)
     : options_(std::move(options)),
-      budget_(options_.max_bytes),
+      budget_(options_.max_bytes, options_.max_cpu, options_.max_cpu_of_node),
       results_(budget_),
       errors_(budget_) {}
 
-void ResultsTree::BeginNode(std::string_view node) { node_ = std::string(node); }
+void ResultsTree::BeginNode(std::string_view node) {
+  node_ = std::string(node);
+  budget_.BeginNode();
+}
 
 std::unique_ptr<ResultReader> ResultsTree::ReaderFor(std::string_view path) {
   if (!IsResultFile(options_.format, options_.result_files, path)) return nullptr;

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 namespace muster {
 namespace {
@@ -315,6 +319,55 @@ TEST(ManualReaderTest, LongStatusIsCutAndItsNumbersAreBounded) {
            1 << 20);
   EXPECT_EQ(item.items[0].status.size(), 256u);
   EXPECT_EQ(CountLeaves(item).at("red"), 2'000'000'000);
+}
+
+// Adds a file of manual results that takes longer than kShort to read.
+void AddSlow(ResultsTree& tree, const std::string& path) {
+  std::string text = "name: m\nstatus: passed\ndetails:\n";
+  for (int i = 0; i < 200'000; ++i) absl::StrAppend(&text, "  k", i, ": 1\n");
+  auto reader = tree.ReaderFor(path);
+  reader->Write(text);
+  tree.AddFile(std::move(reader));
+}
+
+void AddShort(ResultsTree& tree, const std::string& path) {
+  auto reader = tree.ReaderFor(path);
+  reader->Write("status: passed");
+  tree.AddFile(std::move(reader));
+}
+
+constexpr absl::Duration kShort = absl::Milliseconds(20);
+
+TEST(ResultsTreeTest, FilesAfterTheTimeOfTheirNodeAreUnknown) {
+  ResultsTree tree({.plugin = "p",
+                    .per_node = true,
+                    .format = ResultFormat::kManual,
+                    .max_cpu_of_node = kShort});
+  tree.BeginNode("n1");
+  AddSlow(tree, "results/n1/a.yaml");
+  AddShort(tree, "results/n1/b.yaml");
+  tree.EndNode();
+  tree.BeginNode("n2");
+  AddShort(tree, "results/n2/b.yaml");
+  tree.EndNode();
+  const ResultItem root = tree.Finish();
+  ASSERT_THAT(root.items, ElementsAre(Is("n1", kUnknown), Is("n2", kPassed)));
+  ASSERT_THAT(root.items[0].items, ElementsAre(Is("a.yaml", kUnknown), Is("b.yaml", kUnknown)));
+  EXPECT_THAT(root.items[0].items[0].meta.at(kMetaError), HasSubstr("takes too long to read"));
+  EXPECT_THAT(root.items[0].items[1].meta.at(kMetaError), HasSubstr("other files took too long"));
+}
+
+TEST(ResultsTreeTest, FilesAfterTheTimeOfTheTreeAreUnknown) {
+  ResultsTree tree(
+      {.plugin = "p", .per_node = true, .format = ResultFormat::kManual, .max_cpu = kShort});
+  for (const std::string node : {"n1", "n2"}) {
+    tree.BeginNode(node);
+    AddSlow(tree, absl::StrCat("results/", node, "/a.yaml"));
+    tree.EndNode();
+  }
+  const ResultItem root = tree.Finish();
+  ASSERT_THAT(root.items, ElementsAre(Is("n1", kUnknown), Is("n2", kUnknown)));
+  EXPECT_THAT(root.items[1].items[0].meta.at(kMetaError), HasSubstr("other files took too long"));
 }
 
 }  // namespace
