@@ -20,8 +20,6 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
-#include "services/common/base/log.h"
-#include "services/common/base/log_limiter.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -31,7 +29,7 @@
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/call_admission.h"
-#include "services/common/rpc/close_connection.h"
+#include "services/common/rpc/connection_closer.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"
@@ -137,8 +135,8 @@ class OpenGate : public grpc::AuthMetadataProcessor {
 class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   // `port` is set once the listener is bound.
-  StartObserver(CallAdmission& calls, RpcMetrics& metrics, PeerKey peer_key, const int& port)
-      : calls_(calls), metrics_(metrics), peer_key_(peer_key), port_(port) {}
+  StartObserver(CallAdmission& calls, ConnectionCloser& closer, PeerKey peer_key, const int& port)
+      : calls_(calls), closer_(closer), peer_key_(peer_key), port_(port) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
@@ -146,26 +144,17 @@ class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterfa
     // gRPC's own blocking methods (reflection, channelz) have no peer yet: they wait for a period.
     const auto auth = context->auth_context();
     if (auth == nullptr) return nullptr;
-    const std::string peer = peer_key_(*auth);
-    if (calls_.Start(peer, SystemClock().MonotonicNow())) Close(peer, context->peer());
+    if (calls_.Start(peer_key_(*auth), SystemClock().MonotonicNow())) {
+      closer_.CloseFlood(context->peer(), port_, PeerUri(*auth));
+    }
     return nullptr;
   }
 
  private:
-  void Close(std::string_view peer, const std::string& address) {
-    if (!CloseConnection(address, port_)) return;
-    metrics_.CountClosedConnections("flood", 1);
-    if (const auto since = log_.Count(peer, SystemClock().MonotonicNow())) {
-      Log(LogLevel::kWarning, "closed the connection of a peer with too many refused calls",
-          {{"peer", peer}, {"address", address}, {"suppressed", *since - 1}});
-    }
-  }
-
   CallAdmission& calls_;
-  RpcMetrics& metrics_;
+  ConnectionCloser& closer_;
   const PeerKey peer_key_;
   const int& port_;
-  LogLimiter log_;
 };
 
 void ObserveStarts(grpc::ServerBuilder& builder, std::unique_ptr<StartObserver> observer) {
@@ -293,12 +282,13 @@ std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* 
 
 // As the health server, it is built before channelz is switched on.
 std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, CallAdmission& calls,
-                                              RpcMetrics& metrics, int* port) {
+                                              ConnectionCloser& closer, RpcMetrics& metrics,
+                                              int* port) {
   grpc::ServerBuilder builder;
   SetLimits(builder, kOpenLimits);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kOpenConnectionAgeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kOpenConnectionAgeMs);
-  ObserveStarts(builder, std::make_unique<StartObserver>(calls, metrics, ConnectionKey, *port));
+  ObserveStarts(builder, std::make_unique<StartObserver>(calls, closer, ConnectionKey, *port));
   builder.AddListeningPort(
       options.open_listen,
       MakeServerCredentials(options.certificate_folder, GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
@@ -306,6 +296,17 @@ std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, C
       port);
   builder.RegisterService(options.open_service);
   return builder.BuildAndStart();
+}
+
+std::vector<ConnectionCloser::Listener> ListenersOf(int port, int open_port) {
+  const size_t files = FileDescriptorLimit();
+  std::vector<ConnectionCloser::Listener> listeners = {
+      {port, {kConnectionsOfAddress, std::min(kConnections, files / 2)}}};
+  if (open_port != 0) {
+    listeners.push_back(
+        {open_port, {kOpenConnectionsOfAddress, std::min(kOpenConnections, files / 4)}});
+  }
+  return listeners;
 }
 
 }  // namespace
@@ -320,8 +321,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
       StartHealthServer(options.health_listen, &result->health_port_, result->unused_queues_);
   if (result->health_server_ == nullptr) return errors::ListenFailed(options.health_listen);
   if (!options.open_listen.empty()) {
-    result->open_server_ =
-        StartOpenServer(options, *result->open_calls_, metrics, &result->open_port_);
+    result->open_server_ = StartOpenServer(options, *result->open_calls_, *result->closer_, metrics,
+                                           &result->open_port_);
     if (result->open_server_ == nullptr || result->open_port_ == 0) {
       return errors::ListenFailed(options.open_listen);
     }
@@ -332,8 +333,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   grpc::ServerBuilder builder;
   SetLimits(builder, {options.max_message_bytes, options.memory_bytes, kMaxStreamsPerConnection,
                       kReadAtOnce, kIdleConnectionMs});
-  ObserveStarts(builder,
-                std::make_unique<StartObserver>(*result->calls_, metrics, PeerUri, result->port_));
+  ObserveStarts(builder, std::make_unique<StartObserver>(*result->calls_, *result->closer_, PeerUri,
+                                                         result->port_));
   builder.AddListeningPort(
       options.listen,
       MakeServerCredentials(
@@ -344,36 +345,18 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   LeavePollingToCallbacks(builder, result->unused_queues_);
   result->server_ = builder.BuildAndStart();
   if (result->server_ == nullptr || result->port_ == 0) return errors::ListenFailed(options.listen);
+  result->closer_->Start(ListenersOf(result->port_, result->open_port_));
   result->SetServing(true);
   return result;
 }
 
 RpcServer::RpcServer(CallCanceller& canceller, RpcMetrics& metrics)
     : canceller_(canceller),
-      metrics_(metrics),
+      closer_(std::make_unique<ConnectionCloser>(metrics)),
       calls_(std::make_unique<CallAdmission>()),
       open_calls_(std::make_unique<CallAdmission>()) {}
 
 RpcServer::~RpcServer() { Stop(absl::Now()); }
-
-void RpcServer::CloseExcessConnections() {
-  if (const size_t closed = DrainUnacceptedConnections(); closed > 0) {
-    metrics_.CountClosedConnections("no_descriptor", closed);
-    Log(LogLevel::kError, "closed connections for want of a free file descriptor",
-        {{"closed", static_cast<int64_t>(closed)}});
-  }
-  const size_t files = FileDescriptorLimit();
-  const std::pair<int, ConnectionLimits> listeners[] = {
-      {port_, {kConnectionsOfAddress, std::min(kConnections, files / 2)}},
-      {open_port_, {kOpenConnectionsOfAddress, std::min(kOpenConnections, files / 4)}}};
-  for (const auto& [port, limits] : listeners) {
-    const size_t closed = port == 0 ? 0 : muster::CloseExcessConnections(port, limits);
-    if (closed == 0) continue;
-    metrics_.CountClosedConnections("too_many", closed);
-    Log(LogLevel::kWarning, "closed connections above the limit of a listener",
-        {{"port", port}, {"closed", static_cast<int64_t>(closed)}});
-  }
-}
 
 void RpcServer::SetServing(bool serving) {
   for (grpc::Server* server : {health_server_.get(), open_server_.get(), server_.get()}) {
