@@ -34,6 +34,10 @@ class ItemBudget {
   // Reserves `bytes`. Returns false and reserves nothing if the budget is too small.
   bool Reserve(int64_t bytes);
 
+  // From now on, Reserve leaves at least `bytes`.
+  void KeepFree(int64_t bytes) { kept_free_ = bytes; }
+  int64_t left() const { return left_; }
+
   // The next files are those of another node.
   void BeginNode() { node_cpu_ = cpu_of_node_; }
 
@@ -45,6 +49,7 @@ class ItemBudget {
 
  private:
   int64_t left_;
+  int64_t kept_free_ = 0;
   absl::Duration cpu_;
   const absl::Duration cpu_of_node_;
   absl::Duration node_cpu_;

@@ -54,6 +54,7 @@ class ResultsTree {
   const ResultsTreeOptions options_;
   ItemBudget budget_;
   std::string node_;
+  int64_t left_before_node_ = 0;  // of the budget
   std::vector<ResultItem> node_files_;
   std::vector<ResultItem> node_errors_;
   BoundedItems results_;

@@ -131,7 +131,8 @@ TEST(JunitReaderTest, TextsTagsAndCasesAreLimited) {
   EXPECT_EQ(cut.status, kFailed);
   EXPECT_EQ(Summarize(cut).total(), 1000);
   EXPECT_EQ(Summarize(cut).count(kFailed), 1);
-  EXPECT_LT(cut.items[0].items.size(), 100u);
+  EXPECT_LT(cut.items[0].items.size(), 200u);
+  EXPECT_GT(cut.items[0].items.size(), 50u) << "the suite is kept with the cases that fit";
 }
 
 TEST(GoJsonReaderTest, EndsOfTestsAreLeaves) {
@@ -264,6 +265,30 @@ TEST(ResultsTreeTest, TooLargeTreeIsCutWithCounts) {
   EXPECT_LT(root.items.size(), 200u);
   EXPECT_EQ(Summarize(root).count(kPassed), 1000);
   EXPECT_EQ(Summarize(root).count(kFailed), 1);
+}
+
+TEST(ResultsTreeTest, NodeWithTooManyLeavesLeavesRoomForOthers) {
+  ResultsTree tree(
+      {.plugin = "p", .per_node = true, .format = ResultFormat::kJunit, .max_bytes = 1'000'000});
+  const auto add = [&tree](const std::string& node, int cases) {
+    tree.BeginNode(node);
+    auto reader = tree.ReaderFor(absl::StrCat("results/", node, "/a.xml"));
+    std::string xml = "<testsuite name='s'>";
+    for (int i = 0; i < cases; ++i) absl::StrAppend(&xml, "<testcase name='", i, "'/>");
+    reader->Write(xml + "</testsuite>");
+    tree.AddFile(std::move(reader));
+    tree.EndNode();
+  };
+  for (int i = 0; i < 8; ++i) add(absl::StrCat("large", i), 10'000);
+  add("small", 2);
+  const ResultItem root = tree.Finish();
+  ASSERT_EQ(root.items.size(), 9u);
+  EXPECT_EQ(Summarize(root.items[0]).count(kPassed), 10'000);
+  EXPECT_NE(FindItem(root.items[0], "1"), nullptr) << "a leaf of the first node";
+  const ResultItem* const small = FindItem(root, "small");
+  ASSERT_NE(small, nullptr);
+  EXPECT_NE(FindItem(*small, "1"), nullptr);
+  EXPECT_EQ(Summarize(*small).total(), 2);
 }
 
 TEST(ResultsTreeTest, TreeWithoutResultsIsUnknown) {
