@@ -19,6 +19,11 @@ int64_t FootprintOf(const nlohmann::ordered_json& value) {
   return bytes;
 }
 
+bool IsNote(const ResultItem& item) {
+  const auto type = item.meta.find(kMetaType);
+  return type != item.meta.end() && type->second == kTypeOmitted;
+}
+
 }  // namespace
 
 int64_t FootprintOf(const ResultItem& item) {
@@ -28,13 +33,22 @@ int64_t FootprintOf(const ResultItem& item) {
 }
 
 bool ItemBudget::Reserve(int64_t bytes) {
-  if (bytes > left_) return false;
+  if (bytes > left_ - kept_free_) return false;
   left_ -= bytes;
   return true;
 }
 
+void ItemBudget::SpendCpu(absl::Duration time) {
+  cpu_ -= time;
+  node_cpu_ -= time;
+}
+
 void BoundedItems::Add(ResultItem item) {
-  if (budget_.Reserve(FootprintOf(item))) {
+  // The children have reserved their memory, and would be lost with their parent. A note is last.
+  constexpr int64_t kSmallParent = 1024;
+  const int64_t footprint = FootprintOf(item);
+  const bool has_children = !item.items.empty() && !IsNote(item.items.front());
+  if (budget_.Reserve(footprint) || (has_children && footprint <= kSmallParent)) {
     items_.push_back(std::move(item));
   } else {
     Omit(CountLeaves(item));

@@ -1,5 +1,6 @@
 #include "services/common/archive/manual_reader.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -47,7 +48,14 @@ ResultItem ManualReader::Finish() {
   if (too_long_) {
     return UnknownFileItem(file_, absl::StrCat("longer than ", kMaxFile, " bytes"));
   }
-  absl::StatusOr<ResultItem> given = ParseResultsYaml(text_, kLimits);
+  if (budget_.cpu() <= absl::ZeroDuration()) {
+    return UnknownFileItem(file_, "not read, because other files took too long to read");
+  }
+  YamlLimits limits = kLimits;
+  limits.cpu = std::min(limits.cpu, budget_.cpu());
+  const absl::Duration start = ThreadCpu();
+  absl::StatusOr<ResultItem> given = ParseResultsYaml(text_, limits);
+  budget_.SpendCpu(ThreadCpu() - start);
   text_ = std::string();
   if (!given.ok()) {
     return UnknownFileItem(

@@ -7,6 +7,11 @@
 namespace muster {
 namespace {
 
+// Sixteenths of the remaining memory: what the files of one node and their leaves may take. A node
+// with very many leaves keeps its files, and leaves most of the memory to the nodes after it.
+constexpr int kLeafShare = 3;
+constexpr int kNodeShare = 4;
+
 // The order of a walk over the unpacked archive, folder by folder.
 bool WalksBefore(const ResultItem& a, const ResultItem& b) {
   const auto less = [](char x, char y) {
@@ -28,11 +33,16 @@ std::string TextOf(const nlohmann::ordered_json& value) {
 
 ResultsTree::ResultsTree(ResultsTreeOptions options)
     : options_(std::move(options)),
-      budget_(options_.max_bytes),
+      budget_(options_.max_bytes, options_.max_cpu, options_.max_cpu_of_node),
       results_(budget_),
       errors_(budget_) {}
 
-void ResultsTree::BeginNode(std::string_view node) { node_ = std::string(node); }
+void ResultsTree::BeginNode(std::string_view node) {
+  node_ = std::string(node);
+  budget_.BeginNode();
+  left_before_node_ = budget_.left();
+  if (options_.per_node) budget_.KeepFree(left_before_node_ - left_before_node_ * kLeafShare / 16);
+}
 
 std::unique_ptr<ResultReader> ResultsTree::ReaderFor(std::string_view path) {
   if (!IsResultFile(options_.format, options_.result_files, path)) return nullptr;
@@ -61,8 +71,11 @@ void ResultsTree::AddError(std::string_view path, const nlohmann::ordered_json& 
 }
 
 void ResultsTree::EndNode() {
+  if (options_.per_node) budget_.KeepFree(left_before_node_ - left_before_node_ * kNodeShare / 16);
   std::sort(node_files_.begin(), node_files_.end(), WalksBefore);
-  const auto settle = [this](std::vector<ResultItem>& found, bool keep_empty, BoundedItems& into) {
+  std::vector<std::pair<BoundedItems*, ResultItem>> nodes;
+  const auto settle = [this, &nodes](std::vector<ResultItem>& found, bool keep_empty,
+                                     BoundedItems& into) {
     if (!options_.per_node) {
       for (ResultItem& item : found) into.Add(std::move(item));
     } else if (!found.empty() || keep_empty) {
@@ -70,13 +83,15 @@ void ResultsTree::EndNode() {
       for (ResultItem& item : found) children.Add(std::move(item));
       ResultItem node{.name = node_, .items = children.Finish()};
       node.meta[kMetaType] = std::string(kTypeNode);
-      into.Add(std::move(node));
+      nodes.emplace_back(&into, std::move(node));
     }
     found.clear();
   };
   // A node without readable files is in the tree as unknown.
   settle(node_files_, node_errors_.empty(), results_);
   settle(node_errors_, false, errors_);
+  budget_.KeepFree(0);
+  for (auto& [into, node] : nodes) into->Add(std::move(node));
 }
 
 ResultItem ResultsTree::Finish() {

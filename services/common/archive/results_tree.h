@@ -20,7 +20,10 @@ struct ResultsTreeOptions {
   bool per_node = false;  // a DaemonSet: a branch for each node
   ResultFormat format = ResultFormat::kRaw;
   std::vector<std::string> result_files;
-  int64_t max_bytes = ItemBudget::kDefaultBytes;  // limit of the tree in memory; see item_budget.h
+  // The limits of the tree: see item_budget.h.
+  int64_t max_bytes = ItemBudget::kDefaultBytes;
+  absl::Duration max_cpu = ItemBudget::kDefaultCpu;
+  absl::Duration max_cpu_of_node = ItemBudget::kDefaultCpuOfNode;
 };
 
 // Nodes follow one another: BeginNode, files and error of the node, EndNode. Not thread-safe.
@@ -51,6 +54,7 @@ class ResultsTree {
   const ResultsTreeOptions options_;
   ItemBudget budget_;
   std::string node_;
+  int64_t left_before_node_ = 0;  // of the budget
   std::vector<ResultItem> node_files_;
   std::vector<ResultItem> node_errors_;
   BoundedItems results_;

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
 namespace muster {
 namespace {
@@ -127,7 +131,8 @@ TEST(JunitReaderTest, TextsTagsAndCasesAreLimited) {
   EXPECT_EQ(cut.status, kFailed);
   EXPECT_EQ(Summarize(cut).total(), 1000);
   EXPECT_EQ(Summarize(cut).count(kFailed), 1);
-  EXPECT_LT(cut.items[0].items.size(), 100u);
+  EXPECT_LT(cut.items[0].items.size(), 200u);
+  EXPECT_GT(cut.items[0].items.size(), 50u) << "the suite is kept with the cases that fit";
 }
 
 TEST(GoJsonReaderTest, EndsOfTestsAreLeaves) {
@@ -262,6 +267,30 @@ TEST(ResultsTreeTest, TooLargeTreeIsCutWithCounts) {
   EXPECT_EQ(Summarize(root).count(kFailed), 1);
 }
 
+TEST(ResultsTreeTest, NodeWithTooManyLeavesLeavesRoomForOthers) {
+  ResultsTree tree(
+      {.plugin = "p", .per_node = true, .format = ResultFormat::kJunit, .max_bytes = 1'000'000});
+  const auto add = [&tree](const std::string& node, int cases) {
+    tree.BeginNode(node);
+    auto reader = tree.ReaderFor(absl::StrCat("results/", node, "/a.xml"));
+    std::string xml = "<testsuite name='s'>";
+    for (int i = 0; i < cases; ++i) absl::StrAppend(&xml, "<testcase name='", i, "'/>");
+    reader->Write(xml + "</testsuite>");
+    tree.AddFile(std::move(reader));
+    tree.EndNode();
+  };
+  for (int i = 0; i < 8; ++i) add(absl::StrCat("large", i), 10'000);
+  add("small", 2);
+  const ResultItem root = tree.Finish();
+  ASSERT_EQ(root.items.size(), 9u);
+  EXPECT_EQ(Summarize(root.items[0]).count(kPassed), 10'000);
+  EXPECT_NE(FindItem(root.items[0], "1"), nullptr) << "a leaf of the first node";
+  const ResultItem* const small = FindItem(root, "small");
+  ASSERT_NE(small, nullptr);
+  EXPECT_NE(FindItem(*small, "1"), nullptr);
+  EXPECT_EQ(Summarize(*small).total(), 2);
+}
+
 TEST(ResultsTreeTest, TreeWithoutResultsIsUnknown) {
   ResultsTree tree({.plugin = "p"});
   const ResultItem root = tree.Finish();
@@ -315,6 +344,55 @@ TEST(ManualReaderTest, LongStatusIsCutAndItsNumbersAreBounded) {
            1 << 20);
   EXPECT_EQ(item.items[0].status.size(), 256u);
   EXPECT_EQ(CountLeaves(item).at("red"), 2'000'000'000);
+}
+
+// Adds a file of manual results that takes longer than kShort to read.
+void AddSlow(ResultsTree& tree, const std::string& path) {
+  std::string text = "name: m\nstatus: passed\ndetails:\n";
+  for (int i = 0; i < 200'000; ++i) absl::StrAppend(&text, "  k", i, ": 1\n");
+  auto reader = tree.ReaderFor(path);
+  reader->Write(text);
+  tree.AddFile(std::move(reader));
+}
+
+void AddShort(ResultsTree& tree, const std::string& path) {
+  auto reader = tree.ReaderFor(path);
+  reader->Write("status: passed");
+  tree.AddFile(std::move(reader));
+}
+
+constexpr absl::Duration kShort = absl::Milliseconds(20);
+
+TEST(ResultsTreeTest, FilesAfterTheTimeOfTheirNodeAreUnknown) {
+  ResultsTree tree({.plugin = "p",
+                    .per_node = true,
+                    .format = ResultFormat::kManual,
+                    .max_cpu_of_node = kShort});
+  tree.BeginNode("n1");
+  AddSlow(tree, "results/n1/a.yaml");
+  AddShort(tree, "results/n1/b.yaml");
+  tree.EndNode();
+  tree.BeginNode("n2");
+  AddShort(tree, "results/n2/b.yaml");
+  tree.EndNode();
+  const ResultItem root = tree.Finish();
+  ASSERT_THAT(root.items, ElementsAre(Is("n1", kUnknown), Is("n2", kPassed)));
+  ASSERT_THAT(root.items[0].items, ElementsAre(Is("a.yaml", kUnknown), Is("b.yaml", kUnknown)));
+  EXPECT_THAT(root.items[0].items[0].meta.at(kMetaError), HasSubstr("takes too long to read"));
+  EXPECT_THAT(root.items[0].items[1].meta.at(kMetaError), HasSubstr("other files took too long"));
+}
+
+TEST(ResultsTreeTest, FilesAfterTheTimeOfTheTreeAreUnknown) {
+  ResultsTree tree(
+      {.plugin = "p", .per_node = true, .format = ResultFormat::kManual, .max_cpu = kShort});
+  for (const std::string node : {"n1", "n2"}) {
+    tree.BeginNode(node);
+    AddSlow(tree, absl::StrCat("results/", node, "/a.yaml"));
+    tree.EndNode();
+  }
+  const ResultItem root = tree.Finish();
+  ASSERT_THAT(root.items, ElementsAre(Is("n1", kUnknown), Is("n2", kUnknown)));
+  EXPECT_THAT(root.items[1].items[0].meta.at(kMetaError), HasSubstr("other files took too long"));
 }
 
 }  // namespace

@@ -21,12 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-absl::Duration ThreadCpu() {
-  timespec used{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return absl::DurationFromTimespec(used);
-}
-
 // An istream over a buffer of the caller. It ends early when the parser used too much time: some
 // short texts take very long.
 class ViewBuffer : public std::streambuf {
@@ -167,6 +161,12 @@ class TreeBuilder : public YAML::EventHandler {
 };
 
 }  // namespace
+
+absl::Duration ThreadCpu() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return absl::DurationFromTimespec(used);
+}
 
 absl::StatusOr<nlohmann::ordered_json> ParseYamlTree(std::string_view text,
                                                      const YamlLimits& limits) {

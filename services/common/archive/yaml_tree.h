@@ -11,6 +11,9 @@
 
 namespace muster {
 
+// Returns the time of the processor that this thread has used.
+absl::Duration ThreadCpu();
+
 struct YamlLimits {
   size_t depth = 64;
   size_t nodes = 4'000'000;

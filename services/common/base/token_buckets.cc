@@ -15,7 +15,7 @@ absl::Duration TokenBuckets::Take(std::string_view key, const Rate& rate, absl::
   MutexLock lock(mutex_);
   auto it = buckets_.find(ToAbsl(key));
   if (it == buckets_.end()) {
-    if (IsFull(now)) return kSweepPeriod;
+    if (IsFull(now)) return absl::ZeroDuration();
     it = buckets_.emplace(std::string(key), Bucket{rate.burst, now, now}).first;
   }
   Bucket& bucket = it->second;

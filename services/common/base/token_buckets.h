@@ -14,8 +14,9 @@
 namespace muster {
 
 // One token bucket for each key, such as the URI of an identity. It bounds how often the same peer
-// may do something expensive. Remembers at most `max_keys` keys whose bucket is not full. Further
-// keys are refused until one of those is full again. Thread-safe.
+// may do something expensive. Remembers at most `max_keys` keys. When there are more, further keys
+// are accepted without a bucket until full buckets are forgotten, which is once a second: many keys
+// that take a few tokens each must not lock out others. Thread-safe.
 class TokenBuckets {
  public:
   struct Rate {
@@ -23,7 +24,9 @@ class TokenBuckets {
     double burst = 0;       // the tokens of a full bucket; at least 1
   };
 
-  explicit TokenBuckets(size_t max_keys = 20'000) : max_keys_(max_keys) {}
+  static constexpr size_t kDefaultMaxKeys = 20'000;
+
+  explicit TokenBuckets(size_t max_keys = kDefaultMaxKeys) : max_keys_(max_keys) {}
 
   // Takes a token of the bucket of `key` and returns zero, or returns the time until the next
   // token. A key has the same rate every time. `now` is of Clock::MonotonicNow.

@@ -18,16 +18,15 @@ absl::Status CallAdmission::Accept(std::string_view peer, std::string_view calle
   BeginPeriods(now);
   Peer& entry = peers_[ToAbsl(peer)];
   entry.limit = limits.waiting_calls;
-  if (too_often) {
-    ++entry.refused;
-    return errors::TooManyCalls(static_cast<int64_t>(limits.rate.per_second));
+  const bool too_many = entry.current + entry.earlier >= limits.waiting_calls;
+  if (!too_often && !too_many) {
+    ++entry.current;
+    return absl::OkStatus();
   }
-  if (entry.current + entry.earlier >= limits.waiting_calls) {
-    ++entry.refused;
-    return errors::TooManyWaitingCalls(limits.waiting_calls);
-  }
-  ++entry.current;
-  return absl::OkStatus();
+  // A connection with forwarded calls has other callers, who did not cause the refusal.
+  if (caller == peer) ++entry.refused;
+  return too_often ? errors::TooManyCalls(static_cast<int64_t>(limits.rate.per_second))
+                   : errors::TooManyWaitingCalls(limits.waiting_calls);
 }
 
 bool CallAdmission::Start(std::string_view peer, absl::Duration now) {

@@ -36,9 +36,9 @@ class CallAdmission {
   absl::Status Accept(std::string_view peer, std::string_view caller, const CallLimits& limits,
                       absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // An accepted call of `peer` waits no longer. Returns true if so many calls of the peer were
-  // refused in this period that its connection should be closed: no client of ours retries as
-  // often.
+  // An accepted call of `peer` waits no longer. Returns true if so many of the peer's own calls
+  // were refused in this period that its connection should be closed: no client of ours retries as
+  // often. Refused calls that it forwarded are not counted.
   bool Start(std::string_view peer, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t waiting(std::string_view peer) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,7 +48,7 @@ class CallAdmission {
     // The waiting calls of this period, and of the one before it.
     int64_t current = 0;
     int64_t earlier = 0;
-    int64_t refused = 0;  // in this period
+    int64_t refused = 0;  // of its own calls, in this period
     int64_t limit = 0;    // of waiting calls
   };
 

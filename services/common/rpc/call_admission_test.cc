@@ -1,7 +1,12 @@
 #include "services/common/rpc/call_admission.h"
 
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/token_buckets.h"
 
 namespace muster {
 namespace {
@@ -41,7 +46,7 @@ TEST(CallAdmissionTest, StartBeyondTheAcceptedCallsIsIgnored) {
 
 TEST(CallAdmissionTest, ManyRefusalsInAPeriodAreReportedOnceAtTheNextStart) {
   CallAdmission calls;
-  for (int i = 0; i < 2 + 8; ++i) calls.Accept("p", "c", kLimits, kStart).IgnoreError();
+  for (int i = 0; i < 2 + 8; ++i) calls.Accept("p", "p", kLimits, kStart).IgnoreError();
   EXPECT_FALSE(calls.Start("other", kStart));
   EXPECT_TRUE(calls.Start("p", kStart));
   EXPECT_FALSE(calls.Start("p", kStart));
@@ -49,9 +54,25 @@ TEST(CallAdmissionTest, ManyRefusalsInAPeriodAreReportedOnceAtTheNextStart) {
 
 TEST(CallAdmissionTest, RefusalsOfSeveralPeriodsAreNotAddedUp) {
   CallAdmission calls;
-  for (int i = 0; i < 2 + 7; ++i) calls.Accept("p", "c", kLimits, kStart).IgnoreError();
-  calls.Accept("p", "c", kLimits, kStart + CallAdmission::kPeriod).IgnoreError();
+  for (int i = 0; i < 2 + 7; ++i) calls.Accept("p", "p", kLimits, kStart).IgnoreError();
+  calls.Accept("p", "p", kLimits, kStart + CallAdmission::kPeriod).IgnoreError();
   EXPECT_FALSE(calls.Start("p", kStart + CallAdmission::kPeriod));
+}
+
+TEST(CallAdmissionTest, RefusedRateOfAPeerItselfIsReported) {
+  CallAdmission calls;
+  const CallLimits limits = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 2};
+  for (int i = 0; i < 1 + 8; ++i) calls.Accept("p", "p", limits, kStart).IgnoreError();
+  EXPECT_TRUE(calls.Start("p", kStart));
+}
+
+TEST(CallAdmissionTest, RefusalsOfForwardedCallsAreNotReported) {
+  CallAdmission calls;
+  const CallLimits rate = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 2};
+  for (int i = 0; i < 1 + 5 * 8; ++i) calls.Accept("p", "c", rate, kStart).IgnoreError();
+  EXPECT_FALSE(calls.Start("p", kStart));
+  for (int i = 0; i < 2 + 5 * 8; ++i) calls.Accept("p", "d", kLimits, kStart).IgnoreError();
+  EXPECT_FALSE(calls.Start("p", kStart));
 }
 
 TEST(CallAdmissionTest, RateOfAnIdentityIsBounded) {
@@ -61,6 +82,15 @@ TEST(CallAdmissionTest, RateOfAnIdentityIsBounded) {
   EXPECT_EQ(ReasonOf(calls.Accept("p", "c", limits, kStart)), "TOO_MANY_CALLS");
   EXPECT_TRUE(calls.Accept("p", "other", limits, kStart).ok());
   EXPECT_TRUE(calls.Accept("p", "c", limits, kStart + absl::Seconds(1)).ok());
+}
+
+TEST(CallAdmissionTest, FirstCallsOfManyIdentitiesAtATimeAreAccepted) {
+  CallAdmission calls;
+  const CallLimits limits = {.rate = {.per_second = 1, .burst = 1}, .waiting_calls = 1};
+  for (size_t i = 0; i <= TokenBuckets::kDefaultMaxKeys; ++i) {
+    const std::string identity = absl::StrCat(i);
+    ASSERT_TRUE(calls.Accept(identity, identity, limits, kStart).ok()) << i;
+  }
 }
 
 }  // namespace

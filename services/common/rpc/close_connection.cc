@@ -7,16 +7,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
@@ -24,86 +22,104 @@
 namespace muster {
 namespace {
 
+using Endpoint = OpenConnections::Endpoint;
 using GetName = int (*)(int, sockaddr*, socklen_t*);
 
-struct Endpoint {
-  std::string address;  // "192.0.2.1" or "[2001:db8::1]"
-  int port = 0;
+std::array<uint8_t, 16> AddressOf(const in6_addr& address) {
+  std::array<uint8_t, 16> bytes = {};
+  std::memcpy(bytes.data(), &address, bytes.size());
+  return bytes;
+}
 
-  std::string ToString() const { return absl::StrCat(address, ":", port); }
-};
+std::array<uint8_t, 16> AddressOf(const in_addr& address) {
+  std::array<uint8_t, 16> bytes = {};
+  bytes[10] = bytes[11] = 0xff;
+  std::memcpy(&bytes[12], &address, 4);
+  return bytes;
+}
 
-// Returns the text of an IPv4 address also for one that is mapped into IPv6.
+// Port 0: the descriptor has no such endpoint.
 Endpoint EndpointOf(int fd, GetName get_name) {
   sockaddr_storage storage = {};
   socklen_t length = sizeof(storage);
   if (get_name(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
-  std::array<char, INET6_ADDRSTRLEN> text = {};
   if (storage.ss_family == AF_INET) {
     const auto& address = reinterpret_cast<const sockaddr_in&>(storage);
-    inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
-    return {text.data(), ntohs(address.sin_port)};
+    return {AddressOf(address.sin_addr), ntohs(address.sin_port)};
   }
   if (storage.ss_family != AF_INET6) return {};
   const auto& address = reinterpret_cast<const sockaddr_in6&>(storage);
-  const int port = ntohs(address.sin6_port);
-  if (IN6_IS_ADDR_V4MAPPED(&address.sin6_addr)) {
-    inet_ntop(AF_INET, &address.sin6_addr.s6_addr[12], text.data(), text.size());
-    return {text.data(), port};
-  }
-  inet_ntop(AF_INET6, &address.sin6_addr, text.data(), text.size());
-  return {absl::StrCat("[", text.data(), "]"), port};
+  return {AddressOf(address.sin6_addr), ntohs(address.sin6_port)};
 }
 
-struct Connection {
-  int fd = -1;  // of gRPC, which may close it at any time
-  Endpoint peer;
-};
-
-// Returns the connections of this process with the local port.
-std::vector<Connection> ConnectionsOf(int local_port) {
-  std::vector<Connection> connections;
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir("/proc/self/fd"), closedir);
-  if (open == nullptr) return connections;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has this stream.
-  while (const dirent* entry = readdir(open.get())) {
-    const int fd = std::atoi(static_cast<const char*>(entry->d_name));
-    if (fd <= 2 || EndpointOf(fd, getsockname).port != local_port) continue;
-    Endpoint peer = EndpointOf(fd, getpeername);
-    if (peer.port != 0) connections.push_back({fd, std::move(peer)});
+// Parses the text of a peer: "ipv4:192.0.2.1:4711", "ipv6:%5B2001:db8::1%5D:4711".
+std::optional<Endpoint> ParsePeer(std::string_view peer) {
+  const size_t scheme = peer.find(':');
+  const size_t colon = peer.rfind(':');
+  if (scheme == std::string_view::npos || colon == scheme) return std::nullopt;
+  Endpoint endpoint;
+  if (!absl::SimpleAtoi(ToAbsl(peer.substr(colon + 1)), &endpoint.port)) return std::nullopt;
+  std::string text = absl::StrReplaceAll(ToAbsl(peer.substr(scheme + 1, colon - scheme - 1)),
+                                         {{"%5B", ""}, {"%5D", ""}});
+  text = text.substr(0, text.find('%'));  // without the zone
+  in_addr v4 = {};
+  in6_addr v6 = {};
+  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) {
+    endpoint.address = AddressOf(v4);
+  } else if (inet_pton(AF_INET6, text.c_str(), &v6) == 1) {
+    endpoint.address = AddressOf(v6);
+  } else {
+    return std::nullopt;
   }
-  return connections;
-}
-
-// Shuts down a connection unless gRPC has closed it meanwhile, and another thread may have got its
-// number.
-bool ShutDown(const Connection& connection) {
-  const UniqueFd copy(fcntl(connection.fd, F_DUPFD_CLOEXEC, 0));
-  return copy.get() >= 0 &&
-         EndpointOf(copy.get(), getpeername).ToString() == connection.peer.ToString() &&
-         shutdown(copy.get(), SHUT_RDWR) == 0;
+  return endpoint;
 }
 
 }  // namespace
 
-bool CloseConnection(std::string_view peer, int local_port) {
-  const size_t scheme = peer.find(':');
-  if (scheme == std::string_view::npos) return false;
-  const std::string wanted =
-      absl::StrReplaceAll(ToAbsl(peer.substr(scheme + 1)), {{"%5B", "["}, {"%5D", "]"}});
-  for (const Connection& connection : ConnectionsOf(local_port)) {
-    if (connection.peer.ToString() == wanted) return ShutDown(connection);
+OpenConnections::OpenConnections(absl::Span<const int> local_ports) {
+  for (const int port : local_ports) by_port_.try_emplace(port);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir("/proc/self/fd"), closedir);
+  if (open == nullptr) return;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has this stream.
+  while (const dirent* entry = readdir(open.get())) {
+    const int fd = std::atoi(static_cast<const char*>(entry->d_name));
+    if (fd <= 2) continue;
+    const auto found = by_port_.find(EndpointOf(fd, getsockname).port);
+    if (found == by_port_.end()) continue;
+    const Endpoint peer = EndpointOf(fd, getpeername);
+    if (peer.port != 0) found->second.push_back({fd, peer});
   }
-  return false;
 }
 
-size_t CloseExcessConnections(int local_port, const ConnectionLimits& limits) {
-  absl::flat_hash_map<std::string, std::vector<Connection>> by_address;
-  size_t open = 0;
-  for (Connection& connection : ConnectionsOf(local_port)) {
-    by_address[connection.peer.address].push_back(std::move(connection));
-    ++open;
+// Does nothing if gRPC has closed the connection meanwhile: another thread may have got its number.
+bool OpenConnections::ShutDown(const Connection& connection) {
+  const UniqueFd copy(fcntl(connection.fd, F_DUPFD_CLOEXEC, 0));
+  return copy.get() >= 0 && EndpointOf(copy.get(), getpeername) == connection.peer &&
+         shutdown(copy.get(), SHUT_RDWR) == 0;
+}
+
+bool OpenConnections::Close(std::string_view peer, int local_port) {
+  const std::optional<Endpoint> wanted = ParsePeer(peer);
+  const auto found = by_port_.find(local_port);
+  if (!wanted || found == by_port_.end()) return false;
+  std::vector<Connection>& connections = found->second;
+  const auto it = std::find_if(connections.begin(), connections.end(),
+                               [&](const Connection& c) { return c.peer == *wanted; });
+  if (it == connections.end()) return false;
+  const bool closed = ShutDown(*it);
+  connections.erase(it);
+  return closed;
+}
+
+size_t OpenConnections::CloseExcess(int local_port, const ConnectionLimits& limits) {
+  const auto found = by_port_.find(local_port);
+  if (found == by_port_.end()) return 0;
+  absl::flat_hash_map<std::array<uint8_t, 16>, std::vector<Connection>> by_address;
+  for (const Connection& connection : found->second) {
+    by_address[connection.peer.address].push_back(connection);
   }
+  size_t open = found->second.size();
+  found->second.clear();
   std::vector<std::vector<Connection>> addresses;
   for (auto& [address, connections] : by_address) addresses.push_back(std::move(connections));
   const auto fewer = [](const auto& a, const auto& b) { return a.size() < b.size(); };

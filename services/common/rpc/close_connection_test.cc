@@ -3,13 +3,17 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/metrics.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/rpc/connection_closer.h"
+#include "services/common/rpc/rpc_metrics.h"
 
 namespace muster {
 namespace {
@@ -64,6 +68,16 @@ class CloseConnectionTest : public ::testing::TestWithParam<int> {
     return recv(client_[i].get(), &byte, 1, MSG_DONTWAIT) == 0;
   }
 
+  // Waits until a connection is closed and returns its number; -1 after 30 s.
+  int AwaitClosed() const {
+    pollfd clients[2] = {{client_[0].get(), POLLIN, 0}, {client_[1].get(), POLLIN, 0}};
+    if (poll(clients, 2, 30'000) <= 0) return -1;
+    return IsClosed(0) ? 0 : 1;
+  }
+
+  Metrics metrics_;
+  RpcMetrics rpc_metrics_{metrics_};
+  ConnectionCloser closer_{rpc_metrics_};
   bool bound_ = false;
   UniqueFd listener_;
   UniqueFd client_[2];
@@ -72,28 +86,49 @@ class CloseConnectionTest : public ::testing::TestWithParam<int> {
 };
 
 TEST_P(CloseConnectionTest, OnlyTheConnectionOfThePeerIsClosed) {
-  EXPECT_TRUE(CloseConnection(Peer(1), port_));
+  EXPECT_TRUE(OpenConnections({port_}).Close(Peer(1), port_));
   EXPECT_FALSE(IsClosed(0));
   EXPECT_TRUE(IsClosed(1));
 }
 
 TEST_P(CloseConnectionTest, UnknownPeerOrOtherPortIsIgnored) {
-  EXPECT_FALSE(CloseConnection("ipv4:192.0.2.1:4711", port_));
-  EXPECT_FALSE(CloseConnection("unix:", port_));
-  EXPECT_FALSE(CloseConnection(Peer(0), port_ - 1));
+  EXPECT_FALSE(OpenConnections({port_}).Close("ipv4:192.0.2.1:4711", port_));
+  EXPECT_FALSE(OpenConnections({port_}).Close("unix:", port_));
+  EXPECT_FALSE(OpenConnections({port_}).Close(Peer(0), port_ - 1));
   EXPECT_FALSE(IsClosed(0));
 }
 
 TEST_P(CloseConnectionTest, ConnectionsAboveTheLimitOfTheirAddressAreClosed) {
-  EXPECT_EQ(CloseExcessConnections(port_, {.of_address = 2, .in_all = 2}), 0u);
-  EXPECT_EQ(CloseExcessConnections(port_, {.of_address = 1, .in_all = 2}), 1u);
+  EXPECT_EQ(OpenConnections({port_}).CloseExcess(port_, {.of_address = 2, .in_all = 2}), 0u);
+  EXPECT_EQ(OpenConnections({port_}).CloseExcess(port_, {.of_address = 1, .in_all = 2}), 1u);
   EXPECT_NE(IsClosed(0), IsClosed(1));
 }
 
 TEST_P(CloseConnectionTest, ConnectionsAboveTheLimitInAllAreClosed) {
-  EXPECT_EQ(CloseExcessConnections(port_, {.of_address = 2, .in_all = 0}), 2u);
+  EXPECT_EQ(OpenConnections({port_}).CloseExcess(port_, {.of_address = 2, .in_all = 0}), 2u);
   EXPECT_TRUE(IsClosed(0));
   EXPECT_TRUE(IsClosed(1));
+}
+
+TEST_P(CloseConnectionTest, ConnectionThatWasClosedIsNoExcess) {
+  OpenConnections connections({port_});
+  EXPECT_TRUE(connections.Close(Peer(1), port_));
+  EXPECT_EQ(connections.CloseExcess(port_, {.of_address = 1, .in_all = 1}), 0u);
+  EXPECT_FALSE(IsClosed(0));
+}
+
+TEST_P(CloseConnectionTest, CloserClosesTheConnectionWithAFlood) {
+  closer_.Start({{port_, {.of_address = 2, .in_all = 2}}});
+  closer_.CloseFlood(Peer(1), port_, "");
+  EXPECT_EQ(AwaitClosed(), 1);
+  EXPECT_FALSE(IsClosed(0));
+}
+
+TEST_P(CloseConnectionTest, CloserClosesConnectionsAboveTheLimits) {
+  closer_.Start({{port_, {.of_address = 1, .in_all = 2}}});
+  const int closed = AwaitClosed();
+  ASSERT_GE(closed, 0);
+  EXPECT_FALSE(IsClosed(1 - closed));
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, CloseConnectionTest, ::testing::Values(AF_INET, AF_INET6));

@@ -105,7 +105,7 @@ inline constexpr int64_t kOpenWaitingCalls = 64;
 
 // Connections of one address and in all: thousands of nodes may share one address. In all there are
 // never more than half of the descriptors that the process may open, or a quarter without a
-// certificate. A listener may exceed them for a second (RpcServer::CloseExcessConnections).
+// certificate. A listener may exceed them for a second (ConnectionCloser).
 inline constexpr size_t kConnectionsOfAddress = 20'000;
 inline constexpr size_t kConnections = 50'000;
 inline constexpr size_t kOpenConnectionsOfAddress = 256;

@@ -10,6 +10,7 @@
 #include <grpcpp/support/server_interceptor.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
@@ -19,8 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
-#include "services/common/base/log.h"
-#include "services/common/base/log_limiter.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
@@ -29,7 +29,7 @@
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/call_admission.h"
-#include "services/common/rpc/close_connection.h"
+#include "services/common/rpc/connection_closer.h"
 #include "services/common/rpc/frame_guard.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
@@ -56,12 +56,13 @@ std::string PeerUri(const grpc::AuthContext& context) {
   return uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
 }
 
-// Distinguishes the connections of peers without a certificate: all its calls share one property.
+// The property of a connection of a peer without a certificate that holds its number.
+constexpr char kConnectionProperty[] = "muster_connection";
+
+// Returns the number of a connection, which OpenGate sets before its first call; empty before.
 std::string ConnectionKey(const grpc::AuthContext& context) {
-  const std::vector<grpc::string_ref> values =
-      context.FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
-  return values.empty() ? ""
-                        : absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(values[0].data())));
+  const std::vector<grpc::string_ref> values = context.FindPropertyValues(kConnectionProperty);
+  return values.empty() ? "" : std::string(values[0].data(), values[0].size());
 }
 
 CallLimits CallLimitsOf(Role role) {
@@ -106,14 +107,28 @@ class OpenGate : public grpc::AuthMetadataProcessor {
       return ToGateStatus(errors::UnknownMethod(method.substr(0, 200)), metrics_);
     }
     constexpr CallLimits kLimits = {{kOpenCalls, kOpenCallBurst}, kOpenWaitingCalls};
-    const std::string peer = ConnectionKey(*context);
+    const std::string peer = NumberOf(*context);
     return ToGateStatus(calls_.Accept(peer, peer, kLimits, SystemClock().MonotonicNow()), metrics_);
   }
 
  private:
+  // Returns the number of the connection. No later connection has the same. The first call sets it,
+  // and all readers belong to calls that have passed this function.
+  std::string NumberOf(grpc::AuthContext& context) {
+    MutexLock lock(mutex_);
+    std::string number = ConnectionKey(context);
+    if (number.empty()) {
+      number = absl::StrCat(++connections_);
+      context.AddProperty(kConnectionProperty, number);
+    }
+    return number;
+  }
+
   CallAdmission& calls_;
   RpcMetrics& metrics_;
   absl::flat_hash_set<std::string> methods_;
+  Mutex mutex_;
+  int64_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Tells `calls` when gRPC starts a call, and closes the connection of a peer whose calls are a
@@ -121,35 +136,26 @@ class OpenGate : public grpc::AuthMetadataProcessor {
 class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   // `port` is set once the listener is bound.
-  StartObserver(CallAdmission& calls, RpcMetrics& metrics, PeerKey peer_key, const int& port)
-      : calls_(calls), metrics_(metrics), peer_key_(peer_key), port_(port) {}
+  StartObserver(CallAdmission& calls, ConnectionCloser& closer, PeerKey peer_key, const int& port)
+      : calls_(calls), closer_(closer), peer_key_(peer_key), port_(port) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
     grpc::ServerContextBase* const context = info->server_context();
-    // gRPC's own methods (reflection, health, channelz) have no peer yet: they wait for a period.
+    // gRPC's own blocking methods (reflection, channelz) have no peer yet: they wait for a period.
     const auto auth = context->auth_context();
     if (auth == nullptr) return nullptr;
-    const std::string peer = peer_key_(*auth);
-    if (calls_.Start(peer, SystemClock().MonotonicNow())) Close(peer, context->peer());
+    if (calls_.Start(peer_key_(*auth), SystemClock().MonotonicNow())) {
+      closer_.CloseFlood(context->peer(), port_, PeerUri(*auth));
+    }
     return nullptr;
   }
 
  private:
-  void Close(std::string_view peer, const std::string& address) {
-    if (!CloseConnection(address, port_)) return;
-    metrics_.CountClosedConnections("flood", 1);
-    if (const auto since = log_.Count(peer, SystemClock().MonotonicNow())) {
-      Log(LogLevel::kWarning, "closed the connection of a peer with too many refused calls",
-          {{"peer", peer}, {"address", address}, {"suppressed", *since - 1}});
-    }
-  }
-
   CallAdmission& calls_;
-  RpcMetrics& metrics_;
+  ConnectionCloser& closer_;
   const PeerKey peer_key_;
   const int& port_;
-  LogLimiter log_;
 };
 
 void ObserveStarts(grpc::ServerBuilder& builder, std::unique_ptr<StartObserver> observer) {
@@ -277,12 +283,13 @@ std::unique_ptr<grpc::Server> StartHealthServer(const std::string& listen, int* 
 
 // As the health server, it is built before channelz is switched on.
 std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, CallAdmission& calls,
-                                              RpcMetrics& metrics, int* port) {
+                                              ConnectionCloser& closer, RpcMetrics& metrics,
+                                              int* port) {
   grpc::ServerBuilder builder;
   SetLimits(builder, kOpenLimits);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kOpenConnectionAgeMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, kOpenConnectionAgeMs);
-  ObserveStarts(builder, std::make_unique<StartObserver>(calls, metrics, ConnectionKey, *port));
+  ObserveStarts(builder, std::make_unique<StartObserver>(calls, closer, ConnectionKey, *port));
   builder.AddListeningPort(
       options.open_listen,
       MakeServerCredentials(options.certificate_folder, GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
@@ -290,6 +297,17 @@ std::unique_ptr<grpc::Server> StartOpenServer(const RpcServerOptions& options, C
       port);
   builder.RegisterService(options.open_service);
   return builder.BuildAndStart();
+}
+
+std::vector<ConnectionCloser::Listener> ListenersOf(int port, int open_port) {
+  const size_t files = FileDescriptorLimit();
+  std::vector<ConnectionCloser::Listener> listeners = {
+      {port, {kConnectionsOfAddress, std::min(kConnections, files / 2)}}};
+  if (open_port != 0) {
+    listeners.push_back(
+        {open_port, {kOpenConnectionsOfAddress, std::min(kOpenConnections, files / 4)}});
+  }
+  return listeners;
 }
 
 }  // namespace
@@ -305,8 +323,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
       StartHealthServer(options.health_listen, &result->health_port_, result->unused_queues_);
   if (result->health_server_ == nullptr) return errors::ListenFailed(options.health_listen);
   if (!options.open_listen.empty()) {
-    result->open_server_ =
-        StartOpenServer(options, *result->open_calls_, metrics, &result->open_port_);
+    result->open_server_ = StartOpenServer(options, *result->open_calls_, *result->closer_, metrics,
+                                           &result->open_port_);
     if (result->open_server_ == nullptr || result->open_port_ == 0) {
       return errors::ListenFailed(options.open_listen);
     }
@@ -317,8 +335,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   grpc::ServerBuilder builder;
   SetLimits(builder, {options.max_message_bytes, options.memory_bytes, kMaxStreamsPerConnection,
                       kReadAtOnce, kIdleConnectionMs});
-  ObserveStarts(builder,
-                std::make_unique<StartObserver>(*result->calls_, metrics, PeerUri, result->port_));
+  ObserveStarts(builder, std::make_unique<StartObserver>(*result->calls_, *result->closer_, PeerUri,
+                                                         result->port_));
   builder.AddListeningPort(
       options.listen,
       MakeServerCredentials(
@@ -329,41 +347,18 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   LeavePollingToCallbacks(builder, result->unused_queues_);
   result->server_ = builder.BuildAndStart();
   if (result->server_ == nullptr || result->port_ == 0) return errors::ListenFailed(options.listen);
+  result->closer_->Start(ListenersOf(result->port_, result->open_port_));
   result->SetServing(true);
   return result;
 }
 
 RpcServer::RpcServer(CallCanceller& canceller, RpcMetrics& metrics)
     : canceller_(canceller),
-      metrics_(metrics),
+      closer_(std::make_unique<ConnectionCloser>(metrics)),
       calls_(std::make_unique<CallAdmission>()),
       open_calls_(std::make_unique<CallAdmission>()) {}
 
 RpcServer::~RpcServer() { Stop(absl::Now()); }
-
-void RpcServer::CloseExcessConnections() {
-  if (const size_t closed = DrainUnacceptedConnections(); closed > 0) {
-    metrics_.CountClosedConnections("no_descriptor", closed);
-    Log(LogLevel::kError, "closed connections for want of a free file descriptor",
-        {{"closed", static_cast<int64_t>(closed)}});
-  }
-  if (const size_t closed = DrainFloodedConnections(); closed > 0) {
-    metrics_.CountClosedConnections("too_many_frames", closed);
-    Log(LogLevel::kWarning, "closed connections whose client sent too many frames without data",
-        {{"closed", static_cast<int64_t>(closed)}});
-  }
-  const size_t files = FileDescriptorLimit();
-  const std::pair<int, ConnectionLimits> listeners[] = {
-      {port_, {kConnectionsOfAddress, std::min(kConnections, files / 2)}},
-      {open_port_, {kOpenConnectionsOfAddress, std::min(kOpenConnections, files / 4)}}};
-  for (const auto& [port, limits] : listeners) {
-    const size_t closed = port == 0 ? 0 : muster::CloseExcessConnections(port, limits);
-    if (closed == 0) continue;
-    metrics_.CountClosedConnections("too_many", closed);
-    Log(LogLevel::kWarning, "closed connections above the limit of a listener",
-        {{"port", port}, {"closed", static_cast<int64_t>(closed)}});
-  }
-}
 
 void RpcServer::SetServing(bool serving) {
   for (grpc::Server* server : {health_server_.get(), open_server_.get(), server_.get()}) {

@@ -21,6 +21,7 @@
 namespace muster {
 
 class CallAdmission;
+class ConnectionCloser;
 
 struct RpcServerOptions {
   std::string listen;         // "host:port"; port 0 takes a free one
@@ -42,7 +43,8 @@ struct RpcServerOptions {
 // a role to an RPC only by the authorisation table. It offers reflection to every verified peer and
 // channelz to operators. A second, plaintext server answers health checks, and reflection, which
 // Debian's library adds to every server, but none of our methods. An optional third server accepts
-// peers without a certificate, and serves only `open_service`. Thread-safe.
+// peers without a certificate, and serves only `open_service`. It closes connections above the
+// limits of its listeners (limits.h). Thread-safe.
 class RpcServer {
  public:
   // `services` must outlive the server. INTERNAL (LISTEN_FAILED) if an address cannot be bound.
@@ -58,10 +60,6 @@ class RpcServer {
   // 0 without such a listener.
   int open_port() const { return open_port_; }
 
-  // Closes connections above the limits of the listeners. To be called every few seconds: gRPC has
-  // no separate limit.
-  void CloseExcessConnections();
-
   // Sets the answer of the health service.
   void SetServing(bool serving);
 
@@ -74,7 +72,7 @@ class RpcServer {
   RpcServer(CallCanceller& canceller, RpcMetrics& metrics);
 
   CallCanceller& canceller_;
-  RpcMetrics& metrics_;
+  const std::unique_ptr<ConnectionCloser> closer_;
   const std::unique_ptr<CallAdmission> calls_;
   const std::unique_ptr<CallAdmission> open_calls_;
   std::shared_ptr<void> failed_handshakes_;  // keeps them counted

@@ -126,5 +126,24 @@ TEST(ServerLimitsTest, ConnectionThatFillsTheMemoryOfTheServerIsEnded) {
   for (const auto& stream : streams) stream->done.get_future().wait();
 }
 
+TEST(ServerLimitsTest, CallsOfAnEarlierConnectionAreNotCountedForALaterOne) {
+  RpcServerOptions options;
+  options.open_listen = "127.0.0.1:0";
+  StreamServer server(64, std::move(options));
+  server.open_share = [](auto* context, const auto*, auto*) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  };
+  // Two connections would exceed the burst together.
+  constexpr int kCalls = static_cast<int>(kOpenCallBurst * 3 / 4);
+  for (int connection = 0; connection < 20; ++connection) {
+    const auto channel = server.ConnectOpen();
+    for (int call = 0; call < kCalls; ++call) {
+      ASSERT_EQ(OpenShareCall(channel, 0).Await(), absl::OkStatus()) << connection;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster::testing

@@ -76,7 +76,6 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
 void ServiceHost::Tick(absl::Duration stuck_limit) {
   DropStuckReaders(canceller_, clock_, stuck_limit);
   canceller_.CancelIf([now = clock_.Now()](const Caller& caller) { return caller.expires < now; });
-  if (server_ != nullptr) server_->CloseExcessConnections();
   ReleaseFreeMemory();
 }
 

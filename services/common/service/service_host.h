@@ -77,8 +77,7 @@ class ServiceHost {
   int join_port() const { return server_->open_port(); }
 
   // To be called every few seconds. Cancels every call whose peer has not taken a message for
-  // `stuck_limit`, or whose certificate has expired. Closes connections above the limits, and
-  // returns free memory to the system.
+  // `stuck_limit`, or whose certificate has expired. Returns free memory to the system.
   void Tick(absl::Duration stuck_limit);
 
   // From now on the service is not ready. Returns false after the first call.

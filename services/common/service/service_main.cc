@@ -75,8 +75,8 @@ int Serve(const ServiceProgram& program) {
   return 0;
 }
 
-// Allows as many files as the system does. gRPC stops listening for good when a connection finds
-// no free descriptor, and the usual limit of 1,024 is few for a fleet.
+// Allows as many files as the system does: a connection that finds no free descriptor is closed
+// (accept_guard.h), and the usual limit of 1,024 is few for a fleet.
 void RaiseFileLimit() {
   rlimit files = {};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;

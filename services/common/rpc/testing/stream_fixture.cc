@@ -161,6 +161,13 @@ std::shared_ptr<grpc::Channel> StreamServer::ConnectStatus() const {
   return Connect(ServiceIdentity{ServiceRole::kStatus, "s2"});
 }
 
+std::shared_ptr<grpc::Channel> StreamServer::ConnectOpen() const {
+  return MakeChannel(absl::StrCat("127.0.0.1:", server_->open_port()),
+                     MakeOpenChannelCredentials(kFleet, fleet_->root.certificate().ToPem(),
+                                                {ServiceRole::kStatus}),
+                     /*own_connection=*/true);
+}
+
 StreamServer::Credential StreamServer::IssueNode(const std::string& name) const {
   return fleet_->Issue(NodeIdentity{name});
 }

@@ -120,6 +120,8 @@ class StreamServer {
   std::shared_ptr<grpc::Channel> ConnectRelay(const std::string& name) const;
   std::shared_ptr<grpc::Channel> ConnectNode(const std::string& name) const;
   std::shared_ptr<grpc::Channel> ConnectStatus() const;
+  // The same without a certificate, to open_port().
+  std::shared_ptr<grpc::Channel> ConnectOpen() const;
 
   // The credential of a node, for a connection without a channel.
   struct Credential {

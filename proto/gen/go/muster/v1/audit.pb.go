@@ -40,7 +40,7 @@ const (
 	AuditKind_AUDIT_KIND_CREDENTIAL AuditKind = 5
 	// An identity or a certificate was revoked.
 	AuditKind_AUDIT_KIND_REVOCATION AuditKind = 6
-	// A run was created, ended or deleted.
+	// A run was created, ended, pinned, unpinned or deleted.
 	AuditKind_AUDIT_KIND_RUN AuditKind = 7
 	// A delivery for a pair that is not in the plan.
 	AuditKind_AUDIT_KIND_UNPLANNED AuditKind = 8
@@ -347,7 +347,7 @@ type AuditRecord struct {
 	Sequence int64                  `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	Time     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	Kind     AuditKind              `protobuf:"varint,3,opt,name=kind,proto3,enum=muster.v1.AuditKind" json:"kind,omitempty"`
-	// URI of the identity that acted.
+	// URI of the identity that acted; "join token ID" for a refused machine that had that token.
 	Actor string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The run, plugin and node that the record is about, as far as they apply.
 	Key  *ResultKey `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"`
@@ -460,7 +460,7 @@ func (x *AuditRecord) GetSubject() string {
 type ListAuditRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
-	// URI of the identity that acted.
+	// As in AuditRecord.
 	Actor string      `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
 	Kinds []AuditKind `protobuf:"varint,3,rep,packed,name=kinds,proto3,enum=muster.v1.AuditKind" json:"kinds,omitempty"`
 	// Records from this time on.
