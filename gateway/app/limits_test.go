@@ -161,8 +161,9 @@ func TestWatchesEndWhenGatewayStops(t *testing.T) {
 func TestWatchesOfIdentityAreBounded(t *testing.T) {
 	w, _ := startWithStatus(t)
 	clients := make([]*http.Client, (limits.WatchesOfIdentity+limits.Streams)/limits.Streams+1)
+	first := viewer(w.runA)
 	for i := range clients {
-		clients[i] = w.statusClient(viewer(w.runA))
+		clients[i] = w.statusClient(first)
 	}
 	for i := range limits.WatchesOfIdentity {
 		if _, code := w.watch(clients[i*len(clients)/limits.WatchesOfIdentity], w.page("/api/v1/runs/"+runA+"/status:watch")); code != 200 {
@@ -172,6 +173,9 @@ func TestWatchesOfIdentityAreBounded(t *testing.T) {
 	a := call(t, clients[0], "GET", w.page("/status"), nil, "Accept", "text/event-stream")
 	if a.code != 429 || decode(t, a.body)["reason"] != "TOO_MANY_STREAMS" {
 		t.Errorf("%d %s", a.code, a.body)
+	}
+	if _, code := w.watch(w.statusClient(viewer(w.runA)), w.page("/api/v1/runs/"+runA+"/status:watch")); code != 200 {
+		t.Errorf("another viewer of the run: %d", code)
 	}
 	if _, code := w.watch(w.operator(alice), w.url("/api/v1/runs/"+runA+"/status:watch")); code != 200 {
 		t.Errorf("another identity: %d", code)

@@ -78,6 +78,8 @@ const (
 	refusedHandshakes = "muster_gateway_refused_handshakes_total"
 	refusals          = "muster_gateway_limit_refusals_total"
 	requests          = "muster_gateway_requests_total"
+
+	sharers = "identity; certificate of a viewer or a plugin" // fleet.HolderOf
 )
 
 // Connections and handshakes.
@@ -118,7 +120,7 @@ var (
 		Reason: reasons.RequestTooLarge, Action: "name fewer nodes, or use gRPC"})
 	Body = size(1<<20, Row{Name: "JSON of any other request", Per: "request", Metric: requests + `{code="413"}`,
 		Reason: reasons.RequestTooLarge, Action: "-"})
-	BodiesOfIdentity = size(32<<20, Row{Name: "JSON of requests in progress, of an identity", Per: "identity",
+	BodiesOfIdentity = size(32<<20, Row{Name: "JSON of requests in progress, of an identity", Per: sharers,
 		Metric: refusals + `{reason="bodies"}`, Reason: reasons.TooManyRequestBytes, Action: "let the client send fewer requests at a time"})
 	Bodies = size(128<<20, Row{Name: "JSON of requests in progress", Per: "gateway", Metric: "muster_gateway_body_bytes",
 		Reason: reasons.TooManyRequestBytes, Action: "find the clients in the log"})
@@ -137,8 +139,8 @@ var (
 var (
 	Watches = count(2000, Row{Name: "watches and event streams", Per: "gateway", Metric: "muster_gateway_watches",
 		Reason: reasons.TooManyStreams, Action: "let pages share one stream"})
-	WatchesOfIdentity = count(200, Row{Name: "watches and event streams of an identity", Per: "identity",
-		Metric: refusals + `{reason="watches"}`, Reason: reasons.TooManyStreams, Action: "close pages, or issue more viewer credentials"})
+	WatchesOfIdentity = count(200, Row{Name: "watches and event streams of an identity", Per: sharers,
+		Metric: refusals + `{reason="watches"}`, Reason: reasons.TooManyStreams, Action: "close pages, or issue each viewer its own credential"})
 	Fetches = count(8, Row{Name: "snapshots fetched at a time", Per: "gateway", Reason: "a wait, then STATUS_UNREACHABLE",
 		Action: "-"})
 	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusUnreachable,

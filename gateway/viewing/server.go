@@ -143,7 +143,7 @@ func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, p *caller, serv
 		return
 	}
 	defer done()
-	serve(r.WithContext(fleet.WithIdentity(ctx, p.id.URI)), p)
+	serve(r.WithContext(fleet.WithClient(ctx, p.certificate, p.id)), p)
 }
 
 // runFor returns the run that a caller sees: its own; operators may name one, or see the newest.

@@ -58,7 +58,7 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 			w.Header().Set("Content-Type", "text/event-stream")
 			return
 		}
-		s.stream(w, r, of, id.URI)
+		s.stream(w, r, of)
 		return
 	}
 	started := time.Now()
@@ -149,8 +149,8 @@ func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 }
 
 // stream sends the status after every change, until the end of the run was sent.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view, caller string) {
-	ctx, end, ok := s.watches.Begin(w, r, caller)
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view) {
+	ctx, end, ok := s.watches.Begin(w, r)
 	if !ok {
 		return
 	}
