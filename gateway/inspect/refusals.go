@@ -42,6 +42,14 @@ func (m *Metrics) RefusedIdentity(listener string, log *slog.Logger, subject, re
 	})
 }
 
+// RefusedByLimit counts a request above a limit, and logs the client that holds too much, with the same limit.
+func (m *Metrics) RefusedByLimit(log *slog.Logger, limit, holder, remote string) {
+	m.LimitRefusals.WithLabelValues(limit).Inc()
+	m.refusedByLimit.note(limit, holder, func(count int) {
+		log.Warn("request refused because of a limit", "limit", limit, "holder", holder, "remote", remote, "count", count)
+	})
+}
+
 // refusalLog limits the lines of refusals. Safe for concurrent use.
 type refusalLog struct {
 	mu    sync.Mutex

@@ -145,8 +145,11 @@ var (
 		Action: "-"})
 	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusUnreachable,
 		Action: "check the status service and its log"})
+	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: sharers,
+		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes,
+		Action: "find the reader in the log; let it read faster, or use only=attention"})
 	Snapshots = size(256<<20, Row{Name: "bytes of snapshots that are sent to slow readers", Per: "gateway",
-		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.StatusUnreachable, Action: "find readers that are slow; use only=attention"})
+		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes, Action: "find the slowest reader in the log"})
 	SmallRun   = count(1_000, Row{Name: "pairs up to which a snapshot has the text of each", Per: "snapshot", Reason: "-", Action: "-"})
 	PageSize   = count(10_000, Row{Name: "pairs of one response of the status service", Per: "call", Reason: "-", Action: "-"})
 	Shown      = count(10, Row{Name: "pairs of a kind with only=attention", Per: "snapshot", Reason: "-", Action: "-"})

@@ -13,10 +13,13 @@ func TestQuotaBoundsAllAndEach(t *testing.T) {
 	if !q.Acquire("a", 6) || q.Acquire("a", 1) || !q.Acquire("b", 4) || q.Acquire("c", 1) || !q.Acquire("c", 0) {
 		t.Error("bounds")
 	}
+	if q.Largest() != "a" {
+		t.Errorf("%q holds most", q.Largest())
+	}
 	q.Release("a", 6)
 	q.Release("b", 4)
 	q.Release("c", 0)
-	if q.Held() != 0 || len(q.held) != 0 || !q.Acquire("c", 6) {
+	if q.Held() != 0 || len(q.held) != 0 || q.Largest() != "" || !q.Acquire("c", 6) {
 		t.Errorf("%d held by %v", q.Held(), q.held)
 	}
 }

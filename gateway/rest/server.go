@@ -210,8 +210,9 @@ func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 		AnswerProblem(w, http.StatusForbidden, IdentityUnknown())
 		return
 	}
-	body := &content{ReadCloser: r.Body, caller: fleet.HolderOf(r.Context()), quota: &s.bodies, limit: limits.Body,
-		over: s.metrics.LimitRefusals.WithLabelValues("bodies").Inc}
+	holder := fleet.HolderOf(r.Context())
+	body := &content{ReadCloser: r.Body, caller: holder, quota: &s.bodies, limit: limits.Body,
+		over: func() { s.metrics.RefusedByLimit(s.log, "bodies", holder, r.RemoteAddr) }}
 	defer body.end()
 	r.Body = body
 	if isWatch(r.URL.Path) {

@@ -2,7 +2,6 @@ package viewing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 
@@ -17,9 +16,6 @@ import (
 
 // errSilent reports that the status service did not answer in time.
 var errSilent = fmt.Errorf("none within %v", limits.FetchTime)
-
-// errCrowded reports that slow readers hold too many snapshots.
-var errCrowded = errors.New("slow readers hold too many earlier answers")
 
 // fetch requests and encodes a run's status: with all pairs, or only with those that need attention.
 func (s *Server) fetch(ctx context.Context, of view) (result *snapshot, err error) {

@@ -298,6 +298,7 @@ const (
 	TooManySenders             = "TOO_MANY_SENDERS"
 	TooManySockets             = "TOO_MANY_SOCKETS"
 	TooManyStagedBytes         = "TOO_MANY_STAGED_BYTES"
+	TooManyStatusBytes         = "TOO_MANY_STATUS_BYTES"
 	TooManyStreams             = "TOO_MANY_STREAMS"
 	TooManyStreamsOfCaller     = "TOO_MANY_STREAMS_OF_CALLER"
 	TooManyTimers              = "TOO_MANY_TIMERS"
