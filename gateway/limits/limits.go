@@ -141,9 +141,11 @@ var (
 		Reason: reasons.TooManyStreams, Action: "let pages share one stream"})
 	WatchesOfIdentity = count(200, Row{Name: "watches and event streams of an identity", Per: sharers,
 		Metric: refusals + `{reason="watches"}`, Reason: reasons.TooManyStreams, Action: "close pages, or issue each viewer its own credential"})
-	Fetches = count(8, Row{Name: "snapshots fetched at a time", Per: "gateway", Reason: "a wait, then STATUS_UNREACHABLE",
+	Fetches = count(8, Row{Name: "snapshots fetched at a time", Per: "gateway", Reason: "a wait, then STATUS_SLOW",
 		Action: "-"})
-	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusUnreachable,
+	FetchWait = wait(30*time.Second, Row{Name: "wait for the fetch of a snapshot to begin", Per: "request", Reason: reasons.StatusSlow,
+		Action: "check the status service and its log"})
+	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusSlow,
 		Action: "check the status service and its log"})
 	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: sharers,
 		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes,

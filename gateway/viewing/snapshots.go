@@ -145,9 +145,10 @@ func (s *snapshots) release(f *flight) {
 
 // run fetches after the earlier fetch of the same view has ended.
 func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errSilent)
-	defer cancel()
 	err := s.await(ctx, earlier)
+	if err == nil {
+		defer func() { <-s.slots }()
+	}
 	s.mu.Lock()
 	delete(s.waiting, of)
 	s.running[of] = f
@@ -157,7 +158,9 @@ func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
 	s.mu.Unlock()
 	var result *snapshot
 	if err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errSilent)
 		result, err = s.fetch(ctx, of)
+		cancel()
 	}
 	s.mu.Lock()
 	if s.running[of] == f {
@@ -171,8 +174,10 @@ func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
 	close(f.done)
 }
 
-// await waits until a fetch may begin; the slot is given back with the end of the context.
+// await waits until a fetch may begin, and takes a slot.
 func (s *snapshots) await(ctx context.Context, earlier *flight) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchWait, errQueued)
+	defer cancel()
 	if earlier != nil {
 		select {
 		case <-earlier.done:
@@ -182,7 +187,6 @@ func (s *snapshots) await(ctx context.Context, earlier *flight) error {
 	}
 	select {
 	case s.slots <- struct{}{}:
-		context.AfterFunc(ctx, func() { <-s.slots })
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

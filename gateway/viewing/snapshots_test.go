@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,19 +244,57 @@ func TestSimultaneousFetchesAreBounded(t *testing.T) {
 			return nil, context.Cause(ctx)
 		})
 		var readers sync.WaitGroup
-		for i := range limits.Fetches + 1 {
+		var queued atomic.Int64
+		for i := range 3*limits.Fetches + 1 {
 			readers.Go(func() {
-				if _, _, err := s.get(t.Context(), view{run: string(rune('a' + i))}, "v"); !errors.Is(err, errSilent) {
+				_, _, err := s.get(t.Context(), view{run: string(rune('a' + i))}, "v")
+				if errors.Is(err, errQueued) {
+					queued.Add(1)
+				} else if !errors.Is(err, errSilent) {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
-		s.mu.Lock()
-		if len(s.slots) != limits.Fetches || len(s.waiting) != 1 {
-			t.Errorf("%d fetches, %d wait", len(s.slots), len(s.waiting))
+		for waiting := 2*limits.Fetches + 1; waiting > limits.Fetches; waiting -= limits.Fetches {
+			s.mu.Lock()
+			if len(s.slots) != limits.Fetches || len(s.waiting) != waiting {
+				t.Errorf("%d fetches, %d wait", len(s.slots), len(s.waiting))
+			}
+			s.mu.Unlock()
+			time.Sleep(limits.FetchTime)
+			synctest.Wait()
 		}
-		s.mu.Unlock()
+		readers.Wait()
+		if queued.Load() == 0 {
+			t.Error("all fetches began")
+		}
+	})
+}
+
+// A fetch has its whole time also after an earlier fetch that took as long.
+func TestFetchHasItsTimeAfterEarlierFetch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSnapshots(func(ctx context.Context, _ view) (*snapshot, error) {
+			select {
+			case <-time.After(limits.FetchTime - time.Second):
+				return &snapshot{}, nil
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		})
+		var readers sync.WaitGroup
+		for range 2 {
+			readers.Go(func() {
+				_, release, err := s.get(t.Context(), view{run: "r"}, "v")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				release()
+			})
+			synctest.Wait()
+		}
 		readers.Wait()
 	})
 }

@@ -109,7 +109,10 @@ func (s *Server) answerFailure(w http.ResponseWriter, r *http.Request, err error
 			problem = rest.TooManyUnreadBytes(limits.Snapshots)
 		}
 		rest.AnswerProblem(w, http.StatusTooManyRequests, problem)
-	case errors.Is(err, errSilent), answer.Code == "UNAVAILABLE" && answer.Reason == "":
+	case errors.Is(err, errSilent), errors.Is(err, errQueued):
+		w.Header().Set("Retry-After", "5")
+		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusSlow(answer.Message))
+	case answer.Code == "UNAVAILABLE" && answer.Reason == "":
 		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusUnreachable(answer.Message))
 	default:
 		rest.AnswerError(w, err)

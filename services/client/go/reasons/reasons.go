@@ -261,6 +261,7 @@ const (
 	StatusListenerExists       = "STATUS_LISTENER_EXISTS"
 	StatusNotConfigured        = "STATUS_NOT_CONFIGURED"
 	StatusNotReady             = "STATUS_NOT_READY"
+	StatusSlow                 = "STATUS_SLOW"
 	StatusStopping             = "STATUS_STOPPING"
 	StatusUnreachable          = "STATUS_UNREACHABLE"
 	StoreBusy                  = "STORE_BUSY"
