@@ -202,9 +202,10 @@ var (
 
 // Rudder's relay API. Its other limits are fields of the configuration: docs/rudder.md.
 var (
-	Uploads          = count(64, Row{Name: "uploads of shared files at a time", Per: "Rudder's listener", Reason: "503", Action: "-"})
-	UploadsOfAddress = count(16, Row{Name: "uploads of shared files at a time of an address", Per: "address", Reason: "503",
+	Uploads          = count(64, Row{Name: "uploads of shared files at a time", Per: "Rudder's listener", Reason: "a wait, then 503", Action: "-"})
+	UploadsOfAddress = count(16, Row{Name: "uploads of shared files at a time of an address", Per: "address (IPv6: /64)", Reason: "503",
 		Action: "check that address"})
+	UploadWait = wait(30*time.Second, Row{Name: "wait of an upload of a shared file for others", Per: "request", Reason: "503", Action: "-"})
 	RemoteRuns = count(32, Row{Name: "remote runs at a time", Per: "Rudder's listener", Key: "rudder.remote_runs",
 		Reason: "a wait of a minute, then 503", Action: "raise it"})
 	RunWait     = wait(time.Minute, Row{Name: "wait of a remote run for others", Per: "request", Reason: "503", Action: "-"})
