@@ -232,8 +232,12 @@ var (
 	RunStderr    = count(8<<10, Row{Name: "bytes of stderr in a record", Per: "node", Reason: "the end is dropped", Action: "-"})
 )
 
-// Files and logs of the gateway.
+// Memory, files and logs of the gateway.
 var (
+	HeapGrowth = count(400, Row{Name: "growth of the heap before a collection, in percent of the live heap", Per: "gateway", Reason: "-",
+		Action: "set GOGC"})
+	// Heap is more than the other limits permit clients to occupy: beyond it, the collector runs again and again.
+	Heap       = size(768<<20, Row{Name: "memory of Go before it collects earlier", Per: "gateway", Reason: "-", Action: "set GOMEMLIMIT"})
 	ConfigFile = size(1<<20, Row{Name: "configuration file", Per: "file", Reason: "the gateway does not start", Action: "-"})
 	LogFile    = size(64<<20, Row{Name: "log file before it is rotated", Per: "file", Reason: "-", Action: "-"})
 	LogFiles   = count(4, Row{Name: "log files", Per: "gateway", Reason: "the oldest is deleted", Action: "-"})
