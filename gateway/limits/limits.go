@@ -1,5 +1,6 @@
-// Package limits is the table of the gateway's limits. The checks read their values here, so that the table is complete:
-// no other file of the gateway holds the number of a limit.
+// Package limits is the table of the gateway's limits: what clients, nodes and services may send, occupy or wait for. The
+// checks read their values here, so that the table is complete. The times of the gateway's own calls, retries and closing
+// connections are not in the table; they are constants beside their code.
 package limits
 
 import (
@@ -114,6 +115,7 @@ var (
 		Reason: "REQUEST_STALLED, or a closed connection", Action: "check the network of the client"})
 	CloseDelay = wait(time.Second, Row{Name: "time in which the rest of a refused body is read", Per: "request",
 		Reason: "a closed connection", Action: "-"})
+	CloseBytes   = size(64<<10, Row{Name: "bytes that are read of a client that is refused before its request", Per: "connection", Reason: "a closed connection", Action: "-"})
 	Header       = size(32<<10, Row{Name: "head of a request", Per: "request", Reason: "431", Action: "-"})
 	RudderHeader = size(1<<20, Row{Name: "head of a request at Rudder's listener", Per: "request", Reason: "431", Action: "-"})
 	PlanBody     = size(16<<20, Row{Name: "JSON of a new run or job (operators)", Per: "request", Metric: requests + `{code="413"}`,
@@ -229,6 +231,7 @@ var (
 	PeerReason   = size(300, Row{Name: "a relay's reason in the log", Per: "answer", Reason: "-", Action: "-"})
 	LabelledLine = count(64<<10, Row{Name: "bytes of a line of another relay", Per: "line", Reason: "a broken line", Action: "-"})
 	JobNodes     = count(50_000, Row{Name: "nodes of one job of a remote run", Per: "job", Reason: "several jobs", Action: "-"})
+	LinesAhead   = count(16, Row{Name: "chunks of lines that wait for a slow reader", Per: "remote run", Reason: "a wait of the source", Action: "-"})
 	RunStderr    = count(8<<10, Row{Name: "bytes of stderr in a record", Per: "node", Reason: "the end is dropped", Action: "-"})
 )
 
@@ -242,5 +245,6 @@ var (
 	LogFile    = size(64<<20, Row{Name: "log file before it is rotated", Per: "file", Reason: "-", Action: "-"})
 	LogFiles   = count(4, Row{Name: "log files", Per: "gateway", Reason: "the oldest is deleted", Action: "-"})
 	LogValue   = count(4096, Row{Name: "bytes of a value in the log", Per: "value", Reason: "-", Action: "-"})
+	LogCauses  = count(1000, Row{Name: "refusals of different clients that are logged separately", Per: "minute", Reason: "one line for all others", Action: "-"})
 	PeerName   = count(1024, Row{Name: "bytes of the name of a refused client", Per: "connection", Reason: "the end is dropped", Action: "-"})
 )

@@ -164,5 +164,5 @@ func (a Answer) send(conn *tls.Conn) {
 		_, _ = conn.Write(text.Bytes())
 	}
 	// A close with unread bytes would reset the connection before the client sees the answer.
-	_, _ = io.CopyN(io.Discard, conn, 64<<10)
+	_, _ = io.CopyN(io.Discard, conn, limits.CloseBytes)
 }
