@@ -188,7 +188,7 @@ func TestStalledReaderIsDisconnected(t *testing.T) {
 	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
-// The output of a command that nobody reads is not collected in memory: the command waits, until its client is disconnected.
+// Output is not collected in memory for a client that does not read: the command waits, until the client is disconnected.
 func TestSlowReaderHoldsUpSource(t *testing.T) {
 	s := startExtended(t, script(`head -c 100000000 /dev/zero && echo >"$0.over"`), func(s *testRelay) { s.config.ClientSilence = 2 * time.Second })
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
