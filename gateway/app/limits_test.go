@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,32 @@ func TestBytesOfRequestsInProgressAreBounded(t *testing.T) {
 	}
 	if a := call(t, w.operator(nodeOne), "POST", w.url("/api/v1/runs/"+runA+"/heartbeats/logs/n1"), strings.NewReader("{}")); a.code != 200 {
 		t.Errorf("another identity: %d %s", a.code, a.body)
+	}
+}
+
+// The bytes of the requests of all identities are bounded, too.
+func TestBytesOfAllRequestsInProgressAreBounded(t *testing.T) {
+	w := start(t)
+	piece := strings.Repeat("x", int(limits.PlanBody)-100)
+	each, senders := int(limits.BodiesOfIdentity/limits.PlanBody), int(limits.Bodies/limits.BodiesOfIdentity)
+	for i := range senders {
+		leaf := w.fleet.Intermediate.Leaf(alice + strconv.Itoa(i))
+		for range each {
+			conn, err := w.connect(w.gateway.Addresses.Gateway, &leaf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = fmt.Fprintf(conn, "POST /api/v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s", len(piece)+7, `{"name`+piece)
+			}()
+		}
+	}
+	mustertest.Await(t, "the others were read", func() bool {
+		return w.metric("body_bytes", "") >= float64(senders*each*(len(piece)-4096))
+	})
+	a := call(t, w.operator(alice), "POST", w.url("/api/v1/runs"), strings.NewReader(`{"x":"`+piece+`"}`))
+	if a.code != 429 || decode(t, a.body)["reason"] != "TOO_MANY_REQUEST_BYTES" {
+		t.Errorf("%d %.200s", a.code, a.body)
 	}
 }
 
@@ -161,8 +188,9 @@ func TestWatchesEndWhenGatewayStops(t *testing.T) {
 func TestWatchesOfIdentityAreBounded(t *testing.T) {
 	w, _ := startWithStatus(t)
 	clients := make([]*http.Client, (limits.WatchesOfIdentity+limits.Streams)/limits.Streams+1)
+	first := viewer(w.runA)
 	for i := range clients {
-		clients[i] = w.statusClient(viewer(w.runA))
+		clients[i] = w.statusClient(first)
 	}
 	for i := range limits.WatchesOfIdentity {
 		if _, code := w.watch(clients[i*len(clients)/limits.WatchesOfIdentity], w.page("/api/v1/runs/"+runA+"/status:watch")); code != 200 {
@@ -172,6 +200,9 @@ func TestWatchesOfIdentityAreBounded(t *testing.T) {
 	a := call(t, clients[0], "GET", w.page("/status"), nil, "Accept", "text/event-stream")
 	if a.code != 429 || decode(t, a.body)["reason"] != "TOO_MANY_STREAMS" {
 		t.Errorf("%d %s", a.code, a.body)
+	}
+	if _, code := w.watch(w.statusClient(viewer(w.runA)), w.page("/api/v1/runs/"+runA+"/status:watch")); code != 200 {
+		t.Errorf("another viewer of the run: %d", code)
 	}
 	if _, code := w.watch(w.operator(alice), w.url("/api/v1/runs/"+runA+"/status:watch")); code != 200 {
 		t.Errorf("another identity: %d", code)

@@ -33,8 +33,12 @@ func NewRevoked() *Revoked {
 
 // names returns the two subjects under which a certificate may be revoked: its identity, and itself.
 func names(certificate *x509.Certificate, id peer.Identity) [2]string {
-	serial := hex.EncodeToString(certificate.SerialNumber.Bytes())
-	return [2]string{id.URI, fmt.Sprintf("%x:%s", certificate.AuthorityKeyId, serial)}
+	return [2]string{id.URI, certificateName(certificate)}
+}
+
+// certificateName returns "<issuer key id>:<serial>".
+func certificateName(certificate *x509.Certificate) string {
+	return fmt.Sprintf("%x:%s", certificate.AuthorityKeyId, hex.EncodeToString(certificate.SerialNumber.Bytes()))
 }
 
 // Add revokes a subject: "spiffe://..." or "<issuer key id>:<serial>".

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"crypto/x509"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -13,18 +14,36 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-type identityKey struct{}
+type clientKey struct{}
+
+type client struct{ uri, holder string }
 
 // WithIdentity sets the verified peer for whom calls with this context are made.
 func WithIdentity(ctx context.Context, uri string) context.Context {
-	return context.WithValue(ctx, identityKey{}, uri)
+	return context.WithValue(ctx, clientKey{}, client{uri, uri})
 }
 
-// IdentityOf returns the identity that WithIdentity set.
+// WithClient sets the verified peer like WithIdentity, with its certificate. All viewers of a run, and all nodes of a
+// plugin, may have the same URI: HolderOf distinguishes them by issuer and serial number.
+func WithClient(ctx context.Context, certificate *x509.Certificate, id peer.Identity) context.Context {
+	holder := id.URI
+	if id.Kind == peer.Viewer || id.Kind == peer.AnyNode {
+		holder += " " + certificateName(certificate)
+	}
+	return context.WithValue(ctx, clientKey{}, client{id.URI, holder})
+}
+
+// IdentityOf returns the identity that WithIdentity or WithClient set.
 func IdentityOf(ctx context.Context) (peer.Identity, bool) {
-	uri, _ := ctx.Value(identityKey{}).(string)
-	id, err := peer.Parse(uri)
+	set, _ := ctx.Value(clientKey{}).(client)
+	id, err := peer.Parse(set.uri)
 	return id, err == nil
+}
+
+// HolderOf returns the name under which the limits of an identity count what the client holds.
+func HolderOf(ctx context.Context) string {
+	set, _ := ctx.Value(clientKey{}).(client)
+	return set.holder
 }
 
 // onlyIdentity replaces all metadata by the one key that services accept from a gateway: no metadata of a client is

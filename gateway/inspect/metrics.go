@@ -35,7 +35,7 @@ type Metrics struct {
 	FeedConnected       prometheus.Gauge
 	FeedEvents          prometheus.Counter
 
-	refusedIdentities refusalLog
+	refusedIdentities, refusedByLimit refusalLog
 }
 
 // NewMetrics registers all metrics, including those of the Go runtime.

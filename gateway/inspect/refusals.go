@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
 )
 
@@ -42,6 +43,14 @@ func (m *Metrics) RefusedIdentity(listener string, log *slog.Logger, subject, re
 	})
 }
 
+// RefusedByLimit counts a request above a limit, and logs the client that holds too much, with the same limit.
+func (m *Metrics) RefusedByLimit(log *slog.Logger, limit, holder, remote string) {
+	m.LimitRefusals.WithLabelValues(limit).Inc()
+	m.refusedByLimit.note(limit, holder, func(count int) {
+		log.Warn("request refused because of a limit", "limit", limit, "holder", holder, "remote", remote, "count", count)
+	})
+}
+
 // refusalLog limits the lines of refusals. Safe for concurrent use.
 type refusalLog struct {
 	mu    sync.Mutex
@@ -53,11 +62,9 @@ type refusalNote struct {
 	since   int
 }
 
-const (
-	refusalInterval = time.Minute
-	// refusalCauses bounds the causes that are distinguished within an interval: strangers choose their certificates.
-	refusalCauses = 1000
-)
+// refusalInterval is the least time between two lines of one cause. Strangers choose their certificates, so
+// limits.LogCauses bounds the causes within it.
+const refusalInterval = time.Minute
 
 // note calls `write` with the number of refusals, unless one of the same cause was written within the minute. The cause is
 // the reason and the subject; with too many causes, the reason alone.
@@ -66,7 +73,7 @@ func (r *refusalLog) note(reason, subject string, write func(count int)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	cause := reason + " " + subject
-	if r.notes[cause] == nil && len(r.notes) >= refusalCauses && !r.removeOld(now) {
+	if r.notes[cause] == nil && len(r.notes) >= limits.LogCauses && !r.removeOld(now) {
 		cause = reason
 	}
 	n := r.notes[cause]

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
 )
 
@@ -62,11 +63,11 @@ func TestRefusedCertificatesAreLoggedEach(t *testing.T) {
 			}
 		}
 	}
-	for i := range 2 * refusalCauses {
+	for i := range 2 * limits.LogCauses {
 		m.RefusedIdentity("run", log, strconv.Itoa(i), remote.String(), errors.New("why"))
 	}
 	// Two of handshakes, one of each distinguished identity, and one of all others.
-	if lines := strings.Count(out.String(), "\n"); lines != 2+refusalCauses+1 {
+	if lines := strings.Count(out.String(), "\n"); lines != 2+limits.LogCauses+1 {
 		t.Errorf("%d lines", lines)
 	}
 }

@@ -1,5 +1,6 @@
-// Package limits is the table of the gateway's limits. The checks read their values here, so that the table is complete:
-// no other file of the gateway holds the number of a limit.
+// Package limits is the table of the gateway's limits: what clients, nodes and services may send, occupy or wait for. The
+// checks read their values here, so that the table is complete. The times of the gateway's own calls, retries and closing
+// connections are not in the table; they are constants beside their code.
 package limits
 
 import (
@@ -78,6 +79,8 @@ const (
 	refusedHandshakes = "muster_gateway_refused_handshakes_total"
 	refusals          = "muster_gateway_limit_refusals_total"
 	requests          = "muster_gateway_requests_total"
+
+	sharers = "identity; certificate of a viewer or a plugin" // fleet.HolderOf
 )
 
 // Connections and handshakes.
@@ -112,13 +115,14 @@ var (
 		Reason: "REQUEST_STALLED, or a closed connection", Action: "check the network of the client"})
 	CloseDelay = wait(time.Second, Row{Name: "time in which the rest of a refused body is read", Per: "request",
 		Reason: "a closed connection", Action: "-"})
+	CloseBytes   = size(64<<10, Row{Name: "bytes that are read of a client that is refused before its request", Per: "connection", Reason: "a closed connection", Action: "-"})
 	Header       = size(32<<10, Row{Name: "head of a request", Per: "request", Reason: "431", Action: "-"})
 	RudderHeader = size(1<<20, Row{Name: "head of a request at Rudder's listener", Per: "request", Reason: "431", Action: "-"})
 	PlanBody     = size(16<<20, Row{Name: "JSON of a new run or job (operators)", Per: "request", Metric: requests + `{code="413"}`,
 		Reason: reasons.RequestTooLarge, Action: "name fewer nodes, or use gRPC"})
 	Body = size(1<<20, Row{Name: "JSON of any other request", Per: "request", Metric: requests + `{code="413"}`,
 		Reason: reasons.RequestTooLarge, Action: "-"})
-	BodiesOfIdentity = size(32<<20, Row{Name: "JSON of requests in progress, of an identity", Per: "identity",
+	BodiesOfIdentity = size(32<<20, Row{Name: "JSON of requests in progress, of an identity", Per: sharers,
 		Metric: refusals + `{reason="bodies"}`, Reason: reasons.TooManyRequestBytes, Action: "let the client send fewer requests at a time"})
 	Bodies = size(128<<20, Row{Name: "JSON of requests in progress", Per: "gateway", Metric: "muster_gateway_body_bytes",
 		Reason: reasons.TooManyRequestBytes, Action: "find the clients in the log"})
@@ -137,14 +141,19 @@ var (
 var (
 	Watches = count(2000, Row{Name: "watches and event streams", Per: "gateway", Metric: "muster_gateway_watches",
 		Reason: reasons.TooManyStreams, Action: "let pages share one stream"})
-	WatchesOfIdentity = count(200, Row{Name: "watches and event streams of an identity", Per: "identity",
-		Metric: refusals + `{reason="watches"}`, Reason: reasons.TooManyStreams, Action: "close pages, or issue more viewer credentials"})
-	Fetches = count(8, Row{Name: "snapshots fetched at a time", Per: "gateway", Reason: "a wait, then STATUS_UNREACHABLE",
+	WatchesOfIdentity = count(200, Row{Name: "watches and event streams of an identity", Per: sharers,
+		Metric: refusals + `{reason="watches"}`, Reason: reasons.TooManyStreams, Action: "close pages, or issue each viewer its own credential"})
+	Fetches = count(8, Row{Name: "snapshots fetched at a time", Per: "gateway", Reason: "a wait, then STATUS_SLOW",
 		Action: "-"})
-	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusUnreachable,
+	FetchWait = wait(30*time.Second, Row{Name: "wait for the fetch of a snapshot to begin", Per: "request", Reason: reasons.StatusSlow,
 		Action: "check the status service and its log"})
+	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusSlow,
+		Action: "check the status service and its log"})
+	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: sharers,
+		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes,
+		Action: "find the reader in the log; let it read faster, or use only=attention"})
 	Snapshots = size(256<<20, Row{Name: "bytes of snapshots that are sent to slow readers", Per: "gateway",
-		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.StatusUnreachable, Action: "find readers that are slow; use only=attention"})
+		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes, Action: "find the slowest reader in the log"})
 	SmallRun   = count(1_000, Row{Name: "pairs up to which a snapshot has the text of each", Per: "snapshot", Reason: "-", Action: "-"})
 	PageSize   = count(10_000, Row{Name: "pairs of one response of the status service", Per: "call", Reason: "-", Action: "-"})
 	Shown      = count(10, Row{Name: "pairs of a kind with only=attention", Per: "snapshot", Reason: "-", Action: "-"})
@@ -195,9 +204,10 @@ var (
 
 // Rudder's relay API. Its other limits are fields of the configuration: docs/rudder.md.
 var (
-	Uploads          = count(64, Row{Name: "uploads of shared files at a time", Per: "Rudder's listener", Reason: "503", Action: "-"})
-	UploadsOfAddress = count(16, Row{Name: "uploads of shared files at a time of an address", Per: "address", Reason: "503",
+	Uploads          = count(64, Row{Name: "uploads of shared files at a time", Per: "Rudder's listener", Reason: "a wait, then 503", Action: "-"})
+	UploadsOfAddress = count(16, Row{Name: "uploads of shared files at a time of an address", Per: "address (IPv6: /64)", Reason: "503",
 		Action: "check that address"})
+	UploadWait = wait(30*time.Second, Row{Name: "wait of an upload of a shared file for others", Per: "request", Reason: "503", Action: "-"})
 	RemoteRuns = count(32, Row{Name: "remote runs at a time", Per: "Rudder's listener", Key: "rudder.remote_runs",
 		Reason: "a wait of a minute, then 503", Action: "raise it"})
 	RunWait     = wait(time.Minute, Row{Name: "wait of a remote run for others", Per: "request", Reason: "503", Action: "-"})
@@ -221,14 +231,20 @@ var (
 	PeerReason   = size(300, Row{Name: "a relay's reason in the log", Per: "answer", Reason: "-", Action: "-"})
 	LabelledLine = count(64<<10, Row{Name: "bytes of a line of another relay", Per: "line", Reason: "a broken line", Action: "-"})
 	JobNodes     = count(50_000, Row{Name: "nodes of one job of a remote run", Per: "job", Reason: "several jobs", Action: "-"})
+	LinesAhead   = count(16, Row{Name: "chunks of lines that wait for a slow reader", Per: "remote run", Reason: "a wait of the source", Action: "-"})
 	RunStderr    = count(8<<10, Row{Name: "bytes of stderr in a record", Per: "node", Reason: "the end is dropped", Action: "-"})
 )
 
-// Files and logs of the gateway.
+// Memory, files and logs of the gateway.
 var (
+	HeapGrowth = count(400, Row{Name: "growth of the heap before a collection, in percent of the live heap", Per: "gateway", Reason: "-",
+		Action: "set GOGC"})
+	// Heap is more than the other limits permit clients to occupy: beyond it, the collector runs again and again.
+	Heap       = size(768<<20, Row{Name: "memory of Go before it collects earlier", Per: "gateway", Reason: "-", Action: "set GOMEMLIMIT"})
 	ConfigFile = size(1<<20, Row{Name: "configuration file", Per: "file", Reason: "the gateway does not start", Action: "-"})
 	LogFile    = size(64<<20, Row{Name: "log file before it is rotated", Per: "file", Reason: "-", Action: "-"})
 	LogFiles   = count(4, Row{Name: "log files", Per: "gateway", Reason: "the oldest is deleted", Action: "-"})
 	LogValue   = count(4096, Row{Name: "bytes of a value in the log", Per: "value", Reason: "-", Action: "-"})
+	LogCauses  = count(1000, Row{Name: "refusals of different clients that are logged separately", Per: "minute", Reason: "one line for all others", Action: "-"})
 	PeerName   = count(1024, Row{Name: "bytes of the name of a refused client", Per: "connection", Reason: "the end is dropped", Action: "-"})
 )

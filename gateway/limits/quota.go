@@ -49,3 +49,15 @@ func (q *Quota) Held() int64 {
 	defer q.mu.Unlock()
 	return q.total
 }
+
+// Largest returns the caller that holds most; "": none holds anything.
+func (q *Quota) Largest() (caller string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for other, n := range q.held {
+		if n > q.held[caller] {
+			caller = other
+		}
+	}
+	return caller
+}

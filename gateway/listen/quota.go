@@ -86,13 +86,18 @@ func (t *perAddress) release(address netip.Prefix) {
 	}
 }
 
-// networkOf returns the address of a client; for IPv6 its network of 64 bits, because a client has all of its addresses.
+// networkOf returns the NetworkOf a client of TCP.
 func networkOf(remote net.Addr) netip.Prefix {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
 		return netip.Prefix{}
 	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
+	return NetworkOf(tcp.AddrPort().Addr())
+}
+
+// NetworkOf returns the address of a client; for IPv6 its network of 64 bits, because a client has all of its addresses.
+func NetworkOf(address netip.Addr) netip.Prefix {
+	address = address.Unmap().WithZone("")
 	bits := 32
 	if address.Is6() {
 		bits = 64
@@ -159,5 +164,5 @@ func (a Answer) send(conn *tls.Conn) {
 		_, _ = conn.Write(text.Bytes())
 	}
 	// A close with unread bytes would reset the connection before the client sees the answer.
-	_, _ = io.CopyN(io.Discard, conn, 64<<10)
+	_, _ = io.CopyN(io.Discard, conn, limits.CloseBytes)
 }

@@ -263,3 +263,22 @@ func TestNameOfStrangerIsShortened(t *testing.T) {
 		}
 	}
 }
+
+// A refused client that continues to send is read for a while, so that it sees the answer.
+func TestAnswerReadsBoundedRestOfClient(t *testing.T) {
+	near, far := net.Pipe()
+	server := tls.Server(near, &tls.Config{Certificates: []tls.Certificate{mustertest.NewFleet().Service("gateway", "g1")}})
+	go Answer{Code: http.StatusTooManyRequests, ContentType: "text/plain", Body: "x"}.send(server)
+	client := tls.Client(far, &tls.Config{InsecureSkipVerify: true})
+	go func() { _, _ = io.Copy(io.Discard, client) }()
+	var sent int64
+	for {
+		n, err := client.Write(make([]byte, 4<<10))
+		if sent += int64(n); err != nil {
+			break
+		}
+	}
+	if sent < limits.CloseBytes || sent > 2*limits.CloseBytes {
+		t.Errorf("%d bytes were read", sent)
+	}
+}

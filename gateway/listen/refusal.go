@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"muster.example/gateway/limits"
 )
 
 // refusal returns the reason of a failed handshake; Options lists them.
@@ -57,5 +59,5 @@ func answerPlain(conn *counted, line string) {
 	if half, ok := conn.Conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
 	}
-	_, _ = io.CopyN(io.Discard, conn, 64<<10)
+	_, _ = io.CopyN(io.Discard, conn, limits.CloseBytes)
 }

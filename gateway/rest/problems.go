@@ -88,6 +88,21 @@ func StatusUnreachable(cause string) Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusUnreachable, Message: fmt.Sprintf("the gateway has no answer of the status service: %v", cause), NextStep: "Check that the status service is running and not stopped, and read its log."}
 }
 
+// StatusSlow has the reason STATUS_SLOW.
+func StatusSlow(cause string) Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusSlow, Message: fmt.Sprintf("the status service is slow: %v", cause), NextStep: "Send the request again: for a run that ended earlier, the service first reads the pairs from the aggregator. If the error persists, check that both are running and not stopped, and read their logs."}
+}
+
+// TooManyStatusBytes has the reason TOO_MANY_STATUS_BYTES.
+func TooManyStatusBytes(limit int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyStatusBytes, Message: fmt.Sprintf("this client has not read %v bytes of its earlier answers of the status", limit), NextStep: "Read each answer to its end before the next request, and request only=attention."}
+}
+
+// TooManyUnreadBytes has the reason TOO_MANY_STATUS_BYTES.
+func TooManyUnreadBytes(limit int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyStatusBytes, Message: fmt.Sprintf("all clients together have not read %v bytes of earlier answers of the status", limit), NextStep: "Send the request again in a moment. The log of the gateway names the slowest reader."}
+}
+
 // RequestStalled has the reason REQUEST_STALLED.
 func RequestStalled() Problem {
 	return Problem{Code: "DEADLINE_EXCEEDED", Reason: reasons.RequestStalled, Message: "the body of the request was slower than 1 KiB/s for 60 s", NextStep: "Send the request again, with its whole body."}

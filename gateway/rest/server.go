@@ -191,7 +191,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer done()
-	s.ServeAs(answer, r.WithContext(fleet.WithIdentity(ctx, uri)))
+	s.ServeAs(answer, r.WithContext(fleet.WithClient(ctx, leaf, id)))
 }
 
 // methodLabel returns a label with few values: clients choose their methods.
@@ -203,20 +203,20 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// ServeAs answers a request for the identity in its context (fleet.WithIdentity), which a listener has verified.
+// ServeAs answers a request for the identity in its context (fleet.WithClient), which a listener has verified.
 func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 	clean(r)
-	id, ok := fleet.IdentityOf(r.Context())
-	if !ok {
+	if _, ok := fleet.IdentityOf(r.Context()); !ok {
 		AnswerProblem(w, http.StatusForbidden, IdentityUnknown())
 		return
 	}
-	body := &content{ReadCloser: r.Body, caller: id.URI, quota: &s.bodies, limit: limits.Body,
-		over: s.metrics.LimitRefusals.WithLabelValues("bodies").Inc}
+	holder := fleet.HolderOf(r.Context())
+	body := &content{ReadCloser: r.Body, caller: holder, quota: &s.bodies, limit: limits.Body,
+		over: func() { s.metrics.RefusedByLimit(s.log, "bodies", holder, r.RemoteAddr) }}
 	defer body.end()
 	r.Body = body
 	if isWatch(r.URL.Path) {
-		s.watch(w, r, id.URI)
+		s.watch(w, r)
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/limits"
 )
@@ -29,14 +30,15 @@ func NewWatches(metrics *inspect.Metrics) *Watches {
 	return s
 }
 
-// Begin adds a watch of a caller. The context ends when the gateway stops; the caller of Begin calls the function at
-// the end of the watch. If there are too many, it answers and returns false.
-func (s *Watches) Begin(w http.ResponseWriter, r *http.Request, caller string) (ctx context.Context, end func(), ok bool) {
+// Begin adds a watch of the request's client. The context ends when the gateway stops; the caller of Begin calls the
+// function at the end of the watch. If there are too many, it answers and returns false.
+func (s *Watches) Begin(w http.ResponseWriter, r *http.Request) (ctx context.Context, end func(), ok bool) {
 	if s.living.Err() != nil {
 		AnswerProblem(w, http.StatusServiceUnavailable, GatewayStopping())
 		return nil, nil, false
 	}
-	if !s.quota.Acquire(caller, 1) {
+	holder := fleet.HolderOf(r.Context())
+	if !s.quota.Acquire(holder, 1) {
 		s.metrics.LimitRefusals.WithLabelValues("watches").Inc()
 		w.Header().Set("Retry-After", "10")
 		AnswerProblem(w, http.StatusTooManyRequests, TooManyWatches(s.quota.Each, s.quota.All))
@@ -49,7 +51,7 @@ func (s *Watches) Begin(w http.ResponseWriter, r *http.Request, caller string) (
 		release()
 		cancel(nil)
 		s.metrics.Watches.Dec()
-		s.quota.Release(caller, 1)
+		s.quota.Release(holder, 1)
 	}, true
 }
 
@@ -93,8 +95,8 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // watch serves a request with a stream of responses.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request, caller string) {
-	ctx, end, ok := s.watches.Begin(w, r, caller)
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	ctx, end, ok := s.watches.Begin(w, r)
 	if !ok {
 		return
 	}

@@ -92,7 +92,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request, run *remoteRun) {
 // stream sends the output as it arrives, from all sources concurrently. Only a synchronous run of the strict dialect
 // sends the output of the local command before that of other relays.
 func (s *Server) stream(w http.ResponseWriter, work context.Context, leave func(), run *remoteRun) {
-	first, rest := make(chan []byte, linesAhead), make(chan []byte, linesAhead)
+	first, rest := make(chan []byte, limits.LinesAhead), make(chan []byte, limits.LinesAhead)
 	into := func(queue chan []byte) sink {
 		return run.sink(func(lines []byte) bool {
 			queue <- lines // it is drained to the end, even without a reader

@@ -188,6 +188,25 @@ func TestStalledReaderIsDisconnected(t *testing.T) {
 	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
 }
 
+// Output is not collected in memory for a client that does not read: the command waits, until the client is disconnected.
+func TestSlowReaderHoldsUpSource(t *testing.T) {
+	s := startExtended(t, script(`head -c 100000000 /dev/zero && echo >"$0.over"`), func(s *testRelay) { s.config.ClientSilence = 2 * time.Second })
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(s.base, "https://"),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{identityOf("root").certificate}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET "+basePath+"remote-run/node/n-a HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	mustertest.Await(t, "the run has started", func() bool { return len(s.server.runs) == 1 })
+	mustertest.Await(t, "the run has ended", func() bool { return len(s.server.runs) == 0 })
+	if s.read("agent.over") != "" {
+		t.Error("the command has written everything")
+	}
+}
+
 func TestUnreachableNodesHaveRecords(t *testing.T) {
 	s := startExtended(t)
 	got := s.run("nodes?nodes=nobody,n-a,loop1,lost")

@@ -8,12 +8,6 @@ import (
 	"muster.example/gateway/limits"
 )
 
-const (
-
-	// linesAhead bounds the chunks of lines that wait for a slow reader before their source waits, too.
-	linesAhead = 16
-)
-
 // eachLine forwards the data of a source as whole lines with their ends, so that sources never mix within a line. It
 // buffers at most one line of `limit` bytes; `emit` returns false to stop.
 func eachLine(from io.Reader, limit int, emit func([]byte) bool) error {

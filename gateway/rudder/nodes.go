@@ -65,11 +65,12 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, limits.ListFile+1))
-	if err == nil && int64(len(content)) > limits.ListFile {
-		err = fmt.Errorf("%s is larger than %d bytes", path, limits.ListFile)
+	if info, err := file.Stat(); err != nil {
+		return nil, err
+	} else if info.Size() > limits.ListFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, limits.ListFile)
 	}
-	return content, err
+	return io.ReadAll(io.LimitReader(file, limits.ListFile)) // it may grow meanwhile
 }
 
 func (t *tree) knows(id string) bool {

@@ -63,7 +63,7 @@ type Server struct {
 
 	runs    chan struct{} // one token for each remote run
 	uploads chan struct{} // one for each upload of a shared file
-	// senderUploads bounds those of each address; more addresses wait for the tokens of uploads.
+	// senderUploads bounds those of each address or IPv6 network; uploads of more addresses wait for the tokens.
 	senderUploads limits.Quota
 	senders       chan struct{} // for each upload to the policy server
 	askers        chan struct{} // for each request of an outcome

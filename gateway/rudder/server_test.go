@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"muster.example/gateway/config"
+	"muster.example/gateway/limits"
 )
 
 func TestUnknownRouteIsNotFound(t *testing.T) {
@@ -58,6 +59,13 @@ func TestFailedReloadKeepsOldState(t *testing.T) {
 		}
 		s.want(s.post("remote-run/nodes", "nodes=n-a", "keep_output=true"), 200, "ran a.example\n")
 	}
+	if err := os.Truncate(s.config.NodesListFile, limits.ListFile+1); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.call("POST", "system/reload", nil); got.code != 500 || !strings.Contains(got.body, "larger than") {
+		t.Errorf("a list above the limit: %s", got)
+	}
+	s.want(s.post("remote-run/nodes", "nodes=n-a", "keep_output=true"), 200, "ran a.example\n")
 	s.write("nodeslist.json", listOf("n-a new.example root"))
 	s.write("nodes.pem", "no certificate")
 	if got := s.call("POST", "system/reload", nil); got.code != 500 {

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"time"
 
 	"muster.example/gateway/limits"
+	"muster.example/gateway/listen"
 )
 
 // serveSharedFiles answers PUT and HEAD shared-files/<target>/<source>/<file id>.
@@ -68,27 +69,33 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 	return s.receive(s.newIdleReader(w, r), id, source, parameter)
 }
 
-// errTooManyUploads refuses an upload of an address with too many.
-var errTooManyUploads = refusal{http.StatusServiceUnavailable, "too many uploads of this address at once: send it again later"}
+// The refusals of uploads beyond the limits.
+var (
+	errTooManyUploads = refusal{http.StatusServiceUnavailable, "too many uploads of this address at once: send it again later"}
+	errUploadsBusy    = refusal{http.StatusServiceUnavailable, "too many uploads of all addresses at once: send it again later"}
+)
 
 // beginUpload waits for the token of an upload. The caller calls the function at its end.
 func (s *Server) beginUpload(r *http.Request) (end func(), err error) {
-	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return nil, err
 	}
-	if !s.senderUploads.Acquire(address, 1) {
+	network := listen.NetworkOf(remote.Addr()).String()
+	if !s.senderUploads.Acquire(network, 1) {
 		return nil, errTooManyUploads
 	}
+	ctx, cancel := context.WithTimeoutCause(r.Context(), limits.UploadWait, errUploadsBusy)
+	defer cancel()
 	select {
 	case s.uploads <- struct{}{}:
 		return func() {
 			<-s.uploads
-			s.senderUploads.Release(address, 1)
+			s.senderUploads.Release(network, 1)
 		}, nil
-	case <-r.Context().Done():
-		s.senderUploads.Release(address, 1)
-		return nil, context.Cause(r.Context())
+	case <-ctx.Done():
+		s.senderUploads.Release(network, 1)
+		return nil, context.Cause(ctx)
 	}
 }
 

@@ -2,7 +2,6 @@ package viewing
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 
@@ -15,11 +14,11 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// errSilent reports that the status service did not answer in time.
-var errSilent = fmt.Errorf("none within %v", limits.FetchTime)
-
-// errCrowded reports that slow readers hold too many snapshots.
-var errCrowded = errors.New("slow readers hold too many earlier answers")
+// The time-outs of a fetch, and of the wait for its begin.
+var (
+	errSilent = fmt.Errorf("no answer within %v", limits.FetchTime)
+	errQueued = fmt.Errorf("earlier requests were not answered within %v", limits.FetchWait)
+)
 
 // fetch requests and encodes a run's status: with all pairs, or only with those that need attention.
 func (s *Server) fetch(ctx context.Context, of view) (result *snapshot, err error) {

@@ -54,7 +54,7 @@ func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, s
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
 	s := &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, watches: watches, keys: keys,
 		revoked: revoked, metrics: metrics, log: log}
-	s.snapshots = newSnapshots(s.fetch, func() { metrics.LimitRefusals.WithLabelValues("snapshots").Inc() })
+	s.snapshots = newSnapshots(s.fetch)
 	return s
 }
 
@@ -143,7 +143,7 @@ func (s *Server) serveAs(w http.ResponseWriter, r *http.Request, p *caller, serv
 		return
 	}
 	defer done()
-	serve(r.WithContext(fleet.WithIdentity(ctx, p.id.URI)), p)
+	serve(r.WithContext(fleet.WithClient(ctx, p.certificate, p.id)), p)
 }
 
 // runFor returns the run that a caller sees: its own; operators may name one, or see the newest.

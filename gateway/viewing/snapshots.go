@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"math"
 	"sync"
 
 	"muster.example/gateway/fleet"
@@ -53,55 +54,89 @@ type snapshots struct {
 	mu      sync.Mutex
 	waiting map[view]*flight // not begun
 	running map[view]*flight
-	held    int64 // bytes of snapshots that have users
-	limit   int64
-	over    func() // counts a refusal
+	held    int64        // bytes of snapshots that have users
+	holders limits.Quota // the bytes that each client has not read
 }
 
-// flight is one fetch. The fields are guarded by snapshots.mu until it is done.
+// flight is one fetch. The fields are guarded by snapshots.mu; result and err are set when it is done.
 type flight struct {
-	done   chan struct{}
-	users  int
-	result *snapshot
-	err    error
+	done    chan struct{}
+	users   int
+	readers map[string]int // the users of the result, by client
+	result  *snapshot
+	err     error
 }
 
-func newSnapshots(fetch func(context.Context, view) (*snapshot, error), over func()) *snapshots {
+// unreadError refuses a snapshot, because of earlier ones that were not read.
+type unreadError struct {
+	holder string // has most of them
+	all    bool   // those of all clients are too many
+}
+
+// Error implements error.
+func (e *unreadError) Error() string { return "too many unread answers, most of " + e.holder }
+
+func newSnapshots(fetch func(context.Context, view) (*snapshot, error)) *snapshots {
 	return &snapshots{fetch: fetch, slots: make(chan struct{}, limits.Fetches), waiting: map[view]*flight{}, running: map[view]*flight{},
-		limit: limits.Snapshots, over: over}
+		holders: limits.Quota{All: math.MaxInt64, Each: limits.SnapshotsOfIdentity}}
 }
 
-// get returns a snapshot, and a function that the caller calls when it has sent it.
-func (s *snapshots) get(ctx context.Context, of view) (*snapshot, func(), error) {
+// get returns a snapshot for a client, and a function that the caller calls when it has sent it.
+func (s *snapshots) get(ctx context.Context, of view, client string) (*snapshot, func(), error) {
 	s.mu.Lock()
 	f := s.waiting[of]
 	if f == nil {
-		f = &flight{done: make(chan struct{})}
+		f = &flight{done: make(chan struct{}), readers: map[string]int{}}
 		s.waiting[of] = f
 		id, _ := fleet.IdentityOf(ctx)
 		go s.run(fleet.WithIdentity(context.Background(), id.URI), of, f, s.running[of])
 	}
 	f.users++
 	s.mu.Unlock()
-	var once sync.Once
-	release := func() { once.Do(func() { s.release(f) }) }
+	err := error(nil)
 	select {
 	case <-f.done:
-		if f.err != nil {
-			release()
-			return nil, nil, f.err
+		if err = s.begin(f, client); err == nil {
+			return f.result, sync.OnceFunc(func() { s.end(f, client) }), nil
 		}
-		return f.result, release, nil
 	case <-ctx.Done():
-		release()
-		return nil, nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
-}
-
-// release ends one use.
-func (s *snapshots) release(f *flight) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.release(f)
+	return nil, nil, err
+}
+
+// begin counts the result against the client's limit, once for all of its simultaneous requests.
+func (s *snapshots) begin(f *flight, client string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	if f.readers[client] == 0 && !s.holders.Acquire(client, s.share(f)) {
+		return &unreadError{holder: client}
+	}
+	f.readers[client]++
+	return nil
+}
+
+// share is what a result takes of a client's limit: one larger than the limit is sent if the client holds no other.
+func (s *snapshots) share(f *flight) int64 { return min(f.result.size, s.holders.Each) }
+
+// end reverses begin, and releases the result.
+func (s *snapshots) end(f *flight, client string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.readers[client]--; f.readers[client] == 0 {
+		s.holders.Release(client, s.share(f))
+	}
+	s.release(f)
+}
+
+// release ends one use. The lock is held.
+func (s *snapshots) release(f *flight) {
 	if f.users--; f.users == 0 && f.result != nil {
 		s.held -= f.result.size
 		f.result = nil
@@ -110,20 +145,22 @@ func (s *snapshots) release(f *flight) {
 
 // run fetches after the earlier fetch of the same view has ended.
 func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errSilent)
-	defer cancel()
-	err := s.begin(ctx, earlier)
+	err := s.await(ctx, earlier)
+	if err == nil {
+		defer func() { <-s.slots }()
+	}
 	s.mu.Lock()
 	delete(s.waiting, of)
 	s.running[of] = f
-	if err == nil && s.held >= s.limit {
-		err = errCrowded
-		s.over()
+	if err == nil && s.held >= limits.Snapshots {
+		err = &unreadError{holder: s.holders.Largest(), all: true}
 	}
 	s.mu.Unlock()
 	var result *snapshot
 	if err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errSilent)
 		result, err = s.fetch(ctx, of)
+		cancel()
 	}
 	s.mu.Lock()
 	if s.running[of] == f {
@@ -137,8 +174,10 @@ func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
 	close(f.done)
 }
 
-// begin waits until a fetch may begin; the slot is given back with the end of the context.
-func (s *snapshots) begin(ctx context.Context, earlier *flight) error {
+// await waits until a fetch may begin, and takes a slot.
+func (s *snapshots) await(ctx context.Context, earlier *flight) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchWait, errQueued)
+	defer cancel()
 	if earlier != nil {
 		select {
 		case <-earlier.done:
@@ -148,7 +187,6 @@ func (s *snapshots) begin(ctx context.Context, earlier *flight) error {
 	}
 	select {
 	case s.slots <- struct{}{}:
-		context.AfterFunc(ctx, func() { <-s.slots })
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -58,14 +58,14 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 			w.Header().Set("Content-Type", "text/event-stream")
 			return
 		}
-		s.stream(w, r, of, id.URI)
+		s.stream(w, r, of)
 		return
 	}
 	started := time.Now()
-	answer, release, err := s.snapshots.get(r.Context(), of)
+	answer, release, err := s.snapshots.get(r.Context(), of, fleet.HolderOf(r.Context()))
 	s.metrics.RequestSeconds.WithLabelValues("status").Observe(time.Since(started).Seconds())
 	if err != nil {
-		answerFailure(w, err)
+		s.answerFailure(w, r, err)
 		return
 	}
 	defer release()
@@ -98,12 +98,32 @@ func acceptsGzip(accepted string) bool {
 }
 
 // answerFailure answers with the error of a fetch.
-func answerFailure(w http.ResponseWriter, err error) {
-	if answer := muster.AsError(err); errors.Is(err, errSilent) || errors.Is(err, errCrowded) || answer.Code == "UNAVAILABLE" && answer.Reason == "" {
+func (s *Server) answerFailure(w http.ResponseWriter, r *http.Request, err error) {
+	s.countUnread(r, err)
+	var unread *unreadError
+	switch answer := muster.AsError(err); {
+	case errors.As(err, &unread):
+		w.Header().Set("Retry-After", "1")
+		problem := rest.TooManyStatusBytes(limits.SnapshotsOfIdentity)
+		if unread.all {
+			problem = rest.TooManyUnreadBytes(limits.Snapshots)
+		}
+		rest.AnswerProblem(w, http.StatusTooManyRequests, problem)
+	case errors.Is(err, errSilent), errors.Is(err, errQueued):
+		w.Header().Set("Retry-After", "5")
+		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusSlow(answer.Message))
+	case answer.Code == "UNAVAILABLE" && answer.Reason == "":
 		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusUnreachable(answer.Message))
-		return
+	default:
+		rest.AnswerError(w, err)
 	}
-	rest.AnswerError(w, err)
+}
+
+// countUnread counts and logs a refusal because of unread answers.
+func (s *Server) countUnread(r *http.Request, err error) {
+	if unread := (*unreadError)(nil); errors.As(err, &unread) {
+		s.metrics.RefusedByLimit(s.log, "snapshots", unread.holder, r.RemoteAddr)
+	}
 }
 
 // otherRun returns the first requested run that differs from the run of the answer: the answer must not be mistaken for
@@ -149,15 +169,16 @@ func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 }
 
 // stream sends the status after every change, until the end of the run was sent.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view, caller string) {
-	ctx, end, ok := s.watches.Begin(w, r, caller)
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view) {
+	ctx, end, ok := s.watches.Begin(w, r)
 	if !ok {
 		return
 	}
 	defer end()
-	answer, release, err := s.snapshots.get(ctx, of)
+	holder := fleet.HolderOf(ctx)
+	answer, release, err := s.snapshots.get(ctx, of, holder)
 	if err != nil {
-		answerFailure(w, err)
+		s.answerFailure(w, r, err)
 		return
 	}
 	defer func() { release() }()
@@ -181,8 +202,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view, caller 
 		if !await(ctx, size, changes, events) {
 			return
 		}
-		if answer, release, err = s.snapshots.get(ctx, of); err != nil {
+		if answer, release, err = s.snapshots.get(ctx, of, holder); err != nil {
 			release = func() {}
+			s.countUnread(r, err)
 			s.log.Debug("event stream ended", "error", err)
 			return // the client reconnects
 		}

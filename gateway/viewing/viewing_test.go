@@ -85,18 +85,19 @@ func (s silentStatus) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.
 
 func TestSilentStatusServiceIsReported(t *testing.T) {
 	for _, c := range []struct {
-		query, cause string
-		failure      error
+		query, message, reason string
+		failure                error
 	}{
-		{"", "none within 15s", nil}, {"?only=attention", "none within 15s", nil},
-		{"", "handshake failed", status.Error(codes.Unavailable, "handshake failed")},
+		{"", "the status service is slow: no answer within 15s", "STATUS_SLOW", nil},
+		{"?only=attention", "the status service is slow: no answer within 15s", "STATUS_SLOW", nil},
+		{"", "the gateway has no answer of the status service: handshake failed", "STATUS_UNREACHABLE", status.Error(codes.Unavailable, "handshake failed")},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := New(Settings{}, silentStatus{failure: c.failure}, nil, nil, rest.NewWatches(inspect.NewMetrics()), nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
 			answer := httptest.NewRecorder()
 			s.serveStatus(answer, httptest.NewRequest("GET", "/status"+c.query, nil), "")
-			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "the gateway has no answer of the status service: "+c.cause) ||
-				!strings.Contains(answer.Body.String(), "STATUS_UNREACHABLE") {
+			if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), c.message) ||
+				!strings.Contains(answer.Body.String(), c.reason) {
 				t.Error(c, answer.Code, answer.Body)
 			}
 		})

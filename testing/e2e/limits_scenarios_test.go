@@ -237,7 +237,7 @@ var scenarios = map[string]scenario{
 	}},
 	"error text of an error result":            {service: fleet.Aggregator, exhaust: (*limited).submitLongError},
 	"calls of VerifyStore at a time":           {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
-	"unfinished bytes of an identity":          {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true},
+	"unfinished bytes of an identity":          {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
 	"calls of a node, pair or viewer":          {service: fleet.Aggregator, exhaust: (*limited).floodCalls},
 	"audit records of refusals of one sender":  {service: fleet.Aggregator, exhaust: (*limited).contradict},
 	"spool of a relay, results":                {service: walkRelay, exhaust: (*limited).fillSpool},

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
@@ -11,12 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -137,8 +134,7 @@ func newPersistent(t *testing.T, name string, start func() (*fleet.RunningProgra
 func (p *persistent) watch(program *fleet.RunningProgram) error {
 	for {
 		err := program.Wait()
-		var exit *exec.ExitError
-		if err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL) {
+		if err != nil && !fleet.WasKilled(err) {
 			return fmt.Errorf("%s: %w: %s", p.name, err, program.Output)
 		}
 		p.mutex.Lock()
@@ -156,12 +152,12 @@ func (p *persistent) watch(program *fleet.RunningProgram) error {
 	}
 }
 
-// kill kills the program if it is running.
-func (p *persistent) kill() {
+// kill kills the program, and reports whether it was running.
+func (p *persistent) kill() bool {
 	p.mutex.Lock()
 	program := p.current
 	p.mutex.Unlock()
-	program.End()
+	return program.End()
 }
 
 func (p *persistent) stop() {
@@ -295,30 +291,29 @@ func refusedForGood(err error) bool {
 	return scanErr == nil && code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 }
 
-// victims returns functions that kill one random program each, and wait for it before if it is being restarted.
-func (k *killedFleet) victims(t *testing.T) map[string]func() {
-	supervised := func(name string, arguments ...string) func() {
-		return func() {
+// victims returns functions that kill one program each, and report whether it was running. They wait for a service that is
+// being restarted.
+func (k *killedFleet) victims(t *testing.T) map[string]func() bool {
+	supervised := func(name string, arguments ...string) func() bool {
+		return func() bool {
 			var victim fleet.Process
 			until(t, name+" is running", func() (running bool) {
 				var err error
 				victim, err = k.Process(name, arguments...)
 				return err == nil
 			})
-			victim.Kill()
+			return victim.Kill()
 		}
 	}
-	return map[string]func(){
+	return map[string]func() bool{
 		"aggregator": supervised(fleet.Aggregator),
 		"gateway":    supervised(fleet.Gateway),
 		"status":     supervised(fleet.Status),
 		"root":       supervised(fleet.Relay, "--config", filepath.Join(k.Home, "config", "relay.yaml")),
 		"r1":         k.r1.kill,
-		"sender": func() {
+		"sender": func() bool {
 			alive := k.alive()
-			if len(alive) > 0 {
-				alive[k.random.Intn(len(alive))].kill()
-			}
+			return len(alive) > 0 && alive[k.random.Intn(len(alive))].kill()
 		},
 	}
 }
@@ -340,15 +335,17 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 	victims := k.victims(t)
 	order := []string{"aggregator", "gateway", "status", "root", "r1", "sender", "sender"}
 	kills, uploads, counts := killsOfATest*faults(t), len(k.pending), map[string]int{}
-	for kill := range kills {
+	for kill := 0; kill < kills; {
 		for uploads-len(k.pending) <= kill*uploads/kills {
 			k.pending[0]()
 			k.pending = k.pending[1:]
 		}
 		time.Sleep(time.Duration(k.random.Int63n(int64(longestPause)))) // the random moment
 		name := order[k.random.Intn(len(order))]
-		victims[name]()
-		counts[name]++
+		if victims[name]() { // a sender may have ended
+			counts[name]++
+			kill++
+		}
 	}
 	t.Logf("%d deliveries, kills: %v", uploads, counts)
 	for _, l := range k.links {

@@ -128,7 +128,7 @@ func TestDownloadResumesAfterEachBreak(t *testing.T) {
 		then := func() {}
 		if i == 1 {
 			aggregator := must(f.Process(fleet.Aggregator))(t)
-			then = aggregator.Kill
+			then = func() { aggregator.Kill() }
 		}
 		// Never enough bytes for the whole: a restart from zero would not complete.
 		c.cutAfter(largeSize/16+random.Int63n(largeSize/8), then)

@@ -209,7 +209,7 @@ func (z *fuzzed) judge(c cell, sent, responses [][]byte, err error, ended bool) 
 	}
 	counter, _ := z.answers.LoadOrStore(code.String()+" "+why, &atomic.Int64{})
 	counter.(*atomic.Int64).Add(1)
-	if why == "" {
+	if why == "" || isServiceFault(code, why) {
 		return fmt.Sprintf("answered %v", err)
 	}
 	for _, response := range responses {
@@ -218,6 +218,20 @@ func (z *fuzzed) judge(c cell, sent, responses [][]byte, err error, ended bool) 
 		}
 	}
 	return ""
+}
+
+// damagedBySender are reasons of DATA_LOSS that the sender causes.
+var damagedBySender = []string{"CRC_MISMATCH", "DIGEST_MISMATCH", "SIZE_MISMATCH"}
+
+// isServiceFault reports whether an answer says that the service itself failed: no request may cause that.
+func isServiceFault(code codes.Code, why string) bool {
+	switch code {
+	case codes.Unknown, codes.Internal:
+		return true
+	case codes.DataLoss:
+		return !slices.Contains(damagedBySender, why)
+	}
+	return false
 }
 
 // isMalformed reports whether a call without a stream of requests has not exactly one, or one that is no protobuf message. gRPC

@@ -31,7 +31,7 @@ const replayPatience = time.Second
 type recording struct {
 	cell
 	messages []proto.Message
-	check    func() string // what is wrong after the stream
+	check    func(wanted bool) string // what is wrong after the stream, which may or must have committed a result
 }
 
 // recorder makes recordings of real streams.
@@ -124,7 +124,7 @@ func (r *recorder) upload(random *rand.Rand) *recording {
 		opened, err = r.sender.OpenUpload(ctx, &musterv1.OpenUploadRequest{Description: &musterv1.ResultDescription{Key: key, Attempt: 1}})
 	}
 	if err != nil {
-		return &recording{check: func() string { return fmt.Sprintf("no upload for %v: %v", key, err) }}
+		return &recording{check: func(bool) string { return fmt.Sprintf("no upload for %v: %v", key, err) }}
 	}
 	content := make([]byte, 1+random.IntN(100_000))
 	for i := range content {
@@ -142,11 +142,11 @@ func (r *recorder) upload(random *rand.Rand) *recording {
 	messages = append(messages, &musterv1.UploadRequest{Message: &musterv1.UploadRequest_Finish_{Finish: &musterv1.UploadRequest_Finish{
 		Size: int64(len(content)), Crc32C: crc32.Checksum(content, castagnoli), Sha256: digest[:]}}})
 	return &recording{cell{aggregatorListener, "/muster.v1.ResultService/Upload", "Node", "", true}, messages,
-		func() string { return r.result(key, content) }}
+		func(wanted bool) string { return r.result(key, content, wanted) }}
 }
 
-// result is what is wrong with the result of a pair: it is this content, or missing.
-func (r *recorder) result(key *musterv1.ResultKey, content []byte) string {
+// result is what is wrong with the result of a pair: it is this content, or, unless it is wanted, missing.
+func (r *recorder) result(key *musterv1.ResultKey, content []byte, wanted bool) string {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
 	result, err := r.results.GetResult(ctx, &musterv1.GetResultRequest{Key: key})
@@ -154,6 +154,9 @@ func (r *recorder) result(key *musterv1.ResultKey, content []byte) string {
 		return fmt.Sprintf("the result of %v: %v", key, err)
 	}
 	if result.Outcome == musterv1.Outcome_OUTCOME_PENDING {
+		if wanted {
+			return "the whole upload was neither committed nor refused"
+		}
 		return ""
 	}
 	r.committed.Add(1)
@@ -209,12 +212,17 @@ func finishesNothing(message []byte) bool {
 	return err == nil && request.GetFinish() != nil && request.GetFinish().Size == 0
 }
 
+// wantsResult reports whether an upload must have committed its result: it was sent without damage, and not refused.
+func wantsResult(recorded, sent [][]byte, refusal error) bool {
+	return refusal == nil && slices.EqualFunc(recorded, sent, bytes.Equal)
+}
+
 // replay sends a damaged recording of the seed, and returns what is wrong.
 func (r *recorder) replay(seed uint64, recordings []func(*rand.Rand) *recording) string {
 	random := rand.New(rand.NewPCG(seed, 14))
 	recorded := recordings[random.IntN(len(recordings))](random)
 	if recorded.messages == nil {
-		return recorded.check()
+		return recorded.check(false)
 	}
 	var messages [][]byte
 	for _, message := range recorded.messages {
@@ -225,13 +233,18 @@ func (r *recorder) replay(seed uint64, recordings []func(*rand.Rand) *recording)
 	if recorded.check != nil && finishesNothing(foreign) {
 		foreign = nil
 	}
+	whole := messages
 	messages = damage(random, messages, foreign)
+	patience := replayPatience
+	if recorded.check != nil && wantsResult(whole, messages, nil) {
+		patience = answerTime
+	}
 	connection := r.open[recorded.listener+recorded.role]
-	responses, err := talk(context.Background(), connection, recorded.method, replayPatience, messages...)
+	responses, err := talk(context.Background(), connection, recorded.method, patience, messages...)
 	r.calls.Add(1)
 	fault := r.judge(recorded.cell, messages, responses, err, true)
 	if fault == "" && recorded.check != nil {
-		fault = recorded.check()
+		fault = recorded.check(wantsResult(whole, messages, err))
 	}
 	if fault == "" {
 		return ""

@@ -51,7 +51,7 @@ func (c cell) judge(err error) string {
 		return fmt.Sprintf("%v: the table admits it, the answer is %v", c, err)
 	case c.allowed && (status.Code(err) == codes.Unimplemented) == serves(c.listener, c.method):
 		return fmt.Sprintf("%v: served: %v, the answer is %v", c, serves(c.listener, c.method), err)
-	case c.allowed && strings.HasPrefix(c.method, "/muster.") && slices.Contains([]codes.Code{codes.Unknown, codes.Internal}, status.Code(err)) && reason(err) == "":
+	case c.allowed && strings.HasPrefix(c.method, "/muster.") && isServiceFault(status.Code(err), reasonOf(err)):
 		return fmt.Sprintf("%v: %v", c, err)
 	}
 	return ""

@@ -84,7 +84,7 @@ func TestRunWithoutAgentsFailsAfterStartGrace(t *testing.T) {
 	astray.GRPCTargets = []string{away}
 	astray.File = must(f.WriteCredential("astray.json", astray))(t)
 	agent := must(f.StartAgent(astray, nil))(t)
-	t.Cleanup(agent.End)
+	t.Cleanup(func() { agent.End() })
 
 	awaitPair(t, f, run, "n1", "the fault is shown", func(pair fleet.ShownPair) bool {
 		return strings.Contains(pair.Detail, away)

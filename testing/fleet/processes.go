@@ -20,14 +20,15 @@ type Process struct {
 
 func (p Process) String() string { return fmt.Sprintf("%s (%d)", p.Name, p.PID) }
 
-// Kill kills the process as a crash would, and returns when it has ended.
-func (p Process) Kill() {
-	if syscall.Kill(p.PID, syscall.SIGKILL) != nil {
-		return
+// Kill kills the process as a crash would, returns when it has ended, and reports whether it was running.
+func (p Process) Kill() bool {
+	if !p.runs() || syscall.Kill(p.PID, syscall.SIGKILL) != nil {
+		return false
 	}
 	for end := time.Now().Add(10 * time.Second); p.runs() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
+	return true
 }
 
 // Stop suspends the process with SIGSTOP, until Continue.

@@ -40,6 +40,27 @@ func TestProcessesAreLimitedToOwnHome(t *testing.T) {
 	}
 }
 
+// Only a kill of a running program counts as one.
+func TestEndReportsWhetherItKilled(t *testing.T) {
+	for name, command := range map[string]*exec.Cmd{"running": exec.Command("sleep", "600"), "ended": exec.Command("true")} {
+		program, err := start(nil, command, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "ended" {
+			if err := program.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		if killed := program.End(); killed != (name == "running") {
+			t.Errorf("%s: killed: %t", name, killed)
+		}
+		if program.End() || program.Kill() {
+			t.Errorf("%s: killed twice", name)
+		}
+	}
+}
+
 // The end of a killed test only closes its end of the pipe.
 func TestReaperKillsLeftProcesses(t *testing.T) {
 	home, err := os.MkdirTemp("", "reaper")

@@ -3,8 +3,10 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 )
 
 // RunningProgram is one of our programs in the background.
@@ -47,13 +49,20 @@ func (p *RunningProgram) Wait() error {
 	return err
 }
 
-// End kills the program unless it has ended, and returns when it has ended.
-func (p *RunningProgram) End() {
+// End kills the program unless it has ended, returns when it has ended, and reports whether the kill ended it.
+func (p *RunningProgram) End() bool {
 	select {
 	case err := <-p.ended:
 		p.ended <- err
+		return false
 	default:
 		p.Kill()
-		_ = p.Wait()
+		return WasKilled(p.Wait())
 	}
+}
+
+// WasKilled reports whether a program ended by SIGKILL, from what Wait returned.
+func WasKilled(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL
 }

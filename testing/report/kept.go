@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,26 +55,54 @@ func readKept(text string) (*keptResult, error) {
 	return r, nil
 }
 
-// kept prints the result of each part, and adds those that ran at the commit.
-func (t *tally) kept(folder, commit string, parts []string) error {
+// keptParts are the results that testing/nightly kept of its parts.
+type keptParts struct {
+	folder string
+	commit string   // whose results count; with the suffix "-dirty", files were changed
+	ran    []string // the parts that ran just now
+}
+
+// read returns the result of a part, and whether it counts. Two changed trees of one commit may differ, so a result of one
+// counts only if it is new.
+func (k *keptParts) read(part string) (r *keptResult, counts bool, err error) {
+	text, err := os.ReadFile(filepath.Join(k.folder, part))
+	if err != nil {
+		return nil, false, err
+	}
+	if r, err = readKept(string(text)); err != nil {
+		return nil, false, err
+	}
+	return r, r.commit == k.commit && (!strings.HasSuffix(k.commit, "-dirty") || slices.Contains(k.ran, part)), nil
+}
+
+// rest returns the parts without a result that counts and has no failure.
+func (k *keptParts) rest(parts []string) (rest []string) {
+	for _, part := range parts {
+		if r, counts, err := k.read(part); err != nil || !counts || len(r.tally.failures) > 0 {
+			rest = append(rest, part)
+		}
+	}
+	return rest
+}
+
+// kept prints the result of each part, and adds those that count. A part whose result cannot be read has failed.
+func (t *tally) kept(k *keptParts, parts []string) {
 	var others []string
 	for _, part := range parts {
-		text, err := os.ReadFile(filepath.Join(folder, part))
-		if errors.Is(err, fs.ErrNotExist) {
+		r, counts, err := k.read(part)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			others = append(others, part)
 			fmt.Printf("%-10s never ran\n", part)
 			continue
-		}
-		if err != nil {
-			return err
-		}
-		r, err := readKept(string(text))
-		if err != nil {
-			return fmt.Errorf("%s: %w", part, err)
+		case err != nil:
+			fmt.Printf("%-10s failed: its result cannot be read: %v\n", part, err)
+			t.fail("%s: its result cannot be read: %v", part, err)
+			continue
 		}
 		fmt.Printf("%-10s %d passed, %d failed, %d skipped in %v, at %s, %s, on %s\n", part, r.tally.passed, len(r.tally.failures),
 			r.tally.skipped, r.seconds, r.commit, r.date, r.machine)
-		if r.commit != commit {
+		if !counts {
 			others = append(others, part)
 			continue
 		}
@@ -84,7 +113,6 @@ func (t *tally) kept(folder, commit string, parts []string) error {
 		}
 	}
 	if len(others) > 0 {
-		fmt.Printf("did not run at commit %s: %s\n", commit, strings.Join(others, " "))
+		fmt.Printf("did not run at commit %s: %s\n", k.commit, strings.Join(others, " "))
 	}
-	return nil
 }

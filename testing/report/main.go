@@ -1,11 +1,13 @@
 // Report summarises the output of the test runners and prints "N passed, N failed" as its last line.
 //
 //	report [-bazel EVENTS.json]... [-go EVENTS.json]... [-check NAME=EXITCODE]...
-//	report -kept FOLDER -commit COMMIT PART...
+//	report -kept FOLDER -commit COMMIT [-ran "PART..."] PART...
+//	report -kept FOLDER -commit COMMIT -rest PART...
 //
 // A case of a googletest or of a Go test counts as one; so does a test target that reports no cases, a target or
 // package that does not build, and a check. It exits with 1 if a test failed or none ran. The second form sums the results
-// that testing/nightly kept of its parts, if they ran at the commit.
+// that testing/nightly kept of its parts, if they ran at the commit. The third prints the parts that have not passed at the
+// commit.
 package main
 
 import (
@@ -60,14 +62,18 @@ func main() {
 		read(func(t *tally, f *os.File) error { return t.bazel(f) }))
 	flag.Func("go", "events of go test -json", read(func(t *tally, f *os.File) error { return t.golang(f) }))
 	flag.Func("check", "NAME=EXITCODE of a check", sum.check)
-	folder := flag.String("kept", "", "folder with the results of the parts")
-	commit := flag.String("commit", "", "the commit whose results count")
+	var parts keptParts
+	flag.StringVar(&parts.folder, "kept", "", "folder with the results of the parts")
+	flag.StringVar(&parts.commit, "commit", "", "the commit whose results count")
+	ran := flag.String("ran", "", "the parts that ran just now")
+	rest := flag.Bool("rest", false, "print the parts that have not passed at the commit")
 	flag.Parse()
-	if *folder != "" {
-		if err := sum.kept(*folder, *commit, flag.Args()); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if *rest {
+		fmt.Println(strings.Join(parts.rest(flag.Args()), " "))
+		return
+	}
+	if parts.ran = strings.Fields(*ran); parts.folder != "" {
+		sum.kept(&parts, flag.Args())
 	}
 	os.Exit(sum.print())
 }

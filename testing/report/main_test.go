@@ -85,24 +85,67 @@ func TestCheckCountsAsOne(t *testing.T) {
 	}
 }
 
-func TestKeptResultsCountIfTheyRanAtTheCommit(t *testing.T) {
-	folder := t.TempDir()
-	head := "date 2026-11-23T08:00:00Z\nmachine m Linux, 2 cores\nseconds 61\n"
-	for part, text := range map[string]string{
-		"asan": "commit a1\n" + head + "FAILED //x: S.b\n3 skipped\n5 passed, 1 failed\n",
-		"tsan": "commit a1\n" + head + "7 passed, 0 failed\n",
-		"fuzz": "commit b2\n" + head + "FAILED old\n9 passed, 1 failed\n",
-	} {
+// keep writes the results of parts.
+func keep(t *testing.T, parts map[string]string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	for part, text := range parts {
 		if err := os.WriteFile(filepath.Join(folder, part), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return folder
+}
+
+const head = "date 2026-11-23T08:00:00Z\nmachine m Linux, 2 cores\nseconds 61\n"
+
+func TestKeptResultsCountIfTheyRanAtTheCommit(t *testing.T) {
+	folder := keep(t, map[string]string{
+		"asan": "commit a1\n" + head + "FAILED //x: S.b\n3 skipped\n5 passed, 1 failed\n",
+		"tsan": "commit a1\n" + head + "7 passed, 0 failed\n",
+		"fuzz": "commit b2\n" + head + "FAILED old\n9 passed, 1 failed\n",
+	})
 	var sum tally
-	if err := sum.kept(folder, "a1", []string{"asan", "tsan", "fuzz", "tidy"}); err != nil {
-		t.Fatal(err)
-	}
+	parts := keptParts{folder: folder, commit: "a1"}
+	sum.kept(&parts, []string{"asan", "tsan", "fuzz", "tidy"})
 	if sum.passed != 12 || sum.skipped != 3 || fmt.Sprint(sum.failures) != "[asan: //x: S.b]" {
 		t.Errorf("%+v", sum)
+	}
+	if rest := fmt.Sprint(parts.rest([]string{"asan", "tsan", "fuzz", "tidy"})); rest != "[asan fuzz tidy]" {
+		t.Error(rest)
+	}
+}
+
+func TestKeptResultOfChangedTreeCountsOnlyIfNew(t *testing.T) {
+	folder := keep(t, map[string]string{
+		"asan": "commit a1-dirty\n" + head + "5 passed, 0 failed\n",
+		"tsan": "commit a1-dirty\n" + head + "FAILED x\n7 passed, 1 failed\n",
+	})
+	var sum tally
+	parts := keptParts{folder: folder, commit: "a1-dirty"}
+	if rest := fmt.Sprint(parts.rest([]string{"asan", "tsan"})); rest != "[asan tsan]" {
+		t.Error(rest)
+	}
+	parts.ran = []string{"asan"}
+	sum.kept(&parts, []string{"asan", "tsan"})
+	if sum.passed != 5 || len(sum.failures) != 0 {
+		t.Errorf("%+v", sum)
+	}
+}
+
+func TestUnreadableKeptResultFailsWithoutTheOthers(t *testing.T) {
+	folder := keep(t, map[string]string{
+		"asan": "commit a1\n" + head,
+		"tsan": "commit a1\n" + head + "7 passed, 0 failed\n",
+	})
+	var sum tally
+	parts := keptParts{folder: folder, commit: "a1"}
+	sum.kept(&parts, []string{"asan", "tsan"})
+	if sum.passed != 7 || len(sum.failures) != 1 || !strings.HasPrefix(sum.failures[0], "asan: ") {
+		t.Errorf("%+v", sum)
+	}
+	if rest := fmt.Sprint(parts.rest([]string{"asan", "tsan"})); rest != "[asan]" {
+		t.Error(rest)
 	}
 }
 

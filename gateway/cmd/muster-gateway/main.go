@@ -27,20 +27,14 @@ const (
 	exitUsage  = 2
 )
 
-// The live heap is a few MiB, so Go's defaults would collect every few hundred requests. Up to memoryTarget, the heap
-// grows further before a collection.
-const (
-	collectAt    = 400 // percent of the live heap
-	memoryTarget = 128 << 20
-)
-
-// tuneMemory respects the variables GOGC and GOMEMLIMIT.
+// tuneMemory respects the variables GOGC and GOMEMLIMIT. The live heap is a few MiB, so Go's default of GOGC would collect
+// every few hundred requests.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectAt)
+		debug.SetGCPercent(limits.HeapGrowth)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(memoryTarget)
+		debug.SetMemoryLimit(limits.Heap)
 	}
 }
 
