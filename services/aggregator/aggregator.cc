@@ -62,7 +62,6 @@ constexpr absl::Duration kTick = absl::Seconds(1);
 // After this many ticks uploads are swept, and idle streams get a heartbeat.
 constexpr int kSweepTicks = 5;
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
-constexpr absl::Duration kSealRetry = absl::Seconds(5);
 
 using Space = std::filesystem::space_info;
 
@@ -207,7 +206,7 @@ absl::Status Assembly::Begin() {
   changes_.AddObserver([this](const ChangeRecord& change) { Observe(change); });
   changes_.OnGap([this] { return CatchUp(); });
   RETURN_IF_ERROR(changes_.Start());
-  RETURN_IF_ERROR(lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); }));
+  RETURN_IF_ERROR(lifecycle_->Start([this](const std::string& run) { return sealer_.Seal(run); }));
   FollowVerdicts();
   AddGauges();
   RETURN_IF_ERROR(Serve());

@@ -12,6 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/changes/change_dispatcher.h"
+#include "services/aggregator/runs/lifecycle.h"
 #include "services/aggregator/testing/test_state.h"
 #include "services/common/archive/test_support.h"
 #include "services/common/base/crc32c.h"
@@ -96,6 +99,7 @@ class SealerTest : public ::testing::Test {
       for (int i = 0; i < failures; ++i) {
         sealer.Seal(kRun);
         ended[static_cast<size_t>(i)].get_future().wait();
+        state_.clock.Advance(kSealRetry);
       }
       sealer.Seal(kRun);
     }
@@ -227,11 +231,65 @@ TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   Seal();
   EXPECT_EQ(failed_, std::vector<std::string>{kRun});
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
-  EXPECT_EQ(state_.Run().seal_fault, "full");
+  EXPECT_EQ(state_.Run().seal_fault, "the disk has no space for the archive");
   blobs_.on_stage = [] { return absl::OkStatus(); };
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
   EXPECT_EQ(state_.Run().seal_fault, "");
+}
+
+// Each fault has another text and is therefore a change of the run, which causes a review.
+TEST_F(SealerTest, RunWhoseBuildFailsIsBuiltOncePerRetryTime) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  const absl::Duration began = state_.clock.MonotonicNow();
+  std::vector<absl::Duration> builds;
+  std::vector<std::promise<void>> ended(1000);  // by build
+  blobs_.on_stage = [&] {
+    builds.push_back(state_.clock.MonotonicNow() - began);
+    return absl::InternalError(absl::StrCat("write of ", builds.size(), ": Input/output error"));
+  };
+  const auto lifecycle =
+      std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock, state_.executor(),
+                                  state_.clock, "spiffe://f.muster/service/aggregator/a");
+  ChangeDispatcher dispatcher(state_.feed(), state_.executor());
+  dispatcher.AddObserver([&](const ChangeRecord& change) { lifecycle->ReviewSoon(change.run); });
+  Metrics metrics;
+  Sealer sealer(
+      state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+      "spiffe://f.muster/service/aggregator/a",
+      [&](const std::string& run) {
+        lifecycle->ReviewAfter(run, kSealRetry);
+        ended[builds.size() - 1].set_value();
+      },
+      metrics);
+  ASSERT_TRUE(dispatcher.Start().ok());
+  size_t queued = 0;  // written by the executor; read after Settle
+  ASSERT_TRUE(lifecycle
+                  ->Start([&](const std::string& run) {
+                    const absl::Duration wait = sealer.Seal(run);
+                    if (wait == absl::ZeroDuration()) ++queued;
+                    return wait;
+                  })
+                  .ok());
+  size_t waited = 0;
+  const auto review = [&] {
+    state_.clock.Advance(absl::ZeroDuration());
+    state_.Settle();
+    for (; waited < queued; ++waited) ended[waited].get_future().wait();
+    state_.Apply(AbandonUpload{});  // its callback runs after the subscribers of the fault
+    state_.Settle();
+  };
+  for (int second = 0; second <= 20; ++second) {
+    for (int i = 0; i < 3; ++i) review();
+    state_.clock.Advance(absl::Seconds(1));
+  }
+  lifecycle->Stop();
+  dispatcher.Stop();
+  EXPECT_EQ(builds,
+            (std::vector<absl::Duration>{absl::ZeroDuration(), absl::Seconds(5), absl::Seconds(10),
+                                         absl::Seconds(15), absl::Seconds(20)}));
+  EXPECT_EQ(state_.Run().seal_fault, "write of 5: Input/output error");
 }
 
 // A crash or an error came between the publication of the archive and the change of the run.
