@@ -330,6 +330,7 @@ void Assembly::AddGauges() {
 void Assembly::Tick() {
   ++ticks_;
   listener_waits_.Check();
+  changes_.RetryFailedRead();
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
