@@ -44,6 +44,7 @@ class InterruptedBlobs : public BlobStore {
   absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
     return blobs_.Resume(id);
   }
+  absl::StatusOr<int64_t> StagedSize(std::string_view id) override { return blobs_.StagedSize(id); }
   absl::Status DiscardStaged(std::string_view id) override { return blobs_.DiscardStaged(id); }
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t at) override {
     if (name == unreadable) return absl::InternalError(fault);

@@ -73,6 +73,10 @@ class BlobStore {
   // earlier owner's object must be destroyed.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) = 0;
 
+  // Returns the bytes that a staged blob occupies, without reading it: after a crash more than were
+  // written. NOT_FOUND.
+  virtual absl::StatusOr<int64_t> StagedSize(std::string_view id) = 0;
+
   // Removes a staged blob without reading it. Succeeds if it does not exist. The owner's object
   // must be destroyed.
   virtual absl::Status DiscardStaged(std::string_view id) = 0;

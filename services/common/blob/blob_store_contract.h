@@ -177,6 +177,16 @@ TEST_P(BlobStoreContract, RemoveAllRemovesOnlyThePrefix) {
   EXPECT_EQ(Get("runs/a/results/1"), "new");
 }
 
+TEST_P(BlobStoreContract, SizeOfAStagedBlobIsKnownWithoutItsOwner) {
+  EXPECT_TRUE(absl::IsNotFound(store_->StagedSize("up1").status()));
+  auto staged = *store_->Stage("up1", -1);
+  ASSERT_TRUE(staged->Append("hello", ExtendCrc32c(0, "hello")).ok());
+  staged.reset();
+  EXPECT_EQ(*store_->StagedSize("up1"), 5);
+  ASSERT_TRUE((*store_->Resume("up1"))->Publish("a").ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->StagedSize("up1").status()));
+}
+
 TEST_P(BlobStoreContract, ListsPublishedBlobsOfAllFolders) {
   EXPECT_TRUE(store_->ListPublished()->empty());
   Put("up1", "runs/a/results/1", "x");

@@ -72,6 +72,12 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return StagedFile::Resume(*this, id);
   }
 
+  absl::StatusOr<int64_t> StagedSize(std::string_view id) override {
+    RETURN_IF_ERROR(CheckId(id));
+    ASSIGN_OR_RETURN(auto info, ops_.Stat(StagedFile::DataPath(*this, id)));
+    return info.size;
+  }
+
   absl::Status DiscardStaged(std::string_view id) override {
     RETURN_IF_ERROR(CheckId(id));
     return StagedFile::Remove(*this, id);
