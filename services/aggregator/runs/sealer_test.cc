@@ -21,6 +21,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/blob/forwarding_blob_store.h"
 #include "services/common/upload/blob_names.h"
 
 namespace muster {
@@ -29,9 +30,9 @@ namespace {
 using testing::TestState;
 
 // A blob store that runs a function when an archive is begun.
-class InterruptedBlobs : public BlobStore {
+class InterruptedBlobs : public ForwardingBlobStore {
  public:
-  explicit InterruptedBlobs(BlobStore& blobs) : blobs_(blobs) {}
+  using ForwardingBlobStore::ForwardingBlobStore;
 
   std::function<absl::Status()> on_stage = [] { return absl::OkStatus(); };
   std::string unreadable;  // a blob that cannot be opened
@@ -39,34 +40,18 @@ class InterruptedBlobs : public BlobStore {
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id, int64_t size) override {
     RETURN_IF_ERROR(on_stage());
-    return blobs_.Stage(id, size);
+    return ForwardingBlobStore::Stage(id, size);
   }
-  absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
-    return blobs_.Resume(id);
-  }
-  absl::StatusOr<int64_t> StagedSize(std::string_view id) override { return blobs_.StagedSize(id); }
-  absl::Status DiscardStaged(std::string_view id) override { return blobs_.DiscardStaged(id); }
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t at) override {
     if (name == unreadable) return absl::InternalError(fault);
-    return blobs_.Open(name, at);
+    return ForwardingBlobStore::Open(name, at);
   }
-  absl::StatusOr<int64_t> Size(std::string_view name) override { return blobs_.Size(name); }
-  absl::Status SyncName(std::string_view name) override { return blobs_.SyncName(name); }
   absl::Status Remove(std::string_view name) override {
     removed.emplace_back(name);
-    return blobs_.Remove(name);
+    return ForwardingBlobStore::Remove(name);
   }
-  absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
-  absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }
-  absl::StatusOr<std::vector<std::string>> ListPublished() override {
-    return blobs_.ListPublished();
-  }
-  absl::StatusOr<int64_t> Available() override { return blobs_.Available(); }
 
   std::vector<std::string> removed;
-
- private:
-  BlobStore& blobs_;
 };
 
 class SealerTest : public ::testing::Test {

@@ -41,7 +41,10 @@ class FreeSpace final : public BlobStore {
   absl::StatusOr<std::vector<std::string>> ListStaged() override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<std::vector<std::string>> ListPublished() override {
+  absl::StatusOr<std::vector<std::string>> ListBelow(std::string_view) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::vector<std::string>> ListFolders(std::string_view) override {
     return absl::UnimplementedError("");
   }
 

@@ -200,6 +200,21 @@ TEST_P(BlobStoreContract, ListsPublishedBlobsOfAllFolders) {
   EXPECT_EQ(*names, (std::vector<std::string>{"runs/a/results/1", "top"}));
 }
 
+TEST_P(BlobStoreContract, ListsTheBlobsAndFoldersBelowAPrefix) {
+  EXPECT_TRUE(store_->ListBelow("runs/")->empty());
+  EXPECT_TRUE(store_->ListFolders("runs/")->empty());
+  Put("up1", "runs/a/results/1", "x");
+  Put("up2", "runs/ab/results/2", "x");
+  Put("up3", "runs/top", "x");
+  EXPECT_EQ(*store_->ListBelow("runs/a/"), std::vector<std::string>{"runs/a/results/1"});
+  auto folders = *store_->ListFolders("runs/");
+  std::sort(folders.begin(), folders.end());
+  EXPECT_EQ(folders, (std::vector<std::string>{"a", "ab"}));
+  EXPECT_EQ(*store_->ListFolders(""), std::vector<std::string>{"runs"});
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->ListBelow("runs").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->ListFolders("../").status()));
+}
+
 TEST_P(BlobStoreContract, OddNamesAreRefused) {
   for (const std::string name :
        {"", "/a", "a/", "..", "a/../b", ".a", "a/.b", "a//b", "A", "a b", "a=b"}) {
