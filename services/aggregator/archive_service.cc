@@ -51,8 +51,8 @@ grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
         RunReaders::Hold hold = readers_.Add(request->run());
         ASSIGN_OR_RETURN(const auto archive, Find(request->run()));
         if (!archive.damage.empty()) return errors::ArchiveDamaged(request->run(), archive.damage);
-        auto source = StreamBlob(blobs_, archive.blob, archive.size, request->offset());
-        if (absl::IsNotFound(source.status())) {  // the run may have been deleted since
+        auto source = StreamArchive(blobs_, request->run(), archive, request->offset());
+        if (absl::IsDataLoss(source.status())) {  // the run may have been deleted since
           RETURN_IF_ERROR(runs_.Get(request->run()).status());
         }
         RETURN_IF_ERROR(source.status());
