@@ -40,6 +40,7 @@
 #include "services/aggregator/verify/scrubber.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
@@ -61,8 +62,8 @@ constexpr size_t kMaxQueue = 16'384;
 constexpr absl::Duration kTick = absl::Seconds(1);
 // After this many ticks uploads are swept, and idle streams get a heartbeat.
 constexpr int kSweepTicks = 5;
+constexpr absl::Duration kLeftBlobs = absl::Seconds(10);
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
-constexpr absl::Duration kSealRetry = absl::Seconds(5);
 
 using Space = std::filesystem::space_info;
 
@@ -133,6 +134,7 @@ class Assembly : public Aggregator {
                   {static_cast<int64_t>(config_.verify_rate), config_.verify_every, OwnUri()},
                   metrics_),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
+        left_blobs_(timers_, threads_.background(), [this] { RemoveLeftBlobs(); }),
         renewal_([this] { return RenewOwnCertificate(); }, timers_, threads_.background()) {}
 
   ~Assembly() override { Stop(); }
@@ -151,6 +153,7 @@ class Assembly : public Aggregator {
   absl::Status Serve();
   void FollowVerdicts();
   void Tick();
+  void RemoveLeftBlobs();
   absl::Status RenewOwnCertificate();
   void AddGauges();
 
@@ -198,6 +201,7 @@ class Assembly : public Aggregator {
   // Last: they use the members above.
   Scrubber scrubber_;
   ScheduledTask tick_;
+  ScheduledTask left_blobs_;
   CertificateRenewal renewal_;
 };
 
@@ -207,11 +211,12 @@ absl::Status Assembly::Begin() {
   changes_.AddObserver([this](const ChangeRecord& change) { Observe(change); });
   changes_.OnGap([this] { return CatchUp(); });
   RETURN_IF_ERROR(changes_.Start());
-  RETURN_IF_ERROR(lifecycle_->Start([this](const std::string& run) { sealer_.Seal(run); }));
+  RETURN_IF_ERROR(lifecycle_->Start([this](const std::string& run) { return sealer_.Seal(run); }));
   FollowVerdicts();
   AddGauges();
   RETURN_IF_ERROR(Serve());
   tick_.RunAfter(kTick);
+  left_blobs_.RunAfter(kLeftBlobs);
   scrubber_.Start();
   retention_.Start();
   renewal_.Start(kFirstRenewal);
@@ -331,6 +336,7 @@ void Assembly::AddGauges() {
 void Assembly::Tick() {
   ++ticks_;
   listener_waits_.Check();
+  changes_.RetryFailedRead();
   if (ticks_ % kSweepTicks == 0) {
     uploads_.Sweep();
     changes_.WakeAll();
@@ -338,6 +344,14 @@ void Assembly::Tick() {
     host_.Tick(kStuckUploader);
   }
   tick_.RunAfter(kTick);
+}
+
+void Assembly::RemoveLeftBlobs() {
+  if (const absl::Status status = runs_.RemoveLeftBlobs(); !status.ok()) {
+    Log(LogLevel::kError, "cannot remove the files of deleted runs and try again",
+        {{"error", status}});
+  }
+  left_blobs_.RunAfter(kLeftBlobs);
 }
 
 // The aggregator signs its own certificate.
@@ -359,6 +373,7 @@ void Assembly::Stop() {
   host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();
+  left_blobs_.Stop();
   scrubber_.Stop();
   retention_.Stop();
   renewal_.Stop();

@@ -10,9 +10,16 @@
 
 namespace muster {
 
-absl::StatusOr<ArchiveRecord> ArchiveService::Find(Call& call, const std::string& run) {
+namespace {
+
+absl::Status Authorize(Call& call, const std::string& run) {
   RETURN_IF_ERROR(CheckRunId(run));
-  RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
+  return call.Authorize(Resource::Run(run));
+}
+
+}  // namespace
+
+absl::StatusOr<ArchiveRecord> ArchiveService::Find(const std::string& run) {
   ASSIGN_OR_RETURN(auto record, runs_.Get(run));
   if (record.state == RunState::kComplete) return std::move(record.archive);
   return IsFinal(record.state) ? errors::NoArchive(run) : errors::ArchiveNotReady(run);
@@ -23,7 +30,8 @@ grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext
                                                      v1::Archive* response) {
   return Answer(runtime_, context, "/muster.v1.ArchiveService/GetArchive", *request,
                 [this, request, response](Call& call) -> absl::Status {
-                  ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));
+                  RETURN_IF_ERROR(Authorize(call, request->run()));
+                  ASSIGN_OR_RETURN(const auto archive, Find(request->run()));
                   response->set_run(request->run());
                   response->set_file_name(archive.file_name);
                   response->set_size(archive.size);
@@ -39,11 +47,12 @@ grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
       runtime_, context, "/muster.v1.ArchiveService/ReadArchive", kFileStreams,
       [this, request](Call& call, const std::function<void()>&)
           -> absl::StatusOr<std::unique_ptr<FileChunkSource>> {
+        RETURN_IF_ERROR(Authorize(call, request->run()));
         RunReaders::Hold hold = readers_.Add(request->run());
-        ASSIGN_OR_RETURN(const auto archive, Find(call, request->run()));
+        ASSIGN_OR_RETURN(const auto archive, Find(request->run()));
         if (!archive.damage.empty()) return errors::ArchiveDamaged(request->run(), archive.damage);
-        auto source = StreamBlob(blobs_, archive.blob, archive.size, request->offset());
-        if (absl::IsNotFound(source.status())) {  // the run may have been deleted since
+        auto source = StreamArchive(blobs_, request->run(), archive, request->offset());
+        if (absl::IsDataLoss(source.status())) {  // the run may have been deleted since
           RETURN_IF_ERROR(runs_.Get(request->run()).status());
         }
         RETURN_IF_ERROR(source.status());

@@ -24,7 +24,7 @@ class ArchiveService : public v1::ArchiveService::CallbackService {
       grpc::CallbackServerContext* context, const v1::ReadArchiveRequest* request) override;
 
  private:
-  absl::StatusOr<ArchiveRecord> Find(Call& call, const std::string& run);
+  absl::StatusOr<ArchiveRecord> Find(const std::string& run);
 
   const RpcRuntime runtime_;
   Runs& runs_;

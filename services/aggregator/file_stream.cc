@@ -6,11 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
-#include "services/common/base/strings.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 
@@ -19,6 +17,8 @@ namespace {
 
 // The size of one message: large enough for speed, small enough for many readers.
 constexpr size_t kReadChunk = 256 * 1024;
+
+constexpr std::string_view kTooShort = "bytes are missing at the end";
 
 // The properties that the bytes must have.
 struct Expected {
@@ -57,7 +57,7 @@ class ChunkSource : public FileChunkSource {
 
  private:
   absl::StatusOr<Pull> End() const {
-    if (offset_ < expected_.size) return expected_.error("bytes are missing at the end");
+    if (offset_ < expected_.size) return expected_.error(kTooShort);
     if (expected_.crc32c && *expected_.crc32c != crc32c_) {
       return expected_.error("the bytes are not the committed ones");
     }
@@ -87,6 +87,15 @@ absl::Status CheckOffset(int64_t offset, int64_t size) {
   return offset > size ? errors::OffsetTooHigh(offset, size) : absl::OkStatus();
 }
 
+// `offset` is within the committed bytes, so a blob that cannot be opened there is damaged.
+absl::StatusOr<std::unique_ptr<FileChunkSource>> Stream(
+    absl::StatusOr<std::unique_ptr<ByteSource>> source, int64_t offset, Expected expected) {
+  if (absl::IsNotFound(source.status())) return expected.error("its file is missing");
+  if (absl::IsOutOfRange(source.status())) return expected.error(kTooShort);
+  RETURN_IF_ERROR(source.status());
+  return std::make_unique<ChunkSource>(*std::move(source), offset, std::move(expected));
+}
+
 }  // namespace
 
 absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key) {
@@ -99,7 +108,6 @@ absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key)
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultRecord result,
                                                        int64_t offset) {
-  RETURN_IF_ERROR(CheckOffset(offset, result.size));
   if (!result.blob.empty()) return blobs.Open(result.blob, offset);
   return std::make_unique<StringSource>(std::move(result.body), static_cast<size_t>(offset));
 }
@@ -112,8 +120,8 @@ absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, 
   expected.error = [key = result.key](std::string_view damage) {
     return errors::ResultDamaged(key.plugin, key.node, damage);
   };
-  ASSIGN_OR_RETURN(auto source, OpenResult(blobs, std::move(result), offset));
-  return std::make_unique<ChunkSource>(std::move(source), offset, std::move(expected));
+  RETURN_IF_ERROR(CheckOffset(offset, result.size));
+  return Stream(OpenResult(blobs, std::move(result), offset), offset, std::move(expected));
 }
 
 std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> source,
@@ -121,17 +129,15 @@ std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> sourc
   return std::make_unique<HoldingSource>(std::move(source), std::move(hold));
 }
 
-absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
-                                                            const std::string& name, int64_t size,
-                                                            int64_t offset) {
-  RETURN_IF_ERROR(CheckOffset(offset, size));
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamArchive(BlobStore& blobs,
+                                                               const std::string& run,
+                                                               const ArchiveRecord& archive,
+                                                               int64_t offset) {
+  RETURN_IF_ERROR(CheckOffset(offset, archive.size));
   Expected expected;
-  expected.size = size;
-  expected.error = [name](std::string_view damage) {
-    return absl::DataLossError(absl::StrCat(name, ": ", ToAbsl(damage)));
-  };
-  ASSIGN_OR_RETURN(auto source, blobs.Open(name, offset));
-  return std::make_unique<ChunkSource>(std::move(source), offset, std::move(expected));
+  expected.size = archive.size;
+  expected.error = [run](std::string_view damage) { return errors::ArchiveDamaged(run, damage); };
+  return Stream(blobs.Open(archive.blob, offset), offset, std::move(expected));
 }
 
 }  // namespace muster

@@ -19,13 +19,14 @@ namespace muster {
 // (PAIR_NOT_PLANNED) for a pair that is not planned.
 absl::StatusOr<ResultRecord> FindResult(StateStore& store, const ResultKey& key);
 
-// Returns a result's bytes from `offset`, inline or from a blob. Fails with OUT_OF_RANGE beyond the
-// end.
+// Returns a result's bytes from `offset`, at most its size, inline or from a blob. NOT_FOUND or
+// OUT_OF_RANGE if its blob is missing or too short.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultRecord result,
                                                        int64_t offset);
 
 using FileChunkSource = StreamSource<v1::FileChunk>;
 
+// Streams a result from `offset`. RESULT_DAMAGED if its blob is missing or too short.
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
                                                               int64_t offset);
 
@@ -33,10 +34,11 @@ absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, 
 std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> source,
                                           std::shared_ptr<void> hold);
 
-// Streams a blob of `size` bytes from `offset`.
-absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamBlob(BlobStore& blobs,
-                                                            const std::string& name, int64_t size,
-                                                            int64_t offset);
+// Streams the archive of a run from `offset`. ARCHIVE_DAMAGED if its blob is missing or too short.
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamArchive(BlobStore& blobs,
+                                                               const std::string& run,
+                                                               const ArchiveRecord& archive,
+                                                               int64_t offset);
 
 }  // namespace muster
 

@@ -40,8 +40,16 @@ class FileStreamTest : public ::testing::Test {
   }
 
   // Reads the result to its end. Returns the bytes, or the reason of the error.
-  std::string Read(int64_t offset) {
-    auto stream = StreamResult(state_.blobs(), result_, offset);
+  std::string Read(int64_t offset) { return Read(StreamResult(state_.blobs(), result_, offset)); }
+
+  std::string ReadArchive(int64_t offset) {
+    ArchiveRecord archive;
+    archive.blob = result_.blob;
+    archive.size = result_.size;
+    return Read(StreamArchive(state_.blobs(), "r", archive, offset));
+  }
+
+  static std::string Read(absl::StatusOr<std::unique_ptr<FileChunkSource>> stream) {
     if (!stream.ok()) return ReasonOf(stream.status());
     std::string bytes;
     for (;;) {
@@ -73,6 +81,16 @@ TEST_F(FileStreamTest, MissingEndEndsTheStreamWithAnError) {
   std::filesystem::resize_file(Path(), 9);
   EXPECT_EQ(Read(0), "RESULT_DAMAGED");
   EXPECT_EQ(Read(4), "RESULT_DAMAGED");
+  EXPECT_EQ(Read(10), "RESULT_DAMAGED");  // at the end of what was committed
+  EXPECT_EQ(ReadArchive(0), "ARCHIVE_DAMAGED");
+  EXPECT_EQ(ReadArchive(10), "ARCHIVE_DAMAGED");
+  EXPECT_EQ(ReadArchive(11), "OFFSET_TOO_HIGH");
+}
+
+TEST_F(FileStreamTest, MissingFileIsDamage) {
+  std::filesystem::remove(Path());
+  EXPECT_EQ(Read(0), "RESULT_DAMAGED");
+  EXPECT_EQ(ReadArchive(0), "ARCHIVE_DAMAGED");
 }
 
 TEST_F(FileStreamTest, AddedByteEndsTheStreamWithAnError) {

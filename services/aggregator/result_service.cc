@@ -232,7 +232,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
           return errors::ResultDamaged(key.plugin, key.node, result.damage);
         }
         auto source = StreamResult(blobs_, std::move(result), request->offset());
-        if (absl::IsNotFound(source.status())) {  // the run may have been deleted since
+        if (absl::IsDataLoss(source.status())) {  // the run may have been deleted since
           RETURN_IF_ERROR(FindResult(store_, key).status());
         }
         RETURN_IF_ERROR(source.status());

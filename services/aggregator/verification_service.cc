@@ -23,8 +23,7 @@ namespace {
 constexpr int64_t kStepBytes = int64_t{4} << 20;  // between two responses
 // Each reads as fast as the disk, and has a thread for the check of the database.
 constexpr StreamLimits kVerifications = {.in_all = 4, .of_caller = 2};
-// A run that is deleted during a sweep may remove a folder that is being listed.
-constexpr int kSweepAttempts = 3;
+constexpr int64_t kSweepStep = 1000;  // blobs and runs between two responses
 
 // Checks the database on its own thread, because that may take minutes. Thread-safe.
 class StateCheck {
@@ -72,7 +71,7 @@ class VerifySource : public StreamSource<v1::VerifyStoreResponse> {
     response->Clear();
     if (complete_) return Pull::kEnd;
     if (!read_) {
-      RETURN_IF_ERROR(Advance(response));
+      RETURN_IF_ERROR(sweep_ ? Sweep() : Compare(response));
     } else if (check_ != nullptr) {
       const auto outcome = check_->outcome();
       if (!outcome) return Pull::kWait;
@@ -90,7 +89,7 @@ class VerifySource : public StreamSource<v1::VerifyStoreResponse> {
   }
 
  private:
-  absl::Status Advance(v1::VerifyStoreResponse* response) {
+  absl::Status Compare(v1::VerifyStoreResponse* response) {
     ASSIGN_OR_RETURN(const VerifyStep step, cursor_.Step(kStepBytes));
     results_ += step.objects;
     bytes_ += step.bytes;
@@ -102,15 +101,23 @@ class VerifySource : public StreamSource<v1::VerifyStoreResponse> {
       damaged->set_generation(object.generation);
       damaged->set_damage(object.damage);
     }
-    read_ = step.end;
-    if (!read_ || !all_) return absl::OkStatus();
-    absl::StatusOr<int64_t> removed;
-    for (int attempt = 0; attempt < kSweepAttempts; ++attempt) {
-      removed = SweepBlobs(store_, blobs_);
-      if (!absl::IsNotFound(removed.status())) break;
+    if (!step.end) return absl::OkStatus();
+    if (all_) {
+      sweep_.emplace(store_, blobs_);
+    } else {
+      read_ = true;
     }
-    if (removed.ok()) removed_ = *removed;
-    return removed.status();
+    return absl::OkStatus();
+  }
+
+  absl::Status Sweep() {
+    for (int64_t done = 0; done < kSweepStep && !read_;) {
+      ASSIGN_OR_RETURN(const BlobSweep::Step step, sweep_->Advance());
+      removed_ += step.removed;
+      done += 1 + step.listed;
+      read_ = step.end;
+    }
+    return absl::OkStatus();
   }
 
   StateStore& store_;
@@ -121,7 +128,8 @@ class VerifySource : public StreamSource<v1::VerifyStoreResponse> {
   int64_t results_ = 0;
   int64_t bytes_ = 0;
   int64_t removed_ = 0;
-  bool read_ = false;  // every result was compared
+  std::optional<BlobSweep> sweep_;  // after every result was compared
+  bool read_ = false;               // every result was compared, and the blobs were swept
   bool complete_ = false;
 };
 

@@ -59,9 +59,17 @@ void ChangeDispatcher::Poke() {
 
 void ChangeDispatcher::PostRead() {
   if (executor_.Post([this] { Read(); })) return;
-  // The next change, or the next WakeAll, tries again.
   MutexLock lock(mutex_);
   pending_ = false;
+  failed_ = true;
+}
+
+void ChangeDispatcher::RetryFailedRead() {
+  {
+    MutexLock lock(mutex_);
+    if (!failed_) return;
+  }
+  Poke();
 }
 
 void ChangeDispatcher::Read() {
@@ -72,25 +80,29 @@ void ChangeDispatcher::Read() {
     if (stopped_) return;
     read_at_ = SystemClock().MonotonicNow();
   }
+  const absl::Status read = ReadToEnd();
+  if (!read.ok()) Log(LogLevel::kError, "cannot read the change feed", {{"error", read}});
+  {
+    MutexLock lock(mutex_);
+    failed_ = !read.ok();
+  }
+  WakeAll();
+}
+
+absl::Status ChangeDispatcher::ReadToEnd() {
   for (;;) {
     const auto changes = feed_.Read(cursor_, kBatch);
     if (ReasonOf(changes.status()) == "CURSOR_COMPACTED") {
-      const absl::Status skipped = SkipGap();
-      if (skipped.ok()) continue;
-      Log(LogLevel::kError, "cannot skip a gap in the change feed", {{"error", skipped}});
-      return;
+      RETURN_IF_ERROR(SkipGap());
+      continue;
     }
-    if (!changes.ok()) {
-      Log(LogLevel::kError, "cannot read the change feed", {{"error", changes.status()}});
-      return;
-    }
+    RETURN_IF_ERROR(changes.status());
     for (const ChangeRecord& change : *changes) {
       for (const Observer& observer : observers_) observer(change);
       cursor_ = change.sequence;
     }
-    if (changes->size() < kBatch) break;
+    if (changes->size() < kBatch) return absl::OkStatus();
   }
-  WakeAll();
 }
 
 absl::Status ChangeDispatcher::SkipGap() {

@@ -32,14 +32,18 @@ class ChangeDispatcher {
   void AddObserver(Observer observer);
 
   // Runs instead of the observers, on the executor, if the feed dropped changes that were not read
-  // yet: it brings what they maintain up to date. After an error it runs again later. Must be
-  // called before Start.
+  // yet: it brings what they maintain up to date. After an error RetryFailedRead runs it again.
+  // Must be called before Start.
   void OnGap(std::function<absl::Status()> on_gap) { on_gap_ = std::move(on_gap); }
 
   absl::Status Start();
 
   // Stops the calls; waits for a running one.
   void Stop();
+
+  // Reads again if the last read failed or the executor refused it. To be called every second: no
+  // further change may arrive, and revocations are among the changes.
+  void RetryFailedRead();
 
   // Calls `waker` after each batch of changes, and every few seconds (WakeAll), until the returned
   // handle is destroyed. `waker` must not block.
@@ -52,7 +56,8 @@ class ChangeDispatcher {
  private:
   void Poke() ABSL_LOCKS_EXCLUDED(mutex_);
   void PostRead() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Read() ABSL_LOCKS_EXCLUDED(read_mutex_);
+  void Read() ABSL_LOCKS_EXCLUDED(read_mutex_, mutex_);
+  absl::Status ReadToEnd() ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mutex_);
   absl::Status SkipGap() ABSL_EXCLUSIVE_LOCKS_REQUIRED(read_mutex_);
 
   ChangeFeed& feed_;
@@ -65,6 +70,7 @@ class ChangeDispatcher {
   int64_t cursor_ ABSL_GUARDED_BY(read_mutex_) = 0;
   Mutex mutex_;
   bool pending_ ABSL_GUARDED_BY(mutex_) = false;  // a Read is queued and has not begun
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;   // the last Read, or its Post
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Duration read_at_ ABSL_GUARDED_BY(mutex_);  // monotonic, of the last Read
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 0;

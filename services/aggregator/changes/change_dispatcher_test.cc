@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -42,6 +41,23 @@ class ChangeDispatcherTest : public ::testing::Test {
     ASSERT_TRUE(dispatcher_->Start().ok());
   }
 
+  // Plans a run while the executor refuses tasks.
+  void PlanWhileFull(int n) {
+    std::promise<void> go_on;
+    std::shared_future<void> gate = go_on.get_future().share();
+    std::promise<void> busy;
+    ASSERT_TRUE(executor_.Post([&busy, gate] {
+      busy.set_value();
+      gate.wait();
+    }));
+    busy.get_future().wait();
+    while (executor_.Post([] {})) {
+    }
+    Plan(n);
+    go_on.set_value();
+    executor_.AwaitIdle();
+  }
+
   // Begins with a feed that answers the first reads with CURSOR_COMPACTED.
   void StartWithGap(int reads, std::function<absl::Status()> on_gap) {
     feed_.compacted = reads;
@@ -65,6 +81,10 @@ class ChangeDispatcherTest : public ::testing::Test {
     explicit FeedWithGap(SqliteHarness& harness) : harness_(harness) {}
     absl::StatusOr<std::vector<ChangeRecord>> Read(int64_t after, int limit) override {
       if (compacted-- > 0) return errors::CursorCompacted(after + 2, after);
+      if (failing > 0) {
+        --failing;
+        return absl::InternalError("busy");
+      }
       return harness_.feed().Read(after, limit);
     }
     absl::StatusOr<std::string> Identity() override { return harness_.feed().Identity(); }
@@ -73,6 +93,7 @@ class ChangeDispatcherTest : public ::testing::Test {
       return harness_.feed().Subscribe(std::move(on_change));
     }
     std::atomic<int> compacted = 0;
+    std::atomic<int> failing = 0;  // reads
 
    private:
     SqliteHarness& harness_;
@@ -124,22 +145,33 @@ TEST_F(ChangeDispatcherTest, NoChangeIsDispatchedAfterStop) {
 TEST_F(ChangeDispatcherTest, ChangeOfAFullExecutorIsDispatchedWithTheNext) {
   Start();
   Settle();
-  std::promise<void> go_on;
-  std::shared_future<void> gate = go_on.get_future().share();
-  std::promise<void> busy;
-  ASSERT_TRUE(executor_.Post([&busy, gate] {
-    busy.set_value();
-    gate.wait();
-  }));
-  busy.get_future().wait();
-  while (executor_.Post([] {})) {
-  }
-  Plan(0xb);
-  go_on.set_value();
-  while (executor_.queued() > 0) std::this_thread::yield();
+  PlanWhileFull(0xb);
   Plan(0xc);
   Settle();
   EXPECT_EQ(seen_, "bc");
+}
+
+TEST_F(ChangeDispatcherTest, ChangeOfAFullExecutorIsDispatchedWithoutAFurtherOne) {
+  Start();
+  Settle();
+  PlanWhileFull(0xb);
+  Settle();
+  EXPECT_EQ(seen_, "");
+  dispatcher_->RetryFailedRead();
+  Settle();
+  EXPECT_EQ(seen_, "b");
+}
+
+TEST_F(ChangeDispatcherTest, FailedReadIsRepeatedWithoutAFurtherChange) {
+  StartWithGap(0, [] { return absl::OkStatus(); });
+  Settle();
+  feed_.failing = 1;
+  Plan(0xb);
+  Settle();
+  EXPECT_EQ(seen_, "");
+  dispatcher_->RetryFailedRead();
+  Settle();
+  EXPECT_EQ(seen_, "b");
 }
 
 TEST_F(ChangeDispatcherTest, DispatcherContinuesAfterAGap) {
@@ -166,6 +198,19 @@ TEST_F(ChangeDispatcherTest, GapIsHandledAgainAfterAnError) {
   Plan(0xc);
   Settle();
   EXPECT_NE(seen_.find('c'), std::string::npos);
+}
+
+TEST_F(ChangeDispatcherTest, GapIsHandledAgainAfterAnErrorWithoutAFurtherChange) {
+  int gaps = 0;
+  StartWithGap(2, [&gaps] { return ++gaps == 1 ? absl::InternalError("busy") : absl::OkStatus(); });
+  Settle();
+  EXPECT_EQ(gaps, 1);
+  dispatcher_->RetryFailedRead();
+  Settle();
+  EXPECT_EQ(gaps, 2);
+  dispatcher_->RetryFailedRead();
+  Settle();
+  EXPECT_EQ(gaps, 2);
 }
 
 }  // namespace

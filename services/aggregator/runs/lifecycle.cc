@@ -21,7 +21,7 @@ constexpr char kTimedOut[] = "timeout: the run's deadline passed before a result
 
 }  // namespace
 
-absl::Status Lifecycle::Start(std::function<void(const std::string&)> seal) {
+absl::Status Lifecycle::Start(std::function<absl::Duration(const std::string&)> seal) {
   seal_ = std::move(seal);
   return ReviewAll();
 }
@@ -99,8 +99,8 @@ absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, 
     const bool in_time = now < run.deadline_at + run.seal_grace;
     if (in_time && uploads_.Receives(run.id)) return kUploadCheck;
   }
-  seal_(run.id);
-  return kNever;
+  const absl::Duration wait = seal_(run.id);
+  return wait > absl::ZeroDuration() ? wait : kNever;
 }
 
 absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int64_t now) {

@@ -38,8 +38,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
         clock_(clock),
         actor_(std::move(actor)) {}
 
-  // Reviews every live run. `seal` queues the building of an archive.
-  absl::Status Start(std::function<void(const std::string& run)> seal);
+  // Reviews every live run. `seal`: as Sealer::Seal.
+  absl::Status Start(std::function<absl::Duration(const std::string& run)> seal);
 
   // Reviews every live run soon.
   absl::Status ReviewAll();
@@ -65,7 +65,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   Executor& executor_;
   const Clock& clock_;
   const std::string actor_;
-  std::function<void(const std::string&)> seal_;
+  std::function<absl::Duration(const std::string&)> seal_;
   Mutex mutex_;
   std::map<std::string, TimerId> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -30,7 +30,12 @@ class LifecycleTest : public ::testing::Test {
     if (lifecycle_) lifecycle_->Stop();
     lifecycle_ = std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
                                              state_.executor(), state_.clock, kActor);
-    ASSERT_TRUE(lifecycle_->Start([this](const std::string& run) { sealed_.push_back(run); }).ok());
+    ASSERT_TRUE(lifecycle_
+                    ->Start([this](const std::string& run) {
+                      sealed_.push_back(run);
+                      return absl::ZeroDuration();
+                    })
+                    .ok());
     PassTime(absl::ZeroDuration());
   }
 

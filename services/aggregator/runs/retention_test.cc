@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/testing/test_state.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/blob/forwarding_blob_store.h"
 #include "services/common/upload/blob_names.h"
 
 namespace muster {
@@ -19,6 +20,25 @@ using testing::kFleet;
 using testing::TestState;
 
 constexpr char kActor[] = "spiffe://f.muster/service/aggregator/main";
+
+// A blob store in which the next calls that remove bytes fail.
+class FailingRemoval : public ForwardingBlobStore {
+ public:
+  using ForwardingBlobStore::ForwardingBlobStore;
+
+  absl::Status DiscardStaged(std::string_view id) override {
+    return failing_discards-- > 0 ? Failure() : ForwardingBlobStore::DiscardStaged(id);
+  }
+  absl::Status RemoveAll(std::string_view prefix) override {
+    return failing_removals-- > 0 ? Failure() : ForwardingBlobStore::RemoveAll(prefix);
+  }
+
+  int failing_discards = 0;
+  int failing_removals = 0;
+
+ private:
+  static absl::Status Failure() { return absl::InternalError("Input/output error"); }
+};
 
 class RetentionTest : public ::testing::Test {
  protected:
@@ -91,7 +111,8 @@ class RetentionTest : public ::testing::Test {
   TestState state_;
   Authorities authorities_{NewIntermediate(), *KeyWrap::OpenOrCreate(state_ / "store.key"),
                            state_.store(), state_.clock};
-  Runs runs_{state_.store(), state_.blobs(), state_.uploads(), authorities_, state_.clock, {}, ""};
+  FailingRemoval blobs_{state_.blobs()};
+  Runs runs_{state_.store(), blobs_, state_.uploads(), authorities_, state_.clock, {}, ""};
   RunReaders readers_;
   std::optional<Metrics> metrics_;
   std::unique_ptr<Retention> retention_;
@@ -201,7 +222,36 @@ TEST_F(RetentionTest, RestartContinuesWhereTheCrashWas) {
   Start({.runs = 1});
   PassTime(absl::Seconds(10));
   EXPECT_EQ(Stored(), "3");
-  EXPECT_EQ(state_.blobs().ListPublished()->size(), 2u);  // the sweep removes those of run 1
+  EXPECT_EQ(state_.blobs().ListPublished()->size(), 2u);
+  ASSERT_TRUE(runs_.RemoveLeftBlobs().ok());
+  EXPECT_EQ(state_.blobs().ListPublished()->size(), 1u);
+}
+
+TEST_F(RetentionTest, StagedBytesThatCannotBeRemovedDoNotKeepTheBlobs) {
+  state_.Plan({"n1", "n2"}, Id(1));
+  for (const std::string number : {"1", "2"}) {
+    state_.Apply(Opening({Id(1), "facts", "n" + number}, "ee0" + number));
+    ASSERT_TRUE(state_.blobs().Stage("ee0" + number, -1).ok());
+  }
+  ASSERT_TRUE((*state_.blobs().Stage("aa", -1))->Publish(ResultBlobName(Id(1), "aa")).ok());
+  state_.Apply(EndRun{.run = Id(1), .state = RunState::kFailed, .at = kCreated});
+  blobs_.failing_discards = 1;
+  EXPECT_TRUE(runs_.Delete(Id(1), "ann").ok());
+  EXPECT_EQ(Stored(), "");
+  EXPECT_EQ(state_.blobs().ListStaged()->size(), 1U);
+  EXPECT_TRUE(state_.blobs().ListPublished()->empty());
+}
+
+TEST_F(RetentionTest, BlobsThatCannotBeRemovedAreRemovedLater) {
+  Finish(1, 100);
+  Finish(2, 100);
+  ASSERT_TRUE(runs_.RemoveLeftBlobs().ok());
+  blobs_.failing_removals = 2;
+  EXPECT_TRUE(runs_.Delete(Id(1), "ann").ok());
+  EXPECT_FALSE(runs_.RemoveLeftBlobs().ok());
+  EXPECT_EQ(state_.blobs().ListPublished()->size(), 2U);
+  EXPECT_TRUE(runs_.RemoveLeftBlobs().ok());
+  EXPECT_EQ(*state_.blobs().ListPublished(), std::vector<std::string>{ResultBlobName(Id(2), "u2")});
 }
 
 TEST_F(RetentionTest, FirstRuleThatAppliesIsNamed) {

@@ -121,8 +121,40 @@ absl::Status Runs::Delete(const std::string& run, const std::string& actor,
   if (!deleted.deleted) return errors::RunNotEnded(run);
   Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor}, {"rule", rule}});
   uploads_.EndRun(run, errors::RunNotFound(run));
-  for (const UploadRecord& upload : open) RETURN_IF_ERROR(blobs_.DiscardStaged(upload.id));
-  return blobs_.RemoveAll(RunBlobPrefix(run));
+  // The run does not exist any more: after a failure the caller cannot call this again.
+  for (const UploadRecord& upload : open) {
+    if (const absl::Status status = blobs_.DiscardStaged(upload.id); !status.ok()) {
+      Log(LogLevel::kWarning, "staged bytes are kept until the next start",
+          {{"upload", upload.id}, {"error", status}});
+    }
+  }
+  if (const absl::Status status = blobs_.RemoveAll(RunBlobPrefix(run)); !status.ok()) {
+    Log(LogLevel::kWarning, "the files of a deleted run are removed later",
+        {{"run", run}, {"error", status}});
+    blobs_left_ = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Runs::RemoveLeftBlobs() {
+  if (!blobs_left_.exchange(false)) return absl::OkStatus();
+  absl::Status status = RemoveBlobsOfUnknownRuns();
+  if (!status.ok()) blobs_left_ = true;
+  return status;
+}
+
+absl::Status Runs::RemoveBlobsOfUnknownRuns() {
+  ASSIGN_OR_RETURN(const auto runs, blobs_.ListFolders(kRunBlobs));
+  absl::Status first_failure;
+  for (const std::string& run : runs) {
+    // A run is recorded before it has blobs.
+    ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
+    if (view) continue;
+    const absl::Status removed = blobs_.RemoveAll(RunBlobPrefix(run));
+    if (removed.ok()) Log(LogLevel::kInfo, "removed the files of a deleted run", {{"run", run}});
+    first_failure.Update(removed);
+  }
+  return first_failure;
 }
 
 }  // namespace muster

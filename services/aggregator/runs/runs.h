@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_RUNS_H_
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,14 +55,21 @@ class Runs {
   absl::StatusOr<RunRecord> Cancel(const std::string& run, const std::string& reason,
                                    const std::string& actor);
 
-  // Deletes a run that has ended, with all its blobs. `rule`: as in the command DeleteRun.
+  // Deletes a run that has ended, with all its blobs. RemoveLeftBlobs removes those that cannot be
+  // removed now. `rule`: as in the command DeleteRun.
   absl::Status Delete(const std::string& run, const std::string& actor,
                       const std::string& rule = "");
+
+  // Removes blobs of deleted runs that a crash or a failure left, if there may be any. To be called
+  // every few seconds, by one thread at a time.
+  absl::Status RemoveLeftBlobs();
 
   // Pins or unpins a run.
   absl::StatusOr<RunRecord> Pin(const std::string& run, bool pinned, const std::string& actor);
 
  private:
+  absl::Status RemoveBlobsOfUnknownRuns();
+
   StateStore& store_;
   BlobStore& blobs_;
   Uploads& uploads_;
@@ -69,6 +77,7 @@ class Runs {
   const Clock& clock_;
   const std::vector<std::string> hosts_;
   const std::string host_pattern_;
+  std::atomic<bool> blobs_left_ = true;  // a crash may have been the reason of this start
 };
 
 }  // namespace muster

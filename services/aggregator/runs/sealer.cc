@@ -9,6 +9,7 @@
 #include "services/aggregator/runs/run_log.h"
 #include "services/common/archive/archive_builder.h"
 #include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/sha256.h"
@@ -29,6 +30,7 @@ constexpr size_t kMaxWaiting = 1024;
 constexpr size_t kPiece = 1024 * 1024;
 
 constexpr size_t kMaxFault = 1024;
+constexpr std::string_view kDiskFull = "the disk has no space for the archive";
 
 // Writes the archive into a staged blob in pieces of a suitable size.
 class StagedSink : public ByteSink {
@@ -101,16 +103,20 @@ Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& f
           "Results whose stored bytes were damaged or unreadable when their run was sealed.")),
       executor_({"seal", threads, kMaxWaiting}) {}
 
-void Sealer::Seal(const std::string& run) {
+absl::Duration Sealer::Seal(const std::string& run) {
   {
+    const absl::Duration now = clock_.MonotonicNow();
     MutexLock lock(mutex_);
+    std::erase_if(not_before_, [now](const auto& failed) { return failed.second <= now; });
+    if (const auto it = not_before_.find(run); it != not_before_.end()) return it->second - now;
     const auto [it, added] = phases_.try_emplace(run, Phase::kQueued);
     if (!added) {
       if (it->second == Phase::kBuilding) it->second = Phase::kAgain;
-      return;
+      return absl::ZeroDuration();
     }
   }
   Post(run);
+  return absl::ZeroDuration();
 }
 
 void Sealer::Post(const std::string& run) {
@@ -130,10 +136,13 @@ void Sealer::BuildQueued(const std::string& run) {
   const absl::Duration began = clock_.MonotonicNow();
   const absl::Status status = Build(run);
   seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
+  // After a change during the build the next build includes the change, and need not wait.
+  const bool failed = !status.ok() && !absl::IsAborted(status);
   bool again = false;
   {
     MutexLock lock(mutex_);
-    again = phases_[run] == Phase::kAgain;
+    again = phases_[run] == Phase::kAgain && !failed;
+    if (failed) not_before_[run] = clock_.MonotonicNow() + kSealRetry;
     if (again) {
       phases_[run] = Phase::kQueued;
     } else {
@@ -151,7 +160,10 @@ void Sealer::BuildQueued(const std::string& run) {
 void Sealer::ReportFault(const std::string& run, const absl::Status& why) {
   Log(LogLevel::kError, "cannot seal the run", {{"run", run}, {"error", why}});
   if (absl::IsAborted(why)) return;  // the next attempt includes what changed
-  const std::string fault(CutUtf8(CleanUtf8(ToStd(why.message())), kMaxFault));
+  // Each other text is a change that every follower receives: the free bytes are in the log alone.
+  const std::string fault(ReasonOf(why) == "DISK_FULL"
+                              ? kDiskFull
+                              : CutUtf8(CleanUtf8(ToStd(why.message())), kMaxFault));
   const auto reported =
       store_.ApplyAndWait(ReportSealFault{run, fault, absl::ToUnixMicros(clock_.Now())});
   if (!reported.ok()) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "services/aggregator/runs/read_failures.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/clock.h"
@@ -19,6 +20,9 @@
 
 namespace muster {
 
+// The time from a failed build of a run to the next one.
+inline constexpr absl::Duration kSealRetry = absl::Seconds(5);
+
 // Builds archives on its own threads, because it reads and compresses every byte of a run. A run is
 // on one thread at a time; several threads, so that one hostile result delays only its own run.
 // Thread-safe.
@@ -27,15 +31,17 @@ class Sealer {
   // `metrics` gets the histogram muster_seal_seconds and the counter of damaged results.
   // `spool_folder` is for a temporary file of each build, `actor` for the audit log. After a failed
   // build the run has a seal_fault, and `on_failure` is called, so that the caller can try again
-  // later.
+  // after kSealRetry.
   Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
          std::string spool_folder, const Clock& clock, std::string actor,
          std::function<void(const std::string& run)> on_failure, Metrics& metrics,
          size_t threads = 1);
 
   // Queues the run, unless it is already queued. It must be in kPostProcessing, with nothing to
-  // wait for. During a build of the run it is queued again after the build.
-  void Seal(const std::string& run);
+  // wait for. During a build of the run it is queued again after the build. After a failed build it
+  // is not queued before kSealRetry has passed, because the fault is a change of the run and causes
+  // a call itself. Returns the time until the caller must call again; zero if the run is queued.
+  absl::Duration Seal(const std::string& run);
 
  private:
   enum class Phase { kQueued, kBuilding, kAgain };
@@ -59,6 +65,8 @@ class Sealer {
   ReadFailures read_failures_;
   Mutex mutex_;
   std::map<std::string, Phase> phases_ ABSL_GUARDED_BY(mutex_);
+  // The monotonic times before which runs with a failed build are not built again.
+  std::map<std::string, absl::Duration> not_before_ ABSL_GUARDED_BY(mutex_);
   Executor executor_;
 };
 

@@ -12,12 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/changes/change_dispatcher.h"
+#include "services/aggregator/runs/lifecycle.h"
 #include "services/aggregator/testing/test_state.h"
 #include "services/common/archive/test_support.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/blob/forwarding_blob_store.h"
 #include "services/common/upload/blob_names.h"
 
 namespace muster {
@@ -26,9 +30,9 @@ namespace {
 using testing::TestState;
 
 // A blob store that runs a function when an archive is begun.
-class InterruptedBlobs : public BlobStore {
+class InterruptedBlobs : public ForwardingBlobStore {
  public:
-  explicit InterruptedBlobs(BlobStore& blobs) : blobs_(blobs) {}
+  using ForwardingBlobStore::ForwardingBlobStore;
 
   std::function<absl::Status()> on_stage = [] { return absl::OkStatus(); };
   std::string unreadable;  // a blob that cannot be opened
@@ -36,33 +40,18 @@ class InterruptedBlobs : public BlobStore {
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id, int64_t size) override {
     RETURN_IF_ERROR(on_stage());
-    return blobs_.Stage(id, size);
+    return ForwardingBlobStore::Stage(id, size);
   }
-  absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
-    return blobs_.Resume(id);
-  }
-  absl::Status DiscardStaged(std::string_view id) override { return blobs_.DiscardStaged(id); }
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t at) override {
     if (name == unreadable) return absl::InternalError(fault);
-    return blobs_.Open(name, at);
+    return ForwardingBlobStore::Open(name, at);
   }
-  absl::StatusOr<int64_t> Size(std::string_view name) override { return blobs_.Size(name); }
-  absl::Status SyncName(std::string_view name) override { return blobs_.SyncName(name); }
   absl::Status Remove(std::string_view name) override {
     removed.emplace_back(name);
-    return blobs_.Remove(name);
+    return ForwardingBlobStore::Remove(name);
   }
-  absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
-  absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }
-  absl::StatusOr<std::vector<std::string>> ListPublished() override {
-    return blobs_.ListPublished();
-  }
-  absl::StatusOr<int64_t> Available() override { return blobs_.Available(); }
 
   std::vector<std::string> removed;
-
- private:
-  BlobStore& blobs_;
 };
 
 class SealerTest : public ::testing::Test {
@@ -96,6 +85,7 @@ class SealerTest : public ::testing::Test {
       for (int i = 0; i < failures; ++i) {
         sealer.Seal(kRun);
         ended[static_cast<size_t>(i)].get_future().wait();
+        state_.clock.Advance(kSealRetry);
       }
       sealer.Seal(kRun);
     }
@@ -227,11 +217,65 @@ TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   Seal();
   EXPECT_EQ(failed_, std::vector<std::string>{kRun});
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
-  EXPECT_EQ(state_.Run().seal_fault, "full");
+  EXPECT_EQ(state_.Run().seal_fault, "the disk has no space for the archive");
   blobs_.on_stage = [] { return absl::OkStatus(); };
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
   EXPECT_EQ(state_.Run().seal_fault, "");
+}
+
+// Each fault has another text and is therefore a change of the run, which causes a review.
+TEST_F(SealerTest, RunWhoseBuildFailsIsBuiltOncePerRetryTime) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  const absl::Duration began = state_.clock.MonotonicNow();
+  std::vector<absl::Duration> builds;
+  std::vector<std::promise<void>> ended(1000);  // by build
+  blobs_.on_stage = [&] {
+    builds.push_back(state_.clock.MonotonicNow() - began);
+    return absl::InternalError(absl::StrCat("write of ", builds.size(), ": Input/output error"));
+  };
+  const auto lifecycle =
+      std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock, state_.executor(),
+                                  state_.clock, "spiffe://f.muster/service/aggregator/a");
+  ChangeDispatcher dispatcher(state_.feed(), state_.executor());
+  dispatcher.AddObserver([&](const ChangeRecord& change) { lifecycle->ReviewSoon(change.run); });
+  Metrics metrics;
+  Sealer sealer(
+      state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+      "spiffe://f.muster/service/aggregator/a",
+      [&](const std::string& run) {
+        lifecycle->ReviewAfter(run, kSealRetry);
+        ended[builds.size() - 1].set_value();
+      },
+      metrics);
+  ASSERT_TRUE(dispatcher.Start().ok());
+  size_t queued = 0;  // written by the executor; read after Settle
+  ASSERT_TRUE(lifecycle
+                  ->Start([&](const std::string& run) {
+                    const absl::Duration wait = sealer.Seal(run);
+                    if (wait == absl::ZeroDuration()) ++queued;
+                    return wait;
+                  })
+                  .ok());
+  size_t waited = 0;
+  const auto review = [&] {
+    state_.clock.Advance(absl::ZeroDuration());
+    state_.Settle();
+    for (; waited < queued; ++waited) ended[waited].get_future().wait();
+    state_.Apply(AbandonUpload{});  // its callback runs after the subscribers of the fault
+    state_.Settle();
+  };
+  for (int second = 0; second <= 20; ++second) {
+    for (int i = 0; i < 3; ++i) review();
+    state_.clock.Advance(absl::Seconds(1));
+  }
+  lifecycle->Stop();
+  dispatcher.Stop();
+  EXPECT_EQ(builds,
+            (std::vector<absl::Duration>{absl::ZeroDuration(), absl::Seconds(5), absl::Seconds(10),
+                                         absl::Seconds(15), absl::Seconds(20)}));
+  EXPECT_EQ(state_.Run().seal_fault, "write of 5: Input/output error");
 }
 
 // A crash or an error came between the publication of the archive and the change of the run.

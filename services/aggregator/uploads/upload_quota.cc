@@ -98,7 +98,16 @@ void UploadQuota::Add(const UploadRecord& upload) {
   Set(charge, 0);
   charge.identity = upload.delivery.uri;
   charge.run = upload.key.run;
+  charge.announced = upload.size;
   Set(charge, bytes);
+}
+
+void UploadQuota::Restore(const UploadRecord& upload, int64_t staged) {
+  Add(upload);
+  MutexLock lock(mutex_);
+  Charge& charge = charges_[upload.id];
+  charge.size = staged;
+  Set(charge, staged);
 }
 
 absl::Status UploadQuota::Grow(std::string_view id, int64_t size) {
@@ -107,7 +116,10 @@ absl::Status UploadQuota::Grow(std::string_view id, int64_t size) {
     MutexLock lock(mutex_);
     const auto it = charges_.find(std::string(id));
     if (it == charges_.end()) return errors::UploadNotFound(id);
-    if (size <= it->second.bytes) return absl::OkStatus();
+    if (size <= it->second.bytes) {
+      it->second.size = size;
+      return absl::OkStatus();
+    }
   }
   ASSIGN_OR_RETURN(const int64_t available, blobs_.Available());
   MutexLock lock(mutex_);
@@ -115,7 +127,9 @@ absl::Status UploadQuota::Grow(std::string_view id, int64_t size) {
   if (it == charges_.end()) return errors::UploadNotFound(id);
   Charge& charge = it->second;
   // A small result is charged exactly.
-  const int64_t target = charge.bytes == 0 ? size : std::max(size, charge.bytes + kStep);
+  int64_t step = charge.bytes == 0 ? size : charge.bytes + kStep;
+  if (charge.announced >= 0) step = std::min(step, charge.announced);
+  const int64_t target = std::max(size, step);
   const int64_t more = target - charge.bytes;
   const int64_t all = available + staged_;
   const auto share = [&](int64_t percent) { return std::max(all / 100 * percent, kLeastShare); };
@@ -123,8 +137,15 @@ absl::Status UploadQuota::Grow(std::string_view id, int64_t size) {
                              share(limits_.identity_percent), "limits.identity_disk_percent"));
   RETURN_IF_ERROR(CheckShare(absl::StrCat("run ", charge.run), Sum(runs_, charge.run) + more,
                              share(limits_.run_percent), "limits.run_disk_percent"));
+  charge.size = size;
   Set(charge, target);
   return absl::OkStatus();
+}
+
+void UploadQuota::Trim(std::string_view id) {
+  MutexLock lock(mutex_);
+  const auto it = charges_.find(std::string(id));
+  if (it != charges_.end()) Set(it->second, it->second.size);
 }
 
 void UploadQuota::Set(Charge& charge, int64_t bytes) {
@@ -137,7 +158,9 @@ void UploadQuota::Set(Charge& charge, int64_t bytes) {
 void UploadQuota::Clear(std::string_view id) {
   MutexLock lock(mutex_);
   const auto it = charges_.find(std::string(id));
-  if (it != charges_.end()) Set(it->second, 0);
+  if (it == charges_.end()) return;
+  it->second.size = 0;
+  Set(it->second, 0);
 }
 
 void UploadQuota::Remove(std::string_view id) {
@@ -146,6 +169,15 @@ void UploadQuota::Remove(std::string_view id) {
   if (it == charges_.end()) return;
   Set(it->second, 0);
   charges_.erase(it);
+}
+
+std::vector<std::string> UploadQuota::OfRun(std::string_view run) const {
+  std::vector<std::string> ids;
+  MutexLock lock(mutex_);
+  for (const auto& [id, charge] : charges_) {
+    if (charge.run == run) ids.push_back(id);
+  }
+  return ids;
 }
 
 int64_t UploadQuota::staged() const {

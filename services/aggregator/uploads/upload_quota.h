@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -70,16 +71,25 @@ class UploadQuota {
   // Charges the staged bytes of an upload to its last sender.
   void Add(const UploadRecord& upload);
 
-  // Charges an upload for `size` bytes; larger charges grow in steps of 16 MiB, and then the free
-  // space of the disk is determined. RESULT_TOO_LARGE, TOO_MANY_STAGED_BYTES and UPLOAD_NOT_FOUND
-  // change nothing.
+  // Charges an upload of before a restart for its staged bytes, also beyond the limits.
+  void Restore(const UploadRecord& upload, int64_t staged);
+
+  // Charges an upload for `size` bytes; larger charges grow in steps of 16 MiB, but not beyond the
+  // announced size, and then the free space of the disk is determined. RESULT_TOO_LARGE,
+  // TOO_MANY_STAGED_BYTES and UPLOAD_NOT_FOUND change nothing.
   absl::Status Grow(std::string_view id, int64_t size);
+
+  // Releases the rest of the last step: no stream is attached to the upload.
+  void Trim(std::string_view id);
 
   // Charges nothing for the bytes of an upload, which were removed.
   void Clear(std::string_view id);
 
   // Ends the charge of an upload.
   void Remove(std::string_view id);
+
+  // Returns the uploads of a run that are charged.
+  std::vector<std::string> OfRun(std::string_view run) const;
 
   // The bytes that all uploads are charged for.
   int64_t staged() const;
@@ -88,7 +98,9 @@ class UploadQuota {
   struct Charge {
     std::string identity;
     std::string run;
-    int64_t bytes = 0;
+    int64_t announced = -1;  // as UploadRecord::size
+    int64_t size = 0;        // of the bytes, as last passed to Grow
+    int64_t bytes = 0;       // charged
   };
   void Set(Charge& charge, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -27,6 +27,9 @@ class FreeSpace final : public BlobStore {
   absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<int64_t> StagedSize(std::string_view) override {
+    return absl::UnimplementedError("");
+  }
   absl::Status DiscardStaged(std::string_view) override { return absl::UnimplementedError(""); }
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view, int64_t) override {
     return absl::UnimplementedError("");
@@ -38,7 +41,10 @@ class FreeSpace final : public BlobStore {
   absl::StatusOr<std::vector<std::string>> ListStaged() override {
     return absl::UnimplementedError("");
   }
-  absl::StatusOr<std::vector<std::string>> ListPublished() override {
+  absl::StatusOr<std::vector<std::string>> ListBelow(std::string_view) override {
+    return absl::UnimplementedError("");
+  }
+  absl::StatusOr<std::vector<std::string>> ListFolders(std::string_view) override {
     return absl::UnimplementedError("");
   }
 
@@ -125,6 +131,44 @@ TEST_F(UploadQuotaTest, ClearedUploadIsChargedAnew) {
   EXPECT_TRUE(quota_.Grow("u1", 5).ok());
   EXPECT_EQ(quota_.staged(), 5);
   EXPECT_EQ(ReasonOf(quota_.Grow("u9", 5)), "UPLOAD_NOT_FOUND");
+}
+
+TEST_F(UploadQuotaTest, ChargeDoesNotGrowBeyondTheAnnouncedSize) {
+  blobs_.available = 200 * kMiB;
+  const int64_t size = kMiB * 3 / 2;
+  for (int i = 0; i < 61; ++i) {
+    UploadRecord upload = Upload(absl::StrCat("u", i), "a");
+    upload.size = size;
+    quota_.Add(upload);
+    ASSERT_TRUE(quota_.Grow(upload.id, kMiB).ok()) << i;
+    ASSERT_TRUE(quota_.Grow(upload.id, size).ok()) << i;
+  }
+  EXPECT_EQ(quota_.staged(), 61 * size);
+  // The session refuses the excess when the upload is completed.
+  EXPECT_TRUE(quota_.Grow("u0", size + 1).ok());
+  EXPECT_EQ(quota_.staged(), 61 * size + 1);
+}
+
+TEST_F(UploadQuotaTest, TrimmedUploadIsChargedForItsBytes) {
+  blobs_.available = 1000 * kMiB;
+  quota_.Add(Upload("u1", "a"));
+  EXPECT_TRUE(Write("u1", 0, 3 * kMiB).ok());
+  EXPECT_EQ(quota_.staged(), 17 * kMiB);
+  quota_.Trim("u1");
+  EXPECT_EQ(quota_.staged(), 3 * kMiB);
+  quota_.Trim("u9");
+  EXPECT_TRUE(quota_.Grow("u1", 4 * kMiB).ok());
+}
+
+TEST_F(UploadQuotaTest, RestoredBytesCountForTheirSenderAndRun) {
+  blobs_.available = 1000 * kMiB;
+  quota_.Restore(Upload("u1", "a"), 1100 * kMiB);
+  EXPECT_EQ(quota_.staged(), 1100 * kMiB);
+  quota_.Add(Upload("u2", "a", "other"));
+  EXPECT_EQ(ReasonOf(quota_.Grow("u2", 5)), "TOO_MANY_STAGED_BYTES");
+  EXPECT_EQ(quota_.OfRun("r"), std::vector<std::string>{"u1"});
+  quota_.Remove("u1");
+  EXPECT_TRUE(quota_.Grow("u2", 5).ok());
 }
 
 TEST_F(UploadQuotaTest, ResultThatIsTooLargeFails) {

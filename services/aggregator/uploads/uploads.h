@@ -52,7 +52,7 @@ class Uploads {
           const Clock& clock, OpenStreams& streams, Limits limits);
 
   // Discards staged bytes that no upload in the store knows: what a crash between the two left.
-  // Before the first Open.
+  // Charges the senders of the other staged bytes for them. Before the first Open.
   absl::Status Recover();
 
   // Opens or takes over an upload for `opener`, without waiting. `upload` names key, attempt, size
@@ -78,7 +78,8 @@ class Uploads {
   // I/O error that lasts must not prevent that the run is sealed.
   absl::StatusOr<std::vector<PartialData>> KeepPartials(const std::string& run);
 
-  // Ends stalled streams, closes files that no stream uses, and forgets uploads that are over or
+  // Ends stalled streams, closes files that no stream uses, releases what their uploads are charged
+  // for beyond their bytes, and forgets uploads that are over or
   // have expired. To be called every few seconds.
   void Sweep();
 
@@ -146,6 +147,8 @@ class Uploads {
   Ticket Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   Ticket Abandon(const std::string& id, const UploadRecord& upload);
   absl::StatusOr<int64_t> KeepPartial(const UploadRecord& upload, const std::string& name);
+  void DiscardRestored(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void DiscardStaged(const std::string& id);
   bool GivesUpPartials(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<UploadSession>> OfRun(const std::string& run) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -106,6 +106,38 @@ TEST_F(UploadsTest, RecoveryRemovesBytesWithoutAnUpload) {
   EXPECT_EQ(*state_.blobs().ListStaged(), std::vector<std::string>{opened.id});
 }
 
+TEST_F(UploadsTest, StagedBytesOfAnEarlierProcessAreCharged) {
+  const auto first = *Open(Of("n1"));
+  Append(*Attach(first), first, "hello");
+  Detach(first);
+  const auto second = *Open(Of("n2"));
+  Append(*Attach(second), second, "hi");
+  Detach(second);
+  Begin();
+  ASSERT_TRUE(uploads_->Recover().ok());
+  EXPECT_EQ(uploads_->quota().staged(), 7);
+  ASSERT_EQ(Open(Of("n1"))->offset, 5);
+  EXPECT_EQ(uploads_->quota().staged(), 7);
+  uploads_->EndRun(kRun, absl::CancelledError("over"));
+  EXPECT_EQ(uploads_->quota().staged(), 0);
+  EXPECT_TRUE(state_.blobs().ListStaged()->empty());
+}
+
+TEST_F(UploadsTest, UploadWithoutAStreamIsChargedForItsBytes) {
+  const auto opened = *Open(Of("n1"));
+  auto next = opened;
+  const auto session = Attach(opened);
+  Append(*session, opened, "hello");
+  next.offset = 5;
+  Append(*session, next, "!");
+  EXPECT_GT(uploads_->quota().staged(), 6);
+  uploads_->Sweep();
+  EXPECT_GT(uploads_->quota().staged(), 6);
+  Detach(opened);
+  uploads_->Sweep();
+  EXPECT_EQ(uploads_->quota().staged(), 6);
+}
+
 TEST_F(UploadsTest, OpenDoesNotWaitForTheDisk) {
   std::promise<void> release;
   ASSERT_TRUE(disk_.Post([held = release.get_future().share()] { held.wait(); }));

@@ -1,10 +1,9 @@
 #include "services/aggregator/verify/blob_sweep.h"
 
-#include <algorithm>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -16,15 +15,6 @@ namespace muster {
 namespace {
 
 constexpr int kPageSize = 1000;
-constexpr std::string_view kRuns = "runs/";
-
-// Returns the id of the run in the name of a blob; empty if there is none.
-std::string RunOf(std::string_view name) {
-  if (!name.starts_with(kRuns)) return "";
-  const size_t end = name.find('/', kRuns.size());
-  if (end == std::string_view::npos) return "";
-  return std::string(name.substr(kRuns.size(), end - kRuns.size()));
-}
 
 class RunSweep {
  public:
@@ -83,25 +73,33 @@ class RunSweep {
 
 }  // namespace
 
-absl::StatusOr<int64_t> SweepBlobs(StateStore& store, BlobStore& blobs) {
-  ASSIGN_OR_RETURN(auto names, blobs.ListPublished());
-  std::sort(names.begin(), names.end());
-  int64_t removed = 0;
-  for (size_t begin = 0; begin < names.size();) {
-    const std::string run = RunOf(names[begin]);
-    size_t end = begin + 1;
-    while (end < names.size() && RunOf(names[end]) == run) ++end;
-    if (!run.empty()) {
-      ASSIGN_OR_RETURN(
-          const int64_t of_run,
-          RunSweep(store, blobs, run).Remove(std::span(names).subspan(begin, end - begin)));
-      if (of_run > 0) {
-        Log(LogLevel::kWarning, "removed stored files that belong to no record",
-            {{"run", run}, {"files", of_run}});
-      }
-      removed += of_run;
+absl::StatusOr<BlobSweep::Step> BlobSweep::Advance() {
+  if (!runs_) {
+    ASSIGN_OR_RETURN(runs_, blobs_.ListFolders(kRunBlobs));
+  }
+  Step step;
+  if (!runs_->empty()) {
+    const std::string run = std::move(runs_->back());
+    runs_->pop_back();
+    ASSIGN_OR_RETURN(const auto names, blobs_.ListBelow(RunBlobPrefix(run)));
+    step.listed = static_cast<int64_t>(names.size());
+    ASSIGN_OR_RETURN(step.removed, RunSweep(store_, blobs_, run).Remove(names));
+    if (step.removed > 0) {
+      Log(LogLevel::kWarning, "removed stored files that belong to no record",
+          {{"run", run}, {"files", step.removed}});
     }
-    begin = end;
+  }
+  step.end = runs_->empty();
+  return step;
+}
+
+absl::StatusOr<int64_t> SweepBlobs(StateStore& store, BlobStore& blobs) {
+  BlobSweep sweep(store, blobs);
+  BlobSweep::Step step;
+  int64_t removed = 0;
+  while (!step.end) {
+    ASSIGN_OR_RETURN(step, sweep.Advance());
+    removed += step.removed;
   }
   return removed;
 }

@@ -7,7 +7,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "services/aggregator/verify/blob_sweep.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -57,6 +56,7 @@ void Scrubber::Run() {
 // Does one step; returns the time until the next one.
 absl::StatusOr<absl::Duration> Scrubber::Advance() {
   if (!resumed_) RETURN_IF_ERROR(Resume());
+  if (sweep_) return Sweep();
   const absl::Time now = clock_.Now();
   if (!cursor_) {
     if (now < ended_at_ + options_.every) return ended_at_ + options_.every - now;
@@ -71,9 +71,14 @@ absl::StatusOr<absl::Duration> Scrubber::Advance() {
          {"node", object.key.node},
          {"damage", object.damage}});
   }
-  if (step.end) return EndPass();
+  if (step.end) sweep_.emplace(store_, blobs_);
   if (now - saved_at_ >= kSaving) RETURN_IF_ERROR(SavePosition(cursor_->position()));
-  const double cost = static_cast<double>(step.bytes + step.objects * kObjectCost);
+  return Cost(step.bytes, step.objects);
+}
+
+// Returns the time that the work takes at the rate.
+absl::Duration Scrubber::Cost(int64_t bytes, int64_t objects) const {
+  const auto cost = static_cast<double>(bytes + objects * kObjectCost);
   return absl::Seconds(cost / static_cast<double>(options_.rate));
 }
 
@@ -94,8 +99,11 @@ absl::Status Scrubber::Resume() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::Duration> Scrubber::EndPass() {
-  RETURN_IF_ERROR(SweepBlobs(store_, blobs_).status());
+// Sweeps one run; the pass ends with the last one.
+absl::StatusOr<absl::Duration> Scrubber::Sweep() {
+  ASSIGN_OR_RETURN(const BlobSweep::Step step, sweep_->Advance());
+  if (!step.end) return Cost(0, 1 + step.listed);
+  sweep_.reset();
   cursor_.reset();
   ended_at_ = clock_.Now();
   RETURN_IF_ERROR(SavePosition(absl::StrCat(ToAbsl(kEnded), absl::ToUnixMicros(ended_at_))));

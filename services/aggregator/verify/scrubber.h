@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/aggregator/verify/blob_sweep.h"
 #include "services/aggregator/verify/store_cursor.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
@@ -40,7 +41,8 @@ class Scrubber {
   void Run();
   absl::StatusOr<absl::Duration> Advance();
   absl::Status Resume();
-  absl::StatusOr<absl::Duration> EndPass();
+  absl::StatusOr<absl::Duration> Sweep();
+  absl::Duration Cost(int64_t bytes, int64_t objects) const;
   absl::Status SavePosition(std::string position);
 
   StateStore& store_;
@@ -50,6 +52,7 @@ class Scrubber {
   const Counter bytes_;
   // These are used by the task alone.
   std::optional<StoreCursor> cursor_;           // none: no pass is in progress
+  std::optional<BlobSweep> sweep_;              // at the end of a pass
   absl::Time ended_at_ = absl::InfinitePast();  // the last pass
   absl::Time saved_at_ = absl::InfinitePast();  // the position
   bool resumed_ = false;

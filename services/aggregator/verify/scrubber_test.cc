@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <optional>
@@ -16,7 +17,9 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/files/files_blob_store.h"
+#include "services/common/blob/forwarding_blob_store.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
+#include "services/common/upload/blob_names.h"
 
 namespace muster {
 namespace {
@@ -24,11 +27,23 @@ namespace {
 constexpr int kResults = 500;
 constexpr int64_t kRate = 100 * 4096;  // a hundred small results per second
 
+// A blob store in which the first calls of RemoveAll fail.
+class FailingRemoval : public ForwardingBlobStore {
+ public:
+  using ForwardingBlobStore::ForwardingBlobStore;
+
+  absl::Status RemoveAll(std::string_view prefix) override {
+    return failures-- > 0 ? absl::InternalError("Input/output error")
+                          : ForwardingBlobStore::RemoveAll(prefix);
+  }
+
+  std::atomic<int> failures = 0;
+};
+
 class ScrubberTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(harness_.Open().ok());
-    blobs_ = *OpenFilesBlobStore({.root = folder_ / "blobs"});
     std::vector<PlannedPair> pairs = {{"facts", "bad"}};
     for (int i = 0; i < kResults; ++i) pairs.push_back({"facts", absl::StrCat("n", i)});
     ASSERT_TRUE(harness_.state().ApplyAndWait(MakeRun(kRun, pairs)).ok());
@@ -42,7 +57,7 @@ class ScrubberTest : public ::testing::Test {
 
   void Start() {
     metrics_.emplace();
-    scrubber_.emplace(harness_.state(), *blobs_, clock_, clock_, executor_,
+    scrubber_.emplace(harness_.state(), failing_, clock_, clock_, executor_,
                       Scrubber::Options{kRate, absl::Hours(24), "spiffe://f.muster/service/a"},
                       *metrics_);
     scrubber_->Start();
@@ -73,13 +88,15 @@ class ScrubberTest : public ::testing::Test {
 
   TempFolder folder_;
   SqliteHarness harness_;
-  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<BlobStore> blobs_ = *OpenFilesBlobStore({.root = folder_ / "blobs"});
+  FailingRemoval failing_{*blobs_};
   FakeClock clock_;
   Executor executor_{{"scrub", 1, 100}};
   std::optional<Metrics> metrics_;
   std::optional<Scrubber> scrubber_;
 };
 
+constexpr absl::Duration kMoment = absl::Milliseconds(10);
 constexpr int64_t kWholePass = kResults * 7;  // bytes
 
 TEST_F(ScrubberTest, PassKeepsItsRate) {
@@ -111,6 +128,39 @@ TEST_F(ScrubberTest, RestartDoesNotBeginAnotherPass) {
   EXPECT_EQ(Bytes(), 0);
   Run(absl::Hours(2), absl::Minutes(1));
   EXPECT_EQ(Bytes(), kWholePass);
+}
+
+TEST_F(ScrubberTest, SweepKeepsTheRateAndCanBeStopped) {
+  for (int i = 0; i < 100; ++i) {
+    auto staged = *blobs_->Stage(absl::StrCat("a", i), -1);
+    ASSERT_TRUE(staged->Publish(ResultBlobName(absl::StrCat("b", i), "aa")).ok());
+  }
+  Start();
+  Run(absl::Seconds(11), kMoment);  // the pass, at a hundred records per second
+  EXPECT_EQ(Bytes(), kWholePass);
+  const size_t during = blobs_->ListPublished()->size();
+  EXPECT_LT(during, 100U);
+  EXPECT_GT(during, 0U);
+  scrubber_->Stop();
+  Run(absl::Seconds(10));
+  EXPECT_EQ(blobs_->ListPublished()->size(), during);
+  Start();  // the pass was not complete
+  Run(absl::Seconds(20), kMoment);
+  EXPECT_TRUE(blobs_->ListPublished()->empty());
+}
+
+// Its next try is the next pass.
+TEST_F(ScrubberTest, FailedRunDoesNotKeepOthersFromTheSweep) {
+  for (int i = 0; i < 3; ++i) {
+    auto staged = *blobs_->Stage(absl::StrCat("a", i), -1);
+    ASSERT_TRUE(staged->Publish(ResultBlobName(absl::StrCat("b", i), "aa")).ok());
+  }
+  failing_.failures = 1;
+  Start();
+  Run(absl::Minutes(2));
+  EXPECT_EQ(blobs_->ListPublished()->size(), 1U);
+  Run(absl::Hours(25), absl::Minutes(1));
+  EXPECT_TRUE(blobs_->ListPublished()->empty());
 }
 
 TEST_F(ScrubberTest, RestartContinuesAtTheStoredPosition) {

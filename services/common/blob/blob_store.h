@@ -73,6 +73,10 @@ class BlobStore {
   // earlier owner's object must be destroyed.
   virtual absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) = 0;
 
+  // Returns the bytes that a staged blob occupies, without reading it: after a crash more than were
+  // written. NOT_FOUND.
+  virtual absl::StatusOr<int64_t> StagedSize(std::string_view id) = 0;
+
   // Removes a staged blob without reading it. Succeeds if it does not exist. The owner's object
   // must be destroyed.
   virtual absl::Status DiscardStaged(std::string_view id) = 0;
@@ -100,9 +104,14 @@ class BlobStore {
   // the published blob.
   virtual absl::StatusOr<std::vector<std::string>> ListStaged() = 0;
 
-  // Returns the names of all published blobs, in no order: a start removes those that no record
-  // names.
-  virtual absl::StatusOr<std::vector<std::string>> ListPublished() = 0;
+  // Returns the names of the published blobs below `prefix` ("": all; "runs/<id>/"), in no order.
+  // Blobs that are published or removed meanwhile may be among them.
+  virtual absl::StatusOr<std::vector<std::string>> ListBelow(std::string_view prefix) = 0;
+  absl::StatusOr<std::vector<std::string>> ListPublished() { return ListBelow(""); }
+
+  // Returns the parts of names that follow `prefix` ("runs/") and end at the next '/', in no order.
+  // There may be no more blobs below them.
+  virtual absl::StatusOr<std::vector<std::string>> ListFolders(std::string_view prefix) = 0;
 
   // Returns the free bytes for new blobs: those of the file system without the reserve for state.
   virtual absl::StatusOr<int64_t> Available() = 0;

@@ -177,6 +177,16 @@ TEST_P(BlobStoreContract, RemoveAllRemovesOnlyThePrefix) {
   EXPECT_EQ(Get("runs/a/results/1"), "new");
 }
 
+TEST_P(BlobStoreContract, SizeOfAStagedBlobIsKnownWithoutItsOwner) {
+  EXPECT_TRUE(absl::IsNotFound(store_->StagedSize("up1").status()));
+  auto staged = *store_->Stage("up1", -1);
+  ASSERT_TRUE(staged->Append("hello", ExtendCrc32c(0, "hello")).ok());
+  staged.reset();
+  EXPECT_EQ(*store_->StagedSize("up1"), 5);
+  ASSERT_TRUE((*store_->Resume("up1"))->Publish("a").ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->StagedSize("up1").status()));
+}
+
 TEST_P(BlobStoreContract, ListsPublishedBlobsOfAllFolders) {
   EXPECT_TRUE(store_->ListPublished()->empty());
   Put("up1", "runs/a/results/1", "x");
@@ -188,6 +198,21 @@ TEST_P(BlobStoreContract, ListsPublishedBlobsOfAllFolders) {
   ASSERT_TRUE(names.ok()) << names.status();
   std::sort(names->begin(), names->end());
   EXPECT_EQ(*names, (std::vector<std::string>{"runs/a/results/1", "top"}));
+}
+
+TEST_P(BlobStoreContract, ListsTheBlobsAndFoldersBelowAPrefix) {
+  EXPECT_TRUE(store_->ListBelow("runs/")->empty());
+  EXPECT_TRUE(store_->ListFolders("runs/")->empty());
+  Put("up1", "runs/a/results/1", "x");
+  Put("up2", "runs/ab/results/2", "x");
+  Put("up3", "runs/top", "x");
+  EXPECT_EQ(*store_->ListBelow("runs/a/"), std::vector<std::string>{"runs/a/results/1"});
+  auto folders = *store_->ListFolders("runs/");
+  std::sort(folders.begin(), folders.end());
+  EXPECT_EQ(folders, (std::vector<std::string>{"a", "ab"}));
+  EXPECT_EQ(*store_->ListFolders(""), std::vector<std::string>{"runs"});
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->ListBelow("runs").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(store_->ListFolders("../").status()));
 }
 
 TEST_P(BlobStoreContract, OddNamesAreRefused) {

@@ -8,7 +8,12 @@
 
 namespace muster {
 
-inline std::string RunBlobPrefix(const std::string& run) { return absl::StrCat("runs/", run, "/"); }
+// The prefix of the blobs of all runs.
+inline constexpr char kRunBlobs[] = "runs/";
+
+inline std::string RunBlobPrefix(const std::string& run) {
+  return absl::StrCat(kRunBlobs, run, "/");
+}
 
 // The bytes of a result, by its upload; fanned out, since a run may have 100,000.
 inline std::string ResultBlobName(const std::string& run, const std::string& upload) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "services/common/blob/forwarding_blob_store.h"
 #include "services/common/upload/testing/upload_fixture.h"
 
 namespace muster::testing {
@@ -16,31 +17,18 @@ constexpr size_t kSize = 20 << 20;
 constexpr int64_t kPiece = 1 << 20;
 
 // Passes everything on to another store, and calls `on_read` before each read of stored bytes.
-class SlowBlobs : public BlobStore {
+class SlowBlobs : public ForwardingBlobStore {
  public:
-  explicit SlowBlobs(BlobStore& blobs) : blobs_(blobs) {}
+  using ForwardingBlobStore::ForwardingBlobStore;
 
   std::function<void(size_t)> on_read = [](size_t) {};
 
   absl::StatusOr<std::unique_ptr<StagedBlob>> Stage(std::string_view id, int64_t size) override {
-    return Wrap(blobs_.Stage(id, size));
+    return Wrap(ForwardingBlobStore::Stage(id, size));
   }
   absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
-    return Wrap(blobs_.Resume(id));
+    return Wrap(ForwardingBlobStore::Resume(id));
   }
-  absl::Status DiscardStaged(std::string_view id) override { return blobs_.DiscardStaged(id); }
-  absl::StatusOr<std::unique_ptr<ByteSource>> Open(std::string_view name, int64_t at) override {
-    return blobs_.Open(name, at);
-  }
-  absl::StatusOr<int64_t> Size(std::string_view name) override { return blobs_.Size(name); }
-  absl::Status SyncName(std::string_view name) override { return blobs_.SyncName(name); }
-  absl::Status Remove(std::string_view name) override { return blobs_.Remove(name); }
-  absl::Status RemoveAll(std::string_view prefix) override { return blobs_.RemoveAll(prefix); }
-  absl::StatusOr<std::vector<std::string>> ListStaged() override { return blobs_.ListStaged(); }
-  absl::StatusOr<std::vector<std::string>> ListPublished() override {
-    return blobs_.ListPublished();
-  }
-  absl::StatusOr<int64_t> Available() override { return blobs_.Available(); }
 
  private:
   class Source : public ByteSource {
@@ -85,8 +73,6 @@ class SlowBlobs : public BlobStore {
     if (!staged.ok()) return staged.status();
     return std::make_unique<Staged>(*std::move(staged), *this);
   }
-
-  BlobStore& blobs_;
 };
 
 class UploadSessionHashTest : public UploadSessionTest {

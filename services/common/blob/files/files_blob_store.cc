@@ -45,6 +45,12 @@ absl::Status CheckName(std::string_view name) {
   return absl::InvalidArgumentError(absl::StrCat("'", ToAbsl(name), "' is not the name of a blob"));
 }
 
+absl::Status CheckPrefix(std::string_view prefix) {
+  if (prefix.empty()) return absl::OkStatus();
+  if (prefix.back() != '/') return absl::InvalidArgumentError("a prefix must end with '/'");
+  return CheckName(prefix.substr(0, prefix.size() - 1));
+}
+
 class FilesBlobStore final : public BlobStore, private StagedFileHost {
  public:
   FilesBlobStore(FilesBlobStoreOptions options, FileOps& ops)
@@ -70,6 +76,12 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::StatusOr<std::unique_ptr<StagedBlob>> Resume(std::string_view id) override {
     RETURN_IF_ERROR(CheckId(id));
     return StagedFile::Resume(*this, id);
+  }
+
+  absl::StatusOr<int64_t> StagedSize(std::string_view id) override {
+    RETURN_IF_ERROR(CheckId(id));
+    ASSIGN_OR_RETURN(auto info, ops_.Stat(StagedFile::DataPath(*this, id)));
+    return info.size;
   }
 
   absl::Status DiscardStaged(std::string_view id) override {
@@ -106,11 +118,9 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   }
 
   absl::Status RemoveAll(std::string_view prefix) override {
-    if (prefix.empty() || prefix.back() != '/') {
-      return absl::InvalidArgumentError("a prefix must end with '/'");
-    }
+    if (prefix.empty()) return absl::InvalidArgumentError("the prefix is empty");
+    RETURN_IF_ERROR(CheckPrefix(prefix));
     prefix.remove_suffix(1);
-    RETURN_IF_ERROR(CheckName(prefix));
     const std::string folder = absl::StrCat(BlobsFolder(), "/", ToAbsl(prefix));
     {
       MutexLock lock(mutex_);
@@ -130,10 +140,21 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     return ids;
   }
 
-  absl::StatusOr<std::vector<std::string>> ListPublished() override {
+  absl::StatusOr<std::vector<std::string>> ListBelow(std::string_view prefix) override {
+    RETURN_IF_ERROR(CheckPrefix(prefix));
     std::vector<std::string> names;
-    RETURN_IF_ERROR(ListBelow("", &names));
+    RETURN_IF_ERROR(AddBelow(std::string(prefix), &names));
     return names;
+  }
+
+  absl::StatusOr<std::vector<std::string>> ListFolders(std::string_view prefix) override {
+    RETURN_IF_ERROR(CheckPrefix(prefix));
+    ASSIGN_OR_RETURN(const auto entries, ListFolder(prefix));
+    std::vector<std::string> parts;
+    for (const FolderEntry& entry : entries) {
+      if (IsFolderOfNames(entry)) parts.push_back(entry.name);
+    }
+    return parts;
   }
 
   absl::StatusOr<int64_t> Available() override {
@@ -148,18 +169,30 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   std::string BlobsFolder() const { return options_.root + "/blobs"; }
   int64_t sync_every() const override { return options_.sync_every; }
 
-  // Adds the blobs of the folder of `prefix` ("" or "a/b/"). A folder that PathOf made for the last
-  // part of names begins with '='.
-  absl::Status ListBelow(const std::string& prefix, std::vector<std::string>* names) {
-    const std::string folder = absl::StrCat(BlobsFolder(), "/", prefix);
-    ASSIGN_OR_RETURN(const auto entries, ops_.List(folder.substr(0, folder.size() - 1)));
+  // A folder that PathOf made for the last part of names begins with '='.
+  static bool IsFolderOfNames(const FolderEntry& entry) {
+    return entry.type == FileType::kFolder && entry.name.front() != '=';
+  }
+
+  // Lists the folder of `prefix` ("" or "a/b/"). It is empty if it was removed since.
+  absl::StatusOr<std::vector<FolderEntry>> ListFolder(std::string_view prefix) {
+    std::string folder = absl::StrCat(BlobsFolder(), "/", ToAbsl(prefix));
+    folder.pop_back();
+    auto entries = ops_.List(folder);
+    if (absl::IsNotFound(entries.status())) return std::vector<FolderEntry>();
+    return entries;
+  }
+
+  absl::Status AddBelow(const std::string& prefix, std::vector<std::string>* names) {
+    ASSIGN_OR_RETURN(const auto entries, ListFolder(prefix));
     for (const FolderEntry& entry : entries) {
       if (entry.type != FileType::kFolder) continue;
-      if (entry.name.front() != '=') {
-        RETURN_IF_ERROR(ListBelow(absl::StrCat(prefix, entry.name, "/"), names));
+      const std::string below = absl::StrCat(prefix, entry.name, "/");
+      if (IsFolderOfNames(entry)) {
+        RETURN_IF_ERROR(AddBelow(below, names));
         continue;
       }
-      ASSIGN_OR_RETURN(const auto blobs, ops_.List(absl::StrCat(folder, entry.name)));
+      ASSIGN_OR_RETURN(const auto blobs, ListFolder(below));
       for (const FolderEntry& blob : blobs) names->push_back(absl::StrCat(prefix, blob.name));
     }
     return absl::OkStatus();

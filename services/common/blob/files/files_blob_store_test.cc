@@ -60,6 +60,19 @@ TEST(FilesBlobStoreTest, SizeDoesNotSync) {
   EXPECT_TRUE(store->SyncName("runs/a").ok());
 }
 
+// As when a run is deleted while its blobs are listed.
+TEST(FilesBlobStoreTest, FolderThatIsRemovedMeanwhileIsListedAsEmpty) {
+  SimulatedDisk disk;
+  auto store = *OpenFilesBlobStore({.root = "/blobs"}, disk);
+  ASSERT_TRUE((*store->Stage("a", 0))->Publish("runs/a/x").ok());
+  ASSERT_TRUE((*store->Stage("b", 0))->Publish("runs/b/x").ok());
+  disk.FailAt(SimulatedDisk::Call::kList, 3, ENOENT);  // that of a run
+  EXPECT_EQ(store->ListPublished()->size(), 1U);
+  EXPECT_EQ(store->ListPublished()->size(), 2U);
+  disk.FailAt(SimulatedDisk::Call::kList, 1, EIO);
+  EXPECT_FALSE(store->ListPublished().ok());
+}
+
 TEST(FilesBlobStoreTest, ReserveIsNotUsed) {
   SimulatedDisk disk(1'000'000);
   auto store = *OpenFilesBlobStore({.root = "/blobs", .reserve_bytes = 1 << 30}, disk);
