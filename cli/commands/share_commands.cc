@@ -47,8 +47,7 @@ struct ShareArguments {
 void IgnoreProgress(int64_t, int64_t) {}
 
 absl::StatusOr<std::unique_ptr<ShareClient>> OpenClient(const ShareArguments& arguments) {
-  return ShareClient::Open(arguments.folder.empty() ? DefaultNodeFolder(::getenv)
-                                                    : arguments.folder);
+  return ShareClient::Open(NodeFolderPath(arguments.folder, ::getenv));
 }
 
 // Returns true for requests that only operators make: they name both nodes, a relay, or --all.

@@ -44,9 +44,9 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
 // else in $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultStateDir(const client::EnvironmentReader& environment);
 
-// Returns the default folder of a node's identity: $MUSTER_HOME/node, for root
-// /var/lib/muster-node, else in $XDG_STATE_HOME or ~/.local/state.
-std::string DefaultNodeFolder(const client::EnvironmentReader& environment);
+// Returns the absolute path of the folder of a node's identity: `named` (--dir), or if it is empty
+// $MUSTER_HOME/node, for root /var/lib/muster-node, else in $XDG_STATE_HOME or ~/.local/state.
+std::string NodeFolderPath(const std::string& named, const client::EnvironmentReader& environment);
 
 // Returns the JSON schema of the file, equal to docs/agent-config.schema.json.
 std::string AgentConfigSchema();

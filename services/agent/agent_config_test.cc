@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "services/client/client.h"
 #include "services/common/base/secret_file.h"
@@ -60,6 +61,21 @@ TEST(AgentConfigTest, StateFolderFollowsTheEnvironment) {
     };
   };
   EXPECT_EQ(DefaultStateDir(with("MUSTER_HOME", "/m")), "/m/agent");
+}
+
+// The command of a plugin runs in another folder.
+TEST(AgentConfigTest, RelativeFoldersBecomeAbsolute) {
+  const auto with = [](const char* name, const char* value) {
+    return [name, value](const char* asked) {
+      return std::string_view(asked) == name ? value : nullptr;
+    };
+  };
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(NodeFolderPath("", with("MUSTER_HOME", "../m")), here.parent_path() / "m/node");
+  EXPECT_EQ(NodeFolderPath("n4", with("MUSTER_HOME", "../m")), here / "n4");
+  const auto config = LoadAgentConfig("", with("MUSTER_STATE_DIR", "./state"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->client.state_dir, here / "state");
 }
 
 }  // namespace
