@@ -144,9 +144,9 @@ func TestArgumentsOfRunsAndJobs(t *testing.T) {
 		}
 	})
 	t.Run("a definition with an unknown field is named with its line", func(t *testing.T) {
-		definition := must(f.WriteFile("typo.yaml", execPlugin("p", "Job", "true")+"  comand: x\n"))(t)
+		definition := must(f.WriteFile("typo.yaml", execPlugin("p", "Job", "true")+"  comand: x\n  arg: y\n"))(t)
 		_, err := f.Muster("run", "--plugin", "hostfacts", "-f", definition, "--node", "n1")
-		wantExit(t, err, 67, definition+":", "did you mean command?")
+		wantExit(t, err, 67, "error: "+definition+":", "did you mean command?", "\n       "+definition+":", "did you mean args?")
 	})
 	t.Run("run warns of nodes for plugins that run once", func(t *testing.T) {
 		definition := must(f.WriteFile("job.yaml", execPlugin("p", "Job", "true")))(t)
