@@ -160,6 +160,10 @@ func TestArgumentsOfRunsAndJobs(t *testing.T) {
 	t.Run("an operator who lists shared files learns of --all", func(t *testing.T) {
 		_, err := f.Muster("shared", "list")
 		wantExit(t, err, 1, "NOT_JOINED", "shared list --all")
+		_, err = f.Muster("shared", "show", "--to", "n2", "--id", "x")
+		wantExit(t, err, 1, "NOT_JOINED", "give both --from and --to")
+		_, err = f.Muster("shared", "remove", "--id", "x")
+		wantExit(t, err, 1, "NOT_JOINED", "give both --from and --to")
 	})
 	t.Run("a path through a file is a wrong path, not a faulty disk", func(t *testing.T) {
 		_, err := f.Muster("token", "create", "--node", "n9", "-o", nodes+"/x/y")

@@ -80,10 +80,10 @@ absl::Status FileNameIsNoShareId(std::string_view name) {
                    "Give an id: --id ID, with at most 253 of A-Z a-z 0-9 . _ - that begins with a letter or digit.");
 }
 
-absl::Status NotANode(std::string_view cause) {
+absl::Status NotANode(std::string_view cause, std::string_view as_operator) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
                    cause,
-                   "As an operator, list the files at the relays: muster shared list --all. On a node, join the fleet first: muster node join.");
+                   absl::StrCat("As an operator, ", ToAbsl(as_operator), ". On a node, join the fleet first: muster node join."));
 }
 
 absl::Status NoRuns() {

@@ -36,7 +36,7 @@ absl::Status InvalidDefinition(std::string_view cause);
 // INVALID_ARGUMENT, INVALID_SHARE.
 absl::Status FileNameIsNoShareId(std::string_view name);
 // FAILED_PRECONDITION, NOT_JOINED.
-absl::Status NotANode(std::string_view cause);
+absl::Status NotANode(std::string_view cause, std::string_view as_operator);
 // NOT_FOUND, NO_RUNS.
 absl::Status NoRuns();
 // NOT_FOUND, RUN_NOT_FOUND.
