@@ -116,6 +116,12 @@ absl::Status PluginNotInRun(std::string_view plugin) {
                    "List the plugins of the run: muster status RUN.");
 }
 
+absl::Status NodeNotInPlan(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "PAIR_NOT_PLANNED",
+                   absl::StrCat("the plan of the run does not contain plugin \"", ToAbsl(plugin), "\" on node \"", ToAbsl(node), "\""),
+                   "List the nodes of the plan: muster status RUN --json.");
+}
+
 absl::Status InvalidBindAddress(std::string_view address) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_HOST",
                    absl::StrCat("\"", ToAbsl(address), "\" is not an IP address"),
