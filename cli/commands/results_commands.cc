@@ -234,8 +234,8 @@ absl::StatusOr<int> ListWithoutArchive(Console& console, Client& client, const v
   PrintMessage(
       console,
       absl::StrCat("Error: ", Printable(ToStd(absl::StripPrefix(damage.message(), "archive: "))),
-                   ". The stored results; read one with: muster results ", run.id(),
-                   " -p PLUGIN -n NODE -o FILE"));
+                   " (", ReasonOf(damage), "). The stored results; read one with: muster results ",
+                   run.id(), " -p PLUGIN -n NODE -o FILE"));
   RETURN_IF_ERROR(ListPairs(console, client, run, arguments, json).status());
   return kExitDamaged;
 }

@@ -257,7 +257,7 @@ func TestResultsOfADamagedArchiveAreRead(t *testing.T) {
 	wantExit(t, err, damagedExit, "1 damaged")
 
 	out, err := f.Muster("results", id)
-	wantExit(t, err, damagedExit, "the stored archive of run", "-p PLUGIN -n NODE -o FILE")
+	wantExit(t, err, damagedExit, "the stored archive of run", "(ARCHIVE_DAMAGED)", "-p PLUGIN -n NODE -o FILE")
 	if !strings.Contains(out, "n1") || !strings.Contains(out, "n2") {
 		t.Errorf("results printed %q", out)
 	}
