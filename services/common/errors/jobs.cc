@@ -135,7 +135,7 @@ absl::Status InvalidPolicy(std::string_view mistakes) {
 absl::Status PolicyRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
                    why,
-                   "Add a rule to that file that admits it.");
+                   "Add a rule to that file that admits it, with `actions: [collect]` for the command of a plugin.");
 }
 
 absl::Status PolicyNamesUser(std::string_view user) {
