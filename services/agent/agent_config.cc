@@ -93,6 +93,20 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
   return config;
 }
 
+std::vector<std::string> OverridingVariables(const client::EnvironmentReader& environment) {
+  AgentConfig config;
+  std::vector<std::string> variables;
+  for (const client::ConfigField& field : AgentFields(config)) {
+    for (const std::string& variable : field.environment) {
+      const char* value = environment(variable.c_str());
+      if (value == nullptr || *value == '\0') continue;
+      variables.push_back(variable);
+      break;
+    }
+  }
+  return variables;
+}
+
 std::string DefaultStateDir(const client::EnvironmentReader& environment) {
   return AbsolutePath(DefaultFolder(environment, "agent"));
 }

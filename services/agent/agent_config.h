@@ -40,6 +40,9 @@ std::vector<client::ConfigField> AgentFields(AgentConfig& config);
 absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
                                             const client::EnvironmentReader& environment);
 
+// Returns the variables that override fields of the file in LoadAgentConfig.
+std::vector<std::string> OverridingVariables(const client::EnvironmentReader& environment);
+
 // Returns the default state folder of an agent: $MUSTER_HOME/agent, for root /var/lib/muster-agent,
 // else in $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultStateDir(const client::EnvironmentReader& environment);

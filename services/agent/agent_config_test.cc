@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "services/agent/outcome.h"
 #include "services/client/client.h"
 #include "services/common/base/secret_file.h"
 
@@ -61,6 +62,20 @@ TEST(AgentConfigTest, StateFolderFollowsTheEnvironment) {
     };
   };
   EXPECT_EQ(DefaultStateDir(with("MUSTER_HOME", "/m")), "/m/agent");
+}
+
+TEST(AgentConfigTest, SubjectOfErrorsNamesTheVariablesThatOverrideTheFile) {
+  const auto set = [](const char* asked) {
+    const std::string_view name(asked);
+    return name == "NODE_NAME" || name == "CLIENT_CERT" ? "x" : name == "CA_CERT" ? "" : nullptr;
+  };
+  const auto unset = [](const char*) -> const char* { return nullptr; };
+  EXPECT_EQ(ConfigSubject("n.json", unset), "configuration n.json");
+  EXPECT_EQ(ConfigSubject("n.json", set),
+            "configuration n.json, overridden by the variables NODE_NAME, CLIENT_CERT");
+  EXPECT_EQ(ConfigSubject("", set),
+            "the environment (NODE_NAME, CLIENT_CERT); --config names no file");
+  EXPECT_EQ(ConfigSubject("", unset), "the environment; --config names no file");
 }
 
 // The command of a plugin runs in another folder.
