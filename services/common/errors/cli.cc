@@ -173,7 +173,7 @@ absl::Status CredentialsOfOtherRun(std::string_view run, std::string_view reques
 absl::Status CredentialsExpired(std::string_view end) {
   return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
                    absl::StrCat("the certificate expired at ", ToAbsl(end)),
-                   "A run's credentials expire a day after its deadline. Use an operator's context to see the run: --context FILE.");
+                   "The credentials file of a run expires a day after the run's deadline. Use an operator's context to see the run: --context FILE.");
 }
 
 absl::Status CredentialsFolderExposed(std::string_view folder) {
