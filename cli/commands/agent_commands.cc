@@ -46,7 +46,7 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   ->type_name("N"),
              1, 256);
   SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
-    if (options->folder.empty()) options->folder = DefaultNodeFolder(::getenv);
+    options->folder = NodeFolderPath(options->folder, ::getenv);
     RETURN_IF_ERROR(RunAttached(*options));
     return kExitOk;
   });

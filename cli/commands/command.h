@@ -53,7 +53,7 @@ void AddColorOption(CommandLine& line, CLI::App& command);
 // Adds --context FILE, for commands that call services.
 void AddContextOption(CommandLine& line, CLI::App& command);
 
-// Adds --dir FOLDER, for commands of a node; DefaultNodeFolder returns its default.
+// Adds --dir FOLDER, for commands of a node; NodeFolderPath returns the folder.
 void AddNodeFolderOption(CLI::App& command, std::string& folder);
 
 // Type names of option values, for help and completion. A choice is written "json|env|kubernetes".

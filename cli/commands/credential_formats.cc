@@ -4,10 +4,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/shell_quote.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
@@ -39,11 +39,6 @@ Json PublicFields(const KeyedCredential& keyed) {
   return json;
 }
 
-// Quotes `text` for any POSIX shell.
-std::string Quote(std::string_view text) {
-  return absl::StrCat("'", absl::StrReplaceAll(ToAbsl(text), {{"'", "'\\''"}}), "'");
-}
-
 // Returns a YAML literal block, `indent` spaces deep.
 std::string LiteralBlock(std::string_view text, int indent) {
   std::string out = "|\n";
@@ -67,7 +62,7 @@ absl::StatusOr<std::string> ShellEnvironment(const KeyedCredential& keyed) {
   std::string out = absl::StrCat("# Credential for plugin ", keyed.plugin, " in run ", keyed.run,
                                  ", for a shell: . FILE\n");
   const auto add = [&out](std::string_view name, std::string_view value) {
-    absl::StrAppend(&out, "export ", ToAbsl(name), "=", Quote(value), "\n");
+    absl::StrAppend(&out, "export ", ToAbsl(name), "=", ShellQuoted(value), "\n");
   };
   const v1::Credential& credential = keyed.credential;
   const std::string url = credential.legacy_urls().empty() ? "" : credential.legacy_urls(0);

@@ -262,8 +262,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
     return UsageError("the token is for any node: --node is required",
                       "Name the node, such as --node $(hostname).");
   }
-  const std::string folder =
-      arguments.folder.empty() ? DefaultNodeFolder(::getenv) : arguments.folder;
+  const std::string folder = NodeFolderPath(arguments.folder, ::getenv);
   const auto joined = JoinFleet(token, node, folder);
   if (!joined.ok()) return MarkJoinError(joined.status(), "node " + node);
   PrintMessage(console,

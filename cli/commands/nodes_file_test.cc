@@ -18,7 +18,8 @@ TEST(NodesFileTest, LineThatIsNotANameFailsWithItsNumber) {
   const auto nodes = ParseNodesFile("n1\nn2 n3\n", "nodes.txt");
   EXPECT_TRUE(absl::IsInvalidArgument(nodes.status()));
   EXPECT_EQ(nodes.status().message(),
-            "nodes.txt:2: invalid name \"n2 n3\" of node: it holds other characters");
+            "nodes.txt:2: invalid name \"n2 n3\" of node: it contains characters other than A-Z "
+            "a-z 0-9 . _ -");
 }
 
 TEST(NodesFileTest, FileWithoutNamesFails) {

@@ -1,6 +1,5 @@
 #include "cli/commands/results_commands.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -168,18 +167,40 @@ absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run&
   return kExitOk;
 }
 
+absl::StatusOr<v1::Plugin> FindPlugin(const v1::Run& run, const std::string& name) {
+  for (const v1::Plugin& plugin : run.plugins()) {
+    if (plugin.name() == name) return plugin;
+  }
+  return WithSubject(errors::PluginNotInRun(name), absl::StrCat("run ", run.id()));
+}
+
+// Returns the result that --plugin and --node name.
+absl::StatusOr<v1::Result> NamedResult(Client& client, const v1::Run& run,
+                                       const ResultsArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto plugin, FindPlugin(run, arguments.plugin));
+  if (arguments.node.empty() && !plugin.once()) {
+    return UsageError(
+        absl::StrCat("plugin \"", plugin.name(), "\" runs on each node: --node is required"),
+        "Name the node of the result, such as --node n1.");
+  }
+  v1::ResultKey key;
+  key.set_run(run.id());
+  key.set_plugin(plugin.name());
+  key.set_node(arguments.node.empty() ? std::string(kGlobalNode) : arguments.node);
+  auto result = client.GetResult(key);
+  // The service answers senders and readers alike; a reader has no credential to correct.
+  if (ReasonOf(result.status()) == "PAIR_NOT_PLANNED") {
+    return FromService(errors::NodeNotInPlan(key.plugin(), key.node()), SubjectOf(result.status()));
+  }
+  if (!result.ok() || !result->sha256().empty()) return result;
+  return WithSubject(errors::ResultNotFound(key.plugin(), key.node()),
+                     absl::StrCat("run ", run.id()));
+}
+
 // Saves the stored result of one pair.
 absl::StatusOr<int> SaveResult(Console& console, Client& client, const v1::Run& run,
                                const ResultsArguments& arguments, bool json) {
-  v1::ResultKey key;
-  key.set_run(run.id());
-  key.set_plugin(arguments.plugin);
-  key.set_node(arguments.node.empty() ? std::string(kGlobalNode) : arguments.node);
-  ASSIGN_OR_RETURN(const auto result, client.GetResult(key));
-  if (result.sha256().empty()) {
-    return WithSubject(errors::ResultNotFound(key.plugin(), key.node()),
-                       absl::StrCat("run ", run.id()));
-  }
+  ASSIGN_OR_RETURN(const auto result, NamedResult(client, run, arguments));
   const std::string path = TargetPath(arguments.output, SafeFileName(result.file_name()));
   std::optional<ProgressBar> bar;
   const absl::Status fetched = Fetch({
@@ -213,8 +234,8 @@ absl::StatusOr<int> ListWithoutArchive(Console& console, Client& client, const v
   PrintMessage(
       console,
       absl::StrCat("Error: ", Printable(ToStd(absl::StripPrefix(damage.message(), "archive: "))),
-                   ". The stored results; read one with: muster results ", run.id(),
-                   " -p PLUGIN -n NODE -o FILE"));
+                   " (", ReasonOf(damage), "). The stored results; read one with: muster results ",
+                   run.id(), " -p PLUGIN -n NODE -o FILE"));
   RETURN_IF_ERROR(ListPairs(console, client, run, arguments, json).status());
   return kExitDamaged;
 }
@@ -239,13 +260,7 @@ absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
     if (!any_mode || ReasonOf(shown.status()) != "ARCHIVE_DAMAGED") return shown;
     return ListWithoutArchive(console, *client, run, arguments, line.json, shown.status());
   }
-  const bool planned =
-      arguments.plugin.empty() ||
-      std::any_of(run.plugins().begin(), run.plugins().end(),
-                  [&](const v1::Plugin& p) { return p.name() == arguments.plugin; });
-  if (!planned) {
-    return WithSubject(errors::PluginNotInRun(arguments.plugin), absl::StrCat("run ", id));
-  }
+  if (!arguments.plugin.empty()) RETURN_IF_ERROR(FindPlugin(run, arguments.plugin).status());
   PrintMessage(console,
                absl::StrCat(SummarySentence(ViewOf(run)),
                             HasEnded(run.state()) ? " It has no archive. Its results:"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "cli/commands/nodes_file.h"
 #include "cli/commands/run_commands.h"
@@ -228,22 +228,22 @@ absl::Status WriteRunCredentials(Console& console, Client& client, const RunArgu
   return WriteCredentials(home, run, credentials);
 }
 
-// Returns `text` with "FILE" for "plugins[3]", the position in the request, if that is a file.
-// Otherwise returns nothing.
-std::optional<std::string> WithFileName(std::string_view text, const RunArguments& arguments) {
+// Returns `line` with "FILE" for "plugins[3]", the position in the request, if that is a file.
+// Otherwise returns `line`.
+std::string WithFileName(std::string_view line, const RunArguments& arguments) {
   constexpr std::string_view kField = "plugins[";
-  const size_t begin = text.find(kField);
-  const size_t end = begin == std::string_view::npos ? begin : text.find(']', begin);
-  if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view digits = text.substr(begin + kField.size(), end - begin - kField.size());
+  const size_t begin = line.find(kField);
+  const size_t end = begin == std::string_view::npos ? begin : line.find(']', begin);
+  if (end == std::string_view::npos) return std::string(line);
+  const std::string_view digits = line.substr(begin + kField.size(), end - begin - kField.size());
+  const size_t built_in = arguments.plugins.size();
   size_t index = 0;
-  if (!absl::SimpleAtoi(ToAbsl(digits), &index) || index < arguments.plugins.size()) {
-    return std::nullopt;
+  if (!absl::SimpleAtoi(ToAbsl(digits), &index) || index < built_in ||
+      index - built_in >= arguments.files.size()) {
+    return std::string(line);
   }
-  index -= arguments.plugins.size();
-  if (index >= arguments.files.size()) return std::nullopt;
-  return absl::StrCat(ToAbsl(text.substr(0, begin)), Printable(arguments.files[index]),
-                      ToAbsl(text.substr(end + 1)));
+  return absl::StrCat(ToAbsl(line.substr(0, begin)), Printable(arguments.files[index - built_in]),
+                      ToAbsl(line.substr(end + 1)));
 }
 
 // Names the files of plugin definitions in an error about a definition: the service knows no files.
@@ -254,8 +254,12 @@ absl::Status WithFileNames(const absl::Status& status, const RunArguments& argum
   if (files.empty()) {
     return FromService(errors::UnknownPlugin(ToStd(status.message())), SubjectOf(status));
   }
-  if (const auto text = WithFileName(ToStd(status.message()), arguments)) {
-    return FromService(errors::InvalidDefinition(*text), SubjectOf(status));
+  std::vector<std::string> lines;  // each has one mistake
+  for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
+    lines.push_back(WithFileName(ToStd(line), arguments));
+  }
+  if (const std::string text = absl::StrJoin(lines, "\n"); text != status.message()) {
+    return FromService(errors::InvalidDefinition(text), SubjectOf(status));
   }
   return Annotate(status, absl::StrCat(files.size() == 1 ? "plugin file " : "plugin files ",
                                        Printable(absl::StrJoin(files, ", "))));

@@ -29,6 +29,7 @@ namespace muster::cli {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(250);
+constexpr char kGiveBoth[] = "give both --from and --to";
 
 struct ShareArguments {
   std::string file;
@@ -47,8 +48,16 @@ struct ShareArguments {
 void IgnoreProgress(int64_t, int64_t) {}
 
 absl::StatusOr<std::unique_ptr<ShareClient>> OpenClient(const ShareArguments& arguments) {
-  return ShareClient::Open(arguments.folder.empty() ? DefaultNodeFolder(::getenv)
-                                                    : arguments.folder);
+  return ShareClient::Open(NodeFolderPath(arguments.folder, ::getenv));
+}
+
+// Returns the client of this machine's node, for commands that operators may call too.
+// `as_operator`: what an operator does instead.
+absl::StatusOr<std::unique_ptr<ShareClient>> OpenNode(const ShareArguments& arguments,
+                                                      std::string_view as_operator) {
+  auto client = OpenClient(arguments);
+  if (ReasonOf(client.status()) != "NOT_JOINED") return client;
+  return errors::NotANode(ToStd(client.status().message()), as_operator);
 }
 
 // Returns true for requests that only operators make: they name both nodes, a relay, or --all.
@@ -152,12 +161,9 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     const auto fleet = OpenFleet(line);
     return fleet.ok() ? ListFleetShares(console, line, **fleet, arguments.relay) : fleet.status();
   }
-  const auto client = OpenClient(arguments);
-  if (ReasonOf(client.status()) == "NOT_JOINED") {
-    return errors::NotANode(ToStd(client.status().message()));
-  }
-  RETURN_IF_ERROR(client.status());
-  ASSIGN_OR_RETURN(const auto shares, (*client)->List());
+  ASSIGN_OR_RETURN(const auto client,
+                   OpenNode(arguments, "list the files at the relays: muster shared list --all"));
+  ASSIGN_OR_RETURN(const auto shares, client->List());
   if (line.json) {
     Json json = Json::array();
     for (const v1::Share& share : shares) json.push_back(ToJson(share));
@@ -194,7 +200,7 @@ absl::StatusOr<int> Remove(Console& console, const CommandLine& line,
     const auto fleet = OpenFleet(line);
     removed = fleet.ok() ? (*fleet)->Remove(key, arguments.relay) : fleet.status();
   } else {
-    ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+    ASSIGN_OR_RETURN(const auto client, OpenNode(arguments, kGiveBoth));
     const auto key = KeyOf(client->node(), arguments);
     removed = key.ok() ? client->Remove(*key) : key.status();
   }
@@ -209,7 +215,7 @@ absl::StatusOr<v1::Share> GetShare(const CommandLine& line, const ShareArguments
     ASSIGN_OR_RETURN(const auto fleet, OpenFleet(line));
     return fleet->Get(key, arguments.relay);
   }
-  ASSIGN_OR_RETURN(const auto client, OpenClient(arguments));
+  ASSIGN_OR_RETURN(const auto client, OpenNode(arguments, kGiveBoth));
   ASSIGN_OR_RETURN(const auto key, KeyOf(client->node(), arguments));
   return client->Get(key);
 }

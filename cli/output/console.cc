@@ -5,8 +5,11 @@
 
 #include <cerrno>
 #include <iostream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/exit_code.h"
 #include "cli/output/color.h"
 #include "cli/output/format.h"
@@ -34,6 +37,16 @@ std::string_view DefaultNextStep(const absl::Status& status) {
     default:
       return "";
   }
+}
+
+// Returns the lines of a message without control characters. Further lines are indented, so that
+// text of another machine never looks like the subject or the next step.
+std::string PrintableLines(std::string_view text) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n', absl::SkipWhitespace())) {
+    lines.push_back(Printable(ToStd(line)));
+  }
+  return absl::StrJoin(lines, "\n       ");
 }
 
 }  // namespace
@@ -67,7 +80,7 @@ void PrintError(Console& console, const absl::Status& status, std::string_view c
   // Usage errors without a reason are self-explanatory; docs/errors.md lists the other
   // reasons.
   const std::string reason = ReasonOf(status) == "USAGE" ? "" : ReasonOf(status);
-  const std::string message = Printable(ToStd(status.message()));
+  const std::string message = PrintableLines(ToStd(status.message()));
   console.err << (console.err_has_color ? Colored("error:", Color::kBad) : "error:") << " "
               << (message.empty() ? absl::StatusCodeToString(status.code()) : message)
               << (reason.empty() ? "" : absl::StrCat(" (", reason, ")")) << "\n";

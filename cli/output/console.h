@@ -36,7 +36,7 @@ Console SystemConsole();
 // Sets the colors by the value of --color (color.h).
 void SetColor(Console& console, std::string_view choice);
 
-// Prints an error in three lines on stderr: the error, its subject, the next step. Omits a line
+// Prints an error on stderr: the error with its lines, its subject, the next step. Omits a part
 // without content.
 void PrintError(Console& console, const absl::Status& status, std::string_view command);
 

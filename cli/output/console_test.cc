@@ -42,6 +42,16 @@ TEST(PrintErrorTest, ControlCharactersAreReplaced) {
             "error: a?[2Jb\n   on: muster cancel\n");
 }
 
+TEST(PrintErrorTest, FurtherLinesOfAMessageAreIndented) {
+  EXPECT_EQ(PrintedError(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
+                                   "p.yaml:2: a: unknown field\np.yaml:3: b\r: unknown field",
+                                   "Correct it.")),
+            "error: p.yaml:2: a: unknown field\n"
+            "       p.yaml:3: b?: unknown field (INVALID_PLUGIN)\n"
+            "   on: muster cancel\n"
+            " next: Correct it.\n");
+}
+
 TEST(FinishOutputTest, FailedStreamIsAnError) {
   std::ostringstream out;
   std::ostringstream err;

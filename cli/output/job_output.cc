@@ -8,6 +8,8 @@
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
+#include "services/common/base/error.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster::cli {
 namespace {
@@ -108,6 +110,7 @@ void JobOutput::PrintUnverified(const v1::JobRecord& record) {
 }
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {
+  refused_by_policy_ |= record.final().reason() == "POLICY_REFUSED";
   if (FailureText(record.final()).empty()) return failed_.erase(record.node()) > 0;
   return failed_.insert(record.node()).second;
 }
@@ -155,6 +158,9 @@ int JobOutput::Finish(const v1::Job& job) {
     }
     PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
                                         StateWord(job.state()), "."));
+    if (refused_by_policy_) {
+      PrintMessage(console_, " next: " + NextStepOf(errors::PolicyRefused("")));
+    }
   }
   return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;
 }

@@ -33,7 +33,8 @@ class JobOutput {
   // Returns the job of the last response that had it.
   const v1::Job& job() const { return job_; }
 
-  // Prints the number of failures that were not printed, and a summary. Returns the exit code: 0 if
+  // Prints the number of failures that were not printed, a summary, and the next step if the policy
+  // of a node refused the command. Returns the exit code: 0 if
   // the command succeeded on every node.
   int Finish(const v1::Job& job);
 
@@ -59,6 +60,7 @@ class JobOutput {
   std::set<std::string> answered_;      // nodes with a record
   std::set<std::string> failed_;        // nodes whose last final record is a failure
   std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
+  bool refused_by_policy_ = false;      // on a node
   v1::Job job_;
   bool summary_shown_ = false;
 };

@@ -62,6 +62,17 @@ TEST_F(JobOutputTest, FailureIsPrintedWhenItHappensAndNotAgainAtTheEnd) {
   EXPECT_TRUE(output_.has_failures());
 }
 
+TEST_F(JobOutputTest, RefusalByAPolicyHasANextStep) {
+  v1::WatchJobResponse response;
+  v1::JobRecord& record = *response.add_records();
+  record.set_node("n1");
+  record.mutable_final()->set_outcome(v1::JOB_OUTCOME_REFUSED);
+  record.mutable_final()->set_reason("POLICY_REFUSED");
+  output_.HandleResponse(response);
+  output_.Finish(v1::Job());
+  EXPECT_NE(err_.str().find("\n next: Add a rule to that file"), std::string::npos) << err_.str();
+}
+
 TEST_F(JobOutputTest, LateSuccessReplacesTheFailure) {
   Receive("n1", v1::JOB_OUTCOME_TIMED_OUT);
   err_.str("");

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "cli/output/format.h"
+#include "services/common/base/shell_quote.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/rpc/proto_time.h"
@@ -38,17 +39,6 @@ Json FinalJson(const v1::JobRecord::Final& final) {
   if (!final.reason().empty()) json["reason"] = final.reason();
   if (!final.detail().empty()) json["detail"] = final.detail();
   return json;
-}
-
-// Quotes `text` for a shell if necessary.
-std::string Quote(const std::string& text) {
-  const bool plain = !text.empty() && text.find_first_not_of(
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789_@%+=:,./-") == std::string::npos;
-  if (plain) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
 }
 
 }  // namespace
@@ -171,9 +161,7 @@ std::string ShortName(std::string_view uri) {
 }
 
 std::string QuotedCommand(const v1::Job& job) {
-  return absl::StrJoin(job.argv(), " ", [](std::string* out, const std::string& argument) {
-    out->append(Quote(argument));
-  });
+  return absl::StrJoin(job.argv(), " ", AppendShellWord);
 }
 
 }  // namespace muster::cli

@@ -23,10 +23,14 @@ int64_t CountFailed(const ResultSummary& summary) {
   return summary.count(kFailed) + summary.count(kTimeout);
 }
 
-// Names from Sonobuoy begin with a space where "[It]" was removed.
+// Names from Sonobuoy begin with a space where "[It]" was removed. The name of an error is its
+// text, which may have several lines.
 ResultSummary Summary(const ResultItem& tree) {
   ResultSummary summary = Summarize(tree, kFailedShown);
-  for (std::string& name : summary.failed) absl::StripAsciiWhitespace(&name);
+  for (FailedLeaf& leaf : summary.failed) {
+    leaf.name = JoinLines(leaf.name);
+    absl::StripAsciiWhitespace(&leaf.name);
+  }
   return summary;
 }
 
@@ -40,7 +44,7 @@ void WriteLeaves(std::ostream& out, const std::string& plugin, std::string_view 
   }
   Json json = {{"plugin", plugin},
                {"node", std::string(node)},
-               {"name", item.name},
+               {"name", JoinLines(item.name)},
                {"status", item.status}};
   json["meta"] = item.meta;
   if (!item.details.is_null()) json["details"] = item.details;
@@ -61,8 +65,10 @@ std::string ReportText(const std::string& plugin, const std::string& node, const
   }
   if (summary.failed.empty()) return text;
   absl::StrAppend(&text, "\nFailed:\n");
-  for (const std::string& name : summary.failed) {
-    absl::StrAppend(&text, "  ", Printable(name), "\n");
+  for (const FailedLeaf& leaf : summary.failed) {
+    const bool names_node = node.empty() && !leaf.node.empty();
+    absl::StrAppend(&text, "  ", names_node ? Printable(leaf.node) + ": " : "",
+                    Printable(leaf.name), "\n");
   }
   if (summary.failed_not_listed > 0) {
     absl::StrAppend(&text, "  ... and ", summary.failed_not_listed, " more\n");
@@ -80,7 +86,8 @@ Json ReportJson(const std::string& plugin, const std::string& node, const Result
   json["failed"] = CountFailed(summary);
   json["skipped"] = summary.count(kSkipped);
   json["counts"] = summary.counts;
-  json["failed_names"] = summary.failed;
+  json["failed_names"] = Json::array();
+  for (const FailedLeaf& leaf : summary.failed) json["failed_names"].push_back(leaf.name);
   json["failed_not_listed"] = summary.failed_not_listed;
   return json;
 }

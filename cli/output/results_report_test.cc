@@ -24,7 +24,7 @@ ResultItem Example() {
 TEST(ResultsReportTest, TextHasCountsAndFailedItems) {
   EXPECT_EQ(ReportText("e2e", "", Example()),
             "Plugin: e2e\nStatus: failed\nTotal: 4\nPassed: 1\nFailed: 2\nSkipped: 1\n"
-            "\nFailed:\n  sings\n  runs\n");
+            "\nFailed:\n  n1: sings\n  n1: runs\n");
   const ResultItem passed = Leaf("all", kPassed);
   EXPECT_EQ(ReportText("e2e", "n1", passed),
             "Plugin: e2e\nNode: n1\nStatus: passed\nTotal: 1\nPassed: 1\nFailed: 0\nSkipped: 0\n");
@@ -34,6 +34,21 @@ TEST(ResultsReportTest, TextHasCountsAndFailedItems) {
   EXPECT_EQ(ReportText("e2e", "", own),
             "Plugin: e2e\nStatus: blue: 1, passed: 1\nTotal: 2\nPassed: 1\nFailed: 0\nSkipped: 0\n"
             "blue: 1\n");
+}
+
+// The name of an error is its text.
+TEST(ResultsReportTest, LinesOfAnErrorBecomeSentences) {
+  ResultItem node{.name = "n2", .meta = {{kMetaType, std::string(kTypeNode)}}};
+  node.items = {Leaf("NO_TOOL: no tool\nInstall it.", kFailed)};
+  ResultItem root{.name = "logs", .items = {node}};
+  RollUp(root);
+  EXPECT_NE(ReportText("logs", "", root).find("\n  n2: NO_TOOL: no tool. Install it.\n"),
+            std::string::npos);
+  EXPECT_NE(ReportText("logs", "n2", root).find("\n  NO_TOOL: no tool. Install it.\n"),
+            std::string::npos);
+  std::ostringstream out;
+  WriteDetails(out, "logs", root);
+  EXPECT_NE(out.str().find(R"("name":"NO_TOOL: no tool. Install it.")"), std::string::npos);
 }
 
 TEST(ResultsReportTest, JsonHasCountsAndFailedItems) {

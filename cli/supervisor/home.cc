@@ -1,9 +1,9 @@
 #include "cli/supervisor/home.h"
 
 #include <cstdlib>
-#include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/absolute_path.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -21,9 +21,7 @@ std::string PathIn(const Home& home, std::string_view folder, std::string_view n
 
 absl::StatusOr<Home> HomeFromEnvironment() {
   if (const char* home = std::getenv("MUSTER_HOME"); home != nullptr && *home != '\0') {
-    std::error_code error;
-    const std::filesystem::path path = std::filesystem::absolute(home, error);
-    return Home(error ? std::string(home) : path.lexically_normal().string());
+    return Home(AbsolutePath(home));
   }
   if (const char* user = std::getenv("HOME"); user != nullptr && *user != '\0') {
     return Home(absl::StrCat(user, "/.muster"));

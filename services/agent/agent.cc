@@ -274,7 +274,7 @@ Delivery GatherAndDeliver(AgentConfig config, const std::stop_token& stop) {
 int RunAgent(const AgentOptions& options) {
   const StopOnSignal signals;
   auto config = LoadAgentConfig(options.config_path, std::getenv);
-  const std::string subject = ConfigSubject(options.config_path);
+  const std::string subject = ConfigSubject(options.config_path, std::getenv);
   if (!config.ok()) return PrintOutcome({client::ToClientStatus(config.status()), {}}, subject);
   return PrintOutcome(GatherAndDeliver(*std::move(config), signals.token()), subject);
 }

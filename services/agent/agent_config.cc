@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "services/common/base/absolute_path.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -87,16 +88,31 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
   std::set<std::string> set;
   RETURN_IF_ERROR(client::ReadConfigEnvironment(environment, fields, &set));
   RETURN_IF_ERROR(client::CompleteConfig(config.client, set));
-  if (config.client.state_dir.empty()) config.client.state_dir = DefaultStateDir(environment);
+  const std::string& state = config.client.state_dir;
+  config.client.state_dir = state.empty() ? DefaultStateDir(environment) : AbsolutePath(state);
   return config;
 }
 
-std::string DefaultStateDir(const client::EnvironmentReader& environment) {
-  return DefaultFolder(environment, "agent");
+std::vector<std::string> OverridingVariables(const client::EnvironmentReader& environment) {
+  AgentConfig config;
+  std::vector<std::string> variables;
+  for (const client::ConfigField& field : AgentFields(config)) {
+    for (const std::string& variable : field.environment) {
+      const char* value = environment(variable.c_str());
+      if (value == nullptr || *value == '\0') continue;
+      variables.push_back(variable);
+      break;
+    }
+  }
+  return variables;
 }
 
-std::string DefaultNodeFolder(const client::EnvironmentReader& environment) {
-  return DefaultFolder(environment, "node");
+std::string DefaultStateDir(const client::EnvironmentReader& environment) {
+  return AbsolutePath(DefaultFolder(environment, "agent"));
+}
+
+std::string NodeFolderPath(const std::string& named, const client::EnvironmentReader& environment) {
+  return AbsolutePath(named.empty() ? DefaultFolder(environment, "node") : named);
 }
 
 std::string AgentConfigSchema() {

@@ -40,13 +40,16 @@ std::vector<client::ConfigField> AgentFields(AgentConfig& config);
 absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path,
                                             const client::EnvironmentReader& environment);
 
+// Returns the variables that override fields of the file in LoadAgentConfig.
+std::vector<std::string> OverridingVariables(const client::EnvironmentReader& environment);
+
 // Returns the default state folder of an agent: $MUSTER_HOME/agent, for root /var/lib/muster-agent,
 // else in $XDG_STATE_HOME or ~/.local/state.
 std::string DefaultStateDir(const client::EnvironmentReader& environment);
 
-// Returns the default folder of a node's identity: $MUSTER_HOME/node, for root
-// /var/lib/muster-node, else in $XDG_STATE_HOME or ~/.local/state.
-std::string DefaultNodeFolder(const client::EnvironmentReader& environment);
+// Returns the absolute path of the folder of a node's identity: `named` (--dir), or if it is empty
+// $MUSTER_HOME/node, for root /var/lib/muster-node, else in $XDG_STATE_HOME or ~/.local/state.
+std::string NodeFolderPath(const std::string& named, const client::EnvironmentReader& environment);
 
 // Returns the JSON schema of the file, equal to docs/agent-config.schema.json.
 std::string AgentConfigSchema();

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "services/agent/outcome.h"
 #include "services/client/client.h"
 #include "services/common/base/secret_file.h"
 
@@ -60,6 +62,35 @@ TEST(AgentConfigTest, StateFolderFollowsTheEnvironment) {
     };
   };
   EXPECT_EQ(DefaultStateDir(with("MUSTER_HOME", "/m")), "/m/agent");
+}
+
+TEST(AgentConfigTest, SubjectOfErrorsNamesTheVariablesThatOverrideTheFile) {
+  const auto set = [](const char* asked) {
+    const std::string_view name(asked);
+    return name == "NODE_NAME" || name == "CLIENT_CERT" ? "x" : name == "CA_CERT" ? "" : nullptr;
+  };
+  const auto unset = [](const char*) -> const char* { return nullptr; };
+  EXPECT_EQ(ConfigSubject("n.json", unset), "configuration n.json");
+  EXPECT_EQ(ConfigSubject("n.json", set),
+            "configuration n.json, overridden by the variables NODE_NAME, CLIENT_CERT");
+  EXPECT_EQ(ConfigSubject("", set),
+            "the environment (NODE_NAME, CLIENT_CERT); --config names no file");
+  EXPECT_EQ(ConfigSubject("", unset), "the environment; --config names no file");
+}
+
+// The command of a plugin runs in another folder.
+TEST(AgentConfigTest, RelativeFoldersBecomeAbsolute) {
+  const auto with = [](const char* name, const char* value) {
+    return [name, value](const char* asked) {
+      return std::string_view(asked) == name ? value : nullptr;
+    };
+  };
+  const std::filesystem::path here = std::filesystem::current_path();
+  EXPECT_EQ(NodeFolderPath("", with("MUSTER_HOME", "../m")), here.parent_path() / "m/node");
+  EXPECT_EQ(NodeFolderPath("n4", with("MUSTER_HOME", "../m")), here / "n4");
+  const auto config = LoadAgentConfig("", with("MUSTER_STATE_DIR", "./state"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->client.state_dir, here / "state");
 }
 
 }  // namespace

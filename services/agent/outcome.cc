@@ -2,6 +2,10 @@
 
 #include <iostream>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/agent/agent_config.h"
+
 namespace muster {
 
 int PrintOutcome(const client::Delivery& delivery, const std::string& subject) {
@@ -31,8 +35,14 @@ void PrintWait(const std::string& message, const std::string& reason, const std:
   if (!next_step.empty()) std::cerr << " next: " << next_step << "\n";
 }
 
-std::string ConfigSubject(const std::string& path) {
-  return path.empty() ? "the environment; --config names no file" : "configuration " + path;
+std::string ConfigSubject(const std::string& path, const client::EnvironmentReader& environment) {
+  const std::string names = absl::StrJoin(OverridingVariables(environment), ", ");
+  if (path.empty()) {
+    return absl::StrCat("the environment", names.empty() ? "" : absl::StrCat(" (", names, ")"),
+                        "; --config names no file");
+  }
+  return absl::StrCat("configuration ", path, names.empty() ? "" : ", overridden by the variables ",
+                      names);
 }
 
 }  // namespace muster

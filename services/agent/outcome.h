@@ -5,6 +5,7 @@
 #include <string>
 
 #include "services/client/client.h"
+#include "services/client/config_fields.h"
 
 namespace muster {
 
@@ -18,7 +19,8 @@ void PrintWait(const std::string& message, const std::string& reason, const std:
                const std::string& next_step);
 
 // Returns the subject of an error about the configuration at `path`; empty: only the environment.
-std::string ConfigSubject(const std::string& path);
+// Names the variables that override the file.
+std::string ConfigSubject(const std::string& path, const client::EnvironmentReader& environment);
 
 }  // namespace muster
 

@@ -87,7 +87,8 @@ int RunSubmit(const SubmitOptions& options) {
     status.code = client::Code::kBadConfig;
     return PrintOutcome({status, {}}, "file " + options.file);
   }
-  return PrintOutcome(Submit(options, signals.token()), ConfigSubject(options.config_path));
+  return PrintOutcome(Submit(options, signals.token()),
+                      ConfigSubject(options.config_path, std::getenv));
 }
 
 }  // namespace muster

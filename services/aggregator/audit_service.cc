@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "services/aggregator/convert.h"
 #include "services/aggregator/runs/authorities.h"
+#include "services/common/base/shell_quote.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
@@ -72,7 +73,7 @@ std::string SubmittedText(const v1::RecordJobRequest& request) {
   const std::string command =
       absl::StrCat("submitted for ", request.targets(),
                    request.targets() == 1 ? " node: " : " nodes: ", request.action(), " ",
-                   absl::StrJoin(request.argv(), " "));
+                   absl::StrJoin(request.argv(), " ", AppendShellWord));
   const std::string_view kept = CutUtf8(command, kMaxText);
   return absl::StrCat(ToAbsl(kept), kept.size() < command.size() ? "..." : "");
 }

@@ -72,6 +72,7 @@ TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   request.set_actor(absl::StrCat("spiffe://", fleet_.name(), "/user/alice"));
   request.set_action("exec");
   request.add_argv("/bin/echo");
+  request.add_argv("it's");
   request.add_argv(std::string(2'000, 'x'));
   request.set_targets(3);
   EXPECT_EQ(ReasonOf(record(relay_, request)), "INVALID_NAME");
@@ -98,8 +99,8 @@ TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   EXPECT_EQ(records->records(0).kind(), v1::AUDIT_KIND_JOB);
   EXPECT_EQ(records->records(0).actor(), request.actor());
   EXPECT_EQ(records->records(0).subject(), request.job());
-  EXPECT_EQ(records->records(0).text().substr(0, 43),
-            "submitted for 3 nodes: exec /bin/echo xxxxx");
+  EXPECT_EQ(records->records(0).text().substr(0, 53),
+            R"(submitted for 3 nodes: exec /bin/echo 'it'\''s' xxxxx)");
   EXPECT_LT(records->records(0).text().size(), 1'100u);
   EXPECT_EQ(records->records(1).text(), "cancelled");
 }

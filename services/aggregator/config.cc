@@ -64,8 +64,8 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
             "Upload streams at a time. Each may hold a chunk in memory. One node may open 16, "
             "another identity half, one run three quarters of them.",
             1, 100'000);
-  file->Int("limits.result_bytes", &config->uploads.max_result_bytes,
-            "The size of the largest result.", 1 << 20, int64_t{1} << 50);
+  file->ByteSize("limits.result_bytes", &config->uploads.max_result_bytes,
+                 "The size of the largest result.", 1 << 20, uint64_t{1} << 50);
   file->Int("limits.identity_disk_percent", &config->uploads.identity_percent,
             "The share of the free disk that unfinished uploads of one identity may take.", 1, 100);
   file->Int("limits.run_disk_percent", &config->uploads.run_percent,

@@ -14,5 +14,15 @@ TEST(AggregatorConfigTest, PrintedConfigurationIsAccepted) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST(AggregatorConfigTest, SizeOfAResultHasUnits) {
+  AggregatorConfig config;
+  Config file("muster-aggregator");
+  BindAggregatorConfig(&config, &file);
+  const absl::Status status =
+      file.Parse("state_folder: /s\nlimits: {result_bytes: 2GiB}\n", "aggregator.yaml");
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.uploads.max_result_bytes, uint64_t{2} << 30);
+}
+
 }  // namespace
 }  // namespace muster

@@ -144,9 +144,9 @@ func TestArgumentsOfRunsAndJobs(t *testing.T) {
 		}
 	})
 	t.Run("a definition with an unknown field is named with its line", func(t *testing.T) {
-		definition := must(f.WriteFile("typo.yaml", execPlugin("p", "Job", "true")+"  comand: x\n"))(t)
+		definition := must(f.WriteFile("typo.yaml", execPlugin("p", "Job", "true")+"  comand: x\n  arg: y\n"))(t)
 		_, err := f.Muster("run", "--plugin", "hostfacts", "-f", definition, "--node", "n1")
-		wantExit(t, err, 67, definition+":", "did you mean command?")
+		wantExit(t, err, 67, "error: "+definition+":", "did you mean command?", "\n       "+definition+":", "did you mean args?")
 	})
 	t.Run("run warns of nodes for plugins that run once", func(t *testing.T) {
 		definition := must(f.WriteFile("job.yaml", execPlugin("p", "Job", "true")))(t)
@@ -160,6 +160,10 @@ func TestArgumentsOfRunsAndJobs(t *testing.T) {
 	t.Run("an operator who lists shared files learns of --all", func(t *testing.T) {
 		_, err := f.Muster("shared", "list")
 		wantExit(t, err, 1, "NOT_JOINED", "shared list --all")
+		_, err = f.Muster("shared", "show", "--to", "n2", "--id", "x")
+		wantExit(t, err, 1, "NOT_JOINED", "give both --from and --to")
+		_, err = f.Muster("shared", "remove", "--id", "x")
+		wantExit(t, err, 1, "NOT_JOINED", "give both --from and --to")
 	})
 	t.Run("a path through a file is a wrong path, not a faulty disk", func(t *testing.T) {
 		_, err := f.Muster("token", "create", "--node", "n9", "-o", nodes+"/x/y")

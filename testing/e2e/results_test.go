@@ -33,7 +33,7 @@ func TestResultsPrintsEachMode(t *testing.T) {
 	id := completeWithResults(t, f)
 	files := archive(t, f, id)
 	for _, c := range []struct{ name, want, arguments string }{
-		{"report", "Plugin: checks\nStatus: failed\nTotal: 4\nPassed: 1\nFailed: 2\nSkipped: 1\n\nFailed:\n  sings\n  ", ""},
+		{"report", "Plugin: checks\nStatus: failed\nTotal: 4\nPassed: 1\nFailed: 2\nSkipped: 1\n\nFailed:\n  n1: sings\n  n2: the disk is gone", ""},
 		{"report of a node", "Plugin: checks\nNode: n1\nStatus: failed\nTotal: 3\nPassed: 1\nFailed: 1\nSkipped: 1\n\nFailed:\n  sings\n",
 			"--node n1 --mode report"},
 		{"dump", "---\n" + files["plugins/checks/sonobuoy_results.yaml"], "--mode dump"},

@@ -257,7 +257,7 @@ func TestResultsOfADamagedArchiveAreRead(t *testing.T) {
 	wantExit(t, err, damagedExit, "1 damaged")
 
 	out, err := f.Muster("results", id)
-	wantExit(t, err, damagedExit, "the stored archive of run", "-p PLUGIN -n NODE -o FILE")
+	wantExit(t, err, damagedExit, "the stored archive of run", "(ARCHIVE_DAMAGED)", "-p PLUGIN -n NODE -o FILE")
 	if !strings.Contains(out, "n1") || !strings.Contains(out, "n2") {
 		t.Errorf("results printed %q", out)
 	}
@@ -274,7 +274,11 @@ func TestResultsOfADamagedArchiveAreRead(t *testing.T) {
 	_, err = f.Muster("results", id, "-p", "logs", "-n", "n2", "-o", file)
 	wantExit(t, err, 1, "FILE_EXISTS")
 	_, err = f.Muster("results", id, "-p", "logs", "-n", "n3", "-o", file+"3")
-	wantExit(t, err, 64+int(codes.PermissionDenied), "PAIR_NOT_PLANNED")
+	wantExit(t, err, 64+int(codes.PermissionDenied), "PAIR_NOT_PLANNED", "muster status RUN --json")
+	_, err = f.Muster("results", id, "-p", "logs", "-o", file+"3")
+	wantExit(t, err, 2, "--node is required")
+	_, err = f.Muster("results", id, "-p", "nope", "-o", file+"3")
+	wantExit(t, err, 1, "PLUGIN_NOT_FOUND")
 	_, err = f.Muster("results", id, "-o", file)
 	wantExit(t, err, 2, "--output needs --plugin")
 }

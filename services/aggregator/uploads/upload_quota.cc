@@ -87,8 +87,8 @@ absl::StatusOr<UploadTicket> UploadQuota::CountStream(const Identity& caller,
 }
 
 absl::Status UploadQuota::CheckSize(int64_t size) const {
-  return size > limits_.max_result_bytes ? errors::ResultOverLimit(limits_.max_result_bytes)
-                                         : absl::OkStatus();
+  const auto limit = static_cast<int64_t>(limits_.max_result_bytes);
+  return size > limit ? errors::ResultOverLimit(limit) : absl::OkStatus();
 }
 
 void UploadQuota::Add(const UploadRecord& upload) {

@@ -35,7 +35,7 @@ struct UploadLimits {
   // identity half, and one run three quarters.
   int64_t max_streams = 1'000;
   absl::Duration expiry = absl::Hours(24);
-  int64_t max_result_bytes = int64_t{64} << 30;
+  uint64_t max_result_bytes = uint64_t{64} << 30;
   // Committed bytes of one run; 0: no limit.
   int64_t max_run_bytes = 0;
   // Shares of the disk that is free for results and their unfinished uploads.

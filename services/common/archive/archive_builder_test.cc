@@ -181,7 +181,7 @@ TEST_F(ArchiveBuilderTest, GzipTarIsUnpackedAndParsed) {
   EXPECT_EQ(entries[2]["original_name"], "odd\x01name");
   const ResultItem tree = Tree(files, "e2e");
   EXPECT_EQ(tree.items[0].meta.at("file"), "results/global/out/junit_01.xml");
-  EXPECT_THAT(report_.plugins.at("e2e").failed, ElementsAre("c"));
+  EXPECT_THAT(report_.plugins.at("e2e").failed, ElementsAre(FailedLeaf{"", "c"}));
   EXPECT_EQ(report_.stored_as_is, 0);
 }
 

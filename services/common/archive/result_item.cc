@@ -111,8 +111,12 @@ StatusCounts RollUpBranch(ResultItem& item, bool custom) {
   return counts;
 }
 
-void ListFailures(const ResultItem& item, size_t max_failed, ResultSummary& summary) {
-  for (const ResultItem& child : item.items) ListFailures(child, max_failed, summary);
+// `node`: the one whose tree contains the item; may be empty.
+void ListFailures(const ResultItem& item, std::string_view node, size_t max_failed,
+                  ResultSummary& summary) {
+  const auto type = item.meta.find(kMetaType);
+  if (type != item.meta.end() && type->second == kTypeNode) node = item.name;
+  for (const ResultItem& child : item.items) ListFailures(child, node, max_failed, summary);
   if (!item.items.empty()) return;
   if (IsOmittedNote(item)) {
     const StatusCounts counts = CountLeaves(item);
@@ -125,7 +129,7 @@ void ListFailures(const ResultItem& item, size_t max_failed, ResultSummary& summ
     } else {
       absl::string_view name = item.name;
       if (absl::ConsumePrefix(&name, "[It]")) name = absl::StripLeadingAsciiWhitespace(name);
-      summary.failed.emplace_back(name);
+      summary.failed.push_back({std::string(node), std::string(name)});
     }
   }
 }
@@ -157,7 +161,7 @@ int64_t ResultSummary::count(std::string_view status) const {
 
 ResultSummary Summarize(const ResultItem& root, size_t max_failed) {
   ResultSummary summary{.name = root.name, .status = root.status, .counts = CountLeaves(root)};
-  ListFailures(root, max_failed, summary);
+  ListFailures(root, "", max_failed, summary);
   return summary;
 }
 

@@ -56,19 +56,26 @@ void RollUp(ResultItem& root);
 // Returns the number of leaves by status, including omitted ones. A leaf counts itself.
 StatusCounts CountLeaves(const ResultItem& item);
 
+struct FailedLeaf {
+  std::string node;  // empty outside the tree of a node
+  std::string name;
+
+  bool operator==(const FailedLeaf&) const = default;
+};
+
 // The summary of a tree for a report.
 struct ResultSummary {
   std::string name;
   std::string status;
   StatusCounts counts;
-  std::vector<std::string> failed;  // names of failed and timed-out leaves, in order
+  std::vector<FailedLeaf> failed;  // failed and timed-out leaves, in order
   int64_t failed_not_listed = 0;
 
   int64_t total() const;
   int64_t count(std::string_view status) const;
 };
 
-// Lists at most `max_failed` names, without the prefix "[It]" of Ginkgo.
+// Lists at most `max_failed` leaves; their names are without the prefix "[It]" of Ginkgo.
 ResultSummary Summarize(const ResultItem& root, size_t max_failed = 10'000);
 
 // Calls `visit` for each leaf, in order, with the names of its ancestors, joined by "|", as a

@@ -56,7 +56,9 @@ TEST(RollUpTest, CustomStatusGivesCounts) {
 
 TEST(SummarizeTest, LeavesAreCountedAndFailuresListed) {
   ResultItem root{.name = "p",
-                  .items = {{.name = "n1", .items = {Leaf(kFailed, "[It] does"), Leaf(kPassed)}},
+                  .items = {{.name = "n1",
+                             .meta = {{kMetaType, std::string(kTypeNode)}},
+                             .items = {Leaf(kFailed, "[It] does"), Leaf(kPassed)}},
                             Leaf(kTimeout, "timeout: n2"),
                             Leaf(kSkipped)}};
   RollUp(root);
@@ -67,7 +69,7 @@ TEST(SummarizeTest, LeavesAreCountedAndFailuresListed) {
   EXPECT_EQ(summary.count(kFailed), 1);
   EXPECT_EQ(summary.count(kTimeout), 1);
   EXPECT_EQ(summary.count("blue"), 0);
-  EXPECT_THAT(summary.failed, ElementsAre("does", "timeout: n2"));
+  EXPECT_THAT(summary.failed, ElementsAre(FailedLeaf{"n1", "does"}, FailedLeaf{"", "timeout: n2"}));
   const ResultSummary one = Summarize(root, 1);
   EXPECT_THAT(one.failed, SizeIs(1));
   EXPECT_EQ(one.failed_not_listed, 1);

@@ -68,7 +68,7 @@ absl::Status ValidateName(std::string_view what, std::string_view name) {
   } else if (name[0] == '.') {
     problem = "it begins with a dot";
   } else if (!std::all_of(name.begin(), name.end(), IsNameCharacter)) {
-    problem = "it holds other characters";
+    problem = "it contains characters other than A-Z a-z 0-9 . _ -";
   } else {
     return absl::OkStatus();
   }

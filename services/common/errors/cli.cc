@@ -80,10 +80,10 @@ absl::Status FileNameIsNoShareId(std::string_view name) {
                    "Give an id: --id ID, with at most 253 of A-Z a-z 0-9 . _ - that begins with a letter or digit.");
 }
 
-absl::Status NotANode(std::string_view cause) {
+absl::Status NotANode(std::string_view cause, std::string_view as_operator) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_JOINED",
                    cause,
-                   "As an operator, list the files at the relays: muster shared list --all. On a node, join the fleet first: muster node join.");
+                   absl::StrCat("As an operator, ", ToAbsl(as_operator), ". On a node, join the fleet first: muster node join."));
 }
 
 absl::Status NoRuns() {
@@ -114,6 +114,12 @@ absl::Status PluginNotInRun(std::string_view plugin) {
   return MakeError(absl::StatusCode::kNotFound, "PLUGIN_NOT_FOUND",
                    absl::StrCat("the run has no plugin \"", ToAbsl(plugin), "\""),
                    "List the plugins of the run: muster status RUN.");
+}
+
+absl::Status NodeNotInPlan(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "PAIR_NOT_PLANNED",
+                   absl::StrCat("the plan of the run does not contain plugin \"", ToAbsl(plugin), "\" on node \"", ToAbsl(node), "\""),
+                   "List the nodes of the plan: muster status RUN --json.");
 }
 
 absl::Status InvalidBindAddress(std::string_view address) {
@@ -167,7 +173,7 @@ absl::Status CredentialsOfOtherRun(std::string_view run, std::string_view reques
 absl::Status CredentialsExpired(std::string_view end) {
   return MakeError(absl::StatusCode::kUnauthenticated, "CERTIFICATE_EXPIRED",
                    absl::StrCat("the certificate expired at ", ToAbsl(end)),
-                   "A run's credentials expire a day after its deadline. Use an operator's context to see the run: --context FILE.");
+                   "The credentials file of a run expires a day after the run's deadline. Use an operator's context to see the run: --context FILE.");
 }
 
 absl::Status CredentialsFolderExposed(std::string_view folder) {

@@ -36,7 +36,7 @@ absl::Status InvalidDefinition(std::string_view cause);
 // INVALID_ARGUMENT, INVALID_SHARE.
 absl::Status FileNameIsNoShareId(std::string_view name);
 // FAILED_PRECONDITION, NOT_JOINED.
-absl::Status NotANode(std::string_view cause);
+absl::Status NotANode(std::string_view cause, std::string_view as_operator);
 // NOT_FOUND, NO_RUNS.
 absl::Status NoRuns();
 // NOT_FOUND, RUN_NOT_FOUND.
@@ -47,6 +47,8 @@ absl::Status NoJobBeginsWith(std::string_view text);
 absl::Status NoNodeHasLabels(std::string_view labels);
 // NOT_FOUND, PLUGIN_NOT_FOUND.
 absl::Status PluginNotInRun(std::string_view plugin);
+// PERMISSION_DENIED, PAIR_NOT_PLANNED.
+absl::Status NodeNotInPlan(std::string_view plugin, std::string_view node);
 // INVALID_ARGUMENT, INVALID_HOST.
 absl::Status InvalidBindAddress(std::string_view address);
 // NOT_FOUND, NOT_A_TARGET.

@@ -30,14 +30,14 @@ absl::Status JobInCreation(std::string_view job) {
 absl::Status TooManyJobs(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
                    absl::StrCat(limit, " jobs are already running"),
-                   "Wait until some have ended, or cancel them: muster job list."),
+                   "Wait until some have ended, cancel them (muster job list), or raise jobs.max_running in the configuration of the root relay."),
                         absl::Seconds(10));
 }
 
 absl::Status TooManyJobsOfSubmitter(std::string_view submitter, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
-                   absl::StrCat(limit, " jobs of ", ToAbsl(submitter), " are already running, the most of one submitter"),
-                   "Wait until some have ended, or cancel them: muster job list."),
+                   absl::StrCat(limit, " jobs of ", ToAbsl(submitter), " are already running, half of jobs.max_running"),
+                   "Wait until some have ended, cancel them (muster job list), or raise jobs.max_running in the configuration of the root relay."),
                         absl::Seconds(10));
 }
 
@@ -135,7 +135,7 @@ absl::Status InvalidPolicy(std::string_view mistakes) {
 absl::Status PolicyRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
                    why,
-                   "Add a rule to that file that admits it.");
+                   "Add a rule to that file that admits it, with `actions: [collect]` for the command of a plugin.");
 }
 
 absl::Status PolicyNamesUser(std::string_view user) {

@@ -10,8 +10,9 @@ import (
 const heading = `# Errors
 
 Every error states what failed, with its value, and the next step. Programs read the reason, which is stable. It is
-in ` + "`muster.v1.ErrorDetail`" + ` (proto/muster/v1/errors.proto) over gRPC, in the field ` + "`reason`" + ` over
-REST, and in ` + "`--json`" + ` and the logs of the command line. Names in braces stand for values.
+in ` + "`muster.v1.ErrorDetail`" + ` (proto/muster/v1/errors.proto) over gRPC, and in the field ` + "`reason`" + ` over
+REST. The command line prints it in parentheses after the message on stderr, also with ` + "`--json`" + `; an error of the
+arguments (exit code 2) may have none. Names in braces stand for values.
 
 ` + "`go run ./services/common/errors/generate`" + ` writes this page from the table in services/common/errors/, and a
 test fails when it is stale.
