@@ -103,7 +103,7 @@ void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
 void RunningJob::Tick() {
   MutexLock lock(mutex_);
   JobRoutes routes = Routes();
-  const absl::Time now = fleet_.clock.Now();
+  const Instant now{fleet_.clock.Now(), fleet_.clock.MonotonicNow()};
   std::vector<v1::JobRecord> made = state_.Tick(now, routes);
   for (v1::JobRecord& record : made) {
     const auto dropped = dropped_.extract(record.node());
