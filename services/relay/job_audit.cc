@@ -5,7 +5,7 @@
 
 #include "muster/v1/audit.grpc.pb.h"
 #include "services/common/base/log.h"
-#include "services/relay/files/share_call.h"
+#include "services/relay/call_later.h"
 
 namespace muster {
 namespace {
