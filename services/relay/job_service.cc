@@ -8,7 +8,6 @@
 #include "services/common/errors/runs.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/stream.h"
-#include "services/relay/job_audit.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/watch_source.h"
 
@@ -61,7 +60,7 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
   ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
   ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
   ASSIGN_OR_RETURN(*response, board->Submit(std::move(read), uri));
-  RecordJob(parts_.role.aggregator(), SubmissionOf(*response));
+  audit_.Record(SubmissionOf(*response));
   return absl::OkStatus();
 }
 
@@ -115,7 +114,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                   record.set_job(response->job());
                   record.set_actor(ToUri(call.caller().identity).value_or(""));
                   record.set_cancelled(true);
-                  RecordJob(parts_.role.aggregator(), std::move(record));
+                  audit_.Record(record);
                   return absl::OkStatus();
                 });
 }
