@@ -63,12 +63,17 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::Status RunningJob::Cancel() {
+absl::StatusOr<bool> RunningJob::Cancel() {
+  {
+    MutexLock lock(mutex_);
+    if (state_.ended()) return false;
+  }
   RETURN_IF_ERROR(folder_->MarkCancelled());
   MutexLock lock(mutex_);
+  const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();
   AddPending(state_.Cancel(fleet_.clock.Now(), routes));
-  return absl::OkStatus();
+  return changed;
 }
 
 void RunningJob::Receive(v1::JobRecord record) {

@@ -78,6 +78,14 @@ TEST_F(RunningJobTest, JobEndsWhenTheLastFinalRecordIsStored) {
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
 
+TEST_F(RunningJobTest, CancelAfterTheLastFinalRecordChangesNothing) {
+  job_->Start();
+  job_->Receive(Final("n1"));
+  EXPECT_FALSE(*job_->Cancel());
+  ASSERT_TRUE(job_->Store().ok());
+  EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
+}
+
 TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
   job_->Start();
   v1::JobRecord started = Final("n1");
