@@ -208,6 +208,24 @@ TEST_F(JobStateTest, LossOfANodeThatRunsTheCommandIsRecordedOnce) {
   EXPECT_EQ(back[0].branch().detail(), "attached again: n1");
 }
 
+TEST_F(JobStateTest, NodeThatIsLostAgainAndAgainDoesNotHideTheLossOfOthers) {
+  JobState job = Make();
+  for (const char* node : {"n1", "n2"}) job.Receive(Started(node));
+  routes_.since = kNow - absl::Seconds(10);
+  size_t records = 0;
+  for (int i = 0; i < 5'000; ++i) {
+    routes_ = {"n2"};
+    records += job.ReportLost(At(0), routes_).size();
+    routes_ = {"n1", "n2"};
+    records += job.ReportLost(At(0), routes_).size();
+  }
+  EXPECT_EQ(records, 40U) << "20 losses";
+  routes_ = {"n1"};
+  EXPECT_EQ(job.ReportLost(At(0), routes_).size(), 1U);
+  const auto is_child = [](std::string_view) { return true; };
+  EXPECT_EQ(job.Branch("r1", true, kNow, is_child).size(), 1U);
+}
+
 TEST_F(JobStateTest, NodesAreNotLostWhileTheyAttachAfterARestart) {
   JobState job = Make();
   job.Receive(Started("n1"));
