@@ -8,7 +8,6 @@
 #include "services/common/errors/runs.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/stream.h"
-#include "services/relay/job_audit.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/watch_source.h"
 
@@ -60,8 +59,9 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
     return errors::CommandRefused("its signer was revoked");
   ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
   ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
-  ASSIGN_OR_RETURN(*response, board->Submit(std::move(read), uri));
-  RecordJob(parts_.role.aggregator(), SubmissionOf(*response));
+  ASSIGN_OR_RETURN(JobChange submitted, board->Submit(std::move(read), uri));
+  *response = std::move(submitted.job);
+  if (submitted.changed) audit_.Record(SubmissionOf(*response));
   return absl::OkStatus();
 }
 
@@ -109,13 +109,14 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return Answer(requests_, context, "/muster.v1.JobService/CancelJob", *request,
                 [=, this](Call& call) -> absl::Status {
                   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
-                  ASSIGN_OR_RETURN(*response, board->Cancel(request->job()));
-                  if (response->state() == v1::JOB_STATE_ENDED) return absl::OkStatus();
+                  ASSIGN_OR_RETURN(JobChange cancelled, board->Cancel(request->job()));
+                  *response = std::move(cancelled.job);
+                  if (!cancelled.changed) return absl::OkStatus();
                   v1::RecordJobRequest record;
                   record.set_job(response->job());
                   record.set_actor(ToUri(call.caller().identity).value_or(""));
                   record.set_cancelled(true);
-                  RecordJob(parts_.role.aggregator(), std::move(record));
+                  audit_.Record(record);
                   return absl::OkStatus();
                 });
 }

@@ -139,36 +139,39 @@ void CollectionRunner::Work() {
     const std::shared_ptr<Task> task = std::move(waiting_.front());
     waiting_.pop_front();
     lock.Unlock();
-    RunTask(*task);
+    const client::Delivery delivery = RunTask(*task);
+    LogOutcome(task->key.run, task->key.plugin, delivery);
+    if (options_.on_worked) options_.on_worked(task->key.plugin);
     lock.Lock();
-    const auto present = present_.find(task->key);
-    if (present != present_.end() && present->second == task) present_.erase(present);
+    Forget(*task, delivery.status.code == client::Code::kInterrupted ||
+                      delivery.status.code == client::Code::kFailed);
   }
 }
 
-void CollectionRunner::RunTask(const Task& task) {
+client::Delivery CollectionRunner::RunTask(const Task& task) {
   Backoff backoff;
   for (;;) {
     client::Delivery delivery = Gather(task);
     // The end of the run stops the attempts, not its deadline: late results are accepted until the
     // run is sealed.
-    if (IsTemporary(delivery.status)) {
-      if (WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) continue;
-      delivery = {client::ToClientStatus(errors::Interrupted()), {}};
+    if (!IsTemporary(delivery.status)) return delivery;
+    if (!WaitFor(backoff.Next(absl::Seconds(1)), task.stop.get_token())) {
+      return {client::ToClientStatus(errors::Interrupted()), {}};
     }
-    LogOutcome(task.key.run, task.key.plugin, delivery);
-    const bool again = delivery.status.code == client::Code::kInterrupted ||
-                       delivery.status.code == client::Code::kFailed;
-    MutexLock lock(mutex_);
-    if (ended_.erase(&task) > 0) {
-      // A newer offer of the same plugin uses the same state.
-      const auto present = present_.find(task.key);
-      if (present == present_.end() || present->second.get() == &task) Remove(task.key);
-    } else if (!again && finished_.size() < kMaxFinished) {
-      finished_.insert(task.key);
-    }
-    return;
   }
+}
+
+// Removes a task in one step with its use of `ended_`: a later task may have the same address.
+void CollectionRunner::Forget(const Task& task, bool may_run_again) {
+  const auto present = present_.find(task.key);
+  const bool is_newest = present == present_.end() || present->second.get() == &task;
+  if (ended_.erase(&task) > 0) {
+    // A newer offer of the same plugin uses the same state.
+    if (is_newest) Remove(task.key);
+  } else if (!may_run_again && finished_.size() < kMaxFinished) {
+    finished_.insert(task.key);
+  }
+  if (is_newest) present_.erase(task.key);
 }
 
 client::Delivery CollectionRunner::Gather(const Task& task) {

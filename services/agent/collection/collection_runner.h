@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,6 +31,8 @@ struct CollectionOptions {
   std::vector<std::string> relay_targets;
   size_t max_parallel = 4;
   size_t max_waiting = 1'000;  // offered plugins; more are dropped, and offered again
+  // For tests: called without a lock when the work for a plugin has ended and its task is present.
+  std::function<void(const std::string& plugin)> on_worked;
 };
 
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
@@ -64,7 +67,8 @@ class CollectionRunner final : public Collections {
   };
 
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
-  void RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
+  client::Delivery RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Forget(const Task& task, bool may_run_again) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const Key& key) const;
   client::Delivery Gather(const Task& task);
   client::Config ConfigOf(const Task& task) const;
@@ -78,7 +82,7 @@ class CollectionRunner final : public Collections {
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
   std::set<Key> finished_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
-  // Running tasks whose run has ended.
+  // Running tasks whose run has ended; all exist.
   std::set<const Task*> ended_ ABSL_GUARDED_BY(mutex_);
   std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,9 +3,13 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "services/agent/jobs/process_mark.h"
@@ -37,8 +41,10 @@ class CollectionRunnerTest : public ::testing::Test {
 
   void Begin() {
     runner_.reset();
-    runner_ = std::make_unique<CollectionRunner>(
-        CollectionOptions{folder_, "n1", folder_ + "/tls", {peer_.target()}});
+    CollectionOptions options{folder_, "n1", folder_ + "/tls", {peer_.target()}};
+    options.max_parallel = max_parallel_;
+    options.on_worked = on_worked_;
+    runner_ = std::make_unique<CollectionRunner>(std::move(options));
   }
 
   void Write(const std::string& name, std::string_view text) {
@@ -69,6 +75,8 @@ class CollectionRunnerTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "/collecting";
   const client::TestFleet fleet_ = client::TestFleet::Make();
   client::TestPeer peer_{fleet_};
+  size_t max_parallel_ = 4;
+  std::function<void(const std::string& plugin)> on_worked_;
   std::unique_ptr<CollectionRunner> runner_;
 };
 
@@ -178,6 +186,53 @@ TEST_F(CollectionRunnerTest, EndOfTheRunRemovesTheStateOfItsCollections) {
   EXPECT_GT(files(), 0);
   runner_->End(ended);
   EXPECT_TRUE(testing::Await([&] { return files() == 0; }));
+}
+
+// A later task, maybe in the memory of the ended one, keeps its state.
+TEST_F(CollectionRunnerTest, EndOfTheRunWhenATaskHasWorkedConcernsNoLaterTask) {
+  const std::string no_work = "{driver: DaemonSet, plugin-name: x}\nspec: {image: busybox}\n";
+  const std::string invalid = "{driver: Deamon}\n";  // an error result, and so not run again
+  const auto offer_of = [&](const std::string& run, const std::vector<std::string>& plugins,
+                            const std::string& definition) {
+    v1::CollectionOffer offer;
+    offer.set_run(run);
+    offer.add_nodes("n1");
+    for (const std::string& plugin : plugins) {
+      v1::CollectionOffer::Plugin& added = *offer.add_plugins();
+      added.set_name(plugin);
+      added.set_definition_yaml("sonobuoy-config: " + definition);
+    }
+    return offer;
+  };
+  const std::vector<std::string> many = {"p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8"};
+  const std::string other_run(fleet_.run.size(), 'e');
+  Mutex mutex;
+  std::vector<std::string> worked;
+  on_worked_ = [&](const std::string& plugin) {
+    if (plugin == "ended") {
+      v1::CollectionEnded ended;
+      ended.set_run(fleet_.run);
+      runner_->End(ended);
+      runner_->Offer(offer_of(other_run, {"next"}, no_work), peer_.target());
+    } else if (plugin == "next") {  // the first task does not exist any more
+      runner_->Offer(offer_of(fleet_.run, many, invalid), peer_.target());
+    }
+    MutexLock lock(mutex);
+    worked.push_back(plugin);
+  };
+  const auto has_worked = [&](const std::string& plugin) {
+    MutexLock lock(mutex);
+    return std::ranges::find(worked, plugin) != worked.end();
+  };
+  max_parallel_ = 1;
+  Begin();
+  runner_->Offer(offer_of(fleet_.run, {"ended"}, no_work), peer_.target());
+  ASSERT_TRUE(testing::Await([&] { return has_worked(many.back()); }));
+  runner_->Offer(offer_of(fleet_.run, many, invalid), peer_.target());
+  runner_->Offer(offer_of(other_run, {"last"}, no_work), peer_.target());
+  ASSERT_TRUE(testing::Await([&] { return has_worked("last"); }));
+  runner_->Stop();
+  EXPECT_EQ(worked.size(), many.size() + 3);
 }
 
 TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {

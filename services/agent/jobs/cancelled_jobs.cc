@@ -50,15 +50,14 @@ absl::Status CancelledJobs::Read(std::string_view entry) {
   const std::vector<std::string> parts = absl::StrSplit(ToAbsl(entry), ' ');
   int64_t seconds = 0;
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &seconds)) return absl::OkStatus();
-  Insert(parts[0], absl::FromUnixSeconds(seconds));
+  Insert(parts[0], absl::FromUnixSeconds(seconds), CancelledBeforeStart());
   return absl::OkStatus();
 }
 
-bool CancelledJobs::Insert(const std::string& job, absl::Time time) {
+bool CancelledJobs::Insert(const std::string& job, absl::Time time, v1::JobRecord final) {
   const absl::Duration keep = kCommandValidity + kMargin;
-  if (!jobs_.try_emplace(job, Cancel{time, KeepUntil(time + keep, keep, clock_)}).second) {
-    return false;
-  }
+  Cancel cancel{time, KeepUntil(time + keep, keep, clock_), std::move(final)};
+  if (!jobs_.try_emplace(job, std::move(cancel)).second) return false;
   order_.push_back(job);
   if (order_.size() > max_jobs_) DropOldest();
   return true;
@@ -70,9 +69,9 @@ void CancelledJobs::DropOldest() {
   order_.pop_front();
 }
 
-absl::Status CancelledJobs::Add(const std::string& job) {
-  const bool is_stored =
-      !Insert(job, clock_.Now()) && std::ranges::find(unstored_, job) == unstored_.end();
+absl::Status CancelledJobs::Add(const std::string& job, v1::JobRecord final) {
+  const bool is_stored = !Insert(job, clock_.Now(), std::move(final)) &&
+                         std::ranges::find(unstored_, job) == unstored_.end();
   if (is_stored) return absl::OkStatus();
   std::erase(unstored_, job);
   const absl::Status status = Store(job);

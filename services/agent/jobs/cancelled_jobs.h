@@ -1,4 +1,4 @@
-// Jobs that were cancelled before their command arrived.
+// Jobs whose command must not run: most were cancelled before it arrived.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_CANCELLED_JOBS_H_
 #define MUSTER_SERVICES_AGENT_JOBS_CANCELLED_JOBS_H_
 
@@ -14,12 +14,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/keep_until.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/journal/journal.h"
 
 namespace muster {
+
+inline v1::JobRecord CancelledBeforeStart() {
+  return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not started");
+}
 
 // A command that another route delays must not run after its cancel, also if the agent is killed in
 // between. Each job is kept for 25 hours, and for 25 hours after each start, because the clock may
@@ -33,10 +39,12 @@ class CancelledJobs {
                                                              const Clock& clock,
                                                              size_t max_jobs = 1'000);
 
-  // Adds a job; on success it is durable. After a failure it is still known to this process, and
-  // StoreRest stores it later.
-  absl::Status Add(const std::string& job);
+  // Adds a job, and its outcome if it is not known yet; on success it is durable. After a failure
+  // it is still known to this process, and StoreRest stores it later.
+  absl::Status Add(const std::string& job, v1::JobRecord final = CancelledBeforeStart());
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
+  // Returns the outcome of a job that is contained. A restart replaces it by CancelledBeforeStart.
+  const v1::JobRecord& FinalOf(const std::string& job) const { return jobs_.at(job).final; }
 
   // Stores the jobs whose Add failed, and adds them to `stored`. Ends with the first failure.
   absl::Status StoreRest(std::vector<std::string>* stored);
@@ -49,12 +57,13 @@ class CancelledJobs {
   struct Cancel {
     absl::Time time;
     KeepUntil keep;
+    v1::JobRecord final;
   };
 
   CancelledJobs(FileOps& ops, std::string path, const Clock& clock, size_t max_jobs)
       : ops_(ops), path_(std::move(path)), clock_(clock), max_jobs_(max_jobs) {}
   absl::Status Read(std::string_view entry);
-  bool Insert(const std::string& job, absl::Time time);
+  bool Insert(const std::string& job, absl::Time time, v1::JobRecord final);
   void DropOldest();
   absl::Status Append(Journal& journal, const std::string& job) const;
   absl::Status Store(const std::string& job);

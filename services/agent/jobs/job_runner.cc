@@ -27,10 +27,6 @@ constexpr absl::Duration kDiskRetry = absl::Seconds(1);
 
 absl::Duration MonotonicNow() { return SystemClock().MonotonicNow(); }
 
-v1::JobRecord CancelledBeforeStart() {
-  return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not started");
-}
-
 }  // namespace
 
 JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
@@ -140,7 +136,7 @@ void JobRunner::Receive(const v1::JobCommand& command) {
 bool JobRunner::IsKnown(const v1::JobCommand& command) {
   if (jobs_.contains(command.job())) return true;  // its records are sent anyway
   if (cancelled_->Contains(command.job())) {
-    CancelUnknown(command.job());
+    EndWithoutRecords(command.job(), CancelledBeforeStart());
     return true;
   }
   if (!finished_.Contains(command.job())) return false;
@@ -164,26 +160,20 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   if (is_full() && verdict.status.ok()) {
     finished_.ForgetBefore(FromProto(verdict.command.not_before()));
   }
-  if (is_full()) return EndWithoutFolder(id, TooManyJobs(options_.max_remembered));
+  if (is_full()) return EndWithoutRecords(id, TooManyJobs(options_.max_remembered));
   auto folder =
       NodeJobFolder::Create(PosixFileOps(), folder_, id, options_.trust.node, command.command());
   if (!folder.ok()) {
     Log(LogLevel::kError, "a job cannot be stored and is not run",
         {{"job", id}, {"error", folder.status()}});
-    return EndWithoutFolder(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
-                                            ToStd(folder.status().message())));
+    return EndWithoutRecords(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
+                                             ToStd(folder.status().message())));
   }
   records_.DropRefusal(id);
   Job& job = AddJob(id, *std::move(folder));
   if (!verdict.status.ok()) return End(job, Refusal(verdict.status));
   if (waiting_.size() >= options_.max_waiting) return End(job, TooManyJobs(options_.max_waiting));
   Queue(job, command, verdict);
-}
-
-// The root relay may have the outcome when the command arrives again: it must not run then.
-void JobRunner::EndWithoutFolder(const std::string& id, v1::JobRecord final) {
-  records_.AddRefusal(id, std::move(final));
-  if (!cancelled_->Add(id).ok()) tend_.RunAfter(absl::ZeroDuration());
 }
 
 void JobRunner::Queue(Job& job, const v1::JobCommand& command, const Verdict& verdict) {
@@ -201,7 +191,7 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(cancel.job());
   if (found == jobs_.end()) {
-    if (!finished_.Contains(cancel.job())) CancelUnknown(cancel.job());
+    if (!finished_.Contains(cancel.job())) EndWithoutRecords(cancel.job(), CancelledBeforeStart());
     return;
   }
   Job& job = *found->second;
@@ -210,26 +200,29 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   } else if (waiting_.Remove(job.id)) {
     job.state = State::kEnded;
     // If its folder cannot tell it, the list of cancels prevents a start after a restart.
-    if (!job.folder->log()->Append(CancelledBeforeStart()).ok()) return CancelUnknown(job.id);
+    if (!job.folder->log()->Append(CancelledBeforeStart()).ok()) {
+      return EndWithoutRecords(job.id, CancelledBeforeStart());
+    }
     on_records_();
   }
 }
 
-// The outcome is reported when the cancel is durable: the command must not run after that.
-void JobRunner::CancelUnknown(const std::string& job) {
+// Ends a job whose folder does not have its final record. The outcome is reported when it is
+// durable that the command must not run: a copy of it may arrive after a restart.
+void JobRunner::EndWithoutRecords(const std::string& job, v1::JobRecord final) {
   const bool logged = !cancelled_->all_stored();
-  const absl::Status status = cancelled_->Add(job);
-  if (status.ok()) return ReportCancelled(job);
+  const absl::Status status = cancelled_->Add(job, std::move(final));
+  if (status.ok()) return ReportStored(job);
   if (!logged) {
-    Log(LogLevel::kError, "the cancel of a job cannot be stored; trying again",
+    Log(LogLevel::kError, "the end of a job that did not start cannot be stored; trying again",
         {{"job", job}, {"error", status}});
   }
   tend_.RunAfter(absl::ZeroDuration());
 }
 
 // The root relay may be waiting for the outcome.
-void JobRunner::ReportCancelled(const std::string& job) {
-  records_.AddRefusal(job, CancelledBeforeStart());
+void JobRunner::ReportStored(const std::string& job) {
+  records_.AddRefusal(job, cancelled_->FinalOf(job));
   on_records_();
 }
 
@@ -295,7 +288,7 @@ void JobRunner::StoreCancels() {
   if (cancelled_->all_stored()) return;
   std::vector<std::string> stored;
   cancelled_->StoreRest(&stored).IgnoreError();  // logged before; NextTend tries again
-  for (const std::string& job : stored) ReportCancelled(job);
+  for (const std::string& job : stored) ReportStored(job);
 }
 
 void JobRunner::StartWaiting() {
@@ -334,7 +327,7 @@ void JobRunner::End(Job& job, v1::JobRecord final) {
   if (status.ok()) return;
   Log(LogLevel::kError, "the outcome of a job cannot be stored",
       {{"job", job.id}, {"error", status}});
-  records_.AddRefusal(job.id, std::move(final));
+  EndWithoutRecords(job.id, std::move(final));
 }
 
 absl::Duration JobRunner::NextTend() const {

@@ -101,12 +101,11 @@ class JobRunner {
   bool IsKnown(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Admit(const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndWithoutFolder(const std::string& id, v1::JobRecord final)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Queue(Job& job, const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void CancelUnknown(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReportCancelled(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndWithoutRecords(const std::string& job, v1::JobRecord final)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReportStored(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // The task.
   void Tend() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -75,6 +75,36 @@ TEST_F(JobRunnerRestartTest, CommandThatCouldNotBeStoredDoesNotRunLater) {
   EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
 }
 
+// Neither the folder of the job nor the list of cancelled jobs can be stored, as on a full disk.
+TEST_F(JobRunnerRestartTest, FailureIsReportedWhenTheCommandCannotRunLater) {
+  End();
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
+  const std::string in_the_way = folder_ + "/jobs/" + sent.job();
+  ASSERT_TRUE(WriteFileAtomically(in_the_way, "").ok());
+  std::filesystem::remove(folder_ + "/cancelled-jobs");
+  std::filesystem::create_directory(folder_ + "/cancelled-jobs.new");
+  Begin();
+  runner_->Receive(sent);
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  {
+    MutexLock lock(mutex_);
+    EXPECT_FALSE(received_[sent.job()].final) << "a restart would run a copy of the command";
+  }
+  std::filesystem::remove(folder_ + "/cancelled-jobs.new");
+  const v1::JobRecord::Final final = *AwaitFinal(sent.job()).final;
+  EXPECT_EQ(final.outcome(), v1::JOB_OUTCOME_FAILED);
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
+  std::filesystem::remove(in_the_way);
+  Forget(sent.job());
+  ExpectRefused(sent, final.reason(), v1::JOB_OUTCOME_FAILED);
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
+  End();
+  Begin();
+  runner_->Receive(sent);
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  EXPECT_EQ(AwaitFinal(sent.job()).started, 0);
+}
+
 // A finished job of an earlier process, whose command expired at `not_after`.
 void StoreFinishedJob(TestCommands& commands, const std::string& folder, absl::Time not_after) {
   v1::Command command = TestCommands::Exec({"/bin/true"});

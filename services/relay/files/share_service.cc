@@ -10,7 +10,7 @@
 #include "services/common/errors/shares.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/rpc/limits.h"
-#include "services/relay/files/share_call.h"
+#include "services/relay/call_later.h"
 #include "services/relay/files/share_errors.h"
 #include "services/relay/files/share_reader.h"
 #include "services/relay/files/share_signer.h"

@@ -28,11 +28,13 @@ v1::JobRecord::Branch Branch(bool lost, size_t waiting, std::string detail) {
 
 }  // namespace
 
-void BranchRecords::Replay(const v1::JobRecord& record) { bytes_ += SizeInLog(record); }
+void BranchRecords::Replay(const v1::JobRecord& record) {
+  (record.branch().relay().empty() ? node_bytes_ : relay_bytes_) += SizeInLog(record);
+}
 
 void BranchRecords::Add(v1::JobRecord::Branch branch, absl::Time now,
                         std::vector<v1::JobRecord>& records) {
-  if (bytes_ > kMaxBytes) return;
+  if ((branch.relay().empty() ? node_bytes_ : relay_bytes_) > kMaxBytes / 2) return;
   v1::JobRecord& record = records.emplace_back();
   record.set_job(job_);
   ToProto(now, record.mutable_time());
@@ -67,7 +69,9 @@ std::vector<v1::JobRecord> BranchRecords::OfNodes(const std::vector<Running>& ru
       continue;
     }
     if (now < since + kLostAfter || (resumed_ && now < first_look_ + kLostAfterRestart)) continue;
-    if (!lost_.insert(one.node).second) continue;
+    if (lost_.contains(one.node) || losses_[one.node] >= kMaxLosses) continue;
+    ++losses_[one.node];
+    lost_.insert(one.node);
     lost.push_back(one.node);
     end = std::max(end, one.end);
   }

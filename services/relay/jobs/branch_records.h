@@ -3,6 +3,8 @@
 #define MUSTER_SERVICES_RELAY_JOBS_BRANCH_RECORDS_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,10 +17,12 @@
 
 namespace muster {
 
-// Makes no more records of a job when they have reached kMaxBytes. Not thread-safe.
+// Makes no more records of a job when they have reached kMaxBytes, of which relays have at most
+// half. Records the loss of one node at most kMaxLosses times. Not thread-safe.
 class BranchRecords {
  public:
   static constexpr int64_t kMaxBytes = int64_t{1} << 20;
+  static constexpr int kMaxLosses = 20;
 
   explicit BranchRecords(std::string job) : job_(std::move(job)) {}
 
@@ -48,7 +52,9 @@ class BranchRecords {
   bool resumed_ = false;
   absl::Time first_look_ = absl::InfiniteFuture();  // of this process at the nodes
   std::set<std::string, std::less<>> lost_;         // nodes whose loss has a record
-  int64_t bytes_ = 0;
+  std::map<std::string, int, std::less<>> losses_;  // of each node, in this process
+  int64_t relay_bytes_ = 0;
+  int64_t node_bytes_ = 0;
 };
 
 }  // namespace muster

@@ -36,18 +36,25 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const 
   return board;
 }
 
-absl::StatusOr<v1::Job> JobBoard::Submit(JobRequest request, const std::string& submitter) {
+absl::StatusOr<JobChange> JobBoard::Submit(JobRequest request, const std::string& submitter) {
   const std::string id = request.command.job();
-  if (table_.Find(id).ok()) return FindSame(id, request);
+  const auto find_same = [&]() -> absl::StatusOr<JobChange> {
+    ASSIGN_OR_RETURN(v1::Job job, FindSame(id, request));
+    return JobChange{std::move(job), /*changed=*/false};
+  };
+  if (table_.Find(id).ok()) return find_same();
   if (request.targets == nullptr && topology_.Nodes().empty()) return errors::NoNodeAttached();
   // Blocks, so the id is not reserved yet.
   const RunningJob::Explanations explanations = Explain(request);
   const absl::Status reserved = table_.Reserve(id, submitter);
-  if (absl::IsAlreadyExists(reserved)) return FindSame(id, request);
+  if (absl::IsAlreadyExists(reserved)) return find_same();
   RETURN_IF_ERROR(reserved);
   auto created = Create(id, std::move(request), submitter, explanations);
-  if (!created.ok()) table_.Abandon(id);
-  return created;
+  if (!created.ok()) {
+    table_.Abandon(id);
+    return created.status();
+  }
+  return JobChange{*std::move(created), /*changed=*/true};
 }
 
 // Returns the job if it was submitted with the same command.
@@ -110,12 +117,12 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
   return jobs;
 }
 
-absl::StatusOr<v1::Job> JobBoard::Cancel(const std::string& job) {
+absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job) {
   ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
-  if (entry.running == nullptr) return entry.job;
-  RETURN_IF_ERROR(entry.running->Cancel());
+  if (entry.running == nullptr) return JobChange{entry.job, /*changed=*/false};
+  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel());
   inbox_.Wake();
-  return entry.running->Describe();
+  return JobChange{entry.running->Describe(), changed};
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {

@@ -36,6 +36,12 @@ struct JobView {
   int64_t end = 0;  // of the durable records
 };
 
+// The answer to a request that may repeat an earlier one.
+struct JobChange {
+  v1::Job job;
+  bool changed = false;  // by this request
+};
+
 // Each job has a folder (job_folder.h). A record of a node is acked when it is durable.
 // Thread-safe: the parts hold the locks. Calls of JobService may block on the disk, and Submit on
 // the register of nodes.
@@ -72,10 +78,10 @@ class JobBoard : public RecordSink {
   // ALREADY_EXISTS (JOB_EXISTS), NOT_FOUND (NODE_NOT_FOUND: it is for all nodes, and there is
   // none), RESOURCE_EXHAUSTED (TOO_MANY_JOBS, DISK_FULL), UNAVAILABLE
   // (JOB_IN_CREATION: repeat the call).
-  absl::StatusOr<v1::Job> Submit(JobRequest request, const std::string& submitter);
+  absl::StatusOr<JobChange> Submit(JobRequest request, const std::string& submitter);
   // NOT_FOUND (JOB_NOT_FOUND), like the next two.
   absl::StatusOr<JobView> Get(const std::string& job) const;
-  absl::StatusOr<v1::Job> Cancel(const std::string& job);
+  absl::StatusOr<JobChange> Cancel(const std::string& job);
   // Calls `wake` after every change of the job, and maybe once after StopWatch.
   absl::StatusOr<uint64_t> Watch(const std::string& job, std::function<void()> wake);
   void StopWatch(const std::string& job, uint64_t watch) { watchers_.Remove(job, watch); }

@@ -9,9 +9,7 @@
 namespace muster {
 namespace {
 
-// A record needs this time to reach the root relay after a limit.
-constexpr absl::Duration kAnswerGrace = absl::Seconds(10);
-
+constexpr auto kAnswerGrace = RunDeadline::kAnswerGrace;
 // A node sends at most 64 KiB or 256 records without an ack, in records of at most 32 KiB: a Cut
 // record must cover them before the node stops.
 constexpr int64_t kCutBytes = int64_t{32} << 10;
@@ -24,10 +22,6 @@ constexpr int64_t kOutputRoom = int64_t{256} << 10;     // in addition to twice 
 constexpr int64_t kFinalRoom = 2 * (int64_t{6} << 10);  // our final record and its replacement
 constexpr int64_t kMaxCount = int64_t{1} << 60;         // sums of reported numbers
 
-int64_t BytesOf(const v1::JobRecord& record) {
-  return static_cast<int64_t>(record.output().data().size());
-}
-
 }  // namespace
 
 int64_t JobState::MaxLogSize(const Plan& plan) {
@@ -39,7 +33,7 @@ JobState::JobState(Plan plan) : plan_(std::move(plan)), branches_(plan_.job.job(
   for (const std::string& node : plan_.targets) targets_[node].wait_until = plan_.wait_until;
   plan_.targets.clear();
   open_ = targets_.size();
-  latest_end_ = LatestEnd({});
+  latest_end_ = LatestEnd({}, {});
 }
 
 void JobState::Move(Target& target, Stage stage) {
@@ -67,7 +61,7 @@ void JobState::Apply(Target& target, const v1::JobRecord& record) {
       if (target.stage != Stage::kFinal) Move(target, Stage::kStarted);
       break;
     case v1::JobRecord::kOutput:
-      kept_ += BytesOf(record);
+      kept_ += OutputBytes(record);
       output_room_ += SizeInLog(record);
       return;
     case v1::JobRecord::kCut:
@@ -116,6 +110,7 @@ void JobState::SetSequence(Target& target, v1::JobRecord* record) {
     record->mutable_cut()->clear_records_sha256();  // set by the root relay only
   if (record->sequence() != target.sequence + 1) target.has_gap = true;
   target.sequence = record->sequence();
+  target.deadline.NoteRecord();
   target.digest.Add(*record);
   if (!record->has_final()) return;
   v1::JobRecord::Final& final = *record->mutable_final();
@@ -125,7 +120,7 @@ void JobState::SetSequence(Target& target, v1::JobRecord* record) {
 }
 
 bool JobState::Fits(const v1::JobRecord& record) const {
-  return kept_ + BytesOf(record) <= plan_.max_output &&
+  return kept_ + OutputBytes(record) <= plan_.max_output &&
          output_room_ + SizeInLog(record) <= 2 * plan_.max_output + kOutputRoom;
 }
 
@@ -161,7 +156,7 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
     return accepted;
   }
   if (record.has_output() && !Fits(record)) {
-    target.cut += BytesOf(record);
+    target.cut += OutputBytes(record);
     SetSequence(target, &record);
     const bool due = target.cut >= kCutBytes || target.sequence - target.stored >= kCutRecords;
     if (due || !target.cutting) AddCut(record.node(), target, record.time(), &accepted);
@@ -177,7 +172,7 @@ std::vector<v1::JobRecord> JobState::Receive(v1::JobRecord record) {
 std::vector<v1::JobRecord> JobState::ReceiveOverrun(Target& target, v1::JobRecord record) {
   std::vector<v1::JobRecord> accepted;
   if (record.sequence() <= target.sequence && !record.has_final()) return accepted;
-  target.cut = std::min(kMaxCount, target.cut + BytesOf(record));
+  target.cut = std::min(kMaxCount, target.cut + OutputBytes(record));
   if (record.has_final() && target.cut > 0) {
     AddCut(record.node(), target, record.time(), &accepted);
   }
@@ -244,21 +239,26 @@ bool JobState::IsAway(const std::string& node, absl::Time now, const TargetRoute
 }
 
 // Returns when the target is ended at the latest, if it sends no more records.
-absl::Time JobState::LatestEnd(const Target& target) const {
-  return std::min(target.started_by, plan_.begin_until) + plan_.time_limit + kAnswerGrace;
+absl::Time JobState::LatestEnd(const Target& target, const Instant& now) const {
+  if (target.stage == Stage::kStarted && target.deadline.end() < absl::InfiniteDuration()) {
+    return now.wall + (target.deadline.attached_end() - now.monotonic);
+  }
+  return plan_.begin_until + plan_.time_limit + kAnswerGrace;
 }
 
-bool JobState::IsOver(const std::string& node, const Target& target, absl::Time now,
+bool JobState::IsOver(const std::string& node, const Target& target, const Instant& now,
                       const TargetRoutes& routes) const {
   switch (target.stage) {
     case Stage::kWaiting:
-      return now > plan_.begin_until || (now >= target.wait_until && IsAway(node, now, routes));
+      return now.wall > plan_.begin_until ||
+             (now.wall >= target.wait_until && IsAway(node, now.wall, routes));
     case Stage::kReleased:
-      if (now > plan_.begin_until + kAnswerGrace) return true;
-      if (now < target.wait_until && !cancelled_) return false;
-      return !routes.WasSent(node) || IsAway(node, now, routes);
+      if (now.wall > plan_.begin_until + kAnswerGrace) return true;
+      if (now.wall < target.wait_until && !cancelled_) return false;
+      return !routes.WasSent(node) || IsAway(node, now.wall, routes);
     case Stage::kStarted:
-      return now > LatestEnd(target);
+      if (now.monotonic <= target.deadline.end()) return false;
+      return now.monotonic > target.deadline.attached_end() || !routes.Find(node).attached;
     case Stage::kFinal:
       break;
   }
@@ -308,20 +308,22 @@ std::set<std::string> JobState::Withdraw(const std::vector<std::string>& nodes,
   return never_sent;
 }
 
-std::vector<v1::JobRecord> JobState::Tick(absl::Time now, TargetRoutes& routes) {
+std::vector<v1::JobRecord> JobState::Tick(const Instant& now, TargetRoutes& routes) {
   std::vector<std::string> over;
   latest_end_ = absl::InfinitePast();
   for (auto& [node, target] : targets_) {
     if (target.stage == Stage::kFinal) continue;
-    if (target.stage == Stage::kStarted) target.started_by = std::min(target.started_by, now);
-    latest_end_ = std::max(latest_end_, LatestEnd(target));
+    if (target.stage == Stage::kStarted) {
+      target.deadline.Update(now, plan_.begin_until, plan_.time_limit);
+    }
+    latest_end_ = std::max(latest_end_, LatestEnd(target, now));
     if (IsOver(node, target, now, routes)) over.push_back(node);
   }
   std::vector<v1::JobRecord> made;
   const std::set<std::string> never_sent = Withdraw(over, routes);
   for (const std::string& node : over) {
     Target& target = targets_.find(node)->second;
-    made.push_back(EndOf(node, target, never_sent.contains(node), now, routes));
+    made.push_back(EndOf(node, target, never_sent.contains(node), now.wall, routes));
     Apply(target, made.back());
   }
   return made;
@@ -347,12 +349,12 @@ std::vector<v1::JobRecord> JobState::Branch(
   return branches_.OfRelay(relay, lost, waiting, now);
 }
 
-std::vector<v1::JobRecord> JobState::ReportLost(absl::Time now, const TargetRoutes& routes) {
+std::vector<v1::JobRecord> JobState::ReportLost(const Instant& now, const TargetRoutes& routes) {
   std::vector<BranchRecords::Running> running;
   for (const auto& [node, target] : targets_) {
-    if (target.stage == Stage::kStarted) running.push_back({node, LatestEnd(target)});
+    if (target.stage == Stage::kStarted) running.push_back({node, LatestEnd(target, now)});
   }
-  return branches_.OfNodes(running, now, routes);
+  return branches_.OfNodes(running, now.wall, routes);
 }
 
 std::vector<std::string> JobState::Open() const {

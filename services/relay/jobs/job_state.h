@@ -16,6 +16,7 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/jobs/records_signature.h"
 #include "services/relay/jobs/branch_records.h"
+#include "services/relay/jobs/run_deadline.h"
 #include "services/relay/jobs/target_routes.h"
 
 namespace muster {
@@ -70,11 +71,11 @@ class JobState {
   std::vector<std::string> Release(absl::Time now, const TargetRoutes& routes);
 
   // Ends targets that will not send any more records, and returns their final records.
-  std::vector<v1::JobRecord> Tick(absl::Time now, TargetRoutes& routes);
+  std::vector<v1::JobRecord> Tick(const Instant& now, TargetRoutes& routes);
 
   // Returns a record if targets that run the command have become unreachable, and one if such
   // targets are reachable again.
-  std::vector<v1::JobRecord> ReportLost(absl::Time now, const TargetRoutes& routes);
+  std::vector<v1::JobRecord> ReportLost(const Instant& now, const TargetRoutes& routes);
 
   // Cancels the job. Returns final records of the targets that the command was never sent to; the
   // others send their own, or are ended by Tick.
@@ -122,13 +123,12 @@ class JobState {
     RecordsDigest digest;   // of the records up to `sequence`
     bool has_gap = false;   // `digest` lacks records
     absl::Time wait_until;  // how long it is waited for if it is unreachable
-    // It started the command at this time or earlier; the infinite future: it has not.
-    absl::Time started_by = absl::InfiniteFuture();
+    RunDeadline deadline;   // of a started one
   };
 
   bool IsAway(const std::string& node, absl::Time now, const TargetRoutes& routes) const;
-  absl::Time LatestEnd(const Target& target) const;
-  bool IsOver(const std::string& node, const Target& target, absl::Time now,
+  absl::Time LatestEnd(const Target& target, const Instant& now) const;
+  bool IsOver(const std::string& node, const Target& target, const Instant& now,
               const TargetRoutes& routes) const;
   v1::JobRecord EndOf(const std::string& node, const Target& target, bool never_sent,
                       absl::Time now, const TargetRoutes& routes) const;

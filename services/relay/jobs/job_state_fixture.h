@@ -15,6 +15,11 @@ namespace muster {
 
 inline const absl::Time kNow = absl::FromUnixSeconds(1'750'000'000);
 
+// Returns the moment that many seconds after kNow.
+inline Instant At(int seconds) {
+  return {kNow + absl::Seconds(seconds), absl::Seconds(1'000 + seconds)};
+}
+
 inline v1::JobRecord Record(const std::string& node, int64_t sequence) {
   v1::JobRecord record;
   record.set_job("j");

@@ -70,8 +70,8 @@ TEST_F(JobStateTest, TargetThatNeverHadARouteIsUnreachableAfterTheWait) {
   FakeRoutes routes;
   routes = {"n1", "n2"};
   EXPECT_EQ(job.Release(kNow, routes).size(), 3U) << "the dispatcher waits for n3";
-  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(9), routes).empty());
-  const auto made = job.Tick(kNow + absl::Seconds(11), routes);
+  EXPECT_TRUE(job.Tick(At(9), routes).empty());
+  const auto made = job.Tick(At(11), routes);
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(made[0].node(), "n3");
   EXPECT_EQ(made[0].final().outcome(), v1::JOB_OUTCOME_UNREACHABLE);
@@ -86,8 +86,8 @@ TEST_F(JobStateTest, LostTargetThatTheCommandWasSentToIsIndeterminateAndCancelle
   job.Receive(Started("n2"));
   routes_ = {"n1"};
   routes_.since = kNow + absl::Seconds(20);
-  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(29), routes_).empty()) << "n3 may come back";
-  const auto made = job.Tick(kNow + absl::Seconds(30), routes_);
+  EXPECT_TRUE(job.Tick(At(29), routes_).empty()) << "n3 may come back";
+  const auto made = job.Tick(At(30), routes_);
   ASSERT_EQ(made.size(), 1U) << "n2 has started";
   EXPECT_EQ(made[0].node(), "n3");
   EXPECT_EQ(made[0].final().outcome(), v1::JOB_OUTCOME_INDETERMINATE);
@@ -100,7 +100,7 @@ TEST_F(JobStateTest, AfterARestartTheCommandMayBeOnATargetThatHadNoTurn) {
   job.SetResumed();
   job.Release(kNow, routes_);
   routes_ = {"n1"};
-  EXPECT_EQ(job.Tick(kNow + absl::Seconds(11), routes_).size(), 2U);
+  EXPECT_EQ(job.Tick(At(11), routes_).size(), 2U);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_INDETERMINATE), 2);
   EXPECT_EQ(routes_.withdrawn, (std::set<std::string>{"n2", "n3"}));
 }
@@ -109,11 +109,11 @@ TEST_F(JobStateTest, TargetThatNeverAnswersTimesOut) {
   JobState job = Make();
   job.Release(kNow, routes_);
   job.Receive(Started("n1"));
-  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(65), routes_).empty());
-  EXPECT_EQ(job.Tick(kNow + absl::Seconds(71), routes_).size(), 2U);
+  EXPECT_TRUE(job.Tick(At(65), routes_).empty());
+  EXPECT_EQ(job.Tick(At(71), routes_).size(), 2U);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_TIMED_OUT), 2);
   EXPECT_FALSE(job.ended()) << "n1 runs";
-  EXPECT_EQ(job.Tick(kNow + absl::Seconds(131), routes_).size(), 1U);
+  EXPECT_EQ(job.Tick(At(131), routes_).size(), 1U);
   EXPECT_TRUE(job.ended());
 }
 
@@ -123,23 +123,76 @@ TEST_F(JobStateTest, StartedTargetTimesOutAfterItsOwnTimeLimit) {
   job.Release(kNow, routes_);
   EXPECT_EQ(FromProto(job.Describe().deadline()), kNow + absl::Seconds(130));
   for (const char* node : {"n1", "n2", "n3"}) job.Receive(Started(node));
-  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(1), routes_).empty());
+  EXPECT_TRUE(job.Tick(At(1), routes_).empty());
   EXPECT_EQ(FromProto(job.Describe().deadline()), kNow + absl::Seconds(71));
-  EXPECT_TRUE(job.Tick(kNow + absl::Seconds(71), routes_).empty());
-  EXPECT_EQ(job.Tick(kNow + absl::Seconds(72), routes_).size(), 3U);
+  EXPECT_TRUE(job.Tick(At(71), routes_).empty());
+  EXPECT_EQ(job.Tick(At(72), routes_).size(), 3U);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_TIMED_OUT), 3);
+}
+
+TEST_F(JobStateTest, StartedTargetIsNotEndedWhileItsRecordsArriveLate) {
+  JobState job = Make();
+  job.Release(kNow, routes_);
+  for (const char* node : {"n1", "n2", "n3"}) job.Receive(Started(node));
+  job.Tick(At(0), routes_);
+  routes_ = {"n1", "n2"};
+  int64_t sequence = 1;
+  for (const int second : {60, 65, 70}) {
+    ++sequence;
+    for (const char* node : {"n1", "n3"}) job.Receive(Output(node, sequence, "x"));
+    EXPECT_TRUE(job.Tick(At(second), routes_).empty());
+  }
+  EXPECT_EQ(FromProto(job.Describe().deadline()), kNow + absl::Seconds(80));
+  const auto made = job.Tick(At(72), routes_);
+  ASSERT_EQ(made.size(), 2U) << "n2 is silent, and n3 is not attached";
+  EXPECT_EQ(made[0].node(), "n2");
+  job.Receive(Exited("n1", 5));
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_EXITED), 1);
+}
+
+TEST_F(JobStateTest, TargetThatSendsAllTheTimeIsEndedAnHourLater) {
+  JobState job = Make();
+  job.Receive(Started("n1"));
+  job.Tick(At(0), routes_);
+  for (int i = 1; i <= 367; ++i) {
+    job.Receive(Output("n1", i + 1, "x"));
+    job.Tick(At(10 * i), routes_);
+  }
+  EXPECT_EQ(job.Describe().running(), 1);
+  job.Receive(Output("n1", 369, "x"));
+  job.Tick(At(3'671), routes_);
+  EXPECT_EQ(job.Describe().running(), 0);
+}
+
+TEST_F(JobStateTest, StepOfTheWallClockEndsNoStartedTarget) {
+  JobState job = Make();
+  job.Receive(Started("n1"));
+  job.Tick(At(0), routes_);
+  job.Tick({kNow + absl::Hours(24), At(1).monotonic}, routes_);
+  EXPECT_EQ(job.Describe().running(), 1);
+}
+
+TEST_F(JobStateTest, NodeCanAttachAfterARestartThatTookLongerThanTheLimit) {
+  JobState job = Make();
+  job.Replay(Started("n1"));
+  job.SetResumed();
+  routes_.clear();
+  job.Tick(At(1'000), routes_);
+  EXPECT_EQ(job.Describe().running(), 1);
+  job.Tick(At(1'011), routes_);
+  EXPECT_EQ(job.Describe().running(), 0);
 }
 
 TEST_F(JobStateTest, LossOfANodeThatRunsTheCommandIsRecordedOnce) {
   JobState job = Make();
   job.Release(kNow, routes_);
   for (const char* node : {"n1", "n2"}) job.Receive(Started(node));
-  job.Tick(kNow, routes_);
-  EXPECT_TRUE(job.ReportLost(kNow, routes_).empty());
+  job.Tick(At(0), routes_);
+  EXPECT_TRUE(job.ReportLost(At(0), routes_).empty());
   routes_ = {"n2"};
   routes_.since = kNow + absl::Seconds(20);
-  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(21), routes_).empty()) << "it may come back";
-  const auto lost = job.ReportLost(kNow + absl::Seconds(23), routes_);
+  EXPECT_TRUE(job.ReportLost(At(21), routes_).empty()) << "it may come back";
+  const auto lost = job.ReportLost(At(23), routes_);
   ASSERT_EQ(lost.size(), 1U);
   EXPECT_EQ(lost[0].branch().relay(), "");
   EXPECT_TRUE(lost[0].branch().lost());
@@ -147,12 +200,30 @@ TEST_F(JobStateTest, LossOfANodeThatRunsTheCommandIsRecordedOnce) {
   EXPECT_EQ(lost[0].branch().detail(),
             "not attached any more while the command runs: n1; without a report, timed out at "
             "2025-06-15 15:07:50 UTC");
-  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(24), routes_).empty());
+  EXPECT_TRUE(job.ReportLost(At(24), routes_).empty());
   routes_ = {"n1", "n2", "n3"};
-  const auto back = job.ReportLost(kNow + absl::Seconds(25), routes_);
+  const auto back = job.ReportLost(At(25), routes_);
   ASSERT_EQ(back.size(), 1U);
   EXPECT_FALSE(back[0].branch().lost());
   EXPECT_EQ(back[0].branch().detail(), "attached again: n1");
+}
+
+TEST_F(JobStateTest, NodeThatIsLostAgainAndAgainDoesNotHideTheLossOfOthers) {
+  JobState job = Make();
+  for (const char* node : {"n1", "n2"}) job.Receive(Started(node));
+  routes_.since = kNow - absl::Seconds(10);
+  size_t records = 0;
+  for (int i = 0; i < 5'000; ++i) {
+    routes_ = {"n2"};
+    records += job.ReportLost(At(0), routes_).size();
+    routes_ = {"n1", "n2"};
+    records += job.ReportLost(At(0), routes_).size();
+  }
+  EXPECT_EQ(records, 40U) << "20 losses";
+  routes_ = {"n1"};
+  EXPECT_EQ(job.ReportLost(At(0), routes_).size(), 1U);
+  const auto is_child = [](std::string_view) { return true; };
+  EXPECT_EQ(job.Branch("r1", true, kNow, is_child).size(), 1U);
 }
 
 TEST_F(JobStateTest, NodesAreNotLostWhileTheyAttachAfterARestart) {
@@ -160,16 +231,16 @@ TEST_F(JobStateTest, NodesAreNotLostWhileTheyAttachAfterARestart) {
   job.Receive(Started("n1"));
   job.SetResumed();
   routes_.clear();
-  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(30), routes_).empty());
-  EXPECT_TRUE(job.ReportLost(kNow + absl::Seconds(39), routes_).empty());
-  EXPECT_EQ(job.ReportLost(kNow + absl::Seconds(40), routes_).size(), 1U);
+  EXPECT_TRUE(job.ReportLost(At(30), routes_).empty());
+  EXPECT_TRUE(job.ReportLost(At(39), routes_).empty());
+  EXPECT_EQ(job.ReportLost(At(40), routes_).size(), 1U);
 }
 
 TEST_F(JobStateTest, TargetWhoseTurnNeverCameExpires) {
   JobState job = Make(1);
   job.Release(kNow, routes_);
   job.Receive(Started("n1"));
-  job.Tick(kNow + absl::Seconds(61), routes_);
+  job.Tick(At(61), routes_);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_EXPIRED), 2);
 }
 
@@ -177,7 +248,7 @@ TEST_F(JobStateTest, RecordOfTheNodeReplacesOurs) {
   JobState job = Make();
   job.Release(kNow, routes_);
   routes_.clear();
-  job.Tick(kNow + absl::Seconds(11), routes_);
+  job.Tick(At(11), routes_);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_INDETERMINATE), 3);
   EXPECT_EQ(job.Receive(Started("n1")).size(), 1U);
   EXPECT_EQ(job.Receive(Exited("n1", 2)).size(), 1U);
@@ -201,7 +272,7 @@ TEST_F(JobStateTest, CancelEndsTargetsThatTheCommandWasNeverSentTo) {
   end.mutable_final()->set_outcome(v1::JOB_OUTCOME_CANCELLED);
   job.Receive(end);
   EXPECT_FALSE(job.ended());
-  job.Tick(kNow + absl::Seconds(10), routes_);
+  job.Tick(At(10), routes_);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_INDETERMINATE), 1) << "n2 did not come back";
   EXPECT_EQ(job.Describe().state(), v1::JOB_STATE_CANCELLED);
 }
@@ -228,7 +299,7 @@ TEST_F(JobStateTest, ReplayedLogRestoresTheState) {
   keep(job.Receive(Started("n2")));
   keep(job.Receive(Exited("n2", 2, 3)));
   routes_ = {"n1", "n2"};
-  keep(job.Tick(kNow + absl::Seconds(11), routes_));
+  keep(job.Tick(At(11), routes_));
   JobState next = Make(0, 10);
   for (const v1::JobRecord& record : log) next.Replay(record);
   EXPECT_EQ(next.Describe().SerializeAsString(), job.Describe().SerializeAsString());

@@ -46,14 +46,15 @@ void JobWriter::Run() {
 }
 
 void JobWriter::Begin(Round& round) {
+  // Before the ticks: a target whose record is here has not gone silent.
+  for (RecordInbox::Batch& batch : round.work.batches) {
+    DropUnsigned(&batch.records);
+    for (const v1::JobRecord& record : batch.records.records()) Receive(record);
+  }
   for (const auto& [id, job] : parts_.table.Running()) {
     if (round.tick) job->Tick();
     for (const auto& [relay, attached] : round.work.relays) job->OnRelayChanged(relay, attached);
     if (round.work.reachable) job->OnReachable();
-  }
-  for (RecordInbox::Batch& batch : round.work.batches) {
-    DropUnsigned(&batch.records);
-    for (const v1::JobRecord& record : batch.records.records()) Receive(record);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -151,6 +152,25 @@ TEST_F(JobWriterTest, TargetThatDoesNotAnswerIsEndedByTime) {
   Advance(absl::Minutes(6));
   EXPECT_EQ(table_.FindRunning("j1"), nullptr);
   EXPECT_EQ(table_.Find("j1")->job.outcomes(0).outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+}
+
+TEST_F(JobWriterTest, RecordThatWaitsForTheWriterCountsBeforeItsTargetIsEnded) {
+  v1::JobRecord started = Record(1);
+  started.mutable_started();
+  Receive(started);
+  Advance(absl::Seconds(1));
+  std::promise<void> busy;
+  ASSERT_TRUE(executor_.Post([&] { busy.get_future().wait(); }));
+  v1::JobRecords records;
+  *records.add_records() = Record(2);
+  inbox_.Add({std::move(records), [this] { ++done_; }});
+  clock_.Advance(absl::Minutes(6));
+  busy.set_value();
+  executor_.AwaitIdle();
+  EXPECT_NE(table_.FindRunning("j1"), nullptr);
+  Receive(Final(3));
+  EXPECT_EQ(table_.FindRunning("j1"), nullptr);
+  EXPECT_EQ(table_.Find("j1")->job.outcomes(0).outcome(), v1::JOB_OUTCOME_EXITED);
 }
 
 TEST_F(JobWriterTest, NothingIsHandledAfterTheEnd) {

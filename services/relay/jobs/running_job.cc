@@ -63,12 +63,17 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::Status RunningJob::Cancel() {
+absl::StatusOr<bool> RunningJob::Cancel() {
+  {
+    MutexLock lock(mutex_);
+    if (state_.ended()) return false;
+  }
   RETURN_IF_ERROR(folder_->MarkCancelled());
   MutexLock lock(mutex_);
+  const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();
   AddPending(state_.Cancel(fleet_.clock.Now(), routes));
-  return absl::OkStatus();
+  return changed;
 }
 
 void RunningJob::Receive(v1::JobRecord record) {
@@ -103,7 +108,7 @@ void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
 void RunningJob::Tick() {
   MutexLock lock(mutex_);
   JobRoutes routes = Routes();
-  const absl::Time now = fleet_.clock.Now();
+  const Instant now{fleet_.clock.Now(), fleet_.clock.MonotonicNow()};
   std::vector<v1::JobRecord> made = state_.Tick(now, routes);
   for (v1::JobRecord& record : made) {
     const auto dropped = dropped_.extract(record.node());

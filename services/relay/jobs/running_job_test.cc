@@ -78,6 +78,14 @@ TEST_F(RunningJobTest, JobEndsWhenTheLastFinalRecordIsStored) {
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
 
+TEST_F(RunningJobTest, CancelAfterTheLastFinalRecordChangesNothing) {
+  job_->Start();
+  job_->Receive(Final("n1"));
+  EXPECT_FALSE(*job_->Cancel());
+  ASSERT_TRUE(job_->Store().ok());
+  EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
+}
+
 TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
   job_->Start();
   v1::JobRecord started = Final("n1");
@@ -85,6 +93,7 @@ TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
   job_->Receive(started);
   job_->NoteDropped("n1", absl::UnauthenticatedError("the signature does not match"));
   job_->NoteDropped("n2", absl::UnauthenticatedError("of a target that has ended"));
+  job_->Tick();
   clock_.Advance(absl::Minutes(11));
   job_->Tick();
   ASSERT_TRUE(job_->Store().ok());
@@ -101,6 +110,21 @@ TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
             std::vector<std::string>{
                 "the command may still run; it started, and its final record did not "
                 "arrive in time; one that arrived was dropped: the signature does not match"});
+}
+
+// The end of a command is decided by the time that passes, not by the date.
+TEST_F(RunningJobTest, StepOfTheWallClockDoesNotEndARunningCommand) {
+  job_->Start();
+  v1::JobRecord started = Final("n1");
+  started.mutable_started();
+  job_->Receive(started);
+  job_->Tick();
+  clock_.JumpWall(clock_.Now() + absl::Hours(24));
+  job_->Tick();
+  EXPECT_EQ(job_->Describe().running(), 1);
+  clock_.Advance(absl::Minutes(6));
+  job_->Tick();
+  EXPECT_EQ(job_->Describe().running(), 0);
 }
 
 TEST_F(RunningJobTest, TickRecordsTheLossOfANodeThatRunsTheCommand) {

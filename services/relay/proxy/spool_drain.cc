@@ -16,10 +16,10 @@ constexpr absl::Duration kRest = absl::Seconds(2);
 constexpr absl::Duration kBetweenSweeps = absl::Seconds(5);
 
 // Returns whether another attempt would fail as well, because the result itself is rejected. An
-// error that concerns this relay is temporary, also its clock until the result has expired.
-bool IsFinal(const absl::Status& status, bool expired) {
+// error that concerns this relay is temporary, also its clock until the time of the result is over.
+bool IsFinal(const absl::Status& status, const SpoolDelivery& delivery) {
   const std::string reason = ReasonOf(status);
-  if (reason == "PROOF_TOO_OLD") return expired;
+  if (reason == "PROOF_TOO_OLD") return delivery.expired && !delivery.lost;
   switch (status.code()) {
     case absl::StatusCode::kPermissionDenied:
       // An error without a reason is from a service that may not know this relay yet.
@@ -121,7 +121,7 @@ absl::Duration SpoolDrain::RunOnce(const std::stop_token& stop) {
   auto delivery = environment_.spool.Dequeue();
   if (!delivery) return kRest;
   const absl::Status status = Send(*delivery, stop);
-  if (!status.ok() && !IsFinal(status, delivery->expired)) return Requeue(*delivery, status);
+  if (!status.ok() && !IsFinal(status, *delivery)) return Requeue(*delivery, status);
   Finish(*delivery, status);
   return absl::ZeroDuration();
 }

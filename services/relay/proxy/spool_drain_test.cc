@@ -210,6 +210,20 @@ TEST_F(SpoolDrainTest, DamagedResultIsReportedAsLost) {
   EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 0\n"));
 }
 
+TEST_F(SpoolDrainTest, LossIsReportedLaterIfAClockIsWrong) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "logs", Pattern(200'000)).ok());
+  fixture_.DamageBlobs();
+  sender_.answer = errors::CrcMismatch("whole");
+  sender_.report_answer = errors::ProofTooOld();
+  RunOnce();
+  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
+  fixture_.clock.Advance(absl::Minutes(1));
+  sender_.report_answer = absl::OkStatus();
+  RunOnce();
+  EXPECT_THAT(sender_.calls(), ElementsAre("deliver n1", "expired n1", "deliver n1", "expired n1"));
+  EXPECT_THAT(fixture_.Metric(), HasSubstr(Outcome("lost")));
+}
+
 TEST_F(SpoolDrainTest, ResultThatWasDamagedOnItsWayIsSentAgain) {
   ASSERT_TRUE(fixture_.Deliver("n1", "logs", Pattern(200'000)).ok());
   sender_.answer = errors::CrcMismatch("whole");
