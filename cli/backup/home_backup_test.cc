@@ -108,10 +108,11 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
 
   const auto manifest = RestoreHome(backup_, restored_);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
-  EXPECT_THAT(FilesIn(restored_), ElementsAre(kBlob, "aggregator/state.db", "aggregator/tls/ca.pem",
-                                              "config/aggregator.yaml", "fleet.json",
-                                              "operators/ann.json", "root/ca.key"));
-  EXPECT_EQ(manifest->files.size(), 7u);
+  EXPECT_THAT(FilesIn(restored_),
+              ElementsAre(kBlob, "aggregator/state.db", "aggregator/state.db.created",
+                          "aggregator/tls/ca.pem", "config/aggregator.yaml", "fleet.json",
+                          "operators/ann.json", "root/ca.key"));
+  EXPECT_EQ(manifest->files.size(), 8u);
   EXPECT_EQ(ReadFile(restored_ + "/" + kBlob), "large");
   EXPECT_EQ(ReadFile(restored_ + "/config/aggregator.yaml"),
             "state_folder: \"" + restored_ + "/aggregator\"\nother: /mnt/link/home/x\n");
@@ -120,6 +121,18 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
   ASSERT_TRUE(store.Open().ok());
   EXPECT_EQ((**store.state().GetResult(KeyOf("n1"))).blob, kBlobName);
   EXPECT_NE(store.feed().Identity(), store_.feed().Identity());
+}
+
+// As a backup of an earlier version.
+TEST_F(HomeBackupTest, BackupWithoutTheMarkOfItsDatabaseIsRestored) {
+  ASSERT_TRUE(fs::remove(home_ + "/aggregator/state.db.created"));
+  ASSERT_TRUE(MakeBackup().ok());
+  ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  SqliteHarness store;
+  store.options().path = restored_ + "/aggregator/state.db";
+  store.options().has_data = [] { return true; };
+  ASSERT_TRUE(store.Open().ok());
+  EXPECT_TRUE(fs::exists(restored_ + "/aggregator/state.db.created"));
 }
 
 TEST_F(HomeBackupTest, BlobThatDiffersFromItsRecordIsReported) {

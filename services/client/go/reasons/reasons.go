@@ -270,6 +270,7 @@ const (
 	StoreInUse                 = "STORE_IN_USE"
 	StoreKeyMalformed          = "STORE_KEY_MALFORMED"
 	StoreKeyMismatch           = "STORE_KEY_MISMATCH"
+	StoreMissing               = "STORE_MISSING"
 	StoreNotAccessible         = "STORE_NOT_ACCESSIBLE"
 	StoreTooNew                = "STORE_TOO_NEW"
 	StreamBroken               = "STREAM_BROKEN"
