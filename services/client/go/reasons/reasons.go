@@ -136,7 +136,6 @@ const (
 	JournalUnfinished          = "JOURNAL_UNFINISHED"
 	KeyMalformed               = "KEY_MALFORMED"
 	KeyUnsupported             = "KEY_UNSUPPORTED"
-	KnownNodesDamaged          = "KNOWN_NODES_DAMAGED"
 	ListenerNotReady           = "LISTENER_NOT_READY"
 	ListenFailed               = "LISTEN_FAILED"
 	LogNotWritable             = "LOG_NOT_WRITABLE"
