@@ -226,6 +226,7 @@ const (
 	ResultTooLarge             = "RESULT_TOO_LARGE"
 	ReturnRefused              = "RETURN_REFUSED"
 	ReturnTooLate              = "RETURN_TOO_LATE"
+	RevocationsDamaged         = "REVOCATIONS_DAMAGED"
 	RevocationsRefused         = "REVOCATIONS_REFUSED"
 	Revoked                    = "REVOKED"
 	RoleNotAllowed             = "ROLE_NOT_ALLOWED"
