@@ -107,10 +107,11 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
 
   const auto manifest = RestoreHome(backup_, restored_);
   ASSERT_TRUE(manifest.ok()) << manifest.status();
-  EXPECT_THAT(FilesIn(restored_), ElementsAre(kBlob, "aggregator/state.db", "aggregator/tls/ca.pem",
-                                              "config/aggregator.yaml", "fleet.json",
-                                              "operators/ann.json", "root/ca.key"));
-  EXPECT_EQ(manifest->files.size(), 7u);
+  EXPECT_THAT(FilesIn(restored_),
+              ElementsAre(kBlob, "aggregator/state.db", "aggregator/state.db.created",
+                          "aggregator/tls/ca.pem", "config/aggregator.yaml", "fleet.json",
+                          "operators/ann.json", "root/ca.key"));
+  EXPECT_EQ(manifest->files.size(), 8u);
   EXPECT_EQ(ReadFile(restored_ + "/" + kBlob), "large");
   EXPECT_EQ(ReadFile(restored_ + "/config/aggregator.yaml"),
             "state_folder: \"" + restored_ + "/aggregator\"\nother: /mnt/link/home/x\n");
@@ -134,6 +135,18 @@ TEST_F(HomeBackupTest, EmptyHomeIsFilledAndNotReplaced) {
   EXPECT_FALSE(fs::exists(restored_ + "/.restoring"));
   EXPECT_FALSE(fs::exists(restored_ + "/config/half.yaml"));
   EXPECT_TRUE(fs::exists(restored_ + "/fleet.json"));
+}
+
+// As a backup of an earlier version.
+TEST_F(HomeBackupTest, BackupWithoutTheMarkOfItsDatabaseIsRestored) {
+  ASSERT_TRUE(fs::remove(home_ + "/aggregator/state.db.created"));
+  ASSERT_TRUE(MakeBackup().ok());
+  ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  SqliteHarness store;
+  store.options().path = restored_ + "/aggregator/state.db";
+  store.options().has_data = [] { return true; };
+  ASSERT_TRUE(store.Open().ok());
+  EXPECT_TRUE(fs::exists(restored_ + "/aggregator/state.db.created"));
 }
 
 TEST_F(HomeBackupTest, BlobThatDiffersFromItsRecordIsReported) {

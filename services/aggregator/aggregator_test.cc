@@ -3,6 +3,7 @@
 
 #include <grpcpp/client_context.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -92,6 +93,20 @@ TEST_F(AggregatorTest, SmallResultIsCommittedAndArchived) {
   EXPECT_EQ(static_cast<int64_t>(bytes.size()), archive.size());
   EXPECT_EQ(DigestBytes(Sha256::Of(bytes)), archive.sha256());
   EXPECT_EQ(bytes.substr(0, 2), "\x1f\x8b");
+}
+
+TEST_F(AggregatorTest, StoredResultsOfALostDatabaseAreKept) {
+  const v1::Run run = fleet_.CreateRun({"hostfacts"}, {"n1"});
+  const auto channel = fleet_.Connect(fleet_.Credential(run.id(), "hostfacts", "n1"));
+  ASSERT_TRUE(UploadAll(channel, run.id(), "hostfacts", "n1", Noise(100'000)).ok());
+  fleet_.Stop();
+  const std::string& folder = fleet_.config.state_folder;
+  std::filesystem::remove(folder + "/state.db");
+  // As a home of an earlier version.
+  std::filesystem::remove(folder + "/state.db.created");
+  const auto started = Aggregator::Start(fleet_.config, [](const absl::Status&) {});
+  EXPECT_EQ(ReasonOf(started.status()), "STORE_MISSING");
+  EXPECT_TRUE(std::filesystem::exists(folder + "/blobs/blobs/runs/" + run.id() + "/results"));
 }
 
 TEST_F(AggregatorTest, RepeatedContentSucceedsAndOtherContentConflicts) {

@@ -21,16 +21,17 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
   f.reserve->Start();
   ASSIGN_OR_RETURN(f.tls, CertificateFiles::Open(folder + "/tls", folder + "/tls-published",
                                                  ServiceRole::kAggregator, clock.Now()));
+  FilesBlobStoreOptions blob_options;
+  blob_options.root = folder + "/blobs";
   SqliteStoreOptions store_options;
   store_options.path = folder + "/state.db";
+  store_options.has_data = [root = blob_options.root] { return HasHadBlobs(PosixFileOps(), root); };
   store_options.on_fatal = std::move(fail);
   store_options.check_data = [reserve = f.reserve.get()](int64_t bytes) {
     return reserve->CheckData(bytes);
   };
   store_options.make_room = [reserve = f.reserve.get()] { return reserve->Release(); };
   ASSIGN_OR_RETURN(f.store, OpenSqliteStore(std::move(store_options)));
-  FilesBlobStoreOptions blob_options;
-  blob_options.root = folder + "/blobs";
   f.metrics = std::make_unique<Metrics>();
   const Histogram fsync = f.metrics->AddHistogram(
       "muster_fsync_seconds", "Time of each fsync of uploads and archives.", LatencyBounds());

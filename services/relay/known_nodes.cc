@@ -4,8 +4,7 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "services/common/errors/relay.h"
+#include "services/common/base/log.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -27,7 +26,10 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology
   if (!bytes.ok()) return bytes.status();
   v1::AttachRequest::TopologyUpdate known;
   if (!known.ParseFromString(*bytes)) {
-    return errors::KnownNodesDamaged(path_);
+    const std::string aside = path_ + ".damaged";
+    Log(LogLevel::kWarning, "the known nodes are damaged: nodes are added again when they attach",
+        {{"path", path_}, {"moved_to", aside}});
+    return files_.Rename(path_, aside);
   }
   std::vector<TopologyEntry> entries;
   for (const auto& child : known.descendants()) {

@@ -23,7 +23,7 @@ class KnownNodes {
       : files_(files), path_(std::move(path)), clock_(clock) {}
 
   // Adds the entries of the file to the topology. Entries that were attached become detached at
-  // `now`. Returns OK without a file.
+  // `now`. Returns OK without a file, and after it moved a damaged one to "<path>.damaged".
   absl::Status Load(const std::string& fleet, absl::Time now, Topology& topology);
 
   // Replaces the file if the topology has changed.

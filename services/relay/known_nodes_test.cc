@@ -56,6 +56,16 @@ TEST_F(KnownNodesTest, DetachTimeIsKept) {
   EXPECT_EQ(n1->since, went);
 }
 
+TEST_F(KnownNodesTest, DamagedFileIsMovedAside) {
+  ASSERT_TRUE(WriteFileDurably(disk_, kPath, "damaged").ok());
+  EXPECT_FALSE(AfterARestart("n1").has_value());
+  EXPECT_EQ(*ReadSmallFile(disk_, std::string(kPath) + ".damaged", 100), "damaged");
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());
+  ASSERT_TRUE(known_.Store(topology_).ok());
+  EXPECT_TRUE(AfterARestart("n1").has_value());
+}
+
 TEST_F(KnownNodesTest, UnchangedTopologyIsNotWritten) {
   const auto link = std::make_shared<RecordedLink>();
   ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "r1", clock_.Now()), link).ok());

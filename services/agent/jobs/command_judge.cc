@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -60,10 +61,16 @@ absl::StatusOr<std::unique_ptr<CommandJudge>> CommandJudge::Open(CommandTrust tr
   const bool parsed = list.ParseFromString(*text);
   const absl::Status status =
       parsed ? VerifyCommandRevocations(list, judge->trust_.fleet, judge->trust_.command_ca)
-             : errors::RevocationsDamaged();
-  if (!status.ok()) return Annotate(status, path);
+             : errors::RevocationsDamaged(judge->trust_.node);
   MutexLock lock(judge->mutex_);
-  judge->revocations_ = std::move(list);
+  if (status.ok()) {
+    judge->revocations_ = std::move(list);
+  } else {
+    judge->revocations_damaged_ = true;
+    Log(LogLevel::kWarning,
+        "the list of revoked signers is damaged: commands are refused until the relay sends it",
+        {{"path", path}, {"error", status}});
+  }
   return judge;
 }
 
@@ -85,10 +92,13 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
     verdict.status = meant;
     return verdict;
   }
-  // The refusal of an early command is final: it must not run later.
+  // The refusal of an early command is final: it must not run later. So is that of a command whose
+  // signer may be revoked.
   verdict.genuine = true;
   verdict.command = std::move(verified->command);
   if (early) return verdict;
+  verdict.status = CheckRevocationsKnown();
+  if (!verdict.status.ok()) return verdict;
   const auto policy = policy_.Current();
   verdict.status = policy.status();
   if (!policy.ok()) return verdict;
@@ -110,11 +120,18 @@ absl::Status CommandJudge::CheckSigner(const Identity& signer) const {
   return errors::SignerOfCommandRevoked(SignerName(signer));
 }
 
+absl::Status CommandJudge::CheckRevocationsKnown() const {
+  MutexLock lock(mutex_);
+  return revocations_damaged_ ? errors::RevocationsDamaged(trust_.node) : absl::OkStatus();
+}
+
 absl::Status CommandJudge::ReceiveRevocations(const v1::CommandRevocations& list) {
   RETURN_IF_ERROR(VerifyCommandRevocations(list, trust_.fleet, trust_.command_ca));
   MutexLock lock(mutex_);
   if (list.version() <= revocations_.version()) return absl::OkStatus();
-  revocations_ = list;  // in effect even if it cannot be stored
+  // In effect even if it cannot be stored.
+  revocations_ = list;
+  revocations_damaged_ = false;
   return WriteFileDurably(PosixFileOps(), RevocationsFile(trust_.folder), list.SerializeAsString());
 }
 

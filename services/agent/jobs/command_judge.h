@@ -28,7 +28,7 @@ struct CommandTrust {
 
 struct Verdict {
   // OK if it may run, otherwise INVALID_COMMAND, COMMAND_REFUSED, OPERATOR_REVOKED, TARGET_REFUSED,
-  // COMMAND_EARLY, COMMAND_EXPIRED, POLICY_REFUSED or POLICY_UNUSABLE.
+  // COMMAND_EARLY, COMMAND_EXPIRED, REVOCATIONS_DAMAGED, POLICY_REFUSED or POLICY_UNUSABLE.
   absl::Status status;
   // An authorised signer signed it for this node. The node stores it, and a refusal is final.
   bool genuine = false;
@@ -39,15 +39,16 @@ struct Verdict {
 // Thread-safe; calls may block on the disk.
 class CommandJudge {
  public:
-  // Reads the revocations. INVALID_ARGUMENT (INVALID_REVOCATIONS) or UNAUTHENTICATED
-  // (REVOCATIONS_REFUSED) if that file was damaged or forged.
+  // Reads the revocations. If that file is damaged or forged, every command is refused until a list
+  // is received.
   static absl::StatusOr<std::unique_ptr<CommandJudge>> Open(CommandTrust trust);
 
   // Checks signature and chain, revocation, target, time and policy.
   Verdict Judge(const v1::SignedCommand& command, const v1::JobCommand::Target& target,
                 absl::Time now);
 
-  // Stores a newer list, and ignores an older one. The errors of Open.
+  // Stores a newer list, and ignores an older one. INVALID_ARGUMENT (INVALID_REVOCATIONS) or
+  // UNAUTHENTICATED (REVOCATIONS_REFUSED) if it is not the list of the command authority.
   absl::Status ReceiveRevocations(const v1::CommandRevocations& list);
   int64_t revocations_version() const;
 
@@ -55,11 +56,13 @@ class CommandJudge {
   explicit CommandJudge(CommandTrust trust);
   absl::StatusOr<VerifiedCommand> VerifyEarly(const v1::SignedCommand& command) const;
   absl::Status CheckSigner(const Identity& signer) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckRevocationsKnown() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CommandTrust trust_;
   PolicyFile policy_;
   mutable Mutex mutex_;
   v1::CommandRevocations revocations_ ABSL_GUARDED_BY(mutex_);
+  bool revocations_damaged_ ABSL_GUARDED_BY(mutex_) = false;  // on the disk; none received since
 };
 
 }  // namespace muster

@@ -119,6 +119,26 @@ TEST_F(CommandJudgeTest, CommandOfRevokedOperatorIsRefusedAlsoAfterARestart) {
   }
 }
 
+TEST_F(CommandJudgeTest, DamagedRevocationsRefuseCommandsUntilTheyAreReceived) {
+  const std::string foreign = TestCommands().Revoke("mallory", 3).SerializeAsString();
+  for (const std::string& content : {std::string(), std::string("damaged"), foreign}) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/command-revocations", content).ok());
+    for (int restarts = 0; restarts < 2; ++restarts) {
+      Open();
+      EXPECT_EQ(judge_->revocations_version(), 0) << "the relay would not send it";
+      ExpectRefused(Judge(True()), "REVOCATIONS_DAMAGED");
+    }
+    EXPECT_FALSE(judge_->ReceiveRevocations(TestCommands().Revoke("alice", 9)).ok());
+    ExpectRefused(Judge(True()), "REVOCATIONS_DAMAGED");
+    EXPECT_TRUE(judge_->ReceiveRevocations(commands_.Revoke("mallory", 3)).ok());
+    for (int restarts = 0; restarts < 2; ++restarts) {
+      EXPECT_EQ(Judge(True()).status, absl::OkStatus());
+      ExpectForged(Judge(True(), "mallory"), "OPERATOR_REVOKED");
+      Open();
+    }
+  }
+}
+
 TEST_F(CommandJudgeTest, CommandOutsideThePolicyIsRefusedWithArgvAndFile) {
   SetPolicy("commands: [{argv: [/bin/true]}]");
   const Verdict verdict = Judge(TestCommands::Exec({"/bin/ls", "-l"}));

@@ -108,10 +108,10 @@ absl::Status TargetRefused(std::string_view node, std::string_view why) {
                    "Sign it for this node.");
 }
 
-absl::Status RevocationsDamaged() {
-  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REVOCATIONS",
-                   "the list of revoked signers is damaged",
-                   "Remove the file: the relay sends it again.");
+absl::Status RevocationsDamaged(std::string_view node) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "REVOCATIONS_DAMAGED",
+                   absl::StrCat("the list of revoked signers on node ", ToAbsl(node), " is damaged, and its relay has not sent it again"),
+                   "Sign the command again when the relay of the node is connected to the aggregator.");
 }
 
 absl::Status SignerOfCommandRevoked(std::string_view signer) {

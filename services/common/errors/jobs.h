@@ -43,8 +43,8 @@ absl::Status JobOfNodeDamaged(std::string_view path);
 absl::Status JobUnfinished(std::string_view path);
 // PERMISSION_DENIED, TARGET_REFUSED.
 absl::Status TargetRefused(std::string_view node, std::string_view why);
-// INVALID_ARGUMENT, INVALID_REVOCATIONS.
-absl::Status RevocationsDamaged();
+// FAILED_PRECONDITION, REVOCATIONS_DAMAGED.
+absl::Status RevocationsDamaged(std::string_view node);
 // PERMISSION_DENIED, OPERATOR_REVOKED.
 absl::Status SignerOfCommandRevoked(std::string_view signer);
 // FAILED_PRECONDITION, POLICY_UNUSABLE.

@@ -53,12 +53,6 @@ absl::Status SpoolDamaged(std::string_view path, std::string_view why) {
                    "Check the disk; the content of the file is lost unless its sender still has it.");
 }
 
-absl::Status KnownNodesDamaged(std::string_view path) {
-  return MakeError(absl::StatusCode::kDataLoss, "KNOWN_NODES_DAMAGED",
-                   absl::StrCat(ToAbsl(path), " is damaged"),
-                   "Remove it: nodes are added again when they attach.");
-}
-
 absl::Status InvalidAttachment(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_ATTACHMENT",
                    absl::StrCat("invalid attachment: ", ToAbsl(why)),

@@ -25,8 +25,6 @@ absl::Status RelayStopping();
 absl::Status SpoolFull(std::string_view limit);
 // DATA_LOSS, SPOOL_DAMAGED.
 absl::Status SpoolDamaged(std::string_view path, std::string_view why);
-// DATA_LOSS, KNOWN_NODES_DAMAGED.
-absl::Status KnownNodesDamaged(std::string_view path);
 // INVALID_ARGUMENT, INVALID_ATTACHMENT.
 absl::Status InvalidAttachment(std::string_view why);
 // PERMISSION_DENIED, STATEMENT_REFUSED.

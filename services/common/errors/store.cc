@@ -34,6 +34,12 @@ absl::Status StoreCorrupt(std::string_view why) {
                    "Stop the service, keep a copy of the file, and restore a backup.");
 }
 
+absl::Status StoreMissing(std::string_view path) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_MISSING",
+                   absl::StrCat("state store ", ToAbsl(path), " is missing or empty, but it was in use before"),
+                   "Restore a backup. To start without the lost state, remove the whole home folder, and create a new fleet.");
+}
+
 absl::Status StoreNotAccessible(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "STORE_NOT_ACCESSIBLE",
                    why,

@@ -19,6 +19,8 @@ absl::Status DiskHasOnlyReserve(int64_t available, int64_t reserve);
 absl::Status StoreFull();
 // DATA_LOSS, STORE_CORRUPT.
 absl::Status StoreCorrupt(std::string_view why);
+// FAILED_PRECONDITION, STORE_MISSING.
+absl::Status StoreMissing(std::string_view path);
 // PERMISSION_DENIED, STORE_NOT_ACCESSIBLE.
 absl::Status StoreNotAccessible(std::string_view why);
 // INTERNAL, STORE_ERROR.

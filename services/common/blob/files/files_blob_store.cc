@@ -22,6 +22,8 @@ namespace {
 constexpr size_t kMaxNameLength = 200;
 constexpr size_t kMaxKnownFolders = 65'536;
 
+std::string BlobsFolderOf(const std::string& root) { return root + "/blobs"; }
+
 bool IsLowerOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 
 absl::Status CheckId(std::string_view id) {
@@ -166,7 +168,7 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
  private:
   FileOps& ops() override { return ops_; }
   std::string StagedFolder() const override { return options_.root + "/staged"; }
-  std::string BlobsFolder() const { return options_.root + "/blobs"; }
+  std::string BlobsFolder() const { return BlobsFolderOf(options_.root); }
   int64_t sync_every() const override { return options_.sync_every; }
 
   // A folder that PathOf made for the last part of names begins with '='.
@@ -267,6 +269,13 @@ absl::StatusOr<std::unique_ptr<BlobStore>> OpenFilesBlobStore(FilesBlobStoreOpti
   auto store = std::make_unique<FilesBlobStore>(std::move(options), ops);
   RETURN_IF_ERROR(store->Start());
   return store;
+}
+
+absl::StatusOr<bool> HasHadBlobs(FileOps& ops, const std::string& root) {
+  const auto folders = ops.List(BlobsFolderOf(root));
+  if (absl::IsNotFound(folders.status())) return false;
+  if (!folders.ok()) return folders.status();
+  return !folders->empty();
 }
 
 }  // namespace muster

@@ -35,6 +35,9 @@ struct FilesBlobStoreOptions {
 absl::StatusOr<std::unique_ptr<BlobStore>> OpenFilesBlobStore(FilesBlobStoreOptions options,
                                                               FileOps& ops = PosixFileOps());
 
+// Returns true if a blob was ever published in the store of folder `root`, which need not be open.
+absl::StatusOr<bool> HasHadBlobs(FileOps& ops, const std::string& root);
+
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_COMMON_BLOB_FILES_FILES_BLOB_STORE_H_

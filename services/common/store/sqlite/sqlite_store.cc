@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/store.h"
 #include "services/common/store/sqlite/audit_log.h"
@@ -198,6 +199,33 @@ absl::StatusOr<std::unique_ptr<File>> LockStore(FileOps& ops, const std::string&
   return file;
 }
 
+std::string CreatedFile(const std::string& path) { return path + ".created"; }
+
+bool WasCreated(FileOps& ops, const std::string& path) {
+  return !absl::IsNotFound(ops.Stat(CreatedFile(path)).status());
+}
+
+// Creates the file of a database that never existed. A new database in place of a lost one would
+// name no stored result, so a sweep would remove them all, and would have no revocation.
+absl::Status CreateUnlessLost(const SqliteStoreOptions& options, FileOps& ops) {
+  const auto file = ops.Stat(options.path);
+  if (file.ok() && file->size > 0) return absl::OkStatus();
+  if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
+  bool lost = WasCreated(ops, options.path);
+  if (!lost && options.has_data) {
+    ASSIGN_OR_RETURN(lost, options.has_data());
+  }
+  if (lost) return errors::StoreMissing(options.path);
+  Log(LogLevel::kInfo, "a new state store is created", {{"path", options.path}});
+  return sqlite::CreateDatabaseFile(ops, options.path);
+}
+
+// To be called when the database has content that survives the loss of power.
+absl::Status MarkCreated(FileOps& ops, const std::string& path) {
+  if (WasCreated(ops, path)) return absl::OkStatus();
+  return WriteFileDurably(ops, CreatedFile(path), "created\n");
+}
+
 absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
   // Only in a new database: deleted runs return their space to the disk (Writer::Shrink).
   db.Execute("PRAGMA auto_vacuum = INCREMENTAL");
@@ -265,10 +293,11 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOpti
 absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options,
                                                              FileOps& ops) {
   ASSIGN_OR_RETURN(auto lock, LockStore(ops, options.path));
-  RETURN_IF_ERROR(sqlite::CreateDatabaseFile(ops, options.path));
+  RETURN_IF_ERROR(CreateUnlessLost(options, ops));
   RETURN_IF_ERROR(sqlite::RewriteLog(ops, options.path));
   bool check_later = false;
   ASSIGN_OR_RETURN(auto db, OpenForWriting(options, ops, check_later));
+  RETURN_IF_ERROR(MarkCreated(ops, options.path));
   ASSIGN_OR_RETURN(auto readers, ReaderPool::Open(options.path, std::max(1, options.readers)));
   return std::make_unique<Store>(std::move(lock), std::move(db), std::move(readers), options, ops,
                                  check_later);

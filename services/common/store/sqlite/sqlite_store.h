@@ -31,7 +31,9 @@
 namespace muster {
 
 struct SqliteStoreOptions {
-  std::string path;  // of the database file, created (0600) if missing; its folder must exist
+  // Of the database file, created (0600) if missing; its folder must exist. After the first start
+  // the file "<path>.created" is beside it.
+  std::string path;
 
   // Called once, on the store's thread, after the disk failed and the store stopped: the service
   // must end, and its next start recovers the store. Every later call fails with STORE_FAILED.
@@ -47,6 +49,10 @@ struct SqliteStoreOptions {
   int64_t checked_at_start = int64_t{64} << 20;
   int64_t retained_changes = ChangeFeed::kRetainedChanges;
   int idle_checkpoint_pages = 1000;  // of the WAL (4 MiB) that an idle store checkpoints
+
+  // Called before a database is created. Returns true if there is data that only a database can
+  // have named, so that it is lost: STORE_MISSING. May be empty.
+  std::function<absl::StatusOr<bool>()> has_data;
 
   // Called on the store's thread before a run or the bytes of a result are committed: its error
   // refuses the command. May wait for the disk. May be empty.
@@ -77,10 +83,10 @@ class SqliteStore : public StateStore, public ChangeFeed {
 };
 
 // Opens or creates the database. Fails with FAILED_PRECONDITION: STORE_IN_USE if another process
-// has opened it, STORE_TOO_NEW if a later Muster wrote it. Fails with DATA_LOSS (STORE_CORRUPT) if
-// the check after an unclean stop finds damage. Damage of a large database that is found while it
-// is served is passed to `on_fatal`, and every later start is refused. `ops` must outlive the
-// store.
+// has opened it, STORE_MISSING if it existed before and is missing or empty, STORE_TOO_NEW if a
+// later Muster wrote it. Fails with DATA_LOSS (STORE_CORRUPT) if the check after an unclean stop
+// finds damage. Damage of a large database that is found while it is served is passed to
+// `on_fatal`, and every later start is refused. `ops` must outlive the store.
 absl::StatusOr<std::unique_ptr<SqliteStore>> OpenSqliteStore(SqliteStoreOptions options,
                                                              FileOps& ops = PosixFileOps());
 
