@@ -25,7 +25,7 @@ const (
 	largeLimit     = 20 * time.Minute
 )
 
-// withFleet measures something on a fleet of its own in a new folder of `parent`, and removes both.
+// withFleet measures something on a new fleet in a new folder of `parent`, and removes both.
 func withFleet(parent string, measure func(f *fleet.Fleet, folder string) (string, error)) (table string, err error) {
 	folder, err := os.MkdirTemp(parent, "bench")
 	if err != nil {

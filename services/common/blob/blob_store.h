@@ -110,7 +110,7 @@ class BlobStore {
   absl::StatusOr<std::vector<std::string>> ListPublished() { return ListBelow(""); }
 
   // Returns the parts of names that follow `prefix` ("runs/") and end at the next '/', in no order.
-  // There may be no more blobs below them.
+  // A folder may be empty by now.
   virtual absl::StatusOr<std::vector<std::string>> ListFolders(std::string_view prefix) = 0;
 
   // Returns the free bytes for new blobs: those of the file system without the reserve for state.

@@ -26,7 +26,7 @@ inline constexpr absl::Duration kCommandClockSlack = absl::Minutes(5);
 // The hexadecimal digits of a job's id.
 inline constexpr size_t kJobIdSize = 32;
 
-// Whether it is kJobIdSize lower-case hexadecimal digits.
+// Returns true for kJobIdSize lower-case hexadecimal digits.
 bool IsJobId(std::string_view id);
 
 struct VerifiedCommand {

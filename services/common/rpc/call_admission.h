@@ -48,7 +48,7 @@ class CallAdmission {
     // The waiting calls of this period, and of the one before it.
     int64_t current = 0;
     int64_t earlier = 0;
-    int64_t refused = 0;  // of its own calls, in this period
+    int64_t refused = 0;  // own calls, in this period
     int64_t limit = 0;    // of waiting calls
   };
 

@@ -18,7 +18,7 @@
 namespace muster {
 
 // Checks the connections of the listeners of a server each second, and soon after a flood of calls,
-// but at most ten times a second. It has a thread of its own, because a check takes long if there
+// but at most ten times a second. It has its own thread, because a check takes long if there
 // are many connections, and must not wait for other work. Thread-safe, but for Start.
 class ConnectionCloser {
  public:

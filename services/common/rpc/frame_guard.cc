@@ -13,7 +13,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/rpc/frame_meter.h"
 
-// Of gRPC, whose headers are not installed.
+// A type of gRPC, whose headers are not installed.
 struct grpc_chttp2_transport;
 
 namespace muster {

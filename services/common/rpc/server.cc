@@ -37,7 +37,6 @@
 #include "services/common/rpc/unacked_settings.h"
 
 namespace muster {
-
 namespace {
 
 using InputMetadata = grpc::AuthMetadataProcessor::InputMetadata;

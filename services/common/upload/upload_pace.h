@@ -15,7 +15,7 @@ struct UploadPace {
 
 // Returns the pace of an upload that is one of `open` uploads of this process. A few get large
 // chunks and windows, for speed over slow links; many get small ones, because this process and
-// every relay on the way may hold a window of each.
+// every relay between may hold a window of each.
 inline UploadPace PaceOf(int64_t open) {
   constexpr int64_t kFewUploads = 16;
   if (open <= kFewUploads) return {kChunkMaxLarge, kUploadWindowLarge};

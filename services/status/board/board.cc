@@ -16,8 +16,7 @@ namespace {
 
 constexpr int kPairsOfNode = 1000;
 constexpr int kTicksBetweenPrunes = 60;
-// A watcher is woken at least this often.
-constexpr int kTicksBetweenWakes = 5;
+constexpr int kTicksBetweenWakes = 5;  // of a watcher, at most
 constexpr absl::Duration kDropPeriod = absl::Seconds(1);
 
 }  // namespace
@@ -276,7 +275,7 @@ absl::Status Board::HandleActivity(const v1::ResultKey& key,
   }
   if (!attends || !took.ok()) return took;
   Attend(key, sender);
-  // The last change may have come before Attend.
+  // The last change may precede Attend.
   if (!IsReturning(*sender)) run->SenderChanged(key.plugin(), key.node(), sender);
   return took;
 }

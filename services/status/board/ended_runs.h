@@ -44,7 +44,7 @@ class EndedRuns {
         restore_(std::move(restore)),
         max_pairs_(max_pairs) {}
 
-  // Calls `ready` once `run`, which has ended, has all of its pairs. Those who wait for the same
+  // Calls `ready` once `run`, which has ended, has all of its pairs. Callers that wait for the same
   // run share one read. `caller` is the URI of who asks: one identity waits at most a hundred
   // times. OVERLOADED, TOO_MANY_WAITING_CALLS, PAIRS_NOT_LOADED, RUN_NOT_FOUND.
   void Load(const std::shared_ptr<RunBoard>& run, std::string_view caller, Ready ready)

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -12,6 +10,7 @@
 #include "services/status/board/activity.h"
 #include "services/status/board/relay_doubt.h"
 #include "services/status/board/run_summary.h"
+#include "services/status/board/sender_precedence.h"
 #include "services/status/heartbeats/relay_table.h"
 
 namespace muster {
@@ -21,21 +20,6 @@ constexpr int kLogPart = 256;  // log entries that are read with the lock held, 
 
 // For larger pages, which programs read, texts that are the same for each pair are left out.
 constexpr int kPageWithTexts = 1000;
-
-// Whether the identity of the sender names its node. A credential for any node is shared by all of
-// them, so one of them could speak for another.
-bool NamesNode(const Sender& sender) {
-  return absl::EndsWith(ToAbsl(sender.uri()), absl::StrCat("/node/", sender.node()));
-}
-
-bool IsLive(const Sender& sender) {
-  return sender.presence() != v1::PRESENCE_LOST && sender.presence() != v1::PRESENCE_OFFLINE;
-}
-
-// Returns true if `sender` must not speak for a pair whose sender is `present`.
-bool YieldsTo(const Sender& present, const Sender& sender) {
-  return &present != &sender && NamesNode(present) && !NamesNode(sender) && IsLive(present);
-}
 
 constexpr int kTicksBetweenPaces = 10;  // a comparison of rates reads each pair with progress
 
@@ -148,9 +132,7 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   Pair* const pair = pairs_.Find(key.plugin(), key.node());
   if (pair == nullptr) return errors::PairNotPlanned(key.run(), key.plugin(), key.node());
   const bool first = pair->work == nullptr;
-  if (!first && pair->work->sender != nullptr && YieldsTo(*pair->work->sender, *sender)) {
-    return absl::OkStatus();
-  }
+  if (!first && YieldsTo(pair->work->sender.get(), *sender)) return absl::OkStatus();
   Work& work = Hear(*pair);
   *attends = work.sender != sender;
   work.sender = sender;

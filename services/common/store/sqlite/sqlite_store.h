@@ -31,7 +31,7 @@
 namespace muster {
 
 struct SqliteStoreOptions {
-  // Of the database file, created (0600) if missing; its folder must exist. After the first start
+  // The database file, created (0600) if missing; its folder must exist. After the first start
   // the file "<path>.created" is beside it.
   std::string path;
 
