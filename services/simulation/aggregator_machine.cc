@@ -59,7 +59,7 @@ void AggregatorMachine::OpenUpload(const v1::OpenUploadRequest& request, const C
                           response.set_upload_id(outcome->id);
                           response.set_epoch(outcome->epoch);
                           response.set_offset(outcome->offset);
-                          response.set_chunk_max(outcome->chunk_max);
+                          response.set_chunk_max(outcome->pace.chunk_max);
                           opened(response);
                         });
 }

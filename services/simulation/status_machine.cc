@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,8 +27,8 @@ StatusMachine::Life::Life(FakeClock& clock, EndedRuns::Read read_pairs)
       board({&clock, &hub, &verdicts, [] { return std::string(); },
              [] { return std::vector<const RelayState*>(); },
              [](const std::string&, const v1::NodeEvent&) {}, [](const std::string&) {},
-             [](const std::shared_ptr<const Sender>&) {}, std::move(read_pairs),
-             [](const std::string&) {}}) {}
+             [](const std::set<std::string>&) {}, [](const std::shared_ptr<const Sender>&) {},
+             std::move(read_pairs), [](const std::string&) {}}) {}
 
 StatusMachine::StatusMachine(Network& network, AggregatorMachine& aggregator)
     : network_(network), aggregator_(aggregator) {
@@ -139,7 +140,7 @@ absl::Status StatusMachine::CheckRun(const std::string& id, bool compare) {
     got = run.ok() ? life_->board.Get(**run, query, &bytes) : run.status();
   };
   if (compare) {
-    life_->board.FindWithPairs(id, show);
+    life_->board.FindWithPairs(id, "", show);
   } else {
     show(life_->board.Find(id));
   }
