@@ -30,7 +30,12 @@ RpcMetrics::RpcMetrics(Metrics& metrics)
       closed_connections_(metrics.AddCounters(
           "muster_rpc_closed_connections_total",
           "Connections that the service closed because of the behaviour of the peer.", {"reason"},
-          kMaxReasons)) {}
+          kMaxReasons)) {
+  // Shown before the first connection is closed.
+  for (const char* reason : {"flood", "no_descriptor", "too_many", "too_many_frames"}) {
+    closed_connections_.With({reason});
+  }
+}
 
 void RpcMetrics::Count(std::string_view method, absl::StatusCode code, absl::Duration duration) {
   MutexLock lock(mutex_);

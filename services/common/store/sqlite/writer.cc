@@ -292,7 +292,11 @@ void Writer::OneByOne(const std::vector<const Command*>& commands, std::vector<O
   if (whole.ok()) whole = Commit();
   if (whole.ok()) return;
   Rollback();
-  outcomes.assign(commands.size(), whole);
+  outcomes.resize(commands.size(), whole);
+  // A command that was refused keeps its own reason.
+  for (Outcome& outcome : outcomes) {
+    if (outcome.ok()) outcome = whole;
+  }
 }
 
 // Executes the commands again that must work on a full disk, if they found none of its space and
