@@ -8,6 +8,7 @@
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 
 namespace muster {
 namespace {
@@ -157,7 +158,7 @@ absl::Status CheckKey(const ResultKey& key) {
 
 Delivery DeliveryBy(const Caller& caller) {
   Delivery delivery;
-  delivery.uri = ToUri(caller.identity).value_or("");
+  delivery.uri = UriOf(caller);
   delivery.node_unproven = RoleOf(caller.identity) == Role::kRunPlugin;
   if (caller.via) delivery.vouched_by = ToUri(*caller.via).value_or("");
   return delivery;

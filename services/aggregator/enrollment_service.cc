@@ -5,6 +5,7 @@
 #include "absl/functional/any_invocable.h"
 #include "services/aggregator/convert.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -60,7 +61,7 @@ grpc::ServerUnaryReactor* AnswerOperator(
   return Answer(runtime, context, method, request,
                 [handler = std::move(handler)](Call& call) mutable -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  return handler(ToUri(call.caller().identity).value_or(""));
+                  return handler(UriOf(call.caller()));
                 });
 }
 

@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/joining.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/revocation.h"
 
 namespace muster {
@@ -25,8 +26,6 @@ std::string MemberName(const Identity& identity) {
   const bool relay = service != nullptr && service->role == ServiceRole::kRelay;
   return relay && service->name != kRootRelay ? service->name : "";
 }
-
-std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
 
 }  // namespace
 
@@ -52,13 +51,13 @@ absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateReques
   absl::StatusOr<SignedCertificate> issued = absl::InternalError("identity not found");
   const std::string renewed = CertificateSubject(call.caller().issuer, call.caller().serial);
   if (!member.empty()) {
-    issued = RenewMember(member, request.csr_pem(), UriOf(call), renewed);
+    issued = RenewMember(member, request.csr_pem(), UriOf(call.caller()), renewed);
   } else if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) {
     issued = authorities_.SignForFleet(*service, request.csr_pem(), service_hosts_,
-                                       kServiceValidity, UriOf(call), renewed);
+                                       kServiceValidity, UriOf(call.caller()), renewed);
   } else if (const auto* user = std::get_if<UserIdentity>(&identity.name)) {
-    issued = authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity, UriOf(call),
-                                       renewed);
+    issued = authorities_.SignForFleet(*user, request.csr_pem(), {}, kOperatorValidity,
+                                       UriOf(call.caller()), renewed);
   }
   if (issued.ok()) Describe(*issued, response);
   return issued.status();
@@ -83,7 +82,7 @@ absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& requ
     return errors::OperatorRevoked(request.name());
   }
   const auto issued = authorities_.SignForFleet(UserIdentity{request.name()}, request.csr_pem(), {},
-                                                kOperatorValidity, UriOf(call));
+                                                kOperatorValidity, UriOf(call.caller()));
   if (issued.ok()) Describe(*issued, response);
   return issued.status();
 }
@@ -96,11 +95,11 @@ absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest
   const auto known = operators.find(request.name());
   if (known == operators.end()) return errors::OperatorNotFound(request.name());
   // So one operator always remains: the caller.
-  if (known->second.uri() == UriOf(call)) return errors::OwnOperator(request.name());
+  if (known->second.uri() == UriOf(call.caller())) return errors::OwnOperator(request.name());
   RevocationRecord revocation;
   revocation.subject = known->second.uri();
   revocation.reason = request.reason();
-  revocation.revoked_by = UriOf(call);
+  revocation.revoked_by = UriOf(call.caller());
   revocation.at = absl::ToUnixMicros(clock_.Now());
   RETURN_IF_ERROR(store_.ApplyAndWait(muster::Revoke{std::move(revocation)}));
   *response = known->second;
@@ -114,7 +113,7 @@ absl::Status IdentityService::IssueForCommands(Call& call,
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   ASSIGN_OR_RETURN(const auto issued,
                    commands_.Issue(call.caller().identity, request.public_key_pem()));
-  response->set_uri(UriOf(call));
+  response->set_uri(UriOf(call.caller()));
   response->set_certificate_chain_pem(issued.ToPem());
   response->set_command_ca_pem(commands_.CaPem());
   *response->mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(issued.NotAfter()));

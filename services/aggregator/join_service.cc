@@ -5,6 +5,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -17,8 +18,6 @@ void Append(const std::vector<std::string>& from, Targets* to) {
 }
 
 // The caller is a relay, which forwards the request of the machine.
-std::string PeerOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
-
 }  // namespace
 
 JoinHandler::JoinHandler(Joining& joining, StateStore& store, const Clock& clock,
@@ -116,7 +115,7 @@ grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* 
   return Answer(runtime_, context, "/muster.v1.JoinService/Join", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  return answers_.Join(PeerOf(call), *request, response);
+                  return answers_.Join(UriOf(call.caller()), *request, response);
                 });
 }
 
@@ -126,7 +125,7 @@ grpc::ServerUnaryReactor* RelayedJoinService::Rejoin(grpc::CallbackServerContext
   return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  return answers_.Rejoin(PeerOf(call), *request, response);
+                  return answers_.Rejoin(UriOf(call.caller()), *request, response);
                 });
 }
 

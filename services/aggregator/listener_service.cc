@@ -6,6 +6,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/run_host.h"
 
 namespace muster {
@@ -52,7 +53,7 @@ absl::Status ListenerService::Sign(Call& call, const v1::SignListenerCertificate
   ASSIGN_OR_RETURN(
       const auto signed_certificate,
       authorities_.SignForRun(RunListenerIdentity{request.run()}, run, request.csr_pem(),
-                              run.listener.hosts, ToUri(call.caller().identity).value_or("")));
+                              run.listener.hosts, UriOf(call.caller())));
   ASSIGN_OR_RETURN(const auto authority, store_.GetAuthority(request.run()));
   if (!authority) return errors::RunEnded(request.run());
   response->set_certificate_pem(signed_certificate.leaf_pem);

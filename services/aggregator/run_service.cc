@@ -10,6 +10,7 @@
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 
 namespace muster {
 namespace {
@@ -17,8 +18,6 @@ namespace {
 constexpr int kMaxPage = 1000;
 constexpr int kDefaultPage = 100;
 constexpr int kMaxPreviewed = 1000;
-
-std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
 
 NewRun FromProto(const v1::CreateRunRequest& request, std::string created_by) {
   NewRun wanted;
@@ -98,7 +97,7 @@ grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* con
   return Answer(runtime_, context, "/muster.v1.RunService/CreateRun", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  return Create(*request, UriOf(call), response);
+                  return Create(*request, UriOf(call.caller()), response);
                 });
 }
 
@@ -167,7 +166,8 @@ grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* con
   return Answer(runtime_, context, "/muster.v1.RunService/CancelRun", *request,
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
-                  const auto run = runs_.Cancel(request->run(), request->reason(), UriOf(call));
+                  const auto run =
+                      runs_.Cancel(request->run(), request->reason(), UriOf(call.caller()));
                   if (run.ok()) *response = ToProto(*run);
                   return run.status();
                 });
@@ -179,7 +179,7 @@ grpc::ServerUnaryReactor* RunService::DeleteRun(grpc::CallbackServerContext* con
   return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun", *request,
                 [this, request](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
-                  return runs_.Delete(request->run(), UriOf(call));
+                  return runs_.Delete(request->run(), UriOf(call.caller()));
                 });
 }
 
@@ -209,7 +209,7 @@ absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& reques
 
 absl::Status RunService::Pin(Call& call, const std::string& run, bool pinned, v1::Run* response) {
   RETURN_IF_ERROR(AllowedOnRun(call, run));
-  const auto record = runs_.Pin(run, pinned, UriOf(call));
+  const auto record = runs_.Pin(run, pinned, UriOf(call.caller()));
   if (record.ok()) *response = muster::ToProto(*record);
   return record.status();
 }
@@ -301,7 +301,7 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
             request->listener_optional() ? ListenerKind::kOptionalLegacy : ListenerKind::kLegacy,
             [this, request, response, call,
              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
-              finish(run.ok() ? SignCredential(*request, *run, UriOf(*call), response)
+              finish(run.ok() ? SignCredential(*request, *run, UriOf(call->caller()), response)
                               : run.status());
             });
       });
@@ -343,7 +343,8 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
             request->run(), ListenerKind::kStatus,
             [this, request, response, call,
              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
-              finish(run.ok() ? SignViewer(*request, *run, UriOf(*call), response) : run.status());
+              finish(run.ok() ? SignViewer(*request, *run, UriOf(call->caller()), response)
+                              : run.status());
             });
       });
 }
@@ -352,7 +353,8 @@ absl::Status RunService::SetStatus(Call& call, const v1::SetStatusListenerReques
                                    v1::Run* response) {
   RETURN_IF_ERROR(AllowedOnRun(call, request.run()));
   RETURN_IF_ERROR(status_listeners_.Set(request.run(), request.client_ca_pem(),
-                                        request.certificate_pem(), request.key_pem(), UriOf(call)));
+                                        request.certificate_pem(), request.key_pem(),
+                                        UriOf(call.caller())));
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);
   return run.status();

@@ -6,6 +6,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/stream.h"
 #include "services/relay/jobs/job_request.h"
@@ -114,7 +115,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                   if (!cancelled.changed) return absl::OkStatus();
                   v1::RecordJobRequest record;
                   record.set_job(response->job());
-                  record.set_actor(ToUri(call.caller().identity).value_or(""));
+                  record.set_actor(UriOf(call.caller()));
                   record.set_cancelled(true);
                   audit_.Record(record);
                   return absl::OkStatus();

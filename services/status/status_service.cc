@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/stream.h"
 #include "services/status/board/watch_source.h"
 
@@ -79,8 +80,6 @@ class WatchBytes : public StreamSource<grpc::ByteBuffer> {
   const std::unique_ptr<WatchSource> source_;
 };
 
-std::string UriOf(const Call& call) { return ToUri(call.caller().identity).value_or(""); }
-
 }  // namespace
 
 grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* context,
@@ -90,7 +89,7 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
                      [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
                        const auto query = MakeQuery(*call, *request);
                        if (!query.ok()) return finish(query.status());
-                       Get(*query, UriOf(*call), response, std::move(finish));
+                       Get(*query, UriOf(call->caller()), response, std::move(finish));
                      });
 }
 
@@ -130,8 +129,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
         ASSIGN_OR_RETURN(auto run, board_.Resolve(wanted.run()));
         RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
         wanted.set_run(std::move(run));
-        ASSIGN_OR_RETURN(auto source, WatchSource::Make(board_, hub_, clock_, wanted, UriOf(call),
-                                                        std::move(wake)));
+        ASSIGN_OR_RETURN(auto source, WatchSource::Make(board_, hub_, clock_, wanted,
+                                                        UriOf(call.caller()), std::move(wake)));
         return std::make_unique<WatchBytes>(std::move(source));
       });
 }

@@ -8,6 +8,7 @@
 #include "services/common/errors/relay.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/shares.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/share_signature.h"
 #include "services/common/rpc/limits.h"
 #include "services/relay/call_later.h"
@@ -287,7 +288,7 @@ grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext*
         if (!allowed.ok()) return finish(allowed);
         if (!IsOperator(call->caller())) return Remove(*request, std::move(finish));
         helpers_.fleet_index.Remove(
-            *request, ToUri(call->caller().identity).value_or(""),
+            *request, UriOf(call->caller()),
             [done = Shared(std::move(finish))](const absl::Status& status) { (*done)(status); });
       });
 }
