@@ -33,6 +33,7 @@ func bulk(s settings) (string, error) {
 		{"nginx DAV PUT", func(folder string) (sample, error) { return byNginx(folder, s, l, false) }},
 		{"nginx, then sync and SHA-256", func(folder string) (sample, error) { return byNginx(folder, s, l, true) }},
 		{"VersityGW, S3 PUT with SHA-256", func(folder string) (sample, error) { return byVersity(folder, l) }},
+		{"gRPC alone, nothing kept", func(folder string) (sample, error) { return byBare(folder, s, l) }},
 	})
 }
 
@@ -67,6 +68,7 @@ func small(s settings) (string, error) {
 		{"Muster", func(folder string) (sample, error) { return byGRPC(folder, s, l) }},
 		{"nginx DAV PUT", func(folder string) (sample, error) { return byNginx(folder, s, l, false) }},
 		{"etcd", func(folder string) (sample, error) { return byEtcd(folder, l) }},
+		{"gRPC alone, nothing kept", func(folder string) (sample, error) { return byBare(folder, s, l) }},
 	})
 }
 
