@@ -12,8 +12,7 @@ namespace muster {
 namespace {
 
 FollowedPairs PairsOf(const v1::FollowChangesRequest& request) {
-  if (request.runs_only()) return FollowedPairs::kNone;
-  return request.batch_pairs() ? FollowedPairs::kTogether : FollowedPairs::kSingly;
+  return request.runs_only() ? FollowedPairs::kNone : FollowedPairs::kAll;
 }
 
 }  // namespace
@@ -29,7 +28,7 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
         if (!run.empty()) {
           ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
           if (!view) return errors::RunNotFound(run);
-          return std::make_unique<ChangeSource>(store_, feed_, clock_, run, PairsOf(*request));
+          return std::make_unique<ChangeSource>(store_, feed_, clock_, run);
         }
         std::optional<ChangeSource::Cursor> cursor;
         if (request->has_cursor()) cursor = {request->cursor(), request->feed()};

@@ -83,7 +83,7 @@ void StatusMachine::Connect() {
         if (!aggregator_.running()) return lose();
         SqliteStore& store = aggregator_.life().store();
         stream->source = std::make_unique<ChangeSource>(store, store, aggregator_.clock, cursor,
-                                                        FollowedPairs::kTogether, nullptr);
+                                                        FollowedPairs::kAll, nullptr);
       });
 }
 
@@ -108,7 +108,7 @@ void StatusMachine::Apply(Stream& stream, const v1::FollowChangesResponse& event
 absl::Status StatusMachine::ReadPairs(const std::string& run, const EndedRuns::Add& add) {
   if (!aggregator_.running()) return absl::UnavailableError("the aggregator is not running");
   SqliteStore& store = aggregator_.life().store();
-  ChangeSource source(store, store, aggregator_.clock, run, FollowedPairs::kTogether);
+  ChangeSource source(store, store, aggregator_.clock, run);
   for (;;) {
     v1::FollowChangesResponse event;
     ASSIGN_OR_RETURN(const Pull pull, source.Next(&event));

@@ -29,7 +29,6 @@ class PairReader::Session final
     stream->ReadNext();
     v1::FollowChangesRequest request;
     request.set_pairs_of_run(order_.run);
-    request.set_batch_pairs(true);
     stream->SendLast(std::move(request));
   }
 

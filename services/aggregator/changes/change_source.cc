@@ -37,8 +37,8 @@ ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clo
 }
 
 ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-                           const std::string& run, FollowedPairs pairs)
-    : store_(store), feed_(feed), clock_(clock), pairs_(pairs), follows_(false) {
+                           const std::string& run)
+    : store_(store), feed_(feed), clock_(clock), pairs_(FollowedPairs::kAll), follows_(false) {
   runs_with_pairs_.push_back(run);
 }
 
@@ -164,14 +164,12 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
     }
     case ChangeKind::kResult: {
       if (pairs_ == FollowedPairs::kNone) return absl::OkStatus();
-      v1::FollowChangesResponse::PairChanged* pair = NewPair();
-      pair->mutable_key()->set_run(change.run);
-      pair->mutable_key()->set_plugin(change.plugin);
-      pair->mutable_key()->set_node(change.node);
+      v1::FollowChangesResponse::PairChanged* pair = NewPair(change.run, change.plugin);
+      pair->set_node(change.node);
       pair->set_outcome(ToProto(change.outcome));
       pair->set_generation(change.generation);
       pair->set_size(change.size);
-      pair->set_error(change.text);
+      if (!change.text.empty()) pair->set_error(change.text);
       *pair->mutable_time() = ToTimestamp(change.at);
       pairs_bytes_ += change.text.size();
       break;
@@ -204,30 +202,31 @@ void ChangeSource::AddRun(const RunRecord& run) {
   *ready_.emplace_back().mutable_run() = ToProto(run);
 }
 
-// Returns a new entry for a pair: in the last ready event if it has space, otherwise in a new
+// Returns a new entry for a pair: in the last ready event if it fits there, otherwise in a new
 // event.
-v1::FollowChangesResponse::PairChanged* ChangeSource::NewPair() {
-  if (pairs_ == FollowedPairs::kSingly) return ready_.emplace_back().mutable_pair();
+v1::FollowChangesResponse::PairChanged* ChangeSource::NewPair(const std::string& run,
+                                                              const std::string& plugin) {
   const bool fits = !ready_.empty() && ready_.back().has_pairs() &&
                     ready_.back().pairs().pairs_size() < kPairsOfEvent &&
-                    pairs_bytes_ < kTextsOfEvent;
+                    pairs_bytes_ < kTextsOfEvent && ready_.back().pairs().plugin() == plugin &&
+                    ready_.back().pairs().run() == run;
   if (!fits) {
-    ready_.emplace_back();
+    v1::FollowChangesResponse::PairsChanged& pairs = *ready_.emplace_back().mutable_pairs();
+    pairs.set_run(run);
+    pairs.set_plugin(plugin);
     pairs_bytes_ = 0;
   }
   return ready_.back().mutable_pairs()->add_pairs();
 }
 
 void ChangeSource::AddPair(const std::string& run, PairRecord record) {
-  v1::FollowChangesResponse::PairChanged* pair = NewPair();
+  v1::FollowChangesResponse::PairChanged* pair = NewPair(run, record.plugin);
   pairs_bytes_ += record.error.size();
-  pair->mutable_key()->set_run(run);
-  pair->mutable_key()->set_plugin(std::move(record.plugin));
-  pair->mutable_key()->set_node(std::move(record.node));
+  pair->set_node(std::move(record.node));
   pair->set_outcome(ToProto(record.outcome));
   pair->set_generation(record.generation);
   pair->set_size(record.size);
-  pair->set_error(std::move(record.error));
+  if (!record.error.empty()) pair->set_error(std::move(record.error));
   if (record.committed_at != 0) *pair->mutable_time() = ToTimestamp(record.committed_at);
 }
 

@@ -17,8 +17,8 @@
 
 namespace muster {
 
-// How a follower receives pairs: not at all, each in its own message, or many in one.
-enum class FollowedPairs { kNone, kSingly, kTogether };
+// What a follower receives of the pairs.
+enum class FollowedPairs { kNone, kAll };
 
 // Not thread-safe (a stream makes one call at a time). Holds one page of rows and of changes.
 class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
@@ -35,8 +35,7 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
                ChangeDispatcher::Handle watch);
 
   // Sends only the pairs of `run`, and ends.
-  ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock, const std::string& run,
-               FollowedPairs pairs);
+  ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock, const std::string& run);
 
   absl::StatusOr<Pull> Next(v1::FollowChangesResponse* event) override;
 
@@ -51,7 +50,8 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   absl::Status AddChange(const ChangeRecord& change);
   bool SendsPairsOf(const RunRecord& run) const;
   void AddRun(const RunRecord& run);
-  v1::FollowChangesResponse::PairChanged* NewPair();
+  v1::FollowChangesResponse::PairChanged* NewPair(const std::string& run,
+                                                  const std::string& plugin);
   void AddPair(const std::string& run, PairRecord record);
   void StampLast(const ChangeRecord& change);
 

@@ -33,13 +33,9 @@ std::string Word(const v1::FollowChangesResponse& event) {
     case v1::FollowChangesResponse::kRun:
       word = absl::StrCat("run:", event.run().id().substr(0, 2));
       break;
-    case v1::FollowChangesResponse::kPair:
-      word = absl::StrCat("one:", event.pair().key().node(), "=",
-                          static_cast<int>(event.pair().outcome()));
-      break;
     case v1::FollowChangesResponse::kPairs:
       for (const auto& pair : event.pairs().pairs()) {
-        absl::StrAppend(&word, word.empty() ? "" : " ", pair.key().node(), "=",
+        absl::StrAppend(&word, word.empty() ? "" : " ", pair.node(), "=",
                         static_cast<int>(pair.outcome()));
       }
       break;
@@ -78,7 +74,7 @@ class ChangeSourceTest : public ::testing::Test {
     Apply(MakeRun(run, pairs));
   }
 
-  ChangeSource Follow(std::optional<int64_t> cursor, FollowedPairs pairs = FollowedPairs::kTogether,
+  ChangeSource Follow(std::optional<int64_t> cursor, FollowedPairs pairs = FollowedPairs::kAll,
                       const std::string& feed = "") {
     std::optional<ChangeSource::Cursor> position;
     if (cursor) position = {*cursor, feed};
@@ -149,9 +145,9 @@ TEST_F(ChangeSourceTest, CursorOfAnotherFeedBeginsWithASnapshot) {
   ASSERT_TRUE(first.Next(&begin).ok());
   const std::string feed = begin.snapshot_begin().feed();
   EXPECT_NE(feed, "");
-  ChangeSource same = Follow(cursor, FollowedPairs::kTogether, feed);
+  ChangeSource same = Follow(cursor, FollowedPairs::kAll, feed);
   EXPECT_EQ(ReadAll(same), "");
-  ChangeSource other = Follow(cursor, FollowedPairs::kTogether, "restored");
+  ChangeSource other = Follow(cursor, FollowedPairs::kAll, "restored");
   EXPECT_EQ(ReadAll(other), absl::StrCat("begin run:00 n1=1 end@", cursor));
 }
 
@@ -178,14 +174,20 @@ TEST_F(ChangeSourceTest, ChangesOfManyPairsShareMessages) {
   EXPECT_EQ(cursor, Last());
 }
 
-// Followers of an earlier version do not support several pairs in one message.
-TEST_F(ChangeSourceTest, FollowerOfSinglePairsGetsOneMessageEach) {
-  Plan(kRun, {"n1", "n2"});
-  ChangeSource source = Follow(std::nullopt, FollowedPairs::kSingly);
-  const int64_t before = Last();
-  EXPECT_EQ(ReadAll(source), absl::StrCat("begin run:00 one:n1=1 one:n2=1 end@", before));
-  Apply(Failed(KeyOf("n2"), "broken"));
-  EXPECT_EQ(ReadAll(source), absl::StrCat("one:n2=3@", before + 1, " run:00@", before + 2));
+// A message names its run and its plugin once.
+TEST_F(ChangeSourceTest, PairsOfEachPluginHaveTheirOwnMessages) {
+  Apply(MakeRun(kRun, {{"facts", "n1"}, {"facts", "n2"}, {"logs", "n1"}}));
+  ChangeSource source = Follow(std::nullopt);
+  std::vector<std::string> messages;
+  for (;;) {
+    v1::FollowChangesResponse event;
+    const auto pull = source.Next(&event);
+    if (!pull.ok() || *pull != Pull::kMessage) break;
+    if (!event.has_pairs()) continue;
+    EXPECT_EQ(event.pairs().run(), kRun);
+    messages.push_back(absl::StrCat(event.pairs().plugin(), ": ", Word(event)));
+  }
+  EXPECT_EQ(messages, (std::vector<std::string>{"facts: n1=1 n2=1", "logs: n1=1"}));
 }
 
 // A message has a limit for the texts of errors.
@@ -270,7 +272,7 @@ TEST_F(ChangeSourceTest, PairsOfOneRunAreSentOnRequest) {
   Apply(Failed(KeyOf("n2"), "broken"));
   Apply(EndRun{.run = kRun, .at = 1});
   Plan(kOther, {"n3"});
-  ChangeSource source(harness_->state(), harness_->feed(), clock_, kRun, FollowedPairs::kTogether);
+  ChangeSource source(harness_->state(), harness_->feed(), clock_, kRun);
   EXPECT_EQ(ReadAll(source), "n1=1 n2=3");
   v1::FollowChangesResponse event;
   EXPECT_EQ(*source.Next(&event), Pull::kEnd);

@@ -48,7 +48,6 @@ v1::FollowChangesRequest FeedFollower::MakeRequest() const {
     request.set_cursor(*cursor_);
     request.set_feed(feed_);
   }
-  request.set_batch_pairs(true);
   return request;
 }
 

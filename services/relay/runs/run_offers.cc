@@ -51,17 +51,19 @@ void RunOffers::HandleRun(const v1::Run& run) {
   }
 }
 
-void RunOffers::HandlePair(
-    const v1::FollowChangesResponse::PairChanged& pair,
+void RunOffers::HandlePairs(
+    const v1::FollowChangesResponse::PairsChanged& pairs,
     std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh) {
-  const auto run = runs_.find(pair.key().run());
+  const auto run = runs_.find(pairs.run());
   if (run == runs_.end()) return;
-  const auto plugin = run->second.plugins.find(pair.key().plugin());
+  const auto plugin = run->second.plugins.find(pairs.plugin());
   if (plugin == run->second.plugins.end()) return;
-  if (pair.outcome() != v1::OUTCOME_PENDING) {
-    plugin->second.pending.erase(pair.key().node());
-  } else if (plugin->second.pending.insert(pair.key().node()).second) {
-    (*fresh)[{run->first, plugin->first}].push_back(pair.key().node());
+  for (const auto& pair : pairs.pairs()) {
+    if (pair.outcome() != v1::OUTCOME_PENDING) {
+      plugin->second.pending.erase(pair.node());
+    } else if (plugin->second.pending.insert(pair.node()).second) {
+      (*fresh)[{run->first, plugin->first}].push_back(pair.node());
+    }
   }
 }
 
@@ -96,11 +98,8 @@ void RunOffers::HandleChange(const v1::FollowChangesResponse& event) {
       case v1::FollowChangesResponse::kRunDeleted:
         runs_.erase(event.run_deleted().run());
         break;
-      case v1::FollowChangesResponse::kPair:
-        HandlePair(event.pair(), &fresh);
-        break;
       case v1::FollowChangesResponse::kPairs:
-        for (const auto& pair : event.pairs().pairs()) HandlePair(pair, &fresh);
+        HandlePairs(event.pairs(), &fresh);
         break;
       default:
         break;

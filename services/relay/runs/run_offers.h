@@ -40,8 +40,8 @@ class RunOffers {
   };
 
   void HandleRun(const v1::Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void HandlePair(const v1::FollowChangesResponse::PairChanged& pair,
-                  std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh)
+  void HandlePairs(const v1::FollowChangesResponse::PairsChanged& pairs,
+                   std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<v1::CollectionOffer> OffersFor(const std::vector<std::string>& names) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -40,11 +40,11 @@ class RunOffersTest : public ::testing::Test {
   void SendPairs(const std::vector<std::string>& nodes, const std::string& plugin = "p",
                  v1::Outcome outcome = v1::OUTCOME_PENDING) {
     v1::FollowChangesResponse event;
+    event.mutable_pairs()->set_run("r");
+    event.mutable_pairs()->set_plugin(plugin);
     for (const std::string& node : nodes) {
       auto& pair = *event.mutable_pairs()->add_pairs();
-      pair.mutable_key()->set_run("r");
-      pair.mutable_key()->set_plugin(plugin);
-      pair.mutable_key()->set_node(node);
+      pair.set_node(node);
       pair.set_outcome(outcome);
     }
     offers_.HandleChange(event);

@@ -70,6 +70,17 @@ v1::ResultKey Key(int node) {
   return key;
 }
 
+// Makes the event that of one pair.
+v1::FollowChangesResponse::PairChanged* AddPair(int node, v1::FollowChangesResponse& event) {
+  const v1::ResultKey key = Key(node);
+  event.mutable_pairs()->Clear();
+  event.mutable_pairs()->set_run(key.run());
+  event.mutable_pairs()->set_plugin(key.plugin());
+  auto* pair = event.mutable_pairs()->add_pairs();
+  pair->set_node(key.node());
+  return pair;
+}
+
 // The parts of a status service that answer, with a run of 100,000 pairs of which a tenth is
 // through.
 struct Scene {
@@ -119,9 +130,9 @@ struct Scene {
     event.mutable_run()->add_plugins()->set_name("hostfacts");
     board.Apply(event);
     for (int i = 0; i < kPairs; ++i) {
-      *event.mutable_pair()->mutable_key() = Key(i);
-      event.mutable_pair()->set_outcome(i % 10 == 0 ? v1::OUTCOME_GENUINE : v1::OUTCOME_PENDING);
-      event.mutable_pair()->set_generation(i % 10 == 0 ? 1 : 0);
+      auto* pair = AddPair(i, event);
+      pair->set_outcome(i % 10 == 0 ? v1::OUTCOME_GENUINE : v1::OUTCOME_PENDING);
+      pair->set_generation(i % 10 == 0 ? 1 : 0);
       board.Apply(event);
     }
     event.mutable_snapshot_end();
@@ -350,8 +361,7 @@ void TickOfSilentRun(benchmark::State& state) {
   event.mutable_run()->add_plugins()->set_name("hostfacts");
   board.Apply(event);
   for (int i = 0; i < kPairs; ++i) {
-    *event.mutable_pair()->mutable_key() = Key(i);
-    event.mutable_pair()->set_outcome(v1::OUTCOME_PENDING);
+    AddPair(i, event)->set_outcome(v1::OUTCOME_PENDING);
     board.Apply(event);
   }
   event.mutable_snapshot_end();

@@ -49,11 +49,8 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
     case v1::FollowChangesResponse::kRun:
       ApplyRun(event.run());
       break;
-    case v1::FollowChangesResponse::kPair:
-      ApplyPair(event.pair());
-      break;
     case v1::FollowChangesResponse::kPairs:
-      for (const auto& pair : event.pairs().pairs()) ApplyPair(pair);
+      ApplyPairs(event.pairs());
       break;
     case v1::FollowChangesResponse::kRunDeleted:
       RemoveRun(event.run_deleted().run());
@@ -85,15 +82,16 @@ void Board::ApplyRun(const v1::Run& run) {
   if (in_snapshot_) snapshot_runs_.insert(run.id());
 }
 
-void Board::ApplyPair(const v1::FollowChangesResponse::PairChanged& change) {
-  const auto run = Known(change.key().run());
-  if (run == nullptr || LacksPairs(*run)) return;  // deleted since, or the pair is read on request
-  const absl::Time at = change.has_time() ? FromProto(change.time())
-                        : in_snapshot_    ? absl::InfinitePast()
-                                          : options_.clock->Now();
-  const RunBoard::PairSet set = run->SetPair(change, !in_snapshot_, at);
-  if (set.added) nodes_.Plan(change.key().node());
-  if (set.finished_for != nullptr) ReportIfDone(set.finished_for);
+void Board::ApplyPairs(const v1::FollowChangesResponse::PairsChanged& changes) {
+  const auto run = Known(changes.run());
+  if (run == nullptr || LacksPairs(*run)) return;  // deleted since, or they are read on request
+  const absl::Time otherwise = in_snapshot_ ? absl::InfinitePast() : options_.clock->Now();
+  for (const auto& change : changes.pairs()) {
+    const absl::Time at = change.has_time() ? FromProto(change.time()) : otherwise;
+    const RunBoard::PairSet set = run->SetPair(changes.plugin(), change, !in_snapshot_, at);
+    if (set.added) nodes_.Plan(change.node());
+    if (set.finished_for != nullptr) ReportIfDone(set.finished_for);
+  }
 }
 
 void Board::ReportIfDone(const std::shared_ptr<const Sender>& sender) {

@@ -130,7 +130,7 @@ class Board : public HeartbeatListener {
   std::shared_ptr<RunBoard> Known(const std::string& run) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<RunBoard>> Runs() const ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyRun(const v1::Run& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ApplyPair(const v1::FollowChangesResponse::PairChanged& change);
+  void ApplyPairs(const v1::FollowChangesResponse::PairsChanged& changes);
   void RemoveRun(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   void RestorePairs() ABSL_LOCKS_EXCLUDED(mutex_);

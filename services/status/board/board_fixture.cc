@@ -57,9 +57,12 @@ void BoardFixture::DeleteRun(const std::string& id) {
 void BoardFixture::SetPair(const std::string& node, v1::Outcome outcome, int64_t generation,
                            const std::string& plugin, const std::string& run) {
   Event event;
-  *event.mutable_pair()->mutable_key() = Key(node, plugin, run);
-  event.mutable_pair()->set_outcome(outcome);
-  event.mutable_pair()->set_generation(generation);
+  event.mutable_pairs()->set_run(run);
+  event.mutable_pairs()->set_plugin(plugin);
+  auto* pair = event.mutable_pairs()->add_pairs();
+  pair->set_node(node);
+  pair->set_outcome(outcome);
+  pair->set_generation(generation);
   board_.Apply(event);
 }
 

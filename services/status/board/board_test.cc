@@ -57,9 +57,11 @@ TEST_F(BoardTest, OutcomesOfASnapshotKeepTheirTimes) {
   Begin();
   SetRun(MakeRun());
   Event event;
+  event.mutable_pairs()->set_run(kRun);
+  event.mutable_pairs()->set_plugin("facts");
   for (const v1::Outcome outcome : {v1::OUTCOME_GENUINE, v1::OUTCOME_TIMED_OUT}) {
     auto* pair = event.mutable_pairs()->add_pairs();
-    *pair->mutable_key() = Key("n" + std::to_string(event.pairs().pairs_size()));
+    pair->set_node("n" + std::to_string(event.pairs().pairs_size()));
     pair->set_outcome(outcome);
     pair->set_generation(1);
     *pair->mutable_time() = ToTimestamp(clock_.Now() - absl::Minutes(29));
@@ -107,9 +109,11 @@ TEST_F(BoardTest, PairsOfABatchHaveTheirOwnTimes) {
   clock_.Advance(absl::Seconds(10));
   Event event;
   *event.mutable_time() = ToTimestamp(clock_.Now());
+  event.mutable_pairs()->set_run(kRun);
+  event.mutable_pairs()->set_plugin("facts");
   for (const int i : {1, 2}) {
     auto* pair = event.mutable_pairs()->add_pairs();
-    *pair->mutable_key() = Key("n" + std::to_string(i));
+    pair->set_node("n" + std::to_string(i));
     pair->set_outcome(i == 1 ? v1::OUTCOME_GENUINE : v1::OUTCOME_ERROR);
     pair->set_generation(i);
     *pair->mutable_time() = ToTimestamp(clock_.Now() - absl::Seconds(i));

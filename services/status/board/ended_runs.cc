@@ -40,7 +40,7 @@ void EndedRuns::Load(const std::shared_ptr<RunBoard>& run, std::string_view call
       run->id(),
       [run](const v1::FollowChangesResponse& event) {
         for (const auto& pair : event.pairs().pairs()) {
-          run->SetPair(pair, /*live=*/false, TimeOf(pair));
+          run->SetPair(event.pairs().plugin(), pair, /*live=*/false, TimeOf(pair));
         }
       },
       [this, run](const absl::Status& status) { Finish(run, status); });

@@ -62,9 +62,11 @@ class EndedRunsTest : public testing::BoardFixture {
   void Answer(const std::vector<std::string>& nodes) {
     ASSERT_FALSE(reads_.empty());
     Event event;
+    event.mutable_pairs()->set_run(reads_.back().run);
+    event.mutable_pairs()->set_plugin("facts");
     for (const std::string& node : nodes) {
       auto* pair = event.mutable_pairs()->add_pairs();
-      *pair->mutable_key() = Key(node, "facts", reads_.back().run);
+      pair->set_node(node);
       pair->set_outcome(v1::OUTCOME_GENUINE);
       pair->set_generation(1);
     }
@@ -217,9 +219,9 @@ TEST_F(EndedRunsTest, LongestUnusedRunsAboveTheLimitAreIdle) {
     runs.back()->SetRun(Ended(2, id));
     for (const char* node : {"n1", "n2"}) {
       v1::FollowChangesResponse::PairChanged pair;
-      *pair.mutable_key() = Key(node, "facts", id);
+      pair.set_node(node);
       pair.set_outcome(v1::OUTCOME_GENUINE);
-      runs.back()->SetPair(pair, /*live=*/false, absl::InfinitePast());
+      runs.back()->SetPair("facts", pair, /*live=*/false, absl::InfinitePast());
     }
     ended.MarkUsed(id);
     clock_.Advance(absl::Seconds(1));

@@ -68,13 +68,14 @@ void RunBoard::UpdateLostAfter(absl::Duration now) {
   }
 }
 
-RunBoard::PairSet RunBoard::SetPair(const v1::FollowChangesResponse::PairChanged& change, bool live,
+RunBoard::PairSet RunBoard::SetPair(const std::string& plugin,
+                                    const v1::FollowChangesResponse::PairChanged& change, bool live,
                                     absl::Time at) {
   MutexLock lock(mutex_);
-  Pair* pair = pairs_.Find(change.key().plugin(), change.key().node());
+  Pair* pair = pairs_.Find(plugin, change.node());
   PairSet set;
   set.added = pair == nullptr;
-  if (set.added) pair = &pairs_.Add(change.key().plugin(), change.key().node(), created_at_);
+  if (set.added) pair = &pairs_.Add(plugin, change.node(), created_at_);
   // After a snapshot an older change may come again.
   if (live && change.generation() < pair->generation) return set;
   if (!set.added && change.outcome() == pair->outcome && change.generation() == pair->generation) {

@@ -247,8 +247,10 @@ TEST_F(WatchSourceTest, WatcherOfEndedRunWaitsForItsPairs) {
   EXPECT_EQ(watcher->woken, 0);
   ASSERT_EQ(reads_.size(), 1);
   v1::FollowChangesResponse event;
+  event.mutable_pairs()->set_run(run.id());
+  event.mutable_pairs()->set_plugin("facts");
   auto* pair = event.mutable_pairs()->add_pairs();
-  *pair->mutable_key() = Key("n1");
+  pair->set_node("n1");
   pair->set_outcome(v1::OUTCOME_GENUINE);
   reads_[0].add(event);
   reads_[0].done(absl::OkStatus());

@@ -30,8 +30,6 @@ type FollowChangesRequest struct {
 	Cursor *int64 `protobuf:"varint,1,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
 	// Omit pairs: send only runs and revocations.
 	RunsOnly bool `protobuf:"varint,2,opt,name=runs_only,json=runsOnly,proto3" json:"runs_only,omitempty"`
-	// The client supports `pairs`. Otherwise each pair is sent in a separate message, as `pair`.
-	BatchPairs bool `protobuf:"varint,3,opt,name=batch_pairs,json=batchPairs,proto3" json:"batch_pairs,omitempty"`
 	// The feed that the cursor belongs to, from `snapshot_begin`. The stream starts with a snapshot if the
 	// server has another feed now, because it was restored from a backup. Empty: not checked.
 	Feed string `protobuf:"bytes,4,opt,name=feed,proto3" json:"feed,omitempty"`
@@ -85,13 +83,6 @@ func (x *FollowChangesRequest) GetRunsOnly() bool {
 	return false
 }
 
-func (x *FollowChangesRequest) GetBatchPairs() bool {
-	if x != nil {
-		return x.BatchPairs
-	}
-	return false
-}
-
 func (x *FollowChangesRequest) GetFeed() string {
 	if x != nil {
 		return x.Feed
@@ -117,11 +108,10 @@ type FollowChangesResponse struct {
 	//	*FollowChangesResponse_SnapshotBegin_
 	//	*FollowChangesResponse_SnapshotEnd_
 	//	*FollowChangesResponse_Run
-	//	*FollowChangesResponse_Pair
+	//	*FollowChangesResponse_Pairs
 	//	*FollowChangesResponse_RunDeleted_
 	//	*FollowChangesResponse_Revoked_
 	//	*FollowChangesResponse_Heartbeat_
-	//	*FollowChangesResponse_Pairs
 	Event         isFollowChangesResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -205,10 +195,10 @@ func (x *FollowChangesResponse) GetRun() *Run {
 	return nil
 }
 
-func (x *FollowChangesResponse) GetPair() *FollowChangesResponse_PairChanged {
+func (x *FollowChangesResponse) GetPairs() *FollowChangesResponse_PairsChanged {
 	if x != nil {
-		if x, ok := x.Event.(*FollowChangesResponse_Pair); ok {
-			return x.Pair
+		if x, ok := x.Event.(*FollowChangesResponse_Pairs); ok {
+			return x.Pairs
 		}
 	}
 	return nil
@@ -241,15 +231,6 @@ func (x *FollowChangesResponse) GetHeartbeat() *FollowChangesResponse_Heartbeat 
 	return nil
 }
 
-func (x *FollowChangesResponse) GetPairs() *FollowChangesResponse_PairsChanged {
-	if x != nil {
-		if x, ok := x.Event.(*FollowChangesResponse_Pairs); ok {
-			return x.Pairs
-		}
-	}
-	return nil
-}
-
 type isFollowChangesResponse_Event interface {
 	isFollowChangesResponse_Event()
 }
@@ -267,9 +248,8 @@ type FollowChangesResponse_Run struct {
 	Run *Run `protobuf:"bytes,12,opt,name=run,proto3,oneof"`
 }
 
-type FollowChangesResponse_Pair struct {
-	// Sent if `batch_pairs` was not requested.
-	Pair *FollowChangesResponse_PairChanged `protobuf:"bytes,13,opt,name=pair,proto3,oneof"`
+type FollowChangesResponse_Pairs struct {
+	Pairs *FollowChangesResponse_PairsChanged `protobuf:"bytes,13,opt,name=pairs,proto3,oneof"`
 }
 
 type FollowChangesResponse_RunDeleted_ struct {
@@ -284,25 +264,19 @@ type FollowChangesResponse_Heartbeat_ struct {
 	Heartbeat *FollowChangesResponse_Heartbeat `protobuf:"bytes,16,opt,name=heartbeat,proto3,oneof"`
 }
 
-type FollowChangesResponse_Pairs struct {
-	Pairs *FollowChangesResponse_PairsChanged `protobuf:"bytes,17,opt,name=pairs,proto3,oneof"`
-}
-
 func (*FollowChangesResponse_SnapshotBegin_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_SnapshotEnd_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_Run) isFollowChangesResponse_Event() {}
 
-func (*FollowChangesResponse_Pair) isFollowChangesResponse_Event() {}
+func (*FollowChangesResponse_Pairs) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_RunDeleted_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_Revoked_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_Heartbeat_) isFollowChangesResponse_Event() {}
-
-func (*FollowChangesResponse_Pairs) isFollowChangesResponse_Event() {}
 
 type FollowChangesResponse_SnapshotBegin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -388,7 +362,7 @@ func (*FollowChangesResponse_SnapshotEnd) Descriptor() ([]byte, []int) {
 // A new outcome of a pair, or a pair of a new plan (OUTCOME_PENDING).
 type FollowChangesResponse_PairChanged struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
-	Key        *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Node       string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	Outcome    Outcome                `protobuf:"varint,2,opt,name=outcome,proto3,enum=muster.v1.Outcome" json:"outcome,omitempty"`
 	Generation int64                  `protobuf:"varint,3,opt,name=generation,proto3" json:"generation,omitempty"`
 	Size       int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
@@ -429,11 +403,11 @@ func (*FollowChangesResponse_PairChanged) Descriptor() ([]byte, []int) {
 	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 2}
 }
 
-func (x *FollowChangesResponse_PairChanged) GetKey() *ResultKey {
+func (x *FollowChangesResponse_PairChanged) GetNode() string {
 	if x != nil {
-		return x.Key
+		return x.Node
 	}
-	return nil
+	return ""
 }
 
 func (x *FollowChangesResponse_PairChanged) GetOutcome() Outcome {
@@ -471,10 +445,13 @@ func (x *FollowChangesResponse_PairChanged) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// Several pairs in the order of their changes.
+// Pairs of one plugin of a run, in the order of their changes. Run and plugin are sent once: a snapshot may have a
+// million pairs.
 type FollowChangesResponse_PairsChanged struct {
 	state         protoimpl.MessageState               `protogen:"open.v1"`
-	Pairs         []*FollowChangesResponse_PairChanged `protobuf:"bytes,1,rep,name=pairs,proto3" json:"pairs,omitempty"`
+	Run           string                               `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Plugin        string                               `protobuf:"bytes,2,opt,name=plugin,proto3" json:"plugin,omitempty"`
+	Pairs         []*FollowChangesResponse_PairChanged `protobuf:"bytes,3,rep,name=pairs,proto3" json:"pairs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -507,6 +484,20 @@ func (x *FollowChangesResponse_PairsChanged) ProtoReflect() protoreflect.Message
 // Deprecated: Use FollowChangesResponse_PairsChanged.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_PairsChanged) Descriptor() ([]byte, []int) {
 	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 3}
+}
+
+func (x *FollowChangesResponse_PairsChanged) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *FollowChangesResponse_PairsChanged) GetPlugin() string {
+	if x != nil {
+		return x.Plugin
+	}
+	return ""
 }
 
 func (x *FollowChangesResponse_PairsChanged) GetPairs() []*FollowChangesResponse_PairChanged {
@@ -647,43 +638,42 @@ var File_muster_v1_changes_proto protoreflect.FileDescriptor
 
 const file_muster_v1_changes_proto_rawDesc = "" +
 	"\n" +
-	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\xb2\x01\n" +
+	"\x17muster/v1/changes.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/runs.proto\x1a\x15muster/v1/types.proto\"\x97\x01\n" +
 	"\x14FollowChangesRequest\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x00R\x06cursor\x88\x01\x01\x12\x1b\n" +
-	"\truns_only\x18\x02 \x01(\bR\brunsOnly\x12\x1f\n" +
-	"\vbatch_pairs\x18\x03 \x01(\bR\n" +
-	"batchPairs\x12\x12\n" +
+	"\truns_only\x18\x02 \x01(\bR\brunsOnly\x12\x12\n" +
 	"\x04feed\x18\x04 \x01(\tR\x04feed\x12 \n" +
 	"\fpairs_of_run\x18\x05 \x01(\tR\n" +
 	"pairsOfRunB\t\n" +
-	"\a_cursor\"\xef\b\n" +
+	"\a_cursorJ\x04\b\x03\x10\x04\"\xc1\b\n" +
 	"\x15FollowChangesResponse\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x01R\x06cursor\x88\x01\x01\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12W\n" +
 	"\x0esnapshot_begin\x18\n" +
 	" \x01(\v2..muster.v1.FollowChangesResponse.SnapshotBeginH\x00R\rsnapshotBegin\x12Q\n" +
 	"\fsnapshot_end\x18\v \x01(\v2,.muster.v1.FollowChangesResponse.SnapshotEndH\x00R\vsnapshotEnd\x12\"\n" +
-	"\x03run\x18\f \x01(\v2\x0e.muster.v1.RunH\x00R\x03run\x12B\n" +
-	"\x04pair\x18\r \x01(\v2,.muster.v1.FollowChangesResponse.PairChangedH\x00R\x04pair\x12N\n" +
+	"\x03run\x18\f \x01(\v2\x0e.muster.v1.RunH\x00R\x03run\x12E\n" +
+	"\x05pairs\x18\r \x01(\v2-.muster.v1.FollowChangesResponse.PairsChangedH\x00R\x05pairs\x12N\n" +
 	"\vrun_deleted\x18\x0e \x01(\v2+.muster.v1.FollowChangesResponse.RunDeletedH\x00R\n" +
 	"runDeleted\x12D\n" +
 	"\arevoked\x18\x0f \x01(\v2(.muster.v1.FollowChangesResponse.RevokedH\x00R\arevoked\x12J\n" +
-	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x12E\n" +
-	"\x05pairs\x18\x11 \x01(\v2-.muster.v1.FollowChangesResponse.PairsChangedH\x00R\x05pairs\x1a#\n" +
+	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x1a#\n" +
 	"\rSnapshotBegin\x12\x12\n" +
 	"\x04feed\x18\x01 \x01(\tR\x04feed\x1a\r\n" +
-	"\vSnapshotEnd\x1a\xdd\x01\n" +
-	"\vPairChanged\x12&\n" +
-	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12,\n" +
+	"\vSnapshotEnd\x1a\xc9\x01\n" +
+	"\vPairChanged\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x03 \x01(\x03R\n" +
 	"generation\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12.\n" +
-	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1aR\n" +
-	"\fPairsChanged\x12B\n" +
-	"\x05pairs\x18\x01 \x03(\v2,.muster.v1.FollowChangesResponse.PairChangedR\x05pairs\x1a\x1e\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a|\n" +
+	"\fPairsChanged\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
+	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12B\n" +
+	"\x05pairs\x18\x03 \x03(\v2,.muster.v1.FollowChangesResponse.PairChangedR\x05pairs\x1a\x1e\n" +
 	"\n" +
 	"RunDeleted\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x1a#\n" +
@@ -720,30 +710,27 @@ var file_muster_v1_changes_proto_goTypes = []any{
 	(*FollowChangesResponse_Heartbeat)(nil),     // 8: muster.v1.FollowChangesResponse.Heartbeat
 	(*timestamppb.Timestamp)(nil),               // 9: google.protobuf.Timestamp
 	(*Run)(nil),                                 // 10: muster.v1.Run
-	(*ResultKey)(nil),                           // 11: muster.v1.ResultKey
-	(Outcome)(0),                                // 12: muster.v1.Outcome
+	(Outcome)(0),                                // 11: muster.v1.Outcome
 }
 var file_muster_v1_changes_proto_depIdxs = []int32{
 	9,  // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
 	2,  // 1: muster.v1.FollowChangesResponse.snapshot_begin:type_name -> muster.v1.FollowChangesResponse.SnapshotBegin
 	3,  // 2: muster.v1.FollowChangesResponse.snapshot_end:type_name -> muster.v1.FollowChangesResponse.SnapshotEnd
 	10, // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
-	4,  // 4: muster.v1.FollowChangesResponse.pair:type_name -> muster.v1.FollowChangesResponse.PairChanged
+	5,  // 4: muster.v1.FollowChangesResponse.pairs:type_name -> muster.v1.FollowChangesResponse.PairsChanged
 	6,  // 5: muster.v1.FollowChangesResponse.run_deleted:type_name -> muster.v1.FollowChangesResponse.RunDeleted
 	7,  // 6: muster.v1.FollowChangesResponse.revoked:type_name -> muster.v1.FollowChangesResponse.Revoked
 	8,  // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
-	5,  // 8: muster.v1.FollowChangesResponse.pairs:type_name -> muster.v1.FollowChangesResponse.PairsChanged
-	11, // 9: muster.v1.FollowChangesResponse.PairChanged.key:type_name -> muster.v1.ResultKey
-	12, // 10: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
-	9,  // 11: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
-	4,  // 12: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
-	0,  // 13: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
-	1,  // 14: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
-	14, // [14:15] is the sub-list for method output_type
-	13, // [13:14] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 8: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
+	9,  // 9: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
+	4,  // 10: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
+	0,  // 11: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
+	1,  // 12: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
+	12, // [12:13] is the sub-list for method output_type
+	11, // [11:12] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_changes_proto_init() }
@@ -758,11 +745,10 @@ func file_muster_v1_changes_proto_init() {
 		(*FollowChangesResponse_SnapshotBegin_)(nil),
 		(*FollowChangesResponse_SnapshotEnd_)(nil),
 		(*FollowChangesResponse_Run)(nil),
-		(*FollowChangesResponse_Pair)(nil),
+		(*FollowChangesResponse_Pairs)(nil),
 		(*FollowChangesResponse_RunDeleted_)(nil),
 		(*FollowChangesResponse_Revoked_)(nil),
 		(*FollowChangesResponse_Heartbeat_)(nil),
-		(*FollowChangesResponse_Pairs)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
