@@ -2,6 +2,7 @@
 // need services.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,6 +35,50 @@ Outcome Muster(std::vector<std::string> arguments, std::vector<std::string> envi
   const auto end = (*process)->Wait(absl::Minutes(1));
   EXPECT_TRUE(end.has_value());
   return {end->exit_code, (*process)->StdoutTail(), (*process)->StderrTail()};
+}
+
+// A home, and programs in place of the services: shell scripts.
+class FakeInstallation {
+ public:
+  // Each service runs `script`, in which $1 and $2 are --config and its file.
+  explicit FakeInstallation(const std::string& script) {
+    for (const std::string service : {"aggregator", "status", "relay", "gateway"}) {
+      const std::string program = folder_ / ("muster-" + service);
+      EXPECT_TRUE(WriteFileAtomically(
+                      program, "#!/bin/sh\n[ \"$1\" = --print-config ] && exit\n" + script + "\n")
+                      .ok());
+      EXPECT_EQ(::chmod(program.c_str(), 0700), 0);
+    }
+    EXPECT_EQ(::mkdir((folder_ / "home").c_str(), 0700), 0);
+  }
+
+  std::string operator/(const std::string& name) const { return folder_ / ("home/" + name); }
+
+  std::vector<std::string> environment() const {
+    return {"MUSTER_HOME=" + (folder_ / "home"), "MUSTER_LIBEXEC=" + (folder_ / "")};
+  }
+
+  Outcome operator()(std::vector<std::string> arguments) const {
+    return Muster(std::move(arguments), environment());
+  }
+
+ private:
+  const supervisor::TestFolder folder_;
+};
+
+TEST(ProgramTest, FailedUpPrintsOnlyTheLogLinesOfThisStart) {
+  const FakeInstallation muster("cat \"$MUSTER_HOME/cause\"; exit 1");
+  const std::vector<std::string> up = {"up", "--port", "0", "--legacy-ports", "0"};
+  const auto fail = [&](const std::string& cause) {
+    EXPECT_TRUE(WriteFileAtomically(muster / "cause", cause + "\n").ok());
+    const Outcome outcome = muster(up);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("SERVICE_FAILED"));
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("aggregator.log:\n" + cause + "\n"));
+    return outcome.err;
+  };
+  fail("first cause");
+  EXPECT_THAT(fail("second cause"), ::testing::Not(::testing::HasSubstr("first cause")));
 }
 
 TEST(ProgramTest, VersionAsJsonPrintsOnlyDataOnStdout) {
