@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,6 +15,7 @@
 #include "cli/supervisor/test_folder.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "testing/fixtures/await.h"
 
 namespace muster::cli {
 namespace {
@@ -79,6 +81,30 @@ TEST(ProgramTest, FailedUpPrintsOnlyTheLogLinesOfThisStart) {
   };
   fail("first cause");
   EXPECT_THAT(fail("second cause"), ::testing::Not(::testing::HasSubstr("first cause")));
+}
+
+TEST(ProgramTest, DownReportsTheServicesThatItWaitsFor) {
+  const FakeInstallation muster(
+      "case $0 in */muster-aggregator) trap '' TERM ;; esac\n"
+      "touch \"$MUSTER_HOME/$(basename \"$0\")\"; while :; do sleep 0.05; done");
+  for (const char* folder : {"config", "log", "run"}) {
+    ASSERT_EQ(::mkdir((muster / folder).c_str(), 0700), 0);
+  }
+  ASSERT_TRUE(WriteFileAtomically(muster / "config/supervisor.yaml", "drain: 4s\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(muster / "run/up.lock", "").ok());
+  auto supervisor =
+      Subprocess::Start({.argv = {"cli/muster", "supervise"}, .environment = muster.environment()});
+  ASSERT_TRUE(supervisor.ok()) << supervisor.status();
+  ASSERT_TRUE(testing::Await([&] {
+    return ::access((muster / "muster-aggregator").c_str(), F_OK) == 0 &&
+           ::access((muster / "muster-gateway").c_str(), F_OK) == 0;
+  }));
+  const Outcome down = muster({"down"});
+  EXPECT_EQ(down.code, 0);
+  EXPECT_THAT(down.err,
+              ::testing::ContainsRegex("Waiting for the supervisor .*aggregator .process"));
+  EXPECT_THAT(down.err, ::testing::HasSubstr("All services are stopped."));
+  EXPECT_TRUE((*supervisor)->Wait(absl::Minutes(1)).has_value());
 }
 
 TEST(ProgramTest, VersionAsJsonPrintsOnlyDataOnStdout) {

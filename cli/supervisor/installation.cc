@@ -8,9 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/instance_lock.h"
@@ -269,11 +271,31 @@ bool StopLeftoverServices(const Home& home, absl::Duration grace,
   return found;
 }
 
+// Reports what a stop of the supervisor waits for.
+void ReportWait(const Home& home, const Process& supervisor, absl::Duration drain,
+                absl::Duration grace, const ReportProgress& report_line) {
+  std::vector<std::string> running;
+  for (const std::string_view service : kServices) {
+    const auto identity = ReadPidFile(PidFile(home, service));
+    if (!identity || !Process::Find(*identity)) continue;
+    running.push_back(absl::StrCat(ToAbsl(service), " (process ", identity->pid, ")"));
+  }
+  report_line(absl::StrCat(
+      "Waiting for the supervisor (process ", supervisor.pid(), ") to stop ",
+      running.empty() ? "itself" : absl::StrJoin(running, ", "), ". A service is killed after ",
+      absl::FormatDuration(drain), ", and the supervisor after ", absl::FormatDuration(grace),
+      ". To stop earlier: kill -KILL PROCESS. Its log: ", LogFile(home, "supervisor")));
+}
+
 absl::StatusOr<bool> Stop(const Home& home, const ReportProgress& report_line) {
   const auto options = MakeSupervisorOptions(home);
   const absl::Duration drain = options.ok() ? options->drain : SupervisorOptions().drain;
   const std::optional<Process> supervisor = RunningSupervisor(home);
-  if (supervisor) StopProcess(*supervisor, drain * kServices.size() + kStopMargin);
+  if (supervisor) {
+    const absl::Duration grace = drain * kServices.size() + kStopMargin;
+    StopProcess(*supervisor, grace,
+                [&] { ReportWait(home, *supervisor, drain, grace, report_line); });
+  }
   const bool left = StopLeftoverServices(home, drain, report_line);
   ::unlink(PidFile(home, "supervisor").c_str());
   ::unlink(AllAddressesFile(home).c_str());
