@@ -84,7 +84,7 @@ absl::Status CertificateRevoked(std::string_view uri) {
 absl::Status NodeRevoked(std::string_view node) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NODE_REVOKED",
                    absl::StrCat("node \"", ToAbsl(node), "\" was revoked"),
-                   "Ask an operator to remove the node (muster node remove) and to create a new token.");
+                   "Ask an operator to remove the node (muster node remove) and to create a new token. Then move the folder of the node away, and join again with this token.");
 }
 
 absl::Status TokenRefused() {
