@@ -117,6 +117,12 @@ absl::Status NodeEnrolled(std::string_view node) {
                    "Choose another name, or ask for a token for this one: muster token create --node NAME.");
 }
 
+absl::Status NameOfOtherKind(std::string_view name, std::string_view kind) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NAME_OF_OTHER_KIND",
+                   absl::StrCat("\"", ToAbsl(name), "\" is enrolled as a ", ToAbsl(kind)),
+                   absl::StrCat("Choose another name, or remove the ", ToAbsl(kind), " first: muster node remove ", ToAbsl(name), "."));
+}
+
 absl::Status TokenIsForRelay() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_OF_OTHER_KIND",
                    "the join token is for a relay",
