@@ -2,6 +2,8 @@
 // need services.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +15,7 @@
 #include "cli/supervisor/test_folder.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "testing/fixtures/await.h"
 
 namespace muster::cli {
 namespace {
@@ -34,6 +37,74 @@ Outcome Muster(std::vector<std::string> arguments, std::vector<std::string> envi
   const auto end = (*process)->Wait(absl::Minutes(1));
   EXPECT_TRUE(end.has_value());
   return {end->exit_code, (*process)->StdoutTail(), (*process)->StderrTail()};
+}
+
+// A home, and programs in place of the services: shell scripts.
+class FakeInstallation {
+ public:
+  // Each service runs `script`, in which $1 and $2 are --config and its file.
+  explicit FakeInstallation(const std::string& script) {
+    for (const std::string service : {"aggregator", "status", "relay", "gateway"}) {
+      const std::string program = folder_ / ("muster-" + service);
+      EXPECT_TRUE(WriteFileAtomically(
+                      program, "#!/bin/sh\n[ \"$1\" = --print-config ] && exit\n" + script + "\n")
+                      .ok());
+      EXPECT_EQ(::chmod(program.c_str(), 0700), 0);
+    }
+    EXPECT_EQ(::mkdir((folder_ / "home").c_str(), 0700), 0);
+  }
+
+  std::string operator/(const std::string& name) const { return folder_ / ("home/" + name); }
+
+  std::vector<std::string> environment() const {
+    return {"MUSTER_HOME=" + (folder_ / "home"), "MUSTER_LIBEXEC=" + (folder_ / "")};
+  }
+
+  Outcome operator()(std::vector<std::string> arguments) const {
+    return Muster(std::move(arguments), environment());
+  }
+
+ private:
+  const supervisor::TestFolder folder_;
+};
+
+TEST(ProgramTest, FailedUpPrintsOnlyTheLogLinesOfThisStart) {
+  const FakeInstallation muster("cat \"$MUSTER_HOME/cause\"; exit 1");
+  const std::vector<std::string> up = {"up", "--port", "0", "--legacy-ports", "0"};
+  const auto fail = [&](const std::string& cause) {
+    EXPECT_TRUE(WriteFileAtomically(muster / "cause", cause + "\n").ok());
+    const Outcome outcome = muster(up);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("SERVICE_FAILED"));
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("aggregator.log:\n" + cause + "\n"));
+    return outcome.err;
+  };
+  fail("first cause");
+  EXPECT_THAT(fail("second cause"), ::testing::Not(::testing::HasSubstr("first cause")));
+}
+
+TEST(ProgramTest, DownReportsTheServicesThatItWaitsFor) {
+  const FakeInstallation muster(
+      "case $0 in */muster-aggregator) trap '' TERM ;; esac\n"
+      "touch \"$MUSTER_HOME/$(basename \"$0\")\"; while :; do sleep 0.05; done");
+  for (const char* folder : {"config", "log", "run"}) {
+    ASSERT_EQ(::mkdir((muster / folder).c_str(), 0700), 0);
+  }
+  ASSERT_TRUE(WriteFileAtomically(muster / "config/supervisor.yaml", "drain: 4s\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(muster / "run/up.lock", "").ok());
+  auto supervisor =
+      Subprocess::Start({.argv = {"cli/muster", "supervise"}, .environment = muster.environment()});
+  ASSERT_TRUE(supervisor.ok()) << supervisor.status();
+  ASSERT_TRUE(testing::Await([&] {
+    return ::access((muster / "muster-aggregator").c_str(), F_OK) == 0 &&
+           ::access((muster / "muster-gateway").c_str(), F_OK) == 0;
+  }));
+  const Outcome down = muster({"down"});
+  EXPECT_EQ(down.code, 0);
+  EXPECT_THAT(down.err,
+              ::testing::ContainsRegex("Waiting for the supervisor .*aggregator .process"));
+  EXPECT_THAT(down.err, ::testing::HasSubstr("All services are stopped."));
+  EXPECT_TRUE((*supervisor)->Wait(absl::Minutes(1)).has_value());
 }
 
 TEST(ProgramTest, VersionAsJsonPrintsOnlyDataOnStdout) {

@@ -1,8 +1,10 @@
 #include "cli/output/json_view.h"
 
 #include <map>
+#include <string_view>
 
 #include "cli/output/format.h"
+#include "services/common/base/utf8.h"
 
 namespace muster::cli {
 namespace {
@@ -157,7 +159,22 @@ Json ToJson(const v1::EnrolledNode& node) {
 }
 
 std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string line;
+  line.reserve(text.size() + 1);
+  for (std::string_view left = text; !left.empty();) {
+    size_t length = PrintableLength(left);
+    if (length > 0) {
+      line += left.substr(0, length);
+    } else {
+      // A control character beyond C0, in a string: `text` is UTF-8.
+      for (length = 1; length < left.size() && (left[length] & 0xC0) == 0x80;) ++length;
+      const std::string escaped = Json(left.substr(0, length)).dump(-1, ' ', /*ensure_ascii=*/true);
+      line.append(escaped, 1, escaped.size() - 2);
+    }
+    left.remove_prefix(length);
+  }
+  return line + "\n";
 }
 
 }  // namespace muster::cli

@@ -36,7 +36,8 @@ Json ToJson(const v1::Operator& person);
 Json ToJson(const v1::JoinToken& token);
 Json ToJson(const v1::EnrolledNode& node);
 
-// Returns one line for stdout. Replaces bytes that are not UTF-8, so that it never fails.
+// Returns one line for stdout. Replaces bytes that are not UTF-8, so that it never fails. Escapes
+// the control characters that PrintableLength names: C1 and bidirectional marks, too.
 std::string Dump(const Json& json);
 
 }  // namespace muster::cli

@@ -4,11 +4,15 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/instance_lock.h"
@@ -173,7 +177,26 @@ absl::Status CheckService(const Home& home, const nlohmann::json& service) {
   return CheckReady(inspection->second);
 }
 
-absl::Status WaitUntilReady(const Home& home, absl::Duration limit,
+// The sizes of the logs before a start, by service.
+using LogSizes = std::map<std::string, int64_t>;
+
+LogSizes MeasureLogs(const Home& home) {
+  LogSizes sizes = {{"supervisor", LogSize(LogFile(home, "supervisor"))}};
+  for (const std::string_view service : kServices) {
+    sizes.emplace(std::string(service), LogSize(LogFile(home, service)));
+  }
+  return sizes;
+}
+
+void ReportLog(const std::string& log, int64_t skip, const ReportProgress& report_line) {
+  const std::string lines = LogTail(log, kLogLines, skip);
+  if (lines.empty()) return report_line(absl::StrCat("Nothing was written to ", log, "."));
+  report_line(absl::StrCat("The last lines of ", log, ":"));
+  report_line(lines);
+}
+
+// On failure, reports the lines that the service logged after `before`.
+absl::Status WaitUntilReady(const Home& home, absl::Duration limit, LogSizes before,
                             const ReportProgress& report_line) {
   const absl::Time until = absl::Now() + limit;
   while (true) {
@@ -192,8 +215,7 @@ absl::Status WaitUntilReady(const Home& home, absl::Duration limit,
       absl::SleepFor(kPoll);
       continue;
     }
-    report_line(absl::StrCat("The last lines of ", LogFile(home, waiting), ":"));
-    report_line(LogTail(LogFile(home, waiting), kLogLines));
+    ReportLog(LogFile(home, waiting), before[waiting], report_line);
     return absl::IsUnavailable(state)
                ? ServiceFailedError(home, waiting, std::string(state.message()))
                : state;
@@ -249,11 +271,31 @@ bool StopLeftoverServices(const Home& home, absl::Duration grace,
   return found;
 }
 
+// Reports what a stop of the supervisor waits for.
+void ReportWait(const Home& home, const Process& supervisor, absl::Duration drain,
+                absl::Duration grace, const ReportProgress& report_line) {
+  std::vector<std::string> running;
+  for (const std::string_view service : kServices) {
+    const auto identity = ReadPidFile(PidFile(home, service));
+    if (!identity || !Process::Find(*identity)) continue;
+    running.push_back(absl::StrCat(ToAbsl(service), " (process ", identity->pid, ")"));
+  }
+  report_line(absl::StrCat(
+      "Waiting for the supervisor (process ", supervisor.pid(), ") to stop ",
+      running.empty() ? "itself" : absl::StrJoin(running, ", "), ". A service is killed after ",
+      absl::FormatDuration(drain), ", and the supervisor after ", absl::FormatDuration(grace),
+      ". To stop earlier: kill -KILL PROCESS. Its log: ", LogFile(home, "supervisor")));
+}
+
 absl::StatusOr<bool> Stop(const Home& home, const ReportProgress& report_line) {
   const auto options = MakeSupervisorOptions(home);
   const absl::Duration drain = options.ok() ? options->drain : SupervisorOptions().drain;
   const std::optional<Process> supervisor = RunningSupervisor(home);
-  if (supervisor) StopProcess(*supervisor, drain * kServices.size() + kStopMargin);
+  if (supervisor) {
+    const absl::Duration grace = drain * kServices.size() + kStopMargin;
+    StopProcess(*supervisor, grace,
+                [&] { ReportWait(home, *supervisor, drain, grace, report_line); });
+  }
   const bool left = StopLeftoverServices(home, drain, report_line);
   ::unlink(PidFile(home, "supervisor").c_str());
   ::unlink(AllAddressesFile(home).c_str());
@@ -279,13 +321,15 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
   RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
   RETURN_IF_ERROR(WriteConfigs(home, plan, !options.addresses.empty()));
   RETURN_IF_ERROR(WriteRetention(home, options.retention, running.has_value()));
+  LogSizes logs;  // empty: the lines of a running service are of its present start
   if (running) {
     report_line(absl::StrCat("The services are already running; the supervisor is process ",
                              running->pid(), "."));
   } else {
+    logs = MeasureLogs(home);
     RETURN_IF_ERROR(StartSupervisor(home));
   }
-  const absl::Status ready = WaitUntilReady(home, options.limit, report_line);
+  const absl::Status ready = WaitUntilReady(home, options.limit, std::move(logs), report_line);
   if (!ready.ok()) {
     if (!running) (void)Stop(home, report_line);
     return ready;

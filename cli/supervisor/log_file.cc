@@ -19,9 +19,8 @@ void Log(std::string_view message) {
 }
 
 void RotateLogFile(const std::string& path, int64_t limit) {
+  if (LogSize(path) <= limit) return;
   std::error_code fault;
-  const auto size = std::filesystem::file_size(path, fault);
-  if (fault || size <= static_cast<uintmax_t>(limit)) return;
   std::filesystem::copy_file(path, path + ".1", std::filesystem::copy_options::overwrite_existing,
                              fault);
   // Truncate it even if the copy failed: the disk may be full.
@@ -31,12 +30,19 @@ void RotateLogFile(const std::string& path, int64_t limit) {
                    fault ? "truncated, the copy failed: " + fault.message() : "moved to .1"));
 }
 
-std::string LogTail(const std::string& path, int lines) {
+int64_t LogSize(const std::string& path) {
+  std::error_code fault;
+  const auto size = std::filesystem::file_size(path, fault);
+  return fault ? 0 : static_cast<int64_t>(size);
+}
+
+std::string LogTail(const std::string& path, int lines, int64_t skip) {
   constexpr std::streamoff kMaxTail = 16 * 1024;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
   const std::streamoff size = file.tellg();
-  file.seekg(std::max<std::streamoff>(size - kMaxTail, 0));
+  if (skip > size) skip = 0;
+  file.seekg(std::max<std::streamoff>(size - kMaxTail, skip));
   std::string text((std::istreambuf_iterator<char>(file)), {});
   if (!text.empty() && text.back() != '\n') text += '\n';
   size_t begin = text.size();

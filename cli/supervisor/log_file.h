@@ -15,8 +15,13 @@ void Log(std::string_view message);
 // truncates it. Its writers append to the same file; lines written during the copy may be lost.
 void RotateLogFile(const std::string& path, int64_t limit);
 
-// Returns the last lines of a log, at most `lines`, or an empty text if the log does not exist.
-std::string LogTail(const std::string& path, int lines);
+// Returns the size of a log, or 0 if it does not exist.
+int64_t LogSize(const std::string& path);
+
+// Returns the last lines of a log, at most `lines`, without its first `skip` bytes. Returns an
+// empty text if there are none. A log that is shorter than `skip` was truncated: no bytes are
+// skipped.
+std::string LogTail(const std::string& path, int lines, int64_t skip = 0);
 
 }  // namespace muster::supervisor
 

@@ -31,6 +31,21 @@ TEST(RotateLogFileTest, LargeFileIsMovedAndItsWritersContinue) {
   RotateLogFile(folder / "none.log", 9);
 }
 
+TEST(LogTailTest, SkippedBytesAreNotReturned) {
+  const TestFolder folder;
+  const std::string path = folder / "a.log";
+  EXPECT_EQ(LogSize(path), 0);
+  std::ofstream(path) << "1\n2\n";
+  const int64_t begin = LogSize(path);
+  EXPECT_EQ(begin, 4);
+  EXPECT_EQ(LogTail(path, 9, begin), "");
+  std::ofstream(path, std::ios::app) << "3\n4\n";
+  EXPECT_EQ(LogTail(path, 9, begin), "3\n4\n");
+  EXPECT_EQ(LogTail(path, 1, begin), "4\n");
+  std::ofstream(path) << "5\n";  // truncated meanwhile
+  EXPECT_EQ(LogTail(path, 9, begin), "5\n");
+}
+
 TEST(LogTailTest, LongFileReturnsItsLastLines) {
   const TestFolder folder;
   const std::string path = folder / "a.log";

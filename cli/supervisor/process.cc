@@ -25,6 +25,7 @@ namespace muster::supervisor {
 namespace {
 
 constexpr size_t kMaxSmallFile = 64 * 1024;
+constexpr absl::Duration kSilentWait = absl::Seconds(2);
 
 std::string ReadBootId() {
   const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", kMaxSmallFile);
@@ -140,12 +141,16 @@ std::string Process::Reap() const {
   return absl::StrCat("killed by signal ", info.si_status, " (", ::strsignal(info.si_status), ")");
 }
 
-void StopProcess(const Process& process, absl::Duration grace) {
+void StopProcess(const Process& process, absl::Duration grace,
+                 const std::function<void()>& on_wait) {
   process.Signal(SIGTERM);
-  if (!process.WaitForExit(grace)) {
-    process.Signal(SIGKILL);
-    process.WaitForExit(absl::Seconds(10));
-  }
+  process.Signal(SIGCONT);
+  const absl::Duration silent = std::min(grace, kSilentWait);
+  if (process.WaitForExit(silent)) return;
+  if (on_wait) on_wait();
+  if (process.WaitForExit(grace - silent)) return;
+  process.Signal(SIGKILL);
+  process.WaitForExit(absl::Seconds(10));
 }
 
 absl::StatusOr<Process> Process::Spawn(const SpawnOptions& options) {

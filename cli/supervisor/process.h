@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -76,8 +77,10 @@ class Process {
   UniqueFd pidfd_;
 };
 
-// Sends SIGTERM, and SIGKILL if the process is still running after `grace`.
-void StopProcess(const Process& process, absl::Duration grace);
+// Sends SIGTERM, and SIGKILL if the process is still running after `grace`. Resumes a suspended
+// process, which would not handle SIGTERM. Calls `on_wait` if the process runs for 2 s more.
+void StopProcess(const Process& process, absl::Duration grace,
+                 const std::function<void()>& on_wait = nullptr);
 
 }  // namespace muster::supervisor
 

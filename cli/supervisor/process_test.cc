@@ -70,6 +70,36 @@ TEST(ProcessTest, StopKillsAProcessThatIgnoresSigterm) {
   EXPECT_EQ(stubborn->Reap(), "killed by signal 9 (Killed)");
 }
 
+TEST(ProcessTest, StopResumesASuspendedProcess) {
+  const TestFolder folder;
+  const auto process = Process::Spawn(
+      {.argv = {"/bin/sh", "-c", "trap 'exit 3' TERM; echo ready; while :; do sleep 0.02; done"},
+       .log_file = folder / "x.log"});
+  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_TRUE(
+      testing::Await([&] { return ReadFileBounded(folder / "x.log", 100).value() == "ready\n"; }));
+  process->Signal(SIGSTOP);
+  StopProcess(*process, absl::Seconds(60));
+  EXPECT_EQ(process->Reap(), "exit code 3");
+}
+
+TEST(ProcessTest, StopReportsThatItWaits) {
+  const TestFolder folder;
+  const auto process = Process::Spawn(
+      {.argv = {"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.02; done"},
+       .log_file = folder / "x.log"});
+  ASSERT_TRUE(process.ok()) << process.status();
+  ASSERT_TRUE(
+      testing::Await([&] { return ReadFileBounded(folder / "x.log", 100).value() == "ready\n"; }));
+  int reports = 0;
+  StopProcess(*process, absl::Seconds(60), [&] {
+    ++reports;
+    process->Signal(SIGKILL);
+  });
+  EXPECT_EQ(reports, 1);
+  EXPECT_EQ(process->Reap(), "killed by signal 9 (Killed)");
+}
+
 TEST(ProcessTest, MissingProgramFails) {
   const TestFolder folder;
   const auto process = Process::Spawn({.argv = {folder / "none"}, .log_file = folder / "x.log"});

@@ -3,7 +3,9 @@ package legacy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -21,8 +23,9 @@ func refuse(w http.ResponseWriter, code int, text string) {
 }
 
 var (
-	errTooLarge = errors.New("the result is larger than this gateway accepts (limits.result_bytes)")
-	errStalled  = errors.New("the body was sent too slowly")
+	errTooLarge  = errors.New("the result is larger than this gateway accepts (limits.result_bytes)")
+	errStalled   = errors.New("the body was sent too slowly")
+	errMalformed = errors.New("the body is not valid HTTP")
 )
 
 // diskFullText is the answer for a full disk. The log names the file of the aggregator; the client does not see it.
@@ -64,6 +67,8 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 		return http.StatusRequestEntityTooLarge, err.Error(), 0
 	case errors.Is(err, errStalled), errors.Is(err, os.ErrDeadlineExceeded):
 		return http.StatusServiceUnavailable, errStalled.Error() + ": send the result again", 0
+	case errors.Is(err, errMalformed):
+		return http.StatusBadRequest, err.Error() + ": nothing was stored", 0
 	case errors.As(err, &body):
 		return http.StatusInternalServerError, err.Error() + ": nothing was stored", 0
 	case errors.As(err, &lost):
@@ -101,13 +106,14 @@ func answerFailure(w http.ResponseWriter, err error) int {
 
 // body reads a request's body with a size limit. The listener disconnects a slow sender.
 type body struct {
-	from  io.Reader
-	limit int64 // 0: no limit
-	total int64
-	count func(int)
+	from    io.Reader
+	chunked bool
+	limit   int64 // 0: no limit
+	total   int64
+	count   func(int)
 }
 
-// Read implements io.Reader. Its errors are errStalled, errTooLarge, and those of the connection.
+// Read implements io.Reader. Its errors are errStalled, errTooLarge, errMalformed, and those of the connection.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.total += int64(n)
@@ -118,7 +124,17 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.limit > 0 && b.total > b.limit {
 		return n, errTooLarge
 	}
+	if b.chunked && isChunkError(err) {
+		return n, fmt.Errorf("%w: %w", errMalformed, err)
+	}
 	return n, err
+}
+
+// isChunkError returns true for an error of net/http about the encoding of chunks, which it does not export: not the end
+// of the body and no error of the connection.
+func isChunkError(err error) bool {
+	var connection net.Error
+	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &connection)
 }
 
 // drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a

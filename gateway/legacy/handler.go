@@ -108,7 +108,8 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 
 // body returns the request's body with the limits for legacy clients, and counts its bytes.
 func (h *handler) body(r *http.Request) *body {
-	return &body{from: r.Body, limit: h.limit, count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
+	chunked := r.ProtoMajor == 1 && len(r.TransferEncoding) > 0
+	return &body{from: r.Body, chunked: chunked, limit: h.limit, count: func(n int) { h.metrics.DeliveredBytes.Add(float64(n)) }}
 }
 
 // put delivers a result, and answers when it is committed.

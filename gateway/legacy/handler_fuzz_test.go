@@ -30,6 +30,8 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
+var metrics = inspect.NewMetrics()
+
 // checkedAggregator accepts every delivery and report that the API would accept.
 type checkedAggregator struct {
 	musterv1.HeartbeatServiceClient
@@ -70,6 +72,38 @@ func isFileName(name string) bool {
 		!strings.ContainsAny(name, `/\`) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
+// answerTo returns the answer to a request with a certificate for the plugin logs.
+func answerTo(t *testing.T, r *http.Request) *httptest.ResponseRecorder {
+	const run = "00000000000000aa"
+	leaf := &x509.Certificate{SerialNumber: big.NewInt(1),
+		URIs: []*url.URL{{Scheme: "spiffe", Host: run + ".f.muster", Path: "/plugin/logs"}}}
+	aggregator := &checkedAggregator{t: t}
+	h := &handler{run: run, planned: func(plugin string) bool { return plugin == "logs" }, revoked: fleet.NewRevoked(),
+		metrics: metrics, log: slog.New(slog.DiscardHandler), limit: 4096, living: context.Background(),
+		deliver: aggregator, heartbeats: aggregator}
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// A sender is told that its request is wrong, not that the gateway failed. A body that is cut off may be sent again.
+func TestMalformedChunkIsBadRequest(t *testing.T) {
+	const head = "PUT /api/v1/results/by-node/n1/logs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for body, code := range map[string]int{
+		"2\r\nab\r\nzz\r\nab\r\n0\r\n\r\n": 400, "2\r\nabcd\r\n0\r\n\r\n": 400, "fffffffffffffffff\r\na": 400,
+		"2\r\nab\r\n0\r\n\r\n": 200, "2\r\nab\r\n": 500, "5\r\nab": 500,
+	} {
+		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(head + body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := answerTo(t, r); w.Code != code {
+			t.Errorf("%q: %d %q, want %d", body, w.Code, w.Body, code)
+		}
+	}
+}
+
 // Every request that HTTP permits gets an answer that old workers understand, and only valid values are forwarded.
 func FuzzRequestOfWorkerIsAnswered(f *testing.F) {
 	for _, request := range []string{
@@ -86,21 +120,12 @@ func FuzzRequestOfWorkerIsAnswered(f *testing.F) {
 	} {
 		f.Add([]byte(request))
 	}
-	const run = "00000000000000aa"
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(1),
-		URIs: []*url.URL{{Scheme: "spiffe", Host: run + ".f.muster", Path: "/plugin/logs"}}}
-	h := &handler{run: run, planned: func(plugin string) bool { return plugin == "logs" }, revoked: fleet.NewRevoked(),
-		metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler), limit: 4096, living: context.Background()}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(raw)))
 		if err != nil {
 			return
 		}
-		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
-		aggregator := &checkedAggregator{t: t}
-		own, w := *h, httptest.NewRecorder()
-		own.deliver, own.heartbeats = aggregator, aggregator
-		own.ServeHTTP(w, r)
+		w := answerTo(t, r)
 		switch w.Code {
 		case http.StatusCreated, http.StatusAccepted, http.StatusNoContent, http.StatusPartialContent, http.StatusTooManyRequests:
 			t.Errorf("%s %q: %d", r.Method, r.URL, w.Code)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/agent/agent_config.h"
 #include "services/agent/agent_state.h"
 #include "services/agent/modules.h"
@@ -143,9 +144,10 @@ class Agent {
       Log(LogLevel::kInfo, "the result is already committed", {{"plugin", config_.client.plugin}});
       return {};
     }
+    if (state_->phase() == AgentPhase::kFailed && !waits()) return DeliverError(state_->failure());
     if (state_->phase() == AgentPhase::kNothing || waits()) {
       const auto result = Produce();
-      if (!result.ok()) return DeliverError(result.status());
+      if (!result.ok()) return HandleFailure(result.status());
       if (auto status = state_->SetProduced(*result); !status.ok()) return Failed(status);
     }
     return Deliver();
@@ -196,18 +198,24 @@ class Agent {
     return nullptr;
   }
 
-  // Delivers an error result, unless the agent was only stopped.
-  Delivery DeliverError(const absl::Status& why) {
+  // Delivers an error result, unless the agent was only stopped. Keeps the error until then: an
+  // attempt after a refused delivery does not run the plugin again.
+  Delivery HandleFailure(const absl::Status& why) {
     if (why.code() == absl::StatusCode::kCancelled) return Failed(why);
-    const client::DelayedStop late(client::kStopGrace, stop_);
     Log(LogLevel::kWarning, "no result was produced", {{"error", why}});
-    const std::string next_step = NextStepOf(why);
-    Delivery delivery = client_.SubmitError(ReasonOf(why) + (ReasonOf(why).empty() ? "" : ": ") +
-                                                std::string(why.message()) +
-                                                (next_step.empty() ? "" : "\n" + next_step),
-                                            late.token());
-    if (delivery.status.code == Code::kErrorDelivered)
-      return ErrorDelivered(client::ToClientStatus(why));
+    if (waits()) return DeliverError(client::ToClientStatus(why));
+    const absl::Status kept = state_->SetFailed(client::ToClientStatus(why));
+    if (!kept.ok()) Log(LogLevel::kWarning, "the plugin's error is not kept", {{"error", kept}});
+    return DeliverError(state_->failure());
+  }
+
+  Delivery DeliverError(const client::Status& why) {
+    const client::DelayedStop late(client::kStopGrace, stop_);
+    Delivery delivery =
+        client_.SubmitError(absl::StrCat(why.reason, why.reason.empty() ? "" : ": ", why.message,
+                                         why.next_step.empty() ? "" : "\n", why.next_step),
+                            late.token());
+    if (delivery.status.code == Code::kErrorDelivered) return ErrorDelivered(why);
     return delivery;
   }
 

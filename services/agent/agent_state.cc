@@ -17,6 +17,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/utf8.h"
 #include "services/common/errors/client.h"
 
 namespace muster {
@@ -25,7 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr size_t kMaxStateFile = 64 * 1024;
+// An error contains at most 16 KiB of the plugin's output, of which JSON may escape each byte.
+constexpr size_t kMaxStateFile = 256 * 1024;
 
 absl::Status MakeFolder(const std::string& folder) {
   std::error_code error;
@@ -111,6 +113,11 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
     state->phase_ = AgentPhase::kProduced;
     state->result_ = {field("path"), field("media_type")};
   }
+  if (field("phase") == "failed") {
+    state->phase_ = AgentPhase::kFailed;
+    state->failure_ = {client::Code::kFailed, field("reason"), field("message"),
+                       field("next_step")};
+  }
   return state;
 }
 
@@ -138,6 +145,14 @@ absl::Status AgentState::SetProduced(ModuleResult result) {
   return Save();
 }
 
+absl::Status AgentState::SetFailed(client::Status why) {
+  phase_ = AgentPhase::kFailed;
+  // As it is read again: each attempt delivers the same text.
+  why.message = CleanUtf8(why.message);
+  failure_ = std::move(why);
+  return Save();
+}
+
 absl::Status AgentState::SetCommitted() {
   phase_ = AgentPhase::kCommitted;
   result_ = {};
@@ -149,16 +164,22 @@ absl::Status AgentState::SetCommitted() {
 absl::Status AgentState::Clear() {
   phase_ = AgentPhase::kNothing;
   result_ = {};
+  failure_ = {};
   auto status = Save();
   if (status.ok()) RemoveFolders();
   return status;
 }
 
 absl::Status AgentState::Save() {
-  constexpr const char* kNames[] = {"nothing", "produced", "committed"};
-  const Json json = {{"phase", kNames[static_cast<int>(phase_)]},
-                     {"path", result_.path},
-                     {"media_type", result_.media_type}};
+  constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed"};
+  Json json = {{"phase", kNames[static_cast<int>(phase_)]},
+               {"path", result_.path},
+               {"media_type", result_.media_type}};
+  if (phase_ == AgentPhase::kFailed) {
+    json["reason"] = failure_.reason;
+    json["message"] = failure_.message;
+    json["next_step"] = failure_.next_step;
+  }
   return WriteFileAtomically(folder_ + "/state.json",
                              json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }

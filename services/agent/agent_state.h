@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/agent/module.h"
+#include "services/client/client.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
@@ -19,6 +20,7 @@ enum class AgentPhase {
   kNothing,    // no result yet
   kProduced,   // the module has written its result, which is not delivered yet
   kCommitted,  // the genuine result is committed
+  kFailed,     // the module has failed, and its error is not delivered yet
 };
 
 // Kills the plugins that an agent left running in `state_dir` when it was killed, unless another
@@ -43,6 +45,8 @@ class AgentState {
   AgentPhase phase() const { return phase_; }
   // In phase kProduced.
   const ModuleResult& result() const { return result_; }
+  // In phase kFailed.
+  const client::Status& failure() const { return failure_; }
 
   // Makes empty folders for a module.
   absl::Status MakeFolders();
@@ -53,6 +57,7 @@ class AgentState {
   absl::Status NoteProcess(pid_t pid);
   // Makes the result durable first, if the agent owns it.
   absl::Status SetProduced(ModuleResult result);
+  absl::Status SetFailed(client::Status why);
   // Also removes the local result: the fleet has it.
   absl::Status SetCommitted();
   // Removes everything: the next start begins with kNothing.
@@ -67,6 +72,7 @@ class AgentState {
   const UniqueFd lock_;
   AgentPhase phase_ = AgentPhase::kNothing;
   ModuleResult result_;
+  client::Status failure_;
 };
 
 }  // namespace muster

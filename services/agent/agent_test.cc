@@ -313,6 +313,20 @@ TEST_F(AgentTest, RestartAfterAKillDeliversWithoutRunningThePluginAgain) {
   EXPECT_LT(peer_.chunk_bytes, 4'500'000) << "it began anew";
 }
 
+TEST_F(AgentTest, ErrorOfAFailedPluginIsDeliveredByTheNextStart) {
+  const std::string counter = base_ + "/runs";
+  config_["definition"] = Definition("echo x >> " + counter + "; echo the cause >&2; exit 7");
+  peer_.judge = [] { return errors::PairNotPlanned("r", "facts", "n1"); };
+  EXPECT_EQ(Run(), Code::kRefused) << said_;
+  peer_.judge = [] { return absl::OkStatus(); };
+  EXPECT_EQ(Run(), Code::kErrorDelivered) << said_;
+  EXPECT_THAT(peer_.committed()->body,
+              ::testing::AllOf(HasSubstr("exit code 7"), HasSubstr("the cause")));
+  EXPECT_EQ(fs::file_size(counter), 2U) << "the plugin ran again";
+  EXPECT_EQ(Run(), Code::kErrorDelivered) << said_;
+  EXPECT_EQ(fs::file_size(counter), 4U) << "after the delivery it runs again";
+}
+
 TEST_F(AgentTest, FailedDeliveryPrintsTheReason) {
   const std::string file = base_ + "/file";
   std::ofstream(file) << "content";

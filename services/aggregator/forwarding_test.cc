@@ -21,6 +21,7 @@
 #include "services/common/identity/key.h"
 #include "services/common/identity/result_signature.h"
 #include "services/common/identity/signing_request.h"
+#include "services/common/rpc/limits.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
@@ -82,6 +83,18 @@ class ForwardingTest : public ::testing::Test {
 TEST_F(ForwardingTest, RelayCallsForANodeWithItsStatement) {
   EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok());
   EXPECT_TRUE(GetRun(relay_, For("n1", statement_)).ok()) << "also when it is remembered";
+}
+
+// A call that has begun no longer counts as waiting.
+TEST_F(ForwardingTest, RelayCallsForANodeMoreOftenThanCallsMayWait) {
+  const auto channel = fleet_.Connect(relay_);
+  v1::GetRunRequest request;
+  request.set_run(run_.id());
+  for (int64_t i = 0; i < kWaitingCallsOfNode + 20; ++i) {
+    const auto run = testing::CallUnary<v1::RunService>(channel, &v1::RunService::Stub::GetRun,
+                                                        request, For("n1", statement_));
+    ASSERT_TRUE(run.ok()) << i << ": " << run.status();
+  }
 }
 
 TEST_F(ForwardingTest, CallWithoutValidStatementIsRefused) {

@@ -123,11 +123,13 @@ TEST_F(RelayJoinTest, TokenOfTheOtherKindIsRefused) {
   other = JoinRequestOf(relay, machine, "r2");
   other.add_relay_targets("10.0.0.9:7445");
   EXPECT_EQ(ReasonOf(Join(other).status()), "TOKEN_OF_OTHER_NODE");
+  // A name has one kind: that of the first to join.
+  const Token late_relay = CreateRelay("n1");
+  const Token late_node = Create("r1");
   EXPECT_TRUE(Join(node, Machine()).ok()) << "none of it used a token up";
   EXPECT_TRUE(Join(RelayJoin(relay, Machine())).ok());
-  // A name has one kind.
-  EXPECT_EQ(ReasonOf(Join(RelayJoin(CreateRelay("n1"), Machine())).status()), "NODE_ENROLLED");
-  EXPECT_EQ(ReasonOf(Join(Create("r1"), Machine()).status()), "NODE_ENROLLED");
+  EXPECT_EQ(ReasonOf(Join(RelayJoin(late_relay, Machine())).status()), "NODE_ENROLLED");
+  EXPECT_EQ(ReasonOf(Join(late_node, Machine()).status()), "NODE_ENROLLED");
 }
 
 TEST_F(RelayJoinTest, RequestWithoutProofOrAddressIsRefused) {
@@ -173,6 +175,8 @@ TEST_F(RelayJoinTest, InvalidTokensAreRefused) {
   EXPECT_EQ(reason("r3", {"r1", "r2"}), "");
   EXPECT_EQ(reason("r1", {"r1"}), "RELAY_LOOP");
   EXPECT_EQ(reason("r1", {"r2"}), "RELAY_LOOP") << "a parent's own child";
+  EXPECT_EQ(reason("n1", {}), "NAME_OF_OTHER_KIND");
+  EXPECT_EQ(ReasonOf(Ask(Request(NewToken(), "r1", 0)).status()), "NAME_OF_OTHER_KIND");
   v1::CreateJoinTokenRequest several = RelayRequest(NewToken(), "", {});
   several.set_count(2);
   EXPECT_EQ(ReasonOf(Ask(several).status()), "INVALID_TOKEN");

@@ -244,6 +244,20 @@ TEST_F(CollectionRunnerTest, DeliveryToARelayWithoutTheNodeIsRetried) {
   EXPECT_EQ(Collect(Offer(kSayHello)).body, "hello\n");
 }
 
+TEST_F(CollectionRunnerTest, FailedPluginRunsOnceForARefusedDelivery) {
+  std::atomic<int> refusals = 2;
+  peer_.judge = [&]() -> absl::Status {
+    if (refusals-- <= 0) return absl::OkStatus();
+    return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED", "n1 is not here", "");
+  };
+  const std::string marks = folder_ + "/marks";
+  const auto committed = Collect(Offer("echo x >> " + marks + "; echo the cause >&2; exit 7"));
+  EXPECT_TRUE(committed.description.is_error());
+  EXPECT_NE(committed.body.find("exit code 7"), std::string::npos) << committed.body;
+  EXPECT_NE(committed.body.find("the cause"), std::string::npos) << committed.body;
+  EXPECT_EQ(std::filesystem::file_size(marks), 2u);
+}
+
 // As a service with a wrong clock refuses it, before the call.
 TEST_F(CollectionRunnerTest, DeliveryByARelayThatIsNotAcceptedIsRetried) {
   std::atomic<int> refusals = 2;

@@ -45,6 +45,14 @@ absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
   return CheckNodeName(wanted.node);
 }
 
+// Fails if the name belongs to the other kind: nobody could join with the token, as JoinNode
+// checks.
+absl::Status CheckKind(StateStore& store, const JoinTokenRecord& wanted) {
+  ASSIGN_OR_RETURN(const auto holder, store.GetNode(wanted.node));
+  if (!holder || holder->relay == wanted.relay) return absl::OkStatus();
+  return errors::NameOfOtherKind(wanted.node, holder->relay ? "relay" : "node");
+}
+
 }  // namespace
 
 absl::Status CheckNodeName(const std::string& name) {
@@ -80,7 +88,10 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
   if (wanted.relay) {
     RETURN_IF_ERROR(CheckNoLoop(store_, wanted.node, wanted.parents));
   }
-  if (!wanted.node.empty()) wanted.count = 1;
+  if (!wanted.node.empty()) {
+    wanted.count = 1;
+    RETURN_IF_ERROR(CheckKind(store_, wanted));
+  }
   wanted.created_at = Now();
   wanted.expires_at = wanted.created_at + absl::ToInt64Microseconds(ttl);
   ASSIGN_OR_RETURN(const auto created, store_.ApplyAndWait(CreateJoinToken{wanted}));

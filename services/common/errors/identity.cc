@@ -14,6 +14,12 @@ absl::Status CertificateMalformed(std::string_view why) {
                    "Give the file as it was issued, from BEGIN to END CERTIFICATE.");
 }
 
+absl::Status CertificateFileDamaged(std::string_view path, std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "CERTIFICATE_MALFORMED",
+                   absl::StrCat(ToAbsl(path), ": ", ToAbsl(why)),
+                   "Restore the file from a backup. If it is in the folder tls of a service, remove it instead, and run `muster up`, which issues a new certificate; if it is in the folder of a joined node or relay, join again with a new token and an empty folder.");
+}
+
 absl::Status CertificateWithoutIdentity(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "CERTIFICATE_WITHOUT_IDENTITY",
                    absl::StrCat("the certificate ", ToAbsl(why)),
@@ -96,6 +102,12 @@ absl::Status PrivateKeyMalformed(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
                    absl::StrCat("invalid PEM private key", why.empty() ? "" : ": ", ToAbsl(why)),
                    "Give an unencrypted PEM key: \"PRIVATE KEY\" or \"EC PRIVATE KEY\".");
+}
+
+absl::Status KeyFileDamaged(std::string_view path, std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
+                   absl::StrCat(ToAbsl(path), ": ", ToAbsl(why)),
+                   "Restore the file from a backup. If it is in the folder tls of a service, remove it instead, and run `muster up`, which issues a new key and certificate; if it is in the folder of a joined node or relay, join again with a new token and an empty folder.");
 }
 
 absl::Status InvalidSigningKey(std::string_view why) {

@@ -13,6 +13,8 @@ namespace muster::errors {
 
 // INVALID_ARGUMENT, CERTIFICATE_MALFORMED.
 absl::Status CertificateMalformed(std::string_view why);
+// INVALID_ARGUMENT, CERTIFICATE_MALFORMED.
+absl::Status CertificateFileDamaged(std::string_view path, std::string_view why);
 // PERMISSION_DENIED, CERTIFICATE_WITHOUT_IDENTITY.
 absl::Status CertificateWithoutIdentity(std::string_view why);
 // UNAUTHENTICATED, CERTIFICATE_EXPIRED.
@@ -41,6 +43,8 @@ absl::Status KeyUnsupported(std::string_view type, std::string_view curve);
 absl::Status PublicKeyMalformed();
 // INVALID_ARGUMENT, KEY_MALFORMED.
 absl::Status PrivateKeyMalformed(std::string_view why);
+// INVALID_ARGUMENT, KEY_MALFORMED.
+absl::Status KeyFileDamaged(std::string_view path, std::string_view why);
 // INVALID_ARGUMENT, INVALID_KEY.
 absl::Status InvalidSigningKey(std::string_view why);
 // INVALID_ARGUMENT, INVALID_CSR.

@@ -84,7 +84,7 @@ absl::Status CertificateRevoked(std::string_view uri) {
 absl::Status NodeRevoked(std::string_view node) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NODE_REVOKED",
                    absl::StrCat("node \"", ToAbsl(node), "\" was revoked"),
-                   "Ask an operator to remove the node (muster node remove) and to create a new token.");
+                   "Ask an operator to remove the node (muster node remove) and to create a new token. Then move the folder of the node away, and join again with this token.");
 }
 
 absl::Status TokenRefused() {
@@ -115,6 +115,12 @@ absl::Status NodeEnrolled(std::string_view node) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NODE_ENROLLED",
                    absl::StrCat("node \"", ToAbsl(node), "\" is already enrolled"),
                    "Choose another name, or ask for a token for this one: muster token create --node NAME.");
+}
+
+absl::Status NameOfOtherKind(std::string_view name, std::string_view kind) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NAME_OF_OTHER_KIND",
+                   absl::StrCat("\"", ToAbsl(name), "\" is enrolled as a ", ToAbsl(kind)),
+                   absl::StrCat("Choose another name, or remove the ", ToAbsl(kind), " first: muster node remove ", ToAbsl(name), "."));
 }
 
 absl::Status TokenIsForRelay() {

@@ -47,6 +47,8 @@ absl::Status TokenUsed();
 absl::Status TokenOfOtherNode();
 // PERMISSION_DENIED, NODE_ENROLLED.
 absl::Status NodeEnrolled(std::string_view node);
+// FAILED_PRECONDITION, NAME_OF_OTHER_KIND.
+absl::Status NameOfOtherKind(std::string_view name, std::string_view kind);
 // PERMISSION_DENIED, TOKEN_OF_OTHER_KIND.
 absl::Status TokenIsForRelay();
 // PERMISSION_DENIED, TOKEN_OF_OTHER_KIND.

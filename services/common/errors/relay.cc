@@ -111,7 +111,7 @@ absl::Status ChildStuck(std::string_view child) {
 absl::Status IdentityRevoked(std::string_view uri) {
   return MakeError(absl::StatusCode::kUnauthenticated, "IDENTITY_REVOKED",
                    absl::StrCat(ToAbsl(uri), " was revoked"),
-                   "Ask an operator to remove the node (muster node remove) and to create a new token.");
+                   "Ask an operator to remove the node (muster node remove) and to create a new token. Then move the folder of the node away, and join again with this token.");
 }
 
 absl::Status RelayRevoked(std::string_view relay) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <thread>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
@@ -175,6 +177,36 @@ TEST_F(BootstrapTest, LostServiceKeyIsReplaced) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->done.size(), 1u);
   ExpectWhole();
+}
+
+TEST_F(BootstrapTest, DamagedServiceFileCanBeRemoved) {
+  ASSERT_TRUE(Up().ok());
+  for (const char* file : {"key.pem", "ca.pem", "cert.pem"}) {
+    const std::string name = absl::StrCat("status/tls/", file);
+    ASSERT_TRUE(WriteFileAtomically(Path(name), "damaged").ok());
+    const absl::Status refused = Up().status();
+    EXPECT_TRUE(absl::StartsWith(refused.message(), Path(name) + ": invalid PEM")) << refused;
+    EXPECT_TRUE(absl::StrContains(NextStepOf(refused), "remove it instead, and run `muster up`"))
+        << NextStepOf(refused);
+    Remove(name);
+    const auto report = Up();
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->done.size(), 1u) << file << ": only the status service gets a certificate";
+    ExpectWhole();
+  }
+}
+
+TEST_F(BootstrapTest, DamagedKeyOfACaHasToBeRestored) {
+  ASSERT_TRUE(Up().ok());
+  for (const char* file : {"root/ca.key", "aggregator/intermediate.key"}) {
+    const std::string before = *ReadFileBounded(Path(file), 1 << 20);
+    ASSERT_TRUE(WriteFileAtomically(Path(file), "damaged").ok());
+    const absl::Status refused = Up().status();
+    EXPECT_EQ(ReasonOf(refused), "KEY_MALFORMED");
+    EXPECT_TRUE(absl::StartsWith(NextStepOf(refused), "Restore the file from a backup."));
+    ASSERT_TRUE(WriteFileAtomically(Path(file), before).ok());
+    EXPECT_TRUE(Up().ok());
+  }
 }
 
 TEST_F(BootstrapTest, OfflineRootIsAccepted) {

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/identity.h"
 #include "services/common/identity/secret.h"
 
 namespace muster {
@@ -19,13 +19,16 @@ constexpr size_t kMaxPem = 256 * 1024;
 bool FileExists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 absl::StatusOr<PrivateKey> ReadKeyFile(const std::string& path) {
+  const auto parse = [&](std::string_view text) -> absl::StatusOr<PrivateKey> {
+    auto key = PrivateKey::FromPem(text);
+    if (!key.ok()) return errors::KeyFileDamaged(path, std::string(key.status().message()));
+    return key;
+  };
   ASSIGN_OR_RETURN(auto content, ReadSecretFile(path, [&](std::string_view text) {
-                     return Annotate(PrivateKey::FromPem(text).status(), path);
+                     return parse(text).status();
                    }));
   const Secret text(std::move(content));
-  auto key = PrivateKey::FromPem(text.view());
-  if (!key.ok()) return Annotate(key.status(), path);
-  return key;
+  return parse(text.view());
 }
 
 absl::StatusOr<PrivateKey> EnsureKeyFile(const std::string& path) {
@@ -40,7 +43,9 @@ absl::StatusOr<PrivateKey> EnsureKeyFile(const std::string& path) {
 absl::StatusOr<std::vector<Certificate>> ReadChainFile(const std::string& path) {
   ASSIGN_OR_RETURN(auto content, ReadFileBounded(path, kMaxPem));
   auto chain = ParseChain(content);
-  if (!chain.ok()) return Annotate(chain.status(), path);
+  if (!chain.ok()) {
+    return errors::CertificateFileDamaged(path, std::string(chain.status().message()));
+  }
   return chain;
 }
 

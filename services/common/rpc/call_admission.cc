@@ -18,27 +18,33 @@ absl::Status CallAdmission::Accept(std::string_view peer, std::string_view calle
   BeginPeriods(now);
   Peer& entry = peers_[ToAbsl(peer)];
   entry.limit = limits.waiting_calls;
-  const bool too_many = entry.current + entry.earlier >= limits.waiting_calls;
-  if (!too_often && !too_many) {
-    ++entry.current;
+  const auto forwarded = entry.forwarded.find(ToAbsl(caller));
+  const bool caller_has_too_many = forwarded != entry.forwarded.end() &&
+                                   forwarded->second.sum() >= limits.waiting_forwarded_calls;
+  const bool too_many = entry.waiting.sum() >= limits.waiting_calls;
+  if (!too_often && !too_many && !caller_has_too_many) {
+    ++entry.waiting.current;
+    if (caller != peer) ++entry.forwarded[ToAbsl(caller)].current;
     return absl::OkStatus();
   }
   // A connection with forwarded calls has other callers, who did not cause the refusal.
   if (caller == peer) ++entry.refused;
-  return too_often ? errors::TooManyCalls(static_cast<int64_t>(limits.rate.per_second))
-                   : errors::TooManyWaitingCalls(limits.waiting_calls);
+  if (too_often) return errors::TooManyCalls(static_cast<int64_t>(limits.rate.per_second));
+  return errors::TooManyWaitingCalls(too_many ? limits.waiting_calls
+                                              : limits.waiting_forwarded_calls);
 }
 
-bool CallAdmission::Start(std::string_view peer, absl::Duration now) {
+bool CallAdmission::Start(std::string_view peer, std::string_view caller, absl::Duration now) {
   MutexLock lock(mutex_);
   BeginPeriods(now);
   const auto it = peers_.find(ToAbsl(peer));
   if (it == peers_.end()) return false;
   Peer& entry = it->second;
-  if (entry.earlier > 0) {
-    --entry.earlier;
-  } else if (entry.current > 0) {
-    --entry.current;
+  entry.waiting.Remove();
+  if (const auto forwarded = entry.forwarded.find(ToAbsl(caller));
+      forwarded != entry.forwarded.end()) {
+    forwarded->second.Remove();
+    if (forwarded->second.sum() == 0) entry.forwarded.erase(forwarded);
   }
   if (entry.refused < kRefusalsOfFlood * entry.limit) return false;
   entry.refused = 0;
@@ -48,7 +54,20 @@ bool CallAdmission::Start(std::string_view peer, absl::Duration now) {
 int64_t CallAdmission::waiting(std::string_view peer) const {
   MutexLock lock(mutex_);
   const auto it = peers_.find(ToAbsl(peer));
-  return it == peers_.end() ? 0 : it->second.current + it->second.earlier;
+  return it == peers_.end() ? 0 : it->second.waiting.sum();
+}
+
+void CallAdmission::Waiting::Remove() {
+  if (earlier > 0) {
+    --earlier;
+  } else if (current > 0) {
+    --current;
+  }
+}
+
+void CallAdmission::Waiting::BeginPeriod(bool all_forgotten) {
+  earlier = all_forgotten ? 0 : current;
+  current = 0;
 }
 
 void CallAdmission::BeginPeriods(absl::Duration now) {
@@ -57,10 +76,13 @@ void CallAdmission::BeginPeriods(absl::Duration now) {
   period_ = now;
   absl::erase_if(peers_, [all_forgotten](auto& entry) {
     Peer& peer = entry.second;
-    peer.earlier = all_forgotten ? 0 : peer.current;
-    peer.current = 0;
+    peer.waiting.BeginPeriod(all_forgotten);
     peer.refused = 0;
-    return peer.earlier == 0;
+    absl::erase_if(peer.forwarded, [all_forgotten](auto& of_caller) {
+      of_caller.second.BeginPeriod(all_forgotten);
+      return of_caller.second.sum() == 0;
+    });
+    return peer.waiting.sum() == 0;
   });
 }
 

@@ -16,14 +16,16 @@
 namespace muster {
 
 struct CallLimits {
-  TokenBuckets::Rate rate;    // of the calls of one identity
-  int64_t waiting_calls = 0;  // of one peer: see CallAdmission
+  TokenBuckets::Rate rate;              // of the calls of one identity
+  int64_t waiting_calls = 0;            // of one peer: see CallAdmission
+  int64_t waiting_forwarded_calls = 0;  // of these, those for one other identity
 };
 
 // Bounds the calls of each identity, and those that wait for a thread of gRPC. A call waits from
 // its headers on until gRPC calls its handler. gRPC counts a stream that the peer resets no more,
 // while its call still waits and holds memory. So a peer that resets each stream immediately makes
-// a queue without a bound, in which the calls of all other peers wait too.
+// a queue without a bound, in which the calls of all other peers wait too. A client of a gateway or
+// relay can make it do so: its waiting calls are bounded within those of the peer.
 //
 // gRPC never starts a call that was reset early enough. A waiting call is therefore forgotten after
 // one to two periods. Thread-safe; never waits.
@@ -36,20 +38,28 @@ class CallAdmission {
   absl::Status Accept(std::string_view peer, std::string_view caller, const CallLimits& limits,
                       absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // An accepted call of `peer` waits no longer. Returns true if so many of the peer's own calls
-  // were refused in this period that its connection should be closed: no client of ours retries as
-  // often. Refused calls that it forwarded are not counted.
-  bool Start(std::string_view peer, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // An accepted call of `caller` by `peer` waits no longer. Returns true if so many of the peer's
+  // own calls were refused in this period that its connection should be closed: no client of ours
+  // retries as often. Refused calls that it forwarded are not counted.
+  bool Start(std::string_view peer, std::string_view caller, absl::Duration now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t waiting(std::string_view peer) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Peer {
-    // The waiting calls of this period, and of the one before it.
+  // The calls that began to wait in this period, and in the one before it.
+  struct Waiting {
     int64_t current = 0;
     int64_t earlier = 0;
-    int64_t refused = 0;  // own calls, in this period
-    int64_t limit = 0;    // of waiting calls
+    int64_t sum() const { return current + earlier; }
+    void Remove();
+    void BeginPeriod(bool all_forgotten);
+  };
+  struct Peer {
+    Waiting waiting;
+    int64_t refused = 0;                                  // own calls, in this period
+    int64_t limit = 0;                                    // of waiting calls
+    absl::flat_hash_map<std::string, Waiting> forwarded;  // by caller; never empty ones
   };
 
   void BeginPeriods(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -29,7 +29,9 @@
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/call_admission.h"
+#include "services/common/rpc/call_limits.h"
 #include "services/common/rpc/connection_closer.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/frame_guard.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
@@ -44,6 +46,13 @@ using InputMetadata = grpc::AuthMetadataProcessor::InputMetadata;
 std::string PathOf(const InputMetadata& metadata) {
   const auto path = metadata.find(":path");
   return path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
+}
+
+// Returns the identity for which the peer of an admitted call calls, if any.
+std::optional<std::string> ForwardedCaller(const InputMetadata& metadata) {
+  const auto uri = metadata.find(kForwardedIdentity);
+  if (uri == metadata.end()) return std::nullopt;
+  return std::string(uri->second.data(), uri->second.size());
 }
 
 // Returns the key of a peer for CallAdmission.
@@ -62,17 +71,6 @@ constexpr char kConnectionProperty[] = "muster_connection";
 std::string ConnectionKey(const grpc::AuthContext& context) {
   const std::vector<grpc::string_ref> values = context.FindPropertyValues(kConnectionProperty);
   return values.empty() ? "" : std::string(values[0].data(), values[0].size());
-}
-
-CallLimits CallLimitsOf(Role role) {
-  switch (role) {
-    case Role::kNode:
-    case Role::kRunNode:
-    case Role::kRunViewer:
-      return {{kCallsOfNode, kCallBurstOfNode}, kWaitingCallsOfNode};
-    default:
-      return {{kCallsOfMany, kCallBurstOfMany}, kWaitingCallsOfMany};
-  }
 }
 
 // Refusals of a gate cannot carry details, so the message holds the reason.
@@ -105,7 +103,8 @@ class OpenGate : public grpc::AuthMetadataProcessor {
     if (!methods_.contains(method)) {
       return ToGateStatus(errors::UnknownMethod(method.substr(0, 200)), metrics_);
     }
-    constexpr CallLimits kLimits = {{kOpenCalls, kOpenCallBurst}, kOpenWaitingCalls};
+    constexpr CallLimits kLimits = {
+        {kOpenCalls, kOpenCallBurst}, kOpenWaitingCalls, kOpenWaitingCalls};
     const std::string peer = NumberOf(*context);
     return ToGateStatus(calls_.Accept(peer, peer, kLimits, SystemClock().MonotonicNow()), metrics_);
   }
@@ -144,7 +143,9 @@ class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterfa
     // gRPC's own blocking methods (reflection, channelz) have no peer yet: they wait for a period.
     const auto auth = context->auth_context();
     if (auth == nullptr) return nullptr;
-    if (calls_.Start(peer_key_(*auth), SystemClock().MonotonicNow())) {
+    const std::string peer = peer_key_(*auth);
+    const std::string caller = ForwardedCaller(context->client_metadata()).value_or(peer);
+    if (calls_.Start(peer, caller, SystemClock().MonotonicNow())) {
       closer_.CloseFlood(context->peer(), port_, PeerUri(*auth));
     }
     return nullptr;
@@ -189,13 +190,8 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
     }
     RETURN_IF_ERROR(CheckRole(*caller, method));
     ASSIGN_OR_RETURN(const auto uri, ToUri(caller->identity));
-    return calls_.Accept(PeerUri(context), uri, LimitsOf(*caller), SystemClock().MonotonicNow());
-  }
-
-  // A peer that forwards calls has the waiting calls of all its clients.
-  static CallLimits LimitsOf(const Caller& caller) {
-    return {CallLimitsOf(RoleOf(caller.identity)).rate,
-            CallLimitsOf(RoleOf(caller.via.value_or(caller.identity))).waiting_calls};
+    return calls_.Accept(PeerUri(context), uri, CallLimitsOf(*caller),
+                         SystemClock().MonotonicNow());
   }
 
   CallerResolver& callers_;

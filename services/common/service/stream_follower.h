@@ -46,8 +46,8 @@ class StreamFollower {
     // Called on the executor, one message at a time.
     std::function<void(Response message, Done done)> handle;
     // The stream has ended and all of its messages are handled. `why`: the first error of a Done,
-    // else the status of the stream. `received`: it brought a message. Must not block. Not called
-    // after Stop.
+    // else the error of the stream; UNAVAILABLE if the service ended it without an error, for
+    // instance to stop. `received`: it brought a message. Must not block. Not called after Stop.
     std::function<void(const absl::Status& why, bool received)> ended;
   };
 
@@ -184,7 +184,8 @@ class StreamFollower {
     receiving_ = false;
     if (stopping_) return;
     if (received) backoff_.Reset();
-    options_.ended(why, received);
+    options_.ended(why.ok() ? absl::UnavailableError("the service ended the stream") : why,
+                   received);
     open_.RunAfter(backoff_.Next(RetryAfterOf(why)));
   }
 

@@ -127,7 +127,7 @@ TEST_F(StreamFollowerTest, NoMoreIsReadWhileTheLimitIsPending) {
   }
   EXPECT_EQ(ended_.size(), 0u) << "two messages are not handled yet";
   for (int i = 0; i < 2; ++i) (*pending.Take().value())(absl::OkStatus());
-  EXPECT_TRUE(ended_.Take()->first.ok());
+  EXPECT_EQ(ended_.Take()->first, absl::UnavailableError("the service ended the stream"));
 }
 
 TEST_F(StreamFollowerTest, StopWaitsForPendingMessages) {

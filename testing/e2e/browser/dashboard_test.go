@@ -102,6 +102,12 @@ func TestDashboardFollowsRunToItsEnd(t *testing.T) {
 	if badge := p.text("[data-state=complete]"); badge == "Complete" != script[bool](p, `document.querySelector("#tab-failures .tally").innerText === "0"`) {
 		t.Errorf("the state of the run is %q", badge)
 	}
+	p.visit("#/")
+	p.untilShown(fmt.Sprintf("li[data-run=%q] [data-state=complete]", run))
+	if !script[bool](p, `[...document.querySelectorAll(".run")].every((row) =>
+		row.querySelector(".badge").getBoundingClientRect().right < row.querySelector(".bar").getBoundingClientRect().left)`) {
+		t.Error("the state of a run is drawn under its progress")
+	}
 	for _, address := range []string{"#/", "#/nodes", "#/runs/" + run} {
 		p.visit(address)
 		p.untilShown(".card")

@@ -11,6 +11,12 @@ test("missing and null fields have defaults", () => {
   assert.deepEqual(parse.node({}, 0).events, []);
 });
 
+test("damage and the pin of a run are read", () => {
+  assert.deepEqual([parse.run({}).damaged, parse.run({}).pinned, parse.status({}, 0).damaged], [0, false, 0]);
+  const r = parse.run({ damagedResults: "3", pinned: true });
+  assert.deepEqual([r.damaged, r.pinned, parse.status({ damagedResults: "3" }, 0).damaged], [3, true, 3]);
+});
+
 test("64-bit numbers are strings; an invalid number is 0", () => {
   assert.equal(parse.counts({ planned: "100000", errors: 3 }).planned, 100000);
   assert.equal(parse.number("x"), 0);

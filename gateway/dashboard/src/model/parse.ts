@@ -95,6 +95,8 @@ export interface Status {
   estimate: Estimate | null;
   stragglers: Pair[];
   doubt: string;
+  /** Damaged stored results and archives. */
+  damaged: number;
 }
 
 export interface Run {
@@ -107,6 +109,8 @@ export interface Run {
   ended: number;
   createdBy: string;
   counts: Counts;
+  damaged: number;
+  pinned: boolean;
 }
 
 export interface NodeEvent {
@@ -278,6 +282,7 @@ export function status(wire: WireStatus, receivedAt: number): Status {
     estimate: estimate(wire.estimate),
     stragglers: (wire.stragglers ?? []).map((p) => pair(p, receivedAt)),
     doubt: text(wire.doubt),
+    damaged: number(wire.damagedResults),
   };
 }
 
@@ -292,6 +297,8 @@ export function run(wire: WireRun): Run {
     ended: time(wire.endTime),
     createdBy: text(wire.createdBy),
     counts: counts(wire.counts),
+    damaged: number(wire.damagedResults),
+    pinned: wire.pinned ?? false,
   };
 }
 

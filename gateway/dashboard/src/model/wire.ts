@@ -22,6 +22,8 @@ export interface WireRun {
   endTime?: Timestamp | null;
   createdBy?: string;
   counts?: WireCounts | null;
+  damagedResults?: string | number;
+  pinned?: boolean;
 }
 
 export interface WireReasonCount {
@@ -60,6 +62,7 @@ export interface WireStatus {
   stragglers?: WirePair[] | null;
   doubt?: string;
   time?: Timestamp | null;
+  damagedResults?: string | number;
 }
 
 export interface WireProgress {

@@ -11,7 +11,7 @@ import type { WireArchive, WireRun } from "../model/wire";
 import type { Link } from "../model/watch";
 import { useOnce, useRun, useSeconds } from "../parts/hooks";
 import { PairTables } from "../parts/pair_tables";
-import { Bar, Card, CountList, Empty, Notice, ReasonList, StateBadge, Time } from "../parts/small";
+import { Bar, Card, CountList, Empty, Notice, PinnedTag, ReasonList, StateBadge, Time } from "../parts/small";
 import { LinkBadge, LinkNotice } from "../parts/stale";
 import { Timeline } from "../parts/timeline";
 
@@ -60,7 +60,8 @@ function Heading({ run, status, link, now }: { run: string; status: Status | nul
       </nav>
       <div class="page-title">
         <h1>{status?.title || facts?.title || <span class="mono">{run}</span>}</h1>
-        {status && <StateBadge state={status.state} counts={status.counts} />}
+        {status && <StateBadge state={status.state} counts={status.counts} damaged={status.damaged} />}
+        {facts?.pinned && <PinnedTag />}
         <LinkBadge link={link} />
       </div>
       {status && (
@@ -85,6 +86,11 @@ function Warnings({ status, now }: { status: Status; now: number }): JSX.Element
       {failed && (
         <Notice tone={status.state === "failed" ? "bad" : "info"} title={status.state === "failed" ? "The run failed" : "The run was cancelled"}>
           {status.stateReason || "No reason was reported."}
+        </Notice>
+      )}
+      {status.damaged > 0 && (
+        <Notice tone="bad" title={status.damaged === 1 ? "A stored result or archive is damaged" : `${count(status.damaged)} stored results or archives are damaged`}>
+          Damaged content cannot be downloaded. “muster status {status.run}” lists it. Restore a backup, and check the disk.
         </Notice>
       )}
       {status.doubt && (

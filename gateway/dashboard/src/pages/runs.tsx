@@ -7,7 +7,7 @@ import { bySeverity, factsOf } from "../model/kinds";
 import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
 import type { WireRun, WireStatus } from "../model/wire";
 import { usePoll, useSeconds } from "../parts/hooks";
-import { Bar, Card, Empty, KindIcon, runLink, StateBadge, Time } from "../parts/small";
+import { Bar, Card, Empty, KindIcon, PinnedTag, runLink, StateBadge, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 interface Listed {
@@ -98,10 +98,13 @@ function RunRow({ run, status, now }: Listed & { now: number }): JSX.Element {
     <li data-run={run.id}>
       <a class="run" href={runLink(run.id)}>
         <span class="run-name">
-          <b>{run.title || <span class="mono">{run.id}</span>}</b>
+          <span>
+            <b>{run.title || <span class="mono">{run.id}</span>}</b>
+            {run.pinned && <PinnedTag />}
+          </span>
           {run.title && <span class="mono muted">{run.id}</span>}
         </span>
-        <StateBadge state={run.state} counts={counts} />
+        <StateBadge state={run.state} counts={counts} damaged={run.damaged} />
         <span class="run-bar">
           <Bar counts={counts} label={`Progress of ${run.title || run.id}`} ended={isEnded(run.state)} />
           <b>{percent(share(counts))}</b>

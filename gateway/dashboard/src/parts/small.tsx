@@ -48,13 +48,23 @@ const stateLabels: Record<RunState, string> = {
   unknown: "Unknown",
 };
 
-/** The state of a run. A complete run without all genuine results is not green. */
-export function StateBadge({ state, counts }: { state: RunState; counts: Counts }): JSX.Element {
+/** The state of a run. A complete run is green only if all results are genuine and intact. */
+export function StateBadge({ state, counts, damaged }: { state: RunState; counts: Counts; damaged: number }): JSX.Element {
   const missing = state === "complete" ? counts.planned - counts.genuine : 0;
+  const tone = damaged > 0 ? "damaged" : missing > 0 ? "incomplete" : "";
   return (
-    <span class={`badge state-${state.replaceAll("_", "-")} ${missing > 0 ? "incomplete" : ""}`} data-state={state}>
+    <span class={`badge state-${state.replaceAll("_", "-")} ${tone}`} data-state={state}>
       {stateLabels[state]}
       {missing > 0 && (counts.genuine === 0 ? ", without a result" : `, ${count(missing)} without a result`)}
+      {damaged > 0 && `, ${count(damaged)} damaged`}
+    </span>
+  );
+}
+
+export function PinnedTag(): JSX.Element {
+  return (
+    <span class="tag" title="Retention does not delete the run">
+      pinned
     </span>
   );
 }

@@ -141,6 +141,7 @@ const (
 	LogNotWritable             = "LOG_NOT_WRITABLE"
 	MethodNotAllowed           = "METHOD_NOT_ALLOWED"
 	ModuleUnknown              = "MODULE_UNKNOWN"
+	NameOfOtherKind            = "NAME_OF_OTHER_KIND"
 	NameTaken                  = "NAME_TAKEN"
 	NodeEnrolled               = "NODE_ENROLLED"
 	NodeNotEnrolled            = "NODE_NOT_ENROLLED"

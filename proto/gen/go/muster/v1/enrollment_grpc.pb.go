@@ -43,8 +43,9 @@ type EnrollmentServiceClient interface {
 	// token's key and sends the public key. The holder of the private key may join.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_TOKEN, INVALID_LABEL, INVALID_TIMEOUT),
-	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), FAILED_PRECONDITION
-	// (NODE_REVOKED).
+	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), PERMISSION_DENIED (NODE_REVOKED), NOT_FOUND
+	// (RELAY_NOT_FOUND), FAILED_PRECONDITION (NAME_OF_OTHER_KIND: a node has the name of the relay, or a relay that of the
+	// node; RELAY_LOOP).
 	CreateJoinToken(ctx context.Context, in *CreateJoinTokenRequest, opts ...grpc.CallOption) (*CreateJoinTokenResponse, error)
 	// Returns the tokens, newest first. A token is deleted a week after it expires.
 	ListJoinTokens(ctx context.Context, in *ListJoinTokensRequest, opts ...grpc.CallOption) (*ListJoinTokensResponse, error)
@@ -176,8 +177,9 @@ type EnrollmentServiceServer interface {
 	// token's key and sends the public key. The holder of the private key may join.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_TOKEN, INVALID_LABEL, INVALID_TIMEOUT),
-	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), FAILED_PRECONDITION
-	// (NODE_REVOKED).
+	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), PERMISSION_DENIED (NODE_REVOKED), NOT_FOUND
+	// (RELAY_NOT_FOUND), FAILED_PRECONDITION (NAME_OF_OTHER_KIND: a node has the name of the relay, or a relay that of the
+	// node; RELAY_LOOP).
 	CreateJoinToken(context.Context, *CreateJoinTokenRequest) (*CreateJoinTokenResponse, error)
 	// Returns the tokens, newest first. A token is deleted a week after it expires.
 	ListJoinTokens(context.Context, *ListJoinTokensRequest) (*ListJoinTokensResponse, error)

@@ -38,7 +38,8 @@ const (
 type StatusServiceClient interface {
 	// Returns the status of a run.
 	//
-	// Callers: operators, a viewer of the run. A run credential gets only its own pair.
+	// Callers: operators, a viewer of the run. A run credential gets only its own pair, and an enrolled node only its own
+	// pairs.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
 	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up; PAIRS_NOT_LOADED: the run
@@ -155,7 +156,8 @@ func (c *statusServiceClient) GetNode(ctx context.Context, in *GetNodeRequest, o
 type StatusServiceServer interface {
 	// Returns the status of a run.
 	//
-	// Callers: operators, a viewer of the run. A run credential gets only its own pair.
+	// Callers: operators, a viewer of the run. A run credential gets only its own pair, and an enrolled node only its own
+	// pairs.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND: also for a new run that the change feed has not delivered yet; retry within a
 	// second), UNAVAILABLE (STATUS_NOT_READY: the service has just started and is catching up; PAIRS_NOT_LOADED: the run
