@@ -98,7 +98,7 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   if (!request.sha256().empty() && request.sha256() != sha256) return errors::DigestMismatch();
   VerifiedResult verified;
   verified.attempt = upload.attempt;
-  verified.expired_at_relay = request.has_spooled();
+  verified.relay_report = request.has_spooled();
   ResultRecord& result = verified.result;
   result.key = upload.key;
   result.outcome = upload.is_error ? Outcome::kError : Outcome::kGenuine;

@@ -56,7 +56,7 @@ struct SpoolOptions {
 struct SpoolDelivery {
   std::string id;
   v1::SubmitResultRequest header;  // without the bytes (spool_table.h)
-  bool expired = false;            // deliver an error with `why` instead of the result
+  bool expired = false;            // report `why` instead of the result
   bool lost = false;               // expired, because its bytes are lost
   std::string why;
 };

@@ -513,7 +513,7 @@ type Spooled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The relay's name.
 	Relay string `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
-	// The relay gives up at this time; the pair then gets an error result.
+	// The relay gives up at this time: it removes the result and reports that (SubmitResultRequest.spooled).
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -728,8 +728,10 @@ type SubmitResultRequest struct {
 	// SHA-256 of `body`, or empty.
 	Sha256    []byte     `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Signature *Signature `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
-	// Set by a relay whose spooled result expired before delivery. `description` is that of the spooled
-	// result with `is_error`, `body` contains the reason, and only the proof is signed.
+	// Set by a relay that cannot deliver a spooled result, because it has expired or its bytes are lost.
+	// `description` is that of the spooled result with `is_error`, `body` contains the reason, and only the proof
+	// is signed. The report is recorded in the audit log and stores no result, because the node may still have
+	// the genuine one: the call returns the current result of the pair.
 	Spooled *SpooledProof `protobuf:"bytes,5,opt,name=spooled,proto3" json:"spooled,omitempty"`
 	// At most 64 KiB.
 	Body          []byte `protobuf:"bytes,1000,opt,name=body,proto3" json:"body,omitempty"`
