@@ -1,6 +1,8 @@
 // Results that a relay spooled, as their node, the relay and the aggregator see them.
 #include <grpcpp/grpcpp.h>
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -11,6 +13,8 @@
 #include "muster/v1/runs.grpc.pb.h"
 #include "services/client/client.h"
 #include "services/common/base/error.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/forward_fixture.h"
@@ -23,10 +27,37 @@ namespace {
 using client::Code;
 using testing::Await;
 using ::testing::HasSubstr;
+using testing::OpenTestUpload;
 using testing::SignTestResult;
 using testing::SmallResult;
+using testing::TestUploadStream;
 
-class SpooledResultTest : public testing::ForwardTestBase {};
+class SpooledResultTest : public testing::ForwardTestBase {
+ protected:
+  // Delivers `body` as attempt 1, as one try of an agent does.
+  absl::StatusOr<v1::UploadResponse> Try(const std::string& body) {
+    const auto channel = relay_.Connect(node_);
+    ASSIGN_OR_RETURN(const auto opened, OpenTestUpload(channel, run_, "hostfacts", "n1"));
+    TestUploadStream stream(channel, opened);
+    const auto offset = static_cast<size_t>(opened.offset());
+    if (offset < body.size()) stream.SendChunk(opened.offset(), body.substr(offset));
+    stream.SendFinish(body, SignTestResult(node_, run_, "hostfacts", "n1", body));
+    return stream.End();
+  }
+
+  // The relay spools `body`, and is restarted and connected after `damage` of its spool.
+  void SpoolAndDamage(const std::string& body, const std::function<void()>& damage) {
+    run_ = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+    CutOff();
+    const auto spooled = Try(body);
+    ASSERT_TRUE(spooled.ok()) << spooled.status();
+    ASSERT_TRUE(spooled->has_spooled());
+    relay_.Stop();
+    damage();
+    relay_.Start();
+    Reconnect();
+  }
+};
 
 TEST_F(SpooledResultTest, SpooledResultIsCommittedAfterReconnectAndRestart) {
   CutOff();
@@ -64,6 +95,32 @@ TEST_F(SpooledResultTest, ClientWaitsUntilSpooledResultIsCommitted) {
   EXPECT_EQ(delivery.receipt.size, 300'000);
   back.join();
   EXPECT_EQ(Committed("systemd-logs").generation(), 1);
+}
+
+TEST_F(SpooledResultTest, NodeDeliversAgainAfterTheRelayLostTheBytes) {
+  const std::string body = Pattern(100'000);
+  SpoolAndDamage(body, [this] {
+    ASSERT_TRUE(RemoveTree(PosixFileOps(), relay_.spool_folder() + "/blobs").ok());
+  });
+  ASSERT_TRUE(Await([&] { return Outcomes("lost") == 1; }));
+  EXPECT_EQ(Committed("hostfacts").outcome(), v1::OUTCOME_PENDING);
+  const auto again = Try(body);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->committed().size(), 100'000);
+  EXPECT_EQ(again->committed().generation(), 1);
+  ExpectReport("lost the bytes of this result");
+}
+
+TEST_F(SpooledResultTest, NodeDeliversAgainAfterTheRelayLostItsDatabase) {
+  const std::string body = Pattern(100'000);
+  SpoolAndDamage(body, [this] {
+    for (const char* file : {"/spool.db", "/spool.db-wal", "/spool.db-shm"}) {
+      std::filesystem::remove(relay_.spool_folder() + file);
+    }
+  });
+  const auto again = Try(body);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->committed().size(), 100'000);
 }
 
 TEST_F(SpooledResultTest, ExpiredSpooledResultIsReportedAndCanStillBeDelivered) {

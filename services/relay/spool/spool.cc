@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
@@ -276,7 +277,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
 }
 
 bool Spool::Holds(const v1::ResultDescription& description) const {
-  return index_.HasResult(description);
+  return index_.HasDeliverable(description);
 }
 
 void Spool::DiscardUpload(const v1::ResultDescription& description) {
@@ -324,7 +325,7 @@ std::optional<SpoolDelivery> Spool::Dequeue() {
     }
     Log(LogLevel::kWarning, "a result of the spool cannot be read now",
         {{"id", delivery.id}, {"error", read}});
-    Requeue(delivery, std::nullopt);
+    Requeue(delivery, read);
   }
   return std::nullopt;
 }
@@ -378,8 +379,12 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   queue_.Finish(entry->node());
 }
 
-void Spool::Requeue(const SpoolDelivery& delivery, std::optional<absl::Duration> retry_after) {
-  if (const auto entry = index_.Find(delivery.id)) queue_.Requeue(entry->node(), retry_after);
+void Spool::Requeue(const SpoolDelivery& delivery, const absl::Status& why) {
+  // Without a connection the node's own delivery would fail as well.
+  if (!absl::IsUnavailable(why)) index_.NoteFailedDelivery(delivery.id);
+  if (const auto entry = index_.Find(delivery.id)) {
+    queue_.Requeue(entry->node(), RetryAfterOf(why));
+  }
 }
 
 }  // namespace muster
