@@ -78,6 +78,7 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
     // The bytes have to be those that the proof covers: the signature of the finish may be another.
     upload->size = request.spooled().size();
     upload->sha256 = request.spooled().sha256();
+    upload->is_error = request.spooled().is_error();
   }
   return upload;
 }

@@ -19,6 +19,7 @@ absl::StatusOr<UploadRecord> ToUpload(const v1::OpenUploadRequest& request, cons
     RETURN_IF_ERROR(proofs.Check(request.spooled(), caller, &upload));
     upload.size = request.spooled().size();
     upload.sha256 = request.spooled().sha256();
+    upload.is_error = request.spooled().is_error();
   } else {
     upload.size = request.has_size() ? request.size() : -1;
     upload.sha256 = request.sha256();

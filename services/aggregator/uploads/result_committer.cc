@@ -79,8 +79,13 @@ absl::Status ResultCommitter::CheckSignature(const VerifiedResult& verified) con
                ? errors::SignatureRequired(result.key.node)
                : absl::OkStatus();
   }
-  const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
-                                      verified.attempt, result.size,       result.sha256};
+  const SignedResult signed_result = {result.key.run,
+                                      result.key.plugin,
+                                      result.key.node,
+                                      verified.attempt,
+                                      result.size,
+                                      result.sha256,
+                                      result.outcome == Outcome::kError};
   RETURN_IF_ERROR(VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem,
                                         signed_result, fleet_, fleet_root_,
                                         verified.signed_at.value_or(clock_.Now())));

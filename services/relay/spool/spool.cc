@@ -239,8 +239,13 @@ void Spool::Release(std::string_view id) { quota_.Set(id, 0); }
 absl::Status Spool::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) return errors::SignatureRequired(result.key.node);
-  const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
-                                      verified.attempt, result.size,       result.sha256};
+  const SignedResult signed_result = {result.key.run,
+                                      result.key.plugin,
+                                      result.key.node,
+                                      verified.attempt,
+                                      result.size,
+                                      result.sha256,
+                                      result.outcome == Outcome::kError};
   return VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
                                options_.fleet, root_, clock_.Now());
 }
@@ -260,6 +265,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   proof.mutable_signature()->set_certificate_chain_pem(result.delivery.signer_pem);
   proof.set_size(result.size);
   proof.set_sha256(result.sha256);
+  proof.set_is_error(entry->description.is_error());
   ToProto(accepted, proof.mutable_accept_time());
   const absl::Status stored = storage_->table().Complete(
       entry->id, header, result.blob.empty() ? result.body : std::string());
