@@ -78,6 +78,7 @@ absl::StatusOr<UploadRecord> ResultService::ToUpload(Call& call,
     // The bytes have to be those that the proof covers: the signature of the finish may be another.
     upload->size = request.spooled().size();
     upload->sha256 = request.spooled().sha256();
+    upload->is_error = request.spooled().is_error();
   }
   return upload;
 }
@@ -98,7 +99,7 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
   if (!request.sha256().empty() && request.sha256() != sha256) return errors::DigestMismatch();
   VerifiedResult verified;
   verified.attempt = upload.attempt;
-  verified.expired_at_relay = request.has_spooled();
+  verified.relay_report = request.has_spooled();
   ResultRecord& result = verified.result;
   result.key = upload.key;
   result.outcome = upload.is_error ? Outcome::kError : Outcome::kGenuine;

@@ -38,8 +38,8 @@ absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
 
 absl::StatusOr<std::string> SenderIdentity::Sign(const ResultInfo& info, int64_t size,
                                                  std::string_view sha256) const {
-  return SignResult(key_,
-                    {info.run, info.plugin, info.node, info.attempt, size, std::string(sha256)});
+  return SignResult(key_, {info.run, info.plugin, info.node, info.attempt, size,
+                           std::string(sha256), info.is_error});
 }
 
 }  // namespace muster::client

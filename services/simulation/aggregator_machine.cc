@@ -19,6 +19,7 @@ absl::StatusOr<UploadRecord> ToUpload(const v1::OpenUploadRequest& request, cons
     RETURN_IF_ERROR(proofs.Check(request.spooled(), caller, &upload));
     upload.size = request.spooled().size();
     upload.sha256 = request.spooled().sha256();
+    upload.is_error = request.spooled().is_error();
   } else {
     upload.size = request.has_size() ? request.size() : -1;
     upload.sha256 = request.sha256();
@@ -40,6 +41,21 @@ void AggregatorMachine::Stop() {
   DropStreams();
   proofs_.reset();
   life_.reset();
+}
+
+absl::Status AggregatorMachine::Report(const v1::SubmitResultRequest& report, const Caller& relay) {
+  ASSIGN_OR_RETURN(UploadRecord upload, FromProto(report.description(), relay));
+  RETURN_IF_ERROR(proofs_->Check(report.spooled(), relay, &upload));
+  VerifiedResult verified;
+  verified.attempt = upload.attempt;
+  verified.relay_report = true;
+  ResultRecord& result = verified.result;
+  result.key = upload.key;
+  result.outcome = Outcome::kError;
+  result.size = static_cast<int64_t>(report.body().size());
+  result.error = result.body = report.body();
+  result.delivery = upload.delivery;
+  return life_->Commit(std::move(verified)).status();
 }
 
 void AggregatorMachine::OpenUpload(const v1::OpenUploadRequest& request, const Caller& caller,

@@ -39,6 +39,8 @@ class AggregatorMachine final : public UploadServer {
   absl::Status Start();
   // Ends the process; calls of the disk have no effect after PowerOff.
   void Stop();
+  // SubmitResult of a relay that cannot deliver a spooled result, as ResultService.
+  absl::Status Report(const v1::SubmitResultRequest& report, const Caller& relay);
   absl::Status Compare() { return history.Compare(life_->store(), life_->blobs(), faulty); }
 
  protected:

@@ -1,6 +1,7 @@
 #include "services/simulation/relay_machine.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/simulation/simulated_fleet.h"
@@ -224,8 +225,33 @@ absl::Status RelayMachine::Deliver(const SpoolDelivery& delivery, const std::sto
 }
 
 absl::Status RelayMachine::ReportExpired(const SpoolDelivery& delivery, const std::stop_token&) {
-  Break(Broken(absl::StrCat("the spool gives up a result: ", delivery.why)));
-  return absl::UnavailableError(delivery.why);
+  if (!delivery.lost || !lost_.contains(delivery.id)) {
+    Break(Broken(absl::StrCat("the spool gives up a result: ", delivery.why)));
+  }
+  if (!aggregator_.running()) return absl::UnavailableError("the aggregator does not run");
+  v1::SubmitResultRequest report = delivery.header;
+  report.mutable_description()->set_is_error(true);
+  report.set_body(delivery.why);
+  RETURN_IF_ERROR(aggregator_.Report(report, {.identity = RelayIdentity()}));
+  promises_.erase(delivery.id);
+  return absl::OkStatus();
+}
+
+void RelayMachine::LoseBytes() {
+  std::vector<std::string> folders = {absl::StrCat("/", kName, "/spool/blobs/blobs")};
+  while (!folders.empty()) {
+    const std::string folder = folders.back();
+    folders.pop_back();
+    const auto entries = disk.List(folder);
+    for (const FolderEntry& entry : entries.value_or(std::vector<FolderEntry>())) {
+      const std::string path = absl::StrCat(folder, "/", entry.name);
+      if (entry.type == FileType::kFolder) {
+        folders.push_back(path);
+      } else if (promises_.contains(entry.name) && disk.Remove(path).ok()) {
+        lost_.insert(entry.name);
+      }
+    }
+  }
 }
 
 absl::Status RelayMachine::CheckPromises() {

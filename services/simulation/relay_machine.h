@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -50,9 +51,14 @@ class RelayMachine final : public UploadServer, private ResultSender {
   void Deliver();
   void Sweep();
 
+  // Between two processes: the disk loses the bytes of some results that the relay promised to
+  // deliver.
+  void LoseBytes();
+
   int64_t waiting() const { return spool_->waiting(); }
 
-  // Checks that each result that the relay promised to deliver is in the spool or committed.
+  // Checks that each result that the relay promised to deliver is in the spool, committed, or
+  // reported after LoseBytes.
   absl::Status CheckPromises();
 
  protected:
@@ -90,6 +96,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   bool delivering_ = false;
   std::map<std::string, ResultKey> promises_;  // by id of the spool
   std::map<std::string, ResultKey> opened_;    // the same, of uploads
+  std::set<std::string> lost_;                 // by id of the spool: bytes that the disk lost
 
   // The process of one life.
   std::unique_ptr<Metrics> metrics_;

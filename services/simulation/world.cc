@@ -173,11 +173,21 @@ void World::SealRuns() {
     if (absl::IsDataLoss(sealed)) Break(Broken(absl::StrCat("run ", id, " is sealed damaged")));
     run.state = sealed.ok() ? State::kEnded : State::kMaybeEnded;
     run.sealed = sealed.ok();
+    if (sealed.ok()) CheckSealed(id, run);
     if (!sealed.ok()) {
       // The bytes may be partial data now: then a later open starts from the first byte.
       for (auto& [node, pair] : run.pairs) pair.LoseUploads();
     }
     Log(absl::StrCat("seal ", id), sealed);
+  }
+}
+
+// Each node has its result until the commit, whatever the relay reports or loses.
+void World::CheckSealed(const std::string& id, const RunHistory& run) {
+  for (const auto& [node, pair] : run.pairs) {
+    const auto result = aggregator_.life().store().GetResult({id, kPlugin, node});
+    if (!result.ok() || !*result || (*result)->outcome == Outcome::kGenuine) continue;
+    Break(Broken(absl::StrCat("run ", id, " is sealed without the result of ", node)));
   }
 }
 

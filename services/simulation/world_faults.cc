@@ -125,6 +125,7 @@ void World::EndRelay() {
   relay_.Stop();
   relay_up_ = false;
   EndProcess(relay_.disk, relay_, "relay");
+  if (!calm_ && OneIn(4)) relay_.LoseBytes();
   network_.After(Soon(500), [this] { StartRelay(); });
 }
 

@@ -35,7 +35,7 @@ Wording Describe(AuditKind kind) {
     case AuditKind::kUnplanned:
       return {"warning", "a delivery that the plan does not name was refused"};
     case AuditKind::kExpired:
-      return {"warning", "a result expired at a relay"};
+      return {"warning", "a relay cannot deliver a result"};
     case AuditKind::kNode:
       return {"info", "a node"};
     case AuditKind::kDamage:

@@ -75,12 +75,17 @@ ResultCommitter::ResultCommitter(StateStore& store, BlobStore& blobs, Executor& 
 absl::Status ResultCommitter::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) {
-    return IsRelay(result.delivery.vouched_by, fleet_) && !verified.expired_at_relay
+    return IsRelay(result.delivery.vouched_by, fleet_) && !verified.relay_report
                ? errors::SignatureRequired(result.key.node)
                : absl::OkStatus();
   }
-  const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
-                                      verified.attempt, result.size,       result.sha256};
+  const SignedResult signed_result = {result.key.run,
+                                      result.key.plugin,
+                                      result.key.node,
+                                      verified.attempt,
+                                      result.size,
+                                      result.sha256,
+                                      result.outcome == Outcome::kError};
   RETURN_IF_ERROR(VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem,
                                         signed_result, fleet_, fleet_root_,
                                         verified.signed_at.value_or(clock_.Now())));
@@ -95,7 +100,7 @@ void ResultCommitter::Commit(VerifiedResult verified, Done done) {
   CommitResult command;
   command.upload_id = verified.upload_id;
   command.epoch = verified.epoch;
-  command.expired_at_relay = verified.expired_at_relay;
+  command.relay_report = verified.relay_report;
   command.max_run_bytes = max_run_bytes_;
   const Delivery& delivery = verified.result.delivery;
   if (!delivery.signature.empty() && !delivery.node_unproven) {

@@ -179,6 +179,9 @@ TEST_F(ResultCommitterTest, SignatureOfAnotherResultOrNodeFails) {
   VerifiedResult forged = Small("n1", "other");
   forged.result.delivery = result.delivery;
   EXPECT_EQ(ReasonOf(committer_.CheckSignature(forged)), "INVALID_SIGNATURE");
+  VerifiedResult as_error = good;
+  as_error.result.outcome = Outcome::kError;
+  EXPECT_EQ(ReasonOf(committer_.CheckSignature(as_error)), "INVALID_SIGNATURE");
   state_.revocations().Add(CertificateSubject(leaf.IssuerKeyId(), leaf.Serial()));
   EXPECT_EQ(ReasonOf(committer_.CheckSignature(good)), "INVALID_SIGNATURE");
   state_.revocations().Replace({});

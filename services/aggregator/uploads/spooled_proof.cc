@@ -27,7 +27,8 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
   const absl::Time now = clock_.Now();
   if (accepted > now + kClockSlack || accepted < now - kSpooledAtMost) return errors::ProofTooOld();
   const SignedResult result = {upload->key.run, upload->key.plugin, upload->key.node,
-                               upload->attempt, proof.size(),       proof.sha256()};
+                               upload->attempt, proof.size(),       proof.sha256(),
+                               proof.is_error()};
   RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(),
                                         result, fleet_, root_, accepted));
   // It parsed before.

@@ -81,6 +81,12 @@ class SpooledProofTest : public ::testing::Test {
 
 TEST_F(SpooledProofTest, EnrolledNodeDeliversWithAnExpiredCertificate) { EXPECT_EQ(Check(), ""); }
 
+// The relay presents a result as an error.
+TEST_F(SpooledProofTest, ProofOfAResultIsNoProofOfAnError) {
+  proof_.set_is_error(true);
+  EXPECT_EQ(Check(), "INVALID_SIGNATURE");
+}
+
 TEST_F(SpooledProofTest, RevokedNodeFailsAlthoughItsCertificateHasExpired) {
   state_.Apply(RevokeNode{.name = "n1", .at = absl::ToUnixMicros(now_.Now())});
   EXPECT_EQ(Check(), "REVOKED");

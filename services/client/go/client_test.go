@@ -139,7 +139,7 @@ func checkSignature(t *testing.T, w *fixture, got *mustertest.Committed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := sha256.Sum256(fmt.Appendf(nil, "muster-result-v1\n%s\np\nn1\n%d\n%d\n%x\n", run, got.Description.Attempt, got.Size, got.SHA256))
+	text := sha256.Sum256(fmt.Appendf(nil, "muster-result-v1\n%s\np\nn1\n%d\n%d\n%x\nresult\n", run, got.Description.Attempt, got.Size, got.SHA256))
 	if !ecdsa.VerifyASN1(certificate.PublicKey.(*ecdsa.PublicKey), text[:], got.Signature.Value) {
 		t.Error("the signature is wrong")
 	}

@@ -33,7 +33,8 @@ bool SpeaksFor(const Identity& identity, const SignedResult& result) {
 std::string ResultSignatureText(const SignedResult& result) {
   return absl::StrCat("muster-result-v1\n", result.run, "\n", result.plugin, "\n", result.node,
                       "\n", result.attempt, "\n", result.size, "\n",
-                      absl::BytesToHexString(result.sha256), "\n");
+                      absl::BytesToHexString(result.sha256), "\n",
+                      result.is_error ? "error" : "result", "\n");
 }
 
 absl::StatusOr<std::string> SignResult(const PrivateKey& key, const SignedResult& result) {

@@ -21,6 +21,7 @@ struct SignedResult {
   int64_t attempt = 0;
   int64_t size = 0;
   std::string sha256;
+  bool is_error = false;
 };
 
 // Returns the signed text; message Signature of the API specifies it.

@@ -58,6 +58,9 @@ TEST_F(ResultSignatureTest, ChangedResultIsRefused) {
   changed = result_;
   changed.attempt = 2;
   EXPECT_EQ(ReasonOf(Verify(signature, chain, changed)), "INVALID_SIGNATURE");
+  changed = result_;
+  changed.is_error = true;
+  EXPECT_EQ(ReasonOf(Verify(signature, chain, changed)), "INVALID_SIGNATURE");
 }
 
 TEST_F(ResultSignatureTest, SignatureOfAnotherNodeIsRefused) {

@@ -110,8 +110,9 @@ struct CommitResult {
   // Belongs to a result that the owner of its pair signed: lower attempts are refused from now on.
   // Otherwise 0.
   int64_t signed_attempt = 0;
-  // An error that a relay commits because it could not deliver a spooled result in time; audited.
-  bool expired_at_relay = false;
+  // An error by which a relay reports that it cannot deliver a spooled result: audited, never
+  // stored, because the node may still have the result.
+  bool relay_report = false;
   // The limit of RunRecord::result_bytes for genuine results; 0: none.
   int64_t max_run_bytes = 0;
 
@@ -124,7 +125,7 @@ struct CommitResult {
     kSealed,  // audited
     kCancelled,
     kTakenOver,  // a later open owns the upload, or the upload has ended
-    kErrorKept,  // an error after a genuine result or another error: ignored, audited
+    kErrorKept,  // an error after a genuine result or another error, or of a relay: audited only
     kRunFull,    // the run would exceed max_run_bytes
   };
   struct Result {

@@ -307,7 +307,7 @@ enum class AuditKind {
   kRun = 7,        // created, ended, pinned, deleted
   kUnplanned = 8,  // a delivery for a pair that is not in the plan
   kNode = 9,       // joined, labelled, revoked, removed; join tokens
-  kExpired = 10,   // a relay could not deliver a spooled result in time
+  kExpired = 10,   // a relay reported that it cannot deliver a spooled result
   kShare = 11,     // an operator removed a shared file
   kDamage = 12,    // a stored result was found damaged, or intact again
   kJob = 13,       // a job was submitted or cancelled

@@ -24,9 +24,9 @@ struct VerifiedResult {
   int64_t attempt = 0;  // what the signature covers
   // When the signer's certificate has to be good; absent: now.
   std::optional<absl::Time> signed_at;
-  // A relay says that what it had taken has expired: the proof was checked, and there is no other
-  // signature.
-  bool expired_at_relay = false;
+  // A relay reports that it cannot deliver a spooled result: the proof was checked, and there is no
+  // other signature. No result is stored.
+  bool relay_report = false;
 };
 
 // Where verified results go. Thread-safe.

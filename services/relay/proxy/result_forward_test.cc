@@ -1,11 +1,8 @@
 // Deliveries through a relay: real nodes' certificates, a real aggregator, real mutual TLS.
 #include <grpcpp/grpcpp.h>
 
-#include <fstream>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,7 +18,7 @@
 #include "services/common/blob/blob_test_util.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/status.h"
-#include "services/relay/testing/proxy_fixture.h"
+#include "services/relay/testing/forward_fixture.h"
 #include "testing/fixtures/await.h"
 #include "testing/fixtures/test_upload.h"
 
@@ -32,11 +29,8 @@ using client::Code;
 using testing::Await;
 using ::testing::HasSubstr;
 using testing::OpenTestUpload;
-using testing::ProxyFixture;
 using testing::SignTestResult;
 using testing::SmallResult;
-using testing::TestFleet;
-using testing::TestIdentity;
 using testing::TestUploadStream;
 
 // Returns the definitions of the plugins p0, p1 and so on.
@@ -49,76 +43,7 @@ std::vector<std::string> Plugins(size_t count) {
   return plugins;
 }
 
-class ResultForwardTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    run_ = fleet_.CreateRun({"hostfacts", "systemd-logs"}, {"n1", "n2"}).id();
-    relay_.upstream().Attach("n1", node_);
-    relay_.Start();
-    relay_.ConnectUp();
-  }
-
-  // Returns a client of the library for node n1, attached to the relay.
-  std::unique_ptr<client::Client> MakeClient(const std::string& plugin, bool leave = false) {
-    client::Config config;
-    config.grpc_targets = {relay_.target()};
-    config.run = run_;
-    config.plugin = plugin;
-    config.node = "n1";
-    config.fleet_ca_cert = fleet_.fleet_ca_pem();
-    config.client_cert = node_.chain_pem;
-    config.client_key = node_.key_pem;
-    config.leave_when_spooled = leave;
-    client::Status status;
-    auto made = client::Client::Create(config, &status);
-    EXPECT_NE(made, nullptr) << status.message;
-    return made;
-  }
-
-  std::string File(const std::string& bytes) {
-    const std::string path = absl::StrCat(::testing::TempDir(), "/result");
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-
-  // As the operator sees it, at the aggregator itself.
-  v1::Result Committed(const std::string& plugin, const std::string& node = "n1") {
-    v1::GetResultRequest request;
-    request.mutable_key()->set_run(run_);
-    request.mutable_key()->set_plugin(plugin);
-    request.mutable_key()->set_node(node);
-    grpc::ClientContext context;
-    v1::Result result;
-    const grpc::Status status = v1::ResultService::NewStub(fleet_.Connect(fleet_.admin()))
-                                    ->GetResult(&context, request, &result);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return result;
-  }
-
-  // How many results left the spool with this outcome.
-  double Outcomes(const std::string& outcome) {
-    const std::string text = relay_.metrics().Text();
-    const std::string name =
-        absl::StrCat("muster_relay_spool_outcomes_total{outcome=\"", outcome, "\"} ");
-    const size_t at = text.find(name);
-    return at == std::string::npos ? -1 : std::stod(text.substr(at + name.size()));
-  }
-
-  // The aggregator stops, and starts again at another address.
-  void CutOff() {
-    fleet_.Stop();
-    relay_.upstream().Cut();
-  }
-  void Reconnect() {
-    fleet_.Start();
-    relay_.ConnectUp();
-  }
-
-  TestFleet fleet_;
-  std::string run_;
-  const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
-  ProxyFixture relay_{fleet_};
-};
+class ResultForwardTest : public testing::ForwardTestBase {};
 
 TEST_F(ResultForwardTest, SmallAndLargeResultsAreForwardedInTheNodesName) {
   EXPECT_EQ(MakeClient("hostfacts")->SubmitFile(File("{}"), {}).status.code, Code::kOk);
@@ -188,114 +113,6 @@ TEST_F(ResultForwardTest, NodeWatchesItsRun) {
   }
   EXPECT_EQ(run.state(), v1::RUN_STATE_CANCELLED);
   EXPECT_TRUE(reader->Finish().ok());
-}
-
-TEST_F(ResultForwardTest, SpooledResultIsCommittedAfterReconnectAndRestart) {
-  CutOff();
-  const client::Delivery small = MakeClient("hostfacts", true)->SubmitFile(File("{\"a\":1}"), {});
-  EXPECT_EQ(small.status.code, Code::kSpooled) << small.status.message;
-  EXPECT_THAT(small.status.message, HasSubstr("relay r1 cannot reach its parent"));
-  const std::string large = Pattern(3'000'000);
-  EXPECT_EQ(MakeClient("systemd-logs", true)->SubmitFile(File(large), {}).status.code,
-            Code::kSpooled);
-  relay_.Stop();
-  // The node has gone meanwhile: its signature is what counts.
-  relay_.upstream().Detach("n1");
-  relay_.Start();
-  Reconnect();
-  ASSERT_TRUE(Await([&] { return Committed("systemd-logs").outcome() == v1::OUTCOME_GENUINE; }));
-  ASSERT_TRUE(Await([&] { return Committed("hostfacts").outcome() == v1::OUTCOME_GENUINE; }));
-  EXPECT_EQ(Committed("systemd-logs").size(), 3'000'000);
-  EXPECT_EQ(Committed("systemd-logs").generation(), 1);
-  EXPECT_THAT(Committed("systemd-logs").delivery().uri(), HasSubstr("/node/n1"));
-  EXPECT_THAT(Committed("systemd-logs").delivery().vouched_by(), HasSubstr("/service/relay/r1"));
-  ASSERT_TRUE(Await([&] { return Outcomes("committed") == 2; }));
-}
-
-TEST_F(ResultForwardTest, ClientWaitsUntilSpooledResultIsCommitted) {
-  CutOff();
-  std::jthread back([this] {
-    ASSERT_TRUE(Await([&] {
-      return relay_.metrics().Text().find("muster_relay_spool_taken_total 1") != std::string::npos;
-    }));
-    Reconnect();
-  });
-  const client::Delivery delivery =
-      MakeClient("systemd-logs")->SubmitFile(File(Pattern(300'000)), {});
-  EXPECT_EQ(delivery.status.code, Code::kOk) << delivery.status.message;
-  EXPECT_EQ(delivery.receipt.size, 300'000);
-  back.join();
-  EXPECT_EQ(Committed("systemd-logs").generation(), 1);
-}
-
-TEST_F(ResultForwardTest, ExpiredSpooledResultBecomesErrorResult) {
-  relay_.Stop();
-  relay_.config.spool_ttl = absl::ZeroDuration();
-  relay_.Start();
-  CutOff();
-  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code, Code::kSpooled);
-  Reconnect();
-  ASSERT_TRUE(Await([&] { return Committed("hostfacts").outcome() == v1::OUTCOME_ERROR; }));
-  const v1::Result expired = Committed("hostfacts");
-  EXPECT_THAT(expired.error(), HasSubstr("relay r1 accepted this result at"));
-  EXPECT_THAT(expired.delivery().uri(), HasSubstr("/node/n1"));
-  EXPECT_THAT(expired.delivery().vouched_by(), HasSubstr("/service/relay/r1"));
-  ASSERT_TRUE(Await([&] { return Outcomes("expired") == 1; }));
-  EXPECT_EQ(Outcomes("committed"), 0);
-  // The node still has it.
-  EXPECT_EQ(MakeClient("hostfacts")->SubmitFile(File("{}"), {}).status.code, Code::kOk);
-  EXPECT_EQ(Committed("hostfacts").outcome(), v1::OUTCOME_GENUINE);
-  relay_.upstream().Cut();
-  int audited = 0;
-  for (const AuditRecord& record : fleet_.Audit(run_)) {
-    if (record.kind != AuditKind::kExpired) continue;
-    ++audited;
-    EXPECT_THAT(record.actor, HasSubstr("/service/relay/r1"));
-    EXPECT_EQ(record.key.node + "/" + record.key.plugin, "n1/hostfacts");
-    EXPECT_THAT(record.text, HasSubstr("could not deliver it until"));
-  }
-  EXPECT_EQ(audited, 1);
-}
-
-TEST_F(ResultForwardTest, ExpiredSpooledResultOfSealedRunIsRemoved) {
-  relay_.Stop();
-  relay_.config.spool_ttl = absl::ZeroDuration();
-  relay_.Start();
-  relay_.upstream().Cut();
-  ASSERT_EQ(MakeClient("hostfacts", true)->SubmitFile(File("{}"), {}).status.code, Code::kSpooled);
-  v1::CancelRunRequest cancel;
-  cancel.set_run(run_);
-  v1::Run run;
-  grpc::ClientContext context;
-  ASSERT_TRUE(v1::RunService::NewStub(fleet_.Connect(fleet_.admin()))
-                  ->CancelRun(&context, cancel, &run)
-                  .ok());
-  relay_.ConnectUp();
-  ASSERT_TRUE(Await([&] { return Outcomes("expired") == 1; }));
-  EXPECT_THAT(relay_.metrics().Text(), HasSubstr("muster_relay_spool_entries 0\n"));
-}
-
-TEST_F(ResultForwardTest, UnsignedSpooledResultIsRejected) {
-  const auto stub = v1::ResultService::NewStub(fleet_.Connect(relay_.identity()));
-  v1::OpenUploadRequest open;
-  *open.mutable_description() = SmallResult(run_, "hostfacts", "n1", "{}").description();
-  v1::OpenUploadResponse opened;
-  const auto try_open = [&] {
-    grpc::ClientContext context;
-    return ReasonOf(FromGrpc(stub->OpenUpload(&context, open, &opened)));
-  };
-  EXPECT_EQ(try_open(), "SIGNATURE_REQUIRED");
-  open.mutable_spooled()->mutable_signature()->set_value("x");
-  open.mutable_spooled()->mutable_signature()->set_certificate_chain_pem(node_.chain_pem);
-  EXPECT_EQ(try_open(), "PROOF_TOO_OLD");
-  open.mutable_spooled()->mutable_accept_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
-  EXPECT_EQ(try_open(), "INVALID_SIGNATURE");
-  // Another identity may not use the upstream either.
-  grpc::ClientContext context;
-  EXPECT_EQ(
-      ReasonOf(FromGrpc(
-          v1::ResultService::NewStub(fleet_.Connect(node_))->OpenUpload(&context, open, &opened))),
-      "INVALID_SIGNATURE");
 }
 
 TEST_F(ResultForwardTest, MachinesJoinThroughTheRelay) {

@@ -18,7 +18,7 @@ class ResultSender {
   // Returns OK if the aggregator has committed the result.
   virtual absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) = 0;
 
-  // Delivers an error result in place of a result that has expired or was lost.
+  // Reports that a result has expired or is lost: its pair gets no outcome.
   virtual absl::Status ReportExpired(const SpoolDelivery& delivery,
                                      const std::stop_token& stop) = 0;
 };

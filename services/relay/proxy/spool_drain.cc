@@ -142,7 +142,7 @@ void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& statu
   const bool committed = status.ok() && !delivery.expired;
   Log(committed ? LogLevel::kInfo : LogLevel::kWarning,
       committed     ? "a spooled result is committed"
-      : status.ok() ? "a spooled result has expired"
+      : status.ok() ? (delivery.lost ? "a spooled result is lost" : "a spooled result has expired")
                     : "a spooled result was rejected upstream",
       {{"run", key.run()},
        {"plugin", key.plugin()},
@@ -160,7 +160,7 @@ void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& statu
 
 // Returns how long to wait before the next delivery.
 absl::Duration SpoolDrain::Requeue(const SpoolDelivery& delivery, const absl::Status& status) {
-  environment_.spool.Requeue(delivery, RetryAfterOf(status));
+  environment_.spool.Requeue(delivery, status);
   const v1::ResultKey& key = delivery.header.description().key();
   LogLimited(
       LogLevel::kInfo, "the delivery of a spooled result failed and is repeated", key.node(),

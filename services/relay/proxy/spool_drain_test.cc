@@ -177,6 +177,21 @@ TEST_F(SpoolDrainTest, WaitsGrowWithEachFailureUntilTheUpstreamChanges) {
   EXPECT_EQ(deliver_due(), kNodes);
 }
 
+TEST_F(SpoolDrainTest, NodeDeliversWhatTheRelayCouldNotDeliver) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
+  const auto holds = [this] {
+    return fixture_.spool().Holds(SpoolFixture::Request("n1", "facts", "body").description());
+  };
+  sender_.answer = errors::RelayCutOff();
+  RunOnce();
+  EXPECT_TRUE(holds()) << "without a connection the node cannot deliver either";
+  fixture_.clock.Advance(absl::Minutes(1));
+  sender_.answer = errors::ProofTooOld();
+  RunOnce();
+  EXPECT_EQ(sender_.calls().size(), 2u);
+  EXPECT_FALSE(holds());
+}
+
 TEST_F(SpoolDrainTest, UnavailableUpstreamHoldsUpAllResults) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
   ASSERT_TRUE(fixture_.Deliver("n2", "facts", "body").ok());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
@@ -238,8 +239,13 @@ void Spool::Release(std::string_view id) { quota_.Set(id, 0); }
 absl::Status Spool::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) return errors::SignatureRequired(result.key.node);
-  const SignedResult signed_result = {result.key.run,   result.key.plugin, result.key.node,
-                                      verified.attempt, result.size,       result.sha256};
+  const SignedResult signed_result = {result.key.run,
+                                      result.key.plugin,
+                                      result.key.node,
+                                      verified.attempt,
+                                      result.size,
+                                      result.sha256,
+                                      result.outcome == Outcome::kError};
   return VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
                                options_.fleet, root_, clock_.Now());
 }
@@ -259,6 +265,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   proof.mutable_signature()->set_certificate_chain_pem(result.delivery.signer_pem);
   proof.set_size(result.size);
   proof.set_sha256(result.sha256);
+  proof.set_is_error(entry->description.is_error());
   ToProto(accepted, proof.mutable_accept_time());
   const absl::Status stored = storage_->table().Complete(
       entry->id, header, result.blob.empty() ? result.body : std::string());
@@ -276,7 +283,7 @@ void Spool::Commit(VerifiedResult verified, Done done) {
 }
 
 bool Spool::Holds(const v1::ResultDescription& description) const {
-  return index_.HasResult(description);
+  return index_.HasDeliverable(description);
 }
 
 void Spool::DiscardUpload(const v1::ResultDescription& description) {
@@ -324,7 +331,7 @@ std::optional<SpoolDelivery> Spool::Dequeue() {
     }
     Log(LogLevel::kWarning, "a result of the spool cannot be read now",
         {{"id", delivery.id}, {"error", read}});
-    Requeue(delivery, std::nullopt);
+    Requeue(delivery, read);
   }
   return std::nullopt;
 }
@@ -378,8 +385,12 @@ void Spool::Finish(const SpoolDelivery& delivery, std::string_view outcome) {
   queue_.Finish(entry->node());
 }
 
-void Spool::Requeue(const SpoolDelivery& delivery, std::optional<absl::Duration> retry_after) {
-  if (const auto entry = index_.Find(delivery.id)) queue_.Requeue(entry->node(), retry_after);
+void Spool::Requeue(const SpoolDelivery& delivery, const absl::Status& why) {
+  // Without a connection the node's own delivery would fail as well.
+  if (!absl::IsUnavailable(why)) index_.NoteFailedDelivery(delivery.id);
+  if (const auto entry = index_.Find(delivery.id)) {
+    queue_.Requeue(entry->node(), RetryAfterOf(why));
+  }
 }
 
 }  // namespace muster

@@ -56,7 +56,7 @@ struct SpoolOptions {
 struct SpoolDelivery {
   std::string id;
   v1::SubmitResultRequest header;  // without the bytes (spool_table.h)
-  bool expired = false;            // deliver an error with `why` instead of the result
+  bool expired = false;            // report `why` instead of the result
   bool lost = false;               // expired, because its bytes are lost
   std::string why;
 };
@@ -101,7 +101,9 @@ class Spool : public ResultSink {
   // Waits for the disk.
   void Commit(VerifiedResult verified, Done done) override;
 
-  // Returns whether the spool has the complete result of this key and attempt.
+  // Returns whether the spool has the complete result of this key and attempt, and may still
+  // deliver it: no delivery has failed for another reason than the connection. Otherwise the node
+  // delivers.
   bool Holds(const v1::ResultDescription& description) const;
   // Removes an upload whose node delivers to another service.
   void DiscardUpload(const v1::ResultDescription& description);
@@ -117,9 +119,9 @@ class Spool : public ResultSink {
   // Removes a result whose `outcome` is "committed", "refused", "expired" or "lost"; waits for the
   // disk.
   void Finish(const SpoolDelivery& delivery, std::string_view outcome);
-  // Puts back a result that cannot be delivered now; its node waits for a back-off, which is not
-  // shorter than `retry_after`.
-  void Requeue(const SpoolDelivery& delivery, std::optional<absl::Duration> retry_after);
+  // Puts back a result that cannot be delivered now because of `why`; its node waits for a
+  // back-off, which is not shorter than the wait that `why` asks for.
+  void Requeue(const SpoolDelivery& delivery, const absl::Status& why);
   // Ends the back-off of all nodes.
   void ResetBackoff() { queue_.ResetBackoff(); }
   // Returns the bytes; waits for the disk.

@@ -44,7 +44,7 @@ TEST_F(SpoolDamageTest, ResultThatCannotBeReadNowIsDeliveredLater) {
       for (int i = 0; i < 2; ++i) {
         if (fixture_.Next().empty()) continue;
         EXPECT_FALSE(fixture_.delivery->expired) << fixture_.delivery->why;
-        fixture_.spool().Requeue(*fixture_.delivery, std::nullopt);
+        fixture_.spool().Requeue(*fixture_.delivery, absl::UnavailableError("no connection"));
       }
       fixture_.clock.Advance(absl::Minutes(1));
     }
@@ -52,6 +52,26 @@ TEST_F(SpoolDamageTest, ResultThatCannotBeReadNowIsDeliveredLater) {
   EXPECT_EQ(fixture_.spool().waiting(), 2);
   EXPECT_THAT(fixture_.Metric(),
               HasSubstr("muster_relay_spool_outcomes_total{outcome=\"lost\"} 0\n"));
+}
+
+// The node still has it, and the disk of the relay may never return it.
+TEST_F(SpoolDamageTest, ResultThatCannotBeReadIsDeliveredByItsNode) {
+  ASSERT_TRUE(fixture_.Deliver("n2", "logs", large_).ok());
+  const auto description = SpoolFixture::Request("n2", "logs", large_).description();
+  EXPECT_TRUE(fixture_.spool().Holds(description));
+  fixture_.disk.FailAt(SimulatedDisk::Call::kOpen, 1, EIO);
+  EXPECT_EQ(fixture_.Next(), "");
+  EXPECT_FALSE(fixture_.spool().Holds(description));
+  EXPECT_EQ(fixture_.spool().waiting(), 1);
+}
+
+TEST_F(SpoolDamageTest, ResultWithoutARowIsDeliveredByItsNode) {
+  ASSERT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  const auto description = SpoolFixture::Request("n1", "facts", small_).description();
+  ASSERT_TRUE(Change("DELETE FROM entries").ok());
+  EXPECT_FALSE(fixture_.spool().Holds(description));
+  EXPECT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  EXPECT_TRUE(fixture_.spool().Holds(description));
 }
 
 TEST_F(SpoolDamageTest, EntriesSurviveAStartThatCannotReadTheDisk) {

@@ -48,10 +48,18 @@ std::optional<SpoolEntry> SpoolIndex::Find(std::string_view id) const {
   return it->second.entry;
 }
 
-bool SpoolIndex::HasResult(const v1::ResultDescription& description) const {
+bool SpoolIndex::HasDeliverable(const v1::ResultDescription& description) const {
   MutexLock lock(mutex_);
   const auto it = by_attempt_.find(AttemptName(description));
-  return it != by_attempt_.end() && slots_.at(it->second).entry.complete();
+  if (it == by_attempt_.end()) return false;
+  const Slot& slot = slots_.at(it->second);
+  return slot.entry.complete() && !slot.delivery_failed;
+}
+
+void SpoolIndex::NoteFailedDelivery(std::string_view id) {
+  MutexLock lock(mutex_);
+  const auto it = slots_.find(std::string(id));
+  if (it != slots_.end()) it->second.delivery_failed = true;
 }
 
 std::optional<SpoolEntry> SpoolIndex::BeginCommit(std::string_view id) {

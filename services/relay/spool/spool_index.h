@@ -51,8 +51,11 @@ class SpoolIndex {
 
   std::optional<SpoolEntry> Find(std::string_view id) const;
 
-  // Returns whether the attempt has a complete result.
-  bool HasResult(const v1::ResultDescription& description) const;
+  // Returns whether the attempt has a complete result of which no delivery has failed.
+  bool HasDeliverable(const v1::ResultDescription& description) const;
+
+  // Records that a delivery of a complete result failed.
+  void NoteFailedDelivery(std::string_view id);
 
   // Begins the commit of an upload: returns it unless it is removed, complete or being committed.
   // End with EndCommit or CancelCommit.
@@ -76,6 +79,7 @@ class SpoolIndex {
   struct Slot {
     SpoolEntry entry;
     bool committing = false;
+    bool delivery_failed = false;
   };
   using Slots = std::unordered_map<std::string, Slot>;
 

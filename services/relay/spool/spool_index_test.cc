@@ -52,10 +52,10 @@ TEST_F(SpoolIndexTest, UploadIsCommittedOnce) {
   EXPECT_FALSE(index_.BeginCommit("a"));
   index_.CancelCommit("a");
   EXPECT_TRUE(index_.BeginCommit("a"));
-  EXPECT_FALSE(index_.HasResult(Request("p").description()));
+  EXPECT_FALSE(index_.HasDeliverable(Request("p").description()));
   index_.EndCommit("a", 3, "digest", clock_.Now());
   EXPECT_FALSE(index_.BeginCommit("a"));
-  EXPECT_TRUE(index_.HasResult(Request("p").description()));
+  EXPECT_TRUE(index_.HasDeliverable(Request("p").description()));
 }
 
 TEST_F(SpoolIndexTest, UploadThatIsBeingCommittedIsNotRemoved) {

@@ -7,6 +7,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
+#include "services/common/errors/results.h"
 #include "services/common/store/sqlite/local_rows.h"
 
 namespace muster {
@@ -94,7 +95,7 @@ absl::Status SpoolTable::Complete(const std::string& id, const v1::SubmitResultR
         "header_crc32c = ?, body = ? WHERE id = ? AND completion = 0",
         Blob{bytes}, Crc32c(bytes), Blob{body}, id);
     if (changed == 1 || db.failed()) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("the spool has no upload ", id));
+    return errors::UploadNotFound(id);
   });
 }
 

@@ -43,6 +43,7 @@ class SpoolTable {
   absl::Status AddUpload(const std::string& id, const v1::SubmitResultRequest& header);
 
   // Replaces an upload by the complete result; `body` has its bytes unless they are in a blob.
+  // UPLOAD_NOT_FOUND without a row: the sender opens the upload again.
   absl::Status Complete(const std::string& id, const v1::SubmitResultRequest& header,
                         std::string_view body);
 

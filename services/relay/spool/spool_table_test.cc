@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 
 namespace muster {
@@ -80,7 +81,7 @@ TEST_F(SpoolTableTest, CompleteWithoutAnUploadFails) {
   ASSERT_TRUE(table_->AddUpload("a", Header("x")).ok());
   ASSERT_TRUE(table_->Remove("a").ok());
   ASSERT_TRUE(table_->Remove("a").ok());
-  EXPECT_TRUE(absl::IsNotFound(table_->Complete("a", Header("x"), "")));
+  EXPECT_EQ(ReasonOf(table_->Complete("a", Header("x"), "")), "UPLOAD_NOT_FOUND");
   EXPECT_EQ(Ids(), Strings{});
 }
 

@@ -46,7 +46,8 @@ TEST_F(SpoolTest, ResultsOfANodeLeaveInOrderAndNodesTakeTurns) {
   ASSERT_EQ(fixture_.Next(), "n2/x");
   const SpoolDelivery other = *fixture_.delivery;
   EXPECT_EQ(fixture_.Next(), "");
-  fixture_.spool().Requeue(first, absl::Seconds(10));
+  fixture_.spool().Requeue(first,
+                           WithRetryAfter(absl::UnavailableError("overloaded"), absl::Seconds(10)));
   EXPECT_EQ(fixture_.Next(), "");  // its node waits
   fixture_.spool().Finish(other, "committed");
   fixture_.clock.Advance(absl::Seconds(12));

@@ -137,7 +137,7 @@ void ProxyFixture::Start() {
                               rpc_metrics_.get(), &stream_clock_,  streams_.get()};
   auto forwarding =
       Forwarding::Start(config, {upstream_, runtime, SystemClock(), *metrics_, name_, fleet_.name(),
-                                 fleet_.fleet_ca_pem(), folder_ + "/spool", *timers_, background_});
+                                 fleet_.fleet_ca_pem(), spool_folder(), *timers_, background_});
   ASSERT_TRUE(forwarding.ok()) << forwarding.status();
   forwarding_ = *std::move(forwarding);
   RpcServerOptions options;

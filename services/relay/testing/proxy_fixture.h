@@ -77,6 +77,7 @@ class ProxyFixture {
   std::shared_ptr<grpc::Channel> Connect(const TestIdentity& identity) const;
   std::shared_ptr<grpc::Channel> ConnectToJoin() const;
   std::string target() const;
+  std::string spool_folder() const { return folder_ + "/spool"; }
   const TestIdentity& identity() const { return identity_; }
   FakeUpstream& upstream() { return upstream_; }
   Metrics& metrics() { return *metrics_; }

@@ -106,27 +106,6 @@ TEST_P(StateStoreContract, GenuineResultReplacesAnError) {
   ExpectCounters(1, 1, 0, 0);
 }
 
-TEST_P(StateStoreContract, ExpiryAtARelayIsAuditedOnce) {
-  Plan(2);
-  CommitResult expired = Failed(KeyOf("n1"), "relay r1 had no way to deliver it");
-  expired.result.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
-  expired.expired_at_relay = true;
-  ASSERT_EQ(Commit(expired), CommitVerdicts::kCommitted);
-  EXPECT_EQ(AuditKinds().back(), AuditKind::kExpired);
-  const size_t audited = AuditKinds().size();
-  EXPECT_EQ(Commit(expired), CommitVerdicts::kSame);  // the response was lost
-  EXPECT_EQ(AuditKinds().size(), audited);
-  const AuditRecord record = store().Audit({.run = kRun}, "", 1000)->items.back();
-  EXPECT_EQ(record.actor, "spiffe://f.muster/service/relay/r1");
-  EXPECT_EQ(record.key, KeyOf("n1"));
-  EXPECT_EQ(record.text, "relay r1 had no way to deliver it");
-  // One that follows a genuine result changes nothing, and returns the committed result.
-  ASSERT_EQ(Commit(Genuine(KeyOf("n2"), "content")), CommitVerdicts::kCommitted);
-  expired.result.key = KeyOf("n2");
-  EXPECT_EQ(Commit(expired), CommitVerdicts::kErrorKept);
-  EXPECT_EQ(AuditKinds().back(), AuditKind::kConflict);
-}
-
 TEST_P(StateStoreContract, LastResultStartsPostProcessing) {
   Plan(3);
   EXPECT_FALSE(Apply(Genuine(KeyOf("n1"), "1")).last);

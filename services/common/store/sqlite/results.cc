@@ -166,11 +166,13 @@ void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& he
         absl::StrCat(head.outcome == Outcome::kTimedOut ? "time-out" : "error", " of generation ",
                      head.generation, " replaced by ", Describe(result))));
   }
-  if (verdict == Verdict::kCommitted && command.expired_at_relay) {
-    AuditRecord expired = AuditOf(AuditKind::kExpired, result, result.error);
-    expired.actor = result.delivery.vouched_by;
-    context.audit.Add(expired);
-  }
+}
+
+// The report counts among the refusals of the relay, so that a relay cannot fill the log.
+void AuditRelayReport(WriteContext& context, const ResultRecord& report) {
+  AuditRecord record = AuditOf(AuditKind::kExpired, report, report.error);
+  record.actor = report.delivery.vouched_by;
+  context.audit.AddRefusal(record);
 }
 
 absl::Status CheckCommit(const ResultRecord& result) {
@@ -221,6 +223,11 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
   }
   if (!owned) {
     outcome.verdict = Verdict::kTakenOver;
+    return outcome;
+  }
+  if (command.relay_report) {
+    AuditRelayReport(context, result);
+    outcome.verdict = Verdict::kErrorKept;
     return outcome;
   }
   outcome.verdict = Judge(*head, result);

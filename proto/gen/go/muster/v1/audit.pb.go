@@ -46,7 +46,7 @@ const (
 	AuditKind_AUDIT_KIND_UNPLANNED AuditKind = 8
 	// A node or relay joined, or was labelled, revoked or removed; a join token was created or revoked.
 	AuditKind_AUDIT_KIND_NODE AuditKind = 9
-	// A relay could not deliver a spooled result in time.
+	// A relay reported that it cannot deliver a spooled result: it has expired, or its bytes are lost.
 	AuditKind_AUDIT_KIND_EXPIRED AuditKind = 10
 	// An operator removed a shared file.
 	AuditKind_AUDIT_KIND_SHARE AuditKind = 11

@@ -231,14 +231,16 @@ func (x *OpenUploadRequest) GetSpooled() *SpooledProof {
 // node's signature over the result. The server verifies it before it opens the upload.
 type SpooledProof struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Covers the description's key and attempt, and the next two fields.
+	// Covers the description's key and attempt, `size`, `sha256` and `is_error`.
 	Signature *Signature `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
 	// Size in bytes.
 	Size   int64  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// The time at which the relay had received the whole result, at most 8 days ago. The signer's certificate
 	// must have been valid at that time.
-	AcceptTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=accept_time,json=acceptTime,proto3" json:"accept_time,omitempty"`
+	AcceptTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=accept_time,json=acceptTime,proto3" json:"accept_time,omitempty"`
+	// The node delivered an error result.
+	IsError       bool `protobuf:"varint,5,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -299,6 +301,13 @@ func (x *SpooledProof) GetAcceptTime() *timestamppb.Timestamp {
 		return x.AcceptTime
 	}
 	return nil
+}
+
+func (x *SpooledProof) GetIsError() bool {
+	if x != nil {
+		return x.IsError
+	}
+	return false
 }
 
 type OpenUploadResponse struct {
@@ -513,7 +522,7 @@ type Spooled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The relay's name.
 	Relay string `protobuf:"bytes,1,opt,name=relay,proto3" json:"relay,omitempty"`
-	// The relay gives up at this time; the pair then gets an error result.
+	// The relay gives up at this time: it removes the result and reports that (SubmitResultRequest.spooled).
 	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -666,7 +675,8 @@ func (*UploadResponse_Spooled) isUploadResponse_Message() {}
 
 // A node's signature over a result: ECDSA with SHA-256 (ASN.1 DER), by the key of `certificate_chain_pem`,
 // over the UTF-8 text
-// "muster-result-v1\n<run>\n<plugin>\n<node>\n<attempt>\n<size>\n<sha-256 in lower-case hex>\n".
+// "muster-result-v1\n<run>\n<plugin>\n<node>\n<attempt>\n<size>\n<sha-256 in lower-case hex>\n<kind>\n", where
+// <kind> is "error" for an error result, otherwise "result".
 type Signature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Value []byte                 `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
@@ -728,8 +738,10 @@ type SubmitResultRequest struct {
 	// SHA-256 of `body`, or empty.
 	Sha256    []byte     `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Signature *Signature `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
-	// Set by a relay whose spooled result expired before delivery. `description` is that of the spooled
-	// result with `is_error`, `body` contains the reason, and only the proof is signed.
+	// Set by a relay that cannot deliver a spooled result, because it has expired or its bytes are lost.
+	// `description` is that of the spooled result with `is_error`, `body` contains the reason, and only the proof
+	// is signed. The report is recorded in the audit log and stores no result, because the node may still have
+	// the genuine one: the call returns the current result of the pair.
 	Spooled *SpooledProof `protobuf:"bytes,5,opt,name=spooled,proto3" json:"spooled,omitempty"`
 	// At most 64 KiB.
 	Body          []byte `protobuf:"bytes,1000,opt,name=body,proto3" json:"body,omitempty"`
@@ -1325,13 +1337,14 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\x04size\x18\x02 \x01(\x03H\x00R\x04size\x88\x01\x01\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x121\n" +
 	"\aspooled\x18\x04 \x01(\v2\x17.muster.v1.SpooledProofR\aspooledB\a\n" +
-	"\x05_size\"\xab\x01\n" +
+	"\x05_size\"\xc6\x01\n" +
 	"\fSpooledProof\x122\n" +
 	"\tsignature\x18\x01 \x01(\v2\x14.muster.v1.SignatureR\tsignature\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12;\n" +
 	"\vaccept_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"acceptTime\"\xa7\x02\n" +
+	"acceptTime\x12\x19\n" +
+	"\bis_error\x18\x05 \x01(\bR\aisError\"\xa7\x02\n" +
 	"\x12OpenUploadResponse\x12\x1b\n" +
 	"\tupload_id\x18\x01 \x01(\tR\buploadId\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x03R\x05epoch\x12\x16\n" +
