@@ -16,7 +16,9 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxInstance = 64;
+constexpr size_t kMaxVersion = 64;
 constexpr int kMaxTargets = 16;
+constexpr size_t kMaxTarget = 300;    // a host name of 253 and a port
 constexpr int kMaxDescendants = 500;  // in one message
 
 // A relay may send this much more before the sink has accepted its records.
@@ -26,6 +28,25 @@ std::string NameOf(const Identity& identity) {
   if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
   if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) return service->name;
   return "";
+}
+
+// Checks the parts of a hello that no signature covers.
+absl::Status CheckTexts(const v1::AttachRequest::Hello& hello) {
+  if (hello.instance_id().empty() || hello.instance_id().size() > kMaxInstance) {
+    return errors::InvalidAttachment("the instance_id is empty or too long");
+  }
+  if (hello.version().size() > kMaxVersion) {
+    return errors::InvalidAttachment("the version is longer than 64 bytes");
+  }
+  if (hello.relay_targets_size() > kMaxTargets) {
+    return errors::InvalidAttachment("more than 16 addresses");
+  }
+  const auto& targets = hello.relay_targets();
+  if (std::any_of(targets.begin(), targets.end(),
+                  [](const std::string& target) { return target.size() > kMaxTarget; })) {
+    return errors::InvalidAttachment("an address is longer than 300 bytes");
+  }
+  return absl::OkStatus();
 }
 
 int64_t Nanos(absl::Duration time) { return absl::ToInt64Nanoseconds(time); }
@@ -106,12 +127,7 @@ absl::Status ChildSession::CheckHello(const v1::AttachRequest::Hello& hello,
 }
 
 absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
-  if (hello.instance_id().empty() || hello.instance_id().size() > kMaxInstance) {
-    return errors::InvalidAttachment("the instance_id is empty or too long");
-  }
-  if (hello.relay_targets_size() > kMaxTargets) {
-    return errors::InvalidAttachment("more than 16 addresses");
-  }
+  RETURN_IF_ERROR(CheckTexts(hello));
   ASSIGN_OR_RETURN(const auto verified, parts_.trust.Verify(hello.statement()));
   RETURN_IF_ERROR(CheckHello(hello, verified));
   auto statement =

@@ -1,5 +1,6 @@
 #include "services/relay/topology/child_session.h"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -203,6 +204,22 @@ TEST_F(ChildSessionTest, StreamThatEndsDuringItsHelloIsDetached) {
   const Child child = Connect(NodeIdentity{"n1"});
   child.session->HandleEnd();
   Deliver(child, Hello(child));
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+}
+
+TEST_F(ChildSessionTest, HelloWithATextThatIsTooLongIsRejected) {
+  const std::vector<std::function<void(v1::AttachRequest::Hello&)>> texts = {
+      [](auto& hello) { hello.set_instance_id(std::string(65, 'x')); },
+      [](auto& hello) { hello.set_version(std::string(65, 'x')); },
+      [](auto& hello) { hello.add_relay_targets(std::string(301, 'x')); }};
+  for (const auto& set_text : texts) {
+    const Child child = Connect(NodeIdentity{"n1"});
+    v1::AttachRequest hello = Hello(child);
+    set_text(*hello.mutable_hello());
+    Deliver(child, hello);
+    ASSERT_TRUE(child.stream->end) << hello.hello().ShortDebugString();
+    EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
+  }
   EXPECT_EQ(topology_.Route("n1"), nullptr);
 }
 

@@ -747,12 +747,12 @@ type AttachRequest_Hello struct {
 	Statement *AttachStatement       `protobuf:"bytes,1,opt,name=statement,proto3" json:"statement,omitempty"`
 	// Random for each start of the process: 1 to 64 characters.
 	InstanceId string `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	// The program's version.
+	// The program's version: at most 64 bytes.
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Set by a relay, which must then send all of its descendants in `topology` messages; the last one has
 	// `complete`.
 	IsRelay bool `protobuf:"varint,4,opt,name=is_relay,json=isRelay,proto3" json:"is_relay,omitempty"`
-	// The addresses of a relay for its children; at most 16.
+	// The addresses of a relay for its children: at most 16, each of at most 300 bytes.
 	RelayTargets []string `protobuf:"bytes,5,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
 	// The version of the child's command revocations.
 	RevocationsVersion int64 `protobuf:"varint,6,opt,name=revocations_version,json=revocationsVersion,proto3" json:"revocations_version,omitempty"`
