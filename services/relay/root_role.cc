@@ -27,7 +27,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
 }  // namespace
 
 RootRole::RootRole(const RoleParts& parts)
-    : offers_(parts.topology),
+    : offers_(parts.topology, parts.clock),
       aggregator_(parts.config.aggregator_targets, CredentialsFor(parts, ServiceRole::kAggregator),
                   parts.threads.timers(), parts.threads.background()),
       status_(parts.config.status_targets, CredentialsFor(parts, ServiceRole::kStatus),
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
                                  &clock = parts.clock, interval = config.interval] {
         if (!upstream.connected()) return;
         for (const auto& child : topology.Children()) {
-          SendWelcome(*child, topology, /*connected=*/true, interval, clock);
+          SendWelcome(*child, topology, upstream, interval, clock);
         }
       });
   return role;

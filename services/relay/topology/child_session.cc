@@ -149,14 +149,15 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
   RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
   // The welcome precedes the messages that the attachment causes.
   const bool connected = parts_.upstream.connected();
-  SendWelcome(*this, parts_.topology, connected, parts_.interval, parts_.clock);
+  const std::vector<std::string> ended_runs = parts_.upstream.ended_runs();
+  SendWelcome(*this, parts_.topology, parts_.upstream, parts_.interval, parts_.clock);
   // The revocations precede the pending commands: the signer of one may be revoked meanwhile.
   hello.set_revocations_version(
       parts_.trust.SendCommandRevocations(*this, hello.revocations_version()));
   ASSIGN_OR_RETURN(auto previous, parts_.topology.Attach(std::move(entry), shared_from_this()));
-  // A connection that was made meanwhile was announced to the children without this one.
-  if (!connected && parts_.upstream.connected()) {
-    SendWelcome(*this, parts_.topology, /*connected=*/true, parts_.interval, parts_.clock);
+  // A change since then was announced to the children without this one.
+  if ((!connected && parts_.upstream.connected()) || ended_runs != parts_.upstream.ended_runs()) {
+    SendWelcome(*this, parts_.topology, parts_.upstream, parts_.interval, parts_.clock);
   }
   bool ended = false;
   {
@@ -292,13 +293,14 @@ void ChildSession::HandleEnd() {
   parts_.topology.Detach(name_, this);
 }
 
-void SendWelcome(ChildLink& child, const Topology& topology, bool connected,
+void SendWelcome(ChildLink& child, const Topology& topology, const Upstream& upstream,
                  absl::Duration interval, const Clock& clock) {
   v1::AttachResponse message;
   v1::AttachResponse::Welcome& welcome = *message.mutable_welcome();
   ToProto(interval, welcome.mutable_interval());
   for (std::string& relay : topology.path()) welcome.add_path(std::move(relay));
-  welcome.set_connected(connected);
+  welcome.set_connected(upstream.connected());
+  for (std::string& run : upstream.ended_runs()) welcome.add_ended_runs(std::move(run));
   ToProto(clock.Now(), welcome.mutable_time());
   ToProto(clock.MonotonicNow(), welcome.mutable_clock());
   child.Send(std::move(message));

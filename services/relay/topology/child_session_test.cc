@@ -184,6 +184,14 @@ TEST_F(ChildSessionTest, WelcomeOfADisconnectedRelaySaysSo) {
   EXPECT_FALSE(child.stream->sent[1].welcome().connected());
 }
 
+TEST_F(ChildSessionTest, WelcomeNamesTheRunsThatHaveEnded) {
+  upstream_.SetEndedRuns({"r1", "r2"});
+  const Child child = Connect(NodeIdentity{"n1"});
+  Deliver(child, Hello(child));
+  ASSERT_EQ(child.stream->sent.size(), 2u);
+  EXPECT_THAT(child.stream->sent[1].welcome().ended_runs(), ElementsAre("r1", "r2"));
+}
+
 TEST_F(ChildSessionTest, RevokedRelayAcceptsNoChild) {
   upstream_.may_attach = errors::RelayRevoked("root");
   const Child child = Connect(NodeIdentity{"n1"});

@@ -1083,7 +1083,10 @@ type AttachResponse_Welcome struct {
 	Connected bool                   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
 	Time      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
 	// The relay's monotonic clock: comparable only within this stream.
-	Clock         *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
+	Clock *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
+	// Runs that ended lately or before their deadline, as far as this relay knows: stop gathering. The child may have
+	// missed their `collection_ended`. At most 1,000.
+	EndedRuns     []string `protobuf:"bytes,6,rep,name=ended_runs,json=endedRuns,proto3" json:"ended_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1149,6 +1152,13 @@ func (x *AttachResponse_Welcome) GetTime() *timestamppb.Timestamp {
 func (x *AttachResponse_Welcome) GetClock() *durationpb.Duration {
 	if x != nil {
 		return x.Clock
+	}
+	return nil
+}
+
+func (x *AttachResponse_Welcome) GetEndedRuns() []string {
+	if x != nil {
+		return x.EndedRuns
 	}
 	return nil
 }
@@ -1431,7 +1441,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"changeTime\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\xa0\t\n" +
+	"\amessage\"\xbf\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1454,13 +1464,15 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
 	"\n" +
 	"key_sha256\x18\x02 \x01(\fR\tkeySha256\x12.\n" +
-	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\xd3\x01\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\xf2\x01\n" +
 	"\aWelcome\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x12\n" +
 	"\x04path\x18\x02 \x03(\tR\x04path\x12\x1c\n" +
 	"\tconnected\x18\x03 \x01(\bR\tconnected\x12.\n" +
 	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12/\n" +
-	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\x1a6\n" +
+	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\x12\x1d\n" +
+	"\n" +
+	"ended_runs\x18\x06 \x03(\tR\tendedRuns\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a;\n" +
 	"\aRevoked\x12\x1a\n" +
