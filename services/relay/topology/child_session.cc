@@ -145,6 +145,8 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
   entry.since = parts_.clock.Now();
   entry.certificate = CertificateSubject(verified.issuer, verified.serial);
   entry.statement = std::move(statement);
+  entry.instance = hello.instance_id();
+  entry.began = parts_.clock.MonotonicNow() - FromProto(hello.uptime());
   RETURN_IF_ERROR(parts_.upstream.MayAttach());
   RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
   // The welcome precedes the messages that the attachment causes.
@@ -179,6 +181,9 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   entry.relay = descendant.relay();
   entry.attached = descendant.attached();
   entry.since = FromProto(descendant.change_time());
+  if (descendant.has_duplicate_agent_time()) {
+    entry.duplicate_agent_at = FromProto(descendant.duplicate_agent_time());
+  }
   ASSIGN_OR_RETURN(const auto identity, ParseIdentity(entry.uri, child_.fleet));
   entry.name = NameOf(identity);
   entry.is_relay = IsRelay(identity);

@@ -208,6 +208,20 @@ TEST_F(ChildSessionTest, SecondStreamTakesOver) {
   EXPECT_EQ(topology_.Route("n1"), second.session);
 }
 
+TEST_F(ChildSessionTest, OlderProcessIsNotWelcome) {
+  const Child younger = Attach(NodeIdentity{"n1"});
+  const Child older = Connect(NodeIdentity{"n1"});
+  older.stream->TakeSent();
+  v1::AttachRequest hello = Hello(older);
+  hello.mutable_hello()->set_instance_id("2");
+  hello.mutable_hello()->mutable_uptime()->set_seconds(1);
+  Deliver(older, hello);
+  EXPECT_EQ(ReasonOf(*older.stream->end), "DUPLICATE_AGENT");
+  EXPECT_THAT(older.stream->sent, IsEmpty());
+  EXPECT_FALSE(younger.stream->end);
+  EXPECT_EQ(topology_.Route("n1"), younger.session);
+}
+
 TEST_F(ChildSessionTest, StreamThatEndsDuringItsHelloIsDetached) {
   const Child child = Connect(NodeIdentity{"n1"});
   child.session->HandleEnd();
