@@ -48,11 +48,21 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
     return ExplainUnknownTargets(aggregator.Get(), nodes,
                                  std::chrono::system_clock::now() + kExplainWithin);
   };
+  jobs.on_unaudited = [role = role.get()] {
+    if (role->audit_ != nullptr) role->audit_->Wake();
+  };
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(
       role->board_,
       JobBoard::Open(std::move(jobs), {PosixFileOps(), parts.topology, parts.dispatcher,
                                        parts.clock, parts.threads.timers(), role->job_writer_}));
+  // The executor of the writer: a job does not end while it is marked.
+  role->audit_ = std::make_unique<JobAudit>(
+      JobAudit::Parts{
+          [&board = *role->board_](size_t limit) { return board.Unaudited(limit); },
+          [&board = *role->board_](const auto& record) { return board.MarkAudited(record); },
+          SendToAggregator([&aggregator = role->aggregator_] { return aggregator.Get(); })},
+      parts.threads.timers(), role->job_writer_);
   role->upstream_ = std::make_unique<RootUpstream>(
       parts.topology, parts.trust, role->offers_,
       [&aggregator = role->aggregator_] { return aggregator.Get(); },

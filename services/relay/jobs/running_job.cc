@@ -63,12 +63,12 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::StatusOr<bool> RunningJob::Cancel() {
+absl::StatusOr<bool> RunningJob::Cancel(std::string_view by) {
   {
     MutexLock lock(mutex_);
     if (state_.ended()) return false;
   }
-  RETURN_IF_ERROR(folder_->MarkCancelled());
+  RETURN_IF_ERROR(folder_->MarkCancelled(by));
   MutexLock lock(mutex_);
   const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();
