@@ -31,7 +31,7 @@ class CallAdmission {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(10);
 
-  // Accepts a call of `caller` on a connection of `peer`, both URIs. RESOURCE_EXHAUSTED
+  // Accepts a call of `caller` (HolderOf) on a connection of `peer`, a URI. RESOURCE_EXHAUSTED
   // (TOO_MANY_CALLS, TOO_MANY_WAITING_CALLS) at a limit. `now` is of Clock::MonotonicNow.
   absl::Status Accept(std::string_view peer, std::string_view caller, const CallLimits& limits,
                       absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);

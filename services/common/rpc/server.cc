@@ -25,7 +25,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
 #include "services/common/errors/rpc.h"
-#include "services/common/identity/identity.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/call_admission.h"
@@ -188,8 +188,8 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
       return errors::CallerRevoked();
     }
     RETURN_IF_ERROR(CheckRole(*caller, method));
-    ASSIGN_OR_RETURN(const auto uri, ToUri(caller->identity));
-    return calls_.Accept(PeerUri(context), uri, LimitsOf(*caller), SystemClock().MonotonicNow());
+    return calls_.Accept(PeerUri(context), HolderOf(*caller), LimitsOf(*caller),
+                         SystemClock().MonotonicNow());
   }
 
   // A peer that forwards calls has the waiting calls of all its clients.
