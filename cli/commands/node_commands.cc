@@ -119,6 +119,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
       json.push_back(ToJson(node));
       if (attached) AddAttachment(RelayOf(node, attached), &json.back());
       if (presences) AddPresence(FindNode(*presences, node.name()), &json.back());
+      json.back()["duplicate_agent"] = HasDuplicateAgent(node.name(), presences, attached);
     }
     console.out << Dump(json);
     return kExitOk;
@@ -138,13 +139,16 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                {"CERTIFICATE EXPIRES"},
                {"PARENTS"},
                {"LABELS"}});
+  std::vector<std::string> duplicates;
   for (const v1::EnrolledNode& node : nodes) {
+    if (HasDuplicateAgent(node.name(), presences, attached)) duplicates.push_back(node.name());
     table.AddRow({node.name(), KindOf(node), RelayOf(node, attached),
                   PresenceOf(node, presences, attached), FormatTime(node.join_time()),
                   FormatTime(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
   }
   console.out << table.Render(console.width, console.out_has_color);
   WarnOfMissingAnswers(console, presences.has_value(), attached.has_value());
+  WarnOfDuplicateAgents(console, duplicates);
   return kExitOk;
 }
 
@@ -155,8 +159,12 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto node, client.GetEnrolledNode(arguments.node));
   const auto presence = client.GetNode(arguments.node);
   const auto attached = FetchAttached(context);
+  std::optional<PresenceMap> presences;
+  if (presence.ok()) presences.emplace().emplace(arguments.node, *presence);
+  const bool duplicate = HasDuplicateAgent(arguments.node, presences, attached);
   if (line.json) {
     Json json = ToJson(node);
+    json["duplicate_agent"] = duplicate;
     if (attached) AddAttachment(RelayOf(node, attached), &json);
     if (presence.ok()) {
       AddPresence(&*presence, &json);
@@ -200,6 +208,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   // A node that never sent heartbeats is not found.
   WarnOfMissingAnswers(console, presence.ok() || absl::IsNotFound(presence.status()),
                        attached.has_value());
+  if (duplicate) WarnOfDuplicateAgents(console, {arguments.node});
   return kExitOk;
 }
 

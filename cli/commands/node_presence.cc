@@ -1,10 +1,16 @@
 #include "cli/commands/node_presence.h"
 
+#include "absl/strings/str_cat.h"
 #include "cli/output/status_json.h"
+#include "services/common/base/error.h"
+#include "services/common/base/names.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
+
+constexpr size_t kNamed = 10;
 
 // The loss must be older than the attachment: a frozen agent is attached for a while.
 bool IsIdle(const v1::EnrolledNode& enrolled, const v1::Node& node,
@@ -38,6 +44,24 @@ std::string PresenceOf(const v1::EnrolledNode& enrolled,
   const std::string presence = KnownPresence(node);
   if (presence.empty()) return "-";
   return IsIdle(enrolled, *node, attached) ? "idle" : presence;
+}
+
+bool HasDuplicateAgent(const std::string& node, const std::optional<PresenceMap>& presences,
+                       const std::optional<AttachedMap>& attached) {
+  if (presences) {
+    const v1::Node* sender = FindNode(*presences, node);
+    if (sender != nullptr && sender->duplicate_agent()) return true;
+  }
+  if (!attached) return false;
+  const auto child = attached->find(node);
+  return child != attached->end() && child->second.has_duplicate_agent_time();
+}
+
+void WarnOfDuplicateAgents(Console& console, const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return;
+  PrintMessage(console, absl::StrCat("Two agents use the identity of ", ListNames(nodes, kNamed),
+                                     "; the older one is refused."));
+  PrintMessage(console, " next: " + NextStepOf(errors::DuplicateProcess("")));
 }
 
 }  // namespace muster::cli

@@ -5,7 +5,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/output/console.h"
 #include "cli/rpc/attached.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/status.pb.h"
@@ -27,6 +29,13 @@ const v1::Node* FindNode(const PresenceMap& nodes, const std::string& name);
 std::string PresenceOf(const v1::EnrolledNode& enrolled,
                        const std::optional<PresenceMap>& presences,
                        const std::optional<AttachedMap>& attached);
+
+// Returns whether two agents use the identity of the node, as far as the services know.
+bool HasDuplicateAgent(const std::string& node, const std::optional<PresenceMap>& presences,
+                       const std::optional<AttachedMap>& attached);
+
+// Prints the nodes with two agents, and the next step. Prints nothing if there are none.
+void WarnOfDuplicateAgents(Console& console, const std::vector<std::string>& nodes);
 
 }  // namespace muster::cli
 

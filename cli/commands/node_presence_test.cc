@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace muster::cli {
 namespace {
 
@@ -44,6 +46,26 @@ TEST_F(NodePresenceTest, DetachedAgentHasItsPresence) {
   EXPECT_EQ(Of(v1::PRESENCE_LOST, 99), "lost");
   attached_.reset();
   EXPECT_EQ(Of(v1::PRESENCE_OFFLINE, 99), "offline");
+}
+
+TEST_F(NodePresenceTest, EitherServiceTellsOfADuplicateAgent) {
+  EXPECT_FALSE(HasDuplicateAgent("n1", presences_, attached_));
+  (*presences_)["n1"].set_duplicate_agent(true);
+  EXPECT_TRUE(HasDuplicateAgent("n1", presences_, std::nullopt));
+  EXPECT_FALSE(HasDuplicateAgent("n1", std::nullopt, attached_));
+  (*attached_)["n1"].mutable_duplicate_agent_time()->set_seconds(1);
+  EXPECT_TRUE(HasDuplicateAgent("n1", std::nullopt, attached_));
+}
+
+TEST_F(NodePresenceTest, DuplicateAgentsHaveANextStep) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{.out = out, .err = err};
+  WarnOfDuplicateAgents(console, {});
+  EXPECT_EQ(err.str(), "");
+  WarnOfDuplicateAgents(console, {"n1", "n2"});
+  EXPECT_EQ(err.str().find("Two agents use the identity of n1"), 0u) << err.str();
+  EXPECT_NE(err.str().find("\n next: Stop one of the two processes"), std::string::npos);
 }
 
 TEST_F(NodePresenceTest, NodeWithoutHeartbeatsHasNone) {

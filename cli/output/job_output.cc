@@ -110,8 +110,10 @@ void JobOutput::PrintUnverified(const v1::JobRecord& record) {
 }
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {
-  refused_by_policy_ |= record.final().reason() == "POLICY_REFUSED";
   if (FailureText(record.final()).empty()) return failed_.erase(record.node()) > 0;
+  for (const absl::Status& failure : {errors::PolicyRefused(""), errors::AgentDied()}) {
+    if (record.final().reason() == ReasonOf(failure)) next_steps_.insert(NextStepOf(failure));
+  }
   return failed_.insert(record.node()).second;
 }
 
@@ -158,9 +160,7 @@ int JobOutput::Finish(const v1::Job& job) {
     }
     PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
                                         StateWord(job.state()), "."));
-    if (refused_by_policy_) {
-      PrintMessage(console_, " next: " + NextStepOf(errors::PolicyRefused("")));
-    }
+    for (const std::string& step : next_steps_) PrintMessage(console_, " next: " + step);
   }
   return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;
 }

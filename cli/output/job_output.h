@@ -33,9 +33,8 @@ class JobOutput {
   // Returns the job of the last response that had it.
   const v1::Job& job() const { return job_; }
 
-  // Prints the number of failures that were not printed, a summary, and the next step if the policy
-  // of a node refused the command. Returns the exit code: 0 if
-  // the command succeeded on every node.
+  // Prints the number of failures that were not printed, a summary, and the next steps after those
+  // failures that have one. Returns the exit code: 0 if the command succeeded on every node.
   int Finish(const v1::Job& job);
 
   // Returns true if the command failed on a node whose final record was handled.
@@ -60,7 +59,7 @@ class JobOutput {
   std::set<std::string> answered_;      // nodes with a record
   std::set<std::string> failed_;        // nodes whose last final record is a failure
   std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
-  bool refused_by_policy_ = false;      // on a node
+  std::set<std::string> next_steps_;    // after failures of nodes
   v1::Job job_;
   bool summary_shown_ = false;
 };

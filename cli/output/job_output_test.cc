@@ -28,6 +28,15 @@ class JobOutputTest : public ::testing::Test {
     output_.HandleResponse(response);
   }
 
+  void ReceiveFailure(const std::string& node, v1::JobOutcome outcome, const std::string& reason) {
+    v1::WatchJobResponse response;
+    v1::JobRecord& record = *response.add_records();
+    record.set_node(node);
+    record.mutable_final()->set_outcome(outcome);
+    record.mutable_final()->set_reason(reason);
+    output_.HandleResponse(response);
+  }
+
   std::ostringstream out_;
   std::ostringstream err_;
   Console console_{.out = out_, .err = err_};
@@ -63,14 +72,18 @@ TEST_F(JobOutputTest, FailureIsPrintedWhenItHappensAndNotAgainAtTheEnd) {
 }
 
 TEST_F(JobOutputTest, RefusalByAPolicyHasANextStep) {
-  v1::WatchJobResponse response;
-  v1::JobRecord& record = *response.add_records();
-  record.set_node("n1");
-  record.mutable_final()->set_outcome(v1::JOB_OUTCOME_REFUSED);
-  record.mutable_final()->set_reason("POLICY_REFUSED");
-  output_.HandleResponse(response);
+  ReceiveFailure("n1", v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED");
   output_.Finish(v1::Job());
   EXPECT_NE(err_.str().find("\n next: Add a rule to that file"), std::string::npos) << err_.str();
+}
+
+TEST_F(JobOutputTest, DeathOfAnAgentHasANextStepThatIsPrintedOnce) {
+  ReceiveFailure("n1", v1::JOB_OUTCOME_LOST, "AGENT_DIED");
+  ReceiveFailure("n2", v1::JOB_OUTCOME_LOST, "AGENT_DIED");
+  output_.Finish(v1::Job());
+  const size_t step = err_.str().find("\n next: Read the log of the agent");
+  EXPECT_NE(step, std::string::npos) << err_.str();
+  EXPECT_EQ(step, err_.str().rfind("\n next: ")) << err_.str();
 }
 
 TEST_F(JobOutputTest, LateSuccessReplacesTheFailure) {

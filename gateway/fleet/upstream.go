@@ -16,21 +16,22 @@ import (
 
 type clientKey struct{}
 
-type client struct{ uri, holder string }
+// client has a certificate only if others have the same URI.
+type client struct{ uri, certificate string }
 
 // WithIdentity sets the verified peer for whom calls with this context are made.
 func WithIdentity(ctx context.Context, uri string) context.Context {
-	return context.WithValue(ctx, clientKey{}, client{uri, uri})
+	return context.WithValue(ctx, clientKey{}, client{uri: uri})
 }
 
 // WithClient sets the verified peer like WithIdentity, with its certificate. All viewers of a run, and all nodes of a
 // plugin, may have the same URI: HolderOf distinguishes them by issuer and serial number.
 func WithClient(ctx context.Context, certificate *x509.Certificate, id peer.Identity) context.Context {
-	holder := id.URI
+	set := client{uri: id.URI}
 	if id.Kind == peer.Viewer || id.Kind == peer.AnyNode {
-		holder += " " + certificateName(certificate)
+		set.certificate = certificateName(certificate)
 	}
-	return context.WithValue(ctx, clientKey{}, client{id.URI, holder})
+	return context.WithValue(ctx, clientKey{}, set)
 }
 
 // IdentityOf returns the identity that WithIdentity or WithClient set.
@@ -43,17 +44,24 @@ func IdentityOf(ctx context.Context) (peer.Identity, bool) {
 // HolderOf returns the name under which the limits of an identity count what the client holds.
 func HolderOf(ctx context.Context) string {
 	set, _ := ctx.Value(clientKey{}).(client)
-	return set.holder
+	if set.certificate == "" {
+		return set.uri
+	}
+	return set.uri + " " + set.certificate
 }
 
-// onlyIdentity replaces all metadata by the one key that services accept from a gateway: no metadata of a client is
+// onlyIdentity replaces all metadata by the keys that services accept from a gateway: no metadata of a client is
 // forwarded. It refuses a call without an identity, because the service would treat it as the gateway's own.
 func onlyIdentity(ctx context.Context) (context.Context, error) {
 	id, ok := IdentityOf(ctx)
 	if !ok {
 		return nil, status.Error(codes.PermissionDenied, "the call has no identity to forward")
 	}
-	return metadata.NewOutgoingContext(ctx, metadata.Pairs(muster.ForwardedIdentity, id.URI)), nil
+	forwarded := metadata.Pairs(muster.ForwardedIdentity, id.URI)
+	if set, _ := ctx.Value(clientKey{}).(client); set.certificate != "" {
+		forwarded.Set(muster.ForwardedCertificate, set.certificate)
+	}
+	return metadata.NewOutgoingContext(ctx, forwarded), nil
 }
 
 // Interceptors are required on every connection that carries requests of clients. The gateway's own calls use other

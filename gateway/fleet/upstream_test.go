@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"crypto/x509"
+	"math/big"
 	"net"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/mustertest"
+	"muster.example/services/client/go/peer"
 )
 
 // service records the context of its last call.
@@ -86,6 +89,9 @@ func TestForwardedCallsHaveOnlyIdentityAndDeadline(t *testing.T) {
 	if deadline, ok := s.last.Deadline(); !ok || time.Until(deadline) > limits.CallTime {
 		t.Errorf("the deadline is %v, %v", deadline, ok)
 	}
+	if got := sent.Get(muster.ForwardedCertificate); len(got) != 0 {
+		t.Errorf("the certificate of an operator is forwarded: %v", got)
+	}
 	stream, err := client.WatchRun(ctx, &musterv1.WatchRunRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -93,5 +99,21 @@ func TestForwardedCallsHaveOnlyIdentityAndDeadline(t *testing.T) {
 	_, _ = stream.Recv()
 	if _, ok := s.last.Deadline(); ok {
 		t.Error("a stream has a deadline")
+	}
+}
+
+func TestCertificateOfASharedIdentityIsForwarded(t *testing.T) {
+	s, client := startService(t)
+	id, err := peer.Parse("spiffe://00000000000000aa." + mustertest.Domain + "/viewer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := &x509.Certificate{AuthorityKeyId: []byte{0xca}, SerialNumber: big.NewInt(0xabc)}
+	if _, err := client.GetRun(WithClient(t.Context(), certificate, id), &musterv1.GetRunRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	sent, _ := metadata.FromIncomingContext(s.last)
+	if got := sent.Get(muster.ForwardedCertificate); len(got) != 1 || got[0] != certificateName(certificate) {
+		t.Errorf("%v", got)
 	}
 }

@@ -87,6 +87,8 @@ TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   cancel.set_actor(request.actor());
   cancel.set_cancelled(true);
   ASSERT_TRUE(record(relay_, cancel).ok());
+  ASSERT_TRUE(record(relay_, request).ok()) << "again, after a kill of the relay";
+  ASSERT_TRUE(record(relay_, cancel).ok());
   cancel.set_actor(absl::StrCat("spiffe://", fleet_.name(), "/node/n1"));
   EXPECT_EQ(ReasonOf(record(relay_, cancel)), "ROLE_NOT_ALLOWED");
 

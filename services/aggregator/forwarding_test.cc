@@ -122,6 +122,17 @@ TEST_F(ForwardingTest, RelayMayCallOnlyForNodes) {
   EXPECT_TRUE(Is(GetRun(status, For("n1", statement_)), "IDENTITY_NOT_FORWARDABLE"));
 }
 
+TEST_F(ForwardingTest, GatewayNamesAtMostOneCertificate) {
+  const TestIdentity gateway = fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g"});
+  Metadata metadata = {{kForwardedIdentity, UriOf("user/tester")}, {kForwardedCertificate, "ca:1"}};
+  EXPECT_TRUE(GetRun(gateway, metadata).ok());
+  metadata.emplace_back(kForwardedCertificate, "ca:2");
+  EXPECT_TRUE(Is(GetRun(gateway, metadata), "IDENTITY_NOT_FORWARDABLE"));
+  metadata.pop_back();
+  metadata.back().second = std::string(129, 'a');
+  EXPECT_TRUE(Is(GetRun(gateway, metadata), "IDENTITY_NOT_FORWARDABLE"));
+}
+
 TEST_F(ForwardingTest, RenewalThroughARelayIsRefused) {
   v1::RenewCertificateRequest request;
   request.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));

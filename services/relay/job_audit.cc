@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::chrono::seconds kAnswerWithin(30);
 constexpr size_t kMaxLoggedArgv = 1'024;
+constexpr size_t kJobsAtOnce = 100;
 
-// Returns the memory of a record in flight: the call needs more than the record.
-int64_t SizeInFlight(const v1::RecordJobRequest& record) {
-  constexpr int64_t kCall = 2'048;
-  return static_cast<int64_t>(record.ByteSizeLong()) + kCall;
+// Returns whether the aggregator would answer the same again.
+bool IsFinal(const absl::Status& answer) {
+  return absl::IsInvalidArgument(answer) || absl::IsPermissionDenied(answer);
 }
 
 void LogLost(const v1::RecordJobRequest& record, const absl::Status& why) {
@@ -41,21 +41,78 @@ void LogLost(const v1::RecordJobRequest& record, const absl::Status& why) {
 
 }  // namespace
 
-void JobAudit::Record(const v1::RecordJobRequest& record) {
-  const int64_t size = SizeInFlight(record);
-  if (in_flight_->fetch_add(size) + size > kMaxInFlight) {
-    in_flight_->fetch_sub(size);
-    return LogLost(record, absl::ResourceExhaustedError("too many records wait for an answer"));
+JobAudit::JobAudit(Parts parts, TimerService& timers, Executor& executor)
+    : parts_(std::move(parts)), task_(timers, executor, [this] { Step(); }) {
+  {
+    MutexLock lock(answers_->mutex);
+    answers_->task = &task_;
   }
-  send_(record, [record, size, in_flight = in_flight_](const absl::Status& status) {
-    in_flight->fetch_sub(size);
-    if (!status.ok()) LogLost(record, status);
-  });
+  task_.RunNow();  // for the records of an earlier process
 }
 
-JobAudit::Send SendToAggregator(std::function<std::shared_ptr<grpc::Channel>()> aggregator) {
-  return [aggregator = std::move(aggregator)](const v1::RecordJobRequest& record,
-                                              JobAudit::Done done) {
+JobAudit::~JobAudit() {
+  {
+    MutexLock lock(answers_->mutex);
+    answers_->task = nullptr;
+  }
+  task_.Stop();
+}
+
+void JobAudit::Step() {
+  std::vector<std::pair<Record, absl::Status>> arrived;
+  {
+    MutexLock lock(answers_->mutex);
+    if (answers_->waiting > 0) return;  // the last answer runs the task
+    arrived = std::exchange(answers_->arrived, {});
+  }
+  bool failed = false;
+  for (const auto& [record, answer] : arrived) failed |= !Handle(record, answer);
+  if (failed) return task_.RunAfter(kRetryAfter);
+  SendNext();
+}
+
+bool JobAudit::Handle(const Record& record, const absl::Status& answer) {
+  if (!answer.ok() && !IsFinal(answer)) {
+    LogLimited(LogLevel::kWarning, "cannot record a job in the audit log; trying again", "",
+               {{"job", record.job()}, {"error", answer}});
+    return false;
+  }
+  if (!answer.ok()) LogLost(record, answer);
+  const absl::Status marked = parts_.mark_audited(record);
+  if (!marked.ok()) {
+    LogLimited(LogLevel::kError, "cannot note that the audit log has a job; trying again", "",
+               {{"job", record.job()}, {"error", marked}});
+  }
+  return marked.ok();
+}
+
+// Sends what fits into the limit. Its answers send the rest.
+void JobAudit::SendNext() {
+  std::vector<Record> records = parts_.unaudited(kJobsAtOnce);
+  size_t bytes = 0;
+  size_t count = 0;
+  while (count < records.size()) {
+    bytes += records[count].ByteSizeLong();
+    if (count > 0 && bytes > kMaxInFlight) break;
+    ++count;
+  }
+  records.resize(count);
+  {
+    MutexLock lock(answers_->mutex);
+    answers_->waiting = count;
+  }
+  for (const Record& record : records) {
+    parts_.send(record, [record, answers = answers_](const absl::Status& answer) {
+      MutexLock lock(answers->mutex);
+      answers->arrived.emplace_back(record, answer);
+      if (--answers->waiting == 0 && answers->task != nullptr) answers->task->RunNow();
+    });
+  }
+}
+
+std::function<void(const JobAudit::Record& record, JobAudit::Done done)> SendToAggregator(
+    std::function<std::shared_ptr<grpc::Channel>()> aggregator) {
+  return [aggregator = std::move(aggregator)](const JobAudit::Record& record, JobAudit::Done done) {
     const auto channel = aggregator();
     if (channel == nullptr) {
       return done(absl::UnavailableError("this relay has no connection to the aggregator"));

@@ -4,40 +4,79 @@
 
 #include <grpcpp/channel.h>
 
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "muster/v1/audit.pb.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 
 namespace muster {
 
-// Sends the records to the aggregator and does not wait. Jobs do not depend on the aggregator: if a
-// record is lost, this relay logs a warning with its content. Thread-safe.
+// Sends the records that the audit log lacks to the aggregator. Jobs do not wait for that. The
+// disk contains which records were not stored yet (JobBoard::Unaudited), so none is lost with this
+// process. After a kill a record may be sent again; the aggregator stores it once.
+//
+// Has no thread: a task on the executor sends records, and waits for the disk to note the answers.
+// Thread-safe.
 class JobAudit {
  public:
-  // The bytes of the records that wait for an answer. Records past it are lost.
-  static constexpr int64_t kMaxInFlight = int64_t{4} << 20;
+  // The bytes of the records that wait for an answer, unless a single one is larger.
+  static constexpr size_t kMaxInFlight = size_t{4} << 20;
+  // Until the next attempt after a failure.
+  static constexpr absl::Duration kRetryAfter = absl::Seconds(10);
 
+  using Record = v1::RecordJobRequest;
   using Done = std::function<void(const absl::Status&)>;
-  // Sends one record, and calls `done` once, from any thread.
-  using Send = std::function<void(const v1::RecordJobRequest& record, Done done)>;
 
-  explicit JobAudit(Send send) : send_(std::move(send)) {}
+  struct Parts {
+    // Returns the records of at most `limit` jobs.
+    std::function<std::vector<Record>(size_t limit)> unaudited;
+    // The audit log has the record. Both are called on the executor.
+    std::function<absl::Status(const Record& record)> mark_audited;
+    // Sends one record, and calls `done` once, from any thread.
+    std::function<void(const Record& record, Done done)> send;
+  };
 
-  void Record(const v1::RecordJobRequest& record);
+  // `timers` and `executor` outlive it.
+  JobAudit(Parts parts, TimerService& timers, Executor& executor);
+  // Calls no part afterwards.
+  ~JobAudit();
+
+  // There are more records.
+  void Wake() { task_.RunNow(); }
 
  private:
-  const Send send_;
   // An answer may arrive after the end of this object.
-  const std::shared_ptr<std::atomic<int64_t>> in_flight_ =
-      std::make_shared<std::atomic<int64_t>>(0);
+  struct Answers {
+    Mutex mutex;
+    ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null after the end
+    size_t waiting ABSL_GUARDED_BY(mutex) = 0;             // for an answer
+    std::vector<std::pair<Record, absl::Status>> arrived ABSL_GUARDED_BY(mutex);
+  };
+
+  void Step();
+  // Returns false if a record has to be sent again.
+  bool Handle(const Record& record, const absl::Status& answer);
+  void SendNext();
+
+  const Parts parts_;
+  const std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();
+  ScheduledTask task_;
 };
 
 // Returns a function that sends records to the current aggregator, which may be null.
-JobAudit::Send SendToAggregator(std::function<std::shared_ptr<grpc::Channel>()> aggregator);
+std::function<void(const JobAudit::Record& record, JobAudit::Done done)> SendToAggregator(
+    std::function<std::shared_ptr<grpc::Channel>()> aggregator);
 
 }  // namespace muster
 

@@ -18,16 +18,6 @@ namespace {
 constexpr int kMaxPage = 1'000;
 constexpr size_t kUsualPage = 100;
 
-v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
-  v1::RecordJobRequest record;
-  record.set_job(job.job());
-  record.set_actor(job.submitted_by());
-  record.set_action(job.action());
-  *record.mutable_argv() = job.argv();
-  record.set_targets(job.targets());
-  return record;
-}
-
 }  // namespace
 
 absl::StatusOr<JobBoard*> JobService::Allowed(Call& call) const {
@@ -62,7 +52,6 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
   ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
   ASSIGN_OR_RETURN(JobChange submitted, board->Submit(std::move(read), uri));
   *response = std::move(submitted.job);
-  if (submitted.changed) audit_.Record(SubmissionOf(*response));
   return absl::OkStatus();
 }
 
@@ -110,14 +99,9 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return Answer(requests_, context, "/muster.v1.JobService/CancelJob", *request,
                 [=, this](Call& call) -> absl::Status {
                   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
-                  ASSIGN_OR_RETURN(JobChange cancelled, board->Cancel(request->job()));
+                  ASSIGN_OR_RETURN(JobChange cancelled,
+                                   board->Cancel(request->job(), UriOf(call.caller())));
                   *response = std::move(cancelled.job);
-                  if (!cancelled.changed) return absl::OkStatus();
-                  v1::RecordJobRequest record;
-                  record.set_job(response->job());
-                  record.set_actor(UriOf(call.caller()));
-                  record.set_cancelled(true);
-                  audit_.Record(record);
                   return absl::OkStatus();
                 });
 }

@@ -7,7 +7,6 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/rpc/call.h"
-#include "services/relay/job_audit.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/topology/topology.h"
@@ -30,10 +29,7 @@ class JobService : public v1::JobService::CallbackService {
   // `requests` runs short calls. `streams` runs watches, which read the disk, and SubmitJob, which
   // may wait for the aggregator: the handling of children must not wait for that.
   JobService(const RpcRuntime& requests, const RpcRuntime& streams, const Parts& parts)
-      : requests_(requests),
-        streams_(streams),
-        parts_(parts),
-        audit_(SendToAggregator([&role = parts.role] { return role.aggregator(); })) {}
+      : requests_(requests), streams_(streams), parts_(parts) {}
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
                                       const v1::SubmitJobRequest* request,
@@ -59,7 +55,6 @@ class JobService : public v1::JobService::CallbackService {
   const RpcRuntime requests_;
   const RpcRuntime streams_;
   const Parts parts_;
-  JobAudit audit_;
 };
 
 }  // namespace muster

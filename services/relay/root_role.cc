@@ -27,7 +27,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
 }  // namespace
 
 RootRole::RootRole(const RoleParts& parts)
-    : offers_(parts.topology),
+    : offers_(parts.topology, parts.clock),
       aggregator_(parts.config.aggregator_targets, CredentialsFor(parts, ServiceRole::kAggregator),
                   parts.threads.timers(), parts.threads.background()),
       status_(parts.config.status_targets, CredentialsFor(parts, ServiceRole::kStatus),
@@ -48,11 +48,21 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
     return ExplainUnknownTargets(aggregator.Get(), nodes,
                                  std::chrono::system_clock::now() + kExplainWithin);
   };
+  jobs.on_unaudited = [role = role.get()] {
+    if (role->audit_ != nullptr) role->audit_->Wake();
+  };
   parts.dispatcher.Hold();
   ASSIGN_OR_RETURN(
       role->board_,
       JobBoard::Open(std::move(jobs), {PosixFileOps(), parts.topology, parts.dispatcher,
                                        parts.clock, parts.threads.timers(), role->job_writer_}));
+  // The executor of the writer: a job does not end while it is marked.
+  role->audit_ = std::make_unique<JobAudit>(
+      JobAudit::Parts{
+          [&board = *role->board_](size_t limit) { return board.Unaudited(limit); },
+          [&board = *role->board_](const auto& record) { return board.MarkAudited(record); },
+          SendToAggregator([&aggregator = role->aggregator_] { return aggregator.Get(); })},
+      parts.threads.timers(), role->job_writer_);
   role->upstream_ = std::make_unique<RootUpstream>(
       parts.topology, parts.trust, role->offers_,
       [&aggregator = role->aggregator_] { return aggregator.Get(); },
@@ -65,7 +75,7 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
                                  &clock = parts.clock, interval = config.interval] {
         if (!upstream.connected()) return;
         for (const auto& child : topology.Children()) {
-          SendWelcome(*child, topology, /*connected=*/true, interval, clock);
+          SendWelcome(*child, topology, upstream, interval, clock);
         }
       });
   return role;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "services/common/base/executor.h"
 #include "services/common/rpc/service_channel.h"
+#include "services/relay/job_audit.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/upstream/root_upstream.h"
@@ -44,6 +45,7 @@ class RootRole final : public RelayRole {
   ServiceChannel status_;
   Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
   std::unique_ptr<JobBoard> board_;
+  std::unique_ptr<JobAudit> audit_;  // uses the board
   std::unique_ptr<RootUpstream> upstream_;
   std::shared_ptr<void> connection_watch_;
 };

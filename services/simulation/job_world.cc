@@ -158,7 +158,7 @@ void JobWorld::SubmitJob() {
 void JobWorld::CancelJob() {
   if (!root_.running() || submitted_ == 0) return;
   const std::string id = absl::StrFormat("j%d", 1 + Chance(submitted_));
-  const absl::Status cancelled = root_.board().Cancel(id).status();
+  const absl::Status cancelled = root_.board().Cancel(id, "spiffe://fleet.test/user/o").status();
   root_.Settle();
   Log(absl::StrCat("cancel ", id), cancelled);
 }

@@ -89,7 +89,7 @@ grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* 
                      [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
                        const auto query = MakeQuery(*call, *request);
                        if (!query.ok()) return finish(query.status());
-                       Get(*query, UriOf(call->caller()), response, std::move(finish));
+                       Get(*query, HolderOf(call->caller()), response, std::move(finish));
                      });
 }
 
@@ -130,7 +130,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StatusService::WatchStatus(
         RETURN_IF_ERROR(call.Authorize(Resource::Run(run)));
         wanted.set_run(std::move(run));
         ASSIGN_OR_RETURN(auto source, WatchSource::Make(board_, hub_, clock_, wanted,
-                                                        UriOf(call.caller()), std::move(wake)));
+                                                        HolderOf(call.caller()), std::move(wake)));
         return std::make_unique<WatchBytes>(std::move(source));
       });
 }

@@ -74,12 +74,14 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
     MutexLock lock(mutex_);
     transit_.Welcome(FromProto(welcome.clock()), SystemClock().MonotonicNow(), first);
   }
-  Enqueue({.welcome = true, .message = {}});
+  Event event;
+  *event.message.mutable_welcome() = welcome;
+  Enqueue(std::move(event));
   return absl::OkStatus();
 }
 
 void AttachedNode::OnMessage(v1::AttachResponse message) {
-  Enqueue({.welcome = false, .message = std::move(message)});
+  Enqueue({.message = std::move(message)});
 }
 
 void AttachedNode::Enqueue(Event event) {
@@ -129,10 +131,15 @@ void AttachedNode::Work() {
 }
 
 void AttachedNode::Handle(const Event& event) {
-  if (!event.welcome) return HandleMessage(event.message);
+  if (!event.message.has_welcome()) return HandleMessage(event.message);
   // Messages in flight may be lost: records are sent again after the last acknowledged one.
   unsent_.reset();
   jobs_->Rewind();
+  for (const std::string& run : event.message.welcome().ended_runs()) {
+    v1::CollectionEnded ended;
+    ended.set_run(run);
+    collections_.End(ended);
+  }
   MutexLock lock(mutex_);
   welcomed_ = client_->attached();
 }

@@ -53,7 +53,6 @@ class AttachedNode final : private AttachDelegate {
  private:
   // An event for the thread.
   struct Event {
-    bool welcome = false;  // else a message
     v1::AttachResponse message;
     size_t bytes = 0;
   };

@@ -142,6 +142,17 @@ TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {
             std::vector<std::string>{"0123456789abcdef at " + relay_.target()});
 }
 
+TEST_F(AttachedNodeTest, WelcomeEndsTheCollectionsOfEndedRuns) {
+  relay_.ended_runs = {"0123456789abcdef", "00000000000000aa"};
+  Begin();
+  MutexLock lock(collections_.mutex);
+  collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1),
+                               [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+                                 return collections_.ends.size() == 2;
+                               });
+  EXPECT_EQ(collections_.ends, relay_.ended_runs);
+}
+
 TEST_F(AttachedNodeTest, RelayWithTheKeyOfAnotherGetsNoStatement) {
   relay_.spoil_greeting = [](v1::AttachResponse::Greeting& greeting) {
     greeting.mutable_key_sha256()->at(0) ^= 1;

@@ -3,9 +3,11 @@
 #include "absl/strings/str_cat.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/process_mark.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
 
 namespace muster {
 
@@ -24,10 +26,11 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   Log(LogLevel::kWarning, "a job of an earlier process of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
   const bool damaged = (*folder)->records_damaged();
+  const absl::Status died = errors::AgentDied();
   RETURN_IF_ERROR((*folder)->log()->Append(FinalRecord(
-      v1::JOB_OUTCOME_LOST, damaged ? "RECORDS_DAMAGED" : "AGENT_DIED",
+      v1::JOB_OUTCOME_LOST, damaged ? "RECORDS_DAMAGED" : ReasonOf(died),
       damaged ? "its records on the node's disk are damaged, and those that follow are lost"
-              : "the agent or the machine failed while it ran")));
+              : ToStd(died.message()))));
   return folder;
 }
 

@@ -22,6 +22,10 @@ import (
 // ForwardedIdentity is the metadata key with which a gateway names its client.
 const ForwardedIdentity = "muster-forwarded-identity"
 
+// ForwardedCertificate is the metadata key with which a gateway names the certificate of a client whose URI others
+// share, as "<issuer key id>:<serial>".
+const ForwardedCertificate = "muster-forwarded-certificate"
+
 func onBehalf(ctx context.Context, uri string) context.Context {
 	if uri == "" {
 		return ctx

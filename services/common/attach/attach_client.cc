@@ -30,6 +30,7 @@ AttachClient::AttachClient(AttachClientOptions options, AttachDelegate& delegate
       connector_(connector != nullptr ? std::move(connector)
                                       : MakeParentConnector(options_, runtime.clock)),
       instance_(RandomHex(16)),
+      started_(runtime.clock.MonotonicNow()),
       backoff_({.first = options_.first_back_off, .most = options_.longest_back_off}),
       step_(runtime.timers, runtime.executor, [this] { Step(); }) {}
 
@@ -89,7 +90,7 @@ AttachClient::Parent AttachClient::MakeParent(size_t index,
                           [&connector = *connector_](const v1::AttachResponse::Greeting& greeting) {
                             return connector.Sign(greeting);
                           },
-                          instance_, [&step = step_] { step.RunNow(); }},
+                          instance_, started_, [&step = step_] { step.RunNow(); }},
       std::move(current_relay));
   return {index, target.ToString(), connector_->Connect(target), std::move(stream)};
 }
@@ -133,10 +134,12 @@ void AttachClient::HandleEnd(const absl::Status& end) {
   }
   const bool lasted = welcomed_at && now - *welcomed_at > kSettled;
   if (lasted) backoff_.Reset();
+  // A younger process has this identity. At another parent this one would compete with it.
+  const bool superseded = ReasonOf(end) == "DUPLICATE_AGENT";
   // After a settled attachment the first target is next. There is no wait before all were tried.
-  next_ = lasted ? 0 : next_ + 1;
+  next_ = lasted ? 0 : next_ + (superseded ? 0 : 1);
   attempt_at_ = now;
-  if (!lasted && next_ % options_.targets.size() != 0) return;
+  if (!lasted && !superseded && next_ % options_.targets.size() != 0) return;
   attempt_at_ += std::max(backoff_.Next(RetryAfterOf(end)), kShortestWait);
 }
 

@@ -97,6 +97,7 @@ class AttachClient {
   const Clock& clock_;
   const std::unique_ptr<ParentConnector> connector_;
   const std::string instance_;
+  const absl::Duration started_;  // monotonic
 
   // Used by step_, and by Stop after its end.
   // Without a stream while this child waits.

@@ -10,6 +10,7 @@
 #include "services/common/attach/fake_parent.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/errors/relay.h"
 
 namespace muster {
 namespace {
@@ -97,6 +98,17 @@ TEST_F(AttachClientTest, WaitIsAtLeastTheOneThatTheParentAsksFor) {
   EXPECT_EQ(connector_->connections(1), 1u);
   Advance(absl::Seconds(7));  // the jitter is at most 5 s
   EXPECT_EQ(connector_->connections(1), 2u);
+}
+
+TEST_F(AttachClientTest, ProcessWithAYoungerDuplicateTriesNoOtherParent) {
+  Start({1, 2});
+  End(1, errors::DuplicateProcess("n1"));
+  EXPECT_EQ(connector_->connections(2), 0u);
+  Advance(absl::Seconds(29));
+  EXPECT_EQ(connector_->connections(1), 1u);
+  Advance(absl::Seconds(6));
+  EXPECT_EQ(connector_->connections(1), 2u) << "the other process may have ended";
+  EXPECT_EQ(connector_->connections(2), 0u);
 }
 
 TEST_F(AttachClientTest, ParentThatDoesNotAnswerIsLeft) {

@@ -215,6 +215,7 @@ absl::Status AttachStream::SendHello() {
   v1::AttachRequest::Hello& hello = *message.mutable_hello();
   *hello.mutable_statement() = std::move(statement);
   hello.set_instance_id(parts_.instance);
+  ToProto(parts_.clock.MonotonicNow() - parts_.started, hello.mutable_uptime());
   hello.set_version(std::string(kVersion));
   hello.set_is_relay(parts_.options.is_relay);
   for (const std::string& target : parts_.options.relay_targets) hello.add_relay_targets(target);

@@ -28,6 +28,7 @@ class AttachStream final : private ParentStreamEvents {
     const Clock& clock;
     SignStatement sign;
     std::string instance;
+    absl::Duration started;  // when the process did; monotonic
     // Called after the first welcome, an offer and the end, on a thread of gRPC or in a call of the
     // owner. Must not block or destroy the stream.
     std::function<void()> changed;

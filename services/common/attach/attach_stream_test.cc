@@ -39,6 +39,7 @@ class AttachStreamTest : public ::testing::Test {
                               return statement;
                             },
                             "instance",
+                            /*started=*/absl::ZeroDuration(),
                             [this] {
                               ++changes_;
                               if (on_change_) on_change_();
@@ -74,6 +75,7 @@ TEST_F(AttachStreamTest, GreetingIsAnsweredWithHello) {
   options_.is_relay = true;
   options_.relay_targets = {"r2:7445"};
   const auto stream = Make();
+  clock_.Advance(absl::Seconds(7));
   stream->Start(parent_.Opener());
   EXPECT_EQ(stream->relay(), "");
   parent_.Greet();
@@ -82,6 +84,7 @@ TEST_F(AttachStreamTest, GreetingIsAnsweredWithHello) {
   const v1::AttachRequest::Hello hello = parent_.sent()[0].hello();
   EXPECT_EQ(hello.statement().relay(), kRelay);
   EXPECT_EQ(hello.instance_id(), "instance");
+  EXPECT_EQ(FromProto(hello.uptime()), clock_.MonotonicNow());
   EXPECT_TRUE(hello.is_relay());
   EXPECT_THAT(hello.relay_targets(), ElementsAre("r2:7445"));
   EXPECT_EQ(hello.revocations_version(), 7);

@@ -180,4 +180,10 @@ absl::Status FinalNotSigned(std::string_view why) {
                    "Compare the clocks of node and root relay. If they agree, find the relay on the route that changes records.");
 }
 
+absl::Status AgentDied() {
+  return MakeError(absl::StatusCode::kDataLoss, "AGENT_DIED",
+                   "the agent or the machine failed while it ran",
+                   "Read the log of the agent and of the machine for the cause. The effects of the command are unknown: check them before you submit it again.");
+}
+
 }  // namespace muster::errors

@@ -67,6 +67,8 @@ absl::Status JobRecordsDamaged(std::string_view job);
 absl::Status InvalidJobRecord(std::string_view why);
 // UNAUTHENTICATED, SIGNATURE_INVALID.
 absl::Status FinalNotSigned(std::string_view why);
+// DATA_LOSS, AGENT_DIED.
+absl::Status AgentDied();
 
 }  // namespace muster::errors
 

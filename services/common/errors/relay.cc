@@ -102,6 +102,13 @@ absl::Status ChildTakenOver(std::string_view child) {
                    "Give each machine its own identity if two machines share one; otherwise ignore this error.");
 }
 
+absl::Status DuplicateProcess(std::string_view child) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kAborted, "DUPLICATE_AGENT",
+                   absl::StrCat("\"", ToAbsl(child), "\" is attached by a process with the same identity that started later"),
+                   "Stop one of the two processes; if this machine was copied, give the copy its own identity (muster node join)."),
+                        absl::Seconds(30));
+}
+
 absl::Status ChildStuck(std::string_view child) {
   return MakeError(absl::StatusCode::kResourceExhausted, "CHILD_STUCK",
                    absl::StrCat("\"", ToAbsl(child), "\" does not read its messages"),

@@ -41,6 +41,8 @@ absl::Status RelayTooDeep(std::string_view relay, int64_t limit);
 absl::Status TooManyChildren(int64_t limit);
 // ABORTED, TAKEN_OVER.
 absl::Status ChildTakenOver(std::string_view child);
+// ABORTED, DUPLICATE_AGENT.
+absl::Status DuplicateProcess(std::string_view child);
 // RESOURCE_EXHAUSTED, CHILD_STUCK.
 absl::Status ChildStuck(std::string_view child);
 // UNAUTHENTICATED, IDENTITY_REVOKED.

@@ -30,6 +30,8 @@ struct Caller {
   std::string statement_issuer;
   std::string statement_serial;
   absl::Time expires = absl::InfiniteFuture();  // the connection's certificate
+  // Behind a gateway: identifies the certificate of its client if others have the same URI.
+  std::string forwarded_certificate;
 };
 
 // The object of a call.

@@ -5,7 +5,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/rpc.h"
 #include "services/common/errors/runs.h"
-#include "services/common/identity/identity.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/rpc_metrics.h"
@@ -33,8 +33,7 @@ absl::Status Call::Authorize(const Resource& resource) {
 absl::Status Call::CountRequest(RequestSize request) {
   if (!caller_status_.ok() || runtime_.request_memory == nullptr) return caller_status_;
   if (request.bytes < kCountedRequestBytes) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const auto uri, ToUri(caller_->identity));
-  ASSIGN_OR_RETURN(memory_, runtime_.request_memory->Reserve(uri, request.bytes));
+  ASSIGN_OR_RETURN(memory_, runtime_.request_memory->Reserve(HolderOf(*caller_), request.bytes));
   return absl::OkStatus();
 }
 

@@ -12,8 +12,9 @@ constexpr int64_t kRefusalsOfFlood = 4;
 }  // namespace
 
 absl::Status CallAdmission::Accept(std::string_view peer, std::string_view caller,
-                                   const CallLimits& limits, absl::Duration now) {
-  const bool too_often = rates_.Take(caller, limits.rate, now) > absl::ZeroDuration();
+                                   std::string_view holder, const CallLimits& limits,
+                                   absl::Duration now) {
+  const bool too_often = rates_.Take(holder, limits.rate, now) > absl::ZeroDuration();
   MutexLock lock(mutex_);
   BeginPeriods(now);
   Peer& entry = peers_[ToAbsl(peer)];

@@ -33,10 +33,11 @@ class CallAdmission {
  public:
   static constexpr absl::Duration kPeriod = absl::Seconds(10);
 
-  // Accepts a call of `caller` on a connection of `peer`, both URIs. RESOURCE_EXHAUSTED
+  // Accepts a call of `caller` on a connection of `peer`: any names of which Start gets the same,
+  // equal for the peer's own calls. The rate is that of `holder` (HolderOf). RESOURCE_EXHAUSTED
   // (TOO_MANY_CALLS, TOO_MANY_WAITING_CALLS) at a limit. `now` is of Clock::MonotonicNow.
-  absl::Status Accept(std::string_view peer, std::string_view caller, const CallLimits& limits,
-                      absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Accept(std::string_view peer, std::string_view caller, std::string_view holder,
+                      const CallLimits& limits, absl::Duration now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // An accepted call of `caller` by `peer` waits no longer. Returns true if so many of the peer's
   // own calls were refused in this period that its connection should be closed: no client of ours

@@ -20,6 +20,7 @@ constexpr size_t kMaxRemembered = 20'000;
 // Statements, which are as many as there are nodes behind relays, and live for an hour.
 constexpr size_t kMaxStatements = 100'000;
 constexpr size_t kMaxStatement = 20 * 1024;
+constexpr size_t kMaxCertificateName = 128;
 // A node that moves signs for both parents for a moment, and its clock may be set back by at most
 // this.
 constexpr absl::Duration kMoveTolerance = kAttachClockSlack;
@@ -99,6 +100,12 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
   ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
   auto caller = std::make_shared<Caller>(*peer.caller);
   caller->via = std::exchange(caller->identity, std::move(identity));
+  if (metadata.find(kForwardedCertificate) == metadata.end()) return caller;
+  ASSIGN_OR_RETURN(const auto certificate, OnlyValue(metadata, kForwardedCertificate));
+  if (certificate.size() > kMaxCertificateName) {
+    return NotForwardable("the name of the certificate is too long");
+  }
+  caller->forwarded_certificate = std::string(certificate);
   return caller;
 }
 

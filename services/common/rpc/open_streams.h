@@ -27,7 +27,7 @@ class OpenStreams {
   // Counts one stream for as long as it exists. Movable.
   using Ticket = CallerQuota::Ticket;
 
-  // Counts a stream of `caller`, a URI. RESOURCE_EXHAUSTED (TOO_MANY_STREAMS,
+  // Counts a stream of `caller` (HolderOf). RESOURCE_EXHAUSTED (TOO_MANY_STREAMS,
   // TOO_MANY_STREAMS_OF_CALLER) at a limit.
   absl::StatusOr<Ticket> Enter(std::string_view method, std::string_view caller,
                                const StreamLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);

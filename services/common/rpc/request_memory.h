@@ -27,7 +27,7 @@ class RequestMemory {
   // Holds reserved bytes for as long as it exists. Movable.
   using Ticket = CallerQuota::Ticket;
 
-  // Reserves `bytes`, which are positive, for a request of `caller`, a URI. RESOURCE_EXHAUSTED
+  // Reserves `bytes`, which are positive, for a request of `caller` (HolderOf). RESOURCE_EXHAUSTED
   // (OVERLOADED, TOO_MANY_REQUEST_BYTES) at a limit. A caller without requests may exceed its own
   // limit.
   absl::StatusOr<Ticket> Reserve(std::string_view caller, int64_t bytes);

@@ -25,7 +25,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
 #include "services/common/errors/rpc.h"
-#include "services/common/identity/identity.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/call_admission.h"
@@ -48,11 +48,17 @@ std::string PathOf(const InputMetadata& metadata) {
   return path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
 }
 
-// Returns the identity for which the peer of an admitted call calls, if any.
+// Returns the client for which the peer of an admitted call calls, if any: its URI, and its
+// certificate if the peer names it.
 std::optional<std::string> ForwardedCaller(const InputMetadata& metadata) {
   const auto uri = metadata.find(kForwardedIdentity);
   if (uri == metadata.end()) return std::nullopt;
-  return std::string(uri->second.data(), uri->second.size());
+  std::string caller(uri->second.data(), uri->second.size());
+  if (const auto certificate = metadata.find(kForwardedCertificate);
+      certificate != metadata.end()) {
+    caller.append(" ").append(certificate->second.data(), certificate->second.size());
+  }
+  return caller;
 }
 
 // Returns the key of a peer for CallAdmission.
@@ -106,7 +112,8 @@ class OpenGate : public grpc::AuthMetadataProcessor {
     constexpr CallLimits kLimits = {
         {kOpenCalls, kOpenCallBurst}, kOpenWaitingCalls, kOpenWaitingCalls};
     const std::string peer = NumberOf(*context);
-    return ToGateStatus(calls_.Accept(peer, peer, kLimits, SystemClock().MonotonicNow()), metrics_);
+    return ToGateStatus(calls_.Accept(peer, peer, peer, kLimits, SystemClock().MonotonicNow()),
+                        metrics_);
   }
 
  private:
@@ -189,9 +196,9 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
       return errors::CallerRevoked();
     }
     RETURN_IF_ERROR(CheckRole(*caller, method));
-    ASSIGN_OR_RETURN(const auto uri, ToUri(caller->identity));
-    return calls_.Accept(PeerUri(context), uri, CallLimitsOf(*caller),
-                         SystemClock().MonotonicNow());
+    const std::string peer = PeerUri(context);
+    return calls_.Accept(peer, ForwardedCaller(metadata).value_or(peer), HolderOf(*caller),
+                         CallLimitsOf(*caller), SystemClock().MonotonicNow());
   }
 
   CallerResolver& callers_;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -37,7 +38,7 @@ absl::Status ServerStreamBase::Admit() {
   StreamLimits limits = limits_;
   if (SpeaksForMany(call_.caller().identity)) limits.of_caller = 0;
   std::string caller;
-  if (limits.of_caller > 0) caller = ToUri(call_.caller().identity).value_or("");
+  if (limits.of_caller > 0) caller = HolderOf(call_.caller());
   auto ticket = streams_->Enter(call_.method(), caller, limits);
   if (ticket.ok()) ticket_ = *std::move(ticket);
   return ticket.status();

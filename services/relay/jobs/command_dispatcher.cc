@@ -76,6 +76,8 @@ bool CommandDispatcher::MaySend(const Job& job, const Target& target, absl::Dura
       return !held_ && now < target.wait_until && now < job.begin_until;
     case Stage::kSent:
       return !held_ && now < job.begin_until;
+    case Stage::kStarted:
+      return false;
   }
   return false;
 }
@@ -191,8 +193,19 @@ void CommandDispatcher::OnReachable(const std::vector<std::string>& names) {
 
 void CommandDispatcher::HandleRecords(const v1::JobRecords& records) {
   for (const v1::JobRecord& record : records.records()) {
+    if (record.has_started()) MarkStarted(record.job(), record.node());
     if (record.has_final()) Finish(record.job(), record.node());
   }
+}
+
+void CommandDispatcher::MarkStarted(const std::string& job, const std::string& node) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(job);
+  if (found == jobs_.end()) return;
+  const auto target = found->second.targets.find(node);
+  if (target == found->second.targets.end()) return;
+  Stage& stage = target->second.stage;
+  if (stage == Stage::kSent) stage = Stage::kStarted;
 }
 
 void CommandDispatcher::Finish(const std::string& job, const std::string& node) {

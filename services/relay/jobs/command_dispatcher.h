@@ -18,13 +18,15 @@
 
 namespace muster {
 
-// Every relay has one, the root relay too. For each target of a job it knows one of three stages:
+// Every relay has one, the root relay too. For each target of a job it knows one of four stages:
 //
 //   waiting     the command has never been sent towards the target. It is sent when the target
 //               becomes reachable, until the target's time to wait is over.
 //   sent        the command was sent to a child. It is sent again when the target is reachable on
 //               a new route or stream, until the time to start has passed: the child may have lost
 //               it. A node runs a job once, however often it receives the command.
+//   started     the target has reported that the command runs. It is not sent again: another agent
+//               with the identity of the node would run it, too.
 //   cancelled   the command is not sent any more. A cancel is sent now, and again when the target
 //               is reachable again.
 //
@@ -60,8 +62,10 @@ class CommandDispatcher {
   // Sends what is kept for these nodes. Called when they become reachable, or by another route.
   void OnReachable(const std::vector<std::string>& names);
 
-  // Removes the targets of final records.
+  // Notes the targets that have started the command, and removes those of final records.
   void HandleRecords(const v1::JobRecords& records);
+  // The target has started the command.
+  void MarkStarted(const std::string& job, const std::string& node);
   // Removes a target: it has a final record.
   void Finish(const std::string& job, const std::string& node);
 
@@ -75,7 +79,7 @@ class CommandDispatcher {
   size_t open() const;
 
  private:
-  enum class Stage { kWaiting, kSent, kCancelled };
+  enum class Stage { kWaiting, kSent, kStarted, kCancelled };
   struct Target {
     v1::JobCommand::Target target;
     Stage stage = Stage::kWaiting;

@@ -102,6 +102,23 @@ TEST_F(CommandDispatcherTest, ReattachedNodeReceivesCommandAgainUntilItsFinalRec
   EXPECT_EQ(dispatcher_.open(), 0U);
 }
 
+// The node attaches again, or another agent with its identity does.
+TEST_F(CommandDispatcherTest, StartedCommandIsNotSentAgainButItsCancelIs) {
+  Attach("n1");
+  dispatcher_.Dispatch(Command({"n1"}));
+  v1::JobRecords records;
+  records.add_records()->set_job("j1");
+  records.mutable_records(0)->set_node("n1");
+  records.mutable_records(0)->mutable_started();
+  dispatcher_.HandleRecords(records);
+  EXPECT_TRUE(Sent(*Attach("n1")).empty());
+  EXPECT_TRUE(dispatcher_.WasSent("j1", "n1"));
+  v1::JobCancel cancel;
+  cancel.set_job("j1");
+  dispatcher_.Cancel(cancel);
+  EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"cancel: n1"});
+}
+
 TEST_F(CommandDispatcherTest, HeldCommandIsSentOnRelease) {
   dispatcher_.Hold();
   const auto n1 = Attach("n1");

@@ -17,6 +17,16 @@ namespace {
 // The most targets of a job that are looked up in the register.
 constexpr size_t kMaxExplained = 16;
 
+v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
+  v1::RecordJobRequest record;
+  record.set_job(job.job());
+  record.set_actor(job.submitted_by());
+  record.set_action(job.action());
+  *record.mutable_argv() = job.argv();
+  record.set_targets(job.targets());
+  return record;
+}
+
 }  // namespace
 
 JobBoard::JobBoard(Options options, const Parts& parts)
@@ -99,6 +109,7 @@ absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest reque
   table_.Insert(id, std::move(entry));
   job->Start(explanations);
   inbox_.Wake();
+  if (options_.on_unaudited) options_.on_unaudited();
   return job->Describe();
 }
 
@@ -117,12 +128,43 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
   return jobs;
 }
 
-absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job) {
+absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job, const std::string& by) {
   ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
   if (entry.running == nullptr) return JobChange{entry.job, /*changed=*/false};
-  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel());
+  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel(by));
   inbox_.Wake();
+  if (changed) {
+    table_.SetCancelled(job, by);
+    if (options_.on_unaudited) options_.on_unaudited();
+  }
   return JobChange{entry.running->Describe(), changed};
+}
+
+std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
+  std::vector<v1::RecordJobRequest> records;
+  for (const JobTable::Entry& entry : table_.Unaudited(limit)) {
+    const AuditState& audit = entry.audit;
+    if (!audit.has_submission) records.push_back(SubmissionOf(entry.Describe()));
+    if (audit.cancelled_by.empty() || audit.has_cancellation) continue;
+    v1::RecordJobRequest& record = records.emplace_back();
+    record.set_job(entry.job.job());
+    record.set_actor(audit.cancelled_by);
+    record.set_cancelled(true);
+  }
+  return records;
+}
+
+absl::Status JobBoard::MarkAudited(const v1::RecordJobRequest& record) {
+  const auto entry = table_.Find(record.job());
+  if (!entry.ok()) return absl::OkStatus();  // it was removed
+  if (entry->running != nullptr) {
+    RETURN_IF_ERROR(entry->running->MarkAudited(record.cancelled()));
+  } else {
+    ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(files_, entry->folder));
+    RETURN_IF_ERROR(folder->MarkAudited(record.cancelled()));
+  }
+  table_.MarkAudited(record.job(), record.cancelled());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/v1/audit.pb.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
@@ -58,6 +59,8 @@ class JobBoard : public RecordSink {
     std::function<RunningJob::Explanations(const std::vector<std::string>& nodes)> explain;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
+    // Called when Unaudited returns more. Must not block. Null: not called.
+    std::function<void()> on_unaudited;
   };
 
   // The objects that jobs use; they outlive the board. `executor` runs the writer of the records
@@ -81,13 +84,20 @@ class JobBoard : public RecordSink {
   absl::StatusOr<JobChange> Submit(JobRequest request, const std::string& submitter);
   // NOT_FOUND (JOB_NOT_FOUND), like the next two.
   absl::StatusOr<JobView> Get(const std::string& job) const;
-  absl::StatusOr<JobChange> Cancel(const std::string& job);
+  // `by`: the URI of the caller.
+  absl::StatusOr<JobChange> Cancel(const std::string& job, const std::string& by);
   // Calls `wake` after every change of the job, and maybe once after StopWatch.
   absl::StatusOr<uint64_t> Watch(const std::string& job, std::function<void()> wake);
   void StopWatch(const std::string& job, uint64_t watch) { watchers_.Remove(job, watch); }
 
   // Returns jobs, the newest first, that are older than the job `before` (empty: all).
   std::vector<v1::Job> List(const std::string& before, size_t limit) const;
+
+  // Returns the records of at most `limit` jobs that the audit log lacks, those of the oldest jobs
+  // first. They survive a restart until MarkAudited.
+  std::vector<v1::RecordJobRequest> Unaudited(size_t limit) const;
+  // The audit log has the record. Blocks on the disk; not to be called while the writer runs.
+  absl::Status MarkAudited(const v1::RecordJobRequest& record);
 
   // RecordSink. Drops records that ValidateJobRecord refuses: they are neither stored nor acked.
   void Receive(v1::JobRecords records, Done done) override;

@@ -10,10 +10,12 @@
 namespace muster {
 namespace {
 
+constexpr char kOperator[] = "spiffe://fleet.test/user/o";
+
 class JobBoardSubmitTest : public testing::JobFixture {
  protected:
   absl::StatusOr<JobChange> Request(const JobRequest& request) {
-    return board_->Submit(request, "spiffe://fleet.test/user/o");
+    return board_->Submit(request, kOperator);
   }
   absl::Status Submit(const std::string& job) {
     return Request(testing::MakeJobRequest(job, clock_.Now())).status();
@@ -41,8 +43,8 @@ TEST_F(JobBoardSubmitTest, RepeatedRequestChangesNothing) {
   const JobRequest request = testing::MakeJobRequest("j", clock_.Now());
   EXPECT_TRUE(Request(request)->changed);
   EXPECT_FALSE(Request(request)->changed);
-  EXPECT_TRUE(board_->Cancel("j")->changed);
-  EXPECT_FALSE(board_->Cancel("j")->changed);
+  EXPECT_TRUE(board_->Cancel("j", kOperator)->changed);
+  EXPECT_FALSE(board_->Cancel("j", kOperator)->changed);
 }
 
 TEST_F(JobBoardSubmitTest, CancelOfAnEndedJobChangesNothing) {
@@ -55,7 +57,7 @@ TEST_F(JobBoardSubmitTest, CancelOfAnEndedJobChangesNothing) {
   record.mutable_final()->set_outcome(v1::JOB_OUTCOME_EXITED);
   board_->Receive(std::move(records), [] {});
   executor_.AwaitIdle();
-  const auto cancelled = board_->Cancel("j");
+  const auto cancelled = board_->Cancel("j", kOperator);
   ASSERT_TRUE(cancelled.ok());
   EXPECT_FALSE(cancelled->changed);
   EXPECT_EQ(cancelled->job.state(), v1::JOB_STATE_ENDED);

@@ -345,7 +345,7 @@ TEST(JobBoardTest, CancelAfterARestartReachesTargetsThatRun) {
   }
   Root again(disk);
   again.Sent();
-  ASSERT_TRUE(again.board().Cancel("j1").ok());
+  ASSERT_TRUE(again.board().Cancel("j1", "spiffe://fleet.test/user/o").ok());
   EXPECT_EQ(again.Sent(), (std::vector<std::string>{"cancel n1", "cancel n2"}));
   EXPECT_EQ(Root::Sent(*again.Reattach("n1")), std::vector<std::string>{"cancel n1"});
 }
@@ -356,7 +356,7 @@ TEST(JobBoardTest, CancelBeforeARestartIsSentAgainAfterIt) {
     Root root(disk);
     ASSERT_TRUE(root.Submit("j1").ok());
     ASSERT_TRUE(root.ReceiveStarted("j1", "n1"));
-    ASSERT_TRUE(root.board().Cancel("j1").ok());
+    ASSERT_TRUE(root.board().Cancel("j1", "spiffe://fleet.test/user/o").ok());
   }
   Root again(disk);
   EXPECT_EQ(again.Sent().back(), "cancel n2");

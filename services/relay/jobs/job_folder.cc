@@ -15,12 +15,14 @@ namespace {
 
 // The first byte of an entry of `job`; the rest is a serialised message unless it says otherwise.
 enum Kind : char {
-  kRequest = 'r',    // SubmitJobRequest without nodes
-  kTargets = 't',    // names, a line each: those that it found
-  kNodes = 'n',      // names, a line each: those that the request names
-  kAccepted = 'a',   // Job: with this entry the job exists
-  kCancelled = 'c',  // nothing
-  kEnded = 'e',      // where the records end (i64, little-endian), Job
+  kRequest = 'r',            // SubmitJobRequest without nodes
+  kTargets = 't',            // names, a line each: those that it found
+  kNodes = 'n',              // names, a line each: those that the request names
+  kAccepted = 'a',           // Job: with this entry the job exists
+  kCancelled = 'c',          // URI of who cancelled it
+  kSubmissionAudited = 's',  // nothing, as the next
+  kCancellationAudited = 'x',
+  kEnded = 'e',  // where the records end (i64, little-endian), Job
 };
 
 // A command has 128 KiB and a chain of 16 KiB (jobs.proto).
@@ -67,7 +69,14 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
       *accepted = true;
       return parse(stored->job);
     case kCancelled:
+      if (!stored->cancelled) stored->audit.cancelled_by = std::string(body);
       stored->cancelled = true;
+      return true;
+    case kSubmissionAudited:
+      stored->audit.has_submission = true;
+      return true;
+    case kCancellationAudited:
+      stored->audit.has_cancellation = true;
       return true;
     case kEnded:
       if (body.size() < sizeof(stored->records_end)) return false;
@@ -152,7 +161,13 @@ absl::Status JobFolder::Append(std::string_view entry) {
   return journal_->Sync();
 }
 
-absl::Status JobFolder::MarkCancelled() { return Append(std::string(1, kCancelled)); }
+absl::Status JobFolder::MarkCancelled(std::string_view by) {
+  return Append(absl::StrCat(std::string(1, kCancelled), ToAbsl(by)));
+}
+
+absl::Status JobFolder::MarkAudited(bool cancellation) {
+  return Append(std::string(1, cancellation ? kCancellationAudited : kSubmissionAudited));
+}
 
 absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end) {
   std::string entry(1, kEnded);

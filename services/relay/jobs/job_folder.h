@@ -1,6 +1,7 @@
 // A job on the disk of the root relay. Its folder has two journals:
 //
-//   job       the request and its targets, the cancellation, and the end
+//   job       the request and its targets, the cancellation, and the end; which of these events the
+//             audit log has
 //   records   serialised JobRecords of the nodes
 //
 // The job exists as soon as its acceptance in `job` is durable.
@@ -27,12 +28,20 @@
 
 namespace muster {
 
+// The events of a job that the audit log records, and those that it has already.
+struct AuditState {
+  std::string cancelled_by;  // URI; empty if the job was not cancelled
+  bool has_submission = false;
+  bool has_cancellation = false;
+};
+
 // The content of the journal `job`.
 struct StoredJob {
   v1::SubmitJobRequest request;
   v1::Job job;  // as it was accepted, or as it ended
   std::vector<std::string> targets;
   bool cancelled = false;
+  AuditState audit;
   bool ended = false;
   int64_t records_end = 0;  // the end of the records of a finished job
 };
@@ -54,7 +63,10 @@ class JobFolder {
   static absl::StatusOr<StoredJob> Read(FileOps& files, const std::string& path);
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& files, const std::string& path);
 
-  absl::Status MarkCancelled();
+  // `by`: the URI of who cancels it. Only the first one counts.
+  absl::Status MarkCancelled(std::string_view by);
+  // The audit log has the record of the submission, or of the cancellation.
+  absl::Status MarkAudited(bool cancellation);
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
 
  private:

@@ -32,6 +32,7 @@ class Loader {
     entry.folder = folder;
     entry.job = stored->job;
     entry.end = stored->records_end;
+    entry.audit = stored->audit;
     if (stored->ended) {
       CancelAbandoned(*std::move(stored), folder);
     } else {

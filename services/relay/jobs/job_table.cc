@@ -114,6 +114,35 @@ void JobTable::Finish(const std::string& id, v1::Job job, int64_t end) {
   --running_;
 }
 
+void JobTable::SetCancelled(const std::string& id, const std::string& by) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  if (found != jobs_.end()) found->second.audit.cancelled_by = by;
+}
+
+void JobTable::MarkAudited(const std::string& id, bool cancellation) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  AuditState& audit = found->second.audit;
+  (cancellation ? audit.has_cancellation : audit.has_submission) = true;
+}
+
+std::vector<JobTable::Entry> JobTable::Unaudited(size_t limit) const {
+  std::vector<Entry> entries;
+  MutexLock lock(mutex_);
+  for (const auto& [time, id] : by_time_) {
+    const Entry& entry = jobs_.at(id);
+    const AuditState& audit = entry.audit;
+    const bool complete =
+        audit.has_submission && (audit.cancelled_by.empty() || audit.has_cancellation);
+    if (complete) continue;
+    entries.push_back(entry);
+    if (entries.size() == limit) break;
+  }
+  return entries;
+}
+
 std::vector<std::string> JobTable::RemoveOld(
     absl::Time now, const std::function<bool(const std::string&)>& is_kept) {
   std::vector<std::string> folders;

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/mutex.h"
+#include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/running_job.h"
 
 namespace muster {
@@ -35,6 +36,7 @@ class JobTable {
     v1::Job job;                          // as submitted; as it ended if it is finished
     std::shared_ptr<RunningJob> running;  // null if it is finished
     int64_t end = 0;                      // of the records of a finished job
+    AuditState audit;
 
     // Returns the job as it is now.
     v1::Job Describe() const { return running == nullptr ? job : running->Describe(); }
@@ -65,6 +67,12 @@ class JobTable {
   std::vector<Entry> List(const std::string& before, size_t limit) const;
 
   void Finish(const std::string& id, v1::Job job, int64_t end);
+  // The job was cancelled by this URI.
+  void SetCancelled(const std::string& id, const std::string& by);
+  // The audit log has the record of the submission, or of the cancellation.
+  void MarkAudited(const std::string& id, bool cancellation);
+  // Returns at most `limit` jobs with an event that the audit log lacks, the oldest first.
+  std::vector<Entry> Unaudited(size_t limit) const;
   // Removes finished jobs past the limits, except those that `is_kept` names. Returns their
   // folders.
   std::vector<std::string> RemoveOld(absl::Time now,

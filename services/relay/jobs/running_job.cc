@@ -63,12 +63,12 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::StatusOr<bool> RunningJob::Cancel() {
+absl::StatusOr<bool> RunningJob::Cancel(std::string_view by) {
   {
     MutexLock lock(mutex_);
     if (state_.ended()) return false;
   }
-  RETURN_IF_ERROR(folder_->MarkCancelled());
+  RETURN_IF_ERROR(folder_->MarkCancelled(by));
   MutexLock lock(mutex_);
   const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();
@@ -81,6 +81,9 @@ void RunningJob::Receive(v1::JobRecord record) {
   auto accepted = state_.Receive(std::move(record));
   const bool final = !accepted.empty() && accepted.back().has_final();
   if (final) fleet_.dispatcher.Finish(id_, accepted.back().node());
+  if (!accepted.empty() && accepted.front().has_started()) {
+    fleet_.dispatcher.MarkStarted(id_, accepted.front().node());
+  }
   AddPending(std::move(accepted));
   // It is the turn of the next target.
   if (final && state_.plan().parallel > 0) Release();

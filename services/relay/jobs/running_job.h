@@ -52,9 +52,11 @@ class RunningJob {
   // known to the dispatcher afterwards.
   void Continue();
 
-  // Stores that the job is cancelled, then cancels it on all targets. Returns false if it was
-  // cancelled already, or all targets have ended.
-  absl::StatusOr<bool> Cancel();
+  // Stores that the job is cancelled by this URI, then cancels it on all targets. Returns false if
+  // it was cancelled already, or all targets have ended.
+  absl::StatusOr<bool> Cancel(std::string_view by);
+  // As JobFolder::MarkAudited.
+  absl::Status MarkAudited(bool cancellation) { return folder_->MarkAudited(cancellation); }
   // Handles a record of a node.
   void Receive(v1::JobRecord record);
   // Remembers why a final record of a node was dropped: the one that this relay makes in its place

@@ -1,7 +1,11 @@
 #include "services/relay/runs/run_offers.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "services/common/rpc/proto_time.h"
+#include "services/relay/upstream/upstream.h"
 
 namespace muster {
 namespace {
@@ -36,12 +40,10 @@ void SendOffer(Topology& topology, const v1::CollectionOffer& offer) {
 
 void RunOffers::HandleRun(const v1::Run& run) {
   if (!AcceptsResults(run.state())) {
-    if (runs_.erase(run.id()) == 0) return;
-    v1::AttachResponse over;
-    over.mutable_collection_ended()->set_run(run.id());
-    for (const auto& child : topology_.Children()) child->Send(over);
-    return;
+    const bool offered = runs_.erase(run.id()) + before_snapshot_.erase(run.id()) > 0;
+    return AddEnded(run.id(), run.deadline(), offered);
   }
+  ended_.erase(run.id());  // the aggregator was restored from a backup
   Active& active = runs_[run.id()];
   active.deadline = run.deadline();
   for (const v1::Plugin& plugin : run.plugins()) {
@@ -49,6 +51,30 @@ void RunOffers::HandleRun(const v1::Run& run) {
     if (plugin.once() || plugin.has_image()) continue;
     active.plugins[plugin.name()].definition_yaml = plugin.definition_yaml();
   }
+}
+
+void RunOffers::HandleDeletion(const std::string& run) {
+  const auto active = runs_.extract(run);
+  if (!active.empty()) AddEnded(run, active.mapped().deadline, /*offered=*/true);
+}
+
+// The feed lists old runs, too, each time that it starts again.
+void RunOffers::AddEnded(const std::string& run, const google::protobuf::Timestamp& deadline,
+                         bool offered) {
+  const absl::Time now = clock_.Now();
+  std::erase_if(ended_, [&](const auto& ended) { return ended.second < now; });
+  const absl::Time until = FromProto(deadline) + kEndRemembered;
+  const bool added = until >= now && ended_.try_emplace(run, until).second;
+  if (added || offered) newly_ended_.push_back(run);
+  if (ended_.size() <= kMaxEndedRuns) return;
+  ended_.erase(std::ranges::min_element(ended_, {}, [](const auto& one) { return one.second; }));
+}
+
+std::vector<std::string> RunOffers::EndedRuns() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> runs;
+  for (const auto& [run, until] : ended_) runs.push_back(run);
+  return runs;
 }
 
 void RunOffers::HandlePairs(
@@ -79,38 +105,53 @@ v1::CollectionOffer RunOffers::Offer(const std::string& run, const std::string& 
 }
 
 void RunOffers::HandleChange(const v1::FollowChangesResponse& event) {
-  std::vector<v1::CollectionOffer> offers;
+  News news;
   {
     MutexLock lock(mutex_);
-    std::map<std::pair<std::string, std::string>, std::vector<std::string>> fresh;
-    switch (event.event_case()) {
-      case v1::FollowChangesResponse::kSnapshotBegin:
-        in_snapshot_ = true;
-        runs_.clear();
-        break;
-      case v1::FollowChangesResponse::kSnapshotEnd:
-        in_snapshot_ = false;
-        offers = OffersFor(topology_.Nodes());
-        break;
-      case v1::FollowChangesResponse::kRun:
-        HandleRun(event.run());
-        break;
-      case v1::FollowChangesResponse::kRunDeleted:
-        runs_.erase(event.run_deleted().run());
-        break;
-      case v1::FollowChangesResponse::kPairs:
-        HandlePairs(event.pairs(), &fresh);
-        break;
-      default:
-        break;
-    }
-    if (in_snapshot_) return;
-    for (auto& [key, nodes] : fresh) {
-      offers.push_back(Offer(key.first, key.second));
-      for (std::string& node : nodes) offers.back().add_nodes(std::move(node));
-    }
+    news = Apply(event);
   }
-  for (const v1::CollectionOffer& offer : offers) SendOffer(topology_, offer);
+  for (const std::string& run : news.ended) {
+    v1::AttachResponse over;
+    over.mutable_collection_ended()->set_run(run);
+    for (const auto& child : topology_.Children()) child->Send(over);
+  }
+  for (const v1::CollectionOffer& offer : news.offers) SendOffer(topology_, offer);
+}
+
+RunOffers::News RunOffers::Apply(const v1::FollowChangesResponse& event) {
+  News news;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> fresh;
+  switch (event.event_case()) {
+    case v1::FollowChangesResponse::kSnapshotBegin:
+      in_snapshot_ = true;
+      before_snapshot_.merge(std::exchange(runs_, {}));
+      break;
+    case v1::FollowChangesResponse::kSnapshotEnd:
+      in_snapshot_ = false;
+      news.offers = OffersFor(topology_.Nodes());
+      for (const auto& [run, active] : std::exchange(before_snapshot_, {})) {
+        if (!runs_.contains(run)) AddEnded(run, active.deadline, /*offered=*/true);  // deleted
+      }
+      break;
+    case v1::FollowChangesResponse::kRun:
+      HandleRun(event.run());
+      break;
+    case v1::FollowChangesResponse::kRunDeleted:
+      HandleDeletion(event.run_deleted().run());
+      break;
+    case v1::FollowChangesResponse::kPairs:
+      HandlePairs(event.pairs(), &fresh);
+      break;
+    default:
+      break;
+  }
+  if (in_snapshot_) return {};
+  for (auto& [key, nodes] : fresh) {
+    news.offers.push_back(Offer(key.first, key.second));
+    for (std::string& node : nodes) news.offers.back().add_nodes(std::move(node));
+  }
+  news.ended = std::exchange(newly_ended_, {});
+  return news;
 }
 
 std::vector<v1::CollectionOffer> RunOffers::OffersFor(const std::vector<std::string>& names) const {

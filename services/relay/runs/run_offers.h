@@ -1,4 +1,4 @@
-// Offers collections of results to nodes, from the aggregator's change feed.
+// Offers collections of results to nodes, and ends them, from the aggregator's change feed.
 #ifndef MUSTER_SERVICES_RELAY_RUNS_RUN_OFFERS_H_
 #define MUSTER_SERVICES_RELAY_RUNS_RUN_OFFERS_H_
 
@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/changes.pb.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 #include "services/relay/topology/topology.h"
 
@@ -18,16 +20,24 @@ namespace muster {
 void SendOffer(Topology& topology, const v1::CollectionOffer& offer);
 
 // For the root relay. A node receives an offer for each result without an outcome, and again
-// whenever it is attached. Thread-safe.
+// whenever it is attached. All nodes learn of the end of a run; those that are unreachable then
+// learn of it by the welcome at their return (EndedRuns). Thread-safe.
 class RunOffers {
  public:
-  explicit RunOffers(Topology& topology) : topology_(topology) {}
+  // The end of a run is remembered until this long after its deadline.
+  static constexpr absl::Duration kEndRemembered = absl::Hours(24);
+
+  RunOffers(Topology& topology, const Clock& clock) : topology_(topology), clock_(clock) {}
 
   // Handles one event of the feed; events are in order.
   void HandleChange(const v1::FollowChangesResponse& event);
 
   // Nodes became reachable, or by another route.
   void OnReachable(const std::vector<std::string>& names);
+
+  // Returns the remembered runs that have ended: at most kMaxEndedRuns, those with the latest
+  // deadlines.
+  std::vector<std::string> EndedRuns() const;
 
  private:
   struct Plugin {
@@ -39,7 +49,18 @@ class RunOffers {
     std::map<std::string, Plugin> plugins;  // the plugins that nodes run
   };
 
+  // The messages to send once the lock is released.
+  struct News {
+    std::vector<v1::CollectionOffer> offers;
+    std::vector<std::string> ended;  // runs
+  };
+
+  News Apply(const v1::FollowChangesResponse& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleRun(const v1::Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandleDeletion(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `offered`: children may collect for it.
+  void AddEnded(const std::string& run, const google::protobuf::Timestamp& deadline, bool offered)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandlePairs(const v1::FollowChangesResponse::PairsChanged& pairs,
                    std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -49,8 +70,13 @@ class RunOffers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Topology& topology_;
+  const Clock& clock_;
   mutable Mutex mutex_;
   std::map<std::string, Active> runs_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Active> before_snapshot_ ABSL_GUARDED_BY(mutex_);
+  // Until when the end of a run is remembered.
+  std::map<std::string, absl::Time> ended_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> newly_ended_ ABSL_GUARDED_BY(mutex_);  // not announced yet
   bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -10,12 +10,15 @@
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
 #include "services/relay/testing/recorded_link.h"
+#include "services/relay/upstream/upstream.h"
 
 namespace muster {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class RunOffersTest : public ::testing::Test {
  protected:
@@ -65,9 +68,20 @@ class RunOffersTest : public ::testing::Test {
     return texts;
   }
 
-  FakeClock clock_;
+  void BeginSnapshot() {
+    v1::FollowChangesResponse begin;
+    begin.mutable_snapshot_begin();
+    offers_.HandleChange(begin);
+  }
+  void EndSnapshot() {
+    v1::FollowChangesResponse end;
+    end.mutable_snapshot_end();
+    offers_.HandleChange(end);
+  }
+
+  FakeClock clock_{absl::FromUnixSeconds(0)};
   Topology topology_{{.name = "root"}, clock_};
-  RunOffers offers_{topology_};
+  RunOffers offers_{topology_, clock_};
 };
 
 TEST_F(RunOffersTest, PendingPairIsOfferedToItsNode) {
@@ -132,17 +146,79 @@ TEST_F(RunOffersTest, EndOfARunIsSentToAllChildren) {
 
 TEST_F(RunOffersTest, SnapshotIsOfferedAtItsEnd) {
   const auto n1 = Attach("n1");
-  v1::FollowChangesResponse begin;
-  begin.mutable_snapshot_begin();
-  offers_.HandleChange(begin);
+  BeginSnapshot();
   SendRun();
   SendPairs({"n1"});
   offers_.OnReachable({"n1"});
   EXPECT_THAT(Sent(*n1), IsEmpty());
-  v1::FollowChangesResponse end;
-  end.mutable_snapshot_end();
-  offers_.HandleChange(end);
+  EndSnapshot();
   EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+}
+
+TEST_F(RunOffersTest, EndOfARunIsRememberedUntilADayAfterItsDeadline) {
+  SendRun();
+  EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+  clock_.Advance(RunOffers::kEndRemembered + absl::Seconds(8));
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+}
+
+TEST_F(RunOffersTest, EndsOfTheRunsWithTheLatestDeadlinesAreRemembered) {
+  for (size_t i = 0; i <= kMaxEndedRuns; ++i) {
+    v1::FollowChangesResponse event;
+    event.mutable_run()->set_id(absl::StrCat(i));
+    event.mutable_run()->set_state(v1::RUN_STATE_CANCELLED);
+    event.mutable_run()->mutable_deadline()->set_seconds(static_cast<int64_t>(100 + i));
+    offers_.HandleChange(event);
+  }
+  EXPECT_EQ(offers_.EndedRuns().size(), kMaxEndedRuns);
+  EXPECT_THAT(offers_.EndedRuns(), Not(Contains("0")));
+}
+
+TEST_F(RunOffersTest, RunWhoseEndIsLateIsAnnounced) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  clock_.Advance(RunOffers::kEndRemembered + absl::Seconds(8));
+  SendRun(v1::RUN_STATE_COMPLETE);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+}
+
+// This relay was restarted, or had no connection to the aggregator, when the run ended.
+TEST_F(RunOffersTest, EndThatASnapshotRevealsIsAnnounced) {
+  const auto n1 = Attach("n1");
+  BeginSnapshot();
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+  EndSnapshot();
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+}
+
+TEST_F(RunOffersTest, RunThatIsMissingInASnapshotHasEnded) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  BeginSnapshot();
+  EndSnapshot();
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+}
+
+TEST_F(RunOffersTest, DeletedRunHasEnded) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  v1::FollowChangesResponse deleted;
+  deleted.mutable_run_deleted()->set_run("r");
+  offers_.HandleChange(deleted);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+}
+
+TEST_F(RunOffersTest, RunOfARestoredAggregatorHasNotEnded) {
+  SendRun(v1::RUN_STATE_CANCELLED);
+  SendRun();
+  EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "services/common/base/mutex.h"
 #include "services/relay/upstream/upstream.h"
@@ -38,6 +39,14 @@ class StubUpstream : public Upstream {
     MutexLock lock(mutex_);
     return connected_;
   }
+  std::vector<std::string> ended_runs() const override {
+    MutexLock lock(mutex_);
+    return ended_runs_;
+  }
+  void SetEndedRuns(std::vector<std::string> runs) {
+    MutexLock lock(mutex_);
+    ended_runs_ = std::move(runs);
+  }
   absl::Status MayAttach() const override { return may_attach; }
   std::shared_ptr<void> OnChange(std::function<void()> changed) override {
     MutexLock lock(mutex_);
@@ -56,6 +65,7 @@ class StubUpstream : public Upstream {
   mutable Mutex mutex_;
   std::shared_ptr<grpc::Channel> status_ ABSL_GUARDED_BY(mutex_);
   bool connected_ ABSL_GUARDED_BY(mutex_) = true;
+  std::vector<std::string> ended_runs_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> changed_ ABSL_GUARDED_BY(mutex_);
 };
 

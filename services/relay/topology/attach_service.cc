@@ -13,6 +13,8 @@ namespace muster {
 namespace {
 
 constexpr int kMaxPage = 1'000;
+// An older process tries again within a minute.
+constexpr absl::Duration kDuplicateShown = absl::Minutes(5);
 
 }  // namespace
 
@@ -53,6 +55,9 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
     ToProto(entry.since, child.mutable_change_time());
+    if (entry.duplicate_agent_at + kDuplicateShown > parts_.clock.Now()) {
+      ToProto(entry.duplicate_agent_at, child.mutable_duplicate_agent_time());
+    }
     if (entry.is_relay) child.set_descendants(descendants[entry.name]);
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);

@@ -16,7 +16,9 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxInstance = 64;
+constexpr size_t kMaxVersion = 64;
 constexpr int kMaxTargets = 16;
+constexpr size_t kMaxTarget = 300;    // a host name of 253 and a port
 constexpr int kMaxDescendants = 500;  // in one message
 
 // A relay may send this much more before the sink has accepted its records.
@@ -26,6 +28,25 @@ std::string NameOf(const Identity& identity) {
   if (const auto* node = std::get_if<NodeIdentity>(&identity.name)) return node->name;
   if (const auto* service = std::get_if<ServiceIdentity>(&identity.name)) return service->name;
   return "";
+}
+
+// Checks the parts of a hello that no signature covers.
+absl::Status CheckTexts(const v1::AttachRequest::Hello& hello) {
+  if (hello.instance_id().empty() || hello.instance_id().size() > kMaxInstance) {
+    return errors::InvalidAttachment("the instance_id is empty or too long");
+  }
+  if (hello.version().size() > kMaxVersion) {
+    return errors::InvalidAttachment("the version is longer than 64 bytes");
+  }
+  if (hello.relay_targets_size() > kMaxTargets) {
+    return errors::InvalidAttachment("more than 16 addresses");
+  }
+  const auto& targets = hello.relay_targets();
+  if (std::any_of(targets.begin(), targets.end(),
+                  [](const std::string& target) { return target.size() > kMaxTarget; })) {
+    return errors::InvalidAttachment("an address is longer than 300 bytes");
+  }
+  return absl::OkStatus();
 }
 
 int64_t Nanos(absl::Duration time) { return absl::ToInt64Nanoseconds(time); }
@@ -106,12 +127,7 @@ absl::Status ChildSession::CheckHello(const v1::AttachRequest::Hello& hello,
 }
 
 absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
-  if (hello.instance_id().empty() || hello.instance_id().size() > kMaxInstance) {
-    return errors::InvalidAttachment("the instance_id is empty or too long");
-  }
-  if (hello.relay_targets_size() > kMaxTargets) {
-    return errors::InvalidAttachment("more than 16 addresses");
-  }
+  RETURN_IF_ERROR(CheckTexts(hello));
   ASSIGN_OR_RETURN(const auto verified, parts_.trust.Verify(hello.statement()));
   RETURN_IF_ERROR(CheckHello(hello, verified));
   auto statement =
@@ -129,18 +145,21 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
   entry.since = parts_.clock.Now();
   entry.certificate = CertificateSubject(verified.issuer, verified.serial);
   entry.statement = std::move(statement);
+  entry.instance = hello.instance_id();
+  entry.began = parts_.clock.MonotonicNow() - FromProto(hello.uptime());
   RETURN_IF_ERROR(parts_.upstream.MayAttach());
   RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
   // The welcome precedes the messages that the attachment causes.
   const bool connected = parts_.upstream.connected();
-  SendWelcome(*this, parts_.topology, connected, parts_.interval, parts_.clock);
+  const std::vector<std::string> ended_runs = parts_.upstream.ended_runs();
+  SendWelcome(*this, parts_.topology, parts_.upstream, parts_.interval, parts_.clock);
   // The revocations precede the pending commands: the signer of one may be revoked meanwhile.
   hello.set_revocations_version(
       parts_.trust.SendCommandRevocations(*this, hello.revocations_version()));
   ASSIGN_OR_RETURN(auto previous, parts_.topology.Attach(std::move(entry), shared_from_this()));
-  // A connection that was made meanwhile was announced to the children without this one.
-  if (!connected && parts_.upstream.connected()) {
-    SendWelcome(*this, parts_.topology, /*connected=*/true, parts_.interval, parts_.clock);
+  // A change since then was announced to the children without this one.
+  if ((!connected && parts_.upstream.connected()) || ended_runs != parts_.upstream.ended_runs()) {
+    SendWelcome(*this, parts_.topology, parts_.upstream, parts_.interval, parts_.clock);
   }
   bool ended = false;
   {
@@ -162,6 +181,9 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   entry.relay = descendant.relay();
   entry.attached = descendant.attached();
   entry.since = FromProto(descendant.change_time());
+  if (descendant.has_duplicate_agent_time()) {
+    entry.duplicate_agent_at = FromProto(descendant.duplicate_agent_time());
+  }
   ASSIGN_OR_RETURN(const auto identity, ParseIdentity(entry.uri, child_.fleet));
   entry.name = NameOf(identity);
   entry.is_relay = IsRelay(identity);
@@ -276,13 +298,14 @@ void ChildSession::HandleEnd() {
   parts_.topology.Detach(name_, this);
 }
 
-void SendWelcome(ChildLink& child, const Topology& topology, bool connected,
+void SendWelcome(ChildLink& child, const Topology& topology, const Upstream& upstream,
                  absl::Duration interval, const Clock& clock) {
   v1::AttachResponse message;
   v1::AttachResponse::Welcome& welcome = *message.mutable_welcome();
   ToProto(interval, welcome.mutable_interval());
   for (std::string& relay : topology.path()) welcome.add_path(std::move(relay));
-  welcome.set_connected(connected);
+  welcome.set_connected(upstream.connected());
+  for (std::string& run : upstream.ended_runs()) welcome.add_ended_runs(std::move(run));
   ToProto(clock.Now(), welcome.mutable_time());
   ToProto(clock.MonotonicNow(), welcome.mutable_clock());
   child.Send(std::move(message));

@@ -1,5 +1,6 @@
 #include "services/relay/topology/child_session.h"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <optional>
@@ -183,6 +184,14 @@ TEST_F(ChildSessionTest, WelcomeOfADisconnectedRelaySaysSo) {
   EXPECT_FALSE(child.stream->sent[1].welcome().connected());
 }
 
+TEST_F(ChildSessionTest, WelcomeNamesTheRunsThatHaveEnded) {
+  upstream_.SetEndedRuns({"r1", "r2"});
+  const Child child = Connect(NodeIdentity{"n1"});
+  Deliver(child, Hello(child));
+  ASSERT_EQ(child.stream->sent.size(), 2u);
+  EXPECT_THAT(child.stream->sent[1].welcome().ended_runs(), ElementsAre("r1", "r2"));
+}
+
 TEST_F(ChildSessionTest, RevokedRelayAcceptsNoChild) {
   upstream_.may_attach = errors::RelayRevoked("root");
   const Child child = Connect(NodeIdentity{"n1"});
@@ -199,10 +208,40 @@ TEST_F(ChildSessionTest, SecondStreamTakesOver) {
   EXPECT_EQ(topology_.Route("n1"), second.session);
 }
 
+TEST_F(ChildSessionTest, OlderProcessIsNotWelcome) {
+  const Child younger = Attach(NodeIdentity{"n1"});
+  const Child older = Connect(NodeIdentity{"n1"});
+  older.stream->TakeSent();
+  v1::AttachRequest hello = Hello(older);
+  hello.mutable_hello()->set_instance_id("2");
+  hello.mutable_hello()->mutable_uptime()->set_seconds(1);
+  Deliver(older, hello);
+  EXPECT_EQ(ReasonOf(*older.stream->end), "DUPLICATE_AGENT");
+  EXPECT_THAT(older.stream->sent, IsEmpty());
+  EXPECT_FALSE(younger.stream->end);
+  EXPECT_EQ(topology_.Route("n1"), younger.session);
+}
+
 TEST_F(ChildSessionTest, StreamThatEndsDuringItsHelloIsDetached) {
   const Child child = Connect(NodeIdentity{"n1"});
   child.session->HandleEnd();
   Deliver(child, Hello(child));
+  EXPECT_EQ(topology_.Route("n1"), nullptr);
+}
+
+TEST_F(ChildSessionTest, HelloWithATextThatIsTooLongIsRejected) {
+  const std::vector<std::function<void(v1::AttachRequest::Hello&)>> texts = {
+      [](auto& hello) { hello.set_instance_id(std::string(65, 'x')); },
+      [](auto& hello) { hello.set_version(std::string(65, 'x')); },
+      [](auto& hello) { hello.add_relay_targets(std::string(301, 'x')); }};
+  for (const auto& set_text : texts) {
+    const Child child = Connect(NodeIdentity{"n1"});
+    v1::AttachRequest hello = Hello(child);
+    set_text(*hello.mutable_hello());
+    Deliver(child, hello);
+    ASSERT_TRUE(child.stream->end) << hello.hello().ShortDebugString();
+    EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
+  }
   EXPECT_EQ(topology_.Route("n1"), nullptr);
 }
 

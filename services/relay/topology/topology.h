@@ -68,12 +68,12 @@ class Topology {
   std::vector<std::string> path() const;
   void SetPath(std::vector<std::string> path);
 
-  // Returns the error of Attach for this entry, without attaching it.
-  absl::Status MayAttach(const TopologyEntry& entry) const;
+  // Returns the error of Attach for this entry, without attaching it. Remembers DUPLICATE_AGENT.
+  absl::Status MayAttach(const TopologyEntry& entry);
 
   // Attaches a child to this relay by its stream. Returns its previous stream, which the caller has
   // to end. FAILED_PRECONDITION (RELAY_LOOP, RELAY_TOO_DEEP), RESOURCE_EXHAUSTED
-  // (TOO_MANY_CHILDREN).
+  // (TOO_MANY_CHILDREN), ABORTED (DUPLICATE_AGENT: a process that began later is attached).
   absl::StatusOr<std::shared_ptr<ChildLink>> Attach(TopologyEntry entry,
                                                     std::shared_ptr<ChildLink> link);
 
@@ -175,6 +175,7 @@ class Topology {
   void NoteChanged(const TopologyEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Notify(const Changes& changes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckPlace(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsOlderProcess(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const Clock& clock_;

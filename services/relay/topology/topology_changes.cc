@@ -45,6 +45,9 @@ v1::AttachRequest::TopologyUpdate TopologyChanges::Dequeue(size_t limit, FindEnt
     descendant.set_relay(entry->relay);
     descendant.set_attached(entry->attached);
     ToProto(entry->since, descendant.mutable_change_time());
+    if (entry->duplicate_agent_at != absl::InfinitePast()) {
+      ToProto(entry->duplicate_agent_at, descendant.mutable_duplicate_agent_time());
+    }
   }
   while (!removed_.empty() && static_cast<size_t>(update.forgotten_uris_size()) < limit) {
     update.add_forgotten_uris(removed_.extract(removed_.begin()).value());

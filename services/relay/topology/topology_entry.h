@@ -26,6 +26,11 @@ struct TopologyEntry {
   std::string certificate;
   // The last statement for that relay; null if it is not known since a restart.
   std::shared_ptr<const v1::AttachStatement> statement;
+  // The process of a child of this relay, a random text, and when that started (monotonic).
+  std::string instance;
+  absl::Duration began;
+  // When an older process with the same identity was refused last.
+  absl::Time duplicate_agent_at = absl::InfinitePast();
 };
 
 }  // namespace muster

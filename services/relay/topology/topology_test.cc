@@ -55,6 +55,31 @@ class TopologyTest : public ::testing::Test {
   std::vector<std::string> relays_;
 };
 
+TEST_F(TopologyTest, OlderProcessIsRefusedWhileAYoungerOneIsAttached) {
+  const auto entry = [this](const std::string& instance, absl::Duration began) {
+    TopologyEntry made = AttachedEntry("n1", "r1", clock_.Now());
+    made.instance = instance;
+    made.began = began;
+    return made;
+  };
+  const auto link = std::make_shared<RecordedLink>();
+  ASSERT_TRUE(topology_.Attach(entry("a", absl::Seconds(10)), link).ok());
+  EXPECT_TRUE(topology_.MayAttach(entry("a", absl::Seconds(9))).ok()) << "the same process";
+  EXPECT_TRUE(topology_.MayAttach(entry("b", absl::Seconds(11))).ok()) << "it was restarted";
+  DequeueChanged();
+  const TopologyEntry older = entry("b", absl::Seconds(9));
+  EXPECT_EQ(ReasonOf(topology_.MayAttach(older)), "DUPLICATE_AGENT");
+  EXPECT_EQ(ReasonOf(topology_.Attach(older, std::make_shared<RecordedLink>()).status()),
+            "DUPLICATE_AGENT");
+  EXPECT_EQ(topology_.Route("n1"), link);
+  EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, clock_.Now());
+  const auto update = topology_.DequeueChanges(100, /*all=*/false);
+  ASSERT_EQ(update.descendants_size(), 1);
+  EXPECT_EQ(FromProto(update.descendants(0).duplicate_agent_time()), clock_.Now());
+  topology_.Detach("n1", link.get());
+  EXPECT_TRUE(topology_.MayAttach(older).ok());
+}
+
 TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   const auto link = Attach("n1");

@@ -78,10 +78,15 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
     complete_ = false;
     unsent_changes_.reset();
   }
+  {
+    const int known = std::min<int>(welcome.ended_runs_size(), kMaxEndedRuns);
+    MutexLock lock(ended_mutex_);
+    ended_runs_.assign(welcome.ended_runs().begin(), welcome.ended_runs().begin() + known);
+  }
   SetConnected(welcome.connected());
   // Messages in flight may be lost: a welcome makes the children send them again.
   for (const auto& child : parts_.topology.Children()) {
-    SendWelcome(*child, parts_.topology, welcome.connected(), interval_, parts_.runtime.clock);
+    SendWelcome(*child, parts_.topology, *this, interval_, parts_.runtime.clock);
   }
   return absl::OkStatus();
 }
@@ -102,13 +107,37 @@ void ParentLink::OnMessage(v1::AttachResponse message) {
     case v1::AttachResponse::kShareQuery:
       return handle_shares_(message);
     case v1::AttachResponse::kCollection:
-      return SendOffer(parts_.topology, message.collection());
+      return HandleOffer(message.collection());
     case v1::AttachResponse::kCollectionEnded:
-      for (const auto& child : parts_.topology.Children()) child->Send(message);
-      return;
+      return HandleCollectionEnded(message);
     default:
       return;
   }
+}
+
+void ParentLink::HandleOffer(const v1::CollectionOffer& offer) {
+  {
+    MutexLock lock(ended_mutex_);
+    std::erase(ended_runs_, offer.run());  // the aggregator was restored from a backup
+  }
+  SendOffer(parts_.topology, offer);
+}
+
+// Remembers the run for the children that are disconnected now.
+void ParentLink::HandleCollectionEnded(const v1::AttachResponse& message) {
+  const v1::CollectionEnded& ended = message.collection_ended();
+  if (ended.nodes().empty()) {
+    MutexLock lock(ended_mutex_);
+    std::erase(ended_runs_, ended.run());
+    ended_runs_.push_back(ended.run());
+    if (ended_runs_.size() > kMaxEndedRuns) ended_runs_.erase(ended_runs_.begin());
+  }
+  for (const auto& child : parts_.topology.Children()) child->Send(message);
+}
+
+std::vector<std::string> ParentLink::ended_runs() const {
+  MutexLock lock(ended_mutex_);
+  return ended_runs_;
 }
 
 void ParentLink::Dispatch(v1::JobCommand command) {

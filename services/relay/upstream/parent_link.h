@@ -54,6 +54,7 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   std::shared_ptr<grpc::Channel> Status() override { return channel(); }
   std::shared_ptr<grpc::Channel> Joining() override { return channel(); }
   bool connected() const override { return connected_; }
+  std::vector<std::string> ended_runs() const ABSL_LOCKS_EXCLUDED(ended_mutex_) override;
   absl::Status MayAttach() const override;
 
   // RecordSink.
@@ -78,6 +79,8 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   std::shared_ptr<grpc::Channel> channel() const { return client_.channel(); }
   void SetConnected(bool connected);
   void HandleRefusal(const absl::Status& why);
+  void HandleOffer(const v1::CollectionOffer& offer) ABSL_LOCKS_EXCLUDED(ended_mutex_);
+  void HandleCollectionEnded(const v1::AttachResponse& message) ABSL_LOCKS_EXCLUDED(ended_mutex_);
   void Dispatch(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(transit_mutex_);
   bool SendChanges() ABSL_LOCKS_EXCLUDED(changes_mutex_);
   void SendBatch(std::vector<Done>& sent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(records_mutex_);
@@ -94,6 +97,9 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   bool send_all_ ABSL_GUARDED_BY(changes_mutex_) = false;
   bool complete_ ABSL_GUARDED_BY(changes_mutex_) = false;
   std::optional<v1::AttachRequest> unsent_changes_ ABSL_GUARDED_BY(changes_mutex_);
+
+  mutable Mutex ended_mutex_;
+  std::vector<std::string> ended_runs_ ABSL_GUARDED_BY(ended_mutex_);  // the last one last
 
   Mutex transit_mutex_;
   TransitClock transit_ ABSL_GUARDED_BY(transit_mutex_);

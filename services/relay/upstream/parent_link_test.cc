@@ -150,6 +150,33 @@ TEST_F(ParentLinkTest, WelcomeSetsThePathAndIsPassedOnToTheChildren) {
   EXPECT_TRUE(sent[0].welcome().connected());
 }
 
+// A child may have been disconnected when the run ended, as may this relay.
+TEST_F(ParentLinkTest, WelcomesNameTheRunsThatEnded) {
+  const auto child = AttachChild("n1");
+  StartAccepted();
+  v1::AttachResponse message;
+  message.mutable_collection_ended()->set_run("heard");
+  Deliver(message);
+  EXPECT_THAT(link_->ended_runs(), ElementsAre("heard"));
+  child->Take();
+  message.mutable_welcome()->set_connected(true);
+  for (const char* run : {"heard", "missed"}) message.mutable_welcome()->add_ended_runs(run);
+  Deliver(message);
+  const auto sent = child->Take();
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_THAT(sent[0].welcome().ended_runs(), ElementsAre("heard", "missed"));
+}
+
+TEST_F(ParentLinkTest, RunThatIsOfferedAgainHasNotEnded) {
+  StartAccepted();
+  v1::AttachResponse message;
+  message.mutable_collection_ended()->set_run("r");
+  Deliver(message);
+  message.mutable_collection()->set_run("r");
+  Deliver(message);
+  EXPECT_THAT(link_->ended_runs(), IsEmpty());
+}
+
 TEST_F(ParentLinkTest, RevokedRelayEndsItsChildrenUntilItIsWelcomedAgain) {
   StartAccepted();
   const auto child = AttachChild("n1");

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -47,6 +49,7 @@ class RootUpstream : public UpstreamBase {
   std::shared_ptr<grpc::Channel> Status() override { return status_(); }
   std::shared_ptr<grpc::Channel> Joining() override { return aggregator_(); }
   bool connected() const override { return connected_; }
+  std::vector<std::string> ended_runs() const override { return offers_.EndedRuns(); }
 
   // The fleet's command authority; empty until the aggregator has sent it.
   std::optional<Certificate> command_ca() const;

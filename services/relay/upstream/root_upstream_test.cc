@@ -156,7 +156,7 @@ class RootUpstreamTest : public ::testing::Test {
   CallCanceller canceller_;
   Trust trust_{kTestFleet, [] { return std::vector<Certificate>(); }, topology_, canceller_,
                clock_};
-  RunOffers offers_{topology_};
+  RunOffers offers_{topology_, clock_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;
 };

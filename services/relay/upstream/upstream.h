@@ -2,9 +2,11 @@
 #ifndef MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_H_
 #define MUSTER_SERVICES_RELAY_UPSTREAM_UPSTREAM_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,6 +18,9 @@ class Channel;
 }
 
 namespace muster {
+
+// The maximum number of ended runs in a welcome (attachment.proto).
+inline constexpr size_t kMaxEndedRuns = 1'000;
 
 // The root relay is connected to the aggregator and the status service, any other relay to its
 // parent. Thread-safe; the methods do not block. Outlives its users.
@@ -31,6 +36,10 @@ class Upstream {
 
   // Returns whether all connections up to the aggregator work, as far as this relay knows.
   virtual bool connected() const = 0;
+
+  // Returns the runs that ended lately or before their deadline, as far as this relay knows: a
+  // child that was disconnected may still collect for them. At most kMaxEndedRuns.
+  virtual std::vector<std::string> ended_runs() const { return {}; }
 
   // Returns OK if children may attach; RELAY_REVOKED if this relay was revoked, so that they have
   // to choose another one.

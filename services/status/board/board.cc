@@ -80,6 +80,7 @@ void Board::ApplyRun(const v1::Run& run) {
     board->SetRun(run);
   }
   if (in_snapshot_) snapshot_runs_.insert(run.id());
+  if (IsEnded(run.state())) ReportUnknownIfDone(sender_pairs_.OfRun(run.id()));
 }
 
 void Board::ApplyPairs(const v1::FollowChangesResponse::PairsChanged& changes) {
@@ -95,17 +96,20 @@ void Board::ApplyPairs(const v1::FollowChangesResponse::PairsChanged& changes) {
 }
 
 void Board::ReportIfDone(const std::shared_ptr<const Sender>& sender) {
-  std::vector<v1::ResultKey> pairs;
-  {
-    MutexLock lock(senders_mutex_);
-    const auto attended = senders_.find(sender.get());
-    if (attended != senders_.end()) pairs = attended->second.pairs;
-  }
+  const std::vector<v1::ResultKey> pairs = sender_pairs_.Of(*sender);
   const bool open = std::any_of(pairs.begin(), pairs.end(), [this](const v1::ResultKey& pair) {
     const auto run = Known(pair.run());
     return run != nullptr && run->IsOpen(pair.plugin(), pair.node());
   });
   if (!open) options_.done(sender);
+}
+
+// The work of a sender may have ended while this service could not receive its goodbye. Its silence
+// is then no loss.
+void Board::ReportUnknownIfDone(const std::vector<std::shared_ptr<const Sender>>& senders) {
+  for (const auto& sender : senders) {
+    if (sender->presence() == v1::PRESENCE_UNKNOWN) ReportIfDone(sender);
+  }
 }
 
 void Board::RemoveRun(const std::string& run) {
@@ -158,8 +162,12 @@ void Board::EndSnapshot() {
   if (!ready_) options_.known(snapshot_runs_);
   if (!ready_) ready_since_ = absl::ToInt64Nanoseconds(options_.clock->MonotonicNow());
   ready_ = true;
-  MutexLock lock(senders_mutex_);
-  early_.clear();
+  std::vector<std::shared_ptr<const Sender>> senders;
+  {
+    MutexLock lock(early_mutex_);
+    for (auto& [name, sender] : std::exchange(early_, {})) senders.push_back(sender);
+  }
+  ReportUnknownIfDone(senders);
 }
 
 void Board::RestorePairs() {
@@ -182,7 +190,7 @@ void Board::RestorePairs() {
 void Board::RestoreContact(const v1::ResultKey& key, const std::string& uri, absl::Time first) {
   RunBoard::Memory memory{.first = first};
   {
-    MutexLock lock(senders_mutex_);
+    MutexLock lock(early_mutex_);
     const auto early = early_.find({uri, key.node()});
     if (early != early_.end()) memory.sender = early->second;
   }
@@ -278,33 +286,18 @@ absl::Status Board::HandleActivity(const v1::ResultKey& key,
   return took;
 }
 
-// Adds the pair to those that later changes of the sender concern.
 void Board::Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender) {
-  {
-    MutexLock lock(senders_mutex_);
-    Attended& attended = senders_[sender.get()];
-    attended.sender = sender;
-    const bool known =
-        std::any_of(attended.pairs.begin(), attended.pairs.end(), [&](const v1::ResultKey& pair) {
-          return pair.run() == key.run() && pair.plugin() == key.plugin() &&
-                 pair.node() == key.node();
-        });
-    if (!known) attended.pairs.push_back(key);
-  }
+  sender_pairs_.Add(key, sender);
   nodes_.Heard(sender);
 }
 
 void Board::PresenceChanged(const std::shared_ptr<const Sender>& sender) {
   nodes_.Heard(sender);
-  std::vector<v1::ResultKey> pairs;
   {
-    MutexLock lock(senders_mutex_);
+    MutexLock lock(early_mutex_);
     if (!ready_) early_[{sender->uri(), sender->node()}] = sender;
-    const auto attended = senders_.find(sender.get());
-    if (attended == senders_.end()) return;
-    pairs = attended->second.pairs;
   }
-  for (const v1::ResultKey& pair : pairs) {
+  for (const v1::ResultKey& pair : sender_pairs_.Of(*sender)) {
     if (const auto run = Known(pair.run())) run->SenderChanged(pair.plugin(), pair.node(), sender);
   }
 }
@@ -334,14 +327,7 @@ void Board::Prune() {
   for (const auto& run : Runs()) {
     if (!run->ended()) open.insert(run->id());
   }
-  {
-    MutexLock lock(senders_mutex_);
-    for (auto it = senders_.begin(); it != senders_.end();) {
-      std::erase_if(it->second.pairs,
-                    [&](const v1::ResultKey& pair) { return !open.contains(pair.run()); });
-      it = it->second.pairs.empty() ? senders_.erase(it) : std::next(it);
-    }
-  }
+  sender_pairs_.KeepOnly(open);
   nodes_.Prune();
 }
 

@@ -11,7 +11,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,6 +24,7 @@
 #include "services/status/board/ended_runs.h"
 #include "services/status/board/nodes.h"
 #include "services/status/board/run_board.h"
+#include "services/status/board/sender_pairs.h"
 #include "services/status/board/verdict_log.h"
 #include "services/status/board/watch_hub.h"
 #include "services/status/heartbeats/sender.h"
@@ -49,7 +49,7 @@ class Board : public HeartbeatListener {
     std::function<void(const std::string& run)> gone;  // the aggregator has removed the run
     // The runs of the first snapshot: all others were removed before.
     std::function<void(const std::set<std::string>& runs)> known;
-    // Every pair of the sender has an outcome. Called without a lock.
+    // No pair of the sender awaits a result. Called without a lock.
     std::function<void(const std::shared_ptr<const Sender>& sender)> done;
     EndedRuns::Read read_pairs;
     // Calls RestoreContact and RestoreProgress for the stored pairs of a run. May wait for the
@@ -117,10 +117,6 @@ class Board : public HeartbeatListener {
     absl::Time created;
     bool loaded = false;  // its pairs are from EndedRuns: their nodes do not count as planned
   };
-  struct Attended {
-    std::shared_ptr<const Sender> sender;
-    std::vector<v1::ResultKey> pairs;
-  };
   struct RestoredPair {
     v1::ResultKey key;
     RunBoard::Memory memory;
@@ -132,18 +128,17 @@ class Board : public HeartbeatListener {
   void ApplyRun(const v1::Run& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyPairs(const v1::FollowChangesResponse::PairsChanged& changes);
   void RemoveRun(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
-  void EndSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndSnapshot() ABSL_LOCKS_EXCLUDED(mutex_, early_mutex_);
   void RestorePairs() ABSL_LOCKS_EXCLUDED(mutex_);
   // Replaces the run by one without pairs, which is returned.
   std::shared_ptr<RunBoard> DropPairs(const RunBoard& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void Replace(const std::string& run, std::shared_ptr<RunBoard> by) ABSL_LOCKS_EXCLUDED(mutex_);
   void DropIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   static bool LacksPairs(const RunBoard& run) { return run.ended() && !run.complete(); }
-  void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender)
-      ABSL_LOCKS_EXCLUDED(senders_mutex_);
-  void ReportIfDone(const std::shared_ptr<const Sender>& sender)
-      ABSL_LOCKS_EXCLUDED(senders_mutex_);
-  void Prune() ABSL_LOCKS_EXCLUDED(senders_mutex_);
+  void Attend(const v1::ResultKey& key, const std::shared_ptr<const Sender>& sender);
+  void ReportIfDone(const std::shared_ptr<const Sender>& sender);
+  void ReportUnknownIfDone(const std::vector<std::shared_ptr<const Sender>>& senders);
+  void Prune();
 
   const Options options_;
   Nodes nodes_;
@@ -160,11 +155,12 @@ class Board : public HeartbeatListener {
   mutable Mutex mutex_;
   std::map<std::string, Entry> runs_ ABSL_GUARDED_BY(mutex_);
   std::vector<RestoredPair> restored_ ABSL_GUARDED_BY(mutex_);  // until the first snapshot
-  Mutex senders_mutex_;
-  std::unordered_map<const Sender*, Attended> senders_ ABSL_GUARDED_BY(senders_mutex_);
+  // Later changes of a sender concern its pairs.
+  SenderPairs sender_pairs_;
+  Mutex early_mutex_;
   // Senders that were reported before the first snapshot, by URI and node.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<const Sender>> early_
-      ABSL_GUARDED_BY(senders_mutex_);
+      ABSL_GUARDED_BY(early_mutex_);
 };
 
 }  // namespace muster

@@ -1,5 +1,7 @@
 #include "services/status/board/board.h"
 
+#include <map>
+#include <memory>
 #include <string>
 
 #include "services/common/base/error.h"
@@ -244,6 +246,43 @@ TEST_F(BoardTest, SenderOfATimedOutPairIsNotDone) {
   ASSERT_TRUE(SendHeartbeat(Online("n1")).ok());
   SetPair("n1", v1::OUTCOME_TIMED_OUT, 1);
   EXPECT_TRUE(done_.empty());
+}
+
+// They said goodbye while this service was not running.
+TEST_F(BoardTest, RestoredSendersWithoutAnOpenPairAreDone) {
+  std::map<std::string, std::shared_ptr<Sender>> senders;
+  for (const char* node : {"ended", "delivered", "works", "timed-out", "lost"}) {
+    senders[node] = Online(node);
+    senders[node]->set_presence(v1::PRESENCE_UNKNOWN, clock_.MonotonicNow());
+    board_.PresenceChanged(senders[node]);
+    if (node != std::string("ended")) {
+      board_.RestoreContact(Key(node), senders[node]->uri(), clock_.Now());
+    }
+  }
+  Silence(senders["lost"], v1::PRESENCE_LOST, Evidence::kNone);
+  Begin();
+  SetRun(MakeRun("00000000000000e0", v1::RUN_STATE_CANCELLED));
+  SetRun(MakeRun());
+  SetPair("delivered", v1::OUTCOME_GENUINE, 1);
+  SetPair("works");
+  SetPair("timed-out", v1::OUTCOME_TIMED_OUT, 1);
+  SetPair("lost", v1::OUTCOME_GENUINE, 1);
+  End();
+  EXPECT_EQ(done_, (std::vector<std::string>{"delivered", "ended"}));
+}
+
+TEST_F(BoardTest, RestoredSenderIsDoneWhenItsRunEnds) {
+  for (const char* node : {"n1", "n2"}) {
+    const auto sender = Online(node);
+    sender->set_presence(v1::PRESENCE_UNKNOWN, clock_.MonotonicNow());
+    board_.PresenceChanged(sender);
+    board_.RestoreContact(Key(node), sender->uri(), clock_.Now());
+    if (node == std::string("n2")) Return(sender);
+  }
+  Start({"n1", "n2"});
+  EXPECT_TRUE(done_.empty());
+  SetRun(MakeRun(kRun, v1::RUN_STATE_CANCELLED));
+  EXPECT_EQ(done_, std::vector<std::string>{"n1"}) << "n2 may be lost";
 }
 
 TEST_F(BoardTest, NewPairOfAReturningSenderIsJudgedAfterItsHeartbeat) {

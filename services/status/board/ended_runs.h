@@ -45,7 +45,7 @@ class EndedRuns {
         max_pairs_(max_pairs) {}
 
   // Calls `ready` once `run`, which has ended, has all of its pairs. Callers that wait for the same
-  // run share one read. `caller` is the URI of who asks: one identity waits at most a hundred
+  // run share one read. `caller` is who asks (HolderOf): one of them waits at most a hundred
   // times. OVERLOADED, TOO_MANY_WAITING_CALLS, PAIRS_NOT_LOADED, RUN_NOT_FOUND.
   void Load(const std::shared_ptr<RunBoard>& run, std::string_view caller, Ready ready)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -61,6 +61,8 @@ struct Pair {
   std::unique_ptr<Work> work;                 // null: no message has arrived
 
   bool pending() const { return outcome == v1::OUTCOME_PENDING; }
+  // A genuine result still replaces a time-out.
+  bool open() const { return pending() || outcome == v1::OUTCOME_TIMED_OUT; }
 };
 
 // The pairs of one plugin, with what is counted as they change.

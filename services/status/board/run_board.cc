@@ -327,7 +327,7 @@ bool RunBoard::Plans(const std::string& plugin, const std::string& node) {
 bool RunBoard::IsOpen(const std::string& plugin, const std::string& node) {
   MutexLock lock(mutex_);
   const Pair* const pair = pairs_.Find(plugin, node);
-  return pair != nullptr && pair->pending() && !IsEnded(run_.state());
+  return pair != nullptr && pair->open() && !IsEnded(run_.state());
 }
 
 std::vector<std::string> RunBoard::PlannedNodes() const {

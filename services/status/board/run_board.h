@@ -110,7 +110,8 @@ class RunBoard {
   bool complete() const;
   // Returns whether the pair is planned. An empty `plugin` means any.
   bool Plans(const std::string& plugin, const std::string& node);
-  // Returns whether the pair is pending, and the run has not ended.
+  // Returns whether the pair may still get a genuine result: it is pending or timed out, and the
+  // run has not ended.
   bool IsOpen(const std::string& plugin, const std::string& node);
   // Returns the node of each pair: as often as the node has pairs.
   std::vector<std::string> PlannedNodes() const;

@@ -28,7 +28,7 @@ namespace muster {
 class WatchSource : public StreamSource<std::string> {
  public:
   // INVALID_CURSOR for one that no status service has given; RUN_NOT_FOUND; STATUS_NOT_READY. Next
-  // returns these if the run has ended and its pairs have to be read first. `caller` is a URI.
+  // returns these if the run has ended and its pairs have to be read first. `caller`: HolderOf.
   static absl::StatusOr<std::unique_ptr<WatchSource>> Make(Board& board, WatchHub& hub,
                                                            const Clock& clock,
                                                            const v1::WatchStatusRequest& request,

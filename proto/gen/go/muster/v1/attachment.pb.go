@@ -747,17 +747,19 @@ type AttachRequest_Hello struct {
 	Statement *AttachStatement       `protobuf:"bytes,1,opt,name=statement,proto3" json:"statement,omitempty"`
 	// Random for each start of the process: 1 to 64 characters.
 	InstanceId string `protobuf:"bytes,2,opt,name=instance_id,json=instanceId,proto3" json:"instance_id,omitempty"`
-	// The program's version.
+	// The program's version: at most 64 bytes.
 	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
 	// Set by a relay, which must then send all of its descendants in `topology` messages; the last one has
 	// `complete`.
 	IsRelay bool `protobuf:"varint,4,opt,name=is_relay,json=isRelay,proto3" json:"is_relay,omitempty"`
-	// The addresses of a relay for its children; at most 16.
+	// The addresses of a relay for its children: at most 16, each of at most 300 bytes.
 	RelayTargets []string `protobuf:"bytes,5,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
 	// The version of the child's command revocations.
 	RevocationsVersion int64 `protobuf:"varint,6,opt,name=revocations_version,json=revocationsVersion,proto3" json:"revocations_version,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The time since the start of the process, by a monotonic clock.
+	Uptime        *durationpb.Duration `protobuf:"bytes,7,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachRequest_Hello) Reset() {
@@ -830,6 +832,13 @@ func (x *AttachRequest_Hello) GetRevocationsVersion() int64 {
 		return x.RevocationsVersion
 	}
 	return 0
+}
+
+func (x *AttachRequest_Hello) GetUptime() *durationpb.Duration {
+	if x != nil {
+		return x.Uptime
+	}
+	return nil
 }
 
 // Changes of a relay's descendants.
@@ -948,9 +957,11 @@ type AttachRequest_TopologyUpdate_Descendant struct {
 	Relay    string `protobuf:"bytes,2,opt,name=relay,proto3" json:"relay,omitempty"`
 	Attached bool   `protobuf:"varint,3,opt,name=attached,proto3" json:"attached,omitempty"`
 	// The time at which it was attached or detached.
-	ChangeTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
+	// As in ListAttachedResponse.Child.
+	DuplicateAgentTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=duplicate_agent_time,json=duplicateAgentTime,proto3" json:"duplicate_agent_time,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *AttachRequest_TopologyUpdate_Descendant) Reset() {
@@ -1007,6 +1018,13 @@ func (x *AttachRequest_TopologyUpdate_Descendant) GetAttached() bool {
 func (x *AttachRequest_TopologyUpdate_Descendant) GetChangeTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ChangeTime
+	}
+	return nil
+}
+
+func (x *AttachRequest_TopologyUpdate_Descendant) GetDuplicateAgentTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DuplicateAgentTime
 	}
 	return nil
 }
@@ -1083,7 +1101,10 @@ type AttachResponse_Welcome struct {
 	Connected bool                   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
 	Time      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
 	// The relay's monotonic clock: comparable only within this stream.
-	Clock         *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
+	Clock *durationpb.Duration `protobuf:"bytes,5,opt,name=clock,proto3" json:"clock,omitempty"`
+	// Runs that ended lately or before their deadline, as far as this relay knows: stop gathering. The child may have
+	// missed their `collection_ended`. At most 1,000.
+	EndedRuns     []string `protobuf:"bytes,6,rep,name=ended_runs,json=endedRuns,proto3" json:"ended_runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1149,6 +1170,13 @@ func (x *AttachResponse_Welcome) GetTime() *timestamppb.Timestamp {
 func (x *AttachResponse_Welcome) GetClock() *durationpb.Duration {
 	if x != nil {
 		return x.Clock
+	}
+	return nil
+}
+
+func (x *AttachResponse_Welcome) GetEndedRuns() []string {
+	if x != nil {
+		return x.EndedRuns
 	}
 	return nil
 }
@@ -1314,9 +1342,12 @@ type ListAttachedResponse_Child struct {
 	// The time at which it was attached or detached.
 	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	// For relays: the number of attached descendants.
-	Descendants   int64 `protobuf:"varint,6,opt,name=descendants,proto3" json:"descendants,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Descendants int64 `protobuf:"varint,6,opt,name=descendants,proto3" json:"descendants,omitempty"`
+	// The time at which an older process with the same identity was refused last. Absent if there was none within the
+	// last five minutes.
+	DuplicateAgentTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=duplicate_agent_time,json=duplicateAgentTime,proto3" json:"duplicate_agent_time,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ListAttachedResponse_Child) Reset() {
@@ -1391,6 +1422,13 @@ func (x *ListAttachedResponse_Child) GetDescendants() int64 {
 	return 0
 }
 
+func (x *ListAttachedResponse_Child) GetDuplicateAgentTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DuplicateAgentTime
+	}
+	return nil
+}
+
 var File_muster_v1_attachment_proto protoreflect.FileDescriptor
 
 const file_muster_v1_attachment_proto_rawDesc = "" +
@@ -1403,13 +1441,13 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1c\n" +
 	"\tsignature\x18\x05 \x01(\fR\tsignature\x122\n" +
-	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xd6\a\n" +
+	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xd7\b\n" +
 	"\rAttachRequest\x126\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1e.muster.v1.AttachRequest.HelloH\x00R\x05hello\x12E\n" +
 	"\btopology\x18\x02 \x01(\v2'.muster.v1.AttachRequest.TopologyUpdateH\x00R\btopology\x121\n" +
 	"\arecords\x18\x03 \x01(\v2\x15.muster.v1.JobRecordsH\x00R\arecords\x12G\n" +
 	"\x10collection_ended\x18\x04 \x01(\v2\x1a.muster.v1.CollectionEndedH\x00R\x0fcollectionEnded\x123\n" +
-	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xed\x01\n" +
+	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xa0\x02\n" +
 	"\x05Hello\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
@@ -1417,21 +1455,23 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\tR\aversion\x12\x19\n" +
 	"\bis_relay\x18\x04 \x01(\bR\aisRelay\x12#\n" +
 	"\rrelay_targets\x18\x05 \x03(\tR\frelayTargets\x12/\n" +
-	"\x13revocations_version\x18\x06 \x01(\x03R\x12revocationsVersion\x1a\xe1\x02\n" +
+	"\x13revocations_version\x18\x06 \x01(\x03R\x12revocationsVersion\x121\n" +
+	"\x06uptime\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x1a\xaf\x03\n" +
 	"\x0eTopologyUpdate\x12T\n" +
 	"\vdescendants\x18\x01 \x03(\v22.muster.v1.AttachRequest.TopologyUpdate.DescendantR\vdescendants\x12%\n" +
 	"\x0eforgotten_uris\x18\x02 \x03(\tR\rforgottenUris\x12\x1a\n" +
-	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\xb5\x01\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\x83\x02\n" +
 	"\n" +
 	"Descendant\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x14\n" +
 	"\x05relay\x18\x02 \x01(\tR\x05relay\x12\x1a\n" +
 	"\battached\x18\x03 \x01(\bR\battached\x12;\n" +
 	"\vchange_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"changeTime\x1a6\n" +
+	"changeTime\x12L\n" +
+	"\x14duplicate_agent_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\xa0\t\n" +
+	"\amessage\"\xbf\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1454,13 +1494,15 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x05relay\x18\x01 \x01(\tR\x05relay\x12\x1d\n" +
 	"\n" +
 	"key_sha256\x18\x02 \x01(\fR\tkeySha256\x12.\n" +
-	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\xd3\x01\n" +
+	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\xf2\x01\n" +
 	"\aWelcome\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x12\n" +
 	"\x04path\x18\x02 \x03(\tR\x04path\x12\x1c\n" +
 	"\tconnected\x18\x03 \x01(\bR\tconnected\x12.\n" +
 	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12/\n" +
-	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\x1a6\n" +
+	"\x05clock\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05clock\x12\x1d\n" +
+	"\n" +
+	"ended_runs\x18\x06 \x03(\tR\tendedRuns\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a;\n" +
 	"\aRevoked\x12\x1a\n" +
@@ -1483,10 +1525,10 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\x12#\n" +
-	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\xcb\x02\n" +
+	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\x99\x03\n" +
 	"\x14ListAttachedResponse\x12A\n" +
 	"\bchildren\x18\x01 \x03(\v2%.muster.v1.ListAttachedResponse.ChildR\bchildren\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\xc7\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\x95\x02\n" +
 	"\x05Child\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bis_relay\x18\x02 \x01(\bR\aisRelay\x12\x14\n" +
@@ -1494,7 +1536,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\battached\x18\x04 \x01(\bR\battached\x12;\n" +
 	"\vchange_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12 \n" +
-	"\vdescendants\x18\x06 \x01(\x03R\vdescendants2\xa3\x01\n" +
+	"\vdescendants\x18\x06 \x01(\x03R\vdescendants\x12L\n" +
+	"\x14duplicate_agent_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime2\xa3\x01\n" +
 	"\rAttachService\x12A\n" +
 	"\x06Attach\x12\x18.muster.v1.AttachRequest\x1a\x19.muster.v1.AttachResponse(\x010\x01\x12O\n" +
 	"\fListAttached\x12\x1e.muster.v1.ListAttachedRequest\x1a\x1f.muster.v1.ListAttachedResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
@@ -1563,25 +1606,28 @@ var file_muster_v1_attachment_proto_depIdxs = []int32{
 	17, // 19: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
 	16, // 20: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
 	0,  // 21: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	10, // 22: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
-	17, // 23: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 24: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
-	17, // 25: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
-	17, // 26: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	25, // 27: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	17, // 28: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	25, // 29: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
-	17, // 30: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	17, // 31: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
-	1,  // 32: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 33: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 34: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 35: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	34, // [34:36] is the sub-list for method output_type
-	32, // [32:34] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	25, // 22: muster.v1.AttachRequest.Hello.uptime:type_name -> google.protobuf.Duration
+	10, // 23: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
+	17, // 24: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 25: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
+	17, // 26: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
+	17, // 27: muster.v1.AttachRequest.TopologyUpdate.Descendant.duplicate_agent_time:type_name -> google.protobuf.Timestamp
+	17, // 28: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	25, // 29: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	17, // 30: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	25, // 31: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
+	17, // 32: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	17, // 33: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
+	17, // 34: muster.v1.ListAttachedResponse.Child.duplicate_agent_time:type_name -> google.protobuf.Timestamp
+	1,  // 35: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 36: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 37: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 38: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	37, // [37:39] is the sub-list for method output_type
+	35, // [35:37] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }

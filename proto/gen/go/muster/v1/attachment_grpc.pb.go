@@ -40,7 +40,9 @@ type AttachServiceClient interface {
 	// to the same relay or the next parent, with back-off and full jitter between 1 s and 60 s, or after the
 	// error's `retry_after`.
 	//
-	// A second stream of the same child takes over: the first one fails with ABORTED (TAKEN_OVER).
+	// A second stream of the same child takes over: the first one fails with ABORTED (TAKEN_OVER). While a process is
+	// attached, older ones with the same identity are refused with ABORTED (DUPLICATE_AGENT); then do not try another
+	// parent, but the same one again after the back-off.
 	//
 	// Callers: enrolled nodes and relays.
 	//
@@ -105,7 +107,9 @@ type AttachServiceServer interface {
 	// to the same relay or the next parent, with back-off and full jitter between 1 s and 60 s, or after the
 	// error's `retry_after`.
 	//
-	// A second stream of the same child takes over: the first one fails with ABORTED (TAKEN_OVER).
+	// A second stream of the same child takes over: the first one fails with ABORTED (TAKEN_OVER). While a process is
+	// attached, older ones with the same identity are refused with ABORTED (DUPLICATE_AGENT); then do not try another
+	// parent, but the same one again after the back-off.
 	//
 	// Callers: enrolled nodes and relays.
 	//

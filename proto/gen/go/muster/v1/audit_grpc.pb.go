@@ -51,7 +51,8 @@ type AuditServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_SHARE); PERMISSION_DENIED (NOT_YOURS: the caller is another relay;
 	// IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator of the fleet).
 	RecordShareRemoval(ctx context.Context, in *RecordShareRemovalRequest, opts ...grpc.CallOption) (*RecordShareRemovalResponse, error)
-	// Records that a job was submitted or cancelled. Responds when the record is durable.
+	// Records that a job was submitted or cancelled. Responds when the record is durable. A repeated call changes
+	// nothing.
 	//
 	// Callers: the root relay.
 	//
@@ -124,7 +125,8 @@ type AuditServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_SHARE); PERMISSION_DENIED (NOT_YOURS: the caller is another relay;
 	// IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator of the fleet).
 	RecordShareRemoval(context.Context, *RecordShareRemovalRequest) (*RecordShareRemovalResponse, error)
-	// Records that a job was submitted or cancelled. Responds when the record is durable.
+	// Records that a job was submitted or cancelled. Responds when the record is durable. A repeated call changes
+	// nothing.
 	//
 	// Callers: the root relay.
 	//
