@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
-	"muster.example/services/common/limits/table"
 	"muster.example/testing/fleet"
+	"muster.example/testing/limits/table"
 )
 
 // limitsWalk is what the rows of the table name as their test if a scenario below exhausts them.
