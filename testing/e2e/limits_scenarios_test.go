@@ -152,7 +152,7 @@ var scenarios = map[string]scenario{
 			return err
 		})
 	}},
-	"streams of WatchRun, FollowChanges": {service: fleet.Aggregator, exhaust: func(w *limited) string {
+	"streams of WatchRun, FollowChanges, FollowVerdicts, WatchJob": {service: fleet.Aggregator, exhaust: func(w *limited) string {
 		return w.held(65, opening(w.dialNode(aggregatorListener), "/muster.v1.RunService/WatchRun",
 			func(int) proto.Message { return &musterv1.WatchRunRequest{Run: w.run} }))
 	}},
