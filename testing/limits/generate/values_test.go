@@ -36,8 +36,8 @@ var notCompared = map[string]string{
 func TestValuesAreThoseOfTheCode(t *testing.T) {
 	for _, s := range sheets(t) {
 		for _, l := range s.Limits {
-			file, name, ok := strings.Cut(l.At, ":")
-			if !ok || notCompared[name] != "" {
+			file, names, ok := strings.Cut(l.At, ":")
+			if !ok || notCompared[names] != "" {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join(root, file))
@@ -45,13 +45,15 @@ func TestValuesAreThoseOfTheCode(t *testing.T) {
 				t.Error(err)
 				continue
 			}
-			values := valuesOf(codeOf(string(text)), name)
-			if len(values) == 0 {
-				t.Errorf("%s: %s: %s has no number", s.Title, l.Bounds, l.At)
-			}
-			for _, value := range values {
-				if !value.isIn(l.Value) {
-					t.Errorf("%s: %s: %q is %s in %s", s.Title, l.Bounds, l.Value, value, l.At)
+			for name := range strings.SplitSeq(names, ",") {
+				values := valuesOf(codeOf(string(text)), name)
+				if len(values) == 0 {
+					t.Errorf("%s: %s: %s has no number in %s", s.Title, l.Bounds, name, file)
+				}
+				for _, value := range values {
+					if !value.isIn(l.Value) {
+						t.Errorf("%s: %s: %q is %s in %s of %s", s.Title, l.Bounds, l.Value, value, name, file)
+					}
 				}
 			}
 		}
@@ -101,6 +103,7 @@ func valuesOf(source, name string) []value {
 var (
 	duration = regexp.MustCompile(`^absl::(\w+)\((.*)\)$`)
 	cast     = regexp.MustCompile(`\w+\{([^{}]*)\}`)
+	unsigned = regexp.MustCompile(`(\d)u\b`)
 	units    = map[string]float64{"Milliseconds": 1e-3, "Seconds": 1, "Minutes": 60, "Hours": 3600}
 )
 
@@ -111,7 +114,8 @@ func evaluate(expression string) (value, bool) {
 		v, ok := evaluate(match[2])
 		return value{v.number * units[match[1]], true}, ok
 	}
-	evaluated, err := types.Eval(token.NewFileSet(), nil, token.NoPos, cast.ReplaceAllString(strings.ReplaceAll(expression, "'", "_"), "($1)"))
+	expression = unsigned.ReplaceAllString(cast.ReplaceAllString(strings.ReplaceAll(expression, "'", "_"), "($1)"), "$1")
+	evaluated, err := types.Eval(token.NewFileSet(), nil, token.NoPos, expression)
 	if err != nil || evaluated.Value == nil {
 		return value{}, false
 	}

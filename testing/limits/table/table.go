@@ -28,7 +28,7 @@ type Limit struct {
 	Bounds string
 	Value  string
 	Per    string
-	At     string // FILE:IDENTIFIER of the constant or default; empty for the gateway, whose checks read its table
+	At     string // FILE:IDENTIFIER,... of the constants or defaults; empty for the gateway, whose checks read its table
 	Key    string
 	Metric string
 	Reason string // of the refusal; empty: Then tells the consequence
