@@ -177,7 +177,7 @@ bool RelayMachine::IsComplete(const std::string& upload) const {
 }
 
 absl::StatusOr<v1::UploadResponse> RelayMachine::Reply(const std::string& upload,
-                                                       const ResultRecord& result) {
+                                                       const std::string&, const ResultRecord&) {
   const auto receipt = spool_->Receipt(upload);
   if (!receipt) return errors::UploadNotFound(upload);
   promises_[upload] = opened_.at(upload);

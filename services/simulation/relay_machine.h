@@ -67,7 +67,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   }
   bool IsComplete(const std::string& upload) const override;
   void EndSession(UploadSession& session) override {}
-  absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload,
+  absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload, const std::string& sent,
                                            const ResultRecord& result) override;
   void Settle() override { work_->AwaitIdle(); }
   absl::Status CheckOpened(const v1::OpenUploadRequest& request,

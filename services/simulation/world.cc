@@ -233,6 +233,7 @@ void World::Deliver(Sender& sender) {
   }
 }
 
+                              if (IsBroken(outcome.status())) return Break(outcome.status());
 void World::HandleOutcome(Sender& sender, const absl::StatusOr<UploadClient::Receipt>& outcome) {
   Log(absl::StrCat(sender.key.run.substr(12), " ", sender.key.node, " attempt ", sender.attempt,
                    sender.by_relay ? " by the relay" : "",
