@@ -52,7 +52,8 @@ class RelayMachine final : public UploadServer, private ResultSender {
 
   int64_t waiting() const { return spool_->waiting(); }
 
-  // Checks that each result that the relay promised to deliver is in the spool or committed.
+  // Checks that each result that the relay promised to deliver is in the spool, or that the
+  // aggregator has answered its delivery for good.
   absl::Status CheckPromises();
 
  protected:
@@ -80,6 +81,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   void OpenUpstream(const v1::OpenUploadRequest& request, const Caller& caller, Opened opened);
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) override;
   absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop) override;
+  bool IsAnswered(const std::string& id, const ResultKey& key) const;
 
   Network& network_;
   AggregatorMachine& aggregator_;
@@ -90,6 +92,8 @@ class RelayMachine final : public UploadServer, private ResultSender {
   bool delivering_ = false;
   std::map<std::string, ResultKey> promises_;  // by id of the spool
   std::map<std::string, ResultKey> opened_;    // the same, of uploads
+  // The last answers of the aggregator to the deliveries of promised results, by id of the spool.
+  std::map<std::string, absl::Status> answers_;
 
   // The process of one life.
   std::unique_ptr<Metrics> metrics_;
