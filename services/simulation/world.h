@@ -68,6 +68,7 @@ class World {
   void CreateRun();
   void EndOneRun();
   void SealRuns();
+  void AskForStatus();
   void AddSender(const ResultKey& key, int64_t attempt);
   void Deliver(Sender& sender);
   void HandleOutcome(Sender& sender, const absl::StatusOr<UploadClient::Receipt>& outcome);
