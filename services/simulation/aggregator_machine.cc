@@ -98,8 +98,10 @@ void AggregatorMachine::EndSession(UploadSession& session) {
 }
 
 absl::StatusOr<v1::UploadResponse> AggregatorMachine::Reply(const std::string& upload,
+                                                            const std::string& sent,
                                                             const ResultRecord& result) {
-  Break(history.runs[result.key.run].pairs[result.key.node].Committed(result.sha256));
+  PairHistory& pair = history.runs[result.key.run].pairs[result.key.node];
+  Break(pair.Acknowledged(sent, result.sha256));
   v1::UploadResponse response;
   *response.mutable_committed() = ToProto(result);
   return response;
@@ -109,7 +111,8 @@ absl::Status AggregatorMachine::CheckOpened(const v1::OpenUploadRequest& request
                                             const v1::OpenUploadResponse& response) {
   if (!response.has_committed()) return absl::OkStatus();
   const v1::ResultKey& key = request.description().key();
-  return history.runs[key.run()].pairs[key.node()].Committed(response.committed().sha256());
+  PairHistory& pair = history.runs[key.run()].pairs[key.node()];
+  return pair.Acknowledged(request.sha256(), response.committed().sha256());
 }
 
 }  // namespace muster::testing

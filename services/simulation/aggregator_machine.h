@@ -50,7 +50,7 @@ class AggregatorMachine final : public UploadServer {
                                                              const Caller& caller) override;
   absl::StatusOr<UploadTicket> CountStream(const std::string& id, const Caller& caller) override;
   void EndSession(UploadSession& session) override;
-  absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload,
+  absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload, const std::string& sent,
                                            const ResultRecord& result) override;
   void Settle() override { life_->Settle(); }
   absl::Status CheckOpened(const v1::OpenUploadRequest& request,

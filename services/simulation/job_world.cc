@@ -1,8 +1,6 @@
 #include "services/simulation/job_world.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -19,8 +17,6 @@
 namespace muster::testing {
 namespace {
 
-using Call = SimulatedDisk::Call;
-
 constexpr int kNodes = 3;
 constexpr int kMaxOpen = 4;  // jobs
 constexpr char kSubmitter[] = "spiffe://f.muster/user/ann";
@@ -28,7 +24,6 @@ constexpr absl::Duration kBeginWithin = absl::Minutes(2);
 constexpr absl::Duration kTimeLimit = absl::Minutes(3);
 // A message may be in transit for so long.
 constexpr absl::Duration kTransit = absl::Minutes(1);
-constexpr absl::Duration kSettleLimit = absl::Minutes(20);
 
 JobRequest RequestOf(const std::string& id, std::vector<std::string> nodes, absl::Time now) {
   std::ranges::sort(nodes);
@@ -84,6 +79,7 @@ JobWorld::JobWorld(uint64_t seed, int crashes)
 }
 
 JobWorld::~JobWorld() {
+  DropWatchers();
   for (const auto& node : nodes_) node->Stop();
   branch_.Stop();
   root_.Stop();
@@ -102,6 +98,7 @@ absl::Status JobWorld::Run() {
     if (!calm_ && OneIn(3)) SubmitJob();
     if (!calm_ && OneIn(8)) CancelJob();
   });
+  Every(absl::Milliseconds(500), [this] { FollowJobs(); });
   Every(absl::Seconds(3), [this] { Break(CheckJobs()); });
   network_.After(absl::Seconds(5), [this] { Disturb(); });
   RunUntil([this] { return crashes_ >= wanted_crashes_; });
@@ -151,6 +148,7 @@ void JobWorld::SubmitJob() {
   const absl::Status submitted =
       root_.board().Submit(RequestOf(id, job.nodes, root_.clock.Now()), kSubmitter).status();
   job.accepted = submitted.ok();
+  if (job.accepted) job.watcher = std::make_unique<JobWatcher>(network_, root_, id);
   root_.Settle();
   Log(absl::StrCat("submit ", id), submitted);
 }
@@ -161,6 +159,19 @@ void JobWorld::CancelJob() {
   const absl::Status cancelled = root_.board().Cancel(id, "spiffe://fleet.test/user/o").status();
   root_.Settle();
   Log(absl::StrCat("cancel ", id), cancelled);
+}
+
+void JobWorld::FollowJobs() {
+  for (auto& [id, job] : jobs_) {
+    if (!root_.running() || root_.disk.powered_off()) return;
+    if (job.watcher != nullptr) job.watcher->Follow();
+  }
+}
+
+void JobWorld::DropWatchers() {
+  for (auto& [id, job] : jobs_) {
+    if (job.watcher != nullptr) job.watcher->DropSource();
+  }
 }
 
 // ---- Checks ----
@@ -197,8 +208,12 @@ absl::Status JobWorld::CheckJob(const std::string& id, JobHistory& job) {
   }
   const bool kept = records.size() >= job.records.size() &&
                     std::equal(job.records.begin(), job.records.end(), records.begin());
-  if (!kept) return Broken(absl::StrCat("records of job ", id, " that were read are lost"));
+  if (!kept) return Broken(absl::StrCat("stored records of job ", id, " are lost"));
   job.records = std::move(records);
+  if (job.watcher != nullptr) {
+    RETURN_IF_ERROR(job.watcher->CheckStored(job.records));
+    RETURN_IF_ERROR(job.watcher->CheckOutcomes(job.nodes));
+  }
   for (const std::string& node : job.nodes) {
     RETURN_IF_ERROR(CheckNode(id, job, node, of_nodes[node]));
   }
@@ -216,7 +231,6 @@ absl::Status JobWorld::CheckNode(const std::string& id, JobHistory& job, const s
   }
   std::string output;
   int64_t sequence = 0;
-  int finals = 0;
   for (const v1::JobRecord& record : records) {
     const bool by_node = record.sequence() > 0;
     if (record.has_output()) output += record.output().data();
@@ -225,7 +239,6 @@ absl::Status JobWorld::CheckNode(const std::string& id, JobHistory& job, const s
     }
     sequence = std::max(sequence, record.sequence());
     if (!record.has_final()) continue;
-    if (by_node && ++finals > 1) return Broken(absl::StrCat(where, " has two outcomes"));
     if (record.final().reason() == "REPLAYED") {
       return Broken(absl::StrCat(where, ": its outcome was acknowledged and is lost"));
     }
@@ -243,146 +256,6 @@ absl::Status JobWorld::CheckNode(const std::string& id, JobHistory& job, const s
     return Broken(absl::StrCat(where, ": the output is not that of the command"));
   }
   return absl::OkStatus();
-}
-
-// ---- Faults ----
-
-void JobWorld::Disturb() {
-  if (calm_) return;
-  network_.After(Soon(4'000), [this] { Disturb(); });
-  JobNode& node = *nodes_[Chance(nodes_.size())];
-  const std::string machines[] = {"root", "branch", "n1", "n2", "n3"};
-  switch (Chance(11)) {
-    case 0:
-    case 1:
-      if (root_.running()) EndRoot();
-      break;
-    case 2:
-      RestartBranch();
-      break;
-    case 3:
-    case 4:
-      if (node.running()) EndNode(node);
-      break;
-    case 5:
-    case 6:
-      if (root_.running()) ScheduleFaults(root_.disk, root_.faulty);
-      break;
-    case 7:
-    case 8:
-      if (node.running()) ScheduleFaults(node.disk, node.faulty);
-      break;
-    case 9:
-      network_.Partition(machines[Chance(std::size(machines))],
-                         machines[Chance(std::size(machines))], Soon(OneIn(4) ? 60'000 : 5'000));
-      Log("separate");
-      break;
-    default:
-      network_.ResetOne();
-  }
-}
-
-void JobWorld::ScheduleFaults(SimulatedDisk& disk, bool& faulty) {
-  if (calm_) return;
-  static constexpr Call kCalls[] = {
-      Call::kSync,   Call::kSync, Call::kWrite,  Call::kWrite,    Call::kSyncFolder,
-      Call::kCreate, Call::kOpen, Call::kRemove, Call::kTruncate, Call::kMakeFolder};
-  faulty = true;
-  if (OneIn(3)) {
-    disk.FailAt(kCalls[Chance(std::size(kCalls))], 1 + static_cast<int>(Chance(10)),
-                OneIn(3) ? ENOSPC : EIO);
-  } else {
-    disk.PowerOffAt(1 + static_cast<int>(Chance(25)));
-  }
-}
-
-void JobWorld::StartRoot() {
-  root_.faulty = false;
-  if (OneIn(4)) ScheduleFaults(root_.disk, root_.faulty);
-  const absl::Status started = root_.Start();
-  Log("start root", started);
-  if (started.ok()) return Break(CheckJobs());
-  if (!root_.faulty || absl::IsDataLoss(started)) {
-    return Break(Broken(absl::StrCat("the root relay does not start: ", started.ToString())));
-  }
-  EndRoot();
-}
-
-void JobWorld::EndRoot() {
-  root_.disk.PowerOff();
-  network_.Lose(root_.name());
-  root_.Stop();
-  EndProcess(root_.disk, root_.name());
-  network_.After(Soon(3'000), [this] { StartRoot(); });
-}
-
-void JobWorld::StartNode(JobNode& node) {
-  node.faulty = false;
-  if (OneIn(4)) ScheduleFaults(node.disk, node.faulty);
-  const absl::Status started = node.Start();
-  Log(absl::StrCat("start ", node.name()), started);
-  if (started.ok()) return;
-  if (!node.faulty) {
-    return Break(Broken(absl::StrCat(node.name(), " does not start: ", started.ToString())));
-  }
-  EndNode(node);
-}
-
-void JobWorld::EndNode(JobNode& node) {
-  node.disk.PowerOff();
-  network_.Lose(node.name());
-  node.Stop();
-  EndProcess(node.disk, node.name());
-  network_.After(Soon(3'000), [this, &node] { StartNode(node); });
-}
-
-// By a kill, or by the loss of power.
-void JobWorld::EndProcess(SimulatedDisk& disk, const std::string& name) {
-  ++crashes_;
-  const bool power_lost = OneIn(2);
-  Log(absl::StrCat(power_lost ? "power lost: " : "killed: ", name));
-  if (power_lost) {
-    disk.Crash(chance_());
-  } else {
-    disk.Restart();
-  }
-}
-
-void JobWorld::RestartBranch() {
-  ++crashes_;
-  Log("killed: branch");
-  network_.Lose(branch_.name());
-  branch_.Stop();
-  branch_.Start();
-}
-
-// ---- The last phase ----
-
-absl::Status JobWorld::Settle() {
-  calm_ = true;
-  network_.Calm();
-  Log("no more faults");
-  if (root_.running()) EndRoot();
-  for (const auto& node : nodes_) {
-    if (node->running()) EndNode(*node);
-  }
-  const absl::Duration end = network_.now() + kSettleLimit;
-  RunUntil([&] { return network_.now() > end || IsSettled(); });
-  RETURN_IF_ERROR(broken_);
-  if (!IsSettled()) {
-    std::string busy = absl::StrCat("root: ", root_.board().running());
-    for (const auto& node : nodes_) absl::StrAppend(&busy, " ", node->name(), ": ", node->busy());
-    return Broken(absl::StrCat("not every job ends in time; ", busy));
-  }
-  return CheckJobs();
-}
-
-bool JobWorld::IsSettled() {
-  const auto is_idle = [](const auto& node) {
-    return node->running() && !node->faulty && node->busy() == 0;
-  };
-  return root_.running() && !root_.faulty && root_.board().running() == 0 &&
-         std::ranges::all_of(nodes_, is_idle);
 }
 
 void JobWorld::Break(const absl::Status& broken) {

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "services/simulation/job_node.h"
 #include "services/simulation/job_relay.h"
+#include "services/simulation/job_watcher.h"
 #include "services/simulation/network.h"
 
 namespace muster::testing {
@@ -25,9 +26,10 @@ namespace muster::testing {
 // connections are reset and machines are separated, in an order that follows the seed. Equal seeds
 // can diverge after many crashes, so a seed that fails may need several attempts. Not thread-safe.
 //
-// The checks: an accepted job is kept, and so are the records that a watcher has read. The output
-// of each node is in order and once. A command runs at most once. It does not run after its time,
-// or where its outcome is that it did not start.
+// The checks: an accepted job is kept, and so are its stored records. An operator that follows it
+// receives each of them once, and one outcome of each target. The output of each node is in order
+// and once. A command runs at most once. It does not run after its time, or where its outcome is
+// that it did not start.
 class JobWorld {
  public:
   // `crashes`: how many processes end before the last phase.
@@ -46,7 +48,8 @@ class JobWorld {
     bool accepted = false;  // the operator knows it
     absl::Duration submitted;
     std::vector<std::string> nodes;
-    std::vector<std::string> records;  // that a watcher has read
+    std::vector<std::string> records;     // that were stored at the last check
+    std::unique_ptr<JobWatcher> watcher;  // of the operator that knows the job
     // Records of nodes by which the command did not start.
     std::map<std::string, std::string> never_ran;
   };
@@ -57,6 +60,8 @@ class JobWorld {
 
   void SubmitJob();
   void CancelJob();
+  void FollowJobs();
+  void DropWatchers();
   // Reads the durable records of all jobs, and compares them with the history.
   absl::Status CheckJobs();
   absl::Status CheckJob(const std::string& id, JobHistory& job);

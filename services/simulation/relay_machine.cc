@@ -178,7 +178,7 @@ bool RelayMachine::IsComplete(const std::string& upload) const {
 }
 
 absl::StatusOr<v1::UploadResponse> RelayMachine::Reply(const std::string& upload,
-                                                       const ResultRecord& result) {
+                                                       const std::string&, const ResultRecord&) {
   const auto receipt = spool_->Receipt(upload);
   if (!receipt) return errors::UploadNotFound(upload);
   promises_[upload] = opened_.at(upload);
@@ -215,13 +215,19 @@ absl::Status RelayMachine::Deliver(const SpoolDelivery& delivery, const std::sto
   upload.finish.set_crc32c(header.crc32c());
   upload.finish.set_sha256(header.sha256());
   *upload.finish.mutable_signature() = header.spooled().signature();
-  std::optional<absl::Status> outcome;
+  std::optional<absl::StatusOr<UploadClient::Receipt>> outcome;
   const auto client = UploadClient::Begin(network_, kName, {.identity = RelayIdentity()},
                                           aggregator_, std::move(upload), chance_(),
-                                          [&](const auto& receipt) { outcome = receipt.status(); });
+                                          [&](const auto& receipt) { outcome = receipt; });
   run_until_([&] { return outcome.has_value() || ending_; });
   client->Abandon();
-  return outcome.value_or(absl::CancelledError("the relay has ended"));
+  if (!outcome) return absl::CancelledError("the relay has ended");
+  if (outcome->ok() && (*outcome)->spooled) outcome = Broken("the aggregator spools a result");
+  if (IsBroken(outcome->status())) Break(outcome->status());
+  // An error without a reason is of the network.
+  const absl::Status& status = outcome->status();
+  if (status.ok() || !ReasonOf(status).empty()) answers_[delivery.id] = status;
+  return status;
 }
 
 absl::Status RelayMachine::ReportExpired(const SpoolDelivery& delivery, const std::stop_token&) {
@@ -254,24 +260,31 @@ void RelayMachine::LoseBytes() {
   }
 }
 
+// The aggregator refuses a result for good if its run has ended, or if another one is committed.
+bool RelayMachine::IsAnswered(const std::string& id, const ResultKey& key) const {
+  const auto answer = answers_.find(id);
+  if (answer == answers_.end()) return false;
+  if (answer->second.ok()) return true;
+  const RunHistory& run = aggregator_.history.runs.at(key.run);
+  const std::string reason = ReasonOf(answer->second);
+  if (reason.starts_with("RUN_")) return run.state != RunHistory::State::kLive;
+  return reason == "RESULT_CONFLICT" && !run.pairs.at(key.node).committed().empty();
+}
+
 absl::Status RelayMachine::CheckPromises() {
-  if (!running() || !aggregator_.running()) return absl::OkStatus();
+  if (!running()) return absl::OkStatus();
   for (auto promise = promises_.begin(); promise != promises_.end();) {
     const auto& [id, key] = *promise;
     if (spool_->Receipt(id)) {
       ++promise;
       continue;
     }
-    const auto& run = aggregator_.history.runs[key.run];
-    const auto result = aggregator_.life().store().GetResult(key);
-    const bool refused = run.state != RunHistory::State::kLive;  // it accepts no more results
-    const bool unknown = !result.ok() && aggregator_.faulty;
-    const bool committed = result.ok() && *result && (*result)->outcome != Outcome::kPending;
-    if (!refused && !unknown && !committed) {
+    if (!IsAnswered(id, key)) {
       return Broken(absl::StrCat("entry ", id, " of the spool (", key.run, " ", key.node,
-                                 ") is removed before its commit"));
+                                 ") is removed before the answer of the aggregator"));
     }
-    promise = unknown ? std::next(promise) : promises_.erase(promise);
+    answers_.erase(id);
+    promise = promises_.erase(promise);
   }
   return absl::OkStatus();
 }

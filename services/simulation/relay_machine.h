@@ -57,8 +57,8 @@ class RelayMachine final : public UploadServer, private ResultSender {
 
   int64_t waiting() const { return spool_->waiting(); }
 
-  // Checks that each result that the relay promised to deliver is in the spool, committed, or
-  // reported after LoseBytes.
+  // Checks that each result that the relay promised to deliver is in the spool, or that the
+  // aggregator has answered its delivery, or the report of LoseBytes, for good.
   absl::Status CheckPromises();
 
  protected:
@@ -73,7 +73,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   }
   bool IsComplete(const std::string& upload) const override;
   void EndSession(UploadSession& session) override {}
-  absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload,
+  absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload, const std::string& sent,
                                            const ResultRecord& result) override;
   void Settle() override { work_->AwaitIdle(); }
   absl::Status CheckOpened(const v1::OpenUploadRequest& request,
@@ -86,6 +86,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   void OpenUpstream(const v1::OpenUploadRequest& request, const Caller& caller, Opened opened);
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) override;
   absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop) override;
+  bool IsAnswered(const std::string& id, const ResultKey& key) const;
 
   Network& network_;
   AggregatorMachine& aggregator_;
@@ -97,6 +98,8 @@ class RelayMachine final : public UploadServer, private ResultSender {
   std::map<std::string, ResultKey> promises_;  // by id of the spool
   std::map<std::string, ResultKey> opened_;    // the same, of uploads
   std::set<std::string> lost_;                 // by id of the spool: bytes that the disk lost
+  // The last answers of the aggregator to the deliveries of promised results, by id of the spool.
+  std::map<std::string, absl::Status> answers_;
 
   // The process of one life.
   std::unique_ptr<Metrics> metrics_;

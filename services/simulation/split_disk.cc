@@ -39,6 +39,7 @@ absl::Status SplitDisk::RenameNoReplace(const std::string& from, const std::stri
 }
 
 absl::Status SplitDisk::SyncFolder(const std::string& path) {
+  if (path == "/") return absl::OkStatus();  // where the disks are mounted
   ASSIGN_OR_RETURN(FileOps * disk, DiskOf(path));
   return disk->SyncFolder(path);
 }

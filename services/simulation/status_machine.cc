@@ -13,6 +13,8 @@
 namespace muster::testing {
 namespace {
 
+constexpr absl::Duration kReadLimit = absl::Seconds(30);
+
 // Returns "n1=OUTCOME_PENDING n2=OUTCOME_GENUINE".
 std::string Format(const std::map<std::string, v1::Outcome>& outcomes) {
   return absl::StrJoin(outcomes, " ", [](std::string* out, const auto& pair) {
@@ -38,7 +40,7 @@ StatusMachine::StatusMachine(Network& network, AggregatorMachine& aggregator)
 void StatusMachine::Start() {
   life_ = std::make_unique<Life>(
       clock, [this](const std::string& run, const EndedRuns::Add& add,
-                    const EndedRuns::Done& done) { done(ReadPairs(run, add)); });
+                    const EndedRuns::Done& done) { ReadPairs(run, add, done); });
 }
 
 void StatusMachine::Stop() {
@@ -102,18 +104,48 @@ void StatusMachine::Apply(Stream& stream, const v1::FollowChangesResponse& event
     life_->cursor = ChangeSource::Cursor{event.cursor(), life_->feed};
   }
   if (life_->in_snapshot) return;
-  for (const auto& [id, run] : aggregator_.history.runs) Break(CheckRun(id, false));
+  for (const auto& [id, run] : aggregator_.history.runs) {
+    Break(CheckRun(id, life_->board.Find(id), Check::kFollowed));
+  }
 }
 
-absl::Status StatusMachine::ReadPairs(const std::string& run, const EndedRuns::Add& add) {
-  if (!aggregator_.running()) return absl::UnavailableError("the aggregator is not running");
+// As PairReader. The callbacks end with the process that made them.
+void StatusMachine::ReadPairs(const std::string& run, const EndedRuns::Add& add,
+                              const EndedRuns::Done& done) {
+  const auto connection = network_.Connect(kName, aggregator_.machine());
+  const std::weak_ptr read =
+      *life_->reads.insert(std::make_shared<PairRead>(PairRead{add, done})).first;
+  const EndedRuns::Done finish = [this, connection, read](const absl::Status& status) {
+    const auto ended = read.lock();
+    if (ended == nullptr) return;
+    connection->Close(Connection::kClient);
+    life_->reads.erase(ended);
+    ended->done(status);
+  };
+  const auto lose = [finish] { finish(absl::UnavailableError("the connection is lost")); };
+  connection->OnLost(Connection::kClient, lose);
+  network_.After(kReadLimit, lose);
+  connection->Send(Connection::kClient, [this, run, connection, read, finish] {
+    if (!aggregator_.running()) return finish(absl::UnavailableError("nothing listens"));
+    SendPairs(run, connection, read, finish);
+  });
+}
+
+// The end of the aggregator.
+void StatusMachine::SendPairs(const std::string& run, const std::shared_ptr<Connection>& connection,
+                              const std::weak_ptr<PairRead>& read, const EndedRuns::Done& finish) {
   SqliteStore& store = aggregator_.life().store();
   ChangeSource source(store, store, aggregator_.clock, run);
   for (;;) {
     v1::FollowChangesResponse event;
-    ASSIGN_OR_RETURN(const Pull pull, source.Next(&event));
-    if (pull != Pull::kMessage) return absl::OkStatus();
-    add(event);
+    const auto pull = source.Next(&event);
+    if (!pull.ok() || *pull != Pull::kMessage) {
+      connection->Send(Connection::kServer, [finish, end = pull.status()] { finish(end); });
+      return;
+    }
+    connection->Send(Connection::kServer, [read, event = std::move(event)] {
+      if (const auto open = read.lock()) open->add(event);
+    });
   }
 }
 
@@ -122,43 +154,52 @@ bool StatusMachine::up_to_date() const {
   return life_->cursor && last.ok() && life_->cursor->sequence == *last;
 }
 
-absl::Status StatusMachine::Compare() {
-  for (const auto& [id, run] : aggregator_.history.runs) RETURN_IF_ERROR(CheckRun(id, true));
-  return absl::OkStatus();
+void StatusMachine::AskForAll() {
+  for (const auto& [id, run] : aggregator_.history.runs) Ask(id, Check::kExact);
 }
 
-// A run that has ended is shown with its outcomes; `compare`: all is as in the store, also the
-// pairs that the board has to read for it.
-absl::Status StatusMachine::CheckRun(const std::string& id, bool compare) {
+void StatusMachine::Ask(const std::string& run, Check check) {
+  ++life_->questions;
+  life_->board.FindWithPairs(run, "", [this, run, check](const auto& found) {
+    --life_->questions;
+    Break(CheckRun(run, found, check));
+  });
+}
+
+absl::Status StatusMachine::CheckRun(const std::string& id,
+                                     const absl::StatusOr<std::shared_ptr<RunBoard>>& found,
+                                     Check check) {
   StatusQuery query;
   query.run = id;
   query.page_size = 1000;
   std::string bytes;
   v1::RunStatus status;
-  absl::Status got;
-  const auto show = [&](const absl::StatusOr<std::shared_ptr<RunBoard>>& run) {
-    got = run.ok() ? life_->board.Get(**run, query, &bytes) : run.status();
-  };
-  if (compare) {
-    life_->board.FindWithPairs(id, "", show);
-  } else {
-    show(life_->board.Find(id));
-  }
-  const bool parsed = status.ParseFromString(bytes);
-  std::map<std::string, v1::Outcome> shown;
-  for (const v1::PairStatus& pair : status.pairs()) shown[pair.node()] = pair.outcome();
+  const bool shown = found.ok() && life_->board.Get(**found, query, &bytes).ok();
+  if (!status.ParseFromString(bytes)) return Broken("the board shows what cannot be read");
   const auto pending = std::ranges::count_if(
-      shown, [](const auto& pair) { return pair.second == v1::OUTCOME_PENDING; });
-  if (got.ok() && parsed && status.state() == v1::RUN_STATE_COMPLETE && pending > 0) {
+      status.pairs(), [](const auto& pair) { return pair.outcome() == v1::OUTCOME_PENDING; });
+  if (shown && status.state() == v1::RUN_STATE_COMPLETE && pending > 0) {
     return Broken(absl::StrCat("the board shows run ", id, " complete with ", pending, " pending"));
   }
-  if (got.ok() && status.counts().pending() != pending) {
+  if (shown && status.counts().pending() != pending) {
     return Broken(absl::StrCat("the board counts ", status.counts().pending(), " pending of ",
                                pending, " in run ", id));
   }
-  if (!compare) return absl::OkStatus();
+  if (check == Check::kExact) return CompareRun(id, status, shown);
+  // The pairs of a run that has ended do not change until it is deleted.
+  const RunHistory::State state = aggregator_.history.runs.at(id).state;
+  const bool is_final =
+      check == Check::kAsked && shown && (*found)->ended() && state == RunHistory::State::kEnded;
+  if (!is_final || !aggregator_.running() || aggregator_.failing()) return absl::OkStatus();
+  const absl::Status compared = CompareRun(id, status, shown);
+  return IsBroken(compared) || !aggregator_.faulty ? compared : absl::OkStatus();
+}
+
+// Compares what the board shows with the store; a run that it does not show must not exist.
+absl::Status StatusMachine::CompareRun(const std::string& id, const v1::RunStatus& status,
+                                       bool shown) {
   ASSIGN_OR_RETURN(const auto view, aggregator_.life().store().GetRun(id));
-  if (view.has_value() != got.ok()) return Broken(absl::StrCat("the board differs in run ", id));
+  if (view.has_value() != shown) return Broken(absl::StrCat("the board differs in run ", id));
   if (!view) return absl::OkStatus();
   if (status.state() != ToProto(view->run).state()) {
     return Broken(absl::StrCat("the board shows another state of run ", id));
@@ -169,8 +210,10 @@ absl::Status StatusMachine::CheckRun(const std::string& id, bool compare) {
   ASSIGN_OR_RETURN(const auto page, aggregator_.life().store().ListResults(filter, "", 1000));
   std::map<std::string, v1::Outcome> stored;
   for (const ResultRecord& result : page.items) stored[result.key.node] = ToProto(result.outcome);
-  if (shown == stored) return absl::OkStatus();
-  return Broken(absl::StrCat("the board shows other outcomes of run ", id, ": ", Format(shown),
+  std::map<std::string, v1::Outcome> listed;
+  for (const v1::PairStatus& pair : status.pairs()) listed[pair.node()] = pair.outcome();
+  if (listed == stored) return absl::OkStatus();
+  return Broken(absl::StrCat("the board shows other outcomes of run ", id, ": ", Format(listed),
                              " instead of ", Format(stored)));
 }
 

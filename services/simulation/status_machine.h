@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,19 @@ class StatusMachine {
 
   // Returns whether the board has applied all changes of the feed.
   bool up_to_date() const;
-  // Compares the board with the store of the aggregator.
-  absl::Status Compare();
+  // Asks for a run with its pairs, as a client does, and checks the answer when it arrives.
+  void Ask(const std::string& run) { Ask(run, Check::kAsked); }
+  // Asks for all runs, and compares the answers with the store of the aggregator.
+  void AskForAll();
+  // Returns whether all questions are answered.
+  bool answered() const { return life_->questions == 0; }
 
  private:
+  // A separate call that reads the pairs of a run that has ended.
+  struct PairRead {
+    EndedRuns::Add add;
+    EndedRuns::Done done;
+  };
   struct Life {
     Life(FakeClock& clock, EndedRuns::Read read_pairs);
 
@@ -50,6 +60,8 @@ class StatusMachine {
     std::optional<ChangeSource::Cursor> cursor;
     std::string feed;
     bool in_snapshot = false;
+    std::set<std::shared_ptr<PairRead>> reads;
+    int questions = 0;  // without an answer
   };
   struct Stream {
     std::shared_ptr<Connection> connection;
@@ -59,9 +71,17 @@ class StatusMachine {
 
   void Connect();
   void Apply(Stream& stream, const v1::FollowChangesResponse& event);
-  // The pairs of a run that has ended, in a separate call.
-  absl::Status ReadPairs(const std::string& run, const EndedRuns::Add& add);
-  absl::Status CheckRun(const std::string& run, bool compare);
+  // kFollowed: the board may know only the counts of a run that has ended. kAsked: it has all of
+  // its pairs, or returns an error. kExact: the board is up to date.
+  enum class Check { kFollowed, kAsked, kExact };
+
+  void ReadPairs(const std::string& run, const EndedRuns::Add& add, const EndedRuns::Done& done);
+  void SendPairs(const std::string& run, const std::shared_ptr<Connection>& connection,
+                 const std::weak_ptr<PairRead>& read, const EndedRuns::Done& finish);
+  void Ask(const std::string& run, Check check);
+  absl::Status CheckRun(const std::string& id,
+                        const absl::StatusOr<std::shared_ptr<RunBoard>>& found, Check check);
+  absl::Status CompareRun(const std::string& id, const v1::RunStatus& status, bool shown);
   void Break(const absl::Status& broken) {
     if (broken_.ok()) broken_ = broken;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "services/aggregator/simulation/crash_history.h"
 #include "services/common/base/crc32c.h"
 
 namespace muster::testing {
@@ -43,7 +45,7 @@ void UploadClient::Open() {
 void UploadClient::HandleOpened(const absl::StatusOr<v1::OpenUploadResponse>& response) {
   if (done_ == nullptr) return;
   if (!response.ok()) return Finish(response.status());
-  if (response->has_committed()) return Finish(Receipt{});
+  if (response->has_committed()) return FinishCommitted(response->committed());
   connection_->Close(Connection::kClient);
   Stream(*response);
 }
@@ -120,7 +122,18 @@ void UploadClient::HandleMessage(const v1::UploadResponse& response) {
     acked_ = std::max(acked_, response.ack().written());
     return SendMore();
   }
-  Finish(Receipt{.spooled = response.has_spooled()});
+  if (response.has_committed()) return FinishCommitted(response.committed());
+  if (response.has_spooled()) return Finish(Receipt{.spooled = true});
+  Finish(Broken("an upload has a response without a message"));
+}
+
+void UploadClient::FinishCommitted(const v1::Result& result) {
+  const v1::ResultKey& key = upload_.open.description().key();
+  const bool same = result.sha256() == upload_.finish.sha256() && result.size() == size() &&
+                    result.key().run() == key.run() && result.key().node() == key.node();
+  if (same) return Finish(Receipt{});
+  Finish(Broken(absl::StrCat("other bytes of ", key.run(), " ", key.node(),
+                             " are acknowledged than were sent")));
 }
 
 void UploadClient::AwaitProgress() {

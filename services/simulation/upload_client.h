@@ -27,7 +27,8 @@ class UploadClient : public std::enable_shared_from_this<UploadClient> {
     v1::UploadRequest::Finish finish;
     std::string content;
   };
-  // How an attempt ends: the sender has a receipt, or an error. An open can have one as well.
+  // How an attempt ends: the sender has a receipt, or an error. An open can have one as well. A
+  // receipt for other bytes is a broken promise (crash_history.h).
   struct Receipt {
     bool spooled = false;
   };
@@ -59,6 +60,7 @@ class UploadClient : public std::enable_shared_from_this<UploadClient> {
   void Send(v1::UploadRequest request);
   void HandleMessage(const v1::UploadResponse& response);
   void AwaitProgress();
+  void FinishCommitted(const v1::Result& result);
   void Finish(absl::StatusOr<Receipt> outcome);
   int64_t size() const { return static_cast<int64_t>(upload_.content.size()); }
 

@@ -56,7 +56,7 @@ bool ServedUpload::Flush() {
     });
   }
   if (committed) {
-    auto reply = server_.Reply(upload_, *committed);
+    auto reply = server_.Reply(upload_, sent_, *committed);
     if (reply.ok()) {
       Send([client = client_, response = *std::move(reply)] { client->message(response); });
       status = absl::OkStatus();
@@ -84,6 +84,7 @@ void ServedUpload::Send(std::function<void()> deliver) {
 
 void ServedUpload::Handle(v1::UploadRequest request) {
   if (request.has_start()) complete_ = server_.IsComplete(request.start().upload_id());
+  if (request.has_finish()) sent_ = request.finish().sha256();
   if (!complete_) {
     if (request.has_finish()) server_.acked_[upload_].completing = true;
     receiver_->Receive(std::move(request));

@@ -68,6 +68,7 @@ class ServedUpload final : public UploadConnection,
   std::shared_ptr<UploadReceiver> receiver_;
   std::deque<v1::UploadRequest> received_;
   std::string upload_;
+  std::string sent_;       // the digest in the finish
   bool complete_ = false;  // before this stream
 
   Mutex mutex_;
@@ -134,8 +135,9 @@ class UploadServer {
   virtual bool IsComplete(const std::string& upload) const { return false; }
   // A completion has succeeded: called on any thread.
   virtual void EndSession(UploadSession& session) = 0;
-  // Returns the last message of the stream.
+  // Returns the last message of the stream. `sent`: the digest in the finish of its sender.
   virtual absl::StatusOr<v1::UploadResponse> Reply(const std::string& upload,
+                                                   const std::string& sent,
                                                    const ResultRecord& result) = 0;
   virtual void Settle() = 0;  // AwaitIdle
   virtual absl::Status CheckOpened(const v1::OpenUploadRequest& request,

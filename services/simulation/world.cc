@@ -19,7 +19,6 @@ namespace {
 using State = RunHistory::State;
 
 constexpr int kMaxRuns = 3;  // that accept results
-constexpr absl::Duration kSettleLimit = absl::Minutes(20);
 
 std::string Sha256Of(const std::string& content) { return DigestBytes(Sha256::Of(content)); }
 
@@ -90,6 +89,7 @@ absl::Status World::Run() {
   Every(absl::Seconds(1), [this] {
     if (aggregator_.running()) SealRuns();
     Break(relay_.CheckPromises());
+    AskForStatus();
     if (!calm_) CreateRun();
   });
   network_.After(absl::Seconds(1), [this] { Disturb(); });
@@ -191,6 +191,11 @@ void World::CheckSealed(const std::string& id, const RunHistory& run) {
   }
 }
 
+void World::AskForStatus() {
+  if (!status_.running() || runs_ == 0) return;
+  status_.Ask(absl::StrFormat("%016x", 1 + Chance(runs_)));
+}
+
 void World::AddSender(const ResultKey& key, int64_t attempt) {
   Sender& sender = *senders_.emplace_back(std::make_unique<Sender>());
   sender.key = key;
@@ -238,6 +243,7 @@ void World::Deliver(Sender& sender) {
     sender.clients.push_back(
         UploadClient::Begin(network_, sender.key.node, caller, server, UploadOf(sender), chance_(),
                             [this, &sender, only = connections == 1](const auto& outcome) {
+                              if (IsBroken(outcome.status())) return Break(outcome.status());
                               if (only) HandleOutcome(sender, outcome);
                             }));
   }

@@ -69,6 +69,7 @@ class World {
   void EndOneRun();
   void SealRuns();
   void CheckSealed(const std::string& id, const RunHistory& run);
+  void AskForStatus();
   void AddSender(const ResultKey& key, int64_t attempt);
   void Deliver(Sender& sender);
   void HandleOutcome(Sender& sender, const absl::StatusOr<UploadClient::Receipt>& outcome);

@@ -203,7 +203,12 @@ bool World::IsSettled() {
 absl::Status World::CheckEnd() {
   RETURN_IF_ERROR(aggregator_.Compare());
   RETURN_IF_ERROR(relay_.CheckPromises());
-  RETURN_IF_ERROR(status_.Compare());
+  status_.AskForAll();
+  const absl::Duration end = network_.now() + kSettleLimit;
+  RunUntil([&] { return network_.now() > end || status_.answered(); });
+  RETURN_IF_ERROR(broken_);
+  RETURN_IF_ERROR(status_.Follow());
+  if (!status_.answered()) return Broken("the status service does not answer");
   senders_.clear();
   aggregator_.DropStreams();
   aggregator_.clock.Advance(SimulatedAggregator::kExpiry + absl::Seconds(1));

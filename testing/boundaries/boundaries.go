@@ -1,4 +1,4 @@
-// Package boundaries checks which folder of the C++ code may include which.
+// Package boundaries checks which folder of the C++ code may include which, and which folder of Go may import which.
 package boundaries
 
 import (

@@ -3,6 +3,7 @@ package boundaries
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,46 @@ func TestIncludeOfAnotherServiceIsFound(t *testing.T) {
 	}
 	if len(found) != 4 {
 		t.Errorf("found %q", found)
+	}
+}
+
+func TestNoImportCrossesABoundary(t *testing.T) {
+	found, err := CheckImports("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crossing := range found {
+		t.Error(crossing)
+	}
+}
+
+func TestImportOfTheGatewayByAServiceIsFound(t *testing.T) {
+	root := t.TempDir()
+	for folder := range mayImport {
+		if err := os.MkdirAll(filepath.Join(root, folder, "runs"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{
+		"services/common/runs/a.go":         "package runs\n\nimport \"muster.example/gateway/limits\"\n",
+		"services/common/runs/b.go":         "package runs\n\nimport (\n\t\"os\"\n\t\"muster.example/services/common/generated\"\n)\n",
+		"services/client/go/runs/c_test.go": "package runs\n\nimport g \"muster.example/gateway/fleet\"\n",
+		"gateway/runs/d.go":                 "package runs\n\nimport client \"muster.example/services/client/go\"\n",
+		"gateway/runs/e.go":                 "package runs\n\nimport _ \"muster.example/services/common/generated\"\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := CheckImports(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	want := []string{"gateway/runs/e.go:3: imports services/common/generated", "services/client/go/runs/c_test.go:3: imports gateway/fleet",
+		"services/common/runs/a.go:3: imports gateway/limits"}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
 	}
 }
 

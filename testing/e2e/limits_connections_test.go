@@ -192,7 +192,7 @@ func errorOfCode(code int, err error) error {
 	return err
 }
 
-// request sends a request to the gateway; a refusal is its reason, or its code.
+// request sends a request to the gateway.
 func (w *limited) request(ctx context.Context, client *http.Client, method, path, body string) error {
 	request, err := http.NewRequestWithContext(ctx, method, w.callers.operator.Gateway[0]+path, strings.NewReader(body))
 	if err != nil {
@@ -202,6 +202,11 @@ func (w *limited) request(ctx context.Context, client *http.Client, method, path
 	if err != nil {
 		return err
 	}
+	return refusalOfResponse(response)
+}
+
+// refusalOfResponse reads a response; a refusal is its reason, or its code.
+func refusalOfResponse(response *http.Response) error {
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body) // a connection with an unread body would be closed
 	if err != nil {

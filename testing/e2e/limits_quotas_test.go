@@ -26,33 +26,45 @@ import (
 const walkRelay = "r8" // for the scenario of its spool
 
 // startWalkRelay starts a relay that has lost its upstream connection. n3 is attached to it, and may use two of the eight
-// results of its spool.
+// results of its spool, and 1 MiB.
 func (w *limited) startWalkRelay() {
 	r, address := localRelay(w.t, w.fleet, walkRelay, "")
 	w.spooler = joinAt(w.t, w.fleet, "n3", address).identity(w.t)
 	r.program.End()
-	config := string(must(os.ReadFile(r.config()))(w.t)) + "parents: [127.0.0.1:1]\nspool:\n  max_results: 8\n"
+	config := string(must(os.ReadFile(r.config()))(w.t)) + "parents: [127.0.0.1:1]\nspool:\n  max_results: 8\n  max_bytes: 4MiB\n"
 	check(w.t, os.WriteFile(r.config(), []byte(config), 0o600))
 	program := must(w.fleet.Start(nil, nil, fleet.Relay, "--config", r.config()))(w.t)
 	w.t.Cleanup(func() { endAndLog(w.t, r.name, program) })
 	w.callers.listeners[walkRelay] = address
 }
 
-// fillSpool opens more uploads at a relay without an upstream connection than n3 may spool.
-func (w *limited) fillSpool() string {
+// spoolUploads opens uploads of n3 at a relay without an upstream connection until one is refused, and returns the reason.
+func (w *limited) spoolUploads(count int, change func(*musterv1.OpenUploadRequest)) string {
 	connection := must(w.spooler.Dial(w.callers.listeners[walkRelay], w.spooler.Certificate, w.spooler.Key))(w.t)
 	w.t.Cleanup(func() { connection.Close() })
-	open := func(plugin string) string {
-		_, err := w.open(connection, plugin, func(request *musterv1.OpenUploadRequest) { request.Description.Key.Node = "n3" })
-		return refusalOf(err)
-	}
-	until(w.t, "n3 is attached again", func() bool { return open("p0") != "NOT_ATTACHED" })
-	for i := range 4 {
-		if refusal := open(fmt.Sprintf("p%d", i)); refusal != "" {
+	for i := range count {
+		refusal := ""
+		until(w.t, "n3 is attached again", func() bool {
+			_, err := w.open(connection, fmt.Sprintf("p%d", i), func(request *musterv1.OpenUploadRequest) {
+				request.Description.Key.Node = "n3"
+				change(request)
+			})
+			refusal = refusalOf(err)
+			return refusal != "NOT_ATTACHED"
+		})
+		if refusal != "" {
 			return refusal
 		}
 	}
 	return ""
+}
+
+// fillSpool opens more uploads than n3 may spool.
+func (w *limited) fillSpool() string { return w.spoolUploads(4, func(*musterv1.OpenUploadRequest) {}) }
+
+// fillSpoolBytes opens an upload that is larger than what n3 may spool.
+func (w *limited) fillSpoolBytes() string {
+	return w.spoolUploads(1, func(request *musterv1.OpenUploadRequest) { request.Size = proto.Int64(1<<20 + 1) })
 }
 
 // writeCall writes the frames of a health check.
@@ -190,6 +202,13 @@ func (w *limited) shareFiles() string {
 		}
 	}
 	return ""
+}
+
+// shareBytes shares a file of n1 that is larger than what all may share.
+func (w *limited) shareBytes() string {
+	path, _ := fileOf(w.t, w.n1, 1<<20+1)
+	_, stderr, _ := w.n1.muster(w.t, nil, "share", path, "--to", "n2", "--id", "large")
+	return reasonInText.FindString(stderr)
 }
 
 // openAttachments opens many Attach streams of n1 together. Each ends soon, because a later one takes over.

@@ -152,7 +152,7 @@ var scenarios = map[string]scenario{
 			return err
 		})
 	}},
-	"streams of WatchRun, FollowChanges": {service: fleet.Aggregator, exhaust: func(w *limited) string {
+	"streams of WatchRun, FollowChanges, FollowVerdicts, WatchJob": {service: fleet.Aggregator, exhaust: func(w *limited) string {
 		return w.held(65, opening(w.dialNode(aggregatorListener), "/muster.v1.RunService/WatchRun",
 			func(int) proto.Message { return &musterv1.WatchRunRequest{Run: w.run} }))
 	}},
@@ -240,12 +240,15 @@ var scenarios = map[string]scenario{
 	"unfinished bytes of an identity":          {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
 	"calls of a node, pair or viewer":          {service: fleet.Aggregator, exhaust: (*limited).floodCalls},
 	"audit records of refusals of one sender":  {service: fleet.Aggregator, exhaust: (*limited).contradict},
+	"spool of a relay, bytes":                  {service: walkRelay, exhaust: (*limited).fillSpoolBytes},
 	"spool of a relay, results":                {service: walkRelay, exhaust: (*limited).fillSpool},
 	"attach streams of a child":                {service: fleet.Relay, exhaust: (*limited).openAttachments},
+	"shared files: bytes":                      {service: fleet.Relay, exhaust: (*limited).shareBytes},
 	"shared files: number":                     {service: fleet.Relay, exhaust: (*limited).shareFiles},
 	"watches and event streams of an identity": {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
-	"streams without a certificate":            {service: fleet.Aggregator, exhaust: (*limited).floodStreams},
-	"connections without a certificate":        {service: fleet.Aggregator, exhaust: (*limited).floodConnections},
+	"bytes of snapshots that are sent to one slow reader; one snapshot may be larger": {service: fleet.Gateway, exhaust: (*limited).leaveUnread},
+	"streams without a certificate":     {service: fleet.Aggregator, exhaust: (*limited).floodStreams},
+	"connections without a certificate": {service: fleet.Aggregator, exhaust: (*limited).floodConnections},
 
 	"heartbeat streams of one process": {service: fleet.Status, exhaust: func(w *limited) string {
 		return w.held(65, opening(w.dialNode(statusListener), "/muster.v1.HeartbeatService/StreamHeartbeats", w.heartbeat))

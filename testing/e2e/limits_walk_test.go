@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
-	"muster.example/services/common/limits/table"
 	"muster.example/testing/fleet"
+	"muster.example/testing/limits/table"
 )
 
 // limitsWalk is what the rows of the table name as their test if a scenario below exhausts them.
@@ -57,11 +57,12 @@ type limited struct {
 
 func newLimited(t *testing.T) *limited {
 	t.Helper()
+	t.Setenv("GOMEMLIMIT", "384MiB") // of the gateway: unread snapshots are not followed by as much garbage
 	f := up(t)
 	for service, values := range map[string]map[string]string{
 		"aggregator": {"limits.uploads": fmt.Sprint(walkUploads), "limits.result_bytes": "1048576", "limits.identity_disk_percent": "1"},
 		"status":     {"heartbeats.max_senders": "20", "heartbeats.first_within": "1s"},
-		"relay":      {"jobs.max_running": "2", "shares.max_files": "8"},
+		"relay":      {"jobs.max_running": "2", "shares.max_files": "8", "shares.quota": "1MiB"},
 		"gateway":    {"limits.result_bytes": "2MiB", "limits.connections_per_identity": "24"},
 	} {
 		check(t, f.Configure(service, values))

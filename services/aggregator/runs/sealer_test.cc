@@ -2,13 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
+#include <latch>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -222,6 +227,75 @@ TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
   EXPECT_EQ(state_.Run().seal_fault, "");
+}
+
+TEST_F(SealerTest, TextOfAFaultIsCut) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  blobs_.on_stage = [] { return absl::InternalError(std::string(5000, 'x')); };
+  Seal();
+  EXPECT_EQ(state_.Run().seal_fault, std::string(1024, 'x'));
+}
+
+TEST_F(SealerTest, RunsThatWaitForAThreadAreBounded) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  std::promise<void> building;
+  std::promise<void> release;
+  blobs_.on_stage = [&] {
+    building.set_value();
+    release.get_future().wait();
+    return absl::OkStatus();
+  };
+  std::atomic<bool> held = true;
+  Metrics metrics;
+  {
+    Sealer sealer(
+        state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+        "spiffe://f.muster/service/aggregator/a",
+        [&](const std::string& run) {
+          if (held) failed_.push_back(run);
+        },
+        metrics);
+    sealer.Seal(kRun);
+    building.get_future().wait();
+    for (int i = 0; i < 1025; ++i) sealer.Seal(absl::StrCat("r", i));
+    held = false;
+    release.set_value();
+  }
+  EXPECT_EQ(failed_, std::vector<std::string>{"r1024"});
+}
+
+TEST_F(SealerTest, AsManyRunsAreBuiltAsThereAreThreads) {
+  std::vector<std::string> runs;
+  for (int i = 0; i < 10; ++i) {
+    runs.push_back(absl::StrCat("00112233445566a", i));
+    state_.Apply(MakeRun(runs.back(), {{"facts", "n1"}}));
+    CommitResult commit = Genuine(KeyOf("n1"), "{}");
+    commit.result.key.run = runs.back();
+    state_.Apply(commit);
+  }
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  std::latch together(2);
+  std::atomic<int> begun = 0;
+  blobs_.on_stage = [&] {
+    {
+      const std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+    }
+    if (begun++ < 2) together.arrive_and_wait();
+    return absl::OkStatus();
+  };
+  Metrics metrics;
+  {
+    Sealer sealer(
+        state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
+        "spiffe://f.muster/service/aggregator/a", [](const std::string&) {}, metrics,
+        /*threads=*/2);
+    for (const std::string& run : runs) sealer.Seal(run);
+  }
+  EXPECT_EQ(threads.size(), 2u);
 }
 
 // Each fault has another text and is therefore a change of the run, which causes a review.

@@ -63,6 +63,11 @@ absl::Status Broken(std::string text) { return absl::InternalError(absl::StrCat(
 
 bool IsBroken(const absl::Status& status) { return absl::StrContains(status.message(), kBroken); }
 
+absl::Status PairHistory::Acknowledged(const std::string& sent, const std::string& committed) {
+  if (committed == sent) return Committed(sent);
+  return Broken(absl::StrCat(Short(committed), " is acknowledged to the sender of ", Short(sent)));
+}
+
 absl::Status PairHistory::Committed(const std::string& sha256) {
   if (!sent_.contains(sha256)) return Broken("a digest is committed that was never sent");
   if (!committed_.empty() && committed_ != sha256) {

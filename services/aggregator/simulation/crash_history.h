@@ -34,8 +34,10 @@ class PairHistory {
   // The digest was sent: it may be committed from now on.
   void Send(const std::string& sha256, const std::string& content) { sent_[sha256] = content; }
 
+  // The sender of the bytes with the digest `sent` has learned that `committed` is stored.
+  absl::Status Acknowledged(const std::string& sent, const std::string& committed);
+
   // Compares a stored result with the history, and remembers that it is committed.
-  absl::Status Committed(const std::string& sha256);
   absl::Status Compare(const ResultRecord& result, BlobStore& blobs, bool faulty);
   // Checks that the time-out of a sealed run has the bytes of the pair's open upload.
   absl::Status CheckPartialKept(const ResultRecord& result) const;
@@ -49,6 +51,7 @@ class PairHistory {
   void LoseUploads();
 
  private:
+  absl::Status Committed(const std::string& sha256);
   absl::Status ComparePartial(const ResultRecord& result, BlobStore& blobs, bool faulty);
 
   std::map<std::string, std::string> sent_;  // contents by their digest

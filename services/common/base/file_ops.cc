@@ -15,22 +15,37 @@ std::string ParentFolder(std::string_view path) {
   return std::string(slash == 0 ? "/" : path.substr(0, slash));
 }
 
+namespace {
+
+// Makes the names of a folder and of its parents durable. An earlier process may have made them,
+// and ended before it synced them. It did not make those that must not be opened.
+absl::Status SyncNames(FileOps& ops, const std::string& path) {
+  for (std::string folder = ParentFolder(path);; folder = ParentFolder(folder)) {
+    const absl::Status synced = ops.SyncFolder(folder);
+    if (absl::IsPermissionDenied(synced)) return absl::OkStatus();
+    RETURN_IF_ERROR(synced);
+    if (folder == "/" || folder == ".") return absl::OkStatus();
+  }
+}
+
+}  // namespace
+
 absl::Status MakeFolders(FileOps& ops, const std::string& path) {
   const absl::Status made = ops.MakeFolder(path);
-  if (absl::IsAlreadyExists(made)) {
-    ASSIGN_OR_RETURN(auto info, ops.Stat(path));
-    if (info.type == FileType::kFolder) return absl::OkStatus();
-    return errors::NotAFolder(path);
-  }
   if (absl::IsNotFound(made)) {
     RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
     if (absl::Status again = ops.MakeFolder(path); !again.ok() && !absl::IsAlreadyExists(again)) {
       return again;
     }
+    return ops.SyncFolder(ParentFolder(path));
+  }
+  if (absl::IsAlreadyExists(made)) {
+    ASSIGN_OR_RETURN(auto info, ops.Stat(path));
+    if (info.type != FileType::kFolder) return errors::NotAFolder(path);
   } else if (!made.ok()) {
     return made;
   }
-  return ops.SyncFolder(ParentFolder(path));
+  return SyncNames(ops, path);
 }
 
 absl::Status WriteFileDurably(FileOps& ops, const std::string& path, std::string_view data) {

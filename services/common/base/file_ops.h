@@ -119,7 +119,8 @@ FileOps& PosixFileOps();
 // Returns the parent folder of `path`: "/a" for "/a/b", "." for "b".
 std::string ParentFolder(std::string_view path);
 
-// Creates `path` and its missing parents, each durable in its parent. Succeeds if it exists.
+// Creates `path` and its missing parents, each durable in its parent. Succeeds if it exists; then
+// it is durable as well.
 absl::Status MakeFolders(FileOps& ops, const std::string& path);
 
 // Replaces `path` with `data`, durably: a reader, and a crash at any point, sees the old content or

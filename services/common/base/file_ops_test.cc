@@ -151,6 +151,20 @@ TEST_P(FileOpsTest, SmallFilesHaveALimit) {
 INSTANTIATE_TEST_SUITE_P(Disks, FileOpsTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Simulated" : "Posix"; });
 
+TEST(MakeFoldersTest, FolderOfAKilledProcessBecomesDurable) {
+  for (int call = 1; call <= 5; ++call) {
+    for (uint64_t seed = 1; seed <= 20; ++seed) {
+      SimulatedDisk disk(int64_t{1} << 30, seed);
+      disk.PowerOffAt(call);
+      MakeFolders(disk, "/a/b").IgnoreError();
+      disk.Restart();
+      ASSERT_TRUE(MakeFolders(disk, "/a/b").ok()) << call;
+      disk.Crash(seed);
+      EXPECT_TRUE(disk.Stat("/a/b").ok()) << "call " << call << ", seed " << seed;
+    }
+  }
+}
+
 TEST(ParentFolderTest, NamesTheFolder) {
   EXPECT_EQ(ParentFolder("/a/b"), "/a");
   EXPECT_EQ(ParentFolder("/a/b/"), "/a");

@@ -15,10 +15,6 @@
 namespace muster {
 namespace {
 
-// Certificates remembered at a time; when there are more, all are forgotten and parsed again.
-constexpr size_t kMaxRemembered = 20'000;
-// Statements, which are as many as there are nodes behind relays, and live for an hour.
-constexpr size_t kMaxStatements = 100'000;
 constexpr size_t kMaxStatement = 20 * 1024;
 constexpr size_t kMaxCertificateName = 128;
 // A node that moves signs for both parents for a moment, and its clock may be set back by at most
@@ -41,10 +37,10 @@ absl::StatusOr<std::string_view> OnlyValue(const Metadata& metadata, const char*
 
 // Removes the expired entries of a full map, or all if none has expired.
 template <typename Map>
-void PruneFullMap(Map& map, absl::Time now) {
-  if (map.size() < kMaxStatements) return;
+void PruneFullMap(Map& map, size_t limit, absl::Time now) {
+  if (map.size() < limit) return;
   absl::erase_if(map, [now](const auto& entry) { return entry.second.expires <= now; });
-  if (map.size() >= kMaxStatements) map.clear();
+  if (map.size() >= limit) map.clear();
 }
 
 }  // namespace
@@ -62,7 +58,7 @@ absl::StatusOr<CallerResolver::Peer> CallerResolver::PeerOf(const grpc::AuthCont
   auto peer = Read(key);
   if (!peer.ok()) return peer.status();
   MutexLock lock(mutex_);
-  if (peers_.size() >= kMaxRemembered) peers_.clear();
+  if (peers_.size() >= limits_.certificates) peers_.clear();
   peers_.emplace(std::string(key), *peer);
   return peer;
 }
@@ -153,13 +149,13 @@ absl::StatusOr<CallerResolver::Statement> CallerResolver::VerifyStatement(
 
 void CallerResolver::Remember(std::string digest, const Statement& statement) {
   const MutexLock lock(mutex_);
-  PruneFullMap(statements_, clock_.Now());
+  PruneFullMap(statements_, limits_.statements, clock_.Now());
   statements_.insert_or_assign(std::move(digest), statement);
 }
 
 bool CallerResolver::IsSuperseded(const std::string& node, const Statement& statement) {
   const MutexLock lock(mutex_);
-  if (!newest_.contains(node)) PruneFullMap(newest_, clock_.Now());
+  if (!newest_.contains(node)) PruneFullMap(newest_, limits_.statements, clock_.Now());
   Newest& newest = newest_[node];
   if (newest.relay != statement.relay && statement.expires + kMoveTolerance < newest.expires) {
     return true;

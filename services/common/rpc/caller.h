@@ -6,6 +6,7 @@
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/support/string_ref.h>
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <string>
@@ -25,13 +26,21 @@
 
 namespace muster {
 
+// What is remembered at a time. When there is more, it is forgotten, and verified again.
+struct RememberedCallers {
+  size_t certificates = 20'000;
+  // As many as there are nodes behind relays; they live for an hour.
+  size_t statements = 100'000;
+};
+
 // Thread-safe.
 class CallerResolver {
  public:
   // `chains` verifies the certificates in statements. Null: no relay may forward a call. The
   // references outlive this object.
-  CallerResolver(std::string fleet, const Clock& clock, VerifiedChains* chains = nullptr)
-      : fleet_(std::move(fleet)), clock_(clock), chains_(chains) {}
+  CallerResolver(std::string fleet, const Clock& clock, VerifiedChains* chains = nullptr,
+                 const RememberedCallers& limits = {})
+      : fleet_(std::move(fleet)), clock_(clock), chains_(chains), limits_(limits) {}
 
   // Returns the caller of an RPC. UNAUTHENTICATED without exactly one URI in the certificate of the
   // peer, or if the certificate has expired since the connection was made (CERTIFICATE_EXPIRED).
@@ -89,6 +98,7 @@ class CallerResolver {
   const std::string fleet_;
   const Clock& clock_;
   VerifiedChains* const chains_;
+  const RememberedCallers limits_;
   Mutex mutex_;
   // By certificate, so that a connection's certificate is parsed once and not for each call.
   absl::flat_hash_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);

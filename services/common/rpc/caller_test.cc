@@ -15,6 +15,29 @@ namespace {
 
 constexpr char kFleet[] = "fleet-00112233.muster";
 
+class NoProperty final : public grpc::AuthPropertyIterator {};
+
+// A peer that gRPC has verified.
+class VerifiedPeer final : public grpc::AuthContext {
+ public:
+  explicit VerifiedPeer(const Certificate& certificate) : pem_(certificate.ToPem()) {}
+
+  bool IsPeerAuthenticated() const override { return true; }
+  std::vector<grpc::string_ref> GetPeerIdentity() const override { return {}; }
+  std::string GetPeerIdentityPropertyName() const override { return ""; }
+  std::vector<grpc::string_ref> FindPropertyValues(const std::string& name) const override {
+    if (name != "x509_pem_cert") return {};
+    return {grpc::string_ref(pem_.data(), pem_.size())};
+  }
+  grpc::AuthPropertyIterator begin() const override { return NoProperty(); }
+  grpc::AuthPropertyIterator end() const override { return NoProperty(); }
+  void AddProperty(const std::string&, const grpc::string_ref&) override {}
+  bool SetPeerIdentityPropertyName(const std::string&) override { return false; }
+
+ private:
+  const std::string pem_;
+};
+
 // The calls of relays on behalf of node n1.
 class CallerResolverTest : public ::testing::Test {
  protected:
@@ -22,10 +45,19 @@ class CallerResolverTest : public ::testing::Test {
     return absl::StrCat("spiffe://", kFleet, "/", path);
   }
 
-  // Returns the statement that the node signs for a relay now.
-  std::string Sign(const std::string& relay, absl::Duration lasts = absl::Minutes(50)) const {
-    return SignAttachStatement(key_, chain_, UriOf("node/n1"), UriOf("service/relay/" + relay),
-                               std::string(32, 'k'), clock_.Now() + lasts)
+  Certificate Issue(const std::string& node) const {
+    return *intermediate_.Issue(NodeIdentity{node}, key_.public_key(), {}, now_,
+                                now_ + absl::Hours(24));
+  }
+
+  // Returns the statement that a node signs for a relay now.
+  std::string Sign(const std::string& relay, const std::string& node = "n1") const {
+    const std::string chain =
+        node == "n1"
+            ? chain_
+            : ChainToPem(std::vector<Certificate>{Issue(node), intermediate_.certificate()});
+    return SignAttachStatement(key_, chain, UriOf("node/" + node), UriOf("service/relay/" + relay),
+                               std::string(32, 'k'), clock_.Now() + absl::Minutes(50))
         ->SerializeAsString();
   }
 
@@ -41,9 +73,8 @@ class CallerResolverTest : public ::testing::Test {
       kFleet, intermediate_key_, *root_.SignIntermediate(intermediate_key_.public_key(), now_),
       root_.certificate());
   const PrivateKey key_ = *PrivateKey::Generate();
-  const std::string chain_ = ChainToPem(std::vector<Certificate>{
-      *intermediate_.Issue(NodeIdentity{"n1"}, key_.public_key(), {}, now_, now_ + absl::Hours(24)),
-      intermediate_.certificate()});
+  const std::string chain_ =
+      ChainToPem(std::vector<Certificate>{Issue("n1"), intermediate_.certificate()});
   // Forwards the calls: an ancestor of every relay that the statements name.
   const Caller relay_ = {{kFleet, ServiceIdentity{ServiceRole::kRelay, "root"}},
                          std::nullopt,
@@ -81,6 +112,29 @@ TEST_F(CallerResolverTest, RememberedStatementEndsWithItsExpiry) {
   EXPECT_EQ(Refusal(statement), "");
   clock_.Advance(absl::Minutes(2));
   EXPECT_EQ(Refusal(statement), "IDENTITY_NOT_FORWARDABLE");
+}
+
+TEST_F(CallerResolverTest, CertificatesAndStatementsBeyondTheLimitsAreForgotten) {
+  CallerResolver callers(kFleet, clock_, &chains_, {.certificates = 2, .statements = 2});
+  const VerifiedPeer n1(Issue("n1"));
+  const VerifiedPeer n2(Issue("n2"));
+  const VerifiedPeer n3(Issue("n3"));
+  const auto first = *callers.Resolve(n1, {});
+  EXPECT_TRUE(callers.Resolve(n2, {}).ok());
+  EXPECT_EQ(*callers.Resolve(n1, {}), first);
+  EXPECT_TRUE(callers.Resolve(n3, {}).ok());
+  EXPECT_NE(*callers.Resolve(n1, {}), first);
+
+  const auto refusal = [&](const std::string& node, const std::string& statement) {
+    return ReasonOf(callers.ResolveForwarded(relay_, UriOf("node/" + node), statement).status());
+  };
+  const std::string former = Sign("r1");
+  clock_.Advance(absl::Minutes(10));
+  EXPECT_EQ(refusal("n1", Sign("r2")), "");
+  EXPECT_EQ(refusal("n2", Sign("r2", "n2")), "");
+  EXPECT_EQ(refusal("n1", former), "NOT_ATTACHED");
+  EXPECT_EQ(refusal("n3", Sign("r2", "n3")), "");
+  EXPECT_EQ(refusal("n1", former), "") << "the newer statement is remembered";
 }
 
 TEST_F(CallerResolverTest, FormerParentIsRefusedAfterANewerStatement) {

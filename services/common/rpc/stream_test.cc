@@ -35,8 +35,7 @@ class StreamTest : public ::testing::Test {
   StreamTest() {
     server_.follow_changes = [this](grpc::CallbackServerContext* context, auto) {
       return StartSourceStream<Message>(
-          server_.runtime(), context, "/muster.v1.ChangeService/FollowChanges",
-          StreamLimits{.of_caller = 2},
+          server_.runtime(), context, "/muster.v1.ChangeService/FollowChanges", limits_,
           [this](Call& call, std::function<void()> wake)
               -> absl::StatusOr<std::unique_ptr<StreamSource<Message>>> {
             if (auto s = call.Authorize(Resource::Fleet()); !s.ok()) return s;
@@ -58,6 +57,14 @@ class StreamTest : public ::testing::Test {
   }
   absl::Status End() { return FromGrpc(reader_->Finish()); }
 
+  // Opens a stream, which stays open until its context is cancelled or destroyed.
+  static absl::Status Hold(v1::ChangeService::Stub& stub, grpc::ClientContext& context) {
+    auto reader = stub.FollowChanges(&context, {});
+    Message message;
+    return reader->Read(&message) ? absl::OkStatus() : FromGrpc(reader->Finish());
+  }
+
+  StreamLimits limits_;
   NextMessage next_;
   absl::Status refuse_;
   Mailbox<std::function<void()>> wakes_;
@@ -146,19 +153,32 @@ TEST_F(StreamTest, RefusedCallHasNoSource) {
 
 // A stream that its caller does not read holds memory.
 TEST_F(StreamTest, ThirdStreamOfACallerIsRefusedButNotOfAService) {
+  limits_.of_caller = 2;
   next_ = [](Message*) { return Pull::kMessage; };
-  const auto follow = [](v1::ChangeService::Stub& stub, grpc::ClientContext& context) {
-    auto reader = stub.FollowChanges(&context, {});
-    Message message;
-    return reader->Read(&message) ? absl::OkStatus() : FromGrpc(reader->Finish());
-  };
   const auto relay = v1::ChangeService::NewStub(server_.ConnectRelay("r1"));
   const auto status = v1::ChangeService::NewStub(server_.ConnectStatus());
   std::array<grpc::ClientContext, 6> contexts;
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(follow(*relay, contexts[i]), absl::OkStatus());
-  EXPECT_EQ(ReasonOf(follow(*relay, contexts[2])), "TOO_MANY_STREAMS_OF_CALLER");
-  for (int i = 3; i < 6; ++i) EXPECT_EQ(follow(*status, contexts[i]), absl::OkStatus());
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Hold(*relay, contexts[i]), absl::OkStatus());
+  EXPECT_EQ(ReasonOf(Hold(*relay, contexts[2])), "TOO_MANY_STREAMS_OF_CALLER");
+  for (int i = 3; i < 6; ++i) EXPECT_EQ(Hold(*status, contexts[i]), absl::OkStatus());
   for (grpc::ClientContext& context : contexts) context.TryCancel();
+}
+
+TEST_F(StreamTest, CallerHasAtMost64Streams) {
+  next_ = [](Message* message) -> absl::StatusOr<Pull> {
+    if (message->cursor() == 1) return Pull::kWait;
+    message->set_cursor(1);
+    return Pull::kMessage;
+  };
+  for (const auto& [relay, limits] :
+       {std::pair("r1", kFileStreams), std::pair("r2", kWatchStreams)}) {
+    limits_ = limits;
+    const auto stub = v1::ChangeService::NewStub(server_.ConnectRelay(relay));
+    std::array<grpc::ClientContext, 65> contexts;
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(Hold(*stub, contexts[i]), absl::OkStatus());
+    EXPECT_EQ(ReasonOf(Hold(*stub, contexts[64])), "TOO_MANY_STREAMS_OF_CALLER");
+    for (grpc::ClientContext& context : contexts) context.TryCancel();
+  }
 }
 
 }  // namespace

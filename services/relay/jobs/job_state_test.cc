@@ -28,6 +28,13 @@ TEST_F(JobStateTest, JobEndsWithTheFinalRecordOfEveryTarget) {
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_EXITED), 3);
 }
 
+TEST_F(JobStateTest, LogHasRoomForTwiceTheOutputAndForEachTarget) {
+  JobState::Plan plan;
+  plan.targets = {"n1", "n2"};
+  plan.max_output = 1'000'000;
+  EXPECT_EQ(JobState::MaxLogSize(plan), 2 * 1'000'000 + (9 << 18) + 2 * (77 << 10));
+}
+
 TEST_F(JobStateTest, RepeatedRecordIsIgnored) {
   JobState job = Make();
   job.Receive(Started("n1"));

@@ -272,6 +272,30 @@ TEST(SqliteStoreTest, FullQueueRefusesCommands) {
   EXPECT_EQ(harness.sqlite().stats().refused, 5u);
 }
 
+TEST(SqliteStoreTest, CommandsOfOneTransactionAreBounded) {
+  SqliteHarness harness;
+  ASSERT_TRUE(harness.Open().ok());
+  // A callback blocks the store's thread while the commands gather.
+  std::promise<void> held, release;
+  harness.state().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result>) {
+    held.set_value();
+    release.get_future().wait();
+  });
+  held.get_future().wait();
+  const uint64_t before = harness.sqlite().stats().batches;
+  constexpr int kCommands = 512 + 1;
+  std::promise<void> last;
+  for (int i = 1; i <= kCommands; ++i) {
+    harness.state().Apply(AppendAudit{}, [&, i](absl::StatusOr<AppendAudit::Result> result) {
+      EXPECT_TRUE(result.ok()) << result.status();
+      if (i == kCommands) last.set_value();
+    });
+  }
+  release.set_value();
+  last.get_future().wait();
+  EXPECT_EQ(harness.sqlite().stats().batches - before, 2u);
+}
+
 TEST(SqliteStoreTest, LimitOfTheFileIsADiskFullError) {
   SqliteHarness harness({.max_file_bytes = 1 << 20});
   ASSERT_TRUE(harness.Open().ok());

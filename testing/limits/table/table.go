@@ -1,4 +1,4 @@
-// Package table reads the table of limits: services/common/limits/*.yaml, and that of the gateway.
+// Package table reads the limits of all programs: services/common/limits/*.yaml, and those of the gateway.
 package table
 
 import (
@@ -11,7 +11,11 @@ import (
 	"muster.example/services/common/generated"
 )
 
-const folder = "services/common/limits"
+const (
+	folder = "services/common/limits"
+	// The test of each limit of the gateway, by its name.
+	gatewayGuards = "gateway/limits/guards.yaml"
+)
 
 // Sheet is one section of the table.
 type Sheet struct {
@@ -24,7 +28,7 @@ type Limit struct {
 	Bounds string
 	Value  string
 	Per    string
-	At     string // FILE:IDENTIFIER of the constant or default; empty for the gateway, whose checks read its table
+	At     string // FILE:IDENTIFIER,... of the constants or defaults; empty for the gateway, whose checks read its table
 	Key    string
 	Metric string
 	Reason string // of the refusal; empty: Then tells the consequence
@@ -40,12 +44,12 @@ func Read(root string) ([]*Sheet, error) {
 		return nil, fmt.Errorf("no table in %s: %w", folder, err)
 	}
 	guards := map[string]string{}
-	if err := generated.ReadYAML(filepath.Join(root, folder, "table/gateway_guards.yaml"), &guards); err != nil {
+	if err := generated.ReadYAML(filepath.Join(root, gatewayGuards), &guards); err != nil {
 		return nil, err
 	}
 	sheets := []*Sheet{gatewaySheet(guards)}
 	if rows := len(sheets[0].Limits); rows != len(guards) {
-		return nil, fmt.Errorf("table/gateway_guards.yaml has %d rows for %d limits", len(guards), rows)
+		return nil, fmt.Errorf("%s has %d rows for %d limits", gatewayGuards, len(guards), rows)
 	}
 	for _, path := range paths {
 		s := &Sheet{}

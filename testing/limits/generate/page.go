@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"muster.example/services/common/limits/table"
+	"muster.example/testing/limits/table"
 )
 
 const heading = `# Limits
@@ -19,8 +19,9 @@ A limit is for each of what stands in the column "per"; "in all" is for all call
 a key is set in the configuration of the program. The others are constants, because a wrong value costs more than it
 gains.
 
-` + "`go run ./services/common/limits/generate`" + ` writes this page from the tables in services/common/limits/ and
-gateway/limits/. A test compares each row with the programs: the constant, the key, the metric and the reason have to exist.
+` + "`go run ./testing/limits/generate`" + ` writes this page from the tables in services/common/limits/ and
+gateway/limits/. A test compares each row with the programs: the constant, the key, the metric and the reason have to exist,
+and the number of the constant is that of the row.
 The last column names the test that fails if the limit does not hold. The limits that a client can exceed over the network within
 a minute are exceeded in one test, while another client measures its latency.
 `

@@ -1,12 +1,12 @@
 // Generate writes docs/limits.md from the table of limits: services/common/limits/*.yaml, and the table of the gateway.
 // A test fails when the page is stale.
 //
-//	go run ./services/common/limits/generate   # from the root
+//	go run ./testing/limits/generate   # from the root
 package main
 
 import (
 	"muster.example/services/common/generated"
-	"muster.example/services/common/limits/table"
+	"muster.example/testing/limits/table"
 )
 
 func main() { generated.Main(files) }
