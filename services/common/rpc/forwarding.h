@@ -2,6 +2,12 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
 #define MUSTER_SERVICES_COMMON_RPC_FORWARDING_H_
 
+#include <grpcpp/support/string_ref.h>
+
+#include <map>
+#include <optional>
+#include <string>
+
 namespace muster {
 
 // The verified URI of that client; once. From a gateway, or from a relay for a node.
@@ -13,6 +19,20 @@ inline constexpr char kForwardedCertificate[] = "muster-forwarded-certificate";
 
 // From a relay, in addition: the serialised AttachStatement of that node.
 inline constexpr char kAttachStatement[] = "muster-attach-statement-bin";
+
+// Returns the client for which the peer of an admitted call calls, if any: its URI, and its
+// certificate if the peer names it.
+inline std::optional<std::string> ForwardedClient(
+    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+  const auto uri = metadata.find(kForwardedIdentity);
+  if (uri == metadata.end()) return std::nullopt;
+  std::string client(uri->second.data(), uri->second.size());
+  if (const auto certificate = metadata.find(kForwardedCertificate);
+      certificate != metadata.end()) {
+    client.append(" ").append(certificate->second.data(), certificate->second.size());
+  }
+  return client;
+}
 
 }  // namespace muster
 

@@ -48,19 +48,6 @@ std::string PathOf(const InputMetadata& metadata) {
   return path == metadata.end() ? "" : std::string(path->second.data(), path->second.size());
 }
 
-// Returns the client for which the peer of an admitted call calls, if any: its URI, and its
-// certificate if the peer names it.
-std::optional<std::string> ForwardedCaller(const InputMetadata& metadata) {
-  const auto uri = metadata.find(kForwardedIdentity);
-  if (uri == metadata.end()) return std::nullopt;
-  std::string caller(uri->second.data(), uri->second.size());
-  if (const auto certificate = metadata.find(kForwardedCertificate);
-      certificate != metadata.end()) {
-    caller.append(" ").append(certificate->second.data(), certificate->second.size());
-  }
-  return caller;
-}
-
 // Returns the key of a peer for CallAdmission.
 using PeerKey = std::string (*)(const grpc::AuthContext& context);
 
@@ -151,7 +138,7 @@ class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterfa
     const auto auth = context->auth_context();
     if (auth == nullptr) return nullptr;
     const std::string peer = peer_key_(*auth);
-    const std::string caller = ForwardedCaller(context->client_metadata()).value_or(peer);
+    const std::string caller = ForwardedClient(context->client_metadata()).value_or(peer);
     if (calls_.Start(peer, caller, SystemClock().MonotonicNow())) {
       closer_.CloseFlood(context->peer(), port_, PeerUri(*auth));
     }
@@ -197,7 +184,7 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
     }
     RETURN_IF_ERROR(CheckRole(*caller, method));
     const std::string peer = PeerUri(context);
-    return calls_.Accept(peer, ForwardedCaller(metadata).value_or(peer), HolderOf(*caller),
+    return calls_.Accept(peer, ForwardedClient(metadata).value_or(peer), HolderOf(*caller),
                          CallLimitsOf(*caller), SystemClock().MonotonicNow());
   }
 

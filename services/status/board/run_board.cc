@@ -68,8 +68,7 @@ void RunBoard::UpdateLostAfter(absl::Duration now) {
   }
 }
 
-RunBoard::PairSet RunBoard::SetPair(const std::string& plugin,
-                                    const v1::FollowChangesResponse::PairChanged& change, bool live,
+RunBoard::PairSet RunBoard::SetPair(const std::string& plugin, const PairChanged& change, bool live,
                                     absl::Time at) {
   MutexLock lock(mutex_);
   Pair* pair = pairs_.Find(plugin, change.node());

@@ -75,8 +75,8 @@ class RunBoard {
     // The sender that has ended its work on the pair; null if it has not, or the pair timed out.
     std::shared_ptr<const Sender> finished_for;
   };
-  PairSet SetPair(const std::string& plugin, const v1::FollowChangesResponse::PairChanged& change,
-                  bool live, absl::Time at);
+  using PairChanged = v1::FollowChangesResponse::PairChanged;
+  PairSet SetPair(const std::string& plugin, const PairChanged& change, bool live, absl::Time at);
   // The aggregator has removed the run, or it is replaced: its watches end.
   void Delete();
 
