@@ -51,11 +51,15 @@ absl::Status CopyTime(const std::string& from, const std::string& to) {
 absl::StatusOr<FileDigest> CopyFile(const std::string& from, const std::string& to) {
   FileOps& ops = PosixFileOps();
   ASSIGN_OR_RETURN(const auto source, ops.Open(from, OpenMode::kRead));
-  RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(to)));
   FileDigest digest;
   {
-    ASSIGN_OR_RETURN(const auto target, ops.Create(to));
-    ASSIGN_OR_RETURN(digest, ReadToEnd(*source, target.get()));
+    auto target = ops.Create(to);
+    if (absl::IsNotFound(target.status())) {  // MakeFolders syncs: too slow for each file
+      RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(to)));
+      target = ops.Create(to);
+    }
+    RETURN_IF_ERROR(target.status());
+    ASSIGN_OR_RETURN(digest, ReadToEnd(*source, target->get()));
   }
   RETURN_IF_ERROR(CopyTime(from, to));
   return digest;
