@@ -224,10 +224,13 @@ absl::Status RelayMachine::Deliver(const SpoolDelivery& delivery, const std::sto
   if (!outcome) return absl::CancelledError("the relay has ended");
   if (outcome->ok() && (*outcome)->spooled) outcome = Broken("the aggregator spools a result");
   if (IsBroken(outcome->status())) Break(outcome->status());
-  // An error without a reason is of the network.
-  const absl::Status& status = outcome->status();
-  if (status.ok() || !ReasonOf(status).empty()) answers_[delivery.id] = status;
-  return status;
+  return NoteAnswer(delivery.id, outcome->status());
+}
+
+// An error without a reason is of the network.
+absl::Status RelayMachine::NoteAnswer(const std::string& id, const absl::Status& answer) {
+  if (answer.ok() || !ReasonOf(answer).empty()) answers_[id] = answer;
+  return answer;
 }
 
 absl::Status RelayMachine::ReportExpired(const SpoolDelivery& delivery, const std::stop_token&) {
@@ -238,9 +241,7 @@ absl::Status RelayMachine::ReportExpired(const SpoolDelivery& delivery, const st
   v1::SubmitResultRequest report = delivery.header;
   report.mutable_description()->set_is_error(true);
   report.set_body(delivery.why);
-  RETURN_IF_ERROR(aggregator_.Report(report, {.identity = RelayIdentity()}));
-  promises_.erase(delivery.id);
-  return absl::OkStatus();
+  return NoteAnswer(delivery.id, aggregator_.Report(report, {.identity = RelayIdentity()}));
 }
 
 void RelayMachine::LoseBytes() {

@@ -86,6 +86,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   void OpenUpstream(const v1::OpenUploadRequest& request, const Caller& caller, Opened opened);
   absl::Status Deliver(const SpoolDelivery& delivery, const std::stop_token& stop) override;
   absl::Status ReportExpired(const SpoolDelivery& delivery, const std::stop_token& stop) override;
+  absl::Status NoteAnswer(const std::string& id, const absl::Status& answer);
   bool IsAnswered(const std::string& id, const ResultKey& key) const;
 
   Network& network_;
@@ -98,7 +99,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   std::map<std::string, ResultKey> promises_;  // by id of the spool
   std::map<std::string, ResultKey> opened_;    // the same, of uploads
   std::set<std::string> lost_;                 // by id of the spool: bytes that the disk lost
-  // The last answers of the aggregator to the deliveries of promised results, by id of the spool.
+  // The last answers of the aggregator to the deliveries and reports, by id of the spool.
   std::map<std::string, absl::Status> answers_;
 
   // The process of one life.
