@@ -22,7 +22,10 @@ std::string NodeOf(const Caller& caller) {
   return std::get<NodeIdentity>(caller.identity.name).name;
 }
 
-ResultKey KeyOf(const v1::ResultKey& key) { return {key.run(), key.plugin(), key.node()}; }
+std::pair<ResultKey, int64_t> AttemptOf(const v1::ResultDescription& description) {
+  const v1::ResultKey& key = description.key();
+  return {{key.run(), key.plugin(), key.node()}, description.attempt()};
+}
 
 }  // namespace
 
@@ -130,8 +133,8 @@ void RelayMachine::OpenUpload(const v1::OpenUploadRequest& request, const Caller
 // The node delivers by another service.
 void RelayMachine::Discard(const v1::ResultDescription& description) {
   spool_->DiscardUpload(description);
-  for (const auto& [id, key] : opened_) {
-    if (key == KeyOf(description.key())) ForgetAcked(id);
+  for (const auto& [id, upload] : opened_) {
+    if (upload == AttemptOf(description)) ForgetAcked(id);
   }
 }
 
@@ -181,7 +184,7 @@ absl::StatusOr<v1::UploadResponse> RelayMachine::Reply(const std::string& upload
                                                        const std::string&, const ResultRecord&) {
   const auto receipt = spool_->Receipt(upload);
   if (!receipt) return errors::UploadNotFound(upload);
-  promises_[upload] = opened_.at(upload);
+  promises_[upload] = opened_.at(upload).first;
   v1::UploadResponse response;
   *response.mutable_spooled() = *receipt;
   return response;
@@ -190,7 +193,7 @@ absl::StatusOr<v1::UploadResponse> RelayMachine::Reply(const std::string& upload
 absl::Status RelayMachine::CheckOpened(const v1::OpenUploadRequest& request,
                                        const v1::OpenUploadResponse& response) {
   if (spool_->Has(response.upload_id())) {
-    opened_[response.upload_id()] = KeyOf(request.description().key());
+    opened_[response.upload_id()] = AttemptOf(request.description());
   }
   return absl::OkStatus();
 }
@@ -234,7 +237,8 @@ absl::Status RelayMachine::NoteAnswer(const std::string& id, const absl::Status&
 }
 
 absl::Status RelayMachine::ReportExpired(const SpoolDelivery& delivery, const std::stop_token&) {
-  if (!delivery.lost || !lost_.contains(delivery.id)) {
+  // It may give up what it has not promised: a row that a failed commit left.
+  if (!delivery.lost || (promises_.contains(delivery.id) && !lost_.contains(delivery.id))) {
     Break(Broken(absl::StrCat("the spool gives up a result: ", delivery.why)));
   }
   if (!aggregator_.running()) return absl::UnavailableError("the aggregator does not run");

@@ -9,6 +9,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "services/common/base/executor.h"
@@ -97,8 +98,9 @@ class RelayMachine final : public UploadServer, private ResultSender {
   bool ending_ = false;
   bool delivering_ = false;
   std::map<std::string, ResultKey> promises_;  // by id of the spool
-  std::map<std::string, ResultKey> opened_;    // the same, of uploads
-  std::set<std::string> lost_;                 // by id of the spool: bytes that the disk lost
+  // By id of the spool: the key and the attempt of its uploads.
+  std::map<std::string, std::pair<ResultKey, int64_t>> opened_;
+  std::set<std::string> lost_;  // by id of the spool: bytes that the disk lost
   // The last answers of the aggregator to the deliveries and reports, by id of the spool.
   std::map<std::string, absl::Status> answers_;
 
