@@ -87,7 +87,7 @@ func answerTo(t *testing.T, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// A sender is told that its request is wrong, not that the gateway failed. A body that is cut off may be sent again.
+// The error names the request as wrong, and not the gateway. A truncated body may be sent again.
 func TestMalformedChunkIsBadRequest(t *testing.T) {
 	const head = "PUT /api/v1/results/by-node/n1/logs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for body, code := range map[string]int{

@@ -258,9 +258,13 @@ void RelayMachine::LoseBytes() {
       const std::string path = absl::StrCat(folder, "/", entry.name);
       if (entry.type == FileType::kFolder) {
         folders.push_back(path);
-      } else if (promises_.contains(entry.name) && disk.Remove(path).ok()) {
-        lost_.insert(entry.name);
+        continue;
       }
+      const auto promise = promises_.find(entry.name);
+      if (promise == promises_.end() || kept_.contains(promise->second)) continue;
+      if (!disk.Remove(path).ok()) continue;
+      lost_.insert(entry.name);
+      lost_pairs_.insert(promise->second);
     }
   }
 }

@@ -256,8 +256,10 @@ void World::HandleOutcome(Sender& sender, const absl::StatusOr<UploadClient::Rec
       outcome.status());
   sender.clients.clear();
   if (outcome.ok()) {
-    // Some nodes leave a result to the relay and forget it.
-    sender.done = !outcome->spooled || (!calm_ && OneIn(3));
+    // Some nodes leave a result to the relay and forget it: then its disk keeps the bytes.
+    const bool forgets = !calm_ && OneIn(3) && !relay_.HasLost(sender.key);
+    sender.done = !outcome->spooled || forgets;
+    if (outcome->spooled && forgets) relay_.Keep(sender.key);
   } else {
     sender.done = IsFinal(outcome.status());
   }

@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// What a follower receives of the pairs.
+// The pairs that a follower receives.
 enum class FollowedPairs { kNone, kAll };
 
 // Not thread-safe (a stream makes one call at a time). Holds one page of rows and of changes.

@@ -45,7 +45,7 @@ absl::Status CheckPlaces(const JoinTokenRecord& wanted) {
   return CheckNodeName(wanted.node);
 }
 
-// Fails if the name belongs to the other kind: nobody could join with the token, as JoinNode
+// Fails if the name belongs to the other kind: no machine could join with the token, as JoinNode
 // checks.
 absl::Status CheckKind(StateStore& store, const JoinTokenRecord& wanted) {
   ASSIGN_OR_RETURN(const auto holder, store.GetNode(wanted.node));

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-// Of one identity for which a gateway or relay calls, at most.
+// The most calls of one identity for which a gateway or relay calls.
 constexpr int64_t kWaitingForwardedCalls = kWaitingCallsOfMany / 4;
 
 CallLimits LimitsOf(Role role) {

@@ -26,7 +26,8 @@
 
 namespace muster {
 
-// What is remembered at a time. When there is more, it is forgotten, and verified again.
+// The number of entries remembered at a time. When there are more, they are forgotten, and verified
+// again.
 struct RememberedCallers {
   size_t certificates = 20'000;
   // As many as there are nodes behind relays; they live for an hour.

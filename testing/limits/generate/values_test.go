@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// What rows name instead of a constant with their number.
+// Names in rows that replace a constant with their number.
 var notCompared = map[string]string{
 	"kIssuedKept":              "microseconds",
 	"kKeptFreePages":           "pages of 4 KiB",
@@ -32,7 +32,7 @@ var notCompared = map[string]string{
 }
 
 // TestValuesAreThoseOfTheCode compares each row with the number of its constant or default, so a limit that is changed in the
-// code alone is found, also where its test has a limit of its own.
+// code alone is found, also where its test has a separate limit.
 func TestValuesAreThoseOfTheCode(t *testing.T) {
 	for _, s := range sheets(t) {
 		for _, l := range s.Limits {
