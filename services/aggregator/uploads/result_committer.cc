@@ -8,7 +8,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/identity.h"
-#include "services/common/identity/result_signature.h"
+#include "services/common/upload/delivery_signature.h"
 
 namespace muster {
 namespace {
@@ -79,16 +79,8 @@ absl::Status ResultCommitter::CheckSignature(const VerifiedResult& verified) con
                ? errors::SignatureRequired(result.key.node)
                : absl::OkStatus();
   }
-  const SignedResult signed_result = {result.key.run,
-                                      result.key.plugin,
-                                      result.key.node,
-                                      verified.attempt,
-                                      result.size,
-                                      result.sha256,
-                                      result.outcome == Outcome::kError};
-  RETURN_IF_ERROR(VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem,
-                                        signed_result, fleet_, fleet_root_,
-                                        verified.signed_at.value_or(clock_.Now())));
+  RETURN_IF_ERROR(VerifyDeliverySignature(verified, fleet_, fleet_root_,
+                                          verified.signed_at.value_or(clock_.Now())));
   ASSIGN_OR_RETURN(const auto signer, Certificate::FromPem(result.delivery.signer_pem));
   if (revocations_.Contains(CertificateSubject(signer.IssuerKeyId(), signer.Serial()))) {
     return errors::InvalidSignature("the certificate that signed it is revoked");

@@ -12,9 +12,9 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
-#include "services/common/identity/result_signature.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/upload/attempt.h"
+#include "services/common/upload/delivery_signature.h"
 #include "services/relay/spool/spool_counters.h"
 
 namespace muster {
@@ -239,15 +239,7 @@ void Spool::Release(std::string_view id) { quota_.Set(id, 0); }
 absl::Status Spool::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
   if (result.delivery.signature.empty()) return errors::SignatureRequired(result.key.node);
-  const SignedResult signed_result = {result.key.run,
-                                      result.key.plugin,
-                                      result.key.node,
-                                      verified.attempt,
-                                      result.size,
-                                      result.sha256,
-                                      result.outcome == Outcome::kError};
-  return VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
-                               options_.fleet, root_, clock_.Now());
+  return VerifyDeliverySignature(verified, options_.fleet, root_, clock_.Now());
 }
 
 // Runs on the strand of the session. The bytes are verified. Those in a blob are durable.
