@@ -1,5 +1,6 @@
 #include "services/simulation/relay_machine.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -263,10 +264,13 @@ void RelayMachine::LoseBytes() {
       const auto promise = promises_.find(entry.name);
       if (promise == promises_.end() || kept_.contains(promise->second)) continue;
       if (!disk.Remove(path).ok()) continue;
-      lost_.insert(entry.name);
-      lost_pairs_.insert(promise->second);
+      lost_.insert(*promise);
     }
   }
+}
+
+bool RelayMachine::HasLost(const ResultKey& key) const {
+  return std::ranges::any_of(lost_, [&](const auto& lost) { return lost.second == key; });
 }
 
 // The aggregator refuses a result for good if its run has ended, or if another one is committed.

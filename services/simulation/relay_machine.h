@@ -55,7 +55,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   // Between two processes: the disk loses the bytes of the results that the relay promised to
   // deliver, except of pairs in Keep.
   void LoseBytes();
-  bool HasLost(const ResultKey& key) const { return lost_pairs_.contains(key); }
+  bool HasLost(const ResultKey& key) const;
   // No node has the result any more.
   void Keep(const ResultKey& key) { kept_.insert(key); }
 
@@ -103,8 +103,7 @@ class RelayMachine final : public UploadServer, private ResultSender {
   std::map<std::string, ResultKey> promises_;  // by id of the spool
   // By id of the spool: the key and the attempt of its uploads.
   std::map<std::string, std::pair<ResultKey, int64_t>> opened_;
-  std::set<std::string> lost_;      // by id of the spool: bytes that the disk lost
-  std::set<ResultKey> lost_pairs_;  // of these bytes
+  std::map<std::string, ResultKey> lost_;  // by id of the spool: results whose bytes the disk lost
   std::set<ResultKey> kept_;
   // The last answers of the aggregator to the deliveries and reports, by id of the spool.
   std::map<std::string, absl::Status> answers_;
