@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"errors"
-	"net"
-	"os/exec"
+	"fmt"
 	"path/filepath"
-	"strings"
 
 	"muster.example/testing/fleet"
 )
@@ -19,23 +16,20 @@ func byBare(folder string, s settings, l load) (one sample, err error) {
 		return one, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	server := exec.Command(program(s, "bare_server"), "--tls="+filepath.Join(f.Home, "aggregator", "tls"))
-	output, err := server.StdoutPipe()
+	port, err := freePort()
 	if err != nil {
 		return one, err
 	}
-	if err := server.Start(); err != nil {
+	server, err := startServer(port, program(s, "bare_server"), fmt.Sprintf("--port=%d", port),
+		"--tls="+filepath.Join(f.Home, "aggregator", "tls"))
+	if err != nil {
 		return one, err
 	}
 	defer func() { err = errors.Join(err, stopServer(server)) }()
-	port, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		return one, err
-	}
 	sender, err := grpcSender(f, s, credential, l)
 	if err != nil {
 		return one, err
 	}
-	sender.Args = append(sender.Args, "--target="+net.JoinHostPort("localhost", strings.TrimSpace(port)))
+	sender.Args = append(sender.Args, fmt.Sprintf("--target=localhost:%d", port))
 	return measured([]fleet.Process{{PID: server.Process.Pid, Name: "bare_server"}}, sender)
 }

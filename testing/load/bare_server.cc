@@ -1,6 +1,6 @@
 // A server of plain gRPC that receives results and keeps nothing of them: what gRPC and TLS alone
-// cost. testing/benchmark compares the aggregator with it. It uses the certificate of an aggregator
-// and prints its port.
+// cost. testing/benchmark compares the aggregator with it. It uses the certificate of an
+// aggregator.
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/support/server_callback.h>
@@ -14,9 +14,11 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
 #include "muster/v1/results.grpc.pb.h"
 #include "services/common/base/process_setup.h"
 
+ABSL_FLAG(int, port, 0, "where it listens on loopback");
 ABSL_FLAG(std::string, tls, "", "folder with key.pem, cert.pem and ca.pem");
 
 namespace muster::load {
@@ -31,9 +33,9 @@ std::string Read(const std::string& path) {
 }
 
 // Acknowledges each chunk as written when it has arrived.
-class Upload : public grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse> {
+class UploadReactor : public grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse> {
  public:
-  Upload() { StartRead(&request_); }
+  UploadReactor() { StartRead(&request_); }
 
   void OnReadDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::OK);
@@ -80,7 +82,7 @@ class BareService : public v1::ResultService::CallbackService {
 
   grpc::ServerBidiReactor<v1::UploadRequest, v1::UploadResponse>* Upload(
       grpc::CallbackServerContext*) override {
-    return new load::Upload;
+    return new UploadReactor;
   }
 
  private:
@@ -105,14 +107,14 @@ int Run() {
   grpc::ServerBuilder builder;
   int port = 0;
   builder.SetMaxReceiveMessageSize(2 * kChunk);
-  builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(tls), &port);
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", absl::GetFlag(FLAGS_port)),
+                           grpc::SslServerCredentials(tls), &port);
   builder.RegisterService(&service);
   const auto server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
     std::cerr << "bare_server: cannot listen with the certificate in " << folder << "\n";
     return 1;
   }
-  std::cout << port << std::endl;
   signals.Wait();
   server->Shutdown();
   return 0;
