@@ -17,7 +17,6 @@ void Append(const std::vector<std::string>& from, Targets* to) {
   for (const std::string& target : from) *to->Add() = target;
 }
 
-// The caller is a relay, which forwards the request of the machine.
 }  // namespace
 
 JoinHandler::JoinHandler(Joining& joining, StateStore& store, const Clock& clock,

@@ -110,8 +110,7 @@ void JobAudit::SendNext() {
   }
 }
 
-std::function<void(const JobAudit::Record& record, JobAudit::Done done)> SendToAggregator(
-    std::function<std::shared_ptr<grpc::Channel>()> aggregator) {
+JobAudit::Send SendToAggregator(std::function<std::shared_ptr<grpc::Channel>()> aggregator) {
   return [aggregator = std::move(aggregator)](const JobAudit::Record& record, JobAudit::Done done) {
     const auto channel = aggregator();
     if (channel == nullptr) {

@@ -37,14 +37,15 @@ class JobAudit {
 
   using Record = v1::RecordJobRequest;
   using Done = std::function<void(const absl::Status&)>;
+  // Sends one record, and calls `done` once, from any thread.
+  using Send = std::function<void(const Record& record, Done done)>;
 
   struct Parts {
     // Returns the records of at most `limit` jobs.
     std::function<std::vector<Record>(size_t limit)> unaudited;
     // The audit log has the record. Both are called on the executor.
     std::function<absl::Status(const Record& record)> mark_audited;
-    // Sends one record, and calls `done` once, from any thread.
-    std::function<void(const Record& record, Done done)> send;
+    Send send;
   };
 
   // `timers` and `executor` outlive it.
@@ -75,8 +76,7 @@ class JobAudit {
 };
 
 // Returns a function that sends records to the current aggregator, which may be null.
-std::function<void(const JobAudit::Record& record, JobAudit::Done done)> SendToAggregator(
-    std::function<std::shared_ptr<grpc::Channel>()> aggregator);
+JobAudit::Send SendToAggregator(std::function<std::shared_ptr<grpc::Channel>()> aggregator);
 
 }  // namespace muster
 
