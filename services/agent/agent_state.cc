@@ -1,9 +1,5 @@
 #include "services/agent/agent_state.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -13,6 +9,7 @@
 #include "services/agent/jobs/process_mark.h"
 #include "services/client/attempt_state.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/file_lock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
 #include "services/common/base/secret_file.h"
@@ -40,9 +37,7 @@ absl::Status MakeFolder(const std::string& folder) {
 std::string ProcessPath(const std::string& folder) { return folder + "/process"; }
 std::string ResultsPath(const std::string& folder) { return folder + "/results"; }
 
-UniqueFd OpenLock(const std::string& path) {
-  return UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-}
+std::string LockPath(const std::string& folder) { return folder + "/lock"; }
 
 void EndOrphan(const std::string& folder) {
   const auto text = ReadFileBounded(ProcessPath(folder), kMaxStateFile);
@@ -64,8 +59,8 @@ void EndOrphanedPlugins(const std::string& state_dir) {
   for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
     const std::string folder = entry.path().string();
     if (!fs::exists(ProcessPath(folder), error)) continue;
-    const UniqueFd lock = OpenLock(folder + "/lock");
-    if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) EndOrphan(folder);
+    const auto lock = TryLockFile(LockPath(folder));
+    if (lock.ok() && lock->valid()) EndOrphan(folder);
   }
 }
 
@@ -87,38 +82,54 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
                                                              std::string_view node) {
   const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
   RETURN_IF_ERROR(MakeFolder(folder));
-  const std::string lock_path = folder + "/lock";
-  UniqueFd lock = OpenLock(lock_path);
-  if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return errors::DeliveryAlreadyRunning(plugin, node, lock_path);
-    return ErrnoError(errno, "lock", lock_path);
-  }
+  ASSIGN_OR_RETURN(UniqueFd lock, TryLockFile(LockPath(folder)));
+  if (!lock.valid()) return errors::DeliveryAlreadyRunning(plugin, node, LockPath(folder));
   EndOrphan(folder);
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
-  const auto text = ReadFileBounded(folder + "/state.json", kMaxStateFile);
+  RETURN_IF_ERROR(state->Load());
+  Prune(state_dir);
+  return state;
+}
+
+// Old state of finished runs is removed, so that the folder does not grow without limit. With a
+// wrong clock all state may seem old: a result or an error that is not delivered remains.
+void AgentState::Prune(const std::string& state_dir) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
+    const std::string folder = entry.path().string();
+    if (!entry.is_directory(error) || !client::IsOldState(entry)) continue;
+    auto lock = TryLockFile(LockPath(folder));
+    if (!lock.ok() || !lock->valid()) continue;
+    AgentState state(folder, *std::move(lock));
+    const bool delivered = state.Load().ok() && (state.phase() == AgentPhase::kNothing ||
+                                                 state.phase() == AgentPhase::kCommitted);
+    if (delivered) fs::remove_all(folder, error);
+  }
+}
+
+absl::Status AgentState::Load() {
+  const auto text = ReadFileBounded(folder_ + "/state.json", kMaxStateFile);
   if (!text.ok()) {
-    if (text.status().code() == absl::StatusCode::kNotFound) return state;
+    if (text.status().code() == absl::StatusCode::kNotFound) return absl::OkStatus();
     return text.status();
   }
   // Only this program writes the file, atomically: unreadable content counts as no state.
   const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return state;
+  if (!json.is_object()) return absl::OkStatus();
   const auto field = [&](const char* name) {
     return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
   };
   std::error_code error;
-  if (field("phase") == "committed") state->phase_ = AgentPhase::kCommitted;
+  if (field("phase") == "committed") phase_ = AgentPhase::kCommitted;
   if (field("phase") == "produced" && fs::exists(field("path"), error)) {
-    state->phase_ = AgentPhase::kProduced;
-    state->result_ = {field("path"), field("media_type")};
+    phase_ = AgentPhase::kProduced;
+    result_ = {field("path"), field("media_type")};
   }
   if (field("phase") == "failed") {
-    state->phase_ = AgentPhase::kFailed;
-    state->failure_ = {client::Code::kFailed, field("reason"), field("message"),
-                       field("next_step")};
+    phase_ = AgentPhase::kFailed;
+    failure_ = {client::Code::kFailed, field("reason"), field("message"), field("next_step")};
   }
-  return state;
+  return absl::OkStatus();
 }
 
 absl::Status AgentState::MakeFolders() {

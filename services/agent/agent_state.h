@@ -65,6 +65,8 @@ class AgentState {
 
  private:
   AgentState(std::string folder, UniqueFd lock);
+  static void Prune(const std::string& state_dir);
+  absl::Status Load();
   absl::Status Save();
   void RemoveFolders();
 

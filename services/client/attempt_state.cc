@@ -1,11 +1,6 @@
 #include "services/client/attempt_state.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
 #include <chrono>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -14,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/client/content_digest.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/file_lock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -22,36 +18,42 @@
 namespace muster::client {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kMaxStateFile = 4096;
 constexpr size_t kStateNameSize = 32;
 
 // No run is older: the longest timeout is 30 days, and late results arrive within an hour.
 constexpr std::chrono::hours kOldest{24 * 40};
 
-// Removes files of old runs, so that the folder does not grow without limit.
+std::string LockPath(const std::string& path) { return path + ".lock"; }
+
+// Removes files of old runs, so that the folder does not grow without limit. Those in use remain:
+// with a wrong clock they may seem old.
 void Prune(const std::string& folder) {
-  namespace fs = std::filesystem;
-  const auto oldest = fs::file_time_type::clock::now() - kOldest;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    const std::string stem = name.substr(0, name.find('.'));
-    const bool ours = stem.size() == kStateNameSize &&
-                      stem.find_first_not_of("0123456789abcdef") == std::string::npos;
+    const size_t end = name.find('.');
+    if (end == std::string::npos || !IsOldState(entry)) continue;
+    const std::string path = absl::StrCat(folder, "/", name.substr(0, end), ".json");
     std::error_code ignored;
-    if (ours && entry.last_write_time(ignored) < oldest && !ignored) {
-      fs::remove_all(entry.path(), ignored);
-    }
+    const fs::directory_entry state(path, ignored);
+    if (state.exists(ignored) && !IsOldState(state)) continue;
+    const auto lock = TryLockFile(LockPath(path));
+    if (!lock.ok() || !lock->valid()) continue;
+    fs::remove(path, ignored);
+    fs::remove(LockPath(path), ignored);
   }
 }
 
 absl::Status MakeFolder(const std::string& folder) {
   std::error_code error;
-  if (std::filesystem::is_directory(folder, error)) return absl::OkStatus();
-  if (!std::filesystem::create_directories(folder, error) && error) {
+  if (fs::is_directory(folder, error)) return absl::OkStatus();
+  if (!fs::create_directories(folder, error) && error) {
     return ErrnoError(error.value(), "make folder", folder);
   }
-  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+  fs::permissions(folder, fs::perms::owner_all, error);
   return error ? ErrnoError(error.value(), "chmod", folder) : absl::OkStatus();
 }
 
@@ -64,6 +66,18 @@ std::string StateName(std::string_view run, std::string_view plugin, std::string
   return absl::BytesToHexString(digest.Sha256().substr(0, kStateNameSize / 2));
 }
 
+bool IsOldState(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  const std::string stem = name.substr(0, name.find('.'));
+  if (stem.size() != kStateNameSize ||
+      stem.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return false;
+  }
+  std::error_code error;
+  const auto written = fs::last_write_time(entry.path(), error);
+  return !error && written < fs::file_time_type::clock::now() - kOldest;
+}
+
 AttemptState::AttemptState(std::string path, UniqueFd lock)
     : path_(std::move(path)), lock_(std::move(lock)) {}
 
@@ -73,15 +87,10 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
                                                                  std::string_view node) {
   if (folder.empty()) return std::unique_ptr<AttemptState>(new AttemptState("", UniqueFd()));
   RETURN_IF_ERROR(MakeFolder(folder));
-  Prune(folder);
   const std::string path = absl::StrCat(folder, "/", StateName(run, plugin, node), ".json");
-  const std::string lock_path = path + ".lock";
-  UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.valid()) return ErrnoError(errno, "open", lock_path);
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return errors::DeliveryAlreadyRunning(plugin, node, lock_path);
-    return ErrnoError(errno, "lock", lock_path);
-  }
+  ASSIGN_OR_RETURN(UniqueFd lock, TryLockFile(LockPath(path)));
+  if (!lock.valid()) return errors::DeliveryAlreadyRunning(plugin, node, LockPath(path));
+  Prune(folder);
   std::unique_ptr<AttemptState> state(new AttemptState(path, std::move(lock)));
   const auto text = ReadFileBounded(path, kMaxStateFile);
   if (!text.ok()) {

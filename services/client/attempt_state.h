@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_CLIENT_ATTEMPT_STATE_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,6 +46,10 @@ class AttemptState {
 
 // Returns a unique file name for each (run, plugin, node) of any length.
 std::string StateName(std::string_view run, std::string_view plugin, std::string_view node);
+
+// Returns whether a file or folder has such a name, and was last written longer ago than any run
+// lasts. A wrong clock makes it seem old: who removes it makes sure that nobody uses it.
+bool IsOldState(const std::filesystem::directory_entry& entry);
 
 }  // namespace muster::client
 

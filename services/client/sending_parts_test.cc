@@ -1,6 +1,8 @@
 // Tests the small parts of a sender: digest, compression, back-off, types, verdicts.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <random>
 
 #include "absl/time/clock.h"
@@ -50,6 +52,29 @@ TEST(ChunkCompressorTest, TextIsCompressedAndNoiseIsSkipped) {
   EXPECT_FALSE(compressor.Compress(noise, &frame));
   EXPECT_FALSE(compressor.Compress(text, &frame)) << "the next one is left out";
   EXPECT_TRUE(compressor.Compress(text, &frame)) << "and then it tries again";
+}
+
+TEST(AttemptStateTest, OldStateIsRemovedUnlessItIsInUse) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "/attempts";
+  fs::remove_all(folder);
+  const auto open = [&](std::string_view plugin) {
+    auto state = AttemptState::Open(folder, "0123456789abcdef", plugin, "n1").value();
+    EXPECT_TRUE(state->Begin("content").ok());
+    return state;
+  };
+  const auto in_use = open("used");
+  open("unused");
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::days(41));
+  }
+  open("new");
+  const auto exists = [&](std::string_view plugin, const char* suffix) {
+    return fs::exists(folder + "/" + StateName("0123456789abcdef", plugin, "n1") + suffix);
+  };
+  EXPECT_TRUE(exists("used", ".json") && exists("used", ".json.lock"));
+  EXPECT_FALSE(exists("unused", ".json") || exists("unused", ".json.lock"));
+  EXPECT_TRUE(exists("new", ".json"));
 }
 
 TEST(BackoffTest, DelayGrowsWithFullJitterToThirtySeconds) {

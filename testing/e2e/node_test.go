@@ -25,13 +25,20 @@ func token(t *testing.T, f *fleet.Fleet, arguments ...string) string {
 // nodes returns the output of `muster nodes --json` by name.
 func nodes(t *testing.T, f *fleet.Fleet, arguments ...string) map[string]map[string]any {
 	t.Helper()
+	return must(listNodes(f, arguments...))(t)
+}
+
+// listNodes is nodes, but the services may be starting again.
+func listNodes(f *fleet.Fleet, arguments ...string) (map[string]map[string]any, error) {
 	var list []map[string]any
-	check(t, f.JSON(&list, append([]string{"nodes", "--json"}, arguments...)...))
+	if err := f.JSON(&list, append([]string{"nodes", "--json"}, arguments...)...); err != nil {
+		return nil, err
+	}
 	byName := map[string]map[string]any{}
 	for _, node := range list {
 		byName[node["name"].(string)] = node
 	}
-	return byName
+	return byName, nil
 }
 
 func TestMachineJoinsIsLabelledRevokedAndRemoved(t *testing.T) {

@@ -353,7 +353,10 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 	}
 	// After many failures a wait may be a minute long: a restarted program begins with short ones.
 	k.r1.kill()
-	until(t, "r1 is attached", func() bool { return nodes(t, k.Fleet)["r1"]["attached"] == true })
+	until(t, "r1 is attached", func() bool {
+		list, err := listNodes(k.Fleet)
+		return err == nil && list["r1"]["attached"] == true
+	})
 	for _, sender := range k.alive() {
 		sender.kill()
 	}

@@ -1,0 +1,20 @@
+// Locks of files that other processes may remove.
+#ifndef MUSTER_SERVICES_COMMON_BASE_FILE_LOCK_H_
+#define MUSTER_SERVICES_COMMON_BASE_FILE_LOCK_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "services/common/base/unique_fd.h"
+
+namespace muster {
+
+// Takes the exclusive lock (flock) of a file, which is created with mode 0600 if it is missing.
+// The lock lasts until the descriptor is closed; a crash releases it. Returns an invalid descriptor
+// if another holder has it. Who removes such a file holds its lock, so that nobody keeps the lock
+// of a removed file. Does not follow a symbolic link.
+absl::StatusOr<UniqueFd> TryLockFile(const std::string& path);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_BASE_FILE_LOCK_H_
