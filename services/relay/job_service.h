@@ -9,7 +9,7 @@
 #include "services/common/rpc/call.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/relay_role.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 #include "services/relay/trust.h"
 
 namespace muster {
@@ -20,7 +20,7 @@ class JobService : public v1::JobService::CallbackService {
   // All outlive the service.
   struct Parts {
     RelayRole& role;  // which has the jobs and the fleet's command authority, at the root relay
-    const Topology& topology;  // which has the name of this relay
+    const TopologyView& topology;  // which has the name of this relay
     const Trust& trust;
     FileOps& files;
     const Clock& clock;

@@ -51,7 +51,7 @@ absl::Status KnownNodes::Load(const std::string& fleet, absl::Time now, Topology
   return absl::OkStatus();
 }
 
-absl::Status KnownNodes::Store(const Topology& topology) {
+absl::Status KnownNodes::Store(const TopologyView& topology) {
   v1::AttachRequest::TopologyUpdate known;
   for (const TopologyEntry& entry : topology.Snapshot()) {
     v1::AttachRequest::TopologyUpdate::Descendant& child = *known.add_descendants();
@@ -68,7 +68,7 @@ absl::Status KnownNodes::Store(const Topology& topology) {
   return status;
 }
 
-absl::Status KnownNodes::Tick(const Topology& topology) {
+absl::Status KnownNodes::Tick(const TopologyView& topology) {
   const absl::Duration now = clock_.MonotonicNow();
   const size_t entries = topology.size();
   if (now < store_after_ || (entries == entries_ && now < store_always_)) return absl::OkStatus();

@@ -27,12 +27,12 @@ class KnownNodes {
   absl::Status Load(const std::string& fleet, absl::Time now, Topology& topology);
 
   // Replaces the file if the topology has changed.
-  absl::Status Store(const Topology& topology);
+  absl::Status Store(const TopologyView& topology);
 
   // Stores the topology if its number of entries has changed, and else every 10 s. To be called
   // every second, so that a kill loses the nodes of the last second only. Takes at most a twentieth
   // of the time: a large file is stored less often.
-  absl::Status Tick(const Topology& topology);
+  absl::Status Tick(const TopologyView& topology);
 
  private:
   FileOps& files_;

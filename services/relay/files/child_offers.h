@@ -12,7 +12,7 @@
 #include "muster/v1/shares.pb.h"
 #include "services/common/base/clock.h"
 #include "services/relay/files/share_record.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
@@ -21,7 +21,7 @@ namespace muster {
 class ChildOffers {
  public:
   // `tree` and `clock` outlive it.
-  ChildOffers(const Topology& tree, const Clock& clock, absl::Duration again)
+  ChildOffers(const TopologyView& tree, const Clock& clock, absl::Duration again)
       : tree_(tree), clock_(clock), again_(again) {}
 
   // Adds the file if it is due; `read` returns it with its signature.
@@ -46,7 +46,7 @@ class ChildOffers {
   // Returns whether to send it now, and notes that it is sent.
   bool IsDue(SentById& sent, const std::string& id, const std::shared_ptr<ChildLink>& link);
 
-  const Topology& tree_;
+  const TopologyView& tree_;
   const Clock& clock_;
   const absl::Duration again_;
   SentById offers_;                                  // by id of the record

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
 #include "services/relay/testing/recorded_link.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 namespace {

@@ -10,7 +10,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/relay/files/share_store.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace grpc {
 class Channel;
@@ -57,7 +57,7 @@ class ShareRouting {
 // A view of objects that other classes own. All of them outlive the classes that use it.
 struct ShareParts {
   ShareStore& store;
-  const Topology& tree;
+  const TopologyView& tree;
   const Clock& clock;
   std::string fleet;
   bool is_root = true;

@@ -9,6 +9,7 @@
 #include "services/relay/files/share_store_fixture.h"
 #include "services/relay/files/share_test_util.h"
 #include "services/relay/testing/recorded_link.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 namespace {

@@ -18,6 +18,7 @@
 #include "services/relay/files/share_errors.h"
 #include "services/relay/files/share_test_util.h"
 #include "services/relay/testing/recorded_link.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 namespace {

@@ -6,6 +6,7 @@
 #include "services/common/base/error.h"
 #include "services/relay/files/share_store_fixture.h"
 #include "services/relay/files/share_test_util.h"
+#include "services/relay/topology/topology.h"
 
 namespace muster {
 namespace {

@@ -31,7 +31,7 @@ class Shares {
  public:
   // The objects of the relay that shared files use. All of them outlive the Shares.
   struct Environment {
-    const Topology& tree;
+    const TopologyView& tree;
     SharePeers& peers;
     const ShareTrust& trust;
     const Clock& clock;

@@ -2,7 +2,7 @@
 
 namespace muster {
 
-TargetRoute FindTargetRoute(const Topology& tree, const std::string& node) {
+TargetRoute FindTargetRoute(const TopologyView& tree, const std::string& node) {
   using Kind = TargetRoute::Kind;
   const auto entry = tree.Find(node);
   if (!entry || entry->is_relay) return {Kind::kUnknown, "", false};
@@ -12,7 +12,7 @@ TargetRoute FindTargetRoute(const Topology& tree, const std::string& node) {
   return {Kind::kDownstream, via, entry->attached};
 }
 
-bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node) {
+bool IsDownstreamOf(const TopologyView& tree, const std::string& relay, const std::string& node) {
   return tree.IsDownstreamOf(node, relay);
 }
 

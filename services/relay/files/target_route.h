@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
@@ -20,10 +20,10 @@ struct TargetRoute {
   bool attached = false;
 };
 
-TargetRoute FindTargetRoute(const Topology& tree, const std::string& node);
+TargetRoute FindTargetRoute(const TopologyView& tree, const std::string& node);
 
 // Returns whether `node` is, or was last, a descendant of the child `relay`.
-bool IsDownstreamOf(const Topology& tree, const std::string& relay, const std::string& node);
+bool IsDownstreamOf(const TopologyView& tree, const std::string& relay, const std::string& node);
 
 }  // namespace muster
 

@@ -118,7 +118,7 @@ class JobBoard : public RecordSink {
 
   const Options options_;
   FileOps& files_;
-  const Topology& topology_;
+  const TopologyView& topology_;
   const RunningJob::Fleet fleet_;
   JobTable table_;
   JobWatchers watchers_;

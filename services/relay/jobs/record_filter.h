@@ -7,7 +7,7 @@
 #include <string>
 
 #include "muster/v1/jobs.pb.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
@@ -16,7 +16,7 @@ namespace muster {
 // Thread-safe. The topology outlives it.
 class RecordFilter {
  public:
-  explicit RecordFilter(const Topology& topology) : topology_(topology) {}
+  explicit RecordFilter(const TopologyView& topology) : topology_(topology) {}
 
   // Removes and logs the records of nodes that are not descendants of the child relay.
   void Apply(const std::string& relay, v1::JobRecords* records);
@@ -25,7 +25,7 @@ class RecordFilter {
   int64_t removed() const { return removed_; }
 
  private:
-  const Topology& topology_;
+  const TopologyView& topology_;
   std::atomic<int64_t> removed_ = 0;
 };
 

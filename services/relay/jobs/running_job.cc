@@ -20,7 +20,7 @@ bool IsPermanent(const absl::Status& status) {
 }
 
 // Returns why no command can be sent to a target; empty for a node of the topology.
-std::string WhyUnknown(const Topology& topology, const RunningJob::Explanations& explanations,
+std::string WhyUnknown(const TopologyView& topology, const RunningJob::Explanations& explanations,
                        std::string_view node) {
   const auto entry = topology.Find(node);
   if (node == topology.name() || (entry && entry->is_relay)) {

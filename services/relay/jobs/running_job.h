@@ -21,7 +21,7 @@
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_state.h"
 #include "services/relay/jobs/target_routes.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
@@ -35,7 +35,7 @@ class RunningJob {
  public:
   // All outlive the job.
   struct Fleet {
-    const Topology& topology;
+    const TopologyView& topology;
     CommandDispatcher& dispatcher;
     const Clock& clock;
   };

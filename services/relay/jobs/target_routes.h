@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "services/relay/jobs/command_dispatcher.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
@@ -35,7 +35,7 @@ class TargetRoutes {
 class JobRoutes : public TargetRoutes {
  public:
   // `keep`: how long a cancel is sent to nodes that become reachable.
-  JobRoutes(const Topology& topology, CommandDispatcher& dispatcher, std::string job,
+  JobRoutes(const TopologyView& topology, CommandDispatcher& dispatcher, std::string job,
             absl::Duration keep)
       : topology_(topology), dispatcher_(dispatcher), job_(std::move(job)), keep_(keep) {}
 
@@ -50,7 +50,7 @@ class JobRoutes : public TargetRoutes {
   }
 
  private:
-  const Topology& topology_;
+  const TopologyView& topology_;
   CommandDispatcher& dispatcher_;
   const std::string job_;
   const absl::Duration keep_;

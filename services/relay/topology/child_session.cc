@@ -298,7 +298,7 @@ void ChildSession::HandleEnd() {
   parts_.topology.Detach(name_, this);
 }
 
-void SendWelcome(ChildLink& child, const Topology& topology, const Upstream& upstream,
+void SendWelcome(ChildLink& child, const TopologyView& topology, const Upstream& upstream,
                  absl::Duration interval, const Clock& clock) {
   v1::AttachResponse message;
   v1::AttachResponse::Welcome& welcome = *message.mutable_welcome();

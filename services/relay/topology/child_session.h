@@ -53,7 +53,7 @@ bool IsRelay(const Identity& identity);
 
 // Tells a child its position in the topology and the state of the upstream; sent again when the
 // upstream connection changes.
-void SendWelcome(ChildLink& child, const Topology& topology, const Upstream& upstream,
+void SendWelcome(ChildLink& child, const TopologyView& topology, const Upstream& upstream,
                  absl::Duration interval, const Clock& clock);
 
 // The stream of one child: gRPC's in programs, a fake in tests. Thread-safe.

@@ -24,11 +24,6 @@ void Topology::Listen(OnReachable reachable, RelayChanged relay_changed) {
   relay_changed_ = std::move(relay_changed);
 }
 
-std::vector<std::string> Topology::path() const {
-  MutexLock lock(mutex_);
-  return path_.empty() ? std::vector<std::string>{options_.name} : path_;
-}
-
 void Topology::SetPath(std::vector<std::string> path) {
   MutexLock lock(mutex_);
   path_ = std::move(path);
@@ -36,12 +31,12 @@ void Topology::SetPath(std::vector<std::string> path) {
 
 // A relay is attached once, and is never its own descendant.
 absl::Status Topology::CheckPlace(const TopologyEntry& entry) const {
-  if (!entries_.contains(entry.name) && entries_.size() >= options_.max_entries) {
-    return errors::TooManyChildren(static_cast<int64_t>(options_.max_entries));
+  if (!entries_.contains(entry.name) && entries_.size() >= max_entries_) {
+    return errors::TooManyChildren(static_cast<int64_t>(max_entries_));
   }
   if (!entry.is_relay) return absl::OkStatus();
-  if (entry.name == options_.name || absl::c_linear_search(path_, entry.name)) {
-    return errors::RelayLoop(entry.name, options_.name);
+  if (entry.name == name() || absl::c_linear_search(path_, entry.name)) {
+    return errors::RelayLoop(entry.name, name());
   }
   const size_t depth = std::max<size_t>(path_.size(), 1) + 1;
   if (depth > kMaxDepth) return errors::RelayTooDeep(entry.name, kMaxDepth);
@@ -219,7 +214,7 @@ void Topology::MarkDetached(Entry& entry, Changes& changes) {
 }
 
 void Topology::NoteChanged(const TopologyEntry& is) {
-  if (!options_.is_root) unsent_.Add(is);
+  if (!is_root_) unsent_.Add(is);
 }
 
 void Topology::Notify(const Changes& changes) {
@@ -259,7 +254,7 @@ Topology::Entries::iterator Topology::FindSubject(const std::string& subject) {
 
 void Topology::Remove(Entries::iterator it, Changes& changes) {
   MarkDetached(it->second, changes);
-  if (!options_.is_root) unsent_.AddRemoved(it->second.is);
+  if (!is_root_) unsent_.AddRemoved(it->second.is);
   entries_.erase(it);
 }
 

@@ -9,15 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -26,26 +22,12 @@
 #include "services/common/base/mutex.h"
 #include "services/relay/topology/topology_changes.h"
 #include "services/relay/topology/topology_entry.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
-// How long a detached node or relay is remembered.
-inline constexpr absl::Duration kRemembered = absl::Hours(24 * 7);
-
-// The stream of a direct child. Thread-safe.
-class ChildLink {
- public:
-  virtual ~ChildLink() = default;
-  // Enqueues a message. A child that does not take its messages loses its stream.
-  virtual void Send(v1::AttachResponse message) = 0;
-  virtual void End(const absl::Status& why) = 0;
-  // Sends a heartbeat after an interval without messages to the child, and ends the stream after
-  // three intervals without messages of the child. To be called at least every second.
-  virtual void Tick() = 0;
-};
-
 // Thread-safe. Listeners run on the thread that made the change, with no lock held.
-class Topology {
+class Topology : public TopologyView {
  public:
   struct Options {
     std::string name;  // of this relay
@@ -58,14 +40,16 @@ class Topology {
   // A descendant relay that was attached or detached.
   using RelayChanged = std::function<void(const std::string& relay, bool attached)>;
 
-  Topology(Options options, const Clock& clock) : options_(std::move(options)), clock_(clock) {}
+  Topology(const Options& options, const Clock& clock)
+      : TopologyView(options.name),
+        is_root_(options.is_root),
+        max_entries_(options.max_entries),
+        clock_(clock) {}
 
   // Sets the listeners. Called once, before any other method.
   void Listen(OnReachable reachable, RelayChanged relay_changed);
 
-  const std::string& name() const { return options_.name; }
-  // The relays from the root relay to this one; only this one until SetPath.
-  std::vector<std::string> path() const;
+  // Sets the relays from the root relay to this one.
   void SetPath(std::vector<std::string> path);
 
   // Returns the error of Attach for this entry, without attaching it. Remembers DUPLICATE_AGENT.
@@ -92,28 +76,6 @@ class Topology {
   absl::Status ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                            const std::vector<std::string>& forgotten_uris, bool complete);
 
-  // Returns the stream of the next hop to `name`; null if it is unreachable.
-  std::shared_ptr<ChildLink> Route(std::string_view name) const;
-  // Returns the name of that child, or an empty string.
-  std::string NextHop(std::string_view name) const;
-  // Returns whether a node is a descendant of this child relay, or was when it was detached: what
-  // the node said may arrive after the message that it was detached.
-  bool IsDownstreamOf(std::string_view node, std::string_view child) const;
-
-  std::optional<TopologyEntry> Find(std::string_view name) const;
-  // Lists entries by name, beginning after `after`; only the children of `relay` if it is not
-  // empty.
-  std::vector<TopologyEntry> List(const std::string& after, size_t limit, const std::string& relay,
-                                  bool attached_only) const;
-  // Lists the nodes that are attached, or were attached within kRemembered.
-  std::vector<std::string> Nodes() const;
-  // Returns the number of attached descendants of each relay that has any.
-  absl::flat_hash_map<std::string, int64_t> CountDescendants() const;
-
-  // Return the streams of all children, and of those that are relays.
-  std::vector<std::shared_ptr<ChildLink>> Children() const;
-  std::vector<std::shared_ptr<ChildLink>> ChildRelays() const;
-
   // Returns at most `limit` changes since the previous call, for the parent (topology_changes.h).
   // With `all`, every entry counts as changed.
   v1::AttachRequest::TopologyUpdate DequeueChanges(size_t limit, bool all);
@@ -126,38 +88,16 @@ class Topology {
   // than kRemembered. To be called every few seconds.
   void Tick();
 
-  // Returns all entries, to be stored over a restart. Restore adds them as detached.
-  std::vector<TopologyEntry> Snapshot() const { return List("", SIZE_MAX, "", false); }
+  // Adds the entries of a snapshot as detached.
   void Restore(const std::vector<TopologyEntry>& entries);
 
-  size_t children() const;
-  size_t attached() const;
-  // The number of entries, also of detached ones.
-  size_t size() const {
-    MutexLock lock(mutex_);
-    return entries_.size();
-  }
-
  private:
-  struct Entry {
-    TopologyEntry is;
-    std::string via;       // the child that it is routed through; empty if unreachable
-    std::string last_via;  // the last such child; empty after a restart
-    uint64_t listing = 0;  // of the stream whose updates contained it last
-  };
-  struct Direct {
-    std::shared_ptr<ChildLink> link;
-    uint64_t listing = 0;   // increases with each stream
-    bool complete = false;  // its list of descendants is complete
-  };
   // Calls that are made after the mutex is released.
   struct Changes {
     std::vector<std::string> reachable;                // of the listeners, as the next
     std::vector<std::pair<std::string, bool>> relays;  // attached or detached
     std::vector<std::pair<std::shared_ptr<ChildLink>, absl::Status>> ends;  // of streams
   };
-
-  using Entries = std::map<std::string, Entry, std::less<>>;
 
   absl::Status ApplyEntry(const std::string& child, TopologyEntry reported, Changes& changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -177,17 +117,13 @@ class Topology {
   absl::Status CheckPlace(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsOlderProcess(const TopologyEntry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const Options options_;
+  const bool is_root_;
+  const size_t max_entries_;
   const Clock& clock_;
   OnReachable on_reachable_;
   RelayChanged relay_changed_;
-  mutable Mutex mutex_;
-  std::vector<std::string> path_ ABSL_GUARDED_BY(mutex_);
-  Entries entries_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, Direct> direct_ ABSL_GUARDED_BY(mutex_);
   TopologyChanges unsent_ ABSL_GUARDED_BY(mutex_);  // for the parent; empty at the root relay
   uint64_t listings_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t attached_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "services/common/base/mutex.h"
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 #include "services/relay/upstream/upstream.h"
 
 namespace muster {
@@ -17,7 +17,7 @@ namespace muster {
 // Thread-safe.
 class UpstreamBase : public Upstream {
  public:
-  explicit UpstreamBase(const Topology& topology) : topology_(topology) {}
+  explicit UpstreamBase(const TopologyView& topology) : topology_(topology) {}
 
   std::shared_ptr<void> OnChange(std::function<void()> changed) override;
   absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
@@ -34,7 +34,7 @@ class UpstreamBase : public Upstream {
     std::map<uint64_t, std::function<void()>> callbacks ABSL_GUARDED_BY(mutex);
   };
 
-  const Topology& topology_;
+  const TopologyView& topology_;
   const std::shared_ptr<Listeners> listeners_ = std::make_shared<Listeners>();
 };
 

@@ -1,9 +1,13 @@
-// The queries of the topology.
-#include "services/relay/topology/topology.h"
+#include "services/relay/topology/topology_view.h"
 
 namespace muster {
 
-std::shared_ptr<ChildLink> Topology::Route(std::string_view name) const {
+std::vector<std::string> TopologyView::path() const {
+  MutexLock lock(mutex_);
+  return path_.empty() ? std::vector<std::string>{name_} : path_;
+}
+
+std::shared_ptr<ChildLink> TopologyView::Route(std::string_view name) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   if (entry == entries_.end() || entry->second.via.empty()) return nullptr;
@@ -11,13 +15,13 @@ std::shared_ptr<ChildLink> Topology::Route(std::string_view name) const {
   return direct == direct_.end() ? nullptr : direct->second.link;
 }
 
-std::string Topology::NextHop(std::string_view name) const {
+std::string TopologyView::NextHop(std::string_view name) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   return entry == entries_.end() ? "" : entry->second.via;
 }
 
-bool Topology::IsDownstreamOf(std::string_view node, std::string_view child) const {
+bool TopologyView::IsDownstreamOf(std::string_view node, std::string_view child) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(node);
   if (entry == entries_.end() || entry->second.is.is_relay) return false;
@@ -29,15 +33,15 @@ bool Topology::IsDownstreamOf(std::string_view node, std::string_view child) con
   return parent == child || (route != entries_.end() && route->second.via == child);
 }
 
-std::optional<TopologyEntry> Topology::Find(std::string_view name) const {
+std::optional<TopologyEntry> TopologyView::Find(std::string_view name) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return std::nullopt;
   return entry->second.is;
 }
 
-std::vector<TopologyEntry> Topology::List(const std::string& after, size_t limit,
-                                          const std::string& relay, bool attached_only) const {
+std::vector<TopologyEntry> TopologyView::List(const std::string& after, size_t limit,
+                                              const std::string& relay, bool attached_only) const {
   std::vector<TopologyEntry> list;
   MutexLock lock(mutex_);
   for (auto it = entries_.upper_bound(after); it != entries_.end() && list.size() < limit; ++it) {
@@ -48,7 +52,7 @@ std::vector<TopologyEntry> Topology::List(const std::string& after, size_t limit
   return list;
 }
 
-std::vector<std::string> Topology::Nodes() const {
+std::vector<std::string> TopologyView::Nodes() const {
   std::vector<std::string> names;
   MutexLock lock(mutex_);
   for (const auto& [name, entry] : entries_) {
@@ -57,7 +61,7 @@ std::vector<std::string> Topology::Nodes() const {
   return names;
 }
 
-absl::flat_hash_map<std::string, int64_t> Topology::CountDescendants() const {
+absl::flat_hash_map<std::string, int64_t> TopologyView::CountDescendants() const {
   absl::flat_hash_map<std::string, int64_t> counts;
   MutexLock lock(mutex_);
   for (const auto& [name, entry] : entries_) {
@@ -72,14 +76,14 @@ absl::flat_hash_map<std::string, int64_t> Topology::CountDescendants() const {
   return counts;
 }
 
-std::vector<std::shared_ptr<ChildLink>> Topology::Children() const {
+std::vector<std::shared_ptr<ChildLink>> TopologyView::Children() const {
   std::vector<std::shared_ptr<ChildLink>> links;
   MutexLock lock(mutex_);
   for (const auto& [name, direct] : direct_) links.push_back(direct.link);
   return links;
 }
 
-std::vector<std::shared_ptr<ChildLink>> Topology::ChildRelays() const {
+std::vector<std::shared_ptr<ChildLink>> TopologyView::ChildRelays() const {
   std::vector<std::shared_ptr<ChildLink>> links;
   MutexLock lock(mutex_);
   for (const auto& [name, direct] : direct_) {
@@ -88,14 +92,19 @@ std::vector<std::shared_ptr<ChildLink>> Topology::ChildRelays() const {
   return links;
 }
 
-size_t Topology::children() const {
+size_t TopologyView::children() const {
   MutexLock lock(mutex_);
   return direct_.size();
 }
 
-size_t Topology::attached() const {
+size_t TopologyView::attached() const {
   MutexLock lock(mutex_);
   return attached_;
+}
+
+size_t TopologyView::size() const {
+  MutexLock lock(mutex_);
+  return entries_.size();
 }
 
 }  // namespace muster
