@@ -1,5 +1,7 @@
 #include "services/status/heartbeats/relay_table.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "services/common/errors/heartbeats.h"
 
@@ -22,6 +24,23 @@ bool IsAway(const RelayState& relay, absl::Duration now) {
   return !relay.connected || relay.IsSilent(now);
 }
 
+// Returns how long the relay was away when its present time away or there began.
+absl::Duration AwayBefore(const RelayState& relay, absl::Duration now) {
+  const absl::Duration away = absl::Nanoseconds(relay.away.load());
+  if (!relay.connected || !relay.IsSilent(now)) return away;
+  // It was there until its last message.
+  const absl::Duration there = absl::Nanoseconds(relay.received_at.load()) - TurnedAt(relay);
+  return std::max(away - there, absl::ZeroDuration());
+}
+
+// Returns how long the relay was away, less how long it was there: a relay that comes and goes does
+// not explain silence for longer than one that is away.
+absl::Duration Away(const RelayState& relay, absl::Duration now) {
+  const absl::Duration before = AwayBefore(relay, now);
+  if (IsAway(relay, now)) return before + (now - AwaySince(relay));
+  return std::max(before - (now - TurnedAt(relay)), absl::ZeroDuration());
+}
+
 }  // namespace
 
 std::string WhyUnknown(const RelayState& relay, absl::Duration now) {
@@ -37,9 +56,10 @@ absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Dura
   if (known == relays_.end()) {
     if (relays_.size() >= kMaxRelays) return errors::TooManySenders(kMaxRelays);
     known = relays_.emplace(name, std::make_unique<RelayState>(name)).first;
+    known->second->turned_at = absl::ToInt64Nanoseconds(now);
   }
   RelayState& relay = *known->second;
-  if (!relay.connected) relay.turned_at = absl::ToInt64Nanoseconds(now);
+  if (!relay.connected) Turn(relay, now);
   relay.connected = true;
   relay.received_at = absl::ToInt64Nanoseconds(now);
   ++relay.streams;
@@ -48,7 +68,7 @@ absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Dura
 
 void RelayTable::HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval) {
   MutexLock lock(mutex_);
-  if (relay->IsSilent(now)) relay->turned_at = absl::ToInt64Nanoseconds(now);
+  if (relay->IsSilent(now)) Turn(*relay, now);
   relay->received_at = absl::ToInt64Nanoseconds(now);
   relay->interval = absl::ToInt64Nanoseconds(interval);
 }
@@ -56,13 +76,22 @@ void RelayTable::HandleMessage(RelayState* relay, absl::Duration now, absl::Dura
 void RelayTable::Close(RelayState* relay, absl::Duration now) {
   MutexLock lock(mutex_);
   if (--relay->streams > 0) return;
-  relay->turned_at = absl::ToInt64Nanoseconds(now);
+  Turn(*relay, now);
   relay->connected = false;
+}
+
+// Ends a time away or there. A reader without the mutex may see only the first change: then the
+// relay explains silence for a moment longer.
+void RelayTable::Turn(RelayState& relay, absl::Duration now) {
+  const absl::Duration away = std::min(Away(relay, now), options_.doubt_limit);
+  relay.turned_at = absl::ToInt64Nanoseconds(now);
+  relay.away = absl::ToInt64Nanoseconds(away);
 }
 
 bool RelayTable::ExplainsSilence(const RelayState& relay, absl::Duration last_seen,
                                  absl::Duration now) const {
-  if (IsAway(relay, now)) return now - AwaySince(relay) < options_.doubt_limit;
+  if (now - last_seen >= options_.doubt_limit + options_.return_grace) return false;
+  if (IsAway(relay, now)) return Away(relay, now) < options_.doubt_limit;
   const absl::Duration turned = TurnedAt(relay);
   return last_seen < turned && now - turned < options_.return_grace;
 }
@@ -71,7 +100,7 @@ std::vector<const RelayState*> RelayTable::Lost(absl::Duration now) const {
   std::vector<const RelayState*> lost;
   MutexLock lock(mutex_);
   for (const auto& [name, relay] : relays_) {
-    if (IsAway(*relay, now) && now - AwaySince(*relay) < options_.doubt_limit) {
+    if (IsAway(*relay, now) && Away(*relay, now) < options_.doubt_limit) {
       lost.push_back(relay.get());
     }
   }

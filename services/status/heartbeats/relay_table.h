@@ -18,7 +18,8 @@ namespace muster {
 class RelayTable {
  public:
   struct Options {
-    // For so long a disconnected or silent relay explains the silence of its senders.
+    // For so long a disconnected or silent relay explains the silence of its senders. After it was
+    // away, it has to be there for as long to explain as much again.
     absl::Duration doubt_limit;
     // For so long after its return the service waits for the senders that it had before.
     absl::Duration return_grace;
@@ -42,6 +43,8 @@ class RelayTable {
   std::vector<const RelayState*> Lost(absl::Duration now) const;
 
  private:
+  void Turn(RelayState& relay, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Options options_;
   mutable Mutex mutex_;
   // By name. Never erased, since senders refer to them.

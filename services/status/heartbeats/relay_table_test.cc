@@ -67,6 +67,55 @@ TEST_F(RelayTableTest, RelayAfterItsSilenceExplainsTheSilenceOfEarlierSenders) {
   EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(40), absl::Seconds(41)));
 }
 
+// A relay of an attacker, or with a bad connection.
+TEST_F(RelayTableTest, RelayThatComesAndGoesExplainsNoMoreThanOneThatIsAway) {
+  absl::Duration now = absl::Seconds(1);
+  RelayState* const relay = *relays_.Open("r1", now);
+  const auto come_and_go = [&](absl::Duration away, absl::Duration there) {
+    relays_.Close(relay, now);
+    now += away;
+    const bool lost = !relays_.Lost(now).empty();
+    EXPECT_EQ(relays_.ExplainsSilence(*relay, now - absl::Seconds(1), now), lost);
+    EXPECT_TRUE(relays_.Open("r1", now).ok());
+    now += there;
+    return lost;
+  };
+  for (int i = 0; i < 119; ++i) EXPECT_TRUE(come_and_go(absl::Seconds(5), {})) << i;
+  for (int i = 0; i < 200; ++i) EXPECT_FALSE(come_and_go(absl::Seconds(5), {})) << i;
+  // It explains as much again as it was there.
+  EXPECT_FALSE(come_and_go(absl::Seconds(5), absl::Minutes(2)));
+  EXPECT_TRUE(come_and_go(absl::Seconds(115), {}));
+  EXPECT_FALSE(come_and_go(absl::Seconds(5), absl::Hours(1)));
+  EXPECT_TRUE(come_and_go(kDoubt - absl::Seconds(1), {}));
+}
+
+TEST_F(RelayTableTest, SenderThatDoesNotReturnIsExplainedOnce) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  absl::Duration now = absl::Seconds(10);
+  const absl::Duration end = now + kDoubt + kReturn;
+  for (; now < end; now += kReturn / 2) {
+    EXPECT_TRUE(relays_.ExplainsSilence(*relay, absl::Seconds(10), now) ||
+                now == absl::Seconds(10));
+    relays_.Close(relay, now);
+    ASSERT_TRUE(relays_.Open("r1", now + absl::Milliseconds(1)).ok());
+  }
+  EXPECT_FALSE(relays_.ExplainsSilence(*relay, absl::Seconds(10), end));
+}
+
+// A silent relay has used what a disconnected one uses.
+TEST_F(RelayTableTest, SilenceCountsAsAway) {
+  absl::Duration now = absl::Seconds(1);
+  RelayState* const relay = *relays_.Open("r1", now);
+  for (int i = 0; i < 5; ++i) {
+    relays_.HandleMessage(relay, now, absl::Seconds(10));
+    EXPECT_TRUE(relays_.Lost(now).empty());
+    now += absl::Seconds(119);
+    EXPECT_EQ(relays_.Lost(now).size(), 1u) << i;
+  }
+  relays_.HandleMessage(relay, now, absl::Seconds(10));
+  EXPECT_TRUE(relays_.Lost(now + absl::Seconds(30)).empty());
+}
+
 TEST_F(RelayTableTest, RelayIsConnectedUntilItsLastStreamEnds) {
   RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
   ASSERT_TRUE(relays_.Open("r1", absl::Seconds(2)).ok());
