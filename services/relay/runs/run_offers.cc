@@ -13,8 +13,10 @@ namespace {
 // The maximum number of nodes in one message.
 constexpr int kNodesAtOnce = 2'000;
 
+// While the run is processed, a late result may still replace a pair that timed out.
 bool AcceptsResults(v1::RunState state) {
-  return state == v1::RUN_STATE_PLANNED || state == v1::RUN_STATE_RUNNING;
+  return state == v1::RUN_STATE_PLANNED || state == v1::RUN_STATE_RUNNING ||
+         state == v1::RUN_STATE_POST_PROCESSING;
 }
 
 }  // namespace

@@ -144,6 +144,26 @@ TEST_F(RunOffersTest, EndOfARunIsSentToAllChildren) {
   EXPECT_THAT(Sent(*n1), IsEmpty());
 }
 
+// A node may still deliver a late result: its pair timed out, and is not offered.
+TEST_F(RunOffersTest, RunInPostProcessingHasNotEndedAndIsNotOffered) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  SendPairs({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+  SendPairs({"n1"}, "p", v1::OUTCOME_TIMED_OUT);
+  SendRun(v1::RUN_STATE_POST_PROCESSING);
+  BeginSnapshot();
+  SendRun(v1::RUN_STATE_POST_PROCESSING);
+  SendPairs({"n1"}, "p", v1::OUTCOME_TIMED_OUT);
+  EndSnapshot();
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+  EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+  SendRun(v1::RUN_STATE_COMPLETE);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+}
+
 TEST_F(RunOffersTest, SnapshotIsOfferedAtItsEnd) {
   const auto n1 = Attach("n1");
   BeginSnapshot();
