@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "muster/v1/audit.grpc.pb.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/utf8.h"
 #include "services/relay/call_later.h"
@@ -17,9 +18,13 @@ constexpr std::chrono::seconds kAnswerWithin(30);
 constexpr size_t kMaxLoggedArgv = 1'024;
 constexpr size_t kJobsAtOnce = 100;
 
-// Returns whether the aggregator would answer the same again.
+// Returns whether the aggregator would answer the same again, because it rejects the record itself.
+// An error that concerns this relay is temporary. An error before the handler of the call has no
+// reason: the certificate of this relay was revoked, for example.
 bool IsFinal(const absl::Status& answer) {
-  return absl::IsInvalidArgument(answer) || absl::IsPermissionDenied(answer);
+  if (absl::IsInvalidArgument(answer)) return true;
+  const std::string reason = ReasonOf(answer);
+  return absl::IsPermissionDenied(answer) && !reason.empty() && reason != "NOT_YOURS";
 }
 
 void LogLost(const v1::RecordJobRequest& record, const absl::Status& why) {
