@@ -33,6 +33,9 @@ struct AuditState {
   std::string cancelled_by;  // URI; empty if the job was not cancelled
   bool has_submission = false;
   bool has_cancellation = false;
+
+  // Returns whether the audit log has all of them.
+  bool complete() const { return has_submission && (cancelled_by.empty() || has_cancellation); }
 };
 
 // The content of the journal `job`.
