@@ -4,39 +4,25 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "muster/v1/audit.grpc.pb.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
-#include "services/common/base/utf8.h"
 #include "services/relay/call_later.h"
+#include "services/relay/jobs/audit_records.h"
 
 namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kAnswerWithin(30);
-constexpr size_t kMaxLoggedArgv = 1'024;
 constexpr size_t kJobsAtOnce = 100;
 
-// Returns whether the aggregator would answer the same again.
+// Returns whether the aggregator would answer the same again, because it rejects the record itself.
+// An error that concerns this relay is temporary. An error before the handler of the call has no
+// reason: the certificate of this relay was revoked, for example.
 bool IsFinal(const absl::Status& answer) {
-  return absl::IsInvalidArgument(answer) || absl::IsPermissionDenied(answer);
-}
-
-void LogLost(const v1::RecordJobRequest& record, const absl::Status& why) {
-  constexpr std::string_view kMessage = "the audit log lacks a record of a job";
-  if (record.cancelled()) {
-    return Log(
-        LogLevel::kWarning, kMessage,
-        {{"job", record.job()}, {"by", record.actor()}, {"event", "cancelled"}, {"error", why}});
-  }
-  Log(LogLevel::kWarning, kMessage,
-      {{"job", record.job()},
-       {"by", record.actor()},
-       {"event", "submitted"},
-       {"action", record.action()},
-       {"argv", CutUtf8(absl::StrJoin(record.argv(), " "), kMaxLoggedArgv)},
-       {"targets", record.targets()},
-       {"error", why}});
+  if (absl::IsInvalidArgument(answer)) return true;
+  const std::string reason = ReasonOf(answer);
+  return absl::IsPermissionDenied(answer) && !reason.empty() && reason != "NOT_YOURS";
 }
 
 }  // namespace
@@ -77,7 +63,7 @@ bool JobAudit::Handle(const Record& record, const absl::Status& answer) {
                {{"job", record.job()}, {"error", answer}});
     return false;
   }
-  if (!answer.ok()) LogLost(record, answer);
+  if (!answer.ok()) LogLostAuditRecord(record, answer.ToString());
   const absl::Status marked = parts_.mark_audited(record);
   if (!marked.ok()) {
     LogLimited(LogLevel::kError, "cannot note that the audit log has a job; trying again", "",

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/errors/identity.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/testing/job_fixture.h"
 
@@ -103,6 +104,21 @@ TEST_F(JobAuditTest, RecordIsSentAgainUntilItIsStored) {
   EXPECT_THAT(marked_, IsEmpty());
   Answer();
   EXPECT_THAT(marked_, ElementsAre("j1"));
+}
+
+TEST_F(JobAuditTest, ErrorThatConcernsTheRelayKeepsTheRecord) {
+  unaudited_ = {Submission({"/bin/true"})};
+  Start();
+  const std::vector<absl::Status> answers = {
+      absl::PermissionDeniedError("REVOKED: this identity was revoked"),
+      errors::NotYours("spiffe://fleet.test/service/relay/r", "RecordJob", "the fleet")};
+  for (const absl::Status& answer : answers) {
+    Answer(answer);
+    EXPECT_THAT(marked_, IsEmpty()) << answer;
+    Advance(JobAudit::kRetryAfter);
+  }
+  Answer(errors::RoleNotAllowed(kOperator, "RecordJob", "operator"));
+  EXPECT_THAT(marked_, ElementsAre("j1")) << "the record itself is rejected";
 }
 
 TEST_F(JobAuditTest, RefusedRecordIsLoggedWithItsContentAndNotSentAgain) {

@@ -69,8 +69,9 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
       [&status = role->status_] { return status.Get(); },
       [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.clock,
       parts.threads.timers(), parts.threads.background());
-  // Children that were welcomed before spool their results until they learn of the connection.
-  role->connection_watch_ =
+  // Children that were welcomed before spool their results until they learn of the connection, and
+  // keep their lists of ended runs.
+  role->upstream_watch_ =
       role->upstream_->OnChange([&topology = parts.topology, &upstream = *role->upstream_,
                                  &clock = parts.clock, interval = config.interval] {
         if (!upstream.connected()) return;

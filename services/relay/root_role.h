@@ -47,7 +47,7 @@ class RootRole final : public RelayRole {
   std::unique_ptr<JobBoard> board_;
   std::unique_ptr<JobAudit> audit_;  // uses the board
   std::unique_ptr<RootUpstream> upstream_;
-  std::shared_ptr<void> connection_watch_;
+  std::shared_ptr<void> upstream_watch_;
 };
 
 }  // namespace muster

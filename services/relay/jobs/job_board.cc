@@ -1,6 +1,7 @@
 #include "services/relay/jobs/job_board.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
+#include "services/relay/jobs/audit_records.h"
 #include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_loader.h"
 
@@ -17,16 +19,6 @@ namespace {
 // The most targets of a job that are looked up in the register.
 constexpr size_t kMaxExplained = 16;
 
-v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
-  v1::RecordJobRequest record;
-  record.set_job(job.job());
-  record.set_actor(job.submitted_by());
-  record.set_action(job.action());
-  *record.mutable_argv() = job.argv();
-  record.set_targets(job.targets());
-  return record;
-}
-
 }  // namespace
 
 JobBoard::JobBoard(Options options, const Parts& parts)
@@ -34,7 +26,8 @@ JobBoard::JobBoard(Options options, const Parts& parts)
       files_(parts.files),
       topology_(parts.topology),
       fleet_{parts.topology, parts.dispatcher, parts.clock},
-      table_({options_.max_running, options_.retention, options_.max_kept}) {}
+      table_(
+          {options_.max_running, options_.retention, options_.max_kept, options_.max_unaudited}) {}
 
 absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const Parts& parts) {
   std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), parts));
@@ -143,13 +136,7 @@ absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job, const std::st
 std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
   std::vector<v1::RecordJobRequest> records;
   for (const JobTable::Entry& entry : table_.Unaudited(limit)) {
-    const AuditState& audit = entry.audit;
-    if (!audit.has_submission) records.push_back(SubmissionOf(entry.Describe()));
-    if (audit.cancelled_by.empty() || audit.has_cancellation) continue;
-    v1::RecordJobRequest& record = records.emplace_back();
-    record.set_job(entry.job.job());
-    record.set_actor(audit.cancelled_by);
-    record.set_cancelled(true);
+    std::ranges::move(MissingAuditRecords(entry), std::back_inserter(records));
   }
   return records;
 }

@@ -156,23 +156,30 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
 }
 
 absl::Status JobFolder::Append(std::string_view entry) {
-  MutexLock lock(mutex_);
   RETURN_IF_ERROR(journal_->Append(entry));
   return journal_->Sync();
 }
 
-absl::Status JobFolder::MarkCancelled(std::string_view by) {
-  return Append(absl::StrCat(std::string(1, kCancelled), ToAbsl(by)));
+absl::StatusOr<bool> JobFolder::MarkCancelled(std::string_view by) {
+  MutexLock lock(mutex_);
+  if (ended_) return false;
+  RETURN_IF_ERROR(Append(absl::StrCat(std::string(1, kCancelled), ToAbsl(by))));
+  return true;
 }
 
 absl::Status JobFolder::MarkAudited(bool cancellation) {
+  MutexLock lock(mutex_);
   return Append(std::string(1, cancellation ? kCancellationAudited : kSubmissionAudited));
 }
 
 absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end) {
   std::string entry(1, kEnded);
   entry.append(reinterpret_cast<const char*>(&records_end), sizeof(records_end));
-  return Append(entry + job.SerializeAsString());
+  entry += job.SerializeAsString();
+  MutexLock lock(mutex_);
+  RETURN_IF_ERROR(Append(entry));
+  ended_ = true;
+  return absl::OkStatus();
 }
 
 std::string RecordsPath(const std::string& folder) { return folder + "/records"; }

@@ -33,6 +33,9 @@ struct AuditState {
   std::string cancelled_by;  // URI; empty if the job was not cancelled
   bool has_submission = false;
   bool has_cancellation = false;
+
+  // Returns whether the audit log has all of them.
+  bool complete() const { return has_submission && (cancelled_by.empty() || has_cancellation); }
 };
 
 // The content of the journal `job`.
@@ -46,7 +49,8 @@ struct StoredJob {
   int64_t records_end = 0;  // the end of the records of a finished job
 };
 
-// The writer of the journal `job`, while a job runs. Thread-safe; calls block on the disk.
+// The writer of the journal `job`, while a job runs. After MarkEnded it writes nothing, and another
+// writer may open the journal. Thread-safe; calls block on the disk.
 class JobFolder {
  public:
   // Creates the folder. The job is durable then, and `records` is its open journal. After a failure
@@ -63,18 +67,19 @@ class JobFolder {
   static absl::StatusOr<StoredJob> Read(FileOps& files, const std::string& path);
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& files, const std::string& path);
 
-  // `by`: the URI of who cancels it. Only the first one counts.
-  absl::Status MarkCancelled(std::string_view by);
+  // `by`: the URI of who cancels it. Only the first one counts. Returns false after MarkEnded.
+  absl::StatusOr<bool> MarkCancelled(std::string_view by);
   // The audit log has the record of the submission, or of the cancellation.
   absl::Status MarkAudited(bool cancellation);
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
 
  private:
   explicit JobFolder(std::unique_ptr<Journal> journal) : journal_(std::move(journal)) {}
-  absl::Status Append(std::string_view entry);
+  absl::Status Append(std::string_view entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 std::string RecordsPath(const std::string& folder);

@@ -133,35 +133,33 @@ std::vector<JobTable::Entry> JobTable::Unaudited(size_t limit) const {
   MutexLock lock(mutex_);
   for (const auto& [time, id] : by_time_) {
     const Entry& entry = jobs_.at(id);
-    const AuditState& audit = entry.audit;
-    const bool complete =
-        audit.has_submission && (audit.cancelled_by.empty() || audit.has_cancellation);
-    if (complete) continue;
+    if (entry.audit.complete()) continue;
     entries.push_back(entry);
     if (entries.size() == limit) break;
   }
   return entries;
 }
 
-std::vector<std::string> JobTable::RemoveOld(
+std::vector<JobTable::Entry> JobTable::RemoveOld(
     absl::Time now, const std::function<bool(const std::string&)>& is_kept) {
-  std::vector<std::string> folders;
+  std::vector<Entry> removed;
   const int64_t keep_from = absl::ToUnixMicros(now - limits_.retention);
   MutexLock lock(mutex_);
   for (auto it = by_time_.begin(); it != by_time_.end();) {
-    const bool old =
-        it->first < keep_from || static_cast<int64_t>(by_time_.size()) > limits_.max_kept;
-    if (!old) break;
-    const auto entry = jobs_.find(it->second);
-    if (entry->second.running != nullptr || is_kept(it->second)) {
+    const auto count = static_cast<int64_t>(by_time_.size());
+    if (it->first >= keep_from && count <= limits_.max_kept) break;
+    const auto found = jobs_.find(it->second);
+    const Entry& entry = found->second;
+    const bool waits = !entry.audit.complete() && count <= limits_.max_unaudited;
+    if (entry.running != nullptr || waits || is_kept(it->second)) {
       ++it;
       continue;
     }
-    folders.push_back(entry->second.folder);
-    jobs_.erase(entry);
+    removed.push_back(std::move(found->second));
+    jobs_.erase(found);
     it = by_time_.erase(it);
   }
-  return folders;
+  return removed;
 }
 
 int64_t JobTable::running() const {

@@ -30,6 +30,8 @@ class JobTable {
     int64_t max_running = 0;
     absl::Duration retention;  // of finished jobs
     int64_t max_kept = 0;      // jobs, beyond which finished ones are removed
+    // Jobs, beyond which finished ones are removed that the audit log lacks.
+    int64_t max_unaudited = 0;
   };
   struct Entry {
     std::string folder;
@@ -73,10 +75,10 @@ class JobTable {
   void MarkAudited(const std::string& id, bool cancellation);
   // Returns at most `limit` jobs with an event that the audit log lacks, the oldest first.
   std::vector<Entry> Unaudited(size_t limit) const;
-  // Removes finished jobs past the limits, except those that `is_kept` names. Returns their
-  // folders.
-  std::vector<std::string> RemoveOld(absl::Time now,
-                                     const std::function<bool(const std::string&)>& is_kept);
+  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names.
+  // Returns them.
+  std::vector<Entry> RemoveOld(absl::Time now,
+                               const std::function<bool(const std::string&)>& is_kept);
 
   int64_t running() const;
 

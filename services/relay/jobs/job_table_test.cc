@@ -16,8 +16,9 @@ const absl::Time kNow = absl::FromUnixSeconds(1'750'000'000);
 class JobTableTest : public ::testing::Test {
  protected:
   // Inserts a finished job.
-  void Insert(const std::string& id, absl::Time submitted) {
+  void Insert(const std::string& id, absl::Time submitted, bool audited = true) {
     JobTable::Entry entry;
+    entry.audit.has_submission = audited;
     entry.folder = "/jobs/" + id;
     entry.job.set_job(id);
     ToProto(submitted, entry.job.mutable_submit_time());
@@ -29,7 +30,18 @@ class JobTableTest : public ::testing::Test {
     return ids;
   }
 
-  JobTable table_{{.max_running = 2, .retention = absl::Hours(1), .max_kept = 3}};
+  // Returns the ids of those that are removed.
+  std::vector<std::string> RemoveOld() {
+    std::vector<std::string> ids;
+    const auto is_watched = [](const std::string& id) { return id == "watched"; };
+    for (const JobTable::Entry& entry : table_.RemoveOld(kNow, is_watched)) {
+      ids.push_back(entry.job.job());
+    }
+    return ids;
+  }
+
+  JobTable table_{
+      {.max_running = 2, .retention = absl::Hours(1), .max_kept = 3, .max_unaudited = 4}};
 };
 
 TEST_F(JobTableTest, ReservedJobsCountAgainstTheLimitUntilTheyAreAbandoned) {
@@ -67,11 +79,22 @@ TEST_F(JobTableTest, FinishedJobsPastTheLimitsAreRemovedUnlessTheyAreKept) {
   Insert("old", kNow - absl::Hours(2));
   Insert("watched", kNow - absl::Hours(3));
   for (const char* id : {"a", "b", "c"}) Insert(id, kNow);
-  const auto is_kept = [](const std::string& id) { return id == "watched"; };
-  EXPECT_EQ(table_.RemoveOld(kNow, is_kept), (std::vector<std::string>{"/jobs/old", "/jobs/a"}));
+  EXPECT_EQ(RemoveOld(), (std::vector<std::string>{"old", "a"}));
   EXPECT_FALSE(table_.Find("old").ok());
   EXPECT_TRUE(table_.Find("watched").ok());
-  EXPECT_TRUE(table_.RemoveOld(kNow, is_kept).empty());
+  EXPECT_TRUE(RemoveOld().empty());
+}
+
+TEST_F(JobTableTest, JobsThatTheAuditLogLacksAreKeptUpToAHigherLimit) {
+  for (const char* id : {"a", "b", "c", "d"}) Insert(id, kNow - absl::Hours(2), /*audited=*/false);
+  EXPECT_TRUE(RemoveOld().empty());
+  Insert("e", kNow, /*audited=*/false);
+  EXPECT_EQ(RemoveOld(), std::vector<std::string>{"a"});
+  table_.SetCancelled("b", "u1");
+  table_.MarkAudited("b", /*cancellation=*/false);
+  EXPECT_TRUE(RemoveOld().empty()) << "the record of its cancellation is missing";
+  table_.MarkAudited("b", /*cancellation=*/true);
+  EXPECT_EQ(RemoveOld(), std::vector<std::string>{"b"});
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "services/common/base/log.h"
+#include "services/relay/jobs/audit_records.h"
 
 namespace muster {
 namespace {
@@ -134,8 +135,11 @@ void JobWriter::Finish(const std::string& id, RunningJob& job) {
 
 void JobWriter::RemoveOld() {
   const auto is_watched = [this](const std::string& id) { return parts_.watchers.Any(id); };
-  for (const std::string& folder : parts_.table.RemoveOld(parts_.clock.Now(), is_watched)) {
-    if (absl::Status s = RemoveTree(parts_.files, folder); !s.ok()) {
+  for (const JobTable::Entry& removed : parts_.table.RemoveOld(parts_.clock.Now(), is_watched)) {
+    for (const v1::RecordJobRequest& record : MissingAuditRecords(removed)) {
+      LogLostAuditRecord(record, "too many jobs were waiting for the audit log");
+    }
+    if (absl::Status s = RemoveTree(parts_.files, removed.folder); !s.ok()) {
       Log(LogLevel::kError, "an old job cannot be removed", {{"error", s}});
     }
   }

@@ -132,6 +132,17 @@ TEST_F(JobWriterTest, JobEndsWithItsFinalRecordAndIsRemovedAfterItsRetention) {
   EXPECT_TRUE(disk_.List("/jobs")->empty());
 }
 
+TEST_F(JobWriterTest, AuditRecordsOfAJobThatIsRemovedWithoutThemAreLogged) {
+  Receive(Final(1));
+  table_.SetCancelled("j1", "spiffe://fleet.test/user/p");
+  ::testing::internal::CaptureStderr();
+  Advance(absl::Minutes(61));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_FALSE(table_.Find("j1").ok());
+  EXPECT_NE(log.find("event=submitted"), std::string::npos) << log;
+  EXPECT_NE(log.find("event=cancelled"), std::string::npos) << log;
+}
+
 TEST_F(JobWriterTest, FinalRecordThatTheNodeDidNotSignIsDropped) {
   Receive(Final(1, "forged"));
   EXPECT_EQ(done_, 1);

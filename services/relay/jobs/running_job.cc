@@ -68,7 +68,8 @@ absl::StatusOr<bool> RunningJob::Cancel(std::string_view by) {
     MutexLock lock(mutex_);
     if (state_.ended()) return false;
   }
-  RETURN_IF_ERROR(folder_->MarkCancelled(by));
+  ASSIGN_OR_RETURN(const bool marked, folder_->MarkCancelled(by));
+  if (!marked) return false;  // it has finished meanwhile
   MutexLock lock(mutex_);
   const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();

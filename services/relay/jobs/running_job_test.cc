@@ -86,6 +86,20 @@ TEST_F(RunningJobTest, CancelAfterTheLastFinalRecordChangesNothing) {
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
 
+// The audit log may be marked by another writer then.
+TEST_F(RunningJobTest, CancelDuringTheEndOfAJobDoesNotWriteAfterIt) {
+  const auto folder = Store("j2", {"n1"}).folder;
+  ASSERT_TRUE(folder->MarkEnded({}, 0).ok());
+  const auto next = JobFolder::Open(disk_, "/jobs/j2");
+  ASSERT_TRUE(next.ok()) << next.status();
+  ASSERT_TRUE((*next)->MarkAudited(/*cancellation=*/false).ok());
+  EXPECT_FALSE(*folder->MarkCancelled("spiffe://fleet.test/user/o"));
+  const auto stored = JobFolder::Read(disk_, "/jobs/j2");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_TRUE(stored->audit.has_submission);
+  EXPECT_FALSE(stored->cancelled);
+}
+
 TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
   job_->Start();
   v1::JobRecord started = Final("n1");

@@ -13,8 +13,10 @@ namespace {
 // The maximum number of nodes in one message.
 constexpr int kNodesAtOnce = 2'000;
 
+// While the run is processed, a late result may still replace a pair that timed out.
 bool AcceptsResults(v1::RunState state) {
-  return state == v1::RUN_STATE_PLANNED || state == v1::RUN_STATE_RUNNING;
+  return state == v1::RUN_STATE_PLANNED || state == v1::RUN_STATE_RUNNING ||
+         state == v1::RUN_STATE_POST_PROCESSING;
 }
 
 }  // namespace
@@ -43,7 +45,9 @@ void RunOffers::HandleRun(const v1::Run& run) {
     const bool offered = runs_.erase(run.id()) + before_snapshot_.erase(run.id()) > 0;
     return AddEnded(run.id(), run.deadline(), offered);
   }
-  ended_.erase(run.id());  // the aggregator was restored from a backup
+  // If it had ended, the aggregator was restored from a backup.
+  newly_ended_.erase(run.id());
+  if (ended_.erase(run.id()) > 0) lists_outdated_ = true;
   Active& active = runs_[run.id()];
   active.deadline = run.deadline();
   for (const v1::Plugin& plugin : run.plugins()) {
@@ -65,14 +69,23 @@ void RunOffers::AddEnded(const std::string& run, const google::protobuf::Timesta
   std::erase_if(ended_, [&](const auto& ended) { return ended.second < now; });
   const absl::Time until = FromProto(deadline) + kEndRemembered;
   const bool added = until >= now && ended_.try_emplace(run, until).second;
-  if (added || offered) newly_ended_.push_back(run);
+  if (added || offered) newly_ended_[run] |= offered;
   if (ended_.size() <= kMaxEndedRuns) return;
-  ended_.erase(std::ranges::min_element(ended_, {}, [](const auto& one) { return one.second; }));
+  const auto first = std::ranges::min_element(ended_, {}, [](const auto& e) { return e.second; });
+  // It is not announced: each snapshot lists it again.
+  if (const auto news = newly_ended_.find(first->first); news != newly_ended_.end()) {
+    if (!news->second) newly_ended_.erase(news);
+  }
+  ended_.erase(first);
 }
 
-std::vector<std::string> RunOffers::EndedRuns() const {
+std::vector<std::string> RunOffers::EndedRuns() {
   MutexLock lock(mutex_);
   std::vector<std::string> runs;
+  if (in_snapshot_) {
+    lists_outdated_ = true;
+    return runs;
+  }
   for (const auto& [run, until] : ended_) runs.push_back(run);
   return runs;
 }
@@ -104,12 +117,14 @@ v1::CollectionOffer RunOffers::Offer(const std::string& run, const std::string& 
   return offer;
 }
 
-void RunOffers::HandleChange(const v1::FollowChangesResponse& event) {
+void RunOffers::HandleChange(const v1::FollowChangesResponse& event,
+                             absl::FunctionRef<void()> welcome) {
   News news;
   {
     MutexLock lock(mutex_);
     news = Apply(event);
   }
+  if (news.welcome) welcome();
   for (const std::string& run : news.ended) {
     v1::AttachResponse over;
     over.mutable_collection_ended()->set_run(run);
@@ -150,7 +165,8 @@ RunOffers::News RunOffers::Apply(const v1::FollowChangesResponse& event) {
     news.offers.push_back(Offer(key.first, key.second));
     for (std::string& node : nodes) news.offers.back().add_nodes(std::move(node));
   }
-  news.ended = std::exchange(newly_ended_, {});
+  for (auto& [run, offered] : std::exchange(newly_ended_, {})) news.ended.push_back(run);
+  news.welcome = std::exchange(lists_outdated_, false);
   return news;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/changes.pb.h"
@@ -29,15 +30,17 @@ class RunOffers {
 
   RunOffers(Topology& topology, const Clock& clock) : topology_(topology), clock_(clock) {}
 
-  // Handles one event of the feed; events are in order.
-  void HandleChange(const v1::FollowChangesResponse& event);
+  // Handles one event of the feed; events are in order. Calls `welcome` if the children may have
+  // another list of ended runs than EndedRuns returns, before it sends them an offer.
+  void HandleChange(const v1::FollowChangesResponse& event, absl::FunctionRef<void()> welcome);
 
   // Nodes became reachable, or by another route.
   void OnReachable(const std::vector<std::string>& names);
 
   // Returns the remembered runs that have ended: at most kMaxEndedRuns, those with the latest
-  // deadlines.
-  std::vector<std::string> EndedRuns() const;
+  // deadlines. Returns none during a snapshot: if the aggregator was restored from a backup, some
+  // of them have not ended.
+  std::vector<std::string> EndedRuns();
 
  private:
   struct Plugin {
@@ -53,6 +56,7 @@ class RunOffers {
   struct News {
     std::vector<v1::CollectionOffer> offers;
     std::vector<std::string> ended;  // runs
+    bool welcome = false;
   };
 
   News Apply(const v1::FollowChangesResponse& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -71,12 +75,15 @@ class RunOffers {
 
   Topology& topology_;
   const Clock& clock_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, Active> runs_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Active> before_snapshot_ ABSL_GUARDED_BY(mutex_);
   // Until when the end of a run is remembered.
   std::map<std::string, absl::Time> ended_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> newly_ended_ ABSL_GUARDED_BY(mutex_);  // not announced yet
+  // The runs that were not announced yet, and whether children may collect for them.
+  std::map<std::string, bool> newly_ended_ ABSL_GUARDED_BY(mutex_);
+  // Children may have another list of ended runs.
+  bool lists_outdated_ ABSL_GUARDED_BY(mutex_) = false;
   bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -38,7 +38,7 @@ class RunOffersTest : public ::testing::Test {
     run.mutable_plugins(0)->set_definition_yaml("definition");
     run.mutable_plugins(1)->set_once(true);
     run.mutable_plugins(2)->set_has_image(true);
-    offers_.HandleChange(event);
+    Handle(event);
   }
   void SendPairs(const std::vector<std::string>& nodes, const std::string& plugin = "p",
                  v1::Outcome outcome = v1::OUTCOME_PENDING) {
@@ -50,12 +50,23 @@ class RunOffersTest : public ::testing::Test {
       pair.set_node(node);
       pair.set_outcome(outcome);
     }
-    offers_.HandleChange(event);
+    Handle(event);
   }
-  // Returns "r/p: n1 n2" for each offer, and "r ended".
+  void SendEnded(size_t id, v1::RunState state = v1::RUN_STATE_CANCELLED) {
+    v1::FollowChangesResponse event;
+    event.mutable_run()->set_id(absl::StrCat(id));
+    event.mutable_run()->set_state(state);
+    event.mutable_run()->mutable_deadline()->set_seconds(static_cast<int64_t>(100 + id));
+    Handle(event);
+  }
+  // Returns "r/p: n1 n2" for each offer, "r ended", and "welcome".
   static std::vector<std::string> Sent(RecordedLink& child) {
     std::vector<std::string> texts;
     for (const v1::AttachResponse& message : child.Take()) {
+      if (message.has_welcome()) {
+        texts.emplace_back("welcome");
+        continue;
+      }
       if (message.has_collection_ended()) {
         texts.push_back(message.collection_ended().run() + " ended");
         continue;
@@ -68,15 +79,22 @@ class RunOffersTest : public ::testing::Test {
     return texts;
   }
 
+  void Handle(const v1::FollowChangesResponse& event) {
+    offers_.HandleChange(event, [this] {
+      v1::AttachResponse welcome;
+      welcome.mutable_welcome();
+      for (const auto& child : topology_.Children()) child->Send(welcome);
+    });
+  }
   void BeginSnapshot() {
     v1::FollowChangesResponse begin;
     begin.mutable_snapshot_begin();
-    offers_.HandleChange(begin);
+    Handle(begin);
   }
   void EndSnapshot() {
     v1::FollowChangesResponse end;
     end.mutable_snapshot_end();
-    offers_.HandleChange(end);
+    Handle(end);
   }
 
   FakeClock clock_{absl::FromUnixSeconds(0)};
@@ -144,6 +162,26 @@ TEST_F(RunOffersTest, EndOfARunIsSentToAllChildren) {
   EXPECT_THAT(Sent(*n1), IsEmpty());
 }
 
+// A node may still deliver a late result: its pair timed out, and is not offered.
+TEST_F(RunOffersTest, RunInPostProcessingHasNotEndedAndIsNotOffered) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  SendPairs({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+  SendPairs({"n1"}, "p", v1::OUTCOME_TIMED_OUT);
+  SendRun(v1::RUN_STATE_POST_PROCESSING);
+  BeginSnapshot();
+  SendRun(v1::RUN_STATE_POST_PROCESSING);
+  SendPairs({"n1"}, "p", v1::OUTCOME_TIMED_OUT);
+  EndSnapshot();
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+  EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+  SendRun(v1::RUN_STATE_COMPLETE);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+}
+
 TEST_F(RunOffersTest, SnapshotIsOfferedAtItsEnd) {
   const auto n1 = Attach("n1");
   BeginSnapshot();
@@ -166,13 +204,7 @@ TEST_F(RunOffersTest, EndOfARunIsRememberedUntilADayAfterItsDeadline) {
 }
 
 TEST_F(RunOffersTest, EndsOfTheRunsWithTheLatestDeadlinesAreRemembered) {
-  for (size_t i = 0; i <= kMaxEndedRuns; ++i) {
-    v1::FollowChangesResponse event;
-    event.mutable_run()->set_id(absl::StrCat(i));
-    event.mutable_run()->set_state(v1::RUN_STATE_CANCELLED);
-    event.mutable_run()->mutable_deadline()->set_seconds(static_cast<int64_t>(100 + i));
-    offers_.HandleChange(event);
-  }
+  for (size_t i = 0; i <= kMaxEndedRuns; ++i) SendEnded(i);
   EXPECT_EQ(offers_.EndedRuns().size(), kMaxEndedRuns);
   EXPECT_THAT(offers_.EndedRuns(), Not(Contains("0")));
 }
@@ -210,15 +242,69 @@ TEST_F(RunOffersTest, DeletedRunHasEnded) {
   SendRun();
   v1::FollowChangesResponse deleted;
   deleted.mutable_run_deleted()->set_run("r");
-  offers_.HandleChange(deleted);
+  Handle(deleted);
   EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
   EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
 }
 
-TEST_F(RunOffersTest, RunOfARestoredAggregatorHasNotEnded) {
-  SendRun(v1::RUN_STATE_CANCELLED);
+// The next snapshot lists the runs again that are no longer remembered.
+TEST_F(RunOffersTest, EndsThatAreNotRememberedAreNotAnnounced) {
+  const auto n1 = Attach("n1");
+  for (int i = 0; i < 2; ++i) {
+    BeginSnapshot();
+    for (size_t run = 0; run < kMaxEndedRuns + 2; ++run) SendEnded(run);
+    EndSnapshot();
+    EXPECT_EQ(Sent(*n1).size(), i == 0 ? kMaxEndedRuns : 0);
+  }
+}
+
+TEST_F(RunOffersTest, EndOfAnOfferedRunIsAnnouncedEvenIfItIsNotRemembered) {
+  const auto n1 = Attach("n1");
   SendRun();
+  BeginSnapshot();
+  SendRun(v1::RUN_STATE_CANCELLED);
+  for (size_t run = 0; run < kMaxEndedRuns; ++run) SendEnded(run);
+  EndSnapshot();
+  EXPECT_THAT(offers_.EndedRuns(), Not(Contains("r")));
+  EXPECT_THAT(Sent(*n1), Contains("r ended"));
+}
+
+TEST_F(RunOffersTest, RunOfARestoredAggregatorHasNotEnded) {
+  const auto n1 = Attach("n1");
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  BeginSnapshot();
+  SendRun();
+  SendPairs({"n1"});
+  EndSnapshot();
   EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+  EXPECT_THAT(Sent(*n1), ElementsAre("welcome", "r/p: n1")) << "first the list without the run";
+}
+
+TEST_F(RunOffersTest, EndInAnInterruptedSnapshotIsNotAnnouncedIfTheNextOneHasTheRun) {
+  const auto n1 = Attach("n1");
+  BeginSnapshot();
+  SendRun(v1::RUN_STATE_CANCELLED);
+  BeginSnapshot();
+  SendRun();
+  EndSnapshot();
+  EXPECT_THAT(Sent(*n1), Not(Contains("r ended")));
+}
+
+TEST_F(RunOffersTest, EndedRunsAreNotKnownDuringASnapshot) {
+  const auto n1 = Attach("n1");
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended"));
+  BeginSnapshot();
+  EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EndSnapshot();
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+  EXPECT_THAT(Sent(*n1), ElementsAre("welcome")) << "its list may be empty";
+  BeginSnapshot();
+  SendRun(v1::RUN_STATE_CANCELLED);
+  EndSnapshot();
+  EXPECT_THAT(Sent(*n1), IsEmpty()) << "no list was sent meanwhile";
 }
 
 }  // namespace

@@ -11,10 +11,11 @@
 namespace muster {
 namespace {
 
-// An entry is forgotten some time after `since`, which was reported by a child relay.
-absl::Time Plausible(absl::Time since, absl::Time now) {
+// Returns a time that a child relay reported, or `now` instead of one that is far ahead: what
+// happened then is forgotten some time later.
+absl::Time Plausible(absl::Time reported, absl::Time now) {
   constexpr absl::Duration kMaxSkew = absl::Hours(24);
-  return since > now + kMaxSkew ? now : since;
+  return reported > now + kMaxSkew ? now : reported;
 }
 
 }  // namespace
@@ -73,9 +74,11 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
     old = std::exchange(direct.link, std::move(link));
     direct.listing = ++listings_;
     direct.complete = !entry.is_relay;
+    Entry& known = entries_[name];
+    entry.duplicate_agent_at = known.is.duplicate_agent_at;
     // The stream is new, even if the child was attached before.
-    entries_[name].via.clear();
-    MarkAttached(entries_[name], std::move(entry), name, changes);
+    known.via.clear();
+    MarkAttached(known, std::move(entry), name, changes);
   }
   Notify(changes);
   return old;
@@ -144,6 +147,7 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
     known = {&found->second.is, found->second.via, direct_.contains(name)};
   }
   reported.since = Plausible(reported.since, clock_.Now());
+  reported.duplicate_agent_at = Plausible(reported.duplicate_agent_at, clock_.Now());
   const UpdateEffect effect = JudgeUpdate(reported, known, child, !via.complete);
   if (effect == UpdateEffect::kNone) return absl::OkStatus();
   Entry& entry = entries_[name];

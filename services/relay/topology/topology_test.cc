@@ -80,6 +80,29 @@ TEST_F(TopologyTest, OlderProcessIsRefusedWhileAYoungerOneIsAttached) {
   EXPECT_TRUE(topology_.MayAttach(older).ok());
 }
 
+TEST_F(TopologyTest, RefusalOfAnOlderProcessIsRememberedWhenTheYoungerOneAttachesAgain) {
+  TopologyEntry younger = AttachedEntry("n1", "r1", clock_.Now());
+  younger.instance = "a";
+  younger.began = absl::Seconds(10);
+  ASSERT_TRUE(topology_.Attach(younger, std::make_shared<RecordedLink>()).ok());
+  TopologyEntry older = younger;
+  older.instance = "b";
+  older.began = absl::Seconds(9);
+  EXPECT_FALSE(topology_.MayAttach(older).ok());
+  const absl::Time refused = clock_.Now();
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(topology_.Attach(younger, std::make_shared<RecordedLink>()).ok());
+  EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, refused);
+}
+
+TEST_F(TopologyTest, RefusalThatAChildRelayReportsFromTheFutureIsOfNow) {
+  Attach("r2", true);
+  TopologyEntry reported = Descendant("n1", "r2");
+  reported.duplicate_agent_at = clock_.Now() + absl::Hours(24 * 365);
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {reported}, {}, true).ok());
+  EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, clock_.Now()) << "so that it expires";
+}
+
 TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
   EXPECT_EQ(topology_.Route("n1"), nullptr);
   const auto link = Attach("n1");

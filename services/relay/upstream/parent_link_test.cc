@@ -167,6 +167,17 @@ TEST_F(ParentLinkTest, WelcomesNameTheRunsThatEnded) {
   EXPECT_THAT(sent[0].welcome().ended_runs(), ElementsAre("heard", "missed"));
 }
 
+TEST_F(ParentLinkTest, RunThatAWelcomeLacksIsForgottenByTheChildrenToo) {
+  StartAccepted();
+  v1::AttachResponse message;
+  message.mutable_collection_ended()->set_run("r");
+  Deliver(message);
+  const auto child = AttachChild("n1");
+  message.mutable_welcome()->set_connected(true);
+  Deliver(message);
+  EXPECT_THAT(child->Take().at(0).welcome().ended_runs(), IsEmpty());
+}
+
 TEST_F(ParentLinkTest, RunThatIsOfferedAgainHasNotEnded) {
   StartAccepted();
   v1::AttachResponse message;

@@ -117,7 +117,7 @@ std::optional<Certificate> RootUpstream::command_ca() const {
 }
 
 void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
-  offers_.HandleChange(event);
+  offers_.HandleChange(event, [this] { NotifyListeners(); });
   if (!revocations_.HandleChange(event)) return;
   if (event.has_snapshot_end()) caught_up_ = true;
   {

@@ -15,6 +15,7 @@
 #include "muster/v1/identities.grpc.pb.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/rpc/call_canceller.h"
+#include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
 #include "testing/fixtures/test_commands.h"
 
@@ -180,6 +181,22 @@ TEST_F(RootUpstreamTest, ListenersAreCalledOnceTheConnectionWorks) {
   SendSnapshot();
   ASSERT_TRUE(AwaitLists(1));
   EXPECT_EQ(changes, 1);
+}
+
+TEST_F(RootUpstreamTest, ListenersAreCalledWhenARunHasNotEndedAfterAll) {
+  std::atomic<int> changes = 0;
+  Start();
+  SendSnapshot();
+  ASSERT_TRUE(AwaitLists(1));
+  const auto watch = upstream_->OnChange([&] { ++changes; });
+  for (const auto state : {v1::RUN_STATE_COMPLETE, v1::RUN_STATE_RUNNING}) {
+    v1::FollowChangesResponse event;
+    event.mutable_run()->set_id("r");
+    event.mutable_run()->set_state(state);
+    ToProto(clock_.Now(), event.mutable_run()->mutable_deadline());
+    changes_.Send(event);
+  }
+  EXPECT_TRUE(Await([&] { return changes == 1; }));
 }
 
 TEST_F(RootUpstreamTest, RevocationInTheFeedUpdatesTheListAtOnce) {

@@ -45,8 +45,9 @@ class Upstream {
   // to choose another one.
   virtual absl::Status MayAttach() const { return absl::OkStatus(); }
 
-  // Calls `changed` whenever connected() changes or a channel is replaced, on any thread, until the
-  // handle is destroyed; the destruction waits for a running call. `changed` must not block.
+  // Calls `changed` whenever connected() changes, a channel is replaced, or ended_runs() lacks a
+  // run of an earlier list, on any thread, until the handle is destroyed; the destruction waits for
+  // a running call. `changed` must not block.
   [[nodiscard]] virtual std::shared_ptr<void> OnChange(std::function<void()> changed) = 0;
 
   // Returns the serialised AttachStatement that permits this relay to act for `caller`.
