@@ -10,8 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"muster.example/gateway/limits"
-	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
+)
+
+// The metadata keys with which a gateway names its client, and the certificate of a client whose URI others share.
+const (
+	forwardedIdentity    = "muster-forwarded-identity"
+	forwardedCertificate = "muster-forwarded-certificate"
 )
 
 type clientKey struct{}
@@ -57,9 +62,9 @@ func onlyIdentity(ctx context.Context) (context.Context, error) {
 	if !ok {
 		return nil, status.Error(codes.PermissionDenied, "the call has no identity to forward")
 	}
-	forwarded := metadata.Pairs(muster.ForwardedIdentity, id.URI)
+	forwarded := metadata.Pairs(forwardedIdentity, id.URI)
 	if set, _ := ctx.Value(clientKey{}).(client); set.certificate != "" {
-		forwarded.Set(muster.ForwardedCertificate, set.certificate)
+		forwarded.Set(forwardedCertificate, set.certificate)
 	}
 	return metadata.NewOutgoingContext(ctx, forwarded), nil
 }
