@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"fmt"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -34,9 +36,22 @@ func WithIdentity(ctx context.Context, uri string) context.Context {
 func WithClient(ctx context.Context, certificate *x509.Certificate, id peer.Identity) context.Context {
 	set := client{uri: id.URI}
 	if id.Kind == peer.Viewer || id.Kind == peer.AnyNode {
-		set.certificate = certificateName(certificate)
+		set.certificate = forwardedName(certificate)
 	}
 	return context.WithValue(ctx, clientKey{}, set)
+}
+
+// maxForwardedName is the longest name of a certificate that services accept.
+const maxForwardedName = 128
+
+// forwardedName returns the name of a certificate for HolderOf: a digest if a CA that was given with a run has a key id
+// so long that services would refuse the name.
+func forwardedName(certificate *x509.Certificate) string {
+	name := certificateName(certificate)
+	if len(name) <= maxForwardedName {
+		return name
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))
 }
 
 // IdentityOf returns the identity that WithIdentity or WithClient set.

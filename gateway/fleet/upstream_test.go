@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"math/big"
@@ -107,12 +108,24 @@ func TestCertificateOfASharedIdentityIsForwarded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := &x509.Certificate{AuthorityKeyId: []byte{0xca}, SerialNumber: big.NewInt(0xabc)}
-	if _, err := client.GetRun(WithClient(t.Context(), certificate, id), &musterv1.GetRunRequest{}); err != nil {
-		t.Fatal(err)
-	}
-	sent, _ := metadata.FromIncomingContext(s.last)
-	if got := sent.Get(forwardedCertificate); len(got) != 1 || got[0] != certificateName(certificate) {
-		t.Errorf("%v", got)
+	long := bytes.Repeat([]byte{0xca}, 48) // a CA that was given with a run
+	serial := new(big.Int).Lsh(big.NewInt(1), 159)
+	seen := map[string]bool{}
+	for _, certificate := range []*x509.Certificate{
+		{AuthorityKeyId: []byte{0xca}, SerialNumber: big.NewInt(0xabc)},
+		{AuthorityKeyId: long, SerialNumber: serial}, {AuthorityKeyId: long, SerialNumber: new(big.Int).Add(serial, big.NewInt(1))},
+	} {
+		if _, err := client.GetRun(WithClient(t.Context(), certificate, id), &musterv1.GetRunRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		sent, _ := metadata.FromIncomingContext(s.last)
+		got := sent.Get(forwardedCertificate)
+		if len(got) != 1 || len(got[0]) > maxForwardedName || seen[got[0]] {
+			t.Fatalf("%v", got)
+		}
+		if len(certificate.AuthorityKeyId) == 1 && got[0] != certificateName(certificate) {
+			t.Errorf("%v", got)
+		}
+		seen[got[0]] = true
 	}
 }
