@@ -149,7 +149,7 @@ var (
 		Action: "check the status service and its log"})
 	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusSlow,
 		Action: "check the status service and its log"})
-	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: sharers,
+	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: "identity; certificate of a viewer",
 		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes,
 		Action: "find the reader in the log; let it read faster, or use only=attention"})
 	Snapshots = size(256<<20, Row{Name: "bytes of snapshots that are sent to slow readers", Per: "gateway",
