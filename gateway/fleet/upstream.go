@@ -41,14 +41,11 @@ func WithClient(ctx context.Context, certificate *x509.Certificate, id peer.Iden
 	return context.WithValue(ctx, clientKey{}, set)
 }
 
-// maxForwardedName is the longest name of a certificate that services accept.
-const maxForwardedName = 128
-
 // forwardedName returns the name of a certificate for HolderOf: a digest if a CA that was given with a run has a key id
 // so long that services would refuse the name.
 func forwardedName(certificate *x509.Certificate) string {
 	name := certificateName(certificate)
-	if len(name) <= maxForwardedName {
+	if len(name) <= limits.CertificateName {
 		return name
 	}
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))

@@ -120,7 +120,7 @@ func TestCertificateOfASharedIdentityIsForwarded(t *testing.T) {
 		}
 		sent, _ := metadata.FromIncomingContext(s.last)
 		got := sent.Get(forwardedCertificate)
-		if len(got) != 1 || len(got[0]) > maxForwardedName || seen[got[0]] {
+		if len(got) != 1 || len(got[0]) > limits.CertificateName || seen[got[0]] {
 			t.Fatalf("%v", got)
 		}
 		if len(certificate.AuthorityKeyId) == 1 && got[0] != certificateName(certificate) {

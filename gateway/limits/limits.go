@@ -134,7 +134,8 @@ var (
 		Reason: "-", Action: "-"})
 	KeepaliveTimeout = wait(channel.ProbeTimeout, Row{Name: "time of the answer to a probe", Per: "connection", Reason: "UNAVAILABLE",
 		Action: "check the network between gateway and service"})
-	Response = size(16<<20, Row{Name: "response of a service", Per: "request", Reason: reasons.ResponseTooLarge, Action: "use `page_size`"})
+	CertificateName = count(128, Row{Name: "name of a certificate in a call to a service", Per: "call", Reason: "a digest of the name", Action: "-"})
+	Response        = size(16<<20, Row{Name: "response of a service", Per: "request", Reason: reasons.ResponseTooLarge, Action: "use `page_size`"})
 )
 
 // Watches and snapshots of the status.
