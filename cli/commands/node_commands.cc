@@ -95,6 +95,10 @@ void AddPresence(const v1::Node* node, Json* json) {
       presence.empty() ? std::string() : Rfc3339(FromProto(node->presence_since()));
 }
 
+void AddDuplicate(const std::optional<bool>& duplicate, Json* json) {
+  if (duplicate) (*json)["duplicate_agent"] = *duplicate;
+}
+
 Json EventJson(const v1::NodeEvent& event) {
   return {{"time", Rfc3339(FromProto(event.time()))},
           {"presence", PresenceWord(event.presence())},
@@ -119,7 +123,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
       json.push_back(ToJson(node));
       if (attached) AddAttachment(RelayOf(node, attached), &json.back());
       if (presences) AddPresence(FindNode(*presences, node.name()), &json.back());
-      json.back()["duplicate_agent"] = HasDuplicateAgent(node.name(), presences, attached);
+      AddDuplicate(HasDuplicateAgent(node.name(), presences, attached), &json.back());
     }
     console.out << Dump(json);
     return kExitOk;
@@ -141,7 +145,9 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                {"LABELS"}});
   std::vector<std::string> duplicates;
   for (const v1::EnrolledNode& node : nodes) {
-    if (HasDuplicateAgent(node.name(), presences, attached)) duplicates.push_back(node.name());
+    if (HasDuplicateAgent(node.name(), presences, attached).value_or(false)) {
+      duplicates.push_back(node.name());
+    }
     table.AddRow({node.name(), KindOf(node), RelayOf(node, attached),
                   PresenceOf(node, presences, attached), FormatTime(node.join_time()),
                   FormatTime(node.expire_time()), ParentsOf(node), LabelText(node.labels())});
@@ -161,10 +167,10 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   const auto attached = FetchAttached(context);
   std::optional<PresenceMap> presences;
   if (presence.ok()) presences.emplace().emplace(arguments.node, *presence);
-  const bool duplicate = HasDuplicateAgent(arguments.node, presences, attached);
+  const std::optional<bool> duplicate = HasDuplicateAgent(arguments.node, presences, attached);
   if (line.json) {
     Json json = ToJson(node);
-    json["duplicate_agent"] = duplicate;
+    AddDuplicate(duplicate, &json);
     if (attached) AddAttachment(RelayOf(node, attached), &json);
     if (presence.ok()) {
       AddPresence(&*presence, &json);
@@ -208,7 +214,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   // A node that never sent heartbeats is not found.
   WarnOfMissingAnswers(console, presence.ok() || absl::IsNotFound(presence.status()),
                        attached.has_value());
-  if (duplicate) WarnOfDuplicateAgents(console, {arguments.node});
+  if (duplicate.value_or(false)) WarnOfDuplicateAgents(console, {arguments.node});
   return kExitOk;
 }
 

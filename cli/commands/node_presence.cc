@@ -46,8 +46,10 @@ std::string PresenceOf(const v1::EnrolledNode& enrolled,
   return IsIdle(enrolled, *node, attached) ? "idle" : presence;
 }
 
-bool HasDuplicateAgent(const std::string& node, const std::optional<PresenceMap>& presences,
-                       const std::optional<AttachedMap>& attached) {
+std::optional<bool> HasDuplicateAgent(const std::string& node,
+                                      const std::optional<PresenceMap>& presences,
+                                      const std::optional<AttachedMap>& attached) {
+  if (!presences && !attached) return std::nullopt;
   if (presences) {
     const v1::Node* sender = FindNode(*presences, node);
     if (sender != nullptr && sender->duplicate_agent()) return true;

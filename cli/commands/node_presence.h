@@ -30,9 +30,11 @@ std::string PresenceOf(const v1::EnrolledNode& enrolled,
                        const std::optional<PresenceMap>& presences,
                        const std::optional<AttachedMap>& attached);
 
-// Returns whether two agents use the identity of the node, as far as the services know.
-bool HasDuplicateAgent(const std::string& node, const std::optional<PresenceMap>& presences,
-                       const std::optional<AttachedMap>& attached);
+// Returns whether two agents use the identity of the node, as far as the services know; nullopt if
+// no service answered.
+std::optional<bool> HasDuplicateAgent(const std::string& node,
+                                      const std::optional<PresenceMap>& presences,
+                                      const std::optional<AttachedMap>& attached);
 
 // Prints the nodes with two agents, and the next step. Prints nothing if there are none.
 void WarnOfDuplicateAgents(Console& console, const std::vector<std::string>& nodes);

@@ -49,12 +49,13 @@ TEST_F(NodePresenceTest, DetachedAgentHasItsPresence) {
 }
 
 TEST_F(NodePresenceTest, EitherServiceTellsOfADuplicateAgent) {
-  EXPECT_FALSE(HasDuplicateAgent("n1", presences_, attached_));
+  EXPECT_EQ(HasDuplicateAgent("n1", presences_, attached_), false);
   (*presences_)["n1"].set_duplicate_agent(true);
-  EXPECT_TRUE(HasDuplicateAgent("n1", presences_, std::nullopt));
-  EXPECT_FALSE(HasDuplicateAgent("n1", std::nullopt, attached_));
+  EXPECT_EQ(HasDuplicateAgent("n1", presences_, std::nullopt), true);
+  EXPECT_EQ(HasDuplicateAgent("n1", std::nullopt, attached_), false);
   (*attached_)["n1"].mutable_duplicate_agent_time()->set_seconds(1);
-  EXPECT_TRUE(HasDuplicateAgent("n1", std::nullopt, attached_));
+  EXPECT_EQ(HasDuplicateAgent("n1", std::nullopt, attached_), true);
+  EXPECT_EQ(HasDuplicateAgent("n1", std::nullopt, std::nullopt), std::nullopt) << "no answer";
 }
 
 TEST_F(NodePresenceTest, DuplicateAgentsHaveANextStep) {

@@ -160,6 +160,7 @@ func (a *App) connect() (to rest.Services, err error) {
 	a.deliveries, err = muster.Dial(muster.Options{
 		AggregatorTargets: a.config.AggregatorTargets, StatusTargets: a.config.StatusTargets,
 		Roots: a.keys.Roots, Certificate: a.keys.Certificate, Connections: a.config.DeliveryConnections, InFlight: limits.DeliveryBytes,
+		Dial: fleet.Interceptors(),
 	})
 	return to, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,6 +151,36 @@ func TestPutIsAuthorizedByCertificate(t *testing.T) {
 		if caller != "[]" && caller != "["+w.runA.URI("plugin/logs/node/n1")+"]" && caller != "["+w.runA.URI("plugin/logs")+"]" {
 			t.Errorf("the aggregator was called by %s", caller)
 		}
+	}
+}
+
+// All nodes of a plugin may share a URI: the services distinguish them by their certificates.
+func TestCertificateOfSharedIdentityIsForwarded(t *testing.T) {
+	w := start(t)
+	uri := w.runA.URI("plugin/logs")
+	var want []string
+	for range 2 {
+		leaf := w.runA.SelfSigned.Leaf(uri)
+		for _, request := range [][3]string{
+			{"PUT", "results/by-node/n1/logs", "small"}, {"PUT", "results/by-node/n2/logs", strings.Repeat("x", 300<<10)},
+			{"POST", "progress/by-node/n1/logs", "{}"}, {"GET", "health/by-node/n1/logs", ""},
+		} {
+			a := call(t, oldClient(w.runA, leaf), request[0], "https://"+w.address()+"/api/v1/"+request[1], strings.NewReader(request[2]))
+			if a.code != 200 {
+				t.Errorf("%s %s: %d %s", request[0], request[1], a.code, a.body)
+			}
+		}
+		want = append(want, fmt.Sprintf("[%x:%x]", leaf.Leaf.AuthorityKeyId, leaf.Leaf.SerialNumber.Bytes()))
+	}
+	w.gateway.Stop()
+	var got []string
+	for i, caller := range w.aggregator.Callers {
+		if caller == "["+uri+"]" {
+			got = append(got, w.aggregator.Certificates[i])
+		}
+	}
+	if !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("the services were called with %v, want %v", got, want)
 	}
 }
 

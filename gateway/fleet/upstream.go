@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/x509"
+	"fmt"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -10,8 +12,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"muster.example/gateway/limits"
-	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
+)
+
+// The metadata keys with which a gateway names its client, and the certificate of a client whose URI others share.
+const (
+	forwardedIdentity    = "muster-forwarded-identity"
+	forwardedCertificate = "muster-forwarded-certificate"
 )
 
 type clientKey struct{}
@@ -29,9 +36,19 @@ func WithIdentity(ctx context.Context, uri string) context.Context {
 func WithClient(ctx context.Context, certificate *x509.Certificate, id peer.Identity) context.Context {
 	set := client{uri: id.URI}
 	if id.Kind == peer.Viewer || id.Kind == peer.AnyNode {
-		set.certificate = certificateName(certificate)
+		set.certificate = forwardedName(certificate)
 	}
 	return context.WithValue(ctx, clientKey{}, set)
+}
+
+// forwardedName returns the name of a certificate for HolderOf: a digest if a CA that was given with a run has a key id
+// so long that services would refuse the name.
+func forwardedName(certificate *x509.Certificate) string {
+	name := certificateName(certificate)
+	if len(name) <= limits.CertificateName {
+		return name
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(name)))
 }
 
 // IdentityOf returns the identity that WithIdentity or WithClient set.
@@ -57,9 +74,9 @@ func onlyIdentity(ctx context.Context) (context.Context, error) {
 	if !ok {
 		return nil, status.Error(codes.PermissionDenied, "the call has no identity to forward")
 	}
-	forwarded := metadata.Pairs(muster.ForwardedIdentity, id.URI)
+	forwarded := metadata.Pairs(forwardedIdentity, id.URI)
 	if set, _ := ctx.Value(clientKey{}).(client); set.certificate != "" {
-		forwarded.Set(muster.ForwardedCertificate, set.certificate)
+		forwarded.Set(forwardedCertificate, set.certificate)
 	}
 	return metadata.NewOutgoingContext(ctx, forwarded), nil
 }

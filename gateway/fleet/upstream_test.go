@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"math/big"
@@ -16,7 +17,6 @@ import (
 
 	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
-	"muster.example/services/client/go"
 	"muster.example/services/client/go/mustertest"
 	"muster.example/services/client/go/peer"
 )
@@ -61,7 +61,7 @@ func TestCallWithoutIdentityIsRefused(t *testing.T) {
 	s, client := startService(t)
 	for name, ctx := range map[string]context.Context{
 		"none": t.Context(), "empty": WithIdentity(t.Context(), ""), "invalid": WithIdentity(t.Context(), "spiffe://x"),
-		"only in metadata": metadata.AppendToOutgoingContext(t.Context(), muster.ForwardedIdentity, "spiffe://"+mustertest.Domain+"/user/a"),
+		"only in metadata": metadata.AppendToOutgoingContext(t.Context(), forwardedIdentity, "spiffe://"+mustertest.Domain+"/user/a"),
 	} {
 		if _, err := client.GetRun(ctx, &musterv1.GetRunRequest{}); status.Code(err) != codes.PermissionDenied {
 			t.Errorf("%s: %v", name, err)
@@ -78,18 +78,18 @@ func TestCallWithoutIdentityIsRefused(t *testing.T) {
 func TestForwardedCallsHaveOnlyIdentityAndDeadline(t *testing.T) {
 	s, client := startService(t)
 	uri := "spiffe://" + mustertest.Domain + "/user/a"
-	ctx := metadata.AppendToOutgoingContext(WithIdentity(t.Context(), uri), "x-more", "1", muster.ForwardedIdentity, "spiffe://x")
+	ctx := metadata.AppendToOutgoingContext(WithIdentity(t.Context(), uri), "x-more", "1", forwardedIdentity, "spiffe://x")
 	if _, err := client.GetRun(ctx, &musterv1.GetRunRequest{}); err != nil {
 		t.Fatal(err)
 	}
 	sent, _ := metadata.FromIncomingContext(s.last)
-	if got := sent.Get(muster.ForwardedIdentity); len(got) != 1 || got[0] != uri || len(sent.Get("x-more")) != 0 {
+	if got := sent.Get(forwardedIdentity); len(got) != 1 || got[0] != uri || len(sent.Get("x-more")) != 0 {
 		t.Errorf("%v", sent)
 	}
 	if deadline, ok := s.last.Deadline(); !ok || time.Until(deadline) > limits.CallTime {
 		t.Errorf("the deadline is %v, %v", deadline, ok)
 	}
-	if got := sent.Get(muster.ForwardedCertificate); len(got) != 0 {
+	if got := sent.Get(forwardedCertificate); len(got) != 0 {
 		t.Errorf("the certificate of an operator is forwarded: %v", got)
 	}
 	stream, err := client.WatchRun(ctx, &musterv1.WatchRunRequest{})
@@ -108,12 +108,24 @@ func TestCertificateOfASharedIdentityIsForwarded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate := &x509.Certificate{AuthorityKeyId: []byte{0xca}, SerialNumber: big.NewInt(0xabc)}
-	if _, err := client.GetRun(WithClient(t.Context(), certificate, id), &musterv1.GetRunRequest{}); err != nil {
-		t.Fatal(err)
-	}
-	sent, _ := metadata.FromIncomingContext(s.last)
-	if got := sent.Get(muster.ForwardedCertificate); len(got) != 1 || got[0] != certificateName(certificate) {
-		t.Errorf("%v", got)
+	long := bytes.Repeat([]byte{0xca}, 48) // a CA that was given with a run
+	serial := new(big.Int).Lsh(big.NewInt(1), 159)
+	seen := map[string]bool{}
+	for _, certificate := range []*x509.Certificate{
+		{AuthorityKeyId: []byte{0xca}, SerialNumber: big.NewInt(0xabc)},
+		{AuthorityKeyId: long, SerialNumber: serial}, {AuthorityKeyId: long, SerialNumber: new(big.Int).Add(serial, big.NewInt(1))},
+	} {
+		if _, err := client.GetRun(WithClient(t.Context(), certificate, id), &musterv1.GetRunRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		sent, _ := metadata.FromIncomingContext(s.last)
+		got := sent.Get(forwardedCertificate)
+		if len(got) != 1 || len(got[0]) > limits.CertificateName || seen[got[0]] {
+			t.Fatalf("%v", got)
+		}
+		if len(certificate.AuthorityKeyId) == 1 && got[0] != certificateName(certificate) {
+			t.Errorf("%v", got)
+		}
+		seen[got[0]] = true
 	}
 }

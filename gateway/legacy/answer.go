@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -130,11 +129,21 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isChunkError returns true for an error of net/http about the encoding of chunks, which it does not export: not the end
-// of the body and no error of the connection.
+// chunkErrors are the texts of net/http's errors about the encoding of chunks, which it does not export.
+var chunkErrors = map[string]bool{
+	"malformed chunked encoding":                  true,
+	"chunked line ends with bare LF":              true,
+	"invalid CR in chunked line":                  true,
+	"empty hex number for chunk length":           true,
+	"invalid byte in chunk length":                true,
+	"http chunk length too large":                 true,
+	"chunked encoding contains too much non-data": true,
+}
+
+// isChunkError returns true for an error of net/http about the encoding of chunks. Other errors, also that of an
+// incomplete trailer, may come from a connection that was cut: old workers repeat the request only if it is not 4xx.
 func isChunkError(err error) bool {
-	var connection net.Error
-	return err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &connection)
+	return err != nil && (errors.Is(err, http.ErrLineTooLong) || chunkErrors[err.Error()])
 }
 
 // drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a

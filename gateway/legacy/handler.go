@@ -18,7 +18,7 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
-// Deliverer delivers to the aggregator; *muster.Client implements it.
+// Deliverer delivers to the aggregator for the client in the context (fleet.WithClient); *muster.Client implements it.
 type Deliverer interface {
 	Submit(context.Context, *muster.Delivery) (*muster.Result, error)
 	ReportProgress(context.Context, muster.Key, muster.Progress) error
@@ -70,7 +70,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	leaf := r.TLS.PeerCertificates[0]
 	id, _ := peer.FromCertificate(leaf) // forbidden has checked it
 	// A completely received result is committed even if its sender has disconnected.
-	ctx, done, err := h.revoked.Begin(h.living, leaf, id)
+	ctx, done, err := h.revoked.Begin(fleet.WithClient(h.living, leaf, id), leaf, id)
 	if err != nil {
 		h.metrics.RefusedIdentity("run", h.log, id.URI, r.RemoteAddr, err)
 		stream.drain(w, r)
@@ -80,10 +80,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer done()
 	switch route.Method {
 	case http.MethodGet:
-		h.health(fleet.WithIdentity(ctx, id.URI), w, r, route, key)
+		h.health(ctx, w, r, route, key)
 		return
 	case http.MethodPost:
-		h.progress(ctx, w, r, stream, route, key, id)
+		h.progress(ctx, w, r, stream, route, key)
 		return
 	}
 	h.put(ctx, w, r, stream, route, key, id, extension)
@@ -134,11 +134,11 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	delivery := &muster.Delivery{
 		Key: key,
 		// A later request starts a new upload: its bytes may differ.
-		Attempt:    started.UnixNano(),
-		MediaType:  mediaType(r.Header.Get("Content-Type"), extension),
-		FileName:   fileName(r.Header.Get("Content-Disposition"), extension),
-		Hold:       h.hold,
-		OnBehalfOf: id.URI,
+		Attempt:   started.UnixNano(),
+		MediaType: mediaType(r.Header.Get("Content-Type"), extension),
+		FileName:  fileName(r.Header.Get("Content-Disposition"), extension),
+		Hold:      h.hold,
+		Forwarded: true,
 	}
 	delivery.Body = stream
 	if r.Header.Get("Content-Disposition") == "" && r.ContentLength > 0 && r.ContentLength <= limits.ErrorReport {

@@ -88,11 +88,16 @@ func answerTo(t *testing.T, r *http.Request) *httptest.ResponseRecorder {
 }
 
 // The error names the request as wrong, and not the gateway. A truncated body may be sent again.
-func TestMalformedChunkIsBadRequest(t *testing.T) {
+func TestOnlyMalformedChunkIsBadRequest(t *testing.T) {
 	const head = "PUT /api/v1/results/by-node/n1/logs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for body, code := range map[string]int{
 		"2\r\nab\r\nzz\r\nab\r\n0\r\n\r\n": 400, "2\r\nabcd\r\n0\r\n\r\n": 400, "fffffffffffffffff\r\na": 400,
-		"2\r\nab\r\n0\r\n\r\n": 200, "2\r\nab\r\n": 500, "5\r\nab": 500,
+		"2\nab\r\n": 400, "2\r;\r\nab\r\n": 400, "\r\nab\r\n": 400, strings.Repeat("0", 17) + "\r\n": 400,
+		"2;" + strings.Repeat("x", 4096) + "\r\nab\r\n":               400,
+		strings.Repeat("1;"+strings.Repeat("x", 4000)+"\r\na\r\n", 5): 400,
+		"2\r\nab\r\n0\r\n\r\n":                                        200,
+		// Incomplete: the connection may have been cut, and old workers do not repeat a request after 4xx.
+		"2\r\nab\r\n": 500, "5\r\nab": 500, "2\r\nab\r\n0\r\n": 500, "2\r\nab\r\n0\r\n\r": 500, "2\r\nab\r\n0\r\nA: b": 500,
 	} {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(head + body)))
 		if err != nil {

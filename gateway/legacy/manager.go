@@ -54,7 +54,7 @@ type Manager struct {
 	ended        sync.WaitGroup
 }
 
-// NewManager creates a manager without listeners. The heartbeat connection requires fleet.Interceptors.
+// NewManager creates a manager without listeners. The connections for deliveries and heartbeats require fleet.Interceptors.
 func NewManager(settings Settings, listeners musterv1.ListenerServiceClient, deliver Deliverer,
 	heartbeats musterv1.HeartbeatServiceClient, sockets *listen.Sockets, revoked *fleet.Revoked, metrics *inspect.Metrics, probes *inspect.Probes, log *slog.Logger) *Manager {
 	living, kill := context.WithCancel(context.Background())

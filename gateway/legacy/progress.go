@@ -9,7 +9,6 @@ import (
 
 	"muster.example/gateway/limits"
 	"muster.example/services/client/go"
-	"muster.example/services/client/go/peer"
 )
 
 // update is a progress report of a plugin; unknown members are ignored.
@@ -26,7 +25,7 @@ type update struct {
 
 // progress forwards a report, and answers within limits.ProgressTime.
 func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.Request, stream *body, route *Route,
-	key muster.Key, id peer.Identity) {
+	key muster.Key) {
 	content, err := io.ReadAll(io.LimitReader(stream, limits.ProgressBody+1))
 	if err == nil && int64(len(content)) > limits.ProgressBody {
 		stream.drain(w, r)
@@ -44,7 +43,6 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 		Message: report.Message, Total: report.Total, Completed: report.Completed,
 		Failures: report.Failures, Errors: report.Errors,
 		AppendTotals: report.AppendTotals, AppendCompleted: report.AppendCompleted, AppendFailing: report.AppendFailing,
-		OnBehalfOf: id.URI,
 	})
 	if err != nil {
 		code := answerFailure(w, retryIfUnknown(err))

@@ -134,7 +134,8 @@ var (
 		Reason: "-", Action: "-"})
 	KeepaliveTimeout = wait(channel.ProbeTimeout, Row{Name: "time of the answer to a probe", Per: "connection", Reason: "UNAVAILABLE",
 		Action: "check the network between gateway and service"})
-	Response = size(16<<20, Row{Name: "response of a service", Per: "request", Reason: reasons.ResponseTooLarge, Action: "use `page_size`"})
+	CertificateName = count(128, Row{Name: "name of a certificate in a call to a service", Per: "call", Reason: "a digest of the name", Action: "-"})
+	Response        = size(16<<20, Row{Name: "response of a service", Per: "request", Reason: reasons.ResponseTooLarge, Action: "use `page_size`"})
 )
 
 // Watches and snapshots of the status.
@@ -149,7 +150,7 @@ var (
 		Action: "check the status service and its log"})
 	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusSlow,
 		Action: "check the status service and its log"})
-	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: sharers,
+	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: "identity; certificate of a viewer",
 		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes,
 		Action: "find the reader in the log; let it read faster, or use only=attention"})
 	Snapshots = size(256<<20, Row{Name: "bytes of snapshots that are sent to slow readers", Per: "gateway",

@@ -8,6 +8,8 @@ import (
 	"math"
 	"sync/atomic"
 
+	"google.golang.org/grpc"
+
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 )
@@ -27,6 +29,8 @@ type Options struct {
 	// InFlight bounds the unacknowledged bytes of all deliveries; each has an equal share, but at least a
 	// chunk. 0 means the server's limit.
 	InFlight int64
+	// Dial are further options of all connections. A gateway sets interceptors that name its client.
+	Dial []grpc.DialOption
 }
 
 // Client delivers results and reports progress over the API. Safe for concurrent use.
@@ -51,7 +55,7 @@ func Dial(o Options) (*Client, error) {
 	}
 	c := &Client{sign: o.Certificate, inFlight: o.InFlight}
 	for range max(o.Connections, 1) {
-		connection, err := channel.Dial("aggregator", o.AggregatorTargets, o.Roots, o.Certificate)
+		connection, err := channel.Dial("aggregator", o.AggregatorTargets, o.Roots, o.Certificate, o.Dial...)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -59,7 +63,7 @@ func Dial(o Options) (*Client, error) {
 		c.results = append(c.results, musterv1.NewResultServiceClient(connection))
 	}
 	if len(o.StatusTargets) > 0 {
-		connection, err := channel.Dial("status", o.StatusTargets, o.Roots, o.Certificate)
+		connection, err := channel.Dial("status", o.StatusTargets, o.Roots, o.Certificate, o.Dial...)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -136,8 +140,6 @@ type Progress struct {
 	AppendTotals    bool
 	AppendCompleted int64
 	AppendFailing   []string
-	// OnBehalfOf is as in Delivery.
-	OnBehalfOf string
 }
 
 // ReportProgress sends one progress report. It does not retry, because the next report replaces it; a failed
@@ -159,7 +161,7 @@ func (c *Client) reportOnce(ctx context.Context, key Key, p Progress) error {
 	if c.progress == nil {
 		return errStatusNotConfigured()
 	}
-	ctx, cancel := context.WithTimeout(onBehalf(ctx, p.OnBehalfOf), callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := c.progress.ReportProgress(ctx, p.proto(key))
 	return fromRPC(err)

@@ -184,18 +184,18 @@ func TestUploadResumesAfterLossAtAnyByte(t *testing.T) {
 // A gateway does not sign, and its server computes the digest anyway.
 func TestForwardedResultNamesNoDigest(t *testing.T) {
 	for _, size := range []int{5, 3<<20 + 5} {
-		for _, gateway := range []string{"", "muster://fleet/run/r/plugin/p/node/n1"} {
+		for _, forwarded := range []bool{false, true} {
 			w := start(t)
 			content := bytesOf(size)
-			if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), OnBehalfOf: gateway}); err != nil {
+			if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), Forwarded: forwarded}); err != nil {
 				t.Fatal(err)
 			}
 			got := w.committed("n1")
 			if !bytes.Equal(got.Data, content) {
-				t.Errorf("%d bytes for %q: other bytes were committed", size, gateway)
+				t.Errorf("%d bytes forwarded %v: other bytes were committed", size, forwarded)
 			}
-			if named := len(got.Named) > 0; named != (gateway == "") {
-				t.Errorf("%d bytes for %q: a digest was named: %v", size, gateway, named)
+			if named := len(got.Named) > 0; named == forwarded {
+				t.Errorf("%d bytes forwarded %v: a digest was named: %v", size, forwarded, named)
 			}
 		}
 	}
@@ -221,13 +221,13 @@ func TestForwardedUploadComparesResultOfAnotherSender(t *testing.T) {
 			}
 			return status.Error(codes.Unavailable, "lost")
 		})
-		_, err := w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), OnBehalfOf: "muster://fleet/gateway/g"})
+		_, err := w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), Forwarded: true})
 		var lost *muster.LostError
 		if same && err != nil || !same && !errors.As(err, &lost) {
 			t.Errorf("same content: %v; %v", same, err)
 		}
 		// The next delivery computes its digest from the start, because a result exists.
-		_, err = w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), OnBehalfOf: "muster://fleet/gateway/g"})
+		_, err = w.client().Submit(t.Context(), &muster.Delivery{Body: bytes.NewBuffer(content), Forwarded: true})
 		var answer *muster.Error
 		conflict := errors.As(err, &answer) && answer.Reason == reasons.ResultConflict
 		if same && err != nil || !same && !conflict {

@@ -43,9 +43,9 @@ type Delivery struct {
 	// LeaveWhenSpooled: return a *SpooledError when a disconnected relay has spooled the result; otherwise
 	// Submit continues until it is committed.
 	LeaveWhenSpooled bool
-	// OnBehalfOf is the URI of the verified peer for which a gateway delivers. Services accept it only from
-	// gateways.
-	OnBehalfOf string
+	// Forwarded: a gateway delivers for another sender, so the client does not sign. Options.Dial names that
+	// sender to the services.
+	Forwarded bool
 }
 
 // Result is a committed result.

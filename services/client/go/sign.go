@@ -18,7 +18,7 @@ type signer func() (*tls.Certificate, error)
 
 // result signs as results.proto, message Signature, defines. Only nodes and run credentials sign.
 func (s signer) result(d *Delivery, sum summary) (*musterv1.Signature, error) {
-	if s == nil || d.OnBehalfOf != "" {
+	if s == nil || d.Forwarded {
 		return nil, nil
 	}
 	certificate, err := s()

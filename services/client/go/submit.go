@@ -13,25 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/metadata"
-
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/reasons"
 )
-
-// ForwardedIdentity is the metadata key with which a gateway names its client.
-const ForwardedIdentity = "muster-forwarded-identity"
-
-// ForwardedCertificate is the metadata key with which a gateway names the certificate of a client whose URI others
-// share, as "<issuer key id>:<serial>".
-const ForwardedCertificate = "muster-forwarded-certificate"
-
-func onBehalf(ctx context.Context, uri string) context.Context {
-	if uri == "" {
-		return ctx
-	}
-	return metadata.NewOutgoingContext(ctx, metadata.Pairs(ForwardedIdentity, uri))
-}
 
 // Submit delivers a result and returns when it is committed: only then it survives the loss of any process
 // and of power. It retries over lost connections and restarts of the server, and resumes the upload, until
@@ -46,7 +30,6 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 		return c.submitLegacy(ctx, d)
 	}
 	rpc := c.pick()
-	ctx = onBehalf(ctx, d.OnBehalfOf)
 	var from source
 	if file, ok := d.Body.(interface {
 		io.ReaderAt
@@ -73,7 +56,7 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 			return c.submitSmall(ctx, rpc, d, head)
 		}
 		from = newStreamSource(io.MultiReader(bytes.NewReader(head), d.Body))
-		if d.OnBehalfOf == "" {
+		if !d.Forwarded {
 			from.addDigest()
 		}
 	}
@@ -143,7 +126,7 @@ func readHead(body io.Reader) ([]byte, bool, error) {
 
 func (c *Client) submitSmall(ctx context.Context, rpc musterv1.ResultServiceClient, d *Delivery, body []byte) (*Result, error) {
 	sum := summary{size: int64(len(body)), crc32c: crc32.Checksum(body, castagnoli)}
-	if d.OnBehalfOf == "" {
+	if !d.Forwarded {
 		digest := sha256.Sum256(body)
 		sum.sha256 = digest[:]
 	}

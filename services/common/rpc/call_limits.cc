@@ -1,15 +1,10 @@
 #include "services/common/rpc/call_limits.h"
 
-#include <cstdint>
-
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/limits.h"
 
 namespace muster {
 namespace {
-
-// The most calls of one identity for which a gateway or relay calls.
-constexpr int64_t kWaitingForwardedCalls = kWaitingCallsOfMany / 4;
 
 CallLimits LimitsOf(Role role) {
   switch (role) {

@@ -88,7 +88,10 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
     return NotForwardable("sent by another than a gateway or a relay");
   }
   ASSIGN_OR_RETURN(const auto uri, OnlyValue(metadata, kForwardedIdentity));
+  const bool names_certificate = metadata.find(kForwardedCertificate) != metadata.end();
   if (role == Role::kRelay) {
+    // It is part of the key under which the waiting calls of the node are counted.
+    if (names_certificate) return NotForwardable("a relay names no certificate of its client");
     ASSIGN_OR_RETURN(const auto bytes, OnlyValue(metadata, kAttachStatement));
     ASSIGN_OR_RETURN(auto forwarded, ResolveForwarded(*peer.caller, uri, bytes));
     return std::move(forwarded.caller);
@@ -96,7 +99,7 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
   ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
   auto caller = std::make_shared<Caller>(*peer.caller);
   caller->via = std::exchange(caller->identity, std::move(identity));
-  if (metadata.find(kForwardedCertificate) == metadata.end()) return caller;
+  if (!names_certificate) return caller;
   ASSIGN_OR_RETURN(const auto certificate, OnlyValue(metadata, kForwardedCertificate));
   if (certificate.size() > kMaxCertificateName) {
     return NotForwardable("the name of the certificate is too long");

@@ -47,7 +47,8 @@ class CallerResolver {
   // peer, or if the certificate has expired since the connection was made (CERTIFICATE_EXPIRED).
   // PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE) if the peer may not forward the identity: only
   // gateways and relays forward any, and a relay needs the live attach statement of a node (see
-  // ResolveForwarded). The same for a repeated metadata key.
+  // ResolveForwarded). The same for a repeated metadata key, and for a certificate that a relay
+  // names.
   absl::StatusOr<std::shared_ptr<const Caller>> Resolve(
       const grpc::AuthContext& context,
       const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);

@@ -1,5 +1,6 @@
 #include "services/common/rpc/caller.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,10 +46,11 @@ class CallerResolverTest : public ::testing::Test {
     return absl::StrCat("spiffe://", kFleet, "/", path);
   }
 
-  Certificate Issue(const std::string& node) const {
-    return *intermediate_.Issue(NodeIdentity{node}, key_.public_key(), {}, now_,
-                                now_ + absl::Hours(24));
+  Certificate Issue(const FleetName& name) const {
+    return *intermediate_.Issue(name, key_.public_key(), {}, now_, now_ + absl::Hours(24));
   }
+
+  Certificate Issue(const std::string& node) const { return Issue(NodeIdentity{node}); }
 
   // Returns the statement that a node signs for a relay now.
   std::string Sign(const std::string& relay, const std::string& node = "n1") const {
@@ -112,6 +114,19 @@ TEST_F(CallerResolverTest, RememberedStatementEndsWithItsExpiry) {
   EXPECT_EQ(Refusal(statement), "");
   clock_.Advance(absl::Minutes(2));
   EXPECT_EQ(Refusal(statement), "IDENTITY_NOT_FORWARDABLE");
+}
+
+// The key of the waiting calls of a node contains only what has been verified.
+TEST_F(CallerResolverTest, CertificateNamedByARelayIsRefused) {
+  const VerifiedPeer relay(Issue(ServiceIdentity{ServiceRole::kRelay, "root"}));
+  const std::string uri = UriOf("node/n1");
+  const std::string statement = Sign("root");
+  std::multimap<grpc::string_ref, grpc::string_ref> metadata = {{kForwardedIdentity, uri},
+                                                                {kAttachStatement, statement}};
+  EXPECT_TRUE(callers_.Resolve(relay, metadata).ok());
+  EXPECT_EQ(ForwardedClient(metadata), uri);
+  metadata.emplace(kForwardedCertificate, "ca:1");
+  EXPECT_EQ(ReasonOf(callers_.Resolve(relay, metadata).status()), "IDENTITY_NOT_FORWARDABLE");
 }
 
 TEST_F(CallerResolverTest, CertificatesAndStatementsBeyondTheLimitsAreForgotten) {

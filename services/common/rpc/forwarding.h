@@ -13,15 +13,15 @@ namespace muster {
 // The verified URI of that client; once. From a gateway, or from a relay for a node.
 inline constexpr char kForwardedIdentity[] = "muster-forwarded-identity";
 
-// From a gateway, in addition, for a URI that many clients share: "<issuer key id>:<serial>" of the
-// client's certificate.
+// Only from a gateway, in addition, for a URI that many clients share: "<issuer key id>:<serial>"
+// of the client's certificate.
 inline constexpr char kForwardedCertificate[] = "muster-forwarded-certificate";
 
 // From a relay, in addition: the serialised AttachStatement of that node.
 inline constexpr char kAttachStatement[] = "muster-attach-statement-bin";
 
-// Returns the client for which the peer of an admitted call calls, if any: its URI, and its
-// certificate if the peer names it.
+// Returns the client for which the peer of a call that CallerResolver has accepted calls, if any:
+// its URI, and its certificate if the peer names it.
 inline std::optional<std::string> ForwardedClient(
     const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   const auto uri = metadata.find(kForwardedIdentity);

@@ -63,6 +63,7 @@ type Aggregator struct {
 	uploads       map[Key]*upload
 	Results       map[Key]*Committed
 	Callers       []string // forwarded identities, in order of calls
+	Certificates  []string // forwarded names of certificates, in the same order
 	MetadataNames [][]string
 	Reports       []*musterv1.ReportProgressRequest
 	Faults        []string // of listeners that the gateway could not open

@@ -27,6 +27,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func (a *Aggregator) recordCall(ctx context.Context) {
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	a.Callers = append(a.Callers, fmt.Sprint(incoming.Get("muster-forwarded-identity")))
+	a.Certificates = append(a.Certificates, fmt.Sprint(incoming.Get("muster-forwarded-certificate")))
 	a.MetadataNames = append(a.MetadataNames, slices.Collect(maps.Keys(incoming)))
 }
 
