@@ -1,6 +1,5 @@
 #include "services/aggregator/audit_service.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -175,15 +174,8 @@ absl::Status AuditService::Record(Call& call, const v1::RecordJobRequest& reques
   record.actor = request.actor();
   record.subject = request.job();
   record.text = request.cancelled() ? std::string("cancelled") : SubmittedText(request);
-  // A relay that was killed before it noted the answer sends the record again.
-  AuditFilter filter;
-  filter.subject = request.job();
-  ASSIGN_OR_RETURN(const auto stored, store_.Audit(filter, "", kMaxPage));
-  const bool present = std::ranges::any_of(stored.items, [&](const AuditRecord& other) {
-    return other.kind == record.kind && other.actor == record.actor && other.text == record.text;
-  });
-  if (present) return absl::OkStatus();
-  return store_.ApplyAndWait(AppendAudit{std::move(record)}).status();
+  // A relay that received no answer, or was killed before it noted it, sends the record again.
+  return store_.ApplyAndWait(AppendAudit{.record = std::move(record), .once = true}).status();
 }
 
 }  // namespace muster
