@@ -8,6 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_loader.h"
 
@@ -24,6 +25,7 @@ v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
   record.set_action(job.action());
   *record.mutable_argv() = job.argv();
   record.set_targets(job.targets());
+  *record.mutable_time() = job.submit_time();
   return record;
 }
 
@@ -131,10 +133,12 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job, const std::string& by) {
   ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
   if (entry.running == nullptr) return JobChange{entry.job, /*changed=*/false};
-  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel(by));
+  // As it is stored: the record of the cancellation has the same time after a restart.
+  const absl::Time now = absl::FromUnixMicros(absl::ToUnixMicros(fleet_.clock.Now()));
+  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel(by, now));
   inbox_.Wake();
   if (changed) {
-    table_.SetCancelled(job, by);
+    table_.SetCancelled(job, by, now);
     if (options_.on_unaudited) options_.on_unaudited();
   }
   return JobChange{entry.running->Describe(), changed};
@@ -150,6 +154,7 @@ std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
     record.set_job(entry.job.job());
     record.set_actor(audit.cancelled_by);
     record.set_cancelled(true);
+    ToProto(audit.cancelled_at, record.mutable_time());
   }
   return records;
 }

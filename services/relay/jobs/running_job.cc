@@ -63,16 +63,16 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::StatusOr<bool> RunningJob::Cancel(std::string_view by) {
+absl::StatusOr<bool> RunningJob::Cancel(std::string_view by, absl::Time now) {
   {
     MutexLock lock(mutex_);
     if (state_.ended()) return false;
   }
-  RETURN_IF_ERROR(folder_->MarkCancelled(by));
+  RETURN_IF_ERROR(folder_->MarkCancelled(by, now));
   MutexLock lock(mutex_);
   const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();
-  AddPending(state_.Cancel(fleet_.clock.Now(), routes));
+  AddPending(state_.Cancel(now, routes));
   return changed;
 }
 

@@ -81,7 +81,7 @@ TEST_F(RunningJobTest, JobEndsWhenTheLastFinalRecordIsStored) {
 TEST_F(RunningJobTest, CancelAfterTheLastFinalRecordChangesNothing) {
   job_->Start();
   job_->Receive(Final("n1"));
-  EXPECT_FALSE(*job_->Cancel("spiffe://fleet.test/user/o"));
+  EXPECT_FALSE(*job_->Cancel("spiffe://fleet.test/user/o", clock_.Now()));
   ASSERT_TRUE(job_->Store().ok());
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
