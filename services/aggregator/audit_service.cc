@@ -1,6 +1,5 @@
 #include "services/aggregator/audit_service.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,10 +68,14 @@ AuditFilter ToFilter(const v1::ListAuditRecordsRequest& request) {
   return filter;
 }
 
-// Returns "submitted for 3 nodes: exec /usr/bin/uptime".
-std::string SubmittedText(const v1::RecordJobRequest& request) {
+// Returns "cancelled at 2026-11-21T13:00:00Z", or
+// "submitted at 2026-11-21T13:00:00Z for 3 nodes: exec /usr/bin/uptime".
+std::string JobText(const v1::RecordJobRequest& request) {
+  const std::string time =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", FromProto(request.time()), absl::UTCTimeZone());
+  if (request.cancelled()) return absl::StrCat("cancelled at ", time);
   const std::string command =
-      absl::StrCat("submitted for ", request.targets(),
+      absl::StrCat("submitted at ", time, " for ", request.targets(),
                    request.targets() == 1 ? " node: " : " nodes: ", request.action(), " ",
                    absl::StrJoin(request.argv(), " ", AppendShellWord));
   const std::string_view kept = CutUtf8(command, kMaxText);
@@ -174,16 +177,9 @@ absl::Status AuditService::Record(Call& call, const v1::RecordJobRequest& reques
   record.kind = AuditKind::kJob;
   record.actor = request.actor();
   record.subject = request.job();
-  record.text = request.cancelled() ? std::string("cancelled") : SubmittedText(request);
-  // A relay that was killed before it noted the answer sends the record again.
-  AuditFilter filter;
-  filter.subject = request.job();
-  ASSIGN_OR_RETURN(const auto stored, store_.Audit(filter, "", kMaxPage));
-  const bool present = std::ranges::any_of(stored.items, [&](const AuditRecord& other) {
-    return other.kind == record.kind && other.actor == record.actor && other.text == record.text;
-  });
-  if (present) return absl::OkStatus();
-  return store_.ApplyAndWait(AppendAudit{std::move(record)}).status();
+  record.text = JobText(request);
+  // A relay that received no answer, or was killed before it noted it, sends the record again.
+  return store_.ApplyAndWait(AppendAudit{.record = std::move(record), .once = true}).status();
 }
 
 }  // namespace muster

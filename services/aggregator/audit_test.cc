@@ -75,6 +75,7 @@ TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   request.add_argv("it's");
   request.add_argv(std::string(2'000, 'x'));
   request.set_targets(3);
+  request.mutable_time()->set_seconds(1'700'000'000);
   EXPECT_EQ(ReasonOf(record(relay_, request)), "INVALID_NAME");
   request.set_job("0123456789abcdef0123456789abcdef");
   ASSERT_TRUE(record(relay_, request).ok());
@@ -86,6 +87,7 @@ TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   cancel.set_job(request.job());
   cancel.set_actor(request.actor());
   cancel.set_cancelled(true);
+  cancel.mutable_time()->set_seconds(1'700'000'060);
   ASSERT_TRUE(record(relay_, cancel).ok());
   ASSERT_TRUE(record(relay_, request).ok()) << "again, after a kill of the relay";
   ASSERT_TRUE(record(relay_, cancel).ok());
@@ -101,10 +103,11 @@ TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   EXPECT_EQ(records->records(0).kind(), v1::AUDIT_KIND_JOB);
   EXPECT_EQ(records->records(0).actor(), request.actor());
   EXPECT_EQ(records->records(0).subject(), request.job());
-  EXPECT_EQ(records->records(0).text().substr(0, 53),
-            R"(submitted for 3 nodes: exec /bin/echo 'it'\''s' xxxxx)");
+  EXPECT_EQ(records->records(0).text().substr(0, 77),
+            R"(submitted at 2023-11-14T22:13:20Z for 3 nodes: exec /bin/echo 'it'\''s' xxxxx)");
+  EXPECT_GT(records->records(0).time().seconds(), request.time().seconds()) << "the arrival";
   EXPECT_LT(records->records(0).text().size(), 1'100u);
-  EXPECT_EQ(records->records(1).text(), "cancelled");
+  EXPECT_EQ(records->records(1).text(), "cancelled at 2023-11-14T22:14:20Z");
 }
 
 TEST_F(AuditTest, OperatorListsRecords) {

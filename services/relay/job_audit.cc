@@ -1,6 +1,7 @@
 #include "services/relay/job_audit.h"
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -72,9 +73,12 @@ bool JobAudit::Handle(const Record& record, const absl::Status& answer) {
   return marked.ok();
 }
 
-// Sends what fits into the limit. Its answers send the rest.
+// Sends the first record of each job, as far as they fit into the limit. Their answers send the
+// rest.
 void JobAudit::SendNext() {
   std::vector<Record> records = parts_.unaudited(kJobsAtOnce);
+  std::set<std::string> jobs;
+  std::erase_if(records, [&](const Record& record) { return !jobs.insert(record.job()).second; });
   size_t bytes = 0;
   size_t count = 0;
   while (count < records.size()) {

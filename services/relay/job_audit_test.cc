@@ -10,6 +10,7 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/errors/identity.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_board.h"
 #include "services/relay/testing/job_fixture.h"
 
@@ -41,7 +42,8 @@ class JobAuditTest : public ::testing::Test {
                         [this](const JobAudit::Record& record) {
                           marked_.push_back(record.job());
                           std::erase_if(unaudited_, [&](const JobAudit::Record& other) {
-                            return other.job() == record.job();
+                            return other.job() == record.job() &&
+                                   other.cancelled() == record.cancelled();
                           });
                           return absl::OkStatus();
                         },
@@ -94,6 +96,22 @@ TEST_F(JobAuditTest, RecordsAreMarkedWhenTheyAreStored) {
   EXPECT_THAT(sent_, ElementsAre("j1", "j2", "j3"));
 }
 
+TEST_F(JobAuditTest, RecordsOfOneJobAreSentOneAfterTheOther) {
+  JobAudit::Record cancellation;
+  cancellation.set_job("j1");
+  cancellation.set_cancelled(true);
+  unaudited_ = {Submission({"/bin/true"}, "j1"), cancellation, Submission({"/bin/true"}, "j2")};
+  Start();
+  EXPECT_THAT(sent_, ElementsAre("j1", "j2"));
+  Answer(absl::UnavailableError("gone"));
+  Advance(JobAudit::kRetryAfter);
+  EXPECT_THAT(sent_, ElementsAre("j1", "j2", "j1", "j2")) << "the submissions again";
+  Answer();
+  EXPECT_THAT(sent_, ElementsAre("j1", "j2", "j1", "j2", "j1"));
+  Answer();
+  EXPECT_THAT(unaudited_, IsEmpty());
+}
+
 TEST_F(JobAuditTest, RecordIsSentAgainUntilItIsStored) {
   unaudited_ = {Submission({"/bin/true"})};
   Start();
@@ -139,7 +157,9 @@ TEST_F(JobAuditTest, LongCommandIsCutInTheLog) {
 }
 
 TEST_F(JobAuditTest, RecordsThatWaitForAnAnswerAreBounded) {
-  unaudited_.assign(100, Submission({std::string(60'000, 'x')}));
+  for (int i = 0; i < 100; ++i) {
+    unaudited_.push_back(Submission({std::string(60'000, 'x')}, std::to_string(i)));
+  }
   Start();
   EXPECT_GT(sent_.size(), 50u);
   EXPECT_LE(sent_.size() * 60'000, JobAudit::kMaxInFlight);
@@ -229,6 +249,24 @@ TEST_F(JobAuditKillTest, CancellationBeforeAKillIsRecordedAfterIt) {
   MarkAll();
   Kill();
   EXPECT_THAT(Unaudited(), IsEmpty());
+}
+
+// The aggregator recognises a repeated record by its text, which contains the time.
+TEST_F(JobAuditKillTest, RecordHasTheTimeOfItsEventAlsoAfterAKill) {
+  Open();
+  const absl::Time submitted = clock_.Now();
+  Submit("j");
+  clock_.Advance(absl::Hours(1) + absl::Nanoseconds(1));
+  ASSERT_TRUE(board_->Cancel("j", kOperator).ok());
+  const auto before = board_->Unaudited(10);
+  clock_.Advance(absl::Hours(1));
+  Kill();
+  const auto after = board_->Unaudited(10);
+  ASSERT_EQ(after.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(FromProto(before[i].time()), FromProto(after[i].time()));
+    EXPECT_EQ(FromProto(after[i].time()), submitted + absl::Hours(i));
+  }
 }
 
 TEST_F(JobAuditKillTest, JobThatHasEndedIsRecordedAfterAKill) {

@@ -99,7 +99,9 @@ func TestAuditNamesJobsSubjectsAndCompleteRuns(t *testing.T) {
 	must(f.Muster("job", "cancel", job))(t)
 	until(t, "the job is recorded", func() bool { return len(list("--kind", "job")) == 2 })
 	records := list("--subject", job)
-	if len(records) != 2 || records[0].Text != "cancelled" || records[1].Text != "submitted for 1 node: exec /bin/sleep 600" ||
+	if len(records) != 2 || !strings.HasPrefix(records[0].Text, "cancelled at 20") ||
+		!strings.HasPrefix(records[1].Text, "submitted at 20") ||
+		!strings.HasSuffix(records[1].Text, "Z for 1 node: exec /bin/sleep 600") ||
 		!strings.HasSuffix(records[1].Actor, "/user/admin") {
 		t.Errorf("the records of the job: %+v", records)
 	}

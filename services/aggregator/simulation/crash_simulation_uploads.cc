@@ -104,7 +104,9 @@ absl::Status CrashSimulation::OpenUpload(const Pair& pair, const std::string& co
     if (wanted.size >= 0 && wanted.size != committed.size) {
       return Broken("another size is acknowledged than was opened");
     }
-    const std::string& sent = wanted.sha256.empty() ? committed.sha256 : wanted.sha256;
+    // Then the sender compares the checksum with that of its file, and reports a conflict.
+    const bool is_own = !wanted.sha256.empty() || committed.crc32c == Crc32c(content);
+    const std::string sent = is_own ? Sha256Of(content) : committed.sha256;
     return history.Acknowledged(sent, committed.sha256);
   }
   PairHistory::Upload& upload = history.upload(opened->id);

@@ -22,6 +22,8 @@ absl::Status ErrnoError(int error_number, std::string_view what, std::string_vie
       return errors::FileNotAccessible(what, subject, text);
     case EEXIST:
       return errors::FileExists(what, subject, text);
+    case EROFS:
+      return errors::FileSystemNotWritable(what, subject, text);
     default:
       return errors::IoError(what, subject, text);
   }

@@ -28,6 +28,7 @@ TEST(ErrnoErrorTest, EachNumberHasItsReason) {
   EXPECT_EQ(ReasonOf(ErrnoError(EACCES, "open", "x")), "FILE_NOT_ACCESSIBLE");
   EXPECT_EQ(ReasonOf(ErrnoError(EPERM, "open", "x")), "FILE_NOT_ACCESSIBLE");
   EXPECT_EQ(ReasonOf(ErrnoError(EEXIST, "create", "x")), "FILE_EXISTS");
+  EXPECT_EQ(ReasonOf(ErrnoError(EROFS, "sync folder", "x")), "FILE_SYSTEM_NOT_WRITABLE");
   EXPECT_EQ(ReasonOf(ErrnoError(EIO, "read", "x")), "IO_ERROR");
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/base.h"
 
@@ -17,12 +18,14 @@ std::string ParentFolder(std::string_view path) {
 
 namespace {
 
-// Makes the names of a folder and of its parents durable. An earlier process may have made them,
-// and ended before it synced them. It did not make those that must not be opened.
+// Makes the names of an existing folder and of its parents durable. An earlier process may have
+// made them, and ended before it synced them. It did not make names in folders that must not be
+// opened or written.
 absl::Status SyncNames(FileOps& ops, const std::string& path) {
   for (std::string folder = ParentFolder(path);; folder = ParentFolder(folder)) {
     const absl::Status synced = ops.SyncFolder(folder);
     if (absl::IsPermissionDenied(synced)) return absl::OkStatus();
+    if (ReasonOf(synced) == "FILE_SYSTEM_NOT_WRITABLE") return absl::OkStatus();
     RETURN_IF_ERROR(synced);
     if (folder == "/" || folder == ".") return absl::OkStatus();
   }
@@ -42,10 +45,11 @@ absl::Status MakeFolders(FileOps& ops, const std::string& path) {
   if (absl::IsAlreadyExists(made)) {
     ASSIGN_OR_RETURN(auto info, ops.Stat(path));
     if (info.type != FileType::kFolder) return errors::NotAFolder(path);
-  } else if (!made.ok()) {
-    return made;
+    return SyncNames(ops, path);
   }
-  return SyncNames(ops, path);
+  RETURN_IF_ERROR(made);
+  RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(path)));
+  return SyncNames(ops, ParentFolder(path));
 }
 
 absl::Status WriteFileDurably(FileOps& ops, const std::string& path, std::string_view data) {

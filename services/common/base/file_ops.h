@@ -2,8 +2,9 @@
 // (simulated_disk.h): one that forgets what was not synced.
 //
 // Every failure is a status made by ErrnoError: RESOURCE_EXHAUSTED with reason DISK_FULL,
-// NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, or INTERNAL with reason IO_ERROR. Paths are plain
-// strings; everything is created for the owner alone (0600, folders 0700). Every call may block.
+// NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, or INTERNAL with reason FILE_SYSTEM_NOT_WRITABLE or
+// IO_ERROR. Paths are plain strings; everything is created for the owner alone (0600, folders
+// 0700). Every call may block.
 #ifndef MUSTER_SERVICES_COMMON_BASE_FILE_OPS_H_
 #define MUSTER_SERVICES_COMMON_BASE_FILE_OPS_H_
 
@@ -103,6 +104,7 @@ class FileOps {
   virtual absl::Status RenameNoReplace(const std::string& from, const std::string& to) = 0;
 
   // Makes the names in a folder durable: needed after create, link, rename, remove and mkdir.
+  // Fails on a read-only file system: a damaged one becomes read-only before names are durable.
   virtual absl::Status SyncFolder(const std::string& path) = 0;
 
   virtual absl::Status Remove(const std::string& path) = 0;

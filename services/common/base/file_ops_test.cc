@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -163,6 +164,33 @@ TEST(MakeFoldersTest, FolderOfAKilledProcessBecomesDurable) {
       EXPECT_TRUE(disk.Stat("/a/b").ok()) << "call " << call << ", seed " << seed;
     }
   }
+}
+
+// As below a mount point on a read-only file system.
+TEST(MakeFoldersTest, ExistingFolderBelowReadOnlyFolderIsNoError) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(MakeFolders(disk, "/a/b").ok());
+  disk.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EROFS);
+  EXPECT_TRUE(MakeFolders(disk, "/a/b").ok());
+  disk.FailAt(SimulatedDisk::Call::kSyncFolder, 2, EROFS);  // "/"
+  EXPECT_TRUE(MakeFolders(disk, "/a/c").ok());
+  disk.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EIO);
+  EXPECT_FALSE(MakeFolders(disk, "/a/b").ok());
+}
+
+TEST(MakeFoldersTest, NewFolderMustBeDurable) {
+  for (const std::string path : {"/a", "/a/b"}) {
+    SimulatedDisk disk;
+    disk.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EROFS);
+    EXPECT_EQ(ReasonOf(MakeFolders(disk, path)), "FILE_SYSTEM_NOT_WRITABLE") << path;
+  }
+}
+
+// The file system of /proc has no fsync.
+TEST(PosixFileTest, FolderThatCannotBeSyncedIsAnError) {
+  FileOps& ops = PosixFileOps();
+  EXPECT_EQ(ReasonOf(ops.SyncFolder("/proc")), "FILE_SYSTEM_NOT_WRITABLE");
+  EXPECT_TRUE(MakeFolders(ops, "/proc/self").ok());
 }
 
 TEST(ParentFolderTest, NamesTheFolder) {

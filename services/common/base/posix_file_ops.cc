@@ -16,6 +16,7 @@
 #include "services/common/base/errno_error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/errors/base.h"
+#include "services/common/errors/system.h"
 
 namespace muster {
 namespace {
@@ -161,8 +162,11 @@ class Posix final : public FileOps {
     const int fd = Retry([&] { return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return ErrnoError(errno, "open", path);
     absl::Cleanup closer = [fd] { close(fd); };
-    // A read-only file system may have no fsync: there is nothing to write.
-    if (fsync(fd) == 0 || errno == EINVAL || errno == EROFS) return absl::OkStatus();
+    if (fsync(fd) == 0) return absl::OkStatus();
+    // A read-only file system, such as squashfs, may have no fsync.
+    if (errno == EINVAL) {
+      return errors::FileSystemNotWritable("sync folder", path, "its file system has no fsync");
+    }
     return ErrnoError(errno, "sync folder", path);
   }
 

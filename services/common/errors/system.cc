@@ -32,6 +32,12 @@ absl::Status FileExists(std::string_view what, std::string_view subject, std::st
                    "Choose another name.");
 }
 
+absl::Status FileSystemNotWritable(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kInternal, "FILE_SYSTEM_NOT_WRITABLE",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Check that the file system is mounted for writing, and the kernel's log.");
+}
+
 absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why) {
   return MakeError(absl::StatusCode::kInternal, "IO_ERROR",
                    absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),

@@ -18,6 +18,8 @@ absl::Status FileNotFound(std::string_view what, std::string_view subject, std::
 absl::Status FileNotAccessible(std::string_view what, std::string_view subject, std::string_view why);
 // ALREADY_EXISTS, FILE_EXISTS.
 absl::Status FileExists(std::string_view what, std::string_view subject, std::string_view why);
+// INTERNAL, FILE_SYSTEM_NOT_WRITABLE.
+absl::Status FileSystemNotWritable(std::string_view what, std::string_view subject, std::string_view why);
 // INTERNAL, IO_ERROR.
 absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why);
 

@@ -305,6 +305,8 @@ struct SaveScrubPosition {
 // transaction.
 struct AppendAudit {
   AuditRecord record;
+  // Does nothing if the subject, which is not empty, has an equal record of any time.
+  bool once = false;
 
   struct Result {};
 };

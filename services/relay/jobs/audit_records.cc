@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "services/common/base/log.h"
 #include "services/common/base/utf8.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -18,6 +19,7 @@ v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
   record.set_action(job.action());
   *record.mutable_argv() = job.argv();
   record.set_targets(job.targets());
+  *record.mutable_time() = job.submit_time();
   return record;
 }
 
@@ -32,6 +34,7 @@ std::vector<v1::RecordJobRequest> MissingAuditRecords(const JobTable::Entry& ent
   record.set_job(entry.job.job());
   record.set_actor(audit.cancelled_by);
   record.set_cancelled(true);
+  ToProto(audit.cancelled_at, record.mutable_time());
   return records;
 }
 

@@ -124,10 +124,12 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job, const std::string& by) {
   ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
   if (entry.running == nullptr) return JobChange{entry.job, /*changed=*/false};
-  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel(by));
+  // As it is stored: the record of the cancellation has the same time after a restart.
+  const absl::Time now = absl::FromUnixMicros(absl::ToUnixMicros(fleet_.clock.Now()));
+  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel(by, now));
   inbox_.Wake();
   if (changed) {
-    table_.SetCancelled(job, by);
+    table_.SetCancelled(job, by, now);
     if (options_.on_unaudited) options_.on_unaudited();
   }
   return JobChange{entry.running->Describe(), changed};

@@ -19,7 +19,7 @@ enum Kind : char {
   kTargets = 't',            // names, a line each: those that it found
   kNodes = 'n',              // names, a line each: those that the request names
   kAccepted = 'a',           // Job: with this entry the job exists
-  kCancelled = 'c',          // URI of who cancelled it
+  kCancelled = 'c',          // Unix microseconds (i64, little-endian), URI of who cancelled it
   kSubmissionAudited = 's',  // nothing, as the next
   kCancellationAudited = 'x',
   kEnded = 'e',  // where the records end (i64, little-endian), Job
@@ -34,6 +34,12 @@ std::string JobPath(const std::string& folder) { return folder + "/job"; }
 
 std::string Entry(Kind kind, const google::protobuf::MessageLite& message) {
   return absl::StrCat(std::string(1, kind), message.SerializeAsString());
+}
+
+std::string EntryWithNumber(Kind kind, int64_t number) {
+  std::string entry(1, kind);
+  entry.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  return entry;
 }
 
 absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::string>& names) {
@@ -55,6 +61,13 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
   const auto parse = [&](google::protobuf::MessageLite& message) {
     return message.ParseFromArray(body.data(), static_cast<int>(body.size()));
   };
+  const auto read_number = [&](int64_t& number) {
+    if (body.size() < sizeof(number)) return false;
+    std::memcpy(&number, body.data(), sizeof(number));
+    body.remove_prefix(sizeof(number));
+    return true;
+  };
+  int64_t cancelled_at = 0;
   switch (kind) {
     case kRequest:
       return parse(stored->request);
@@ -69,7 +82,11 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
       *accepted = true;
       return parse(stored->job);
     case kCancelled:
-      if (!stored->cancelled) stored->audit.cancelled_by = std::string(body);
+      if (!read_number(cancelled_at)) return false;
+      if (!stored->cancelled) {
+        stored->audit.cancelled_by = std::string(body);
+        stored->audit.cancelled_at = absl::FromUnixMicros(cancelled_at);
+      }
       stored->cancelled = true;
       return true;
     case kSubmissionAudited:
@@ -79,9 +96,7 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
       stored->audit.has_cancellation = true;
       return true;
     case kEnded:
-      if (body.size() < sizeof(stored->records_end)) return false;
-      std::memcpy(&stored->records_end, body.data(), sizeof(stored->records_end));
-      body.remove_prefix(sizeof(stored->records_end));
+      if (!read_number(stored->records_end)) return false;
       stored->ended = true;
       return parse(stored->job);
     default:
@@ -160,10 +175,11 @@ absl::Status JobFolder::Append(std::string_view entry) {
   return journal_->Sync();
 }
 
-absl::StatusOr<bool> JobFolder::MarkCancelled(std::string_view by) {
+absl::StatusOr<bool> JobFolder::MarkCancelled(std::string_view by, absl::Time at) {
   MutexLock lock(mutex_);
   if (ended_) return false;
-  RETURN_IF_ERROR(Append(absl::StrCat(std::string(1, kCancelled), ToAbsl(by))));
+  RETURN_IF_ERROR(
+      Append(absl::StrCat(EntryWithNumber(kCancelled, absl::ToUnixMicros(at)), ToAbsl(by))));
   return true;
 }
 
@@ -173,11 +189,8 @@ absl::Status JobFolder::MarkAudited(bool cancellation) {
 }
 
 absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end) {
-  std::string entry(1, kEnded);
-  entry.append(reinterpret_cast<const char*>(&records_end), sizeof(records_end));
-  entry += job.SerializeAsString();
   MutexLock lock(mutex_);
-  RETURN_IF_ERROR(Append(entry));
+  RETURN_IF_ERROR(Append(EntryWithNumber(kEnded, records_end) + job.SerializeAsString()));
   ended_ = true;
   return absl::OkStatus();
 }

@@ -31,6 +31,7 @@ namespace muster {
 // The events of a job that the audit log records, and those that it has already.
 struct AuditState {
   std::string cancelled_by;  // URI; empty if the job was not cancelled
+  absl::Time cancelled_at;   // to the microsecond
   bool has_submission = false;
   bool has_cancellation = false;
 
@@ -68,7 +69,7 @@ class JobFolder {
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& files, const std::string& path);
 
   // `by`: the URI of who cancels it. Only the first one counts. Returns false after MarkEnded.
-  absl::StatusOr<bool> MarkCancelled(std::string_view by);
+  absl::StatusOr<bool> MarkCancelled(std::string_view by, absl::Time at);
   // The audit log has the record of the submission, or of the cancellation.
   absl::Status MarkAudited(bool cancellation);
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end);

@@ -114,10 +114,12 @@ void JobTable::Finish(const std::string& id, v1::Job job, int64_t end) {
   --running_;
 }
 
-void JobTable::SetCancelled(const std::string& id, const std::string& by) {
+void JobTable::SetCancelled(const std::string& id, const std::string& by, absl::Time at) {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(id);
-  if (found != jobs_.end()) found->second.audit.cancelled_by = by;
+  if (found == jobs_.end()) return;
+  found->second.audit.cancelled_by = by;
+  found->second.audit.cancelled_at = at;
 }
 
 void JobTable::MarkAudited(const std::string& id, bool cancellation) {

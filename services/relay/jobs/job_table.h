@@ -70,7 +70,7 @@ class JobTable {
 
   void Finish(const std::string& id, v1::Job job, int64_t end);
   // The job was cancelled by this URI.
-  void SetCancelled(const std::string& id, const std::string& by);
+  void SetCancelled(const std::string& id, const std::string& by, absl::Time at);
   // The audit log has the record of the submission, or of the cancellation.
   void MarkAudited(const std::string& id, bool cancellation);
   // Returns at most `limit` jobs with an event that the audit log lacks, the oldest first.

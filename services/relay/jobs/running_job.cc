@@ -63,17 +63,17 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::StatusOr<bool> RunningJob::Cancel(std::string_view by) {
+absl::StatusOr<bool> RunningJob::Cancel(std::string_view by, absl::Time now) {
   {
     MutexLock lock(mutex_);
     if (state_.ended()) return false;
   }
-  ASSIGN_OR_RETURN(const bool marked, folder_->MarkCancelled(by));
+  ASSIGN_OR_RETURN(const bool marked, folder_->MarkCancelled(by, now));
   if (!marked) return false;  // it has finished meanwhile
   MutexLock lock(mutex_);
   const bool changed = !state_.cancelled();
   JobRoutes routes = Routes();
-  AddPending(state_.Cancel(fleet_.clock.Now(), routes));
+  AddPending(state_.Cancel(now, routes));
   return changed;
 }
 

@@ -54,7 +54,7 @@ class RunningJob {
 
   // Stores that the job is cancelled by this URI, then cancels it on all targets. Returns false if
   // it was cancelled already, or all targets have ended.
-  absl::StatusOr<bool> Cancel(std::string_view by);
+  absl::StatusOr<bool> Cancel(std::string_view by, absl::Time now);
   // As JobFolder::MarkAudited.
   absl::Status MarkAudited(bool cancellation) { return folder_->MarkAudited(cancellation); }
   // Handles a record of a node.

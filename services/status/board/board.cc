@@ -66,6 +66,11 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
 
 void Board::ApplyRun(const v1::Run& run) {
   std::shared_ptr<RunBoard> board = Known(run.id());
+  // A later snapshot lists the ended runs again, which have no more senders to report. Prune
+  // forgets the senders as soon as the run has ended.
+  const bool ends = board != nullptr && !board->ended() && IsEnded(run.state());
+  const auto senders =
+      ends ? sender_pairs_.OfRun(run.id()) : std::vector<std::shared_ptr<const Sender>>();
   // The feed lists no pairs of a run that has ended: the known ones may be out of date.
   if (board != nullptr && IsEnded(run.state()) && board->pair_count() > 0 &&
       (in_snapshot_ || !board->complete())) {
@@ -80,7 +85,7 @@ void Board::ApplyRun(const v1::Run& run) {
     board->SetRun(run);
   }
   if (in_snapshot_) snapshot_runs_.insert(run.id());
-  if (IsEnded(run.state())) ReportUnknownIfDone(sender_pairs_.OfRun(run.id()));
+  ReportUnknownIfDone(senders);
 }
 
 void Board::ApplyPairs(const v1::FollowChangesResponse::PairsChanged& changes) {

@@ -283,6 +283,10 @@ TEST_F(BoardTest, RestoredSenderIsDoneWhenItsRunEnds) {
   EXPECT_TRUE(done_.empty());
   SetRun(MakeRun(kRun, v1::RUN_STATE_CANCELLED));
   EXPECT_EQ(done_, std::vector<std::string>{"n1"}) << "n2 may be lost";
+  Begin();
+  SetRun(MakeRun(kRun, v1::RUN_STATE_CANCELLED));
+  End();
+  EXPECT_EQ(done_.size(), 1u) << "its senders were looked up again";
 }
 
 TEST_F(BoardTest, NewPairOfAReturningSenderIsJudgedAfterItsHeartbeat) {

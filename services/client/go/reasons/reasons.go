@@ -60,6 +60,7 @@ const (
 	FileNotAccessible          = "FILE_NOT_ACCESSIBLE"
 	FileNotFound               = "FILE_NOT_FOUND"
 	FileNotInArchive           = "FILE_NOT_IN_ARCHIVE"
+	FileSystemNotWritable      = "FILE_SYSTEM_NOT_WRITABLE"
 	FileTooLarge               = "FILE_TOO_LARGE"
 	FleetExists                = "FLEET_EXISTS"
 	FolderNotEmpty             = "FOLDER_NOT_EMPTY"

@@ -61,8 +61,6 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
   absl::Status Start() {
     for (const std::string& folder : {options_.root, StagedFolder(), BlobsFolder()}) {
       RETURN_IF_ERROR(MakeFolders(ops_, folder));
-      // A folder that a crashed process created may not be durable yet.
-      RETURN_IF_ERROR(ops_.SyncFolder(ParentFolder(folder)));
     }
     ASSIGN_OR_RETURN(lock_, ops_.Open(options_.root + "/lock", OpenMode::kReadWriteOrCreate));
     RETURN_IF_ERROR(lock_->Lock());

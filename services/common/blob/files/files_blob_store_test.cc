@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "services/common/base/error.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/common/blob/blob_store_contract.h"
 
@@ -58,6 +59,17 @@ TEST(FilesBlobStoreTest, SizeDoesNotSync) {
   EXPECT_EQ(*store->Size("runs/a"), 0);
   EXPECT_FALSE(store->SyncName("runs/a").ok());
   EXPECT_TRUE(store->SyncName("runs/a").ok());
+}
+
+// A damaged file system becomes read-only before the rename is durable.
+TEST(FilesBlobStoreTest, PublishFailsIfItsFolderCannotBeSynced) {
+  SimulatedDisk disk;
+  auto store = *OpenFilesBlobStore({.root = "/blobs"}, disk);
+  ASSERT_TRUE((*store->Stage("a", 0))->Publish("runs/a").ok());
+  ASSERT_TRUE(store->Remove("runs/a").ok());  // its folder remains: only the rename is synced
+  disk.FailAt(SimulatedDisk::Call::kSyncFolder, 1, EROFS);
+  EXPECT_EQ(ReasonOf((*store->Stage("b", 0))->Publish("runs/a")), "SYNC_FAILED");
+  EXPECT_TRUE(store->ListPublished()->empty());
 }
 
 // As when a run is deleted while its blobs are listed.

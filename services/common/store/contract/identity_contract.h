@@ -3,6 +3,9 @@
 #ifndef MUSTER_SERVICES_COMMON_STORE_CONTRACT_IDENTITY_CONTRACT_H_
 #define MUSTER_SERVICES_COMMON_STORE_CONTRACT_IDENTITY_CONTRACT_H_
 
+#include <future>
+#include <string>
+
 #include "services/common/base/error.h"
 #include "services/common/store/contract/state_store_fixture.h"
 
@@ -140,6 +143,39 @@ TEST_P(StateStoreContract, AuditRecordsAreListedInOrder) {
   EXPECT_EQ(page->items[1].actor, "someone");
   EXPECT_EQ(page->items[1].key, KeyOf("n1"));
   EXPECT_EQ(ReasonOf(store().Audit({.run = kRun}, "zz", 2).status()), "INVALID_PAGE_TOKEN");
+}
+
+// As when a call is repeated while the disk of the store is stalled.
+TEST_P(StateStoreContract, AuditRecordThatWaitsIsNotStoredTwice) {
+  std::promise<void> held, release;
+  store().Apply(AppendAudit{}, [&](absl::StatusOr<AppendAudit::Result>) {
+    held.set_value();
+    release.get_future().wait();
+  });
+  held.get_future().wait();
+  const auto append = [&](const std::string& actor, int64_t at) {
+    AuditRecord record;
+    record.at = at;
+    record.kind = AuditKind::kJob;
+    record.actor = actor;
+    record.subject = "job";
+    record.text = "submitted";
+    store().Apply(AppendAudit{.record = record, .once = true},
+                  [](const absl::StatusOr<AppendAudit::Result>& result) {
+                    EXPECT_TRUE(result.ok()) << result.status();
+                  });
+  };
+  append("ann", 1);
+  append("ann", 2);
+  append("bob", 3);
+  append("ann", 4);
+  release.set_value();
+  Apply(AppendAudit{});  // after the others
+  const auto stored = store().Audit({.subject = "job"}, "", 100);
+  ASSERT_EQ(stored->items.size(), 2u);
+  EXPECT_EQ(stored->items[0].actor, "ann");
+  EXPECT_EQ(stored->items[0].count, 1);
+  EXPECT_EQ(stored->items[1].actor, "bob");
 }
 
 TEST_P(StateStoreContract, AuditRecordsAreFiltered) {

@@ -49,6 +49,25 @@ TEST_P(StateStoreContract, ReportsOfARelayAreAuditedUpToALimit) {
   EXPECT_EQ(static_cast<int64_t>(audited->items.size()), kMaxRefusals);
 }
 
+// A relay that lies cannot use up the refusals of a node.
+TEST_P(StateStoreContract, RefusedReportHasTheRelayAsActor) {
+  Plan(1);
+  const std::string relay = "spiffe://f.muster/service/relay/r1";
+  const auto report = [&](const ResultKey& key, int64_t at) {
+    CommitResult command = Failed(key, "expired", at);
+    command.result.delivery.vouched_by = relay;
+    command.relay_report = true;
+    return Commit(command);
+  };
+  EXPECT_EQ(report(KeyOf("n9"), kDeadline), CommitVerdicts::kNotPlanned);
+  EXPECT_EQ(report(KeyOf("n1"), kDeadline + kGrace + 1), CommitVerdicts::kSealed);
+  const auto audited = store().Audit(
+      {.run = kRun, .actor = relay, .kinds = {AuditKind::kUnplanned, AuditKind::kLate}}, "", 100);
+  ASSERT_EQ(audited->items.size(), 2u);
+  EXPECT_EQ(audited->items[0].key, KeyOf("n9"));
+  EXPECT_EQ(audited->items[1].key, KeyOf("n1"));
+}
+
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_COMMON_STORE_CONTRACT_RELAY_REPORT_CONTRACT_H_

@@ -199,6 +199,14 @@ void AuditLog::AddOrCount(const AuditRecord& record) {
   Add(record);
 }
 
+bool AuditLog::HasOfSubject(const AuditRecord& record) {
+  Rows rows = db_.Query(
+      "SELECT 1 FROM audit WHERE subject = ? AND subject <> '' AND kind = ? AND actor = ?"
+      " AND text = ? LIMIT 1",
+      record.subject, record.kind, record.actor, record.text);
+  return rows.Next();
+}
+
 bool AuditLog::IsLong() const {
   for (size_t kind = 0; kind < records_.size(); ++kind) {
     if (records_[kind] > RetainedAudit(static_cast<AuditKind>(kind))) return true;

@@ -31,6 +31,9 @@ class AuditLog {
   // Adds a record, or counts it in the actor's newest one if that is equal.
   void AddOrCount(const AuditRecord& record);
 
+  // Returns true if the subject of the record has an equal one.
+  bool HasOfSubject(const AuditRecord& record);
+
   // Returns true if Prune has work.
   bool IsLong() const;
 

@@ -109,6 +109,7 @@ absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const Record
 }
 
 absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendAudit& command) {
+  if (command.once && context.audit.HasOfSubject(command.record)) return AppendAudit::Result{};
   if (IsRefusal(command.record.kind)) {
     context.audit.AddRefusal(command.record);
   } else {

@@ -34,11 +34,14 @@ std::string Describe(const ResultRecord& result) {
                       result.error.empty() ? "" : absl::StrCat(", error: ", result.error));
 }
 
-AuditRecord AuditOf(AuditKind kind, const ResultRecord& result, std::string text) {
+// The report of a relay counts among the refusals of the relay, which is its actor: a relay can
+// fill neither the log nor the quota of a node.
+AuditRecord AuditOf(AuditKind kind, const CommitResult& command, std::string text) {
+  const ResultRecord& result = command.result;
   AuditRecord record;
   record.at = result.committed_at;
   record.kind = kind;
-  record.actor = result.delivery.uri;
+  record.actor = command.relay_report ? result.delivery.vouched_by : result.delivery.uri;
   record.key = result.key;
   record.text = std::move(text);
   return record;
@@ -116,13 +119,13 @@ bool Store(WriteContext& context, const RunHead& run, const PairHead& pair,
 }
 
 // Returns the verdict if the run's state alone decides, otherwise kCommitted.
-Verdict JudgeRun(WriteContext& context, const RunHead& run, const ResultRecord& result) {
+Verdict JudgeRun(WriteContext& context, const RunHead& run, const CommitResult& command) {
   if (run.state == RunState::kCancelled || run.state == RunState::kFailed) {
     return Verdict::kCancelled;
   }
-  if (!run.ClosedAt(result.committed_at)) return Verdict::kCommitted;
+  if (!run.ClosedAt(command.result.committed_at)) return Verdict::kCommitted;
   context.audit.AddRefusal(
-      AuditOf(AuditKind::kLate, result, absl::StrCat("late: ", Describe(result))));
+      AuditOf(AuditKind::kLate, command, absl::StrCat("late: ", Describe(command.result))));
   return Verdict::kSealed;
 }
 
@@ -158,21 +161,14 @@ void AuditVerdict(WriteContext& context, Verdict verdict, const ResultRecord& he
   const ResultRecord& result = command.result;
   if (verdict == Verdict::kConflict || verdict == Verdict::kErrorKept) {
     context.audit.AddRefusal(
-        AuditOf(AuditKind::kConflict, result,
+        AuditOf(AuditKind::kConflict, command,
                 absl::StrCat("kept: ", Describe(head), "; refused: ", Describe(result))));
   } else if (verdict == Verdict::kCommitted && head.outcome != Outcome::kPending) {
     context.audit.Add(AuditOf(
-        AuditKind::kReplaced, result,
+        AuditKind::kReplaced, command,
         absl::StrCat(head.outcome == Outcome::kTimedOut ? "time-out" : "error", " of generation ",
                      head.generation, " replaced by ", Describe(result))));
   }
-}
-
-// The report counts among the refusals of the relay, so that a relay cannot fill the log.
-void AuditRelayReport(WriteContext& context, const ResultRecord& report) {
-  AuditRecord record = AuditOf(AuditKind::kExpired, report, report.error);
-  record.actor = report.delivery.vouched_by;
-  context.audit.AddRefusal(record);
 }
 
 absl::Status CheckCommit(const ResultRecord& result) {
@@ -213,11 +209,11 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
     outcome.verdict = Verdict::kSame;
     return outcome;
   }
-  if (outcome.verdict = JudgeRun(context, *run, result); outcome.verdict != Verdict::kCommitted) {
+  if (outcome.verdict = JudgeRun(context, *run, command); outcome.verdict != Verdict::kCommitted) {
     return outcome;
   }
   if (!pair) {
-    context.audit.AddRefusal(AuditOf(AuditKind::kUnplanned, result, "not in the plan"));
+    context.audit.AddRefusal(AuditOf(AuditKind::kUnplanned, command, "not in the plan"));
     outcome.verdict = Verdict::kNotPlanned;
     return outcome;
   }
@@ -226,7 +222,7 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
     return outcome;
   }
   if (command.relay_report) {
-    AuditRelayReport(context, result);
+    context.audit.AddRefusal(AuditOf(AuditKind::kExpired, command, result.error));
     outcome.verdict = Verdict::kErrorKept;
     return outcome;
   }

@@ -52,7 +52,7 @@ const (
 	AuditKind_AUDIT_KIND_SHARE AuditKind = 11
 	// A stored result was found damaged, or intact again.
 	AuditKind_AUDIT_KIND_DAMAGE AuditKind = 12
-	// A job was submitted or cancelled.
+	// A job was submitted or cancelled, at the time in the text.
 	AuditKind_AUDIT_KIND_JOB AuditKind = 13
 )
 
@@ -223,12 +223,15 @@ type RecordJobRequest struct {
 	Job string `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	// URI of the operator or the gateway.
 	Actor string `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
-	// The job was cancelled; the other fields are empty. Otherwise it was submitted.
+	// The job was cancelled; `action`, `argv` and `targets` are empty. Otherwise it was submitted.
 	Cancelled bool `protobuf:"varint,3,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
 	// As in Job. The record has the first 1,024 bytes.
-	Action        string   `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
-	Argv          []string `protobuf:"bytes,5,rep,name=argv,proto3" json:"argv,omitempty"`
-	Targets       int64    `protobuf:"varint,6,opt,name=targets,proto3" json:"targets,omitempty"`
+	Action  string   `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
+	Argv    []string `protobuf:"bytes,5,rep,name=argv,proto3" json:"argv,omitempty"`
+	Targets int64    `protobuf:"varint,6,opt,name=targets,proto3" json:"targets,omitempty"`
+	// When the job was submitted or cancelled, by the clock of the relay. It is part of the record's text: the record may
+	// be sent hours later, and its own time is that of its arrival.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=time,proto3" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -303,6 +306,13 @@ func (x *RecordJobRequest) GetTargets() int64 {
 		return x.Targets
 	}
 	return 0
+}
+
+func (x *RecordJobRequest) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
 }
 
 type RecordJobResponse struct {
@@ -641,14 +651,15 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\x12\x14\n" +
 	"\x05actor\x18\x02 \x01(\tR\x05actor\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\"\x1c\n" +
-	"\x1aRecordShareRemovalResponse\"\x9e\x01\n" +
+	"\x1aRecordShareRemovalResponse\"\xce\x01\n" +
 	"\x10RecordJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
 	"\x05actor\x18\x02 \x01(\tR\x05actor\x12\x1c\n" +
 	"\tcancelled\x18\x03 \x01(\bR\tcancelled\x12\x16\n" +
 	"\x06action\x18\x04 \x01(\tR\x06action\x12\x12\n" +
 	"\x04argv\x18\x05 \x03(\tR\x04argv\x12\x18\n" +
-	"\atargets\x18\x06 \x01(\x03R\atargets\"\x13\n" +
+	"\atargets\x18\x06 \x01(\x03R\atargets\x12.\n" +
+	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x13\n" +
 	"\x11RecordJobResponse\"\xbe\x02\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12.\n" +
@@ -726,25 +737,26 @@ var file_muster_v1_audit_proto_goTypes = []any{
 }
 var file_muster_v1_audit_proto_depIdxs = []int32{
 	8,  // 0: muster.v1.RecordShareRemovalRequest.key:type_name -> muster.v1.ShareKey
-	9,  // 1: muster.v1.AuditRecord.time:type_name -> google.protobuf.Timestamp
-	0,  // 2: muster.v1.AuditRecord.kind:type_name -> muster.v1.AuditKind
-	10, // 3: muster.v1.AuditRecord.key:type_name -> muster.v1.ResultKey
-	9,  // 4: muster.v1.AuditRecord.last_time:type_name -> google.protobuf.Timestamp
-	0,  // 5: muster.v1.ListAuditRecordsRequest.kinds:type_name -> muster.v1.AuditKind
-	9,  // 6: muster.v1.ListAuditRecordsRequest.since:type_name -> google.protobuf.Timestamp
-	9,  // 7: muster.v1.ListAuditRecordsRequest.until:type_name -> google.protobuf.Timestamp
-	5,  // 8: muster.v1.ListAuditRecordsResponse.records:type_name -> muster.v1.AuditRecord
-	6,  // 9: muster.v1.AuditService.ListAuditRecords:input_type -> muster.v1.ListAuditRecordsRequest
-	1,  // 10: muster.v1.AuditService.RecordShareRemoval:input_type -> muster.v1.RecordShareRemovalRequest
-	3,  // 11: muster.v1.AuditService.RecordJob:input_type -> muster.v1.RecordJobRequest
-	7,  // 12: muster.v1.AuditService.ListAuditRecords:output_type -> muster.v1.ListAuditRecordsResponse
-	2,  // 13: muster.v1.AuditService.RecordShareRemoval:output_type -> muster.v1.RecordShareRemovalResponse
-	4,  // 14: muster.v1.AuditService.RecordJob:output_type -> muster.v1.RecordJobResponse
-	12, // [12:15] is the sub-list for method output_type
-	9,  // [9:12] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	9,  // 1: muster.v1.RecordJobRequest.time:type_name -> google.protobuf.Timestamp
+	9,  // 2: muster.v1.AuditRecord.time:type_name -> google.protobuf.Timestamp
+	0,  // 3: muster.v1.AuditRecord.kind:type_name -> muster.v1.AuditKind
+	10, // 4: muster.v1.AuditRecord.key:type_name -> muster.v1.ResultKey
+	9,  // 5: muster.v1.AuditRecord.last_time:type_name -> google.protobuf.Timestamp
+	0,  // 6: muster.v1.ListAuditRecordsRequest.kinds:type_name -> muster.v1.AuditKind
+	9,  // 7: muster.v1.ListAuditRecordsRequest.since:type_name -> google.protobuf.Timestamp
+	9,  // 8: muster.v1.ListAuditRecordsRequest.until:type_name -> google.protobuf.Timestamp
+	5,  // 9: muster.v1.ListAuditRecordsResponse.records:type_name -> muster.v1.AuditRecord
+	6,  // 10: muster.v1.AuditService.ListAuditRecords:input_type -> muster.v1.ListAuditRecordsRequest
+	1,  // 11: muster.v1.AuditService.RecordShareRemoval:input_type -> muster.v1.RecordShareRemovalRequest
+	3,  // 12: muster.v1.AuditService.RecordJob:input_type -> muster.v1.RecordJobRequest
+	7,  // 13: muster.v1.AuditService.ListAuditRecords:output_type -> muster.v1.ListAuditRecordsResponse
+	2,  // 14: muster.v1.AuditService.RecordShareRemoval:output_type -> muster.v1.RecordShareRemovalResponse
+	4,  // 15: muster.v1.AuditService.RecordJob:output_type -> muster.v1.RecordJobResponse
+	13, // [13:16] is the sub-list for method output_type
+	10, // [10:13] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_audit_proto_init() }
