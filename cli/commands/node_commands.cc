@@ -166,7 +166,9 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   const auto presence = client.GetNode(arguments.node);
   const auto attached = FetchAttached(context);
   std::optional<PresenceMap> presences;
-  if (presence.ok()) presences.emplace().emplace(arguments.node, *presence);
+  // A node that never sent heartbeats is not found.
+  if (presence.ok() || absl::IsNotFound(presence.status())) presences.emplace();
+  if (presence.ok()) presences->emplace(arguments.node, *presence);
   const std::optional<bool> duplicate = HasDuplicateAgent(arguments.node, presences, attached);
   if (line.json) {
     Json json = ToJson(node);
@@ -201,19 +203,14 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
                                  node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
   }
   table.AddRow({"attached", RelayOf(node, attached)});
+  table.AddRow({"presence", PresenceWithTime(node, presences, attached, absl::Now())});
   if (presence.ok()) {
-    const std::string word = KnownPresence(&*presence);
-    table.AddRow({"presence", word.empty() ? "-"
-                                           : absl::StrCat(word, " since ",
-                                                          FormatTime(presence->presence_since()))});
     for (const v1::NodeEvent& event : presence->events()) {
       table.AddRow({FormatTime(event.time()), event.detail()});
     }
   }
   console.out << table.Render(console.width);
-  // A node that never sent heartbeats is not found.
-  WarnOfMissingAnswers(console, presence.ok() || absl::IsNotFound(presence.status()),
-                       attached.has_value());
+  WarnOfMissingAnswers(console, presences.has_value(), attached.has_value());
   if (duplicate.value_or(false)) WarnOfDuplicateAgents(console, {arguments.node});
   return kExitOk;
 }

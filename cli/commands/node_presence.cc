@@ -1,6 +1,7 @@
 #include "cli/commands/node_presence.h"
 
 #include "absl/strings/str_cat.h"
+#include "cli/output/format.h"
 #include "cli/output/status_json.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
@@ -12,15 +13,17 @@ namespace {
 
 constexpr size_t kNamed = 10;
 
-// The loss must be older than the attachment: a frozen agent is attached for a while.
+// An agent with work sends a heartbeat after it has attached. A frozen agent is attached for a
+// while.
 bool IsIdle(const v1::EnrolledNode& enrolled, const v1::Node& node,
             const std::optional<AttachedMap>& attached) {
   if (!attached) return false;
   const auto child = attached->find(enrolled.name());
   if (child == attached->end() || !child->second.attached()) return false;
-  return node.presence() == v1::PRESENCE_OFFLINE ||
-         (node.presence() == v1::PRESENCE_LOST &&
-          FromProto(child->second.change_time()) > FromProto(node.presence_since()));
+  if (node.presence() == v1::PRESENCE_OFFLINE) return true;
+  const bool silent =
+      node.presence() == v1::PRESENCE_SUSPECT || node.presence() == v1::PRESENCE_LOST;
+  return silent && FromProto(child->second.change_time()) > FromProto(node.last_heartbeat());
 }
 
 }  // namespace
@@ -44,6 +47,16 @@ std::string PresenceOf(const v1::EnrolledNode& enrolled,
   const std::string presence = KnownPresence(node);
   if (presence.empty()) return "-";
   return IsIdle(enrolled, *node, attached) ? "idle" : presence;
+}
+
+std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
+                             const std::optional<PresenceMap>& presences,
+                             const std::optional<AttachedMap>& attached, absl::Time now) {
+  const std::string presence = PresenceOf(enrolled, presences, attached);
+  const v1::Node* node = presences ? FindNode(*presences, enrolled.name()) : nullptr;
+  // The service states the start only of its own presence.
+  if (node == nullptr || presence != KnownPresence(node)) return presence;
+  return absl::StrCat(presence, " since ", HumanTime(FromProto(node->presence_since()), now));
 }
 
 std::optional<bool> HasDuplicateAgent(const std::string& node,

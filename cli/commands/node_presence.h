@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "cli/output/console.h"
 #include "cli/rpc/attached.h"
 #include "muster/v1/enrollment.pb.h"
@@ -23,12 +24,17 @@ std::string KnownPresence(const v1::Node* node);
 // Returns the node of this name, or null.
 const v1::Node* FindNode(const PresenceMap& nodes, const std::string& name);
 
-// Returns the presence for a table. It is "idle" if the agent is offline or lost by its last
-// heartbeats, but attached: an attached agent sends them only while it works for a run. Without
-// `presences` the status service did not answer, without `attached` the root relay.
+// Returns the presence for a table. It is "idle" if the agent is offline, suspect or lost by its
+// last heartbeats, but attached since: an attached agent sends them only while it works for a run.
+// Without `presences` the status service did not answer, without `attached` the root relay.
 std::string PresenceOf(const v1::EnrolledNode& enrolled,
                        const std::optional<PresenceMap>& presences,
                        const std::optional<AttachedMap>& attached);
+
+// The same, with the time since when the presence applies, if it is known.
+std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
+                             const std::optional<PresenceMap>& presences,
+                             const std::optional<AttachedMap>& attached, absl::Time now);
 
 // Returns whether two agents use the identity of the node, as far as the services know; nullopt if
 // no service answered.

@@ -15,10 +15,12 @@ class NodePresenceTest : public ::testing::Test {
     (*attached_)["n1"].mutable_change_time()->set_seconds(100);
   }
 
-  // Returns the presence of a node that has this one since `since`.
-  std::string Of(v1::Presence presence, int64_t since) {
+  // Returns the presence of a node that sent its last heartbeat at `heard`. It is attached since
+  // 100.
+  std::string Of(v1::Presence presence, int64_t heard) {
     (*presences_)["n1"].set_presence(presence);
-    (*presences_)["n1"].mutable_presence_since()->set_seconds(since);
+    (*presences_)["n1"].mutable_last_heartbeat()->set_seconds(heard);
+    (*presences_)["n1"].mutable_presence_since()->set_seconds(heard + 180);
     return PresenceOf(enrolled_, presences_, attached_);
   }
 
@@ -27,8 +29,14 @@ class NodePresenceTest : public ::testing::Test {
   std::optional<AttachedMap> attached_ = AttachedMap();
 };
 
-TEST_F(NodePresenceTest, AttachedAgentThatWasLostBeforeIsIdle) {
+// An agent with work sends a heartbeat after it has attached.
+TEST_F(NodePresenceTest, AgentThatAttachedAfterItsLastHeartbeatIsIdle) {
+  EXPECT_EQ(Of(v1::PRESENCE_SUSPECT, 99), "idle");
   EXPECT_EQ(Of(v1::PRESENCE_LOST, 99), "idle");
+}
+
+TEST_F(NodePresenceTest, AttachedAgentThatFellSilentHasItsPresence) {
+  EXPECT_EQ(Of(v1::PRESENCE_SUSPECT, 101), "suspect");
   EXPECT_EQ(Of(v1::PRESENCE_LOST, 101), "lost");
 }
 
@@ -46,6 +54,20 @@ TEST_F(NodePresenceTest, DetachedAgentHasItsPresence) {
   EXPECT_EQ(Of(v1::PRESENCE_LOST, 99), "lost");
   attached_.reset();
   EXPECT_EQ(Of(v1::PRESENCE_OFFLINE, 99), "offline");
+}
+
+TEST_F(NodePresenceTest, TimeIsThatOfThePresenceByHeartbeats) {
+  const auto shown = [&] {
+    return PresenceWithTime(enrolled_, presences_, attached_, absl::FromUnixSeconds(1000));
+  };
+  EXPECT_EQ(shown(), "-");
+  Of(v1::PRESENCE_ONLINE, 101);
+  EXPECT_TRUE(shown().starts_with("online since ")) << shown();
+  Of(v1::PRESENCE_LOST, 99);
+  EXPECT_EQ(shown(), "idle");
+  Of(v1::PRESENCE_ONLINE, 101);
+  enrolled_.set_revoked(true);
+  EXPECT_EQ(shown(), "revoked");
 }
 
 TEST_F(NodePresenceTest, EitherServiceTellsOfADuplicateAgent) {

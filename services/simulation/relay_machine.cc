@@ -43,6 +43,7 @@ class RelayMachine::KnownUpstream final : public Upstream {
   }
   absl::StatusOr<std::string> StatementFor(const Caller&) override { return ""; }
   absl::Status CheckChildRelay(const Caller&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::string> StatementOfChildRelay(const Caller&) override { return ""; }
 
   void Set(bool connected) {
     if (std::exchange(connected_, connected) != connected && changed_) changed_();

@@ -13,6 +13,7 @@
 #include "services/common/errors/rpc.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/caller.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -99,8 +100,24 @@ void RelayHeartbeatHandler::End(const absl::Status& status) {
   if (stream_ != nullptr) stream_->End(status);
 }
 
-// Counts the relay as connected. Another relay forwards the stream, so only the statement of a
-// sender, which is signed for this relay, proves that the stream is that of the relay.
+// Returns whether the stream is that of the relay that it names: the caller is this relay, or an
+// ancestor that forwards the stream with the statement of this relay.
+bool RelayHeartbeatHandler::IsOwnStream() {
+  const Caller& caller = stream_->call().caller();
+  const auto* service = std::get_if<ServiceIdentity>(&caller.identity.name);
+  if (service != nullptr && *service == ServiceIdentity{ServiceRole::kRelay, relay_name_}) {
+    return true;
+  }
+  const auto& metadata = stream_->context()->client_metadata();
+  const auto statement = metadata.find(kRelayStatement);
+  if (statement == metadata.end()) return false;
+  const auto relay = runtime_.callers->ResolveForwardedRelay(
+      caller, relay_name_, {statement->second.data(), statement->second.size()});
+  return relay.ok() && !parts_.is_revoked(*relay->caller);
+}
+
+// Counts the relay as connected. Its own statement proves that the stream is that of the relay, or
+// that of a sender, which is signed for this relay.
 absl::Status RelayHeartbeatHandler::OpenRelay() {
   if (relay_ != nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));
@@ -121,8 +138,7 @@ absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) 
   if (relay_name_.empty()) {
     RETURN_IF_ERROR(ValidateName("relay", request.relay()));
     relay_name_ = request.relay();
-    const auto* caller = std::get_if<ServiceIdentity>(&stream_->call().caller().identity.name);
-    if (caller != nullptr && *caller == ServiceIdentity{ServiceRole::kRelay, relay_name_}) {
+    if (IsOwnStream()) {
       RETURN_IF_ERROR(OpenRelay());
     }
   }

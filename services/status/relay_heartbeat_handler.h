@@ -40,6 +40,7 @@ class RelayHeartbeatHandler
  private:
   class Member;
 
+  bool IsOwnStream();
   absl::Status OpenRelay();
   absl::Status Handle(v1::RelayHeartbeatsRequest& request);
   absl::Status HandleSender(v1::RelayHeartbeatsRequest::Sender& sender);

@@ -111,16 +111,27 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
 absl::StatusOr<CallerResolver::ForwardedCaller> CallerResolver::ResolveForwarded(
     const Caller& relay, std::string_view uri, std::string_view statement) {
   ASSIGN_OR_RETURN(auto identity, ParseIdentity(uri, fleet_));
-  ASSIGN_OR_RETURN(auto verified, StatementOf(statement));
-  const auto* node = std::get_if<NodeIdentity>(&identity.name);
-  if (node == nullptr || verified.child != identity) {
-    return NotForwardable("the attach statement is not that node's");
+  if (!std::holds_alternative<NodeIdentity>(identity.name)) {
+    return NotForwardable("the forwarded identity is no node's");
   }
-  if (IsSuperseded(node->name, verified)) return errors::NotAttached(uri);
+  return ResolveChild(relay, std::move(identity), statement);
+}
+
+absl::StatusOr<CallerResolver::ForwardedCaller> CallerResolver::ResolveForwardedRelay(
+    const Caller& ancestor, const std::string& name, std::string_view statement) {
+  return ResolveChild(ancestor, {fleet_, ServiceIdentity{ServiceRole::kRelay, name}}, statement);
+}
+
+absl::StatusOr<CallerResolver::ForwardedCaller> CallerResolver::ResolveChild(
+    const Caller& relay, Identity child, std::string_view statement) {
+  ASSIGN_OR_RETURN(const auto uri, ToUri(child));
+  ASSIGN_OR_RETURN(auto verified, StatementOf(statement));
+  if (verified.child != child) return NotForwardable("the attach statement is another child's");
+  if (IsSuperseded(uri, verified)) return errors::NotAttached(uri);
   auto caller = std::make_shared<Caller>(relay);
   caller->statement_issuer = std::move(verified.issuer);
   caller->statement_serial = std::move(verified.serial);
-  caller->via = std::exchange(caller->identity, std::move(identity));
+  caller->via = std::exchange(caller->identity, std::move(child));
   return ForwardedCaller{std::move(caller), verified.expires, std::move(verified.relay)};
 }
 
@@ -156,10 +167,10 @@ void CallerResolver::Remember(std::string digest, const Statement& statement) {
   statements_.insert_or_assign(std::move(digest), statement);
 }
 
-bool CallerResolver::IsSuperseded(const std::string& node, const Statement& statement) {
+bool CallerResolver::IsSuperseded(const std::string& child, const Statement& statement) {
   const MutexLock lock(mutex_);
-  if (!newest_.contains(node)) PruneFullMap(newest_, limits_.statements, clock_.Now());
-  Newest& newest = newest_[node];
+  if (!newest_.contains(child)) PruneFullMap(newest_, limits_.statements, clock_.Now());
+  Newest& newest = newest_[child];
   if (newest.relay != statement.relay && statement.expires + kMoveTolerance < newest.expires) {
     return true;
   }

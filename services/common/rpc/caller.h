@@ -53,7 +53,7 @@ class CallerResolver {
       const grpc::AuthContext& context,
       const std::multimap<grpc::string_ref, grpc::string_ref>& metadata);
 
-  // A node for which a relay acts.
+  // A node or relay for which a relay acts.
   struct ForwardedCaller {
     std::shared_ptr<const Caller> caller;
     absl::Time expires;  // of the statement
@@ -67,6 +67,12 @@ class CallerResolver {
   // for it is valid.
   absl::StatusOr<ForwardedCaller> ResolveForwarded(const Caller& relay, std::string_view uri,
                                                    std::string_view statement);
+
+  // Returns the relay with this name, which is attached to a parent by a serialised attach
+  // statement, as above: `ancestor` forwards a stream of this relay.
+  absl::StatusOr<ForwardedCaller> ResolveForwardedRelay(const Caller& ancestor,
+                                                        const std::string& name,
+                                                        std::string_view statement);
 
  private:
   // The content of a certificate: the caller of every call of its connection that forwards nothing.
@@ -89,12 +95,14 @@ class CallerResolver {
     absl::Time expires;
   };
 
+  absl::StatusOr<ForwardedCaller> ResolveChild(const Caller& relay, Identity child,
+                                               std::string_view statement);
   absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Peer> Read(std::string_view pem) const;
   absl::StatusOr<Statement> StatementOf(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Statement> VerifyStatement(std::string_view bytes) const;
   void Remember(std::string digest, const Statement& statement) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool IsSuperseded(const std::string& node, const Statement& statement)
+  bool IsSuperseded(const std::string& child, const Statement& statement)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string fleet_;
@@ -106,7 +114,7 @@ class CallerResolver {
   absl::flat_hash_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   // By SHA-256 of the statement's bytes, for the same reason.
   absl::flat_hash_map<std::string, Statement> statements_ ABSL_GUARDED_BY(mutex_);
-  // The newest statement of each node, by its name.
+  // The newest statement of each node and relay, by its URI.
   absl::flat_hash_map<std::string, Newest> newest_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -176,6 +176,32 @@ TEST_F(CallerResolverTest, StatementsOfAMoveAreBothAccepted) {
   EXPECT_EQ(Refusal(preferred), "");
 }
 
+TEST_F(CallerResolverTest, RelayProvesItsStreamByItsOwnStatement) {
+  const Certificate leaf =
+      *intermediate_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}, key_.public_key(), {}, now_,
+                           now_ + absl::Hours(24));
+  const auto sign = [&](const std::string& parent) {
+    return SignAttachStatement(
+               key_, ChainToPem(std::vector<Certificate>{leaf, intermediate_.certificate()}),
+               UriOf("service/relay/r2"), UriOf("service/relay/" + parent), std::string(32, 'k'),
+               clock_.Now() + absl::Minutes(50))
+        ->SerializeAsString();
+  };
+  const auto refusal = [&](const std::string& name, const std::string& statement) {
+    return ReasonOf(callers_.ResolveForwardedRelay(relay_, name, statement).status());
+  };
+  const std::string former = sign("r1");
+  EXPECT_EQ(refusal("r2", former), "");
+  EXPECT_EQ(refusal("r3", former), "IDENTITY_NOT_FORWARDABLE");
+  EXPECT_EQ(refusal("n1", Sign("r1")), "IDENTITY_NOT_FORWARDABLE") << "a node is no relay";
+  EXPECT_EQ(ReasonOf(callers_.ResolveForwarded(relay_, UriOf("service/relay/r2"), former).status()),
+            "IDENTITY_NOT_FORWARDABLE")
+      << "a relay calls in its own name";
+  clock_.Advance(absl::Minutes(10));
+  EXPECT_EQ(refusal("r2", sign("root")), "");
+  EXPECT_EQ(refusal("r2", former), "NOT_ATTACHED");
+}
+
 TEST_F(CallerResolverTest, OlderStatementForTheSameParentIsAccepted) {
   const std::string older = Sign("r1");
   clock_.Advance(absl::Minutes(25));

@@ -20,6 +20,10 @@ inline constexpr char kForwardedCertificate[] = "muster-forwarded-certificate";
 // From a relay, in addition: the serialised AttachStatement of that node.
 inline constexpr char kAttachStatement[] = "muster-attach-statement-bin";
 
+// From a relay that forwards the heartbeat stream of a descendant relay: the serialised
+// AttachStatement of that relay. It proves whose stream this is; the caller is the sending relay.
+inline constexpr char kRelayStatement[] = "muster-relay-statement-bin";
+
 // Returns the client for which the peer of a call that CallerResolver has accepted calls, if any:
 // its URI, and its certificate if the peer names it.
 inline std::optional<std::string> ForwardedClient(

@@ -56,15 +56,15 @@ void FakeUpstream::Changed() {
   for (const auto& [id, watcher] : watchers_) watcher();
 }
 
-void FakeUpstream::Attach(const std::string& node, const TestIdentity& identity) {
+void FakeUpstream::Attach(const std::string& name, const TestIdentity& identity) {
   const Certificate relay = *Certificate::FromPem(relay_.chain_pem);
   const auto statement =
       SignAttachStatement(*PrivateKey::FromPem(identity.key_pem), identity.chain_pem,
-                          absl::StrCat("spiffe://", fleet_.name(), "/node/", node), *relay.Uri(),
+                          *Certificate::FromPem(identity.chain_pem)->Uri(), *relay.Uri(),
                           *relay.Key()->Sha256(), absl::Now() + absl::Minutes(30));
   ASSERT_TRUE(statement.ok()) << statement.status();
   MutexLock lock(mutex_);
-  statements_[node] = statement->SerializeAsString();
+  statements_[name] = statement->SerializeAsString();
 }
 
 void FakeUpstream::Detach(const std::string& node) {
@@ -99,7 +99,15 @@ std::shared_ptr<void> FakeUpstream::OnChange(std::function<void()> changed) {
 
 absl::StatusOr<std::string> FakeUpstream::StatementFor(const Caller& caller) {
   const auto* node = std::get_if<NodeIdentity>(&caller.identity.name);
-  const std::string name = node == nullptr ? "" : node->name;
+  return FindStatement(node == nullptr ? "" : node->name);
+}
+
+absl::StatusOr<std::string> FakeUpstream::StatementOfChildRelay(const Caller& caller) {
+  const auto* relay = std::get_if<ServiceIdentity>(&caller.identity.name);
+  return FindStatement(relay == nullptr ? "" : relay->name);
+}
+
+absl::StatusOr<std::string> FakeUpstream::FindStatement(const std::string& name) const {
   MutexLock lock(mutex_);
   const auto it = statements_.find(name);
   if (it == statements_.end()) return errors::NotAttached(name);

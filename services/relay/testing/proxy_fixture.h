@@ -33,8 +33,8 @@ class FakeUpstream : public Upstream {
   // Connects to an aggregator and a status service, or to another relay.
   void Connect(std::shared_ptr<grpc::Channel> results, std::shared_ptr<grpc::Channel> status);
   void Cut();
-  // Adds an attached node with its statement.
-  void Attach(const std::string& node, const TestIdentity& identity);
+  // Adds an attached node or relay with its statement.
+  void Attach(const std::string& name, const TestIdentity& identity);
   void Detach(const std::string& node);
 
   std::shared_ptr<grpc::Channel> Results() override;
@@ -44,9 +44,11 @@ class FakeUpstream : public Upstream {
   std::shared_ptr<void> OnChange(std::function<void()> changed) override;
   absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
   absl::Status CheckChildRelay(const Caller&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::string> StatementOfChildRelay(const Caller& caller) override;
 
  private:
   void Changed();
+  absl::StatusOr<std::string> FindStatement(const std::string& name) const;
 
   TestFleet& fleet_;
   const TestIdentity relay_;

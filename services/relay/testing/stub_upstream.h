@@ -58,6 +58,7 @@ class StubUpstream : public Upstream {
   }
   absl::StatusOr<std::string> StatementFor(const Caller&) override { return "statement"; }
   absl::Status CheckChildRelay(const Caller&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::string> StatementOfChildRelay(const Caller&) override { return "statement"; }
 
   absl::Status may_attach;  // set before the first call
 

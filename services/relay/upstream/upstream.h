@@ -58,6 +58,10 @@ class Upstream {
   // Returns OK if `caller` is a relay that is attached to this one, else PERMISSION_DENIED
   // (NOT_ATTACHED).
   virtual absl::Status CheckChildRelay(const Caller& caller) = 0;
+
+  // Returns the serialised AttachStatement of `caller`, a relay that is attached to this one;
+  // PERMISSION_DENIED (NOT_ATTACHED) for others.
+  virtual absl::StatusOr<std::string> StatementOfChildRelay(const Caller& caller) = 0;
 };
 
 }  // namespace muster

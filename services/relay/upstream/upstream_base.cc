@@ -3,6 +3,7 @@
 #include <utility>
 #include <variant>
 
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
 
 namespace muster {
@@ -55,6 +56,14 @@ absl::Status UpstreamBase::CheckChildRelay(const Caller& caller) {
     return errors::NoLiveStatement(ToUri(caller.identity).value_or("?"), topology_.name());
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> UpstreamBase::StatementOfChildRelay(const Caller& caller) {
+  RETURN_IF_ERROR(CheckChildRelay(caller));
+  const std::string& name = RelayOf(caller.identity)->name;
+  const auto entry = topology_.Find(name);
+  if (!entry || entry->statement == nullptr) return errors::NoLiveStatement(name, topology_.name());
+  return entry->statement->SerializeAsString();
 }
 
 }  // namespace muster

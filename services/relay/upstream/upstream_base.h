@@ -22,6 +22,7 @@ class UpstreamBase : public Upstream {
   std::shared_ptr<void> OnChange(std::function<void()> changed) override;
   absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
   absl::Status CheckChildRelay(const Caller& caller) override;
+  absl::StatusOr<std::string> StatementOfChildRelay(const Caller& caller) override;
 
  protected:
   // Calls the listeners. The caller holds no lock.

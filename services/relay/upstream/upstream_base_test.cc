@@ -86,11 +86,15 @@ TEST_F(UpstreamBaseTest, OnlyAttachedRelaysAreChildRelays) {
   Caller caller;
   caller.identity = Relay("r2");
   EXPECT_TRUE(upstream_.CheckChildRelay(caller).ok());
+  v1::AttachStatement statement;
+  EXPECT_TRUE(statement.ParseFromString(*upstream_.StatementOfChildRelay(caller)));
+  EXPECT_EQ(statement.child(), *ToUri(Relay("r2")));
   caller.via = Relay("r3");
   EXPECT_EQ(ReasonOf(upstream_.CheckChildRelay(caller)), "NOT_ATTACHED");
   caller = {};
   caller.identity = Relay("r4");
   EXPECT_EQ(ReasonOf(upstream_.CheckChildRelay(caller)), "NOT_ATTACHED");
+  EXPECT_EQ(ReasonOf(upstream_.StatementOfChildRelay(caller).status()), "NOT_ATTACHED");
   caller.identity = {kFleet, NodeIdentity{"n1"}};
   EXPECT_EQ(ReasonOf(upstream_.CheckChildRelay(caller)), "NOT_ATTACHED");
 }

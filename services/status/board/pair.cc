@@ -67,7 +67,8 @@ v1::NodeEvent MakeNodeEvent(const std::string& run, const Pair& pair, const Mome
   }
   event.set_run(run);
   event.set_plugin(pair.plugin->name);
-  event.set_detail(Detail(pair.reason, FactsOf(pair), now));
+  // The event of the sender states how long it is silent.
+  event.set_detail(Cause(pair.reason, FactsOf(pair), now));
   return event;
 }
 

@@ -41,38 +41,52 @@ std::string Words(std::string_view text, std::string_view otherwise) {
   return std::string(text.empty() ? otherwise : text);
 }
 
-std::string SilentDetail(const PairFacts& facts, const Moment& now) {
-  const std::string since =
-      absl::StrCat("no heartbeat since ", ClockTime(now.WallOf(facts.last_seen), now.wall), "; ");
+// Returns whether the silence of the sender explains the reason.
+bool IsFromSilence(v1::Reason reason, const PairFacts& facts) {
+  switch (reason) {
+    case v1::REASON_NOT_RESPONDING:
+    case v1::REASON_NETWORK_LOST:
+    case v1::REASON_SEGMENT_LOST:
+      return true;
+    case v1::REASON_CRASHED:
+      return IsSilent(facts.presence) || IsClosedBeforeUnknown(facts);
+    case v1::REASON_RUNNING:
+      return IsSilent(facts.presence);
+    case v1::REASON_BLOCKED:
+      return facts.evidence == Evidence::kRevoked;
+    default:
+      return false;
+  }
+}
+
+std::string CauseOfSilence(const PairFacts& facts, const Moment& now) {
   if (facts.doubted && facts.relay != nullptr &&
       (!facts.relay->connected || facts.relay->IsSilent(now.monotonic))) {
-    return absl::StrCat(since, "relay ", facts.relay->name, ", which forwards its heartbeats, is ",
+    return absl::StrCat("relay ", facts.relay->name, ", which forwards its heartbeats, is ",
                         facts.relay->connected ? "silent too" : "not connected",
                         ", so its state is not known");
   }
-  if (facts.doubted)
-    return since + "many others are silent too, so the fault may be in the network";
+  if (facts.doubted) return "many others are silent too, so the fault may be in the network";
   switch (facts.evidence) {
     case Evidence::kClosed:
-      return since + "its connection was closed without a goodbye";
+      return "its connection was closed without a goodbye";
     case Evidence::kAcknowledging:
-      return since + "its machine acknowledges packets";
+      return "its machine acknowledges packets";
     case Evidence::kUnacknowledged:
-      return since + "its machine does not acknowledge packets";
+      return "its machine does not acknowledge packets";
     case Evidence::kRevoked:
-      return since + "its certificate was revoked, so its messages are rejected";
+      return "its certificate was revoked, so its messages are rejected";
     case Evidence::kNone:
       break;
   }
   if (facts.relay != nullptr) {
-    return absl::StrCat(since, "relay ", facts.relay->name,
+    return absl::StrCat("relay ", facts.relay->name,
                         " forwards its heartbeats, so the state of its machine is not known");
   }
-  return since + "the state of its connection is not known";
+  return "the state of its connection is not known";
 }
 
 std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
-  if (facts.evidence == Evidence::kRevoked) return SilentDetail(facts, now);
   if (facts.fault != nullptr) {
     return absl::StrCat(facts.fault->address(), facts.fault->address().empty() ? "" : ": ",
                         facts.fault->message());
@@ -85,8 +99,7 @@ std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
   return Words(facts.message, "it waits without a stated cause");
 }
 
-std::string RunningDetail(const PairFacts& facts, const Moment& now) {
-  if (IsSilent(facts.presence)) return SilentDetail(facts, now);
+std::string RunningDetail(const PairFacts& facts) {
   if (facts.presence == v1::PRESENCE_UNKNOWN) {
     return "no heartbeat since the status service started or lost most senders";
   }
@@ -156,23 +169,26 @@ std::string_view ReasonName(v1::Reason reason) {
 }
 
 std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now) {
+  std::string cause = Cause(reason, facts, now);
+  if (!IsFromSilence(reason, facts)) return cause;
+  return absl::StrCat("no heartbeat since ", ClockTime(now.WallOf(facts.last_seen), now.wall), "; ",
+                      cause);
+}
+
+std::string Cause(v1::Reason reason, const PairFacts& facts, const Moment& now) {
+  if (IsFromSilence(reason, facts)) return CauseOfSilence(facts, now);
   switch (reason) {
     case v1::REASON_NOT_STARTED:
       return "no heartbeat was received yet";
     case v1::REASON_RUNNING:
-      return RunningDetail(facts, now);
+      return RunningDetail(facts);
     case v1::REASON_SLOW:
       return "its progress is slower than that of 90 % of the other nodes";
     case v1::REASON_STUCK:
       return absl::StrCat("heartbeats arrive, but its progress has not changed since ",
                           ClockTime(now.WallOf(facts.moved_at), now.wall));
     case v1::REASON_CRASHED:
-      if (IsSilent(facts.presence) || IsClosedBeforeUnknown(facts)) return SilentDetail(facts, now);
       return "its process restarted, and the new process does not work on it";
-    case v1::REASON_NOT_RESPONDING:
-    case v1::REASON_NETWORK_LOST:
-    case v1::REASON_SEGMENT_LOST:
-      return SilentDetail(facts, now);
     case v1::REASON_BLOCKED:
       return BlockedDetail(facts, now);
     case v1::REASON_BACKPRESSURED:

@@ -81,6 +81,9 @@ struct Moment {
 // changes.
 std::string Detail(v1::Reason reason, const PairFacts& facts, const Moment& now);
 
+// Describes the facts without the time of the last heartbeat, for texts that state it separately.
+std::string Cause(v1::Reason reason, const PairFacts& facts, const Moment& now);
+
 // Describes what happens next without any action.
 std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& outlook,
                      const Moment& now);

@@ -29,7 +29,11 @@ TEST_F(RunVerdictsTest, SilentPairGetsOneVerdict) {
   EXPECT_FALSE(NextVerdict());
   Pass(absl::Seconds(2));
   ASSERT_TRUE(NextVerdict());
-  EXPECT_EQ(NextVerdict()->substr(0, 29), "CRASHED: no heartbeat since 1");
+  EXPECT_EQ(*NextVerdict(), "CRASHED: its connection was closed without a goodbye")
+      << "the verdict contains the time as `since`";
+  ASSERT_EQ(events_.size(), 1u);
+  EXPECT_EQ(events_[0].second.detail(), "its connection was closed without a goodbye");
+  EXPECT_TRUE(Pair("n1").detail().starts_with("no heartbeat since ")) << Pair("n1").detail();
   const uint64_t number = verdicts_.Next(0)->number;
   Pass(absl::Seconds(10));
   EXPECT_EQ(verdicts_.Next(0)->number, number);

@@ -30,7 +30,7 @@ absl::Duration LostAt(const PairFacts& facts, absl::Duration lost_after) {
 }
 
 std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now) {
-  return absl::StrCat(ToAbsl(ReasonName(reason)), ": ", Detail(reason, facts, now));
+  return absl::StrCat(ToAbsl(ReasonName(reason)), ": ", Cause(reason, facts, now));
 }
 
 void VerdictLog::Add(const v1::Verdict& verdict) {

@@ -23,7 +23,7 @@ namespace muster {
 // three heartbeats, or the fault may be on the side of this service.
 absl::Duration LostAt(const PairFacts& facts, absl::Duration lost_after);
 
-// "CRASHED: no heartbeat since 12:00:10 UTC; its connection was closed without a goodbye".
+// "CRASHED: its connection was closed without a goodbye". The verdict contains the time as `since`.
 std::string WhyLost(v1::Reason reason, const PairFacts& facts, const Moment& now);
 
 // The current verdicts, in the order of Add. Thread-safe.

@@ -203,9 +203,12 @@ void Registry::Accept(SenderTable::Shard& shard, SenderEntry& entry, absl::Durat
     entry.AddRestart();
     senders_.AddEvent(entry, "a new process took over without a goodbye", effects);
   }
-  if (changed) effects->to_store.push_back(entry.shared_from_this());
   senders_.List(shard, entry);
   const v1::Presence before = entry.presence();
+  // A stored OFFLINE would be believed after a crash.
+  if (changed || before == v1::PRESENCE_UNSPECIFIED || IsGone(before)) {
+    effects->to_store.push_back(entry.shared_from_this());
+  }
   if (before != v1::PRESENCE_ONLINE) {
     senders_.SetPresence(shard, entry, v1::PRESENCE_ONLINE, now, DescribeReturn(before, silence),
                          effects);

@@ -279,6 +279,17 @@ TEST_F(RegistryTest, EvidenceSurvivesACrashOfThisService) {
   EXPECT_EQ(again.sender->evidence(), Evidence::kNone);
 }
 
+// The batches are a minute apart.
+TEST_F(RegistryTest, StartOfHeartbeatsSurvivesACrashOfThisService) {
+  Stream earlier = Open(1);
+  registry_->Goodbye(earlier.stream_ref);
+  journal_.PutSenders(registry_->DrainChanged(10));
+  ASSERT_EQ(journal_.stored["n1"].presence, v1::PRESENCE_OFFLINE);
+  Open(1);
+  Restart({journal_.stored["n1"]});
+  EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1")->presence(), v1::PRESENCE_UNKNOWN);
+}
+
 TEST_F(RegistryTest, LostSenderKeepsItsEvidence) {
   Stream stream = Open(1);
   registry_->Closed(stream.stream_ref, true);

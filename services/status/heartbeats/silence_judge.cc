@@ -19,11 +19,9 @@ std::string InSeconds(absl::Duration d) {
   return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
 }
 
-// The kernel sees the relay's connection, not the sender's.
-std::string ByRelay(const RelayState* relay) {
-  if (relay == nullptr) return "";
-  return absl::StrCat("; its heartbeats are forwarded by relay ", relay->name,
-                      relay->connected ? ", which is connected" : ", which is not connected");
+std::string ByDisconnected(const RelayState* relay) {
+  if (relay == nullptr || relay->connected) return "";
+  return absl::StrCat("; relay ", relay->name, ", which forwards its heartbeats, is not connected");
 }
 
 bool IsGone(v1::Presence presence) {
@@ -214,7 +212,8 @@ void SilenceJudge::SetSilentPresence(Shard& shard, SenderEntry& entry, absl::Dur
   if (presence != entry.presence()) {
     senders_.SetPresence(
         shard, entry, presence, now,
-        absl::StrCat("no heartbeat for ", InSeconds(silence), ByRelay(entry.relay())), effects);
+        absl::StrCat("no heartbeat for ", InSeconds(silence), ByDisconnected(entry.relay())),
+        effects);
     if (presence == v1::PRESENCE_LATE) newly_late_.emplace_back(now, entry.weak_from_this());
     if (entry.state(shard).streams.connected()) {
       if (auto link = entry.state(shard).streams.link(); link != nullptr) {

@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/heartbeat/heartbeat_check.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/server_stream.h"
 
@@ -137,6 +138,23 @@ class HeartbeatHandler final
   int64_t answered_ ABSL_GUARDED_BY(mutex_) = -1;
 };
 
+// Adds the statement of the relay whose stream this is: that of the child, unless the child has
+// added the statement of its own descendant.
+absl::Status AddRelayStatement(Upstream& upstream, const Call& call,
+                               const grpc::CallbackServerContext& downstream,
+                               grpc::ClientContext& forwarded) {
+  const auto& metadata = downstream.client_metadata();
+  const auto given = metadata.find(kRelayStatement);
+  std::string statement;
+  if (given != metadata.end()) {
+    statement.assign(given->second.data(), given->second.size());
+  } else {
+    ASSIGN_OR_RETURN(statement, upstream.StatementOfChildRelay(call.caller()));
+  }
+  forwarded.AddMetadata(kRelayStatement, statement);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 grpc::ServerBidiReactor<v1::StreamHeartbeatsRequest, v1::StreamHeartbeatsResponse>*
@@ -171,6 +189,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* HeartbeatForward::R
         ASSIGN_OR_RETURN(auto upstream_call,
                          BeginUpstreamCall(parts_.upstream, &Upstream::Status, parts_.calls, call,
                                            downstream->context(), 0));
+        RETURN_IF_ERROR(AddRelayStatement(parts_.upstream, call, *downstream->context(),
+                                          *upstream_call.context));
         ASSIGN_OR_RETURN(auto ticket,
                          stopper_.Add([weak = std::weak_ptr(downstream)](const absl::Status& why) {
                            if (const auto stream = weak.lock()) stream->End(why);

@@ -6,12 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/error.h"
+#include "services/common/identity/attach_statement.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/key.h"
 #include "services/common/rpc/status.h"
 #include "services/relay/testing/proxy_fixture.h"
 #include "testing/fixtures/await.h"
@@ -35,9 +40,10 @@ constexpr absl::Duration kLongerThanLost = absl::Seconds(5);
 // The stream of a relay, which has sent its first message. The destructor cancels it.
 class RelayStream {
  public:
-  RelayStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& relay)
+  RelayStream(const std::shared_ptr<grpc::Channel>& channel, const std::string& relay,
+              const v1::RelayHeartbeatsRequest& senders = {})
       : stub_(v1::HeartbeatService::NewStub(channel)), stream_(stub_->RelayHeartbeats(&context_)) {
-    v1::RelayHeartbeatsRequest hello;
+    v1::RelayHeartbeatsRequest hello = senders;
     hello.set_relay(relay);
     stream_->Write(hello);
   }
@@ -78,14 +84,27 @@ class HeartbeatForwardTest : public ::testing::Test {
     status_.config.heartbeats.lost_after = kLostAfter;
     status_.Start();
     relay_.upstream().Attach("n1", node_);
+    relay_.upstream().Attach("r2", child_relay_);
     relay_.Start();
     ConnectUp();
   }
 
   void ConnectUp() { relay_.ConnectUp(status_.Connect(relay_.identity())); }
 
-  std::shared_ptr<grpc::Channel> ConnectAsRelay() {
-    return relay_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"}));
+  std::shared_ptr<grpc::Channel> ConnectAsRelay() { return relay_.Connect(child_relay_); }
+
+  // Returns the first entry of node n1, which is attached to r2.
+  v1::RelayHeartbeatsRequest SenderOfChildRelay() const {
+    const Certificate relay = *Certificate::FromPem(child_relay_.chain_pem);
+    v1::RelayHeartbeatsRequest message;
+    v1::RelayHeartbeatsRequest::Sender& sender = *message.add_senders();
+    sender.set_id(1);
+    sender.set_uri(*Certificate::FromPem(node_.chain_pem)->Uri());
+    sender.set_attach_statement(
+        SignAttachStatement(*PrivateKey::FromPem(node_.key_pem), node_.chain_pem, sender.uri(),
+                            *relay.Uri(), *relay.Key()->Sha256(), absl::Now() + absl::Minutes(30))
+            ->SerializeAsString());
+    return message;
   }
 
   v1::StreamHeartbeatsRequest First(TestHeartbeatStream& stream, const std::string& message) {
@@ -108,6 +127,7 @@ class HeartbeatForwardTest : public ::testing::Test {
   TestStatus status_{fleet_};
   std::string run_;
   const TestIdentity node_ = fleet_.Issue(NodeIdentity{"n1"});
+  const TestIdentity child_relay_ = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"});
   ProxyFixture relay_{fleet_};
 };
 
@@ -186,6 +206,20 @@ TEST_F(HeartbeatForwardTest, ChildRelayForwardsTheStreamsOfAllItsDescendants) {
     streams.push_back(std::make_unique<RelayStream>(channel, absl::StrCat("r", 2 + i)));
     ASSERT_TRUE(streams.back()->Read()) << streams.back()->End();
   }
+}
+
+TEST_F(HeartbeatForwardTest, RestartedChildRelayWithoutSendersIsConnected) {
+  const auto is_doubted = [&] {
+    return absl::StrContains(status_.Get(run_)->doubt(), "relay r2 is not connected");
+  };
+  {
+    RelayStream stream(ConnectAsRelay(), "r2", SenderOfChildRelay());
+    ASSERT_TRUE(stream.Read());
+  }
+  EXPECT_TRUE(testing::Await(is_doubted));
+  RelayStream stream(ConnectAsRelay(), "r2");
+  ASSERT_TRUE(stream.Read());
+  EXPECT_TRUE(testing::Await([&] { return !is_doubted(); })) << status_.Get(run_)->doubt();
 }
 
 TEST_F(HeartbeatForwardTest, SendersOfDisconnectedRelayAreNotLost) {
