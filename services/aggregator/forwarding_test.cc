@@ -151,12 +151,20 @@ TEST_F(ForwardingTest, ForwardedResultMustBeSignedAndNamesTheRelay) {
 
   const PrivateKey key = *PrivateKey::FromPem(n1_.key_pem);
   request.mutable_signature()->set_certificate_chain_pem(n1_.chain_pem);
-  request.mutable_signature()->set_value(
-      *SignResult(key, {run_.id(), "hostfacts", "n1", 1, 7, std::string(32, 'x')}));
+  SignedResult signed_result = {run_.id(), "hostfacts", "n1", 1, 7, std::string(32, 'x')};
+  signed_result.media_type = request.description().media_type();
+  signed_result.file_name = request.description().file_name();
+  request.mutable_signature()->set_value(*SignResult(key, signed_result));
   EXPECT_EQ(ReasonOf(submit(request).status()), "INVALID_SIGNATURE");
 
-  request.mutable_signature()->set_value(
-      *SignResult(key, {run_.id(), "hostfacts", "n1", 1, 7, request.sha256()}));
+  signed_result.sha256 = request.sha256();
+  request.mutable_signature()->set_value(*SignResult(key, signed_result));
+  v1::SubmitResultRequest changed = request;
+  changed.mutable_description()->set_media_type("application/gzip");
+  EXPECT_EQ(ReasonOf(submit(changed).status()), "INVALID_SIGNATURE");
+  changed = request;
+  changed.mutable_description()->set_file_name("other.json");
+  EXPECT_EQ(ReasonOf(submit(changed).status()), "INVALID_SIGNATURE");
   const auto result = submit(request);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->delivery().uri(), UriOf("node/n1"));

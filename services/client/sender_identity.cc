@@ -39,7 +39,7 @@ absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
 absl::StatusOr<std::string> SenderIdentity::Sign(const ResultInfo& info, int64_t size,
                                                  std::string_view sha256) const {
   return SignResult(key_, {info.run, info.plugin, info.node, info.attempt, size,
-                           std::string(sha256), info.is_error});
+                           std::string(sha256), info.is_error, info.media_type, info.file_name});
 }
 
 }  // namespace muster::client

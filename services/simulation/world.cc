@@ -229,7 +229,8 @@ UploadClient::Upload World::UploadOf(const Sender& sender) const {
   upload.finish.set_crc32c(Crc32c(sender.content));
   upload.finish.set_sha256(sha256);
   *upload.finish.mutable_signature() = SimulatedFleet::Get().Sign(
-      {sender.key.run, sender.key.plugin, sender.key.node, sender.attempt, size, sha256});
+      {sender.key.run, sender.key.plugin, sender.key.node, sender.attempt, size, sha256, false,
+       description.media_type(), description.file_name()});
   return upload;
 }
 

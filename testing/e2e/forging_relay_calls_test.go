@@ -160,6 +160,8 @@ func TestForgingRelayCallsForItsOwnNodesOnly(t *testing.T) {
 
 	t.Run("shared files of strangers", func(t *testing.T) { forgeShares(t, forger) })
 
+	t.Run("results that its node has signed", func(t *testing.T) { forgeResults(t, forger, n1, run) })
+
 	// A node that has left: its agent runs on until the end of the test.
 	if err := calls["GetRun"](forger.speakFor(t, "n1", genuine), "n1"); err != nil {
 		t.Fatalf("its own node: %v", err)

@@ -174,14 +174,23 @@ TEST_F(ResultCommitterTest, SignatureOfAnotherResultOrNodeFails) {
   VerifiedResult good = InBlob("n1", "signed", "content");
   ResultRecord& result = good.result;
   result.delivery.signer_pem = chain;
+  result.media_type = "application/json";
+  result.file_name = "facts.json";
   result.delivery.signature =
-      *SignResult(key, {kRun, "facts", "n1", good.attempt, result.size, result.sha256});
+      *SignResult(key, {kRun, "facts", "n1", good.attempt, result.size, result.sha256, false,
+                        result.media_type, result.file_name});
   VerifiedResult forged = Small("n1", "other");
   forged.result.delivery = result.delivery;
   EXPECT_EQ(ReasonOf(committer_.CheckSignature(forged)), "INVALID_SIGNATURE");
   VerifiedResult as_error = good;
   as_error.result.outcome = Outcome::kError;
   EXPECT_EQ(ReasonOf(committer_.CheckSignature(as_error)), "INVALID_SIGNATURE");
+  VerifiedResult described = good;
+  described.result.media_type = "application/gzip";
+  EXPECT_EQ(ReasonOf(committer_.CheckSignature(described)), "INVALID_SIGNATURE");
+  described = good;
+  described.result.file_name = "other.json";
+  EXPECT_EQ(ReasonOf(committer_.CheckSignature(described)), "INVALID_SIGNATURE");
   state_.revocations().Add(CertificateSubject(leaf.IssuerKeyId(), leaf.Serial()));
   EXPECT_EQ(ReasonOf(committer_.CheckSignature(good)), "INVALID_SIGNATURE");
   state_.revocations().Replace({});

@@ -26,9 +26,15 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
   const absl::Time accepted = AcceptTime(proof);
   const absl::Time now = clock_.Now();
   if (accepted > now + kClockSlack || accepted < now - kSpooledAtMost) return errors::ProofTooOld();
-  const SignedResult result = {upload->key.run, upload->key.plugin, upload->key.node,
-                               upload->attempt, proof.size(),       proof.sha256(),
-                               proof.is_error()};
+  const SignedResult result = {.run = upload->key.run,
+                               .plugin = upload->key.plugin,
+                               .node = upload->key.node,
+                               .attempt = upload->attempt,
+                               .size = proof.size(),
+                               .sha256 = proof.sha256(),
+                               .is_error = proof.is_error(),
+                               .media_type = upload->media_type,
+                               .file_name = upload->file_name};
   RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(),
                                         result, fleet_, root_, accepted));
   // It parsed before.

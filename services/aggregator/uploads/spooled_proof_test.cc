@@ -40,7 +40,8 @@ class SpooledProofTest : public ::testing::Test {
     proof_.mutable_signature()->set_certificate_chain_pem(
         ChainToPem(std::vector<Certificate>{leaf, intermediate_.certificate()}));
     proof_.mutable_signature()->set_value(
-        *SignResult(key_, {kRun, "facts", "n1", 1, proof_.size(), proof_.sha256()}));
+        *SignResult(key_, {kRun, "facts", "n1", 1, proof_.size(), proof_.sha256(), false,
+                           upload_.media_type, upload_.file_name}));
     proof_.mutable_accept_time()->set_seconds(absl::ToUnixSeconds(enrolled_ + absl::Hours(1)));
   }
 
@@ -58,10 +59,9 @@ class SpooledProofTest : public ::testing::Test {
   }
 
   std::string Check() {
-    UploadRecord upload = {.key = KeyOf("n1"), .attempt = 1};
-    const absl::Status status = proofs_.Check(proof_, kRelay, &upload);
+    const absl::Status status = proofs_.Check(proof_, kRelay, &upload_);
     if (!status.ok()) return ReasonOf(status);
-    EXPECT_EQ(upload.delivery.uri, "spiffe://f.muster/node/n1");
+    EXPECT_EQ(upload_.delivery.uri, "spiffe://f.muster/node/n1");
     return "";
   }
 
@@ -74,6 +74,10 @@ class SpooledProofTest : public ::testing::Test {
   const Intermediate intermediate_ = *Intermediate::Load(
       kFleet, intermediate_key_, *root_.SignIntermediate(intermediate_key_.public_key(), enrolled_),
       root_.certificate());
+  UploadRecord upload_ = {.key = KeyOf("n1"),
+                          .attempt = 1,
+                          .media_type = "application/json",
+                          .file_name = "facts.json"};
   v1::SpooledProof proof_;
   SpooledProofs proofs_{kFleet, root_.certificate(), state_.store(), now_,
                         [](const Caller&) { return false; }};
@@ -84,6 +88,14 @@ TEST_F(SpooledProofTest, EnrolledNodeDeliversWithAnExpiredCertificate) { EXPECT_
 // The relay presents a result as an error.
 TEST_F(SpooledProofTest, ProofOfAResultIsNoProofOfAnError) {
   proof_.set_is_error(true);
+  EXPECT_EQ(Check(), "INVALID_SIGNATURE");
+}
+
+TEST_F(SpooledProofTest, ProofCoversMediaTypeAndFileName) {
+  upload_.media_type = "application/gzip";
+  EXPECT_EQ(Check(), "INVALID_SIGNATURE");
+  upload_.media_type = "application/json";
+  upload_.file_name = "other.json";
   EXPECT_EQ(Check(), "INVALID_SIGNATURE");
 }
 

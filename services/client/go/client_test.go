@@ -132,6 +132,19 @@ func TestSubmittedFilesAndStreamsAreCommittedAndSigned(t *testing.T) {
 	}
 }
 
+func TestSignatureCoversTheTextsAsTheyAreSent(t *testing.T) {
+	w := start(t)
+	if _, err := w.client().Submit(t.Context(), &muster.Delivery{Body: strings.NewReader("x"), FileName: "caf\xe9\xe9\n.txt",
+		MediaType: "text/\xff"}); err != nil {
+		t.Fatal(err)
+	}
+	got := w.committed("n1")
+	if got.Description.FileName != "caf\uFFFD\n.txt" || got.Description.MediaType != "text/\uFFFD" {
+		t.Errorf("described as %v", got.Description)
+	}
+	checkSignature(t, w, got)
+}
+
 func checkSignature(t *testing.T, w *fixture, got *mustertest.Committed) {
 	t.Helper()
 	block, _ := pem.Decode([]byte(got.Signature.GetCertificateChainPem()))
@@ -139,7 +152,8 @@ func checkSignature(t *testing.T, w *fixture, got *mustertest.Committed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := sha256.Sum256(fmt.Appendf(nil, "muster-result-v1\n%s\np\nn1\n%d\n%d\n%x\nresult\n", run, got.Description.Attempt, got.Size, got.SHA256))
+	text := sha256.Sum256(fmt.Appendf(nil, "muster-result-v1\n%s\np\nn1\n%d\n%d\n%x\nresult\n%d\n%s\n%d\n%s\n", run, got.Description.Attempt, got.Size, got.SHA256,
+		len(got.Description.MediaType), got.Description.MediaType, len(got.Description.FileName), got.Description.FileName))
 	if !ecdsa.VerifyASN1(certificate.PublicKey.(*ecdsa.PublicKey), text[:], got.Signature.Value) {
 		t.Error("the signature is wrong")
 	}

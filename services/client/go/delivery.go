@@ -3,6 +3,7 @@ package muster
 import (
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
@@ -87,6 +88,9 @@ func fromResult(r *musterv1.Result) *Result {
 func (c *Client) prepared(d *Delivery) *Delivery {
 	full := *d
 	full.Key = c.key(d.Key)
+	// The signature covers these texts as they are sent.
+	full.MediaType = strings.ToValidUTF8(d.MediaType, "\uFFFD")
+	full.FileName = strings.ToValidUTF8(d.FileName, "\uFFFD")
 	if full.Attempt == 0 {
 		full.Attempt = time.Now().UnixNano()
 		if file, ok := d.Body.(*os.File); ok {

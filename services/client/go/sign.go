@@ -37,8 +37,9 @@ func (s signer) result(d *Delivery, sum summary) (*musterv1.Signature, error) {
 	if d.IsError {
 		kind = "error"
 	}
-	text := fmt.Sprintf("muster-result-v1\n%s\n%s\n%s\n%d\n%d\n%x\n%s\n",
-		d.Key.Run, d.Key.Plugin, d.Key.Node, d.Attempt, sum.size, sum.sha256, kind)
+	text := fmt.Sprintf("muster-result-v1\n%s\n%s\n%s\n%d\n%d\n%x\n%s\n%d\n%s\n%d\n%s\n",
+		d.Key.Run, d.Key.Plugin, d.Key.Node, d.Attempt, sum.size, sum.sha256, kind,
+		len(d.MediaType), d.MediaType, len(d.FileName), d.FileName)
 	digest := sha256.Sum256([]byte(text))
 	value, err := ecdsa.SignASN1(rand.Reader, key, digest[:])
 	if err != nil {

@@ -28,13 +28,17 @@ bool SpeaksFor(const Identity& identity, const SignedResult& result) {
   return false;
 }
 
+// The length shows where a text ends that may contain any character.
+std::string Counted(const std::string& text) { return absl::StrCat(text.size(), "\n", text, "\n"); }
+
 }  // namespace
 
 std::string ResultSignatureText(const SignedResult& result) {
   return absl::StrCat("muster-result-v1\n", result.run, "\n", result.plugin, "\n", result.node,
                       "\n", result.attempt, "\n", result.size, "\n",
                       absl::BytesToHexString(result.sha256), "\n",
-                      result.is_error ? "error" : "result", "\n");
+                      result.is_error ? "error" : "result", "\n", Counted(result.media_type),
+                      Counted(result.file_name));
 }
 
 absl::StatusOr<std::string> SignResult(const PrivateKey& key, const SignedResult& result) {
@@ -58,7 +62,7 @@ absl::Status VerifyResultSignature(std::string_view signature, std::string_view 
   }
   ASSIGN_OR_RETURN(const auto key, leaf.Key());
   if (!key.Verify(ResultSignatureText(result), signature)) {
-    return errors::SignatureUnverified("it does not match the received bytes");
+    return errors::SignatureUnverified("it does not match the received result");
   }
   return absl::OkStatus();
 }

@@ -22,6 +22,8 @@ struct SignedResult {
   int64_t size = 0;
   std::string sha256;
   bool is_error = false;
+  std::string media_type;
+  std::string file_name;
 };
 
 // Returns the signed text; message Signature of the API specifies it.

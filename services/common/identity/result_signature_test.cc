@@ -1,8 +1,13 @@
 #include "services/common/identity/result_signature.h"
 
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/authority.h"
@@ -40,7 +45,8 @@ class ResultSignatureTest : public ::testing::Test {
   const Intermediate intermediate_;
   const RunAuthority authority_;
   const PrivateKey key_ = *PrivateKey::Generate();
-  const SignedResult result_ = {kRun, "facts", "n1", 1, 3, std::string(32, '\x07')};
+  const SignedResult result_ = {
+      kRun, "facts", "n1", 1, 3, std::string(32, '\x07'), false, "application/json", "facts.json"};
 };
 
 TEST_F(ResultSignatureTest, SignatureOfTheNodeIsAccepted) {
@@ -61,6 +67,40 @@ TEST_F(ResultSignatureTest, ChangedResultIsRefused) {
   changed = result_;
   changed.is_error = true;
   EXPECT_EQ(ReasonOf(Verify(signature, chain, changed)), "INVALID_SIGNATURE");
+  changed = result_;
+  changed.media_type = "application/gzip";
+  EXPECT_EQ(ReasonOf(Verify(signature, chain, changed)), "INVALID_SIGNATURE");
+  changed = result_;
+  changed.file_name = "other.json";
+  EXPECT_EQ(ReasonOf(Verify(signature, chain, changed)), "INVALID_SIGNATURE");
+}
+
+TEST_F(ResultSignatureTest, TextIsAsTheApiSpecifies) {
+  SignedResult result = result_;
+  result.media_type = "text/plain";
+  result.file_name = "caf\xc3\xa9\n.txt";
+  const std::string sha256(64, '0');
+  result.sha256 = std::string(32, '\0');
+  EXPECT_EQ(ResultSignatureText(result),
+            absl::StrCat("muster-result-v1\n", kRun, "\nfacts\nn1\n1\n3\n", sha256,
+                         "\nresult\n10\ntext/plain\n10\ncaf\xc3\xa9\n.txt\n"));
+  result.media_type = result.file_name = "";
+  EXPECT_THAT(ResultSignatureText(result), ::testing::EndsWith("\nresult\n0\n\n0\n\n"));
+}
+
+// A part of one field cannot be presented as a part of the next one.
+TEST_F(ResultSignatureTest, TextsOfDifferentResultsDiffer) {
+  const std::vector<std::pair<std::string, std::string>> texts = {
+      {"a", "b"},      {"ab", ""},        {"", "ab"},         {"a\n1\nb", ""},
+      {"", "a\n1\nb"}, {"a\n", "b"},      {"a", "\nb"},       {"a\n1", "b"},
+      {"1\na", "b"},   {"a\n1\nb\n", ""}, {"a\n1\nb\n0", ""}, {std::string("a\0", 2), "b"}};
+  std::set<std::string> seen;
+  for (const auto& [media_type, file_name] : texts) {
+    SignedResult result = result_;
+    result.media_type = media_type;
+    result.file_name = file_name;
+    EXPECT_TRUE(seen.insert(ResultSignatureText(result)).second) << media_type << "|" << file_name;
+  }
 }
 
 TEST_F(ResultSignatureTest, SignatureOfAnotherNodeIsRefused) {

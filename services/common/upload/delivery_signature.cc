@@ -13,7 +13,9 @@ absl::Status VerifyDeliverySignature(const VerifiedResult& verified, std::string
                                       .attempt = verified.attempt,
                                       .size = result.size,
                                       .sha256 = result.sha256,
-                                      .is_error = result.outcome == Outcome::kError};
+                                      .is_error = result.outcome == Outcome::kError,
+                                      .media_type = result.media_type,
+                                      .file_name = result.file_name};
   return VerifyResultSignature(result.delivery.signature, result.delivery.signer_pem, signed_result,
                                fleet, root, now);
 }

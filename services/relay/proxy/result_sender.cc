@@ -94,8 +94,6 @@ absl::Status UpstreamResultSender::ReportExpired(const SpoolDelivery& delivery,
   if (channel == nullptr) return errors::RelayCutOff();
   v1::SubmitResultRequest request = delivery.header;
   request.mutable_description()->set_is_error(true);
-  request.mutable_description()->set_media_type("text/plain; charset=utf-8");
-  request.mutable_description()->set_file_name("error.txt");
   request.set_body(delivery.why);
   request.set_crc32c(Crc32c(delivery.why));
   request.set_sha256(DigestBytes(Sha256::Of(delivery.why)));

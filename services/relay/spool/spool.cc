@@ -250,6 +250,9 @@ void Spool::Commit(VerifiedResult verified, Done done) {
   const absl::Time accepted = clock_.Now();
   v1::SubmitResultRequest header;
   *header.mutable_description() = entry->description;
+  // As the node signed them: a later open may have changed those of the entry.
+  header.mutable_description()->set_media_type(result.media_type);
+  header.mutable_description()->set_file_name(result.file_name);
   header.set_crc32c(result.crc32c);
   header.set_sha256(result.sha256);
   v1::SpooledProof& proof = *header.mutable_spooled();

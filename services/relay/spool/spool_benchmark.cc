@@ -80,6 +80,19 @@ void Deliver(Spool& spool, const std::string& node, int attempt, const std::stri
   if (!queued || !done.get_future().get()) std::abort();
 }
 
+// Returns what the node signs for Deliver.
+SignedResult SignedOf(const std::string& node, int attempt, const UploadFinish& finish) {
+  return {testing::kRun,
+          "facts",
+          node,
+          attempt,
+          finish.size,
+          finish.sha256,
+          false,
+          testing::SpoolFixture::kMediaType,
+          testing::SpoolFixture::kFileName};
+}
+
 // Arguments: nodes, bytes of a result.
 void BM_AcceptedResults(benchmark::State& state) {
   const auto nodes = static_cast<int>(state.range(0));
@@ -93,7 +106,7 @@ void BM_AcceptedResults(benchmark::State& state) {
       finish.crc32c = Crc32c(body);
       finish.sha256 = DigestBytes(Sha256::Of(body));
       const std::string node = absl::StrCat("n", n);
-      signers.Sign({testing::kRun, "facts", node, i, finish.size, finish.sha256}, node, &finish);
+      signers.Sign(SignedOf(node, i, finish), node, &finish);
       finishes[static_cast<size_t>(n)].push_back(std::move(finish));
     }
   }
@@ -141,7 +154,7 @@ void BM_DeliveredResults(benchmark::State& state) {
         finish.crc32c = Crc32c(body);
         finish.sha256 = DigestBytes(Sha256::Of(body));
         const std::string node = absl::StrCat("n", n);
-        signers.Sign({testing::kRun, "facts", node, i, finish.size, finish.sha256}, node, &finish);
+        signers.Sign(SignedOf(node, i, finish), node, &finish);
         Deliver(spool, node, i, body, finish);
       }
     }

@@ -1,5 +1,6 @@
 // Uploads into the spool until they are complete.
 #include <filesystem>
+#include <future>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +68,22 @@ TEST_F(SpoolUploadTest, ResultWithoutTheSignatureOfItsNodeIsRejected) {
   const auto good = fixture_.OpenUpload(SpoolFixture::Request("n1", "facts", small_));
   EXPECT_TRUE(fixture_.Complete(*good, "n1", "facts", small_).ok());
   EXPECT_EQ(fixture_.spool().waiting(), 1);
+}
+
+TEST_F(SpoolUploadTest, SignatureCoversMediaTypeAndFileName) {
+  const auto complete = [&](const v1::OpenUploadRequest& request) {
+    const auto opened = fixture_.OpenUpload(request);
+    EXPECT_TRUE(fixture_.Send(*opened, "n1", small_, small_.size()).ok());
+    return ReasonOf(fixture_.Complete(*opened, "n1", "facts", small_));
+  };
+  auto request = SpoolFixture::Request("n1", "facts", small_);
+  request.mutable_description()->set_media_type("application/gzip");
+  EXPECT_EQ(complete(request), "INVALID_SIGNATURE");
+  request = SpoolFixture::Request("n1", "facts", small_);
+  request.mutable_description()->set_file_name("other.json");
+  EXPECT_EQ(complete(request), "INVALID_SIGNATURE");
+  EXPECT_EQ(fixture_.spool().waiting(), 0);
+  EXPECT_EQ(complete(SpoolFixture::Request("n1", "facts", small_)), "");
 }
 
 TEST_F(SpoolUploadTest, UploadContinuesAfterABadSignature) {
@@ -155,11 +172,32 @@ TEST_F(SpoolUploadTest, ResultHasTheDescriptionOfTheLastOpen) {
   request.mutable_description()->set_file_name("old.json");
   ASSERT_TRUE(fixture_.OpenUpload(request).ok());
   request.mutable_description()->set_file_name("new.json");
+  fixture_.signed_file_name = "new.json";
   const auto opened = fixture_.OpenUpload(request);
   ASSERT_TRUE(fixture_.Send(*opened, "n1", small_, small_.size()).ok());
   ASSERT_TRUE(fixture_.Complete(*opened, "n1", "facts", small_).ok());
   ASSERT_EQ(fixture_.Next(), "n1/facts");
   EXPECT_EQ(fixture_.delivery->header.description().file_name(), "new.json");
+}
+
+// The open waits for the strand of the upload, which completes it.
+TEST_F(SpoolUploadTest, OpenDuringTheCommitLeavesTheSignedDescription) {
+  auto request = SpoolFixture::Request("n1", "facts", small_);
+  const auto opened = fixture_.OpenUpload(request);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", small_, small_.size()).ok());
+  request.mutable_description()->set_media_type("text/plain");
+  request.mutable_description()->set_file_name("late.json");
+  std::promise<absl::Status> late;
+  fixture_.before_complete = [&] {
+    fixture_.spool().OpenUpload(request, SpoolFixture::Peer("n1"),
+                                [&](const auto& answer) { late.set_value(answer.status()); });
+  };
+  ASSERT_TRUE(fixture_.Complete(*opened, "n1", "facts", small_).ok());
+  EXPECT_EQ(ReasonOf(late.get_future().get()), "UPLOAD_NOT_FOUND");
+  ASSERT_EQ(fixture_.Next(), "n1/facts");
+  const v1::ResultDescription& description = fixture_.delivery->header.description();
+  EXPECT_EQ(description.media_type(), SpoolFixture::kMediaType);
+  EXPECT_EQ(description.file_name(), SpoolFixture::kFileName);
 }
 
 // A chunk must be verified before it is charged: the quota of a node is not filled by offsets.

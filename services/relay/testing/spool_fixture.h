@@ -61,6 +61,10 @@ class Signers {
 // Not thread-safe.
 class SpoolFixture {
  public:
+  // Request describes each result with these.
+  static constexpr char kMediaType[] = "application/json";
+  static constexpr char kFileName[] = "facts.json";
+
   SpoolFixture() {
     if (mkdtemp(root_.data()) == nullptr) std::abort();
     options.folder = root_ + "/spool";
@@ -95,7 +99,8 @@ class SpoolFixture {
     description.mutable_key()->set_plugin(plugin);
     description.mutable_key()->set_node(node);
     description.set_attempt(attempt);
-    description.set_file_name("facts.json");
+    description.set_media_type(kMediaType);
+    description.set_file_name(kFileName);
     request.set_size(static_cast<int64_t>(body.size()));
     return request;
   }
@@ -183,13 +188,15 @@ class SpoolFixture {
     finish.crc32c = Crc32c(body);
     finish.sha256 = DigestBytes(Sha256::Of(body));
     if (signer != "") {
-      signers.Sign({kRun, plugin, node, attempt, finish.size, finish.sha256}, signer.value_or(node),
-                   &finish);
+      signers.Sign({kRun, plugin, node, attempt, finish.size, finish.sha256, false, kMediaType,
+                    signed_file_name},
+                   signer.value_or(node), &finish);
     }
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
       ASSIGN_OR_RETURN(const auto attachment,
                        session.Attach(opened.epoch(), Peer(node), [](const absl::Status&) {}));
       absl::Status status = absl::InternalError("no answer");
+      before_complete();
       session.Complete(attachment, finish, [&](const auto& done) { status = done.status(); });
       return status;
     });
@@ -230,6 +237,10 @@ class SpoolFixture {
   Signers signers{clock.Now()};
   SpoolOptions options{.folder = "", .relay = "r1", .fleet = kFleet};
   std::optional<SpoolDelivery> delivery;
+  // The nodes sign this file name.
+  std::string signed_file_name = kFileName;
+  // Called on the strand of an upload before it is completed.
+  std::function<void()> before_complete = [] {};
 
  private:
   static constexpr size_t kChunk = 16 * 1024;

@@ -14,6 +14,14 @@ in ` + "`muster.v1.ErrorDetail`" + ` (proto/muster/v1/errors.proto) over gRPC, a
 REST. The command line prints it in parentheses after the message on stderr, also with ` + "`--json`" + `; an error of the
 arguments (exit code 2) may have none. Names in braces stand for values.
 
+Over gRPC, two kinds of errors have no ` + "`ErrorDetail`" + `:
+
+- A refusal before the method begins, such as ` + "`ROLE_NOT_ALLOWED`, `REVOKED`, `IDENTITY_NOT_FORWARDABLE`" + `,
+  ` + "`IDENTITY_MALFORMED` or `TOO_MANY_WAITING_CALLS`" + `. gRPC lets the authentication of a call return only a code and
+  a message. The message begins with the reason and a colon, and ends with the next step.
+- A permitted call of a service that the listener does not serve. gRPC itself answers it, with ` + "`UNIMPLEMENTED`" + ` and
+  an empty message.
+
 ` + "`go run ./services/common/errors/generate`" + ` writes this page from the table in services/common/errors/, and a
 test fails when it is stale.
 `

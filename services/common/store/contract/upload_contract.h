@@ -44,6 +44,26 @@ TEST_P(StateStoreContract, LaterOpenTakesTheUploadOver) {
   EXPECT_FALSE(store().GetUpload("u1")->has_value());
 }
 
+// Its sender signs this description, not the one of an earlier open by a relay.
+TEST_P(StateStoreContract, UploadHasTheDescriptionOfItsLastOpen) {
+  Plan(1);
+  OpenUpload first = Opening(KeyOf("n1"), "u1");
+  first.upload.is_error = true;
+  Apply(first);
+  OpenUpload last = Opening(KeyOf("n1"), "u2");
+  last.upload.media_type = "text/plain";
+  last.upload.file_name = "log.txt";
+  const UploadRecord opened = Apply(last).upload;
+  const auto kept = store().GetUpload("u1");
+  ASSERT_TRUE(kept->has_value());
+  for (const UploadRecord& upload : {opened, **kept}) {
+    EXPECT_EQ(upload.epoch, 2);
+    EXPECT_EQ(upload.media_type, "text/plain");
+    EXPECT_EQ(upload.file_name, "log.txt");
+    EXPECT_FALSE(upload.is_error);
+  }
+}
+
 TEST_P(StateStoreContract, CommitWithoutTheUploadIsTakenOverEvenIfTheContentIsTheSame) {
   Plan(2);
   Apply(Opening(KeyOf("n1"), "u1"));

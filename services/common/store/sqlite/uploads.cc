@@ -53,21 +53,25 @@ void Insert(Connection& db, const UploadRecord& upload) {
          Blob{delivery.signature}, delivery.signer_pem, upload.opened_at, upload.expires_at);
 }
 
-// Continues the same transfer with a new epoch. Sets values that the sender did not know before;
-// keeps earlier ones.
+// Continues the same transfer with a new epoch. Takes the description of the later open, because
+// its sender signs that one; keeps an earlier size and digest.
 UploadRecord TakeOver(Connection& db, UploadRecord open, const UploadRecord& incoming) {
   ++open.epoch;
   open.expires_at = incoming.expires_at;
+  open.media_type = incoming.media_type;
+  open.file_name = incoming.file_name;
+  open.is_error = incoming.is_error;
   open.delivery = incoming.delivery;
   if (open.size < 0) open.size = incoming.size;
   if (open.sha256.empty()) open.sha256 = incoming.sha256;
   const Delivery& delivery = open.delivery;
   db.Run(
-      "UPDATE uploads SET epoch = ?, size = ?, sha256 = ?, expires_at = ?, uri = ?,"
-      " node_unproven = ?, vouched_by = ?, signature = ?, signer_pem = ? WHERE id = ?",
-      open.epoch, open.size, Blob{open.sha256}, open.expires_at, delivery.uri,
-      delivery.node_unproven, delivery.vouched_by, Blob{delivery.signature}, delivery.signer_pem,
-      open.id);
+      "UPDATE uploads SET epoch = ?, size = ?, sha256 = ?, media_type = ?, file_name = ?,"
+      " is_error = ?, expires_at = ?, uri = ?, node_unproven = ?, vouched_by = ?, signature = ?, "
+      "signer_pem = ? WHERE id = ?",
+      open.epoch, open.size, Blob{open.sha256}, open.media_type, open.file_name, open.is_error,
+      open.expires_at, delivery.uri, delivery.node_unproven, delivery.vouched_by,
+      Blob{delivery.signature}, delivery.signer_pem, open.id);
   return open;
 }
 

@@ -26,6 +26,14 @@ const (
 
 // The only detail of google.rpc.Status in `grpc-status-details-bin`. The message of the status names the
 // failed operation and its object.
+//
+// Two kinds of errors have no detail:
+//
+//   - A refusal before the method begins, such as ROLE_NOT_ALLOWED, REVOKED, IDENTITY_NOT_FORWARDABLE,
+//     IDENTITY_MALFORMED or TOO_MANY_WAITING_CALLS. Its message is "<reason>: <what failed>. <next step>", because
+//     gRPC lets the authentication of a call return only a code and a message.
+//   - A permitted call of a service that the listener does not serve. gRPC itself answers it, with UNIMPLEMENTED and
+//     an empty message.
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Stable, for programs: upper-case words joined by underscores. docs/errors.md lists all reasons.

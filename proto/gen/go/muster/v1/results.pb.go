@@ -231,7 +231,7 @@ func (x *OpenUploadRequest) GetSpooled() *SpooledProof {
 // node's signature over the result. The server verifies it before it opens the upload.
 type SpooledProof struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Covers the description's key and attempt, `size`, `sha256` and `is_error`.
+	// Covers the description's key, attempt, media_type and file_name, and `size`, `sha256` and `is_error`.
 	Signature *Signature `protobuf:"bytes,1,opt,name=signature,proto3" json:"signature,omitempty"`
 	// Size in bytes.
 	Size   int64  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
@@ -675,8 +675,9 @@ func (*UploadResponse_Spooled) isUploadResponse_Message() {}
 
 // A node's signature over a result: ECDSA with SHA-256 (ASN.1 DER), by the key of `certificate_chain_pem`,
 // over the UTF-8 text
-// "muster-result-v1\n<run>\n<plugin>\n<node>\n<attempt>\n<size>\n<sha-256 in lower-case hex>\n<kind>\n", where
-// <kind> is "error" for an error result, otherwise "result".
+// "muster-result-v1\n<run>\n<plugin>\n<node>\n<attempt>\n<size>\n<sha-256 in lower-case hex>\n<kind>\n", followed by
+// "<bytes of media_type>\n<media_type>\n<bytes of file_name>\n<file_name>\n". <kind> is "error" for an error result,
+// otherwise "result". The numbers of bytes show where these two fields end: they may contain any character.
 type Signature struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Value []byte                 `protobuf:"bytes,1,opt,name=value,proto3" json:"value,omitempty"`
@@ -739,8 +740,8 @@ type SubmitResultRequest struct {
 	Sha256    []byte     `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Signature *Signature `protobuf:"bytes,4,opt,name=signature,proto3" json:"signature,omitempty"`
 	// Set by a relay that cannot deliver a spooled result, because it has expired or its bytes are lost.
-	// `description` is that of the spooled result with `is_error`, `body` contains the reason, and only the proof
-	// is signed. The report is recorded in the audit log and stores no result, because the node may still have
+	// `description` is that of the spooled result, except for `is_error`, `body` contains the reason, and only the
+	// proof is signed. The report is recorded in the audit log and stores no result, because the node may still have
 	// the genuine one: the call returns the current result of the pair.
 	Spooled *SpooledProof `protobuf:"bytes,5,opt,name=spooled,proto3" json:"spooled,omitempty"`
 	// At most 64 KiB.

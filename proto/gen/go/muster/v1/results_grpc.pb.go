@@ -65,14 +65,14 @@ type ResultServiceClient interface {
 	// Opens an upload, or takes over an existing one. Call it before each Upload stream, also after a lost
 	// connection: the response contains the resume offset.
 	//
-	// The same key and attempt return the same upload with a higher epoch; streams with a lower epoch fail from then
-	// on. A higher attempt starts a new upload; a lower one fails with ABORTED (TAKEN_OVER). The attempt of an open
-	// through a relay counts only against opens through the same relay, until the owner of the key has opened or
-	// signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of the owner is attached. Further
-	// errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed already, and neither `sha256` nor
-	// `size` contradicts it, the response has `committed` and nothing remains to be sent. A sender that does not know
-	// its digest compares `committed.sha256` later, or calls again with the digest. Different content fails with
-	// ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
+	// The same key and attempt return the same upload with a higher epoch and the description of this open; streams
+	// with a lower epoch fail from then on. A higher attempt starts a new upload; a lower one fails with ABORTED
+	// (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
+	// owner of the key has opened or signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of
+	// the owner is attached. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed
+	// already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be
+	// sent. A sender that does not know its digest compares `committed.sha256` later, or calls again with the digest.
+	// Different content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
 	OpenUpload(ctx context.Context, in *OpenUploadRequest, opts ...grpc.CallOption) (*OpenUploadResponse, error)
 	// Sends the bytes of an open upload: first `start`, then chunks in order, then `finish`.
 	//
@@ -232,14 +232,14 @@ type ResultServiceServer interface {
 	// Opens an upload, or takes over an existing one. Call it before each Upload stream, also after a lost
 	// connection: the response contains the resume offset.
 	//
-	// The same key and attempt return the same upload with a higher epoch; streams with a lower epoch fail from then
-	// on. A higher attempt starts a new upload; a lower one fails with ABORTED (TAKEN_OVER). The attempt of an open
-	// through a relay counts only against opens through the same relay, until the owner of the key has opened or
-	// signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of the owner is attached. Further
-	// errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed already, and neither `sha256` nor
-	// `size` contradicts it, the response has `committed` and nothing remains to be sent. A sender that does not know
-	// its digest compares `committed.sha256` later, or calls again with the digest. Different content fails with
-	// ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
+	// The same key and attempt return the same upload with a higher epoch and the description of this open; streams
+	// with a lower epoch fail from then on. A higher attempt starts a new upload; a lower one fails with ABORTED
+	// (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
+	// owner of the key has opened or signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of
+	// the owner is attached. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed
+	// already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be
+	// sent. A sender that does not know its digest compares `committed.sha256` later, or calls again with the digest.
+	// Different content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
 	OpenUpload(context.Context, *OpenUploadRequest) (*OpenUploadResponse, error)
 	// Sends the bytes of an open upload: first `start`, then chunks in order, then `finish`.
 	//
