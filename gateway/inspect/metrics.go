@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"muster.example/gateway/logs"
 )
 
 // Metrics of the gateway. docs/operating.md lists them.
@@ -35,7 +37,7 @@ type Metrics struct {
 	FeedConnected       prometheus.Gauge
 	FeedEvents          prometheus.Counter
 
-	refusedIdentities, refusedByLimit refusalLog
+	refusedIdentities, refusedByLimit logs.Limiter
 }
 
 // NewMetrics registers all metrics, including those of the Go runtime.

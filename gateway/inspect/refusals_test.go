@@ -13,6 +13,7 @@ import (
 
 	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
+	"muster.example/gateway/logs"
 )
 
 // A stale client may dial for hours: one line a minute for each reason is logged, and every refusal is counted.
@@ -37,7 +38,7 @@ func TestRefusalsAreLoggedOncePerMinute(t *testing.T) {
 			!strings.Contains(got[1], "reason=no_name") {
 			t.Errorf("first: %q", got)
 		}
-		time.Sleep(refusalInterval) // of the fake clock of synctest
+		time.Sleep(logs.Interval) // of the fake clock of synctest
 		note("other_authority", 1)
 		if got := lines(); len(got) != 1 || !strings.Contains(got[0], "count=1000") {
 			t.Errorf("a minute later: %q", got)

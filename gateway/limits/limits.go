@@ -144,17 +144,21 @@ var (
 		Reason: reasons.TooManyStreams, Action: "let pages share one stream"})
 	WatchesOfIdentity = count(200, Row{Name: "watches and event streams of an identity", Per: sharers,
 		Metric: refusals + `{reason="watches"}`, Reason: reasons.TooManyStreams, Action: "close pages, or issue each viewer its own credential"})
-	Fetches = count(8, Row{Name: "snapshots fetched at a time", Per: "gateway", Reason: "a wait, then STATUS_SLOW",
+	Fetches = count(8, Row{Name: "snapshots of the status prepared at a time", Per: "gateway", Reason: "a wait, then STATUS_SLOW",
 		Action: "-"})
-	FetchWait = wait(30*time.Second, Row{Name: "wait for the fetch of a snapshot to begin", Per: "request", Reason: reasons.StatusSlow,
+	FetchesOfIdentity = count(2, Row{Name: "messages of watches of a status prepared at a time, of an identity", Per: sharers,
+		Reason: "a wait, then STATUS_SLOW", Action: "let pages share one stream"})
+	FetchWait = wait(30*time.Second, Row{Name: "wait for the preparation of a snapshot to begin", Per: "request", Reason: reasons.StatusSlow,
 		Action: "check the status service and its log"})
 	FetchTime = wait(15*time.Second, Row{Name: "time to fetch a snapshot", Per: "request", Reason: reasons.StatusSlow,
 		Action: "check the status service and its log"})
-	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of snapshots that are sent to one slow reader; one snapshot may be larger", Per: "identity; certificate of a viewer",
+	SnapshotsOfIdentity = size(128<<20, Row{Name: "bytes of the status that are sent to one slow reader; one snapshot may be larger", Per: "identity; certificate of a viewer",
 		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes,
 		Action: "find the reader in the log; let it read faster, or use only=attention"})
-	Snapshots = size(256<<20, Row{Name: "bytes of snapshots that are sent to slow readers", Per: "gateway",
-		Metric: refusals + `{reason="snapshots"}`, Reason: reasons.TooManyStatusBytes, Action: "find the slowest reader in the log"})
+	Snapshots = size(256<<20, Row{Name: "bytes of the status that are sent to slow readers", Per: "gateway",
+		Metric: "muster_gateway_snapshot_bytes", Reason: reasons.TooManyStatusBytes, Action: "find the slowest reader in the log"})
+	WatchPairs = count(2_000, Row{Name: "pairs of a message of a watch after which the next one waits its turn, as in a snapshot", Per: "message",
+		Reason: "-", Action: "-"})
 	SmallRun   = count(1_000, Row{Name: "pairs up to which a snapshot has the text of each", Per: "snapshot", Reason: "-", Action: "-"})
 	PageSize   = count(10_000, Row{Name: "pairs of one response of the status service", Per: "call", Reason: "-", Action: "-"})
 	Shown      = count(10, Row{Name: "pairs of a kind with only=attention", Per: "snapshot", Reason: "-", Action: "-"})

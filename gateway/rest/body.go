@@ -15,6 +15,9 @@ import (
 	"muster.example/gateway/similar"
 )
 
+// jsonFormat is the form of all messages.
+var jsonFormat = protojson.MarshalOptions{EmitUnpopulated: true}
+
 var errTrailing = errors.New("the body continues after its JSON value")
 
 // oneValue translates JSON as grpc-gateway does by default, but refuses unknown fields, and a body that continues after
@@ -27,7 +30,7 @@ type oneValue struct {
 func newOneValue() *oneValue {
 	var options protojson.UnmarshalOptions
 	return &oneValue{runtime.HTTPBodyMarshaler{Marshaler: &runtime.JSONPb{
-		MarshalOptions: protojson.MarshalOptions{EmitUnpopulated: true}, UnmarshalOptions: options,
+		MarshalOptions: jsonFormat, UnmarshalOptions: options,
 	}}, options}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"muster.example/gateway/limits"
 	"muster.example/gateway/listen"
@@ -77,8 +78,8 @@ func AnswerProblem(w http.ResponseWriter, code int, p Problem) {
 	_ = json.NewEncoder(w).Encode(p)
 }
 
-func grpcError(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
-	answerFault(w, r, err)
+func grpcError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
+	answerFault(w, r, endOf(ctx, err))
 }
 
 // answerFault answers with the reason for which the body could not be read, or with an error of a service.
@@ -120,10 +121,7 @@ func described(e *muster.Error) Problem {
 
 // streamError returns the error with which a stream of messages ends; it has the reason and the next step as a detail.
 func streamError(ctx context.Context, err error) *status.Status {
-	if errors.Is(context.Cause(ctx), errStopping) {
-		p := GatewayStopping()
-		err = withReason(status.New(codes.Unavailable, p.Message), p.Reason, p.NextStep).Err()
-	}
+	err = endOf(ctx, err)
 	if held, ok := ctx.Value(watchKey{}).(*watchWriter); ok {
 		held.failure = err
 	}
@@ -132,12 +130,24 @@ func streamError(ctx context.Context, err error) *status.Status {
 		return plain
 	}
 	problem := described(muster.AsError(err))
-	return withReason(plain, problem.Reason, problem.NextStep)
+	return withReason(plain, problem, 0)
 }
 
-// withReason adds a reason and a next step to an error.
-func withReason(plain *status.Status, reason, nextStep string) *status.Status {
-	detailed, err := plain.WithDetails(&musterv1.ErrorDetail{Reason: reason, NextStep: nextStep})
+// endOf returns the error with which the gateway itself ended a watch, or the one of the service.
+func endOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, errStopping) || errors.Is(cause, ErrLate) {
+		err = cause
+	}
+	return OwnError(err)
+}
+
+// withReason adds a reason, a next step and, unless it is 0, a wait to an error.
+func withReason(plain *status.Status, p Problem, retryAfter time.Duration) *status.Status {
+	detail := &musterv1.ErrorDetail{Reason: p.Reason, NextStep: p.NextStep}
+	if retryAfter > 0 {
+		detail.RetryAfter = durationpb.New(retryAfter)
+	}
+	detailed, err := plain.WithDetails(detail)
 	if err != nil {
 		return plain
 	}

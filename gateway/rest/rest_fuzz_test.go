@@ -50,7 +50,7 @@ func newUnconnected(f *testing.F, call func(request proto.Message) error) (*Serv
 			return call(request.(proto.Message))
 		}),
 		grpc.WithStreamInterceptor(func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, grpc.Streamer, ...grpc.CallOption) (grpc.ClientStream, error) {
-			return nil, withReason(status.New(codes.NotFound, "no stream"), "RUN_NOT_FOUND", "List them.").Err()
+			return nil, withReason(status.New(codes.NotFound, "no stream"), Problem{Reason: "RUN_NOT_FOUND", NextStep: "List them."}, 0).Err()
 		}))
 	if err != nil {
 		f.Fatal(err)

@@ -69,6 +69,7 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 		runtime.WithIncomingHeaderMatcher(drop), runtime.WithOutgoingHeaderMatcher(drop), runtime.WithOutgoingTrailerMatcher(drop),
 		runtime.WithErrorHandler(grpcError), runtime.WithStreamErrorHandler(streamError),
 		runtime.WithRoutingErrorHandler(s.operations.routingError), runtime.WithMiddlewares(s.check),
+		runtime.WithForwardResponseRewriter(encodeStatus),
 		runtime.WithDisablePathLengthFallback(), runtime.WithMarshalerOption(runtime.MIMEWildcard, newOneValue()),
 	)
 	s.bulk = &bulk{

@@ -19,16 +19,20 @@ var errStopping = errors.New("the gateway is stopping")
 type Watches struct {
 	quota   limits.Quota
 	metrics *inspect.Metrics
+	load    *StatusLoad
 	living  context.Context
 	stop    context.CancelCauseFunc
 }
 
 // NewWatches returns a set without watches.
 func NewWatches(metrics *inspect.Metrics) *Watches {
-	s := &Watches{quota: limits.Quota{All: int64(limits.Watches), Each: int64(limits.WatchesOfIdentity)}, metrics: metrics}
+	s := &Watches{quota: limits.Quota{All: int64(limits.Watches), Each: int64(limits.WatchesOfIdentity)}, metrics: metrics, load: NewStatusLoad(metrics)}
 	s.living, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
+
+// Load returns what readers of the status occupy.
+func (s *Watches) Load() *StatusLoad { return s.load }
 
 // Begin adds a watch of the request's client. The context ends when the gateway stops; the caller of Begin calls the
 // function at the end of the watch. If there are too many, it answers and returns false.
@@ -67,9 +71,10 @@ type watchKey struct{}
 // error of any other call.
 type watchWriter struct {
 	http.ResponseWriter
-	failure error // the error of the stream
-	begun   bool  // the head was sent
-	failed  bool  // the head of an error was held back
+	failure error        // the error of the stream
+	begun   bool         // the head was sent
+	failed  bool         // the head of an error was held back
+	status  *statusWatch // of a run; nil: another watch
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -91,6 +96,15 @@ func (w *watchWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
+// FlushError supports http.ResponseController: it is called after each message.
+func (w *watchWriter) FlushError() error {
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	if w.status != nil {
+		w.status.sent()
+	}
+	return err
+}
+
 // Unwrap supports http.ResponseController.
 func (w *watchWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
@@ -102,6 +116,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	defer end()
 	held := &watchWriter{ResponseWriter: w}
+	if strings.HasSuffix(r.URL.Path, "/status:watch") {
+		watch, err := s.beginStatusWatch(ctx, r.RemoteAddr)
+		if err != nil {
+			AnswerError(w, OwnError(err))
+			return
+		}
+		defer watch.close()
+		ctx, held.status = watch.ctx, watch
+	}
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep messages back
 	s.mux.ServeHTTP(held, r.WithContext(context.WithValue(ctx, watchKey{}, held)))
 	if held.failed {

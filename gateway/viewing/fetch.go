@@ -14,12 +14,6 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// The time-outs of a fetch, and of the wait for its begin.
-var (
-	errSilent = fmt.Errorf("no answer within %v", limits.FetchTime)
-	errQueued = fmt.Errorf("earlier requests were not answered within %v", limits.FetchWait)
-)
-
 // fetch requests and encodes a run's status: with all pairs, or only with those that need attention.
 func (s *Server) fetch(ctx context.Context, of view) (result *snapshot, err error) {
 	result = &snapshot{}

@@ -54,7 +54,7 @@ func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, s
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
 	s := &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, watches: watches, keys: keys,
 		revoked: revoked, metrics: metrics, log: log}
-	s.snapshots = newSnapshots(s.fetch)
+	s.snapshots = newSnapshots(s.fetch, watches.Load())
 	return s
 }
 

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"math"
 	"sync"
 
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/limits"
+	"muster.example/gateway/rest"
 	"muster.example/services/client/go/peer"
 )
 
@@ -49,13 +49,11 @@ func (s *snapshot) gzip() []byte {
 // concurrent use.
 type snapshots struct {
 	fetch func(ctx context.Context, of view) (*snapshot, error)
-	slots chan struct{} // one for each fetch in progress
+	load  *rest.StatusLoad
 
 	mu      sync.Mutex
 	waiting map[view]*flight // not begun
 	running map[view]*flight
-	held    int64        // bytes of snapshots that have users
-	holders limits.Quota // the bytes that each client has not read
 }
 
 // flight is one fetch. The fields are guarded by snapshots.mu; result and err are set when it is done.
@@ -67,18 +65,8 @@ type flight struct {
 	err     error
 }
 
-// unreadError refuses a snapshot, because of earlier ones that were not read.
-type unreadError struct {
-	holder string // has most of them
-	all    bool   // those of all clients are too many
-}
-
-// Error implements error.
-func (e *unreadError) Error() string { return "too many unread answers, most of " + e.holder }
-
-func newSnapshots(fetch func(context.Context, view) (*snapshot, error)) *snapshots {
-	return &snapshots{fetch: fetch, slots: make(chan struct{}, limits.Fetches), waiting: map[view]*flight{}, running: map[view]*flight{},
-		holders: limits.Quota{All: math.MaxInt64, Each: limits.SnapshotsOfIdentity}}
+func newSnapshots(fetch func(context.Context, view) (*snapshot, error), load *rest.StatusLoad) *snapshots {
+	return &snapshots{fetch: fetch, load: load, waiting: map[view]*flight{}, running: map[view]*flight{}}
 }
 
 // get returns a snapshot for a client, and a function that the caller calls when it has sent it.
@@ -115,22 +103,21 @@ func (s *snapshots) begin(f *flight, client string) error {
 	if f.err != nil {
 		return f.err
 	}
-	if f.readers[client] == 0 && !s.holders.Acquire(client, s.share(f)) {
-		return &unreadError{holder: client}
+	if f.readers[client] == 0 {
+		if err := s.load.Acquire(client, f.result.size); err != nil {
+			return err
+		}
 	}
 	f.readers[client]++
 	return nil
 }
-
-// share is what a result takes of a client's limit: one larger than the limit is sent if the client holds no other.
-func (s *snapshots) share(f *flight) int64 { return min(f.result.size, s.holders.Each) }
 
 // end reverses begin, and releases the result.
 func (s *snapshots) end(f *flight, client string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.readers[client]--; f.readers[client] == 0 {
-		s.holders.Release(client, s.share(f))
+		s.load.Release(client, f.result.size)
 	}
 	s.release(f)
 }
@@ -138,7 +125,7 @@ func (s *snapshots) end(f *flight, client string) {
 // release ends one use. The lock is held.
 func (s *snapshots) release(f *flight) {
 	if f.users--; f.users == 0 && f.result != nil {
-		s.held -= f.result.size
+		s.load.Hold(-f.result.size)
 		f.result = nil
 	}
 }
@@ -147,18 +134,18 @@ func (s *snapshots) release(f *flight) {
 func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
 	err := s.await(ctx, earlier)
 	if err == nil {
-		defer func() { <-s.slots }()
+		defer s.load.End()
 	}
 	s.mu.Lock()
 	delete(s.waiting, of)
 	s.running[of] = f
-	if err == nil && s.held >= limits.Snapshots {
-		err = &unreadError{holder: s.holders.Largest(), all: true}
-	}
 	s.mu.Unlock()
+	if err == nil {
+		err = s.load.Full()
+	}
 	var result *snapshot
 	if err == nil {
-		ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errSilent)
+		ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, rest.ErrLate)
 		result, err = s.fetch(ctx, of)
 		cancel()
 	}
@@ -168,7 +155,7 @@ func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
 	}
 	if f.err = err; err == nil && f.users > 0 {
 		f.result = result
-		s.held += result.size
+		s.load.Hold(result.size)
 	}
 	s.mu.Unlock()
 	close(f.done)
@@ -176,7 +163,7 @@ func (s *snapshots) run(ctx context.Context, of view, f, earlier *flight) {
 
 // await waits until a fetch may begin, and takes a slot.
 func (s *snapshots) await(ctx context.Context, earlier *flight) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchWait, errQueued)
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchWait, rest.ErrQueued)
 	defer cancel()
 	if earlier != nil {
 		select {
@@ -185,10 +172,5 @@ func (s *snapshots) await(ctx context.Context, earlier *flight) error {
 			return context.Cause(ctx)
 		}
 	}
-	select {
-	case s.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return s.load.Begin(ctx)
 }

@@ -23,6 +23,8 @@ import (
 	"muster.example/services/client/go/peer"
 )
 
+func load() *rest.StatusLoad { return rest.NewStatusLoad(inspect.NewMetrics()) }
+
 // fetches counts fetches of one second each.
 type fetches struct {
 	mu    sync.Mutex
@@ -46,7 +48,7 @@ func (f *fetches) fetch(ctx context.Context, _ view) (*snapshot, error) {
 func TestSimultaneousReadersShareSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fetches{size: 1}
-		s := newSnapshots(source.fetch)
+		s := newSnapshots(source.fetch, load())
 		var readers sync.WaitGroup
 		for i := range 500 {
 			readers.Go(func() {
@@ -72,8 +74,8 @@ func TestSimultaneousReadersShareSnapshot(t *testing.T) {
 		synctest.Wait()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.held != 0 || len(s.waiting) != 0 || len(s.running) != 0 || len(s.slots) != 0 {
-			t.Errorf("%d bytes, %d waiting, %d running, %d slots remain", s.held, len(s.waiting), len(s.running), len(s.slots))
+		if s.load.Held() != 0 || len(s.waiting) != 0 || len(s.running) != 0 {
+			t.Errorf("%d bytes, %d waiting, %d running remain", s.load.Held(), len(s.waiting), len(s.running))
 		}
 	})
 }
@@ -82,7 +84,7 @@ func TestSimultaneousReadersShareSnapshot(t *testing.T) {
 func TestReaderThatLeavesDoesNotDisturbOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fetches{size: 5}
-		s := newSnapshots(source.fetch)
+		s := newSnapshots(source.fetch, load())
 		leaving, leave := context.WithCancel(t.Context())
 		go func() {
 			if _, _, err := s.get(leaving, view{}, "v"); !errors.Is(err, context.Canceled) {
@@ -93,21 +95,16 @@ func TestReaderThatLeavesDoesNotDisturbOthers(t *testing.T) {
 		leave()
 		synctest.Wait()
 		time.Sleep(2 * time.Second)
-		s.mu.Lock()
-		held := s.held
-		s.mu.Unlock()
-		if held != 0 {
+		if held := s.load.Held(); held != 0 {
 			t.Errorf("%d bytes of a snapshot without readers", held)
 		}
 		_, release, err := s.get(t.Context(), view{}, "v")
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.mu.Lock()
-		if s.held != 5 {
-			t.Errorf("%d bytes", s.held)
+		if held := s.load.Held(); held != 5 {
+			t.Errorf("%d bytes", held)
 		}
-		s.mu.Unlock()
 		release()
 	})
 }
@@ -116,7 +113,7 @@ func TestReaderThatLeavesDoesNotDisturbOthers(t *testing.T) {
 func TestSnapshotsOfSlowReadersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fetches{size: limits.Snapshots / 2}
-		s := newSnapshots(source.fetch)
+		s := newSnapshots(source.fetch, load())
 		var releases []func()
 		for _, client := range []string{"a", "b"} {
 			_, release, err := s.get(t.Context(), view{run: client}, client)
@@ -125,8 +122,8 @@ func TestSnapshotsOfSlowReadersAreBounded(t *testing.T) {
 			}
 			releases = append(releases, release)
 		}
-		unread := (*unreadError)(nil)
-		if _, _, err := s.get(t.Context(), view{run: "c"}, "c"); !errors.As(err, &unread) || !unread.all || unread.holder == "c" {
+		unread := (*rest.UnreadError)(nil)
+		if _, _, err := s.get(t.Context(), view{run: "c"}, "c"); !errors.As(err, &unread) || !unread.All || unread.Holder == "c" {
 			t.Error(err)
 		}
 		for _, release := range releases {
@@ -145,7 +142,7 @@ func TestSnapshotsOfSlowReadersAreBounded(t *testing.T) {
 func TestClientMayReadSnapshotSeveralTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &fetches{size: limits.SnapshotsOfIdentity + 1}
-		s := newSnapshots(source.fetch)
+		s := newSnapshots(source.fetch, load())
 		var readers sync.WaitGroup
 		readers.Go(func() {
 			if _, release, err := s.get(t.Context(), view{run: "r"}, "w"); err == nil {
@@ -165,14 +162,17 @@ func TestClientMayReadSnapshotSeveralTimes(t *testing.T) {
 			})
 		}
 		readers.Wait()
-		if _, _, err := s.get(t.Context(), view{run: "r"}, "v"); !errors.As(err, new(*unreadError)) {
+		if _, _, err := s.get(t.Context(), view{run: "r"}, "v"); !errors.As(err, new(*rest.UnreadError)) {
 			t.Errorf("a later snapshot: %v", err)
 		}
 		for range cap(releases) {
 			(<-releases)()
 		}
-		if s.held != 0 || s.holders.Held() != 0 {
-			t.Errorf("%d bytes, %d of clients remain", s.held, s.holders.Held())
+		if s.load.Held() != 0 {
+			t.Errorf("%d bytes remain", s.load.Held())
+		}
+		if err := s.load.Acquire("v", limits.SnapshotsOfIdentity); err != nil {
+			t.Errorf("bytes of the client remain: %v", err)
 		}
 	})
 }
@@ -196,7 +196,7 @@ func TestSlowReaderDoesNotRefuseOthers(t *testing.T) {
 		s := New(Settings{}, nil, nil, nil, rest.NewWatches(metrics), nil, nil, metrics, slog.New(slog.NewTextHandler(&log, nil)))
 		s.snapshots = newSnapshots(func(context.Context, view) (*snapshot, error) {
 			return &snapshot{tag: `"t"`, pieces: [][]byte{[]byte("{}")}, size: limits.SnapshotsOfIdentity}, nil
-		})
+		}, s.watches.Load())
 		get := func(uri string, w http.ResponseWriter) {
 			id, err := peer.Parse(uri)
 			if err != nil {
@@ -230,8 +230,8 @@ func TestSlowReaderDoesNotRefuseOthers(t *testing.T) {
 		if !strings.Contains(log.String(), viewer+" :0abc") {
 			t.Errorf("the log does not name the viewer: %q", log.String())
 		}
-		if s.snapshots.held != 0 || s.snapshots.holders.Held() != 0 {
-			t.Errorf("%d bytes remain", s.snapshots.held)
+		if held := s.watches.Load().Held(); held != 0 {
+			t.Errorf("%d bytes remain", held)
 		}
 	})
 }
@@ -239,18 +239,21 @@ func TestSlowReaderDoesNotRefuseOthers(t *testing.T) {
 // No more than a few runs are fetched at the same time; the others wait, and end with a reason.
 func TestSimultaneousFetchesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var fetches atomic.Int64
 		s := newSnapshots(func(ctx context.Context, _ view) (*snapshot, error) {
+			fetches.Add(1)
+			defer fetches.Add(-1)
 			<-ctx.Done()
 			return nil, context.Cause(ctx)
-		})
+		}, load())
 		var readers sync.WaitGroup
 		var queued atomic.Int64
 		for i := range 3*limits.Fetches + 1 {
 			readers.Go(func() {
 				_, _, err := s.get(t.Context(), view{run: string(rune('a' + i))}, "v")
-				if errors.Is(err, errQueued) {
+				if errors.Is(err, rest.ErrQueued) {
 					queued.Add(1)
-				} else if !errors.Is(err, errSilent) {
+				} else if !errors.Is(err, rest.ErrLate) {
 					t.Error(err)
 				}
 			})
@@ -258,8 +261,8 @@ func TestSimultaneousFetchesAreBounded(t *testing.T) {
 		synctest.Wait()
 		for waiting := 2*limits.Fetches + 1; waiting > limits.Fetches; waiting -= limits.Fetches {
 			s.mu.Lock()
-			if len(s.slots) != limits.Fetches || len(s.waiting) != waiting {
-				t.Errorf("%d fetches, %d wait", len(s.slots), len(s.waiting))
+			if int(fetches.Load()) != limits.Fetches || len(s.waiting) != waiting {
+				t.Errorf("%d fetches, %d wait", fetches.Load(), len(s.waiting))
 			}
 			s.mu.Unlock()
 			time.Sleep(limits.FetchTime)
@@ -282,7 +285,7 @@ func TestFetchHasItsTimeAfterEarlierFetch(t *testing.T) {
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
-		})
+		}, load())
 		var readers sync.WaitGroup
 		for range 2 {
 			readers.Go(func() {

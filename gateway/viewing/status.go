@@ -100,29 +100,18 @@ func acceptsGzip(accepted string) bool {
 // answerFailure answers with the error of a fetch.
 func (s *Server) answerFailure(w http.ResponseWriter, r *http.Request, err error) {
 	s.countUnread(r, err)
-	var unread *unreadError
-	switch answer := muster.AsError(err); {
-	case errors.As(err, &unread):
-		w.Header().Set("Retry-After", "1")
-		problem := rest.TooManyStatusBytes(limits.SnapshotsOfIdentity)
-		if unread.all {
-			problem = rest.TooManyUnreadBytes(limits.Snapshots)
-		}
-		rest.AnswerProblem(w, http.StatusTooManyRequests, problem)
-	case errors.Is(err, errSilent), errors.Is(err, errQueued):
-		w.Header().Set("Retry-After", "5")
-		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusSlow(answer.Message))
-	case answer.Code == "UNAVAILABLE" && answer.Reason == "":
+	err = rest.OwnError(err)
+	if answer := muster.AsError(err); answer.Code == "UNAVAILABLE" && answer.Reason == "" {
 		rest.AnswerProblem(w, http.StatusServiceUnavailable, rest.StatusUnreachable(answer.Message))
-	default:
-		rest.AnswerError(w, err)
+		return
 	}
+	rest.AnswerError(w, err)
 }
 
 // countUnread counts and logs a refusal because of unread answers.
 func (s *Server) countUnread(r *http.Request, err error) {
-	if unread := (*unreadError)(nil); errors.As(err, &unread) {
-		s.metrics.RefusedByLimit(s.log, "snapshots", unread.holder, r.RemoteAddr)
+	if unread := (*rest.UnreadError)(nil); errors.As(err, &unread) {
+		s.metrics.RefusedByLimit(s.log, "snapshots", unread.Holder, r.RemoteAddr)
 	}
 }
 

@@ -246,7 +246,7 @@ var scenarios = map[string]scenario{
 	"shared files: bytes":                      {service: fleet.Relay, exhaust: (*limited).shareBytes},
 	"shared files: number":                     {service: fleet.Relay, exhaust: (*limited).shareFiles},
 	"watches and event streams of an identity": {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
-	"bytes of snapshots that are sent to one slow reader; one snapshot may be larger": {service: fleet.Gateway, exhaust: (*limited).leaveUnread},
+	"bytes of the status that are sent to one slow reader; one snapshot may be larger": {service: fleet.Gateway, exhaust: (*limited).leaveUnread},
 	"streams without a certificate":     {service: fleet.Aggregator, exhaust: (*limited).floodStreams},
 	"connections without a certificate": {service: fleet.Aggregator, exhaust: (*limited).floodConnections},
 

@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"google.golang.org/grpc/grpclog"
+
 	"muster.example/gateway/app"
 	"muster.example/gateway/config"
 	"muster.example/gateway/limits"
@@ -90,6 +92,7 @@ func serve(settings *config.Config, errs io.Writer) int {
 		errs = file
 	}
 	log := logs.New(errs, settings.LogFormat, settings.LogLevel)
+	grpclog.SetLoggerV2(logs.NewGRPC(log))
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) // the default of SIGHUP ends the process
 	gateway, err := app.Start(settings, log)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"google.golang.org/grpc/grpclog"
+
 	"muster.example/gateway/config"
 	"muster.example/services/client/go/mustertest"
 )
@@ -36,7 +38,9 @@ func (o *output) await(t *testing.T, line string) {
 	})
 }
 
-func TestSIGHUPReloadsNodesList(t *testing.T) {
+// settings returns the configuration of a gateway without services, and a function that writes its files.
+func settings(t *testing.T) (*config.Config, func(name string, content []byte) string) {
+	t.Helper()
 	fleet := mustertest.NewFleet()
 	own := fleet.Service("gateway", "g1")
 	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
@@ -60,23 +64,44 @@ func TestSIGHUPReloadsNodesList(t *testing.T) {
 	r.CertificateFile = write("own.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: own.Certificate[0]}))
 	r.KeyFile = write("own.key", pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 	r.NodesListFile, r.SharedFiles, r.SharedFolder = write("list.json", []byte("{}")), filepath.Join(folder, "files"), folder
+	return c, write
+}
 
+func sendSignal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(os.Getpid(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Libraries have no format and no destination of their own.
+func TestMessagesOfGRPCAreInLog(t *testing.T) {
+	c, _ := settings(t)
 	var out output
 	ended := make(chan int)
 	go func() { ended <- serve(c, &out) }()
 	out.await(t, "gateway started")
-	signal := func(s syscall.Signal) {
-		if err := syscall.Kill(os.Getpid(), s); err != nil {
-			t.Fatal(err)
-		}
+	grpclog.Error("of a library")
+	out.await(t, "WARN  gRPC: of a library count=1\n")
+	sendSignal(t, syscall.SIGTERM)
+	if code := <-ended; code != exitOK {
+		t.Error(code)
 	}
+}
+
+func TestSIGHUPReloadsNodesList(t *testing.T) {
+	c, write := settings(t)
+	var out output
+	ended := make(chan int)
+	go func() { ended <- serve(c, &out) }()
+	out.await(t, "gateway started")
 	write("list.json", []byte(`{"n1":{"hostname":"one.example","policy-server":"root"}}`))
-	signal(syscall.SIGHUP)
+	sendSignal(t, syscall.SIGHUP)
 	out.await(t, "nodes=1")
 	write("list.json", []byte("{"))
-	signal(syscall.SIGHUP)
+	sendSignal(t, syscall.SIGHUP)
 	out.await(t, "not reloaded")
-	signal(syscall.SIGTERM)
+	sendSignal(t, syscall.SIGTERM)
 	if code := <-ended; code != exitOK {
 		t.Error(code)
 	}

@@ -79,6 +79,7 @@ type Aggregator struct {
 	version       int64  // of the newest change of a status
 	asked         int
 	watchers      int
+	onWatch       func(caller string)
 	statusFaults  []string
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -96,7 +97,26 @@ func (a *Aggregator) GetStatus(ctx context.Context, r *musterv1.GetStatusRequest
 	return answer, nil
 }
 
-// WatchStatus implements the API, without pairs: it reports each change.
+// OnWatch sets a function that is called with the caller before the first message of each watch.
+func (a *Aggregator) OnWatch(call func(caller string)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onWatch = call
+}
+
+// sendPairs sends all messages of a snapshot except the last. The lock is not held.
+func sendPairs(pairs []*musterv1.PairStatus, stream grpc.ServerStreamingServer[musterv1.WatchStatusResponse]) error {
+	const most = 2000 // of a message, as the service
+	for first := 0; first < len(pairs); first += most {
+		message := &musterv1.WatchStatusResponse{Reset_: first == 0, Pairs: pairs[first:min(first+most, len(pairs))]}
+		if err := stream.Send(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WatchStatus implements the API: it reports each change, without pairs after the snapshot.
 func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.ServerStreamingServer[musterv1.WatchStatusResponse]) error {
 	stop := context.AfterFunc(stream.Context(), a.changed.Broadcast)
 	defer stop()
@@ -104,6 +124,12 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 	defer a.mu.Unlock()
 	a.watchers++
 	defer func() { a.watchers-- }()
+	if begin := a.onWatch; begin != nil {
+		incoming, _ := metadata.FromIncomingContext(stream.Context())
+		a.mu.Unlock()
+		begin(strings.Join(incoming.Get("muster-forwarded-identity"), " "))
+		a.mu.Lock()
+	}
 	for sentVersion := int64(0); stream.Context().Err() == nil; {
 		shown, err := a.findStatus(stream.Context(), r.Run)
 		if err != nil {
@@ -115,9 +141,16 @@ func (a *Aggregator) WatchStatus(r *musterv1.WatchStatusRequest, stream grpc.Ser
 		}
 		cursor := strconv.FormatInt(shown.version, 10)
 		message := &musterv1.WatchStatusResponse{Cursor: cursor, Reset_: sentVersion == 0, Status: &musterv1.RunStatus{State: shown.status.State}}
+		pairs := shown.status.Pairs
+		if r.OmitPairs || sentVersion > 0 {
+			pairs = nil
+		}
+		message.Reset_ = message.Reset_ && len(pairs) == 0
 		sentVersion = shown.version
 		a.mu.Unlock()
-		err = stream.Send(message)
+		if err = sendPairs(pairs, stream); err == nil {
+			err = stream.Send(message)
+		}
 		a.mu.Lock()
 		if err != nil || message.Status.State >= musterv1.RunState_RUN_STATE_COMPLETE {
 			return err
