@@ -1,6 +1,7 @@
 #include "services/agent/collection/collection_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,8 +22,6 @@
 
 namespace muster {
 namespace {
-
-constexpr size_t kMaxFinished = 10'000;
 
 void ReadInto(const std::string& path, std::string* text) {
   auto read = ReadFileBounded(path, kMaxSecretFile);
@@ -82,7 +81,9 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
         stopping_) {
       continue;
     }
-    if (waiting_.size() >= options_.max_waiting) {
+    const size_t bytes = plugin.definition_yaml().size();
+    if (waiting_.size() >= options_.max_waiting ||
+        waiting_bytes_ + bytes > options_.max_waiting_bytes) {
       LogLimited(LogLevel::kWarning, "the queue of collections is full", "",
                  {{"run", key.run}, {"plugin", key.plugin}});
       continue;
@@ -92,9 +93,24 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     task->definition_yaml = plugin.definition_yaml();
     task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
     present_[key] = task;
+    waiting_bytes_ += bytes;
     waiting_.push_back(std::move(task));
     work_.NotifyOne();
   }
+}
+
+void CollectionRunner::OnAttached() {
+  MutexLock lock(mutex_);
+  DropWaiting(std::nullopt);
+}
+
+void CollectionRunner::DropWaiting(const std::optional<std::string>& run) {
+  std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (run && task->key.run != *run) return false;
+    waiting_bytes_ -= task->definition_yaml.size();
+    present_.erase(task->key);
+    return true;
+  });
 }
 
 void CollectionRunner::End(const v1::CollectionEnded& ended) {
@@ -106,11 +122,7 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
     Remove(key);
     return true;
   });
-  std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (task->key.run != ended.run()) return false;
-    present_.erase(task->key);
-    return true;
-  });
+  DropWaiting(ended.run());
   for (const auto& [key, task] : present_) {
     if (key.run != ended.run()) continue;
     ended_.insert(task.get());
@@ -138,6 +150,7 @@ void CollectionRunner::Work() {
     if (stopping_) return;
     const std::shared_ptr<Task> task = std::move(waiting_.front());
     waiting_.pop_front();
+    waiting_bytes_ -= task->definition_yaml.size();
     lock.Unlock();
     const client::Delivery delivery = RunTask(*task);
     LogOutcome(task->key.run, task->key.plugin, delivery);
@@ -168,7 +181,7 @@ void CollectionRunner::Forget(const Task& task, bool may_run_again) {
   if (ended_.erase(&task) > 0) {
     // A newer offer of the same plugin uses the same state.
     if (is_newest) Remove(task.key);
-  } else if (!may_run_again && finished_.size() < kMaxFinished) {
+  } else if (!may_run_again && finished_.size() < options_.max_finished) {
     finished_.insert(task.key);
   }
   if (is_newest) present_.erase(task.key);

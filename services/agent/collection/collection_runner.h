@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -30,7 +31,12 @@ struct CollectionOptions {
   // Other relays for deliveries if the relay of the offer is unreachable.
   std::vector<std::string> relay_targets;
   size_t max_parallel = 4;
-  size_t max_waiting = 1'000;  // offered plugins; more are dropped, and offered again
+  // Offered plugins, and the bytes of their definitions. More are dropped, and offered again.
+  size_t max_waiting = 1'000;
+  size_t max_waiting_bytes = size_t{16} << 20;
+  // Finished collections of which a repeated offer is ignored. Beyond it, the state on the disk
+  // shows what is committed.
+  size_t max_finished = 10'000;
   // For tests: called without a lock when the work for a plugin has ended and its task is present.
   std::function<void(const std::string& plugin)> on_worked;
 };
@@ -47,6 +53,7 @@ class CollectionRunner final : public Collections {
   ~CollectionRunner() override;
 
   void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) override;
+  void OnAttached() override;
   void End(const v1::CollectionEnded& ended) override;
 
   // Stops running plugins; deliveries that have begun continue for up to a minute. Blocks.
@@ -66,6 +73,8 @@ class CollectionRunner final : public Collections {
     std::stop_source stop;
   };
 
+  // Drops the tasks of `run` that have not started; without `run`, those of all runs.
+  void DropWaiting(const std::optional<std::string>& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
   void Forget(const Task& task, bool may_run_again) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -80,6 +89,7 @@ class CollectionRunner final : public Collections {
   mutable Mutex mutex_;
   CondVar work_;
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the definitions in waiting_
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
   std::set<Key> finished_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
   // Running tasks whose run has ended; all exist.
