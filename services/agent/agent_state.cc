@@ -91,21 +91,30 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
   return state;
 }
 
-// Old state of finished runs is removed, so that the folder does not grow without limit. With a
-// wrong clock all state may seem old: a result or an error that is not delivered remains.
+// Old state and the oldest states are removed, so that the folder does not grow without limit. With
+// a wrong clock all state may seem old, and a relay that lies may cause any number of states: a
+// result that is not delivered remains.
 void AgentState::Prune(const std::string& state_dir) {
+  client::StoredStates states;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
-    const std::string folder = entry.path().string();
-    if (!entry.is_directory(error) || !client::IsOldState(entry)) continue;
+    if (entry.is_directory(error)) client::AddState(entry, &states);
+  }
+  if (client::ExcessStates(states).empty()) return;
+  // Without the lock, which a starting agent may need.
+  std::erase_if(states, [&](const auto& state) {
+    return AgentState(state_dir + "/" + state.first, UniqueFd()).MustRemain();
+  });
+  for (const std::string& name : client::ExcessStates(states)) {
+    const std::string folder = state_dir + "/" + name;
     auto lock = TryLockFile(LockPath(folder));
     if (!lock.ok() || !lock->valid()) continue;
-    AgentState state(folder, *std::move(lock));
-    const bool delivered = state.Load().ok() && (state.phase() == AgentPhase::kNothing ||
-                                                 state.phase() == AgentPhase::kCommitted);
-    if (delivered) fs::remove_all(folder, error);
+    if (!AgentState(folder, *std::move(lock)).MustRemain()) fs::remove_all(folder, error);
   }
 }
+
+// For a state that is not loaded.
+bool AgentState::MustRemain() { return !Load().ok() || phase_ == AgentPhase::kProduced; }
 
 absl::Status AgentState::Load() {
   const auto text = ReadFileBounded(folder_ + "/state.json", kMaxStateFile);

@@ -66,6 +66,7 @@ class AgentState {
  private:
   AgentState(std::string folder, UniqueFd lock);
   static void Prune(const std::string& state_dir);
+  bool MustRemain();
   absl::Status Load();
   absl::Status Save();
   void RemoveFolders();
