@@ -73,6 +73,24 @@ void RemoveState(const std::string& state_dir, std::string_view run, std::string
   }
 }
 
+bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
+                          std::string_view plugin, std::string_view node) {
+  AgentState state(state_dir + "/" + client::StateName(run, plugin, node), UniqueFd());
+  return state.Load().ok() && state.phase() == AgentPhase::kProduced;
+}
+
+std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit) {
+  std::vector<ResultName> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
+    if (names.size() >= limit) break;
+    if (!entry.is_directory(error)) continue;
+    AgentState state(entry.path().string(), UniqueFd());
+    if (state.Load().ok() && state.phase() == AgentPhase::kProduced) names.push_back(state.name_);
+  }
+  return names;
+}
+
 AgentState::AgentState(std::string folder, UniqueFd lock)
     : folder_(std::move(folder)), lock_(std::move(lock)) {}
 
@@ -87,6 +105,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
   EndOrphan(folder);
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
   RETURN_IF_ERROR(state->Load());
+  state->name_ = {std::string(run), std::string(plugin)};
   Prune(state_dir);
   return state;
 }
@@ -128,6 +147,7 @@ absl::Status AgentState::Load() {
   const auto field = [&](const char* name) {
     return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
   };
+  name_ = {field("run"), field("plugin")};
   std::error_code error;
   if (field("phase") == "committed") phase_ = AgentPhase::kCommitted;
   if (field("phase") == "produced" && fs::exists(field("path"), error)) {
@@ -192,7 +212,9 @@ absl::Status AgentState::Clear() {
 
 absl::Status AgentState::Save() {
   constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed"};
-  Json json = {{"phase", kNames[static_cast<int>(phase_)]},
+  Json json = {{"run", name_.run},
+               {"plugin", name_.plugin},
+               {"phase", kNames[static_cast<int>(phase_)]},
                {"path", result_.path},
                {"media_type", result_.media_type}};
   if (phase_ == AgentPhase::kFailed) {

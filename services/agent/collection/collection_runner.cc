@@ -58,9 +58,17 @@ bool IsTemporary(const client::Status& status) {
 }  // namespace
 
 CollectionRunner::CollectionRunner(CollectionOptions options)
-    : options_(std::move(options)), policy_(options_.folder + "/policy.yaml") {
+    : options_(std::move(options)),
+      policy_(options_.folder + "/policy.yaml"),
+      removal_(*options_.timers, *options_.executor, [this] { RemoveDue(); }) {
   // The relay may not offer these collections again.
   EndOrphanedPlugins(StateFolder());
+  {
+    MutexLock lock(mutex_);
+    for (auto& [run, plugin] : ListUndeliveredResults(StateFolder(), options_.max_undelivered)) {
+      undelivered_[{std::move(run), std::move(plugin)}] = absl::InfiniteDuration();
+    }
+  }
   for (size_t i = 0; i < options_.max_parallel; ++i) {
     threads_.emplace_back([this] { Work(); });
   }
@@ -93,6 +101,9 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     task->definition_yaml = plugin.definition_yaml();
     task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
     present_[key] = task;
+    if (const auto kept = undelivered_.find(key); kept != undelivered_.end()) {
+      kept->second = absl::InfiniteDuration();
+    }
     waiting_bytes_ += bytes;
     waiting_.push_back(std::move(task));
     work_.NotifyOne();
@@ -117,12 +128,17 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
   MutexLock lock(mutex_);
-  std::erase_if(finished_, [&](const Key& key) {
+  std::erase_if(finished_, [&](const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (key.run != ended.run()) return false;
-    Remove(key);
+    Discard(key);
     return true;
   });
   DropWaiting(ended.run());
+  for (auto& [key, removal] : undelivered_) {
+    if (key.run != ended.run() || removal != absl::InfiniteDuration()) continue;
+    removal = options_.clock->MonotonicNow() + kUndeliveredKept;
+  }
+  ScheduleRemoval();
   for (const auto& [key, task] : present_) {
     if (key.run != ended.run()) continue;
     ended_.insert(task.get());
@@ -138,6 +154,7 @@ void CollectionRunner::Stop() {
     for (const auto& [key, task] : present_) task->stop.request_stop();
   }
   work_.NotifyAll();
+  removal_.Stop();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -178,13 +195,57 @@ client::Delivery CollectionRunner::RunTask(const Task& task) {
 void CollectionRunner::Forget(const Task& task, bool may_run_again) {
   const auto present = present_.find(task.key);
   const bool is_newest = present == present_.end() || present->second.get() == &task;
-  if (ended_.erase(&task) > 0) {
-    // A newer offer of the same plugin uses the same state.
-    if (is_newest) Remove(task.key);
-  } else if (!may_run_again && finished_.size() < options_.max_finished) {
+  const bool run_ended = ended_.erase(&task) > 0;
+  if (!run_ended && !may_run_again && finished_.size() < options_.max_finished) {
     finished_.insert(task.key);
   }
-  if (is_newest) present_.erase(task.key);
+  // A newer offer of the same plugin uses the same state.
+  if (!is_newest) return;
+  present_.erase(task.key);
+  if (run_ended) return Discard(task.key);
+  if (!IsUndelivered(task.key)) {
+    undelivered_.erase(task.key);
+  } else if (undelivered_.size() < options_.max_undelivered) {
+    undelivered_.try_emplace(task.key, absl::InfiniteDuration());
+  }
+}
+
+void CollectionRunner::Discard(const Key& key) {
+  if (!IsUndelivered(key)) {
+    undelivered_.erase(key);
+    return Remove(key);
+  }
+  if (undelivered_.size() < options_.max_undelivered) {
+    undelivered_.try_emplace(key, options_.clock->MonotonicNow() + kUndeliveredKept);
+  }
+  ScheduleRemoval();
+}
+
+void CollectionRunner::ScheduleRemoval() {
+  absl::Duration next = absl::InfiniteDuration();
+  for (const auto& [key, removal] : undelivered_) {
+    if (!present_.contains(key)) next = std::min(next, removal);
+  }
+  if (next == absl::InfiniteDuration()) return;
+  removal_.RunAfter(next - options_.clock->MonotonicNow());
+}
+
+void CollectionRunner::RemoveDue() {
+  MutexLock lock(mutex_);
+  const absl::Duration now = options_.clock->MonotonicNow();
+  std::erase_if(undelivered_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto& [key, removal] = entry;
+    if (removal > now || present_.contains(key)) return false;
+    Log(LogLevel::kWarning, "a result that was not delivered is removed: its run has ended",
+        {{"run", key.run}, {"plugin", key.plugin}});
+    Remove(key);
+    return true;
+  });
+  ScheduleRemoval();
+}
+
+bool CollectionRunner::IsUndelivered(const Key& key) const {
+  return HasUndeliveredResult(StateFolder(), key.run, key.plugin, options_.node);
 }
 
 client::Delivery CollectionRunner::Gather(const Task& task) {

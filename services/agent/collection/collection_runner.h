@@ -18,7 +18,11 @@
 #include "services/agent/attach/collections.h"
 #include "services/agent/jobs/node_policy.h"
 #include "services/client/client.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
 
 namespace muster {
 
@@ -37,6 +41,12 @@ struct CollectionOptions {
   // Finished collections of which a repeated offer is ignored. Beyond it, the state on the disk
   // shows what is committed.
   size_t max_finished = 10'000;
+  // Undelivered results that are removed an hour after the end of their runs. Others remain.
+  size_t max_undelivered = 10'000;
+  // For the removal. They outlive the runner.
+  const Clock* clock = nullptr;
+  TimerService* timers = nullptr;
+  Executor* executor = nullptr;
   // For tests: called without a lock when the work for a plugin has ended and its task is present.
   std::function<void(const std::string& plugin)> on_worked;
 };
@@ -44,9 +54,13 @@ struct CollectionOptions {
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
 // node cannot run, gets an error result. Plugins and deliveries block, so each of `max_parallel`
 // has a thread. The state of a collection stays until its run ends, because a repeated offer must
-// not run the plugin again. Thread-safe.
+// not run the plugin again. A result that is not delivered stays longer: only a relay says that the
+// run has ended. Another offer continues its delivery. Thread-safe.
 class CollectionRunner final : public Collections {
  public:
+  // An undelivered result stays for so long after its run has ended.
+  static constexpr absl::Duration kUndeliveredKept = absl::Hours(1);
+
   // Kills the plugins that an earlier process of this agent left running.
   explicit CollectionRunner(CollectionOptions options);
   // Calls Stop.
@@ -78,6 +92,11 @@ class CollectionRunner final : public Collections {
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
   void Forget(const Task& task, bool may_run_again) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Handles the end of the run of a key that no task uses.
+  void Discard(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ScheduleRemoval() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsUndelivered(const Key& key) const;
   void Remove(const Key& key) const;
   client::Delivery Gather(const Task& task);
   client::Config ConfigOf(const Task& task) const;
@@ -92,11 +111,14 @@ class CollectionRunner final : public Collections {
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the definitions in waiting_
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
   std::set<Key> finished_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
+  // Undelivered results, and when they are removed: never, before the end of the run.
+  std::map<Key, absl::Duration> undelivered_ ABSL_GUARDED_BY(mutex_);
   // Running tasks whose run has ended; all exist.
   std::set<const Task*> ended_ ABSL_GUARDED_BY(mutex_);
   std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
+  ScheduledTask removal_;
 };
 
 }  // namespace muster

@@ -12,6 +12,8 @@
 #include "gtest/gtest.h"
 #include "services/agent/collection/collection_runner.h"
 #include "services/client/test_peer.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/fake_clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
@@ -47,6 +49,9 @@ class CollectionRunnerTest : public ::testing::Test {
     options.node = "n1";
     options.identity_folder = folder_ + "/tls";
     options.relay_targets = {peer_.target()};
+    options.clock = &clock_;
+    options.timers = &clock_;
+    options.executor = &executor_;
     runner_ = std::make_unique<CollectionRunner>(std::move(options));
   }
 
@@ -87,6 +92,8 @@ class CollectionRunnerTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "/collecting";
   const client::TestFleet fleet_ = client::TestFleet::Make();
   client::TestPeer peer_{fleet_};
+  FakeClock clock_;  // of the removal of undelivered results
+  Executor executor_{{.name = "background", .threads = 1}};
   CollectionOptions options_;  // the other options for Begin
   std::unique_ptr<CollectionRunner> runner_;
 };
