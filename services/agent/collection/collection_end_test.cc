@@ -1,4 +1,4 @@
-// Undelivered results of runs that a relay calls ended.
+// Runs and commits that a relay reports falsely.
 #include <atomic>
 #include <filesystem>
 #include <iterator>
@@ -131,6 +131,49 @@ TEST_F(CollectionEndTest, RemovalsAreBounded) {
   EXPECT_TRUE(exists());
   accepts_ = true;
   EXPECT_EQ(Collect(offer_).body, "hello\n");
+  EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
+}
+
+// The second relay offers what the first one said was committed.
+TEST_F(CollectionEndTest, CommitThatTheNextRelayDoesNotKnowIsRepeated) {
+  accepts_ = true;
+  Collect(offer_);
+  Settle();
+  peer_.Forget();
+  runner_->OnAttached();
+  EXPECT_EQ(Collect(offer_).body, "hello\n");
+  EXPECT_EQ(std::filesystem::file_size(marks_), 4u);
+}
+
+TEST_F(CollectionEndTest, CommitThatTheNextRelayKnowsIsNotRepeated) {
+  accepts_ = true;
+  Collect(offer_);
+  Settle();
+  runner_->OnAttached();
+  runner_->Offer(offer_, peer_.target());  // sent before the commit
+  Settle();
+  EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
+}
+
+TEST_F(CollectionEndTest, CommitWithoutAnAnswerIsNotRepeated) {
+  accepts_ = true;
+  Collect(offer_);
+  Settle();
+  peer_.Forget();
+  peer_.judge_read = [] { return absl::UnavailableError("no way to the aggregator"); };
+  runner_->OnAttached();
+  runner_->Offer(offer_, peer_.target());
+  Settle();
+  EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
+}
+
+TEST_F(CollectionEndTest, OfferOfTheSameAttachmentIsNotChecked) {
+  accepts_ = true;
+  Collect(offer_);
+  Settle();
+  peer_.Forget();
+  runner_->Offer(offer_, peer_.target());
+  Settle();
   EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
 }
 

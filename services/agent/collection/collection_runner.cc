@@ -85,8 +85,9 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     const Key key{offer.run(), plugin.name()};
     const auto present = present_.find(key);
     const bool under_way = present != present_.end() && !present->second->stop.stop_requested();
-    if (!ValidateName("plugin", plugin.name()).ok() || under_way || finished_.contains(key) ||
-        stopping_) {
+    const auto finished = finished_.find(key);
+    const bool is_repeated = finished != finished_.end() && finished->second == attachments_;
+    if (!ValidateName("plugin", plugin.name()).ok() || under_way || is_repeated || stopping_) {
       continue;
     }
     const size_t bytes = plugin.definition_yaml().size();
@@ -112,6 +113,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
 
 void CollectionRunner::OnAttached() {
   MutexLock lock(mutex_);
+  ++attachments_;
   DropWaiting(std::nullopt);
 }
 
@@ -128,12 +130,13 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
   MutexLock lock(mutex_);
-  std::erase_if(finished_, [&](const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  DropWaiting(ended.run());
+  std::erase_if(finished_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Key& key = entry.first;
     if (key.run != ended.run()) return false;
-    Discard(key);
+    if (!present_.contains(key)) Discard(key);
     return true;
   });
-  DropWaiting(ended.run());
   for (auto& [key, removal] : undelivered_) {
     if (key.run != ended.run() || removal != absl::InfiniteDuration()) continue;
     removal = options_.clock->MonotonicNow() + kUndeliveredKept;
@@ -196,8 +199,9 @@ void CollectionRunner::Forget(const Task& task, bool may_run_again) {
   const auto present = present_.find(task.key);
   const bool is_newest = present == present_.end() || present->second.get() == &task;
   const bool run_ended = ended_.erase(&task) > 0;
-  if (!run_ended && !may_run_again && finished_.size() < options_.max_finished) {
-    finished_.insert(task.key);
+  if (!run_ended && !may_run_again &&
+      (finished_.contains(task.key) || finished_.size() < options_.max_finished)) {
+    finished_.insert_or_assign(task.key, attachments_);
   }
   // A newer offer of the same plugin uses the same state.
   if (!is_newest) return;

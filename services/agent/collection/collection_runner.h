@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGENT_COLLECTION_COLLECTION_RUNNER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -38,8 +39,8 @@ struct CollectionOptions {
   // Offered plugins, and the bytes of their definitions. More are dropped, and offered again.
   size_t max_waiting = 1'000;
   size_t max_waiting_bytes = size_t{16} << 20;
-  // Finished collections of which a repeated offer is ignored. Beyond it, the state on the disk
-  // shows what is committed.
+  // Finished collections of which a repeated offer is ignored until the next attachment. Beyond it,
+  // the state on the disk shows what is committed.
   size_t max_finished = 10'000;
   // Undelivered results that are removed an hour after the end of their runs. Others remain.
   size_t max_undelivered = 10'000;
@@ -110,7 +111,10 @@ class CollectionRunner final : public Collections {
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the definitions in waiting_
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
-  std::set<Key> finished_ ABSL_GUARDED_BY(mutex_);  // of runs that have not ended
+  // Finished collections of runs that have not ended, and the attachment at that time. A repeated
+  // offer of a later attachment is checked: the previous relay may have lied about the commit.
+  std::map<Key, uint64_t> finished_ ABSL_GUARDED_BY(mutex_);
+  uint64_t attachments_ ABSL_GUARDED_BY(mutex_) = 0;
   // Undelivered results, and when they are removed: never, before the end of the run.
   std::map<Key, absl::Duration> undelivered_ ABSL_GUARDED_BY(mutex_);
   // Running tasks whose run has ended; all exist.
