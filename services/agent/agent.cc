@@ -13,6 +13,7 @@
 #include "services/agent/modules.h"
 #include "services/agent/outcome.h"
 #include "services/agent/plugin_source.h"
+#include "services/agent/preflight/authorisation.h"
 #include "services/agent/preflight/preflight.h"
 #include "services/agent/progress_endpoint.h"
 #include "services/agent/progress_relay.h"
@@ -141,8 +142,14 @@ class Agent {
 
   Delivery Run() {
     if (state_->phase() == AgentPhase::kCommitted && !waits()) {
-      Log(LogLevel::kInfo, "the result is already committed", {{"plugin", config_.client.plugin}});
-      return {};
+      if (!IsCommitDisproved()) {
+        Log(LogLevel::kInfo, "the result is already committed",
+            {{"plugin", config_.client.plugin}});
+        return {};
+      }
+      Log(LogLevel::kWarning, "the fleet does not have the result that was reported as committed",
+          {{"run", config_.client.run}, {"plugin", config_.client.plugin}});
+      if (auto status = state_->Clear(); !status.ok()) return Failed(status);
     }
     if (state_->phase() == AgentPhase::kFailed && !waits()) return DeliverError(state_->failure());
     if (state_->phase() == AgentPhase::kNothing || waits()) {
@@ -154,6 +161,15 @@ class Agent {
   }
 
  private:
+  // A relay that lies may have reported the commit. Without an answer the marker is believed, so
+  // that the plugin does not run twice. The aggregator answers, so a commit that was in progress
+  // when this agent was asked to work again counts.
+  bool IsCommitDisproved() const {
+    if (config_.client.grpc_targets.empty()) return false;
+    const auto outcome = AskService(config_.client, config_.client.grpc_targets[0], stop_);
+    return outcome.ok() && *outcome != v1::OUTCOME_GENUINE && *outcome != v1::OUTCOME_UNSPECIFIED;
+  }
+
   // Another process then owns the results folder, and its done file holds the state.
   bool waits() const { return assignment_.module->name == "wait"; }
 

@@ -73,6 +73,24 @@ void RemoveState(const std::string& state_dir, std::string_view run, std::string
   }
 }
 
+bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
+                          std::string_view plugin, std::string_view node) {
+  AgentState state(state_dir + "/" + client::StateName(run, plugin, node), UniqueFd());
+  return state.Load().ok() && state.phase() == AgentPhase::kProduced;
+}
+
+std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit) {
+  std::vector<ResultName> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
+    if (names.size() >= limit) break;
+    if (!entry.is_directory(error)) continue;
+    AgentState state(entry.path().string(), UniqueFd());
+    if (state.Load().ok() && state.phase() == AgentPhase::kProduced) names.push_back(state.name_);
+  }
+  return names;
+}
+
 AgentState::AgentState(std::string folder, UniqueFd lock)
     : folder_(std::move(folder)), lock_(std::move(lock)) {}
 
@@ -87,25 +105,35 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
   EndOrphan(folder);
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
   RETURN_IF_ERROR(state->Load());
+  state->name_ = {std::string(run), std::string(plugin)};
   Prune(state_dir);
   return state;
 }
 
-// Old state of finished runs is removed, so that the folder does not grow without limit. With a
-// wrong clock all state may seem old: a result or an error that is not delivered remains.
+// Old state and the oldest states are removed, so that the folder does not grow without limit. With
+// a wrong clock all state may seem old, and a relay that lies may cause any number of states: a
+// result that is not delivered remains.
 void AgentState::Prune(const std::string& state_dir) {
+  client::StoredStates states;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
-    const std::string folder = entry.path().string();
-    if (!entry.is_directory(error) || !client::IsOldState(entry)) continue;
+    if (entry.is_directory(error)) client::AddState(entry, &states);
+  }
+  if (client::ExcessStates(states).empty()) return;
+  // Without the lock, which a starting agent may need.
+  std::erase_if(states, [&](const auto& state) {
+    return AgentState(state_dir + "/" + state.first, UniqueFd()).MustRemain();
+  });
+  for (const std::string& name : client::ExcessStates(states)) {
+    const std::string folder = state_dir + "/" + name;
     auto lock = TryLockFile(LockPath(folder));
     if (!lock.ok() || !lock->valid()) continue;
-    AgentState state(folder, *std::move(lock));
-    const bool delivered = state.Load().ok() && (state.phase() == AgentPhase::kNothing ||
-                                                 state.phase() == AgentPhase::kCommitted);
-    if (delivered) fs::remove_all(folder, error);
+    if (!AgentState(folder, *std::move(lock)).MustRemain()) fs::remove_all(folder, error);
   }
 }
+
+// For a state that is not loaded.
+bool AgentState::MustRemain() { return !Load().ok() || phase_ == AgentPhase::kProduced; }
 
 absl::Status AgentState::Load() {
   const auto text = ReadFileBounded(folder_ + "/state.json", kMaxStateFile);
@@ -119,6 +147,7 @@ absl::Status AgentState::Load() {
   const auto field = [&](const char* name) {
     return json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
   };
+  name_ = {field("run"), field("plugin")};
   std::error_code error;
   if (field("phase") == "committed") phase_ = AgentPhase::kCommitted;
   if (field("phase") == "produced" && fs::exists(field("path"), error)) {
@@ -183,7 +212,9 @@ absl::Status AgentState::Clear() {
 
 absl::Status AgentState::Save() {
   constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed"};
-  Json json = {{"phase", kNames[static_cast<int>(phase_)]},
+  Json json = {{"run", name_.run},
+               {"plugin", name_.plugin},
+               {"phase", kNames[static_cast<int>(phase_)]},
                {"path", result_.path},
                {"media_type", result_.media_type}};
   if (phase_ == AgentPhase::kFailed) {

@@ -4,9 +4,11 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +32,19 @@ void EndOrphanedPlugins(const std::string& state_dir);
 // Removes the state of one result, with the result. No agent may be using it.
 void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
                  std::string_view node);
+
+// Returns whether a produced result is stored that is not delivered.
+bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
+                          std::string_view plugin, std::string_view node);
+
+// Names a result of this node.
+struct ResultName {
+  std::string run;
+  std::string plugin;
+};
+
+// Returns the names of at most `limit` produced results that are not delivered.
+std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit);
 
 // A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
 // thread-safe.
@@ -64,14 +79,20 @@ class AgentState {
   absl::Status Clear();
 
  private:
+  friend std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit);
+  friend bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
+                                   std::string_view plugin, std::string_view node);
+
   AgentState(std::string folder, UniqueFd lock);
   static void Prune(const std::string& state_dir);
+  bool MustRemain();
   absl::Status Load();
   absl::Status Save();
   void RemoveFolders();
 
   const std::string folder_;
   const UniqueFd lock_;
+  ResultName name_;
   AgentPhase phase_ = AgentPhase::kNothing;
   ModuleResult result_;
   client::Status failure_;

@@ -41,9 +41,10 @@ class AgentStateTest : public ::testing::Test {
   }
 
   // As a clock that is far ahead shows them.
-  void MakeAllOld() const {
+  void MakeAllOld() const { MakeAllOlderBy(std::chrono::days(41)); }
+  void MakeAllOlderBy(std::chrono::hours age) const {
     for (const auto& entry : fs::directory_iterator(base_)) {
-      fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::days(41));
+      fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - age);
     }
   }
 
@@ -58,22 +59,42 @@ TEST_F(AgentStateTest, OldStateInUseRemains) {
   EXPECT_TRUE(fs::exists(working->results_dir()));
 }
 
-TEST_F(AgentStateTest, UndeliveredResultAndErrorRemain) {
+TEST_F(AgentStateTest, UndeliveredResultRemains) {
   Produce("produced");
-  EXPECT_TRUE(Open("failed")->SetFailed({client::Code::kFailed, "PLUGIN_FAILED", "", ""}).ok());
   MakeAllOld();
   Open("new");
   EXPECT_EQ(Open("produced")->phase(), AgentPhase::kProduced);
-  EXPECT_EQ(Open("failed")->phase(), AgentPhase::kFailed);
 }
 
-TEST_F(AgentStateTest, OldStateOfDeliveredResultsIsRemoved) {
+TEST_F(AgentStateTest, OldStateWithoutAnUndeliveredResultIsRemoved) {
   EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  EXPECT_TRUE(Open("failed")->SetFailed({client::Code::kFailed, "PLUGIN_FAILED", "", ""}).ok());
   Open("nothing");
   MakeAllOld();
   Open("new");
   EXPECT_FALSE(fs::exists(Folder("committed")));
+  EXPECT_FALSE(fs::exists(Folder("failed")));
   EXPECT_FALSE(fs::exists(Folder("nothing")));
+}
+
+TEST_F(AgentStateTest, OldestOfTooManyStatesIsRemovedIfItIsUnusedAndWithoutAResult) {
+  Produce("produced");
+  const auto working = Open("working");
+  EXPECT_TRUE(Open("failed")->SetFailed({client::Code::kFailed, "PLUGIN_FAILED", "", ""}).ok());
+  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  MakeAllOlderBy(std::chrono::hours(2));
+  fs::last_write_time(Folder("failed"), fs::file_time_type::clock::now() - std::chrono::hours(3));
+  for (size_t i = 3; i < client::kMaxStates; ++i) {
+    fs::create_directory(Folder(std::to_string(i)));
+  }
+  Open("new");  // the 1,001st without a result
+  EXPECT_FALSE(fs::exists(Folder("failed")));
+  EXPECT_TRUE(fs::exists(Folder("committed")));
+  Open("newer");
+  Open("newest");
+  EXPECT_FALSE(fs::exists(Folder("committed")));
+  EXPECT_TRUE(fs::exists(Folder("working")));
+  EXPECT_EQ(Open("produced")->phase(), AgentPhase::kProduced);
 }
 
 TEST_F(AgentStateTest, OldStateRemainsWhenItIsOpened) {

@@ -1,6 +1,8 @@
 #include "services/client/attempt_state.h"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -28,20 +30,19 @@ constexpr std::chrono::hours kOldest{24 * 40};
 
 std::string LockPath(const std::string& path) { return path + ".lock"; }
 
-// Removes files of old runs, so that the folder does not grow without limit. Those in use remain:
-// with a wrong clock they may seem old.
+// Removes files of old runs and the oldest files, so that the folder does not grow without limit.
+// Those in use remain: with a wrong clock they may seem old.
 void Prune(const std::string& folder) {
+  StoredStates states;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    const size_t end = name.find('.');
-    if (end == std::string::npos || !IsOldState(entry)) continue;
-    const std::string path = absl::StrCat(folder, "/", name.substr(0, end), ".json");
-    std::error_code ignored;
-    const fs::directory_entry state(path, ignored);
-    if (state.exists(ignored) && !IsOldState(state)) continue;
+    if (entry.path().has_extension()) AddState(entry, &states);
+  }
+  for (const std::string& name : ExcessStates(states)) {
+    const std::string path = absl::StrCat(folder, "/", name, ".json");
     const auto lock = TryLockFile(LockPath(path));
     if (!lock.ok() || !lock->valid()) continue;
+    std::error_code ignored;
     fs::remove(path, ignored);
     fs::remove(LockPath(path), ignored);
   }
@@ -66,16 +67,32 @@ std::string StateName(std::string_view run, std::string_view plugin, std::string
   return absl::BytesToHexString(digest.Sha256().substr(0, kStateNameSize / 2));
 }
 
-bool IsOldState(const fs::directory_entry& entry) {
-  const std::string name = entry.path().filename().string();
-  const std::string stem = name.substr(0, name.find('.'));
-  if (stem.size() != kStateNameSize ||
-      stem.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    return false;
+void AddState(const fs::directory_entry& entry, StoredStates* states) {
+  std::string name = entry.path().filename().string();
+  name.resize(std::min(name.size(), name.find('.')));
+  if (name.size() != kStateNameSize ||
+      name.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    return;
   }
   std::error_code error;
-  const auto written = fs::last_write_time(entry.path(), error);
-  return !error && written < fs::file_time_type::clock::now() - kOldest;
+  const auto written = entry.last_write_time(error);
+  if (error) return;
+  const auto [state, added] = states->try_emplace(std::move(name), written);
+  state->second = std::max(state->second, written);
+}
+
+std::vector<std::string> ExcessStates(const StoredStates& states) {
+  using State = StoredStates::value_type;
+  std::vector<const State*> newest_first;
+  for (const State& state : states) newest_first.push_back(&state);
+  std::ranges::stable_sort(newest_first, std::greater(), &State::second);
+  const auto oldest = fs::file_time_type::clock::now() - kOldest;
+  std::vector<std::string> excess;
+  for (size_t i = 0; i < newest_first.size(); ++i) {
+    const auto& [name, written] = *newest_first[i];
+    if (i >= kMaxStates || written < oldest) excess.push_back(name);
+  }
+  return excess;
 }
 
 AttemptState::AttemptState(std::string path, UniqueFd lock)

@@ -2,11 +2,14 @@
 #ifndef MUSTER_SERVICES_CLIENT_ATTEMPT_STATE_H_
 #define MUSTER_SERVICES_CLIENT_ATTEMPT_STATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,9 +50,18 @@ class AttemptState {
 // Returns a unique file name for each (run, plugin, node) of any length.
 std::string StateName(std::string_view run, std::string_view plugin, std::string_view node);
 
-// Returns whether a file or folder has such a name, and was last written longer ago than any run
-// lasts. A wrong clock makes it seem old: who removes it makes sure that nobody uses it.
-bool IsOldState(const std::filesystem::directory_entry& entry);
+// So many of the newest states remain in a folder.
+inline constexpr size_t kMaxStates = 1'000;
+
+// States by the names of StateName, with the time at which each was last written.
+using StoredStates = std::map<std::string, std::filesystem::file_time_type>;
+
+// Adds the state to which a file or folder belongs by its name, if there is one.
+void AddState(const std::filesystem::directory_entry& entry, StoredStates* states);
+
+// Returns the states that were last written longer ago than any run lasts, and the oldest ones
+// beyond kMaxStates. A wrong clock makes a state seem old: the caller must not remove one in use.
+std::vector<std::string> ExcessStates(const StoredStates& states);
 
 }  // namespace muster::client
 

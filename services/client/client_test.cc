@@ -164,16 +164,19 @@ TEST_F(ClientTest, ClientWithoutTargetsDeliversByHttps) {
 TEST_F(ClientTest, OldStateIsRemovedAndRecentStateKept) {
   config_.state_dir = folder_ + "/state";
   ASSERT_TRUE(Make()->SubmitFile(Write("r", "x"), {}).status.ok());
-  const std::string old = config_.state_dir + "/0123456789abcdef0123456789abcdef";
-  std::filesystem::create_directories(old);
-  std::filesystem::last_write_time(
-      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 100));
-  const std::string foreign = config_.state_dir + "/notes";
-  std::filesystem::create_directories(foreign);
-  std::filesystem::last_write_time(
-      foreign, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 100));
+  const auto add_old = [&](const std::string& name) {
+    const std::string path = config_.state_dir + "/" + name;
+    std::ofstream(path) << "{}";
+    std::filesystem::last_write_time(
+        path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(24 * 100));
+    return path;
+  };
+  const std::string old = add_old("0123456789abcdef0123456789abcdef.json");
+  const std::string of_an_agent = add_old("0123456789abcdef0123456789abcdef");
+  const std::string foreign = add_old("notes.json");
   ASSERT_TRUE(Make()->SubmitFile(Write("r", "x"), {}).status.ok());
   EXPECT_FALSE(std::filesystem::exists(old));
+  EXPECT_TRUE(std::filesystem::exists(of_an_agent)) << "it may have a result";
   EXPECT_TRUE(std::filesystem::exists(foreign)) << "that was not ours";
 }
 

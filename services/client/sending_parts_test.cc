@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "absl/time/clock.h"
@@ -75,6 +76,34 @@ TEST(AttemptStateTest, OldStateIsRemovedUnlessItIsInUse) {
   EXPECT_TRUE(exists("used", ".json") && exists("used", ".json.lock"));
   EXPECT_FALSE(exists("unused", ".json") || exists("unused", ".json.lock"));
   EXPECT_TRUE(exists("new", ".json"));
+}
+
+TEST(AttemptStateTest, OldestOfTooManyStatesIsRemoved) {
+  namespace fs = std::filesystem;
+  const std::string folder = ::testing::TempDir() + "/many_attempts";
+  fs::remove_all(folder);
+  const auto open = [&](std::string_view plugin) {
+    return AttemptState::Open(folder, "0123456789abcdef", plugin, "n1").value();
+  };
+  const auto path = [&](std::string_view plugin, const char* suffix) {
+    return folder + "/" + StateName("0123456789abcdef", plugin, "n1") + suffix;
+  };
+  EXPECT_TRUE(open("old")->Begin("content").ok());
+  open("unbegun");
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    fs::last_write_time(entry.path(), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  }
+  for (size_t i = 2; i < kMaxStates; ++i) std::ofstream(path(std::to_string(i), ".json"));
+  fs::last_write_time(path("old", ".json"),
+                      fs::file_time_type::clock::now() - std::chrono::hours(2));
+  fs::last_write_time(path("old", ".json.lock"),
+                      fs::file_time_type::clock::now() - std::chrono::hours(2));
+  open("new");
+  EXPECT_FALSE(fs::exists(path("old", ".json")) || fs::exists(path("old", ".json.lock")));
+  EXPECT_TRUE(fs::exists(path("unbegun", ".json.lock")));
+  open("newest");
+  EXPECT_FALSE(fs::exists(path("unbegun", ".json.lock")));
+  EXPECT_TRUE(fs::exists(path("2", ".json")));
 }
 
 TEST(BackoffTest, DelayGrowsWithFullJitterToThirtySeconds) {

@@ -281,6 +281,10 @@ grpc::Status TestPeer::GetResult(grpc::ServerContext*, const v1::GetResultReques
   }
   *response->mutable_key() = request->key();
   response->set_outcome(v1::OUTCOME_PENDING);
+  if (const auto result = committed(); result && result->description.key().SerializeAsString() ==
+                                                     request->key().SerializeAsString()) {
+    response->set_outcome(result->description.is_error() ? v1::OUTCOME_ERROR : v1::OUTCOME_GENUINE);
+  }
   return grpc::Status::OK;
 }
 

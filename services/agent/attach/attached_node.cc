@@ -76,6 +76,7 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
   }
   Event event;
   *event.message.mutable_welcome() = welcome;
+  event.new_stream = first;
   Enqueue(std::move(event));
   return absl::OkStatus();
 }
@@ -135,6 +136,7 @@ void AttachedNode::Handle(const Event& event) {
   // Messages in flight may be lost: records are sent again after the last acknowledged one.
   unsent_.reset();
   jobs_->Rewind();
+  if (event.new_stream) collections_.OnAttached();
   for (const std::string& run : event.message.welcome().ended_runs()) {
     v1::CollectionEnded ended;
     ended.set_run(run);

@@ -55,6 +55,7 @@ class AttachedNode final : private AttachDelegate {
   struct Event {
     v1::AttachResponse message;
     size_t bytes = 0;
+    bool new_stream = false;  // the message is the first welcome of a stream
   };
 
   explicit AttachedNode(Collections& collections) : collections_(collections) {}

@@ -31,6 +31,11 @@ class NoCollections final : public Collections {
     MutexLock lock(mutex);
     offers.push_back(offer.run() + " at " + target);
   }
+  void OnAttached() override {
+    MutexLock lock(mutex);
+    ++attachments;
+    changed.NotifyAll();
+  }
   void End(const v1::CollectionEnded& ended) override {
     MutexLock lock(mutex);
     ends.push_back(ended.run());
@@ -40,6 +45,7 @@ class NoCollections final : public Collections {
   CondVar changed;
   std::vector<std::string> offers ABSL_GUARDED_BY(mutex);
   std::vector<std::string> ends ABSL_GUARDED_BY(mutex);
+  int attachments ABSL_GUARDED_BY(mutex) = 0;
 };
 
 class AttachedNodeTest : public ::testing::Test {
@@ -151,6 +157,32 @@ TEST_F(AttachedNodeTest, WelcomeEndsTheCollectionsOfEndedRuns) {
                                  return collections_.ends.size() == 2;
                                });
   EXPECT_EQ(collections_.ends, relay_.ended_runs);
+}
+
+TEST_F(AttachedNodeTest, EachNewStreamButNoOtherWelcomeIsAnAttachment) {
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  v1::AttachResponse again;
+  again.mutable_welcome()->mutable_interval()->set_seconds(10);
+  again.mutable_welcome()->add_path("r1");
+  again.mutable_welcome()->add_ended_runs("0123456789abcdef");  // shows that it is handled
+  const auto await = [&](auto condition) {
+    MutexLock lock(collections_.mutex);
+    return collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1), condition);
+  };
+  relay_.Send(again);
+  EXPECT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return collections_.ends.size() == 1;
+  }));
+  {
+    MutexLock lock(collections_.mutex);
+    EXPECT_EQ(collections_.attachments, 1);
+  }
+  relay_.Stop();
+  relay_.Start();
+  EXPECT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return collections_.attachments == 2;
+  }));
 }
 
 TEST_F(AttachedNodeTest, RelayWithTheKeyOfAnotherGetsNoStatement) {

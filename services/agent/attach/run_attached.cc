@@ -44,16 +44,22 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // One thread each for the renewal of the certificate, the attachment, the starts of commands, and
-  // the two kinds of records to sign: any of them may wait for the disk or the network. Each
-  // command and each collection has a separate thread.
+  // One thread each for the renewal of the certificate, the attachment, the starts of commands, the
+  // two kinds of records to sign, and the removal of results: any of them may wait for the disk or
+  // the network. Each command and each collection has a separate thread.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/5});
+  Executor background({"background", /*threads=*/6});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));
   const std::string identity = keeper->published_folder();
-  CollectionRunner collections({folder, node.node, identity, node.relay_targets});
+  CollectionRunner collections({.folder = folder,
+                                .node = node.node,
+                                .identity_folder = identity,
+                                .relay_targets = node.relay_targets,
+                                .clock = &SystemClock(),
+                                .timers = timers.get(),
+                                .executor = &background});
   Log(LogLevel::kInfo, "attaching", {{"node", node.node}, {"folder", folder}});
   ASSIGN_OR_RETURN(const auto attached,
                    AttachedNode::Start({std::move(node), identity, options.parallel}, collections,

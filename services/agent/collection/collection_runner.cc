@@ -1,6 +1,7 @@
 #include "services/agent/collection/collection_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,8 +22,6 @@
 
 namespace muster {
 namespace {
-
-constexpr size_t kMaxFinished = 10'000;
 
 void ReadInto(const std::string& path, std::string* text) {
   auto read = ReadFileBounded(path, kMaxSecretFile);
@@ -59,9 +58,17 @@ bool IsTemporary(const client::Status& status) {
 }  // namespace
 
 CollectionRunner::CollectionRunner(CollectionOptions options)
-    : options_(std::move(options)), policy_(options_.folder + "/policy.yaml") {
+    : options_(std::move(options)),
+      policy_(options_.folder + "/policy.yaml"),
+      removal_(*options_.timers, *options_.executor, [this] { RemoveDue(); }) {
   // The relay may not offer these collections again.
   EndOrphanedPlugins(StateFolder());
+  {
+    MutexLock lock(mutex_);
+    for (auto& [run, plugin] : ListUndeliveredResults(StateFolder(), options_.max_undelivered)) {
+      undelivered_[{std::move(run), std::move(plugin)}] = absl::InfiniteDuration();
+    }
+  }
   for (size_t i = 0; i < options_.max_parallel; ++i) {
     threads_.emplace_back([this] { Work(); });
   }
@@ -78,11 +85,14 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     const Key key{offer.run(), plugin.name()};
     const auto present = present_.find(key);
     const bool under_way = present != present_.end() && !present->second->stop.stop_requested();
-    if (!ValidateName("plugin", plugin.name()).ok() || under_way || finished_.contains(key) ||
-        stopping_) {
+    const auto finished = finished_.find(key);
+    const bool is_repeated = finished != finished_.end() && finished->second == attachments_;
+    if (!ValidateName("plugin", plugin.name()).ok() || under_way || is_repeated || stopping_) {
       continue;
     }
-    if (waiting_.size() >= options_.max_waiting) {
+    const size_t bytes = plugin.definition_yaml().size();
+    if (waiting_.size() >= options_.max_waiting ||
+        waiting_bytes_ + bytes > options_.max_waiting_bytes) {
       LogLimited(LogLevel::kWarning, "the queue of collections is full", "",
                  {{"run", key.run}, {"plugin", key.plugin}});
       continue;
@@ -92,25 +102,46 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     task->definition_yaml = plugin.definition_yaml();
     task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
     present_[key] = task;
+    if (const auto kept = undelivered_.find(key); kept != undelivered_.end()) {
+      kept->second = absl::InfiniteDuration();
+    }
+    waiting_bytes_ += bytes;
     waiting_.push_back(std::move(task));
     work_.NotifyOne();
   }
+}
+
+void CollectionRunner::OnAttached() {
+  MutexLock lock(mutex_);
+  ++attachments_;
+  DropWaiting(std::nullopt);
+}
+
+void CollectionRunner::DropWaiting(const std::optional<std::string>& run) {
+  std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (run && task->key.run != *run) return false;
+    waiting_bytes_ -= task->definition_yaml.size();
+    present_.erase(task->key);
+    return true;
+  });
 }
 
 void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
   MutexLock lock(mutex_);
-  std::erase_if(finished_, [&](const Key& key) {
+  DropWaiting(ended.run());
+  std::erase_if(finished_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Key& key = entry.first;
     if (key.run != ended.run()) return false;
-    Remove(key);
+    if (!present_.contains(key)) Discard(key);
     return true;
   });
-  std::erase_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (task->key.run != ended.run()) return false;
-    present_.erase(task->key);
-    return true;
-  });
+  for (auto& [key, removal] : undelivered_) {
+    if (key.run != ended.run() || removal != absl::InfiniteDuration()) continue;
+    removal = options_.clock->MonotonicNow() + kUndeliveredKept;
+  }
+  ScheduleRemoval();
   for (const auto& [key, task] : present_) {
     if (key.run != ended.run()) continue;
     ended_.insert(task.get());
@@ -126,6 +157,7 @@ void CollectionRunner::Stop() {
     for (const auto& [key, task] : present_) task->stop.request_stop();
   }
   work_.NotifyAll();
+  removal_.Stop();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -138,6 +170,7 @@ void CollectionRunner::Work() {
     if (stopping_) return;
     const std::shared_ptr<Task> task = std::move(waiting_.front());
     waiting_.pop_front();
+    waiting_bytes_ -= task->definition_yaml.size();
     lock.Unlock();
     const client::Delivery delivery = RunTask(*task);
     LogOutcome(task->key.run, task->key.plugin, delivery);
@@ -165,13 +198,58 @@ client::Delivery CollectionRunner::RunTask(const Task& task) {
 void CollectionRunner::Forget(const Task& task, bool may_run_again) {
   const auto present = present_.find(task.key);
   const bool is_newest = present == present_.end() || present->second.get() == &task;
-  if (ended_.erase(&task) > 0) {
-    // A newer offer of the same plugin uses the same state.
-    if (is_newest) Remove(task.key);
-  } else if (!may_run_again && finished_.size() < kMaxFinished) {
-    finished_.insert(task.key);
+  const bool run_ended = ended_.erase(&task) > 0;
+  if (!run_ended && !may_run_again &&
+      (finished_.contains(task.key) || finished_.size() < options_.max_finished)) {
+    finished_.insert_or_assign(task.key, attachments_);
   }
-  if (is_newest) present_.erase(task.key);
+  // A newer offer of the same plugin uses the same state.
+  if (!is_newest) return;
+  present_.erase(task.key);
+  if (run_ended) return Discard(task.key);
+  if (!IsUndelivered(task.key)) {
+    undelivered_.erase(task.key);
+  } else if (undelivered_.size() < options_.max_undelivered) {
+    undelivered_.try_emplace(task.key, absl::InfiniteDuration());
+  }
+}
+
+void CollectionRunner::Discard(const Key& key) {
+  if (!IsUndelivered(key)) {
+    undelivered_.erase(key);
+    return Remove(key);
+  }
+  if (undelivered_.size() < options_.max_undelivered) {
+    undelivered_.try_emplace(key, options_.clock->MonotonicNow() + kUndeliveredKept);
+  }
+  ScheduleRemoval();
+}
+
+void CollectionRunner::ScheduleRemoval() {
+  absl::Duration next = absl::InfiniteDuration();
+  for (const auto& [key, removal] : undelivered_) {
+    if (!present_.contains(key)) next = std::min(next, removal);
+  }
+  if (next == absl::InfiniteDuration()) return;
+  removal_.RunAfter(next - options_.clock->MonotonicNow());
+}
+
+void CollectionRunner::RemoveDue() {
+  MutexLock lock(mutex_);
+  const absl::Duration now = options_.clock->MonotonicNow();
+  std::erase_if(undelivered_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto& [key, removal] = entry;
+    if (removal > now || present_.contains(key)) return false;
+    Log(LogLevel::kWarning, "a result that was not delivered is removed: its run has ended",
+        {{"run", key.run}, {"plugin", key.plugin}});
+    Remove(key);
+    return true;
+  });
+  ScheduleRemoval();
+}
+
+bool CollectionRunner::IsUndelivered(const Key& key) const {
+  return HasUndeliveredResult(StateFolder(), key.run, key.plugin, options_.node);
 }
 
 client::Delivery CollectionRunner::Gather(const Task& task) {

@@ -1,4 +1,4 @@
-// Collections by real processes, delivered over real TLS to a peer of the test.
+// Collections by real processes.
 #include "services/agent/collection/collection_runner.h"
 
 #include <signal.h>
@@ -12,76 +12,15 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "services/agent/collection/runner_fixture.h"
 #include "services/agent/jobs/process_mark.h"
-#include "services/client/test_peer.h"
 #include "services/common/base/error.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
-
-constexpr char kCollect[] = "commands: [{argv: ['**'], actions: [collect]}]\n";
-
-class CollectionRunnerTest : public ::testing::Test {
- protected:
-  CollectionRunnerTest() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_ + "/tls");
-    const auto [chain, key] = fleet_.RunCredential("n1");
-    Write("tls/cert.pem", chain);
-    Write("tls/key.pem", key);
-    Write("tls/ca.pem", fleet_.root_pem);
-    Write("policy.yaml", kCollect);
-    peer_.Start();
-    Begin();
-  }
-
-  void Begin() {
-    runner_.reset();
-    CollectionOptions options{folder_, "n1", folder_ + "/tls", {peer_.target()}};
-    options.max_parallel = max_parallel_;
-    options.on_worked = on_worked_;
-    runner_ = std::make_unique<CollectionRunner>(std::move(options));
-  }
-
-  void Write(const std::string& name, std::string_view text) {
-    ASSERT_TRUE(WriteFileAtomically(folder_ + "/" + name, text).ok());
-  }
-
-  // Returns an offer of plugin "facts" that runs `script`.
-  v1::CollectionOffer Offer(const std::string& script) {
-    return OfferOf("{driver: DaemonSet, plugin-name: facts}\nspec:\n  command: [/bin/sh, -c, '" +
-                   script + "']\n");
-  }
-  v1::CollectionOffer OfferOf(const std::string& definition) {
-    v1::CollectionOffer offer;
-    offer.set_run(fleet_.run);
-    offer.add_nodes("n1");
-    offer.add_plugins()->set_name("facts");
-    offer.mutable_plugins(0)->set_definition_yaml("sonobuoy-config: " + definition);
-    ToProto(absl::Now() + absl::Minutes(10), offer.mutable_deadline());
-    return offer;
-  }
-
-  client::TestPeer::Committed Collect(const v1::CollectionOffer& offer) {
-    runner_->Offer(offer, peer_.target());
-    EXPECT_TRUE(testing::Await([&] { return peer_.committed().has_value(); }));
-    return peer_.committed().value_or(client::TestPeer::Committed());
-  }
-
-  const std::string folder_ = ::testing::TempDir() + "/collecting";
-  const client::TestFleet fleet_ = client::TestFleet::Make();
-  client::TestPeer peer_{fleet_};
-  size_t max_parallel_ = 4;
-  std::function<void(const std::string& plugin)> on_worked_;
-  std::unique_ptr<CollectionRunner> runner_;
-};
-
-constexpr char kSayHello[] =
-    "echo hello > $RESULTS_DIR/out.txt; printf $RESULTS_DIR/out.txt > $RESULTS_DIR/done";
 
 TEST_F(CollectionRunnerTest, OfferedPluginRunsAndItsSignedResultIsDelivered) {
   const auto committed = Collect(Offer(kSayHello));
@@ -190,32 +129,18 @@ TEST_F(CollectionRunnerTest, EndOfTheRunRemovesTheStateOfItsCollections) {
 
 // A later task, maybe in the memory of the ended one, keeps its state.
 TEST_F(CollectionRunnerTest, EndOfTheRunWhenATaskHasWorkedConcernsNoLaterTask) {
-  const std::string no_work = "{driver: DaemonSet, plugin-name: x}\nspec: {image: busybox}\n";
-  const std::string invalid = "{driver: Deamon}\n";  // an error result, and so not run again
-  const auto offer_of = [&](const std::string& run, const std::vector<std::string>& plugins,
-                            const std::string& definition) {
-    v1::CollectionOffer offer;
-    offer.set_run(run);
-    offer.add_nodes("n1");
-    for (const std::string& plugin : plugins) {
-      v1::CollectionOffer::Plugin& added = *offer.add_plugins();
-      added.set_name(plugin);
-      added.set_definition_yaml("sonobuoy-config: " + definition);
-    }
-    return offer;
-  };
   const std::vector<std::string> many = {"p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8"};
   const std::string other_run(fleet_.run.size(), 'e');
   Mutex mutex;
   std::vector<std::string> worked;
-  on_worked_ = [&](const std::string& plugin) {
+  options_.on_worked = [&](const std::string& plugin) {
     if (plugin == "ended") {
       v1::CollectionEnded ended;
       ended.set_run(fleet_.run);
       runner_->End(ended);
-      runner_->Offer(offer_of(other_run, {"next"}, no_work), peer_.target());
+      runner_->Offer(OfferOf(other_run, {"next"}, kNoWork), peer_.target());
     } else if (plugin == "next") {  // the first task does not exist any more
-      runner_->Offer(offer_of(fleet_.run, many, invalid), peer_.target());
+      runner_->Offer(OfferOf(fleet_.run, many, kInvalid), peer_.target());
     }
     MutexLock lock(mutex);
     worked.push_back(plugin);
@@ -224,12 +149,12 @@ TEST_F(CollectionRunnerTest, EndOfTheRunWhenATaskHasWorkedConcernsNoLaterTask) {
     MutexLock lock(mutex);
     return std::ranges::find(worked, plugin) != worked.end();
   };
-  max_parallel_ = 1;
+  options_.max_parallel = 1;
   Begin();
-  runner_->Offer(offer_of(fleet_.run, {"ended"}, no_work), peer_.target());
+  runner_->Offer(OfferOf(fleet_.run, {"ended"}, kNoWork), peer_.target());
   ASSERT_TRUE(testing::Await([&] { return has_worked(many.back()); }));
-  runner_->Offer(offer_of(fleet_.run, many, invalid), peer_.target());
-  runner_->Offer(offer_of(other_run, {"last"}, no_work), peer_.target());
+  runner_->Offer(OfferOf(fleet_.run, many, kInvalid), peer_.target());
+  runner_->Offer(OfferOf(other_run, {"last"}, kNoWork), peer_.target());
   ASSERT_TRUE(testing::Await([&] { return has_worked("last"); }));
   runner_->Stop();
   EXPECT_EQ(worked.size(), many.size() + 3);

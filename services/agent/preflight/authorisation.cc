@@ -19,8 +19,8 @@ constexpr std::chrono::seconds kLimit{10};
 
 }  // namespace
 
-absl::Status AskService(const client::Config& config, const std::string& target,
-                        const std::stop_token& stop) {
+absl::StatusOr<v1::Outcome> AskService(const client::Config& config, const std::string& target,
+                                       const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const auto identity, client::SenderIdentity::Load(
                                             config.client_cert, config.client_key, absl::Now()));
   const auto credentials =
@@ -36,7 +36,8 @@ absl::Status AskService(const client::Config& config, const std::string& target,
   request.mutable_key()->set_plugin(config.plugin);
   request.mutable_key()->set_node(config.node);
   v1::Result result;
-  return FromGrpc(stub->GetResult(&context, request, &result));
+  RETURN_IF_ERROR(FromGrpc(stub->GetResult(&context, request, &result)));
+  return result.outcome();
 }
 
 absl::Status AskListener(const client::Config& config, const std::stop_token& stop) {

@@ -128,9 +128,9 @@ std::optional<Fault> CheckTarget(const client::Config& config, const client::Cli
   if (auto fault = ProbeTls(probe, stop)) return fault;
   if (auto fault = CheckClock(config, client, probe.address, stop)) return fault;
   if (stop.stop_requested()) return std::nullopt;
-  return Judge(
-      config.grpc_targets.empty() ? AskListener(config, stop) : AskService(config, target, stop),
-      probe.address);
+  return Judge(config.grpc_targets.empty() ? AskListener(config, stop)
+                                           : AskService(config, target, stop).status(),
+               probe.address);
 }
 
 bool Same(const std::optional<Fault>& a, const std::optional<Fault>& b) {
