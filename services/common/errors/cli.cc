@@ -242,6 +242,12 @@ absl::Status AddressesInUse() {
                    "Stop the services with `muster down`, then repeat the command. Nothing was changed.");
 }
 
+absl::Status ServiceCannotListen(std::string_view service, std::string_view address, std::string_view cause) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "LISTEN_FAILED",
+                   absl::StrCat(ToAbsl(service), " cannot listen on ", ToAbsl(address), ": ", ToAbsl(cause)),
+                   "Stop the program that uses the address, or choose other ports or another address: muster up --help.");
+}
+
 absl::Status RetentionInUse() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICES_RUNNING",
                    "the services are running with other rules of retention",

@@ -89,6 +89,8 @@ absl::Status NoHome();
 absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log);
 // FAILED_PRECONDITION, SERVICES_RUNNING.
 absl::Status AddressesInUse();
+// FAILED_PRECONDITION, LISTEN_FAILED.
+absl::Status ServiceCannotListen(std::string_view service, std::string_view address, std::string_view cause);
 // FAILED_PRECONDITION, SERVICES_RUNNING.
 absl::Status RetentionInUse();
 // UNAVAILABLE, HOME_BUSY.
