@@ -29,14 +29,14 @@ absl::Status JobInCreation(std::string_view job) {
 
 absl::Status TooManyJobs(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
-                   absl::StrCat(limit, " jobs are already running"),
+                   absl::StrCat("the limit of running jobs, ", limit, ", is reached"),
                    "Wait until some have ended, cancel them (muster job list), or raise jobs.max_running in the configuration of the root relay."),
                         absl::Seconds(10));
 }
 
 absl::Status TooManyJobsOfSubmitter(std::string_view submitter, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
-                   absl::StrCat(limit, " jobs of ", ToAbsl(submitter), " are already running, half of jobs.max_running"),
+                   absl::StrCat("the limit of running jobs of ", ToAbsl(submitter), ", ", limit, " (half of jobs.max_running), is reached"),
                    "Wait until some have ended, cancel them (muster job list), or raise jobs.max_running in the configuration of the root relay."),
                         absl::Seconds(10));
 }
