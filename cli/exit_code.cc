@@ -1,5 +1,6 @@
 #include "cli/exit_code.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/cord.h"
@@ -73,6 +74,17 @@ absl::Status AsUsageError(const absl::Status& status, const std::string& option)
   absl::Status marked = option.empty() ? status : Annotate(status, option);
   marked.SetPayload(kUsage, absl::Cord("1"));
   return marked;
+}
+
+absl::Status WithTimeoutOption(const absl::Status& status) {
+  if (ReasonOf(status) != "INVALID_TIMEOUT") return status;
+  const std::string_view text = ToStd(status.message());
+  const size_t end = std::min(text.find(' '), text.size());
+  std::string option(text.substr(0, end));
+  std::ranges::replace(option, '_', '-');
+  return AsUsageError(MakeError(status.code(), ReasonOf(status),
+                                absl::StrCat("--", option, ToAbsl(text.substr(end))),
+                                NextStepOf(status)));
 }
 
 absl::Status WithSubject(absl::Status status, const std::string& subject) {

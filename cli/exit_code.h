@@ -39,6 +39,10 @@ absl::Status UsageError(const std::string& message, const std::string& next_step
 // message, if there is one. Keeps the reason and the next step.
 absl::Status AsUsageError(const absl::Status& status, const std::string& option = "");
 
+// Returns the refusal of a duration (INVALID_TIMEOUT) as an error of its option: "--lost-after 5s
+// is outside ...". Returns other errors unchanged.
+absl::Status WithTimeoutOption(const absl::Status& status);
+
 // Adds a subject to a local error. An answer of a service keeps its own subject.
 absl::Status WithSubject(absl::Status status, const std::string& subject);
 

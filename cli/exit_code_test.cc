@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "services/common/base/error.h"
+#include "services/common/errors/runs.h"
 
 namespace muster::cli {
 namespace {
@@ -76,6 +77,14 @@ TEST(UsageErrorTest, MarkedErrorHasTheExitCodeAndKeepsItsReason) {
   EXPECT_EQ(ExitCodeOf(status), kExitUsage);
   EXPECT_EQ(ReasonOf(status), "X");
   EXPECT_EQ(status.message(), "--ttl: bad");
+}
+
+TEST(ExitCodeTest, RefusedTimeoutNamesItsOption) {
+  const absl::Status refused = WithTimeoutOption(FromService(
+      errors::InvalidTimeout("lost_after", absl::Seconds(5), "10 s to 1 day"), "the aggregator"));
+  EXPECT_EQ(refused.message(), "--lost-after 5s is outside 10 s to 1 day");
+  EXPECT_EQ(ExitCodeOf(refused), kExitUsage);
+  EXPECT_EQ(ExitCodeOf(WithTimeoutOption(absl::InternalError("x"))), kExitError);
 }
 
 }  // namespace

@@ -252,7 +252,8 @@ void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
                   "An environment variable; the node's policy must admit it")
       ->type_name("NAME=VALUE");
   command.add_flag("--detach", arguments.detach, "Print the job id and do not wait");
-  command.add_flag("--discard", arguments.discard, "Do not store the output");
+  command.add_flag("--discard", arguments.discard,
+                   "Do not send, print or store the output: only the outcome of each node");
 }
 
 }  // namespace

@@ -280,7 +280,8 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   PrintMessage(console,
                absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
                             ".\nIts identity is in ", folder, ", valid until ",
-                            HumanTime(joined->certificate_ends, absl::Now()), "."));
+                            HumanTime(joined->certificate_ends, absl::Now()),
+                            ".\nStart its agent: muster agent attach --dir ", folder));
   return kExitOk;
 }
 

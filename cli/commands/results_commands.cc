@@ -233,7 +233,7 @@ absl::StatusOr<int> ListWithoutArchive(Console& console, Client& client, const v
                                        const absl::Status& damage) {
   PrintMessage(
       console,
-      absl::StrCat("Error: ", Printable(ToStd(absl::StripPrefix(damage.message(), "archive: "))),
+      absl::StrCat("error: ", Printable(ToStd(absl::StripPrefix(damage.message(), "archive: "))),
                    " (", ReasonOf(damage), "). The stored results; read one with: muster results ",
                    run.id(), " -p PLUGIN -n NODE -o FILE"));
   RETURN_IF_ERROR(ListPairs(console, client, run, arguments, json).status());

@@ -130,6 +130,7 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
                  SafeFileName(absl::StrCat(archive.run(), "-", arguments.plugin, ".tar.gz")));
   const std::string subject = absl::StrCat("file ", path);
   FileOps& ops = PosixFileOps();
+  RETURN_IF_ERROR(CheckTargetFolder(path));
   const std::string part_path = path + ".part";
   auto part = ops.Open(part_path, OpenMode::kReadWriteOrCreate);
   if (!part.ok()) return WithSubject(part.status(), subject);

@@ -277,7 +277,7 @@ absl::StatusOr<int> StartRun(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(auto connected, Connect(line.context_file));
   const std::shared_ptr<Client> client = std::move(connected);
   const auto created = client->CreateRun(request);
-  if (!created.ok()) return WithFileNames(created.status(), arguments);
+  if (!created.ok()) return WithFileNames(WithTimeoutOption(created.status()), arguments);
   const v1::Run& run = *created;
   if (!prints_credentials) {
     // With --wait, --json prints the run once, after it has ended.

@@ -75,22 +75,23 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   RETURN_IF_ERROR(CheckNewSecretOutput("--output", arguments.output));
   Client client(context);
-  ASSIGN_OR_RETURN(const auto created, client.CreateJoinToken(request));
+  const auto created = client.CreateJoinToken(request);
+  if (!created.ok()) return WithTimeoutOption(created.status());
 
   JoinToken token;
   token.fleet = context.fleet;
-  token.id = created.token().id();
-  token.node = created.token().node();
-  token.relay = created.token().relay();
-  token.expires = FromProto(created.token().expire_time());
-  token.join_targets.assign(created.join_targets().begin(), created.join_targets().end());
-  token.fleet_ca_pem = created.fleet_ca_pem();
-  token.command_ca_pem = created.command_ca_pem();
+  token.id = created->token().id();
+  token.node = created->token().node();
+  token.relay = created->token().relay();
+  token.expires = FromProto(created->token().expire_time());
+  token.join_targets.assign(created->join_targets().begin(), created->join_targets().end());
+  token.fleet_ca_pem = created->fleet_ca_pem();
+  token.command_ca_pem = created->command_ca_pem();
   ASSIGN_OR_RETURN(token.private_key_pem, key.ToPkcs8Pem());
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view()));
   PrintMessage(
       console,
-      absl::StrCat("Join token ", token.id, " for ", TokenScope(created.token()), ", until ",
+      absl::StrCat("Join token ", token.id, " for ", TokenScope(created->token()), ", until ",
                    HumanTime(token.expires, absl::Now()), ".\nThe holder of ",
                    arguments.output.empty() ? "this output" : arguments.output,
                    " can join. Run on the machine: ",

@@ -111,7 +111,8 @@ void JobOutput::PrintUnverified(const v1::JobRecord& record) {
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {
   if (FailureText(record.final()).empty()) return failed_.erase(record.node()) > 0;
-  for (const absl::Status& failure : {errors::PolicyRefused(""), errors::AgentDied()}) {
+  for (const absl::Status& failure :
+       {errors::PolicyRefused(""), errors::PolicyUnusable(""), errors::AgentDied()}) {
     if (record.final().reason() == ReasonOf(failure)) next_steps_.insert(NextStepOf(failure));
   }
   return failed_.insert(record.node()).second;

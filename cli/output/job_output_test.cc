@@ -74,7 +74,14 @@ TEST_F(JobOutputTest, FailureIsPrintedWhenItHappensAndNotAgainAtTheEnd) {
 TEST_F(JobOutputTest, RefusalByAPolicyHasANextStep) {
   ReceiveFailure("n1", v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED");
   output_.Finish(v1::Job());
-  EXPECT_NE(err_.str().find("\n next: Add a rule to that file"), std::string::npos) << err_.str();
+  EXPECT_NE(err_.str().find("\n next: If the message names a rule"), std::string::npos)
+      << err_.str();
+}
+
+TEST_F(JobOutputTest, UnusablePolicyHasANextStep) {
+  ReceiveFailure("n1", v1::JOB_OUTCOME_REFUSED, "POLICY_UNUSABLE");
+  output_.Finish(v1::Job());
+  EXPECT_NE(err_.str().find("\n next: Correct the file"), std::string::npos) << err_.str();
 }
 
 TEST_F(JobOutputTest, DeathOfAnAgentHasANextStepThatIsPrintedOnce) {

@@ -22,6 +22,7 @@ namespace {
 constexpr int kBarWidth = 20;
 constexpr int kShortBarWidth = 10;
 constexpr size_t kDamagedShown = 20;
+constexpr size_t kWaitingShown = 5;
 constexpr int kNarrow = 100;  // columns of a terminal with short bars
 
 int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
@@ -122,6 +123,13 @@ std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
   return table.Render(width);
 }
 
+int64_t ReasonCount(const v1::RunStatus& status, v1::Reason wanted) {
+  for (const v1::ReasonCount& reason : status.reasons()) {
+    if (reason.reason() == wanted) return reason.count();
+  }
+  return 0;
+}
+
 // Returns the number of pending pairs that need attention.
 int64_t StragglerCount(const v1::RunStatus& status) {
   int64_t stragglers = 0;
@@ -140,9 +148,10 @@ RunView ViewOf(v1::RunStatus status) {
   RunView view;
   for (v1::PairStatus& pair : *status.mutable_pairs()) {
     if (pair.reason() == v1::REASON_RUN_ENDED) continue;
-    std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING ? view.failed
-                                        : pair.reason() == v1::REASON_RUNNING ? view.active
-                                                                              : view.stragglers;
+    std::vector<v1::PairStatus>& list = pair.outcome() != v1::OUTCOME_PENDING     ? view.failed
+                                        : pair.reason() == v1::REASON_RUNNING     ? view.active
+                                        : pair.reason() == v1::REASON_NOT_STARTED ? view.waiting
+                                                                                  : view.stragglers;
     list.push_back(std::move(pair));
   }
   status.clear_pairs();
@@ -239,6 +248,13 @@ std::string Render(const RunView& view, absl::Time now, int width, bool color) {
   if (!view.stragglers.empty()) {
     absl::StrAppend(&text, "\n", StragglerTable(view.stragglers, now, width, color),
                     MoreText(StragglerCount(status), view.stragglers.size()));
+  }
+  if (!view.waiting.empty()) {
+    const size_t shown = std::min(view.waiting.size(), kWaitingShown);
+    absl::StrAppend(
+        &text, "\n",
+        StragglerTable({view.waiting.begin(), view.waiting.begin() + shown}, now, width, color),
+        MoreText(ReasonCount(status, v1::REASON_NOT_STARTED), shown));
   }
   if (!view.failed.empty()) {
     absl::StrAppend(

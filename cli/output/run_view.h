@@ -17,6 +17,7 @@ namespace muster::cli {
 struct RunView {
   v1::RunStatus status;                    // without pairs
   std::vector<v1::PairStatus> stragglers;  // pending, and need attention
+  std::vector<v1::PairStatus> waiting;     // not started
   std::vector<v1::PairStatus> failed;      // an error or timed out
   std::vector<v1::PairStatus> active;      // pending, with progress
   std::string note;                        // a line for the user; may be empty

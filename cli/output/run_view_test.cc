@@ -260,5 +260,26 @@ TEST(OutcomeExitCodeTest, EachFinalStateHasItsOwnCode) {
   EXPECT_EQ(OutcomeExitCode(v1::RUN_STATE_CANCELLED, Counts(2, 0, 0, 0)), kExitRunCancelled);
 }
 
+TEST(RunViewTest, FewPairsThatHaveNotStartedAreNamed) {
+  v1::RunStatus status;
+  status.set_state(v1::RUN_STATE_RUNNING);
+  v1::ReasonCount& reason = *status.add_reasons();
+  reason.set_reason(v1::REASON_NOT_STARTED);
+  reason.set_count(7);
+  for (int i = 1; i <= 7; ++i) {
+    v1::PairStatus& pair = *status.add_pairs();
+    pair.set_plugin("kernel");
+    pair.set_node(absl::StrCat("n", i));
+    pair.set_outcome(v1::OUTCOME_PENDING);
+    pair.set_reason(v1::REASON_NOT_STARTED);
+    pair.set_next("start its agent");
+  }
+  const std::string text = Render(ViewOf(status), absl::Now(), 0, false);
+  EXPECT_NE(text.find("n5"), std::string::npos) << text;
+  EXPECT_EQ(text.find("n6"), std::string::npos) << text;
+  EXPECT_NE(text.find("2 more"), std::string::npos) << text;
+  EXPECT_NE(text.find("start its agent"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace muster::cli

@@ -108,6 +108,7 @@ absl::Status Fetch(const Download& download) {
   if (existing == Existing::kOther && !download.overwrite) {
     return errors::OutputExists(download.path);
   }
+  RETURN_IF_ERROR(CheckTargetFolder(download.path));
   const std::string part_path = download.path + ".part";
   ASSIGN_OR_RETURN(const auto part, ops.Open(part_path, OpenMode::kReadWriteOrCreate));
   RETURN_IF_ERROR(part->Lock());
@@ -124,6 +125,13 @@ absl::Status Fetch(const Download& download) {
   if (!done.ok()) return done;
   RETURN_IF_ERROR(ops.Rename(part_path, download.path));
   return ops.SyncFolder(ParentFolder(download.path));
+}
+
+absl::Status CheckTargetFolder(const std::string& path) {
+  const std::string folder = ParentFolder(path);
+  std::error_code ignored;
+  return std::filesystem::is_directory(folder, ignored) ? absl::OkStatus()
+                                                        : errors::OutputFolderMissing(folder);
 }
 
 std::string TargetPath(const std::string& output, const std::string& file_name) {

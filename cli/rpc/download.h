@@ -23,6 +23,9 @@ struct Download {
   std::function<void(int64_t done)> on_progress;
 };
 
+// Returns NOT_FOUND (FILE_NOT_FOUND) unless the folder of the file exists.
+absl::Status CheckTargetFolder(const std::string& path);
+
 // Downloads the file. Resumes a partial download in PATH.part. If the complete file has a wrong
 // size or digest, fetches it once more from the beginning. Replaces an existing PATH atomically, or
 // keeps it if its content is the same. Returns ALREADY_EXISTS (FILE_EXISTS) if `overwrite` is false

@@ -1,11 +1,15 @@
 #include "cli/rpc/https_client.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "services/common/base/error.h"
 #include "services/common/errors/cli.h"
 
@@ -13,6 +17,8 @@ namespace muster::cli {
 namespace {
 
 constexpr long kConnectSeconds = 10;
+constexpr absl::Duration kRetryFor = absl::Seconds(2);  // as UnaryCallOptions::retry_for
+constexpr absl::Duration kRetryPause = absl::Milliseconds(250);
 constexpr long kTotalSeconds = 20;
 constexpr size_t kMaxAnswerSize = size_t{256} << 20;
 
@@ -62,6 +68,25 @@ absl::Status ErrorFromAnswer(long http, const std::string& body) {
                    field("next_step"));
 }
 
+// Returns true if the request was not sent.
+bool IsConnectFailure(CURLcode code) {
+  return code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR;
+}
+
+// Returns the cause of a failed request, in lower case unless it begins with an abbreviation.
+std::string CauseOf(CURL* curl, CURLcode code, const char* detail) {
+  std::string cause = *detail != '\0' ? detail : curl_easy_strerror(code);
+  if (cause.size() > 1 && absl::ascii_islower(cause[1])) {
+    cause.front() = absl::ascii_tolower(cause.front());
+  }
+  long fault = 0;
+  curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &fault);
+  if (code == CURLE_COULDNT_CONNECT && fault != 0) {
+    absl::StrAppend(&cause, ": ", std::generic_category().message(static_cast<int>(fault)));
+  }
+  return cause;
+}
+
 }  // namespace
 
 HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_pem,
@@ -76,29 +101,43 @@ HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_p
 
 absl::StatusOr<HttpsAnswer> HttpsClient::Get(const std::string& url, const std::string& etag) {
   curl_easy_setopt(curl_.get(), CURLOPT_HTTPGET, 1L);
-  return Perform(url, etag.empty() ? "" : absl::StrCat("If-None-Match: ", etag));
+  return Perform(url, etag.empty() ? "" : absl::StrCat("If-None-Match: ", etag), true);
 }
 
 absl::StatusOr<HttpsAnswer> HttpsClient::Post(const std::string& url) {
   curl_easy_setopt(curl_.get(), CURLOPT_POSTFIELDS, "{}");
-  return Perform(url, "Content-Type: application/json");
+  return Perform(url, "Content-Type: application/json", false);
 }
 
-absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url,
-                                                 const std::string& header) {
+absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url, const std::string& header,
+                                                 bool idempotent) {
   HeaderList headers;
   if (!header.empty()) AddHeader(headers, header);
-  HttpsAnswer answer;
   curl_easy_setopt(curl_.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, headers.get());
+  const absl::Time started = absl::Now();
+  while (true) {
+    bool repeatable = idempotent;
+    auto answer = PerformOnce(url, &repeatable);
+    const bool retry =
+        absl::IsUnavailable(answer.status()) && repeatable && absl::Now() - started < kRetryFor;
+    if (retry && SleepUnlessInterrupted(kRetryPause)) continue;
+    curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, nullptr);
+    return answer;
+  }
+}
+
+absl::StatusOr<HttpsAnswer> HttpsClient::PerformOnce(const std::string& url, bool* repeatable) {
+  HttpsAnswer answer;
+  std::array<char, CURL_ERROR_SIZE> detail = {};
   curl_easy_setopt(curl_.get(), CURLOPT_WRITEDATA, &answer);
   curl_easy_setopt(curl_.get(), CURLOPT_HEADERDATA, &answer);
+  curl_easy_setopt(curl_.get(), CURLOPT_ERRORBUFFER, detail.data());
   const CURLcode code = curl_easy_perform(curl_.get());
-  curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, nullptr);
+  curl_easy_setopt(curl_.get(), CURLOPT_ERRORBUFFER, nullptr);
   if (code != CURLE_OK) {
-    std::string cause = curl_easy_strerror(code);
-    if (!cause.empty()) cause.front() = absl::ascii_tolower(cause.front());
-    return FromService(errors::GatewayUnreachable(cause), url);
+    *repeatable = IsConnectFailure(code);  // a time-out is not repeated
+    return FromService(errors::GatewayUnreachable(CauseOf(curl_.get(), code, detail.data())), url);
   }
   long http = 0;
   curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &http);

@@ -28,7 +28,7 @@ namespace muster::cli {
 namespace {
 
 // A command must not be submitted twice.
-constexpr UnaryCallOptions kOnce = {.retry_for = absl::ZeroDuration()};
+constexpr UnaryCallOptions kOnce = {.only_unsent = true};
 constexpr absl::Duration kRetryLimit = absl::Minutes(2);
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 constexpr size_t kIdBytes = 16;

@@ -70,8 +70,11 @@ class OperatorSource final : public StatusSource {
       RETURN_IF_ERROR(AddPairs(request, status));
     }
     request.set_outcome(v1::OUTCOME_UNSPECIFIED);
-    request.add_reasons(v1::REASON_RUNNING);
-    RETURN_IF_ERROR(AddPairs(request, status));
+    for (const v1::Reason reason : {v1::REASON_RUNNING, v1::REASON_NOT_STARTED}) {
+      request.clear_reasons();
+      request.add_reasons(reason);
+      RETURN_IF_ERROR(AddPairs(request, status));
+    }
     return ViewOf(std::move(status));
   }
 
@@ -102,7 +105,7 @@ class OperatorSource final : public StatusSource {
   absl::Status AddPairs(const v1::GetStatusRequest& request, v1::RunStatus& status) {
     ASSIGN_OR_RETURN(const auto page, client_->GetStatus(request));
     for (const v1::PairStatus& pair : page.pairs()) {
-      if (pair.outcome() != v1::OUTCOME_PENDING || pair.has_progress()) *status.add_pairs() = pair;
+      if (pair.reason() != v1::REASON_RUNNING || pair.has_progress()) *status.add_pairs() = pair;
     }
     return absl::OkStatus();
   }

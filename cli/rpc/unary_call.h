@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/exit_code.h"
@@ -19,7 +20,15 @@ struct UnaryCallOptions {
   absl::Duration limit = absl::Seconds(20);
   // An unreachable service is called again for this long: as long as a restart takes.
   absl::Duration retry_for = absl::Seconds(2);
+  // If true, only a call that was not sent is repeated.
+  bool only_unsent = false;
 };
+
+// Returns true if no connection was established, so that the call was not sent.
+inline bool IsUnsent(const absl::Status& status) {
+  return absl::IsUnavailable(status) &&
+         absl::StrContains(status.message(), "failed to connect to all addresses");
+}
 
 // Calls `method` of `stub`. An interrupt cancels the call. Errors are marked with FromService;
 // `subject` names the service.
@@ -36,7 +45,8 @@ absl::StatusOr<Response> CallUnary(
     Response response;
     const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
     if (status.ok()) return response;
-    const bool retry = absl::IsUnavailable(status) && absl::Now() - started < options.retry_for;
+    const bool repeatable = options.only_unsent ? IsUnsent(status) : absl::IsUnavailable(status);
+    const bool retry = repeatable && absl::Now() - started < options.retry_for;
     if (!retry || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
   }
 }

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/instance_lock.h"
+#include "cli/supervisor/listening_sockets.h"
 #include "cli/supervisor/log_file.h"
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/service_files.h"
@@ -162,13 +163,26 @@ absl::Status ServiceFailedError(const Home& home, const std::string& service,
   return errors::ServiceFailed(service, cause, LogFile(home, service));
 }
 
+// Returns LISTEN_FAILED if the address of a service that does not run cannot be used, else OK.
+absl::Status CheckListenAddress(const Home& home, const std::string& service) {
+  const auto address = ListenAddress(home, service);
+  if (!address.ok() || !*address) return absl::OkStatus();
+  const absl::Status fault = ListeningSockets().Listen(service, **address).status();
+  if (fault.ok()) return fault;
+  const bool used = ReasonOf(fault) == "ADDRESS_IN_USE";
+  return errors::ServiceCannotListen(service, (*address)->ToString(),
+                                     used ? "Address already in use" : ToStd(fault.message()));
+}
+
 // Returns OK if the service is ready, UNAVAILABLE if it may become ready later.
 absl::Status CheckService(const Home& home, const nlohmann::json& service) {
   const std::string name = service.value("name", "");
   if (service.value("state", "") != "running") {
     const std::string end = service.value("last_exit", "");
-    if (service.value("restarts", 0) >= kHopelessRestarts)
+    if (service.value("restarts", 0) >= kHopelessRestarts) {
+      RETURN_IF_ERROR(CheckListenAddress(home, name));
       return ServiceFailedError(home, name, end);
+    }
     return absl::UnavailableError(absl::StrCat("the service is not running: ", end));
   }
   const auto addresses = ReadAddresses(home, name);
@@ -215,6 +229,7 @@ absl::Status WaitUntilReady(const Home& home, absl::Duration limit, LogSizes bef
       absl::SleepFor(kPoll);
       continue;
     }
+    if (ReasonOf(state) == "LISTEN_FAILED") return state;  // the log has nothing to add
     ReportLog(LogFile(home, waiting), before[waiting], report_line);
     return absl::IsUnavailable(state)
                ? ServiceFailedError(home, waiting, std::string(state.message()))

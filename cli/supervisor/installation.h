@@ -32,7 +32,8 @@ using Addresses = std::map<std::string, std::string>;
 // Creates missing identities and configuration files, starts the supervisor unless it is running,
 // waits until every service is ready, and writes run/addresses.json. Takes over services that are
 // still running, so it may be called at any time, also after a kill of all processes. If a service
-// does not start, stops all services and returns FAILED_PRECONDITION (SERVICE_FAILED).
+// does not start, stops all services and returns FAILED_PRECONDITION (SERVICE_FAILED, or
+// LISTEN_FAILED if its address cannot be used).
 absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
                              const ReportProgress& report);
 

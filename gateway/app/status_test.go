@@ -255,6 +255,9 @@ func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
 		Reason: musterv1.Reason_REASON_RUNNING, Progress: &musterv1.Progress{Total: 2}}
 	status.Pairs = append(status.Pairs, running, &musterv1.PairStatus{Plugin: "p", Node: "mute",
 		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_RUNNING})
+	status.Pairs = append(status.Pairs, &musterv1.PairStatus{Plugin: "p", Node: "late",
+		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_NOT_STARTED})
+	status.Reasons = append(status.Reasons, &musterv1.ReasonCount{Reason: musterv1.Reason_REASON_NOT_STARTED, Count: 1})
 	w.aggregator.SetStatus(status)
 	var got struct{ Plugins []struct{ Node string } }
 	a := call(t, w.statusClient(viewer(w.runA)), "GET", w.page("/status?only=attention"), nil)
@@ -265,7 +268,7 @@ func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
 	for _, pair := range got.Plugins {
 		nodes = append(nodes, pair.Node)
 	}
-	want := []string{"n1", "working", "n2", "bad0", "bad1", "bad2", "bad3", "bad4", "bad5", "bad6", "bad7", "bad8", "n3"}
+	want := []string{"n1", "working", "late", "n2", "bad0", "bad1", "bad2", "bad3", "bad4", "bad5", "bad6", "bad7", "bad8", "n3"}
 	if !slices.Equal(nodes, want) {
 		t.Errorf("%v, want %v", nodes, want)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -160,6 +161,9 @@ func (s *Server) fetchAttention(ctx context.Context, run string) (*Answer, error
 	}
 	pairs := status.Stragglers
 	requests := []*musterv1.GetStatusRequest{{Reasons: []musterv1.Reason{musterv1.Reason_REASON_RUNNING}}}
+	if slices.ContainsFunc(status.Reasons, func(r *musterv1.ReasonCount) bool { return r.Reason == musterv1.Reason_REASON_NOT_STARTED }) {
+		requests = append(requests, &musterv1.GetStatusRequest{Reasons: []musterv1.Reason{musterv1.Reason_REASON_NOT_STARTED}})
+	}
 	if status.Counts.GetErrors() > 0 {
 		requests = append(requests, &musterv1.GetStatusRequest{Outcome: musterv1.Outcome_OUTCOME_ERROR})
 	}
@@ -173,7 +177,8 @@ func (s *Server) fetchAttention(ctx context.Context, run string) (*Answer, error
 			return nil, err
 		}
 		for _, pair := range page.Pairs {
-			if pair.Outcome != musterv1.Outcome_OUTCOME_PENDING || pair.Progress != nil {
+			// A running pair without progress has nothing to show.
+			if pair.Reason != musterv1.Reason_REASON_RUNNING || pair.Progress != nil {
 				pairs = append(pairs, pair)
 			}
 		}

@@ -232,6 +232,10 @@ class Agent {
                                          why.next_step.empty() ? "" : "\n", why.next_step),
                             late.token());
     if (delivery.status.code == Code::kErrorDelivered) return ErrorDelivered(why);
+    if (delivery.status.code == Code::kConflict) {
+      // A committed error may be another one: the next start produces the result again.
+      if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+    }
     return delivery;
   }
 

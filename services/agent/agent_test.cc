@@ -252,6 +252,16 @@ TEST_F(AgentTest, FailedPluginIsAnErrorResultAndALaterSuccessReplacesIt) {
   EXPECT_EQ(peer_.committed()->generation, 2);
 }
 
+TEST_F(AgentTest, OtherErrorConflictsAndALaterSuccessReplacesTheCommittedOne) {
+  config_["definition"] = Definition("exit 7");
+  EXPECT_EQ(Run(), Code::kErrorDelivered);
+  config_["definition"] = Definition("exit 8");
+  EXPECT_EQ(Run(), Code::kConflict) << said_;
+  EXPECT_THAT(peer_.committed()->body, HasSubstr("exit code 7"));
+  config_["definition"] = Definition("echo ok > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+}
+
 TEST_F(AgentTest, PluginThatHangsWritesNothingOrIsMissingIsAnErrorResult) {
   config_["time_limit"] = "300ms";
   config_["definition"] = Definition("echo waiting; sleep 1000");
@@ -259,9 +269,11 @@ TEST_F(AgentTest, PluginThatHangsWritesNothingOrIsMissingIsAnErrorResult) {
   EXPECT_THAT(peer_.committed()->body,
               ::testing::AllOf(HasSubstr("PLUGIN_TIMED_OUT"), HasSubstr("waiting")));
   config_.erase("time_limit");
+  peer_.Forget();
   config_["definition"] = Definition("true");
   EXPECT_EQ(Run(), Code::kErrorDelivered);
   EXPECT_THAT(peer_.committed()->body, HasSubstr("NO_RESULT"));
+  peer_.Forget();
   config_["definition"] = Json({{"sonobuoy-config", {{"driver", "Job"}, {"plugin-name", "facts"}}},
                                 {"spec", {{"command", {"/no/such/program"}}}}})
                               .dump();

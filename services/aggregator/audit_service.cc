@@ -152,7 +152,7 @@ absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalReques
   record.actor = request.actor();
   record.text =
       absl::StrCat("shared file ", key.id(), " from ", key.source(), " for ", key.target(),
-                   " removed at relay ", request.relay().substr(0, kMaxText));
+                   ": removal requested at relay ", request.relay().substr(0, kMaxText));
   return store_.ApplyAndWait(AppendAudit{std::move(record)}).status();
 }
 

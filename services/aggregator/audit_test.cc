@@ -59,7 +59,8 @@ TEST_F(AuditTest, RemovalOfASharedFileIsAudited) {
   ASSERT_FALSE(log->items.empty());
   EXPECT_EQ(log->items.back().kind, AuditKind::kShare);
   EXPECT_EQ(log->items.back().actor, alice);
-  EXPECT_EQ(log->items.back().text, "shared file report.csv from n1 for n2 removed at relay far");
+  EXPECT_EQ(log->items.back().text,
+            "shared file report.csv from n1 for n2: removal requested at relay far");
 }
 
 TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {

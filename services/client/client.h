@@ -203,8 +203,9 @@ class Client {
   Delivery SubmitStream(const Reader& reader, const SubmitOptions& options,
                         const std::stop_token& stop = {});
 
-  // Delivers an error result (kErrorDelivered on success). A genuine result may replace it until
-  // the run is sealed. The text is cut to 64 KiB.
+  // Delivers an error result (kErrorDelivered on success; kConflict if another result or error is
+  // committed, which stays). A genuine result may replace it until the run is sealed. The text is
+  // cut to 64 KiB.
   Delivery SubmitError(const std::string& text, const std::stop_token& stop = {});
 
   // Makes one attempt of at most 10 s, because the next report replaces this one. A report that

@@ -104,6 +104,17 @@ TEST_F(ClientTest, GenuineResultReplacesAnError) {
   EXPECT_EQ(genuine.receipt.generation, 2);
 }
 
+TEST_F(ClientTest, ErrorConflictsWithTheCommittedResult) {
+  const auto client = Make();
+  EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kErrorDelivered);
+  EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kErrorDelivered) << "the same";
+  const Status other = client->SubmitError("no space").status;
+  EXPECT_EQ(other.code, Code::kConflict) << other.message;
+  EXPECT_EQ(other.reason, "RESULT_CONFLICT");
+  ASSERT_TRUE(client->SubmitFile(Write("r", "no disk"), {}).status.ok());
+  EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kConflict) << "a genuine result";
+}
+
 TEST_F(ClientTest, TextThatIsNotUtf8IsCleaned) {
   const auto client = Make();
   EXPECT_EQ(client->SubmitError("caf\xe9").status.code, Code::kErrorDelivered);

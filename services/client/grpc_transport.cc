@@ -105,7 +105,7 @@ class GrpcTransport final : public ResultTransport {
     v1::Result answer;
     const grpc::Status status = stub_->SubmitResult(context.get(), request, &answer);
     if (!status.ok()) return FromUnary(status, stop);
-    return ReceiptOf(answer);
+    return CheckCommitted(result, answer, stop);
   }
 
   absl::StatusOr<CommitReceipt> Upload(OutgoingResult& result, const std::stop_token& stop,
@@ -134,7 +134,7 @@ class GrpcTransport final : public ResultTransport {
     const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
     if (!end.ok()) return end.status();
-    if (end->has_committed()) return ReceiptOf(end->committed());
+    if (end->has_committed()) return CheckCommitted(result, end->committed(), stop);
     outcome->spooled = true;
     return errors::ResultSpooled(end->spooled().relay(),
                                  absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
@@ -202,11 +202,13 @@ class GrpcTransport final : public ResultTransport {
     return result.file->CheckUnchanged();
   }
 
-  // Checks whether the result that the service already has is the same.
+  // Checks whether the result that the service has is the delivered one. The service answers an
+  // error result with the result that it keeps, which may be another one.
   absl::StatusOr<CommitReceipt> CheckCommitted(OutgoingResult& result, const v1::Result& committed,
                                                const std::stop_token& stop) {
     RETURN_IF_ERROR(DigestUpTo(result, result.file->size(), stop));
-    const bool same = committed.size() == result.file->size() &&
+    const bool replaced = result.info.is_error && committed.outcome() == v1::OUTCOME_GENUINE;
+    const bool same = !replaced && committed.size() == result.file->size() &&
                       committed.crc32c() == result.digest.crc32c() &&
                       (committed.sha256().empty() || committed.sha256() == result.digest.Sha256());
     if (!same) return errors::ResultConflict(result.info.plugin, result.info.node);

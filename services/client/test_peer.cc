@@ -29,6 +29,17 @@ std::string Sha256(const std::string& body) {
   return digest.Sha256();
 }
 
+v1::Result ResultOf(const TestPeer::Committed& committed) {
+  v1::Result result;
+  *result.mutable_key() = committed.description.key();
+  result.set_outcome(committed.description.is_error() ? v1::OUTCOME_ERROR : v1::OUTCOME_GENUINE);
+  result.set_generation(committed.generation);
+  result.set_size(static_cast<int64_t>(committed.body.size()));
+  result.set_crc32c(Crc32c(committed.body));
+  result.set_sha256(Sha256(committed.body));
+  return result;
+}
+
 }  // namespace
 
 TestFleet TestFleet::Make() {
@@ -134,21 +145,16 @@ grpc::Status TestPeer::Runs::GetRun(grpc::ServerContext*, const v1::GetRunReques
 
 absl::StatusOr<v1::Result> TestPeer::Commit(const v1::ResultDescription& description,
                                             const std::string& body, const std::string& signature) {
+  if (committed_ && description.is_error()) return ResultOf(*committed_);  // it stays
   if (committed_ && !committed_->description.is_error()) {
-    if (committed_->body != body || description.is_error()) {
+    if (committed_->body != body) {
       return errors::ResultConflict(description.key().plugin(), description.key().node());
     }
   } else {
     committed_ = Committed{body, description, committed_ ? committed_->generation + 1 : 1,
                            signature, saw_zstd_};
   }
-  v1::Result result;
-  *result.mutable_key() = description.key();
-  result.set_generation(committed_->generation);
-  result.set_size(static_cast<int64_t>(body.size()));
-  result.set_crc32c(Crc32c(body));
-  result.set_sha256(Sha256(body));
-  return result;
+  return ResultOf(*committed_);
 }
 
 grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequest* request,
@@ -164,11 +170,7 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
   MutexLock lock(mutex_);
   const v1::ResultDescription& description = request->description();
   if (committed_ && !committed_->description.is_error() && !description.is_error()) {
-    v1::Result& result = *response->mutable_committed();
-    result.set_generation(committed_->generation);
-    result.set_size(static_cast<int64_t>(committed_->body.size()));
-    result.set_crc32c(Crc32c(committed_->body));
-    result.set_sha256(Sha256(committed_->body));
+    *response->mutable_committed() = ResultOf(*committed_);
     return grpc::Status::OK;
   }
   if (description.attempt() < description_.attempt()) {

@@ -116,13 +116,18 @@ class PolicyReader {
 
   CommandRule ReadRule(const YAML::Node& node) {
     CommandRule rule;
+    bool is_argv_wrong = false;
     if (!node.IsMap()) {
       Mistake(node, "commands", "a rule is a map with argv");
       return rule;
     }
     ReadFields(
         node, "commands.",
-        {{"argv", [&](const YAML::Node& n) { rule.argv = ReadList(n, "argv"); }},
+        {{"argv",
+          [&](const YAML::Node& n) {
+            rule.argv = ReadList(n, "argv");
+            is_argv_wrong = rule.argv.empty() && !(n.IsSequence() && n.size() == 0);
+          }},
          {"user", [&](const YAML::Node& n) { ReadText(n, "user", &rule.user); }},
          {"directory", [&](const YAML::Node& n) { ReadText(n, "directory", &rule.directory); }},
          {"environment",
@@ -132,7 +137,7 @@ class PolicyReader {
          {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n); }},
          {"signers", [&](const YAML::Node& n) { rule.signers = ReadSigners(n); }},
          {"classes", [&](const YAML::Node& n) { rule.classes = ReadList(n, "classes"); }}});
-    CheckRule(node, rule);
+    if (!is_argv_wrong) CheckRule(node, rule);
     return rule;
   }
 
@@ -185,7 +190,7 @@ class PolicyReader {
   // An empty list would admit all signers, which its writer did not mean.
   std::vector<std::string> ReadSigners(const YAML::Node& node) {
     std::vector<std::string> signers = ReadList(node, "signers");
-    if (signers.empty())
+    if (node.IsSequence() && node.size() == 0)
       Mistake(node, "signers", "must not be empty; remove it to admit all signers");
     return signers;
   }
@@ -200,17 +205,20 @@ bool IsWithoutPatterns(const std::vector<std::string>& argv) {
   });
 }
 
-// Returns an argv as one short, printable line.
+// Returns an argv as one short, printable line. An argument of several lines, such as a script, is
+// cut after the first one.
 std::string Show(const std::vector<std::string>& argv) {
   std::string shown;
   for (const std::string& argument : argv) {
     if (!shown.empty()) shown += ' ';
-    for (std::string_view left = argument; !left.empty() && shown.size() < kMaxShownArgv;) {
+    const size_t line_end = std::min(argument.find_first_of("\r\n"), argument.size());
+    std::string_view left(argument.data(), line_end);
+    while (!left.empty() && shown.size() < kMaxShownArgv) {
       const size_t length = PrintableLength(left);
       shown += length == 0 ? "?" : left.substr(0, length);
       left.remove_prefix(std::max<size_t>(length, 1));
     }
-    if (shown.size() >= kMaxShownArgv) return shown + " ...";
+    if (shown.size() >= kMaxShownArgv || line_end < argument.size()) return shown + " ...";
   }
   return shown;
 }
@@ -254,9 +262,11 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
     }
     return permit;
   }
-  return errors::PolicyRefused(absl::StrCat(
-      "no rule in ", file_, " admits \"", Show(request.argv), "\" (action ", request.action, ", ",
-      request.signer.empty() ? "unsigned" : request.signer, ")"));
+  const std::string why =
+      absl::StrCat("no rule in ", file_, " admits \"", Show(request.argv), "\" (action ",
+                   request.action, ", ", request.signer.empty() ? "unsigned" : request.signer, ")");
+  return request.action == kCollectAction ? errors::PluginNotAdmitted(why)
+                                          : errors::PolicyRefused(why);
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {
@@ -276,8 +286,7 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
 
 absl::Status NodePolicy::AllowModule(std::string_view module) const {
   if (!modules_ || Contains(*modules_, module)) return absl::OkStatus();
-  return errors::PolicyRefused(
-      absl::StrCat("collect in ", file_, " does not name module ", ToAbsl(module)));
+  return errors::ModuleNotAdmitted(file_, module);
 }
 
 absl::StatusOr<std::shared_ptr<const NodePolicy>> PolicyFile::Current() {

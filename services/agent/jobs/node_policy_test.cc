@@ -102,6 +102,23 @@ TEST(NodePolicyTest, FirstMatchingRuleApplies) {
   EXPECT_EQ(policy.Allow(bobs)->user, "backup");
 }
 
+TEST(NodePolicyTest, RefusalShowsTheFirstLineOfAScript) {
+  CommandRequest request{.action = "exec", .argv = {"/bin/sh", "-c", "set -e\nrm x\n", "last"}};
+  const absl::Status refused = Policy("").Allow(request).status();
+  ExpectRefused(refused, "admits \"/bin/sh -c set -e ...\" (action exec");
+  EXPECT_EQ(NextStepOf(refused).find("collect"), std::string::npos) << NextStepOf(refused);
+  request.action = "collect";
+  EXPECT_NE(NextStepOf(Policy("").Allow(request).status()).find("actions: [collect]"),
+            std::string::npos);
+}
+
+TEST(NodePolicyTest, ListOfTheWrongTypeIsOneMistake) {
+  EXPECT_EQ(MistakesIn("commands: [{argv: /bin/ls}]"), "/etc/policy.yaml:1: argv: must be a list");
+  EXPECT_EQ(MistakesIn("commands: [{argv: [/bin/ls], signers: x}]"),
+            "/etc/policy.yaml:1: signers: must be a list");
+  EXPECT_EQ(MistakesIn("commands: [{argv: []}]"), "/etc/policy.yaml:1: argv: is missing or empty");
+}
+
 TEST(NodePolicyTest, RuleWithSignersAdmitsNoUnsignedCollection) {
   const NodePolicy policy = Policy(
       "commands:\n"

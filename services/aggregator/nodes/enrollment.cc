@@ -83,7 +83,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
   }
   RETURN_IF_ERROR(CheckLabels(wanted.labels));
   if (ttl < kLeastLife || ttl > kMostLife) {
-    return errors::InvalidTimeout("ttl", "1 minute to 24 hours");
+    return errors::InvalidTimeout("ttl", ttl, "1 minute to 24 hours");
   }
   if (wanted.relay) {
     RETURN_IF_ERROR(CheckNoLoop(store_, wanted.node, wanted.parents));
@@ -103,7 +103,7 @@ absl::StatusOr<JoinTokenRecord> Enrollment::CreateToken(JoinTokenRecord wanted,
     case CreateJoinToken::Verdict::kTooMany:
       return errors::TooManyTokens(kMaxJoinTokens);
     case CreateJoinToken::Verdict::kNodeRevoked:
-      return errors::NodeRevoked(wanted.node);
+      return errors::TokenForRevokedNode(wanted.node);
     case CreateJoinToken::Verdict::kNoRelay:
       return errors::RelayNotFound(created.relay);
   }

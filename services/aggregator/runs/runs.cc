@@ -26,17 +26,17 @@ absl::Status CheckLimits(const NewRun& wanted) {
   }
   if (wanted.title.size() > kMaxTitle) return errors::TextTooLong("title", kMaxTitle);
   if (wanted.timeout < absl::Seconds(1) || wanted.timeout > absl::Hours(24 * 30)) {
-    return errors::InvalidTimeout("timeout", "1 s to 30 days");
+    return errors::InvalidTimeout("timeout", wanted.timeout, "1 s to 30 days");
   }
   if (wanted.seal_grace < absl::ZeroDuration() || wanted.seal_grace > absl::Hours(1)) {
-    return errors::InvalidTimeout("seal_grace", "0 s to 1 h");
+    return errors::InvalidTimeout("seal_grace", wanted.seal_grace, "0 s to 1 h");
   }
   if (wanted.start_grace &&
       (*wanted.start_grace < absl::ZeroDuration() || *wanted.start_grace > absl::Hours(24))) {
-    return errors::InvalidTimeout("start_grace", "0 s to 1 day");
+    return errors::InvalidTimeout("start_grace", *wanted.start_grace, "0 s to 1 day");
   }
   if (wanted.lost_after < absl::Seconds(10) || wanted.lost_after > absl::Hours(24)) {
-    return errors::InvalidTimeout("lost_after", "10 s to 1 day");
+    return errors::InvalidTimeout("lost_after", wanted.lost_after, "10 s to 1 day");
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@ package muster
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -102,6 +103,9 @@ func AsError(err error) *Error {
 	return &Error{Code: "UNKNOWN", Message: err.Error()}
 }
 
+// dialFailure matches gRPC's text for a connection that was not established.
+var dialFailure = regexp.MustCompile(`^connection error: desc = "transport: Error while dialing: dial \w+ (\S+): (?:connect: )?(.*)"$`)
+
 // fromRPC converts the error of an RPC to an *Error; nil and other errors are unchanged.
 func fromRPC(err error) error {
 	if err == nil {
@@ -115,7 +119,7 @@ func fromRPC(err error) error {
 	if !ok {
 		return err
 	}
-	result := &Error{Code: codeNames[answer.Code()], Message: answer.Message()}
+	result := &Error{Code: codeNames[answer.Code()], Message: dialFailure.ReplaceAllString(answer.Message(), "cannot connect to $1: $2")}
 	for _, detail := range answer.Details() {
 		if d, ok := detail.(*musterv1.ErrorDetail); ok {
 			result.Reason, result.NextStep = d.GetReason(), d.GetNextStep()

@@ -146,6 +146,12 @@ absl::Status OutputExists(std::string_view file) {
                    "Choose another name, or remove the file if its content is not needed any more.");
 }
 
+absl::Status OutputFolderMissing(std::string_view folder) {
+  return MakeError(absl::StatusCode::kNotFound, "FILE_NOT_FOUND",
+                   absl::StrCat("folder ", ToAbsl(folder), " not found"),
+                   "Create the folder, or choose another one.");
+}
+
 absl::Status OutputClosed() {
   return MakeError(absl::StatusCode::kAborted, "OUTPUT_CLOSED",
                    "the reader of standard output has closed it",
@@ -234,6 +240,12 @@ absl::Status ServiceFailed(std::string_view service, std::string_view cause, std
   return MakeError(absl::StatusCode::kFailedPrecondition, "SERVICE_FAILED",
                    absl::StrCat(ToAbsl(service), " did not become ready: ", ToAbsl(cause)),
                    absl::StrCat("See its log: ", ToAbsl(log)));
+}
+
+absl::Status ServiceCannotListen(std::string_view service, std::string_view address, std::string_view cause) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "LISTEN_FAILED",
+                   absl::StrCat(ToAbsl(service), " cannot listen on ", ToAbsl(address), ": ", ToAbsl(cause)),
+                   "Stop the program that uses the address, or choose other ports or another address: muster up --help.");
 }
 
 absl::Status AddressesInUse() {

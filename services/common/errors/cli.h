@@ -57,6 +57,8 @@ absl::Status NotATarget(std::string_view node);
 absl::Status NoAnswer();
 // ALREADY_EXISTS, FILE_EXISTS.
 absl::Status OutputExists(std::string_view file);
+// NOT_FOUND, FILE_NOT_FOUND.
+absl::Status OutputFolderMissing(std::string_view folder);
 // ABORTED, OUTPUT_CLOSED.
 absl::Status OutputClosed();
 // INVALID_ARGUMENT, INVALID_CREDENTIALS.
@@ -87,6 +89,8 @@ absl::Status NoSupervisor(std::string_view path);
 absl::Status NoHome();
 // FAILED_PRECONDITION, SERVICE_FAILED.
 absl::Status ServiceFailed(std::string_view service, std::string_view cause, std::string_view log);
+// FAILED_PRECONDITION, LISTEN_FAILED.
+absl::Status ServiceCannotListen(std::string_view service, std::string_view address, std::string_view cause);
 // FAILED_PRECONDITION, SERVICES_RUNNING.
 absl::Status AddressesInUse();
 // FAILED_PRECONDITION, SERVICES_RUNNING.

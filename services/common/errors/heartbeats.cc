@@ -81,7 +81,7 @@ absl::Status InvalidCursor() {
 absl::Status NodeNotFound(std::string_view node) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("node \"", ToAbsl(node), "\" not found in any plan or heartbeat"),
-                   "List the nodes: GET /api/v1/nodes, or StatusService.ListNodes.");
+                   "Check the name in the list of nodes: muster nodes.");
 }
 
 }  // namespace muster::errors

@@ -29,14 +29,14 @@ absl::Status JobInCreation(std::string_view job) {
 
 absl::Status TooManyJobs(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
-                   absl::StrCat(limit, " jobs are already running"),
+                   absl::StrCat("the limit of running jobs, ", limit, ", is reached"),
                    "Wait until some have ended, cancel them (muster job list), or raise jobs.max_running in the configuration of the root relay."),
                         absl::Seconds(10));
 }
 
 absl::Status TooManyJobsOfSubmitter(std::string_view submitter, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_JOBS",
-                   absl::StrCat(limit, " jobs of ", ToAbsl(submitter), " are already running, half of jobs.max_running"),
+                   absl::StrCat("the limit of running jobs of ", ToAbsl(submitter), ", ", limit, " (half of jobs.max_running), is reached"),
                    "Wait until some have ended, cancel them (muster job list), or raise jobs.max_running in the configuration of the root relay."),
                         absl::Seconds(10));
 }
@@ -135,7 +135,19 @@ absl::Status InvalidPolicy(std::string_view mistakes) {
 absl::Status PolicyRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
                    why,
-                   "Add a rule to that file that admits it, with `actions: [collect]` for the command of a plugin.");
+                   "If the message names a rule, add the variable or the class to `environment` or `classes` of that rule in the policy file of the node. Otherwise, add a rule to that file that admits the command.");
+}
+
+absl::Status PluginNotAdmitted(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
+                   why,
+                   "Add a rule to that file that admits the command of the plugin, with `actions: [collect]`.");
+}
+
+absl::Status ModuleNotAdmitted(std::string_view file, std::string_view module) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
+                   absl::StrCat("`collect` in ", ToAbsl(file), " does not name module ", ToAbsl(module)),
+                   "Add the module to `collect` in that file.");
 }
 
 absl::Status PolicyNamesUser(std::string_view user) {

@@ -54,6 +54,10 @@ absl::Status InvalidPolicy(std::string_view mistakes);
 // PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status PolicyRefused(std::string_view why);
 // PERMISSION_DENIED, POLICY_REFUSED.
+absl::Status PluginNotAdmitted(std::string_view why);
+// PERMISSION_DENIED, POLICY_REFUSED.
+absl::Status ModuleNotAdmitted(std::string_view file, std::string_view module);
+// PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status PolicyNamesUser(std::string_view user);
 // PERMISSION_DENIED, USER_NOT_POSSIBLE.
 absl::Status UserNotPossible(std::string_view user);

@@ -87,6 +87,12 @@ absl::Status NodeRevoked(std::string_view node) {
                    "Ask an operator to remove the node (muster node remove) and to create a new token. Then move the folder of the node away, and join again with this token.");
 }
 
+absl::Status TokenForRevokedNode(std::string_view node) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "NODE_REVOKED",
+                   absl::StrCat("node \"", ToAbsl(node), "\" was revoked"),
+                   absl::StrCat("Remove the node first (muster node remove ", ToAbsl(node), "), then create the token. On its machine, move the folder of the node away before it joins again."));
+}
+
 absl::Status TokenRefused() {
   return MakeError(absl::StatusCode::kPermissionDenied, "TOKEN_REFUSED",
                    "the join token is revoked or unknown to this fleet, or the request was not signed with its key",

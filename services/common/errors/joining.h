@@ -37,6 +37,8 @@ absl::Status RenewalLimit(std::string_view uri, int64_t limit);
 absl::Status CertificateRevoked(std::string_view uri);
 // PERMISSION_DENIED, NODE_REVOKED.
 absl::Status NodeRevoked(std::string_view node);
+// PERMISSION_DENIED, NODE_REVOKED.
+absl::Status TokenForRevokedNode(std::string_view node);
 // PERMISSION_DENIED, TOKEN_REFUSED.
 absl::Status TokenRefused();
 // PERMISSION_DENIED, TOKEN_EXPIRED.

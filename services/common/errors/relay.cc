@@ -135,8 +135,8 @@ absl::Status RelayRefused(std::string_view why) {
 
 absl::Status RelayNotInTree(std::string_view relay) {
   return MakeError(absl::StatusCode::kNotFound, "RELAY_NOT_FOUND",
-                   absl::StrCat("relay \"", ToAbsl(relay), "\" is not a descendant of this relay"),
-                   "Check the name: muster nodes lists relays, too.");
+                   absl::StrCat("\"", ToAbsl(relay), "\" is not a relay that is a descendant of this relay"),
+                   "Name a relay: muster nodes lists relays, too.");
 }
 
 absl::Status RelayNotReached(std::string_view relay, std::string_view why) {

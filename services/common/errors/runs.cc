@@ -56,9 +56,9 @@ absl::Status InvalidPluginDefinition(std::string_view mistakes) {
                    "Correct the definition; docs/plugins.md describes it.");
 }
 
-absl::Status InvalidTimeout(std::string_view field, std::string_view limits) {
+absl::Status InvalidTimeout(std::string_view field, absl::Duration value, std::string_view limits) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_TIMEOUT",
-                   absl::StrCat(ToAbsl(field), " is outside ", ToAbsl(limits)),
+                   absl::StrCat(ToAbsl(field), " ", absl::FormatDuration(value), " is outside ", ToAbsl(limits)),
                    "Give a value within these limits.");
 }
 

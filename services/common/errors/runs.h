@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 // Runs.
 namespace muster::errors {
@@ -28,7 +29,7 @@ absl::Status InvalidPlugin(std::string_view plugin, std::string_view why);
 // INVALID_ARGUMENT, INVALID_PLUGIN.
 absl::Status InvalidPluginDefinition(std::string_view mistakes);
 // INVALID_ARGUMENT, INVALID_TIMEOUT.
-absl::Status InvalidTimeout(std::string_view field, std::string_view limits);
+absl::Status InvalidTimeout(std::string_view field, absl::Duration value, std::string_view limits);
 // INVALID_ARGUMENT, EMPTY_PLAN.
 absl::Status EmptyPlan();
 // INVALID_ARGUMENT, PLAN_TOO_LARGE.

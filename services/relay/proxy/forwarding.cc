@@ -122,7 +122,8 @@ void BindForwarding(ForwardingConfig* config, Config* file) {
   file->Int("spool.max_results", &config->spool_entries,
             "The number of results in the spool; one node may use a quarter of it.", 1, 1'000'000);
   file->Duration("spool.ttl", &config->spool_ttl,
-                 "After this time a result that could not be delivered becomes an error result.",
+                 "After this time a result that could not be delivered is removed and recorded in "
+                 "the audit log.",
                  absl::Minutes(1), absl::Hours(7 * 24));
 }
 

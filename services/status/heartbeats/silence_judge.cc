@@ -52,8 +52,9 @@ std::string SilenceJudge::Doubt() const {
   if (unheard <= 0) return "";
   const absl::Duration age = absl::Trunc(now - senders_.started(), absl::Seconds(1));
   return absl::StrCat("the status service started ", absl::FormatDuration(age), " ago: ", unheard,
-                      unheard == 1 ? " sender has" : " senders have",
-                      " sent no heartbeat since, so their state is unknown");
+                      unheard == 1
+                          ? " sender has sent no heartbeat since, so its state is unknown"
+                          : " senders have sent no heartbeat since, so their state is unknown");
 }
 
 void SilenceJudge::AddClosed(std::shared_ptr<SenderEntry> entry) {

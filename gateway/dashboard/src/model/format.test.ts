@@ -34,6 +34,9 @@ test("counts and sizes", () => {
   assert.equal(plural(2, "pair"), "2 pairs");
   assert.equal(bytes(0), "0 B");
   assert.equal(bytes(1536), "1.5 KiB");
+  assert.equal(bytes(3_000_000), "2.8 MiB"); // as HumanSize of the command line
+  assert.equal(bytes(2048), "2 KiB");
+  assert.equal(bytes(12.9 * 1024), "12 KiB");
   assert.equal(bytes(250 * 1024 * 1024), "250 MiB");
 });
 

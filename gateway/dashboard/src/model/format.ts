@@ -19,13 +19,15 @@ export function percent(share: number): string {
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
+/** Formats a size as the command line does: rounded down, with a tenth below ten. */
 export function bytes(value: number): string {
   let unit = 0;
   while (value >= 1024 && unit < units.length - 1) {
     value /= 1024;
     unit++;
   }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+  const tenths = Math.floor(value * 10) / 10;
+  return `${unit === 0 || value >= 10 ? Math.floor(value) : tenths} ${units[unit]}`;
 }
 
 /** Formats seconds as the two largest units. */

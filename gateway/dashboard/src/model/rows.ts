@@ -16,6 +16,15 @@ export function stragglers(model: RunModel): Pair[] {
   return rows;
 }
 
+/** Returns the pairs that no agent or worker has started. */
+export function notStarted(model: RunModel): Pair[] {
+  const rows: Pair[] = [];
+  for (const pair of model.pairs.values()) {
+    if (pair.kind === "not_started") rows.push(pair);
+  }
+  return rows;
+}
+
 /** Returns the pairs without a genuine result that will not get one soon: errors, time-outs, and those of an ended run. */
 export function failures(model: RunModel): Pair[] {
   const rows: Pair[] = [];

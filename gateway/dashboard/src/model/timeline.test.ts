@@ -50,6 +50,17 @@ test("simultaneous events of one kind are merged", () => {
   assert.match(events[0]!.text, /and 1,497 more/);
 });
 
+test("merged events name the reason of each pair", () => {
+  const failed = (node: string, error: string): WirePair => ({ ...ended(node, "ERROR", 30), error });
+  const textOf = (...pairs: WirePair[]) => timelineEvents(run(pairs), zero + 100_000, 100).find((e) => e.kind === "error")!.text;
+  assert.equal(
+    textOf(failed("n1", "PLUGIN_FAILED: exit code 1"), failed("n3", "POLICY_REFUSED: no rule"), failed("n4", "PLUGIN_FAILED: exit code 2")),
+    "n1, n4: PLUGIN_FAILED; n3: POLICY_REFUSED",
+  );
+  assert.equal(textOf(failed("n1", "no journal"), failed("n2", "no journal")), "n1, n2: no journal");
+  assert.equal(textOf(failed("n1", "a"), failed("n2", "b"), failed("n3", "c"), failed("n4", "d")), "n1, n2, n3 and 1 more");
+});
+
 test("the end of a run has its reason", () => {
   const m = run([], { state: "RUN_STATE_FAILED", stateReason: "no agent reported", endTime: at(300) });
   const [last] = timelineEvents(m, zero + 400_000, 100);

@@ -1,4 +1,5 @@
 // The events of a run and the growth of its outcomes, from facts with a time of the server's clock.
+import { count, plural } from "./format";
 import { factsOf, hasOutcome, isFinal, kinds, type Kind } from "./kinds";
 import { begin, isEnded, type Pair } from "./parse";
 import type { RunModel } from "./run_model";
@@ -30,6 +31,7 @@ export interface Growth {
 /** Milliseconds: events of several pairs of one plugin with one kind and cause within this time are merged. */
 const mergeWithin = 10_000;
 const namesShown = 3;
+const reasonsShown = 3;
 
 /** Computes the chart's numbers in `steps` equal steps up to `now`, or to the end of an ended run. */
 export function growth(model: RunModel, steps: number, now: number): Growth | null {
@@ -141,15 +143,33 @@ function merge(group: Entry[]): TimelineEvent {
   const { time, kind, plugin, node, text } = group[0]!;
   const { label } = kinds.find((k) => k.kind === kind)!;
   if (group.length === 1) return { time, kind, title: label, text, node, plugin, future: false };
-  const names = group.slice(0, namesShown).map((e) => e.node);
-  const more = group.length - names.length;
   return {
     time,
     kind,
-    title: `${label}: ${group.length.toLocaleString("en-US")} pairs`,
-    text: names.join(", ") + (more > 0 ? ` and ${more.toLocaleString("en-US")} more` : "") + (text ? `: ${text}` : ""),
+    title: `${label}: ${plural(group.length, "pair")}`,
+    text: groupText(group),
     node: "",
     plugin,
     future: false,
   };
+}
+
+/** Returns the nodes with the reason of each: "n1, n2: no journal", "n1, n4: PLUGIN_FAILED; n3: POLICY_REFUSED". */
+function groupText(group: Entry[]): string {
+  if (group.every((e) => e.text === group[0]!.text)) return namesAnd(group, group[0]!.text);
+  const byReason = new Map<string, Entry[]>();
+  for (const entry of group) {
+    const reason = /^[A-Z][A-Z0-9_]+(?=:)/.exec(entry.text)?.[0] ?? entry.text;
+    const entries = byReason.get(reason);
+    if (entries) entries.push(entry);
+    else byReason.set(reason, [entry]);
+  }
+  if (byReason.size > reasonsShown) return namesAnd(group, "");
+  return [...byReason].map(([reason, entries]) => namesAnd(entries, reason)).join("; ");
+}
+
+function namesAnd(entries: Entry[], reason: string): string {
+  const names = entries.slice(0, namesShown).map((e) => e.node);
+  const more = entries.length - names.length;
+  return names.join(", ") + (more > 0 ? ` and ${count(more)} more` : "") + (reason ? `: ${reason}` : "");
 }

@@ -148,7 +148,7 @@ function OpenNode(): JSX.Element {
   };
   return (
     <form class="find" role="search" onSubmit={open}>
-      <input name="node" type="search" placeholder="Open a node by name" aria-label="Open a node by its name" autocomplete="off" spellcheck={false} />
+      <input name="node" type="search" placeholder="Open a node" aria-label="Open a node by its name" autocomplete="off" spellcheck={false} />
     </form>
   );
 }

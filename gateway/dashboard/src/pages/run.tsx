@@ -88,6 +88,11 @@ function Warnings({ status, now }: { status: Status; now: number }): JSX.Element
           {status.stateReason || "No reason was reported."}
         </Notice>
       )}
+      {status.stateReason && !isEnded(status.state) && (
+        <Notice tone="warn" title="The run has not ended yet">
+          {status.stateReason}
+        </Notice>
+      )}
       {status.damaged > 0 && (
         <Notice tone="bad" title={status.damaged === 1 ? "A stored result or archive is damaged" : `${count(status.damaged)} stored results or archives are damaged`}>
           Damaged content cannot be downloaded. “muster status {status.run}” lists it. Restore a backup, and check the disk.
@@ -114,7 +119,7 @@ function Summary({ status, now }: { status: Status; now: number }): JSX.Element 
         <span>
           <span class="big" data-test="percent">{percent(status.percent)}</span> <span class="muted">have an outcome</span>
         </span>
-        <EstimateText estimate={status.estimate} ended={isEnded(status.state)} now={now} />
+        <EstimateText estimate={status.estimate} ended={isEnded(status.state) || status.counts.pending === 0} now={now} />
       </div>
       <Bar counts={status.counts} label="Progress of the run" ended={isEnded(status.state)} />
       <CountList counts={status.counts} ended={isEnded(status.state)} />
@@ -166,7 +171,7 @@ function GridCard({ model, now, stale }: { model: RunModel; now: number; stale: 
   const size = `${plural(matrix.plugins.length, "plugin")}, ${plural(nodes, "node")}`;
   return (
     <Card title="Plugins × nodes" id="grid" aside={model.complete && <span class="muted">{size}</span>}>
-      {model.loading > 0 && !model.complete && <Empty>{count(model.loading)} pairs received.</Empty>}
+      {model.loading > 0 && !model.complete && <Empty>{plural(model.loading, "pair")} received.</Empty>}
       {model.complete && matrix.nodes.length > 0 && <Grid model={model} now={now} stale={stale} />}
       {model.complete && matrix.nodes.length === 0 && <Empty>The run has no pairs.</Empty>}
     </Card>

@@ -3,13 +3,13 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { bytes, count, duration } from "../model/format";
 import { factsOf } from "../model/kinds";
-import { begin, isEnded, type Pair } from "../model/parse";
-import { failures, matching, results, sort, stragglers, type Column } from "../model/rows";
+import { begin, isEnded, type Pair, type Status } from "../model/parse";
+import { failures, matching, notStarted, results, sort, stragglers, type Column } from "../model/rows";
 import { keyOf, type RunModel } from "../model/run_model";
 import { Heartbeat, progressLine, resultPath } from "./pair";
 import { Empty, KindBadge, nodeLink, Time } from "./small";
 
-type Tab = "stragglers" | "failures" | "results";
+type Tab = "stragglers" | "waiting" | "failures" | "results";
 
 const page = matchMedia("(max-width: 720px)").matches ? 5 : 12;
 const more = 100;
@@ -20,12 +20,15 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
   const counts = model.status?.counts;
   const ended = model.status !== null && isEnded(model.status.state);
   const listed = model.status?.stragglers.length ?? 0;
-  const tabs: [Tab, string, number][] = [
+  const waiting = model.status && !ended ? notStartedCount(model.status) : 0;
+  const all: [Tab, string, number][] = [
     ["stragglers", "Stragglers", Math.max(stragglers, listed)],
+    ["waiting", "Not started", waiting],
     ["failures", "Without a result", (counts?.errors ?? 0) + (counts?.timedOut ?? 0) + (ended ? (counts?.pending ?? 0) : 0)],
     ["results", "Genuine results", counts?.genuine ?? 0],
   ];
   const tab = chosen ?? first(model);
+  const tabs = all.filter(([name, , value]) => name !== "waiting" || value > 0 || tab === name);
   const turn = (event: KeyboardEvent) => {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (step === 0) return;
@@ -64,13 +67,19 @@ export function PairTables({ model, now, stale }: { model: RunModel; now: number
 
 // Returns the initial tab: for an ended run, the failures.
 function first({ status }: RunModel): Tab {
-  if (!status || !isEnded(status.state) || status.stragglers.length > 0) return "stragglers";
+  if (!status || status.stragglers.length > 0) return "stragglers";
+  if (!isEnded(status.state)) return notStartedCount(status) > 0 ? "waiting" : "stragglers";
   return status.counts.genuine < status.counts.planned ? "failures" : "results";
 }
 
-const select: Record<Tab, (model: RunModel) => Pair[]> = { stragglers, failures, results };
+function notStartedCount(status: Status): number {
+  return status.reasons.find((r) => r.kind === "not_started")?.count ?? 0;
+}
+
+const select: Record<Tab, (model: RunModel) => Pair[]> = { stragglers, waiting: notStarted, failures, results };
 const empty: Record<Tab, string> = {
   stragglers: "There are no stragglers.",
+  waiting: "All pairs have started.",
   failures: "No pair has an error or is timed out.",
   results: "There are no genuine results yet.",
 };
@@ -78,7 +87,7 @@ const empty: Record<Tab, string> = {
 function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; all: number }): JSX.Element {
   const { tab, model, now, stale, all } = props;
   const [order, setOrder] = useState<{ by: Column; descending: boolean }>(
-    tab === "stragglers" ? { by: "reason", descending: false } : { by: "since", descending: true },
+    tab === "stragglers" ? { by: "reason", descending: false } : tab === "waiting" ? { by: "node", descending: false } : { by: "since", descending: true },
   );
   const [words, setWords] = useState("");
   const [shown, setShown] = useState(page);
@@ -104,12 +113,12 @@ function Rows(props: { tab: Tab; model: RunModel; now: number; stale: boolean; a
       <table class={`rows rows-${tab}`}>
         <thead>
           <tr>
-            {tab !== "results" && head("reason", tab === "stragglers" ? "Reason" : "Outcome")}
+            {(tab === "stragglers" || tab === "failures") && head("reason", tab === "stragglers" ? "Reason" : "Outcome")}
             {head("node", "Node")}
             {head("plugin", "Plugin")}
-            {head("since", tab === "stragglers" ? "Since" : "When")}
+            {tab !== "waiting" && head("since", tab === "stragglers" ? "Since" : "When")}
             {tab === "stragglers" && head("heartbeat", "Last heartbeat")}
-            {tab === "stragglers" && <th scope="col">Detail and next step</th>}
+            {(tab === "stragglers" || tab === "waiting") && <th scope="col">Detail and next step</th>}
             {tab === "failures" && <th scope="col">Reason</th>}
             {tab === "results" && head("size", "Size")}
             {tab === "results" && <th scope="col">Download</th>}
@@ -174,7 +183,7 @@ function Row(props: { tab: Tab; pair: Pair; model: RunModel; now: number; stale:
   const since = begin(pair);
   return (
     <tr data-node={pair.node} data-plugin={pair.plugin} data-kind={pair.kind}>
-      {tab !== "results" && (
+      {(tab === "stragglers" || tab === "failures") && (
         <td data-label={tab === "stragglers" ? "Reason" : "Outcome"}>
           <KindBadge kind={pair.kind} />
         </td>
@@ -183,16 +192,18 @@ function Row(props: { tab: Tab; pair: Pair; model: RunModel; now: number; stale:
         <a href={nodeLink(pair.node)}>{pair.node}</a>
       </td>
       <td data-label="Plugin">{pair.plugin}</td>
-      <td data-label={tab === "stragglers" ? "Since" : "When"}>
-        <Time at={since} now={now} />
-        {tab === "stragglers" && since > 0 && <div class="muted">{duration((now - since) / 1000)}</div>}
-      </td>
+      {tab !== "waiting" && (
+        <td data-label={tab === "stragglers" ? "Since" : "When"}>
+          <Time at={since} now={now} />
+          {tab === "stragglers" && since > 0 && <div class="muted">{duration((now - since) / 1000)}</div>}
+        </td>
+      )}
       {tab === "stragglers" && (
         <td data-label="Last heartbeat">
           <Heartbeat pair={pair} now={now} stale={stale} offset={now - Date.now()} />
         </td>
       )}
-      {tab === "stragglers" && (
+      {(tab === "stragglers" || tab === "waiting") && (
         <td class="detail" data-label="Detail">
           {repeated ? <As pair={pair} /> : <Detail pair={pair} />}
         </td>

@@ -1,7 +1,7 @@
 // The timeline of a run: outcomes as a chart, and events as a list.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { count, duration } from "../model/format";
+import { count, duration, plural } from "../model/format";
 import { isEnded } from "../model/parse";
 import type { RunModel } from "../model/run_model";
 import { growth, timelineEvents, type Growth } from "../model/timeline";
@@ -83,7 +83,7 @@ function Chart({ lines, model, now }: { lines: Growth; model: RunModel; now: num
       <figcaption>
         <Time at={lines.begin} now={now} />
         <span>
-          {count(lines.planned)} pairs from bottom to top{estimate && "; shaded: estimated end"}
+          {plural(lines.planned, "pair")} from bottom to top{estimate && "; shaded: estimated end"}
           {lines.timeless > 0 && `; not shown: ${count(lines.timeless)} from before the status service started`}
         </span>
         <Time at={axisEnd} now={now} />
