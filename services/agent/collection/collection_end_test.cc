@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "services/agent/collection/runner_fixture.h"
+#include "services/agent/collection/testing/runner_fixture.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "testing/fixtures/await.h"

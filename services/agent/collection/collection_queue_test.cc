@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "services/agent/collection/runner_fixture.h"
+#include "services/agent/collection/testing/runner_fixture.h"
 #include "services/common/base/mutex.h"
 
 namespace muster {

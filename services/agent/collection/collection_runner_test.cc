@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "services/agent/collection/runner_fixture.h"
+#include "services/agent/collection/testing/runner_fixture.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/common/base/error.h"
 #include "services/common/base/subprocess.h"

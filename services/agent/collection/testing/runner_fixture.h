@@ -1,6 +1,6 @@
 // A runner of collections that delivers over real TLS to a peer of the test.
-#ifndef MUSTER_SERVICES_AGENT_COLLECTION_RUNNER_FIXTURE_H_
-#define MUSTER_SERVICES_AGENT_COLLECTION_RUNNER_FIXTURE_H_
+#ifndef MUSTER_SERVICES_AGENT_COLLECTION_TESTING_RUNNER_FIXTURE_H_
+#define MUSTER_SERVICES_AGENT_COLLECTION_TESTING_RUNNER_FIXTURE_H_
 
 #include <filesystem>
 #include <memory>
@@ -100,4 +100,4 @@ class CollectionRunnerTest : public ::testing::Test {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_COLLECTION_RUNNER_FIXTURE_H_
+#endif  // MUSTER_SERVICES_AGENT_COLLECTION_TESTING_RUNNER_FIXTURE_H_
