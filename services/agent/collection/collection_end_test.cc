@@ -8,6 +8,7 @@
 #include "services/agent/collection/testing/runner_fixture.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
+#include "services/common/errors/runs.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -108,6 +109,19 @@ TEST_F(CollectionEndTest, EndAfterARestartRemovesTheResultAnHourLater) {
   clock_.Advance(absl::Hours(2));
   EXPECT_TRUE(exists());
   End();
+  clock_.Advance(absl::Minutes(59));
+  EXPECT_TRUE(exists());
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+}
+
+TEST_F(CollectionEndTest, ResultOfAnUnknownRunIsRemovedAfterAnHour) {
+  peer_.judge = [this]() -> absl::Status {
+    ++refusals_;
+    return errors::RunNotFound(fleet_.run);
+  };
+  Produce();
+  Settle();
   clock_.Advance(absl::Minutes(59));
   EXPECT_TRUE(exists());
   clock_.Advance(absl::Minutes(1));

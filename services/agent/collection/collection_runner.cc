@@ -176,8 +176,7 @@ void CollectionRunner::Work() {
     LogOutcome(task->key.run, task->key.plugin, delivery);
     if (options_.on_worked) options_.on_worked(task->key.plugin);
     lock.Lock();
-    Forget(*task, delivery.status.code == client::Code::kInterrupted ||
-                      delivery.status.code == client::Code::kFailed);
+    Forget(*task, delivery.status);
   }
 }
 
@@ -195,7 +194,9 @@ client::Delivery CollectionRunner::RunTask(const Task& task) {
 }
 
 // Removes a task in one step with its use of `ended_`: a later task may have the same address.
-void CollectionRunner::Forget(const Task& task, bool may_run_again) {
+void CollectionRunner::Forget(const Task& task, const client::Status& outcome) {
+  const bool may_run_again =
+      outcome.code == client::Code::kInterrupted || outcome.code == client::Code::kFailed;
   const auto present = present_.find(task.key);
   const bool is_newest = present == present_.end() || present->second.get() == &task;
   const bool run_ended = ended_.erase(&task) > 0;
@@ -206,7 +207,9 @@ void CollectionRunner::Forget(const Task& task, bool may_run_again) {
   // A newer offer of the same plugin uses the same state.
   if (!is_newest) return;
   present_.erase(task.key);
-  if (run_ended) return Discard(task.key);
+  // The run was deleted, or a relay made it up: nobody says when it ends.
+  const bool run_unknown = outcome.reason == "RUN_NOT_FOUND";
+  if (run_ended || run_unknown) return Discard(task.key);
   if (!IsUndelivered(task.key)) {
     undelivered_.erase(task.key);
   } else if (undelivered_.size() < options_.max_undelivered) {

@@ -92,7 +92,8 @@ class CollectionRunner final : public Collections {
   void DropWaiting(const std::optional<std::string>& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Forget(const Task& task, bool may_run_again) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const Task& task, const client::Status& outcome)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Handles the end of the run of a key that no task uses.
   void Discard(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ScheduleRemoval() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
