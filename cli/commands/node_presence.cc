@@ -54,7 +54,7 @@ std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
                              const std::optional<AttachedMap>& attached, absl::Time now) {
   const std::string presence = PresenceOf(enrolled, presences, attached);
   const v1::Node* node = presences ? FindNode(*presences, enrolled.name()) : nullptr;
-  // The service states the start only of its own presence.
+  // The status service states only the start of what it reports itself.
   if (node == nullptr || presence != KnownPresence(node)) return presence;
   return absl::StrCat(presence, " since ", HumanTime(FromProto(node->presence_since()), now));
 }

@@ -15,12 +15,12 @@ class NodePresenceTest : public ::testing::Test {
     (*attached_)["n1"].mutable_change_time()->set_seconds(100);
   }
 
-  // Returns the presence of a node that sent its last heartbeat at `heard`. It is attached since
-  // 100.
-  std::string Of(v1::Presence presence, int64_t heard) {
+  // Returns the presence of a node that sent its last heartbeat at `last_seen`. It is attached
+  // since 100.
+  std::string Of(v1::Presence presence, int64_t last_seen) {
     (*presences_)["n1"].set_presence(presence);
-    (*presences_)["n1"].mutable_last_heartbeat()->set_seconds(heard);
-    (*presences_)["n1"].mutable_presence_since()->set_seconds(heard + 180);
+    (*presences_)["n1"].mutable_last_heartbeat()->set_seconds(last_seen);
+    (*presences_)["n1"].mutable_presence_since()->set_seconds(last_seen + 180);
     return PresenceOf(enrolled_, presences_, attached_);
   }
 

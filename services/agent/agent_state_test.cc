@@ -1,4 +1,4 @@
-// What remains of an agent's state.
+// Tests which states of an agent remain.
 #include "services/agent/agent_state.h"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ func (n *node) sign(t *testing.T, d *musterv1.ResultDescription, body string) *m
 		Value: must(ecdsa.SignASN1(rand.Reader, identity.PrivateKey.(*ecdsa.PrivateKey), digest[:]))(t)}
 }
 
-// forgeResults delivers a result of its own node with another description than the node signed: as a call that it
+// forgeResults delivers a result of its node with another description than the node signed: as a call that it
 // forwards, and as a result that it has spooled.
 func forgeResults(t *testing.T, forger *forgingRelay, n *node, run string) {
 	const body = "what the node found"

@@ -74,7 +74,7 @@ func sendSignal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// Libraries have no format and no destination of their own.
+// Libraries have no other format and no other destination.
 func TestMessagesOfGRPCAreInLog(t *testing.T) {
 	c, _ := settings(t)
 	var out output

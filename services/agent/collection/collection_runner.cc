@@ -207,7 +207,7 @@ void CollectionRunner::Forget(const Task& task, const client::Status& outcome) {
   // A newer offer of the same plugin uses the same state.
   if (!is_newest) return;
   present_.erase(task.key);
-  // The run was deleted, or a relay made it up: nobody says when it ends.
+  // The run was deleted, or a relay made it up: no message says when it ends.
   const bool run_unknown = outcome.reason == "RUN_NOT_FOUND";
   if (run_ended || run_unknown) return Discard(task.key);
   if (!IsUndelivered(task.key)) {

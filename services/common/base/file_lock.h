@@ -11,8 +11,8 @@ namespace muster {
 
 // Takes the exclusive lock (flock) of a file, which is created with mode 0600 if it is missing.
 // The lock lasts until the descriptor is closed; a crash releases it. Returns an invalid descriptor
-// if another holder has it. Who removes such a file holds its lock, so that nobody keeps the lock
-// of a removed file. Does not follow a symbolic link.
+// if another holder has it. A process that removes such a file holds its lock, so that no lock of a
+// removed file is held. Does not follow a symbolic link.
 absl::StatusOr<UniqueFd> TryLockFile(const std::string& path);
 
 }  // namespace muster

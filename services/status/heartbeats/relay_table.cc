@@ -24,17 +24,17 @@ bool IsAway(const RelayState& relay, absl::Duration now) {
   return !relay.connected || relay.IsSilent(now);
 }
 
-// Returns how long the relay was away when its present time away or there began.
+// Returns how long the relay had been absent when its state changed last.
 absl::Duration AwayBefore(const RelayState& relay, absl::Duration now) {
   const absl::Duration away = absl::Nanoseconds(relay.away.load());
   if (!relay.connected || !relay.IsSilent(now)) return away;
-  // It was there until its last message.
-  const absl::Duration there = absl::Nanoseconds(relay.received_at.load()) - TurnedAt(relay);
-  return std::max(away - there, absl::ZeroDuration());
+  // It was present until its last message.
+  const absl::Duration present = absl::Nanoseconds(relay.received_at.load()) - TurnedAt(relay);
+  return std::max(away - present, absl::ZeroDuration());
 }
 
-// Returns how long the relay was away, less how long it was there: a relay that comes and goes does
-// not explain silence for longer than one that is away.
+// Returns how long the relay was absent, less how long it was present: one that comes and goes
+// explains silence for no longer than one that remains absent.
 absl::Duration Away(const RelayState& relay, absl::Duration now) {
   const absl::Duration before = AwayBefore(relay, now);
   if (IsAway(relay, now)) return before + (now - AwaySince(relay));
@@ -80,8 +80,8 @@ void RelayTable::Close(RelayState* relay, absl::Duration now) {
   relay->connected = false;
 }
 
-// Ends a time away or there. A reader without the mutex may see only the first change: then the
-// relay explains silence for a moment longer.
+// Ends a time of absence or presence. A reader without the mutex may see only the first change:
+// then the relay explains silence for a moment longer.
 void RelayTable::Turn(RelayState& relay, absl::Duration now) {
   const absl::Duration away = std::min(Away(relay, now), options_.doubt_limit);
   relay.turned_at = absl::ToInt64Nanoseconds(now);

@@ -18,8 +18,8 @@ namespace muster {
 class RelayTable {
  public:
   struct Options {
-    // For so long a disconnected or silent relay explains the silence of its senders. After it was
-    // away, it has to be there for as long to explain as much again.
+    // For so long a disconnected or silent relay explains the silence of its senders. After an
+    // absence it has to be connected for as long to explain as much again.
     absl::Duration doubt_limit;
     // For so long after its return the service waits for the senders that it had before.
     absl::Duration return_grace;

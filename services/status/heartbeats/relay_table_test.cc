@@ -82,7 +82,7 @@ TEST_F(RelayTableTest, RelayThatComesAndGoesExplainsNoMoreThanOneThatIsAway) {
   };
   for (int i = 0; i < 119; ++i) EXPECT_TRUE(come_and_go(absl::Seconds(5), {})) << i;
   for (int i = 0; i < 200; ++i) EXPECT_FALSE(come_and_go(absl::Seconds(5), {})) << i;
-  // It explains as much again as it was there.
+  // It explains as much again as it was present.
   EXPECT_FALSE(come_and_go(absl::Seconds(5), absl::Minutes(2)));
   EXPECT_TRUE(come_and_go(absl::Seconds(115), {}));
   EXPECT_FALSE(come_and_go(absl::Seconds(5), absl::Hours(1)));

@@ -45,7 +45,7 @@ struct RelayState {
   std::atomic<bool> connected = false;
   // The last change of `connected`, or the end of its last silence: monotonic nanoseconds.
   std::atomic<int64_t> turned_at = 0;
-  // How long it was away at that moment, less how long it was there, in nanoseconds; 0 or more.
+  // How long it had been absent at that moment, less how long it was present: nanoseconds, from 0.
   std::atomic<int64_t> away = 0;
   std::atomic<int64_t> received_at = 0;  // its newest message: monotonic nanoseconds
   std::atomic<int64_t> interval = 0;     // in the answer to it, in nanoseconds; 0: no message yet

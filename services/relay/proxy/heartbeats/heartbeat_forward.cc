@@ -139,7 +139,7 @@ class HeartbeatHandler final
 };
 
 // Adds the statement of the relay whose stream this is: that of the child, unless the child has
-// added the statement of its own descendant.
+// added the statement of its descendant.
 absl::Status AddRelayStatement(Upstream& upstream, const Call& call,
                                const grpc::CallbackServerContext& downstream,
                                grpc::ClientContext& forwarded) {
