@@ -59,11 +59,12 @@ func TestWrongClocksOfServersLoseNothing(t *testing.T) {
 				if after := c.serviceIDs(t); after != before {
 					t.Errorf("the services were %v and are %v", before, after)
 				}
-				check(t, os.WriteFile(c.end, nil, 0o600))
 				check(t, fleet.Until(withinAMinute, "commands run again", func() bool {
 					out, err := c.Muster("exec", "--node", "n1", "--deadline", "10s", "--ttl", "10s", "--", "/bin/echo", "right again")
 					return err == nil && strings.Contains(out, "right again")
 				}))
+				// A final record in the wrong time would be dropped (docs/reliability.md, known gaps).
+				check(t, os.WriteFile(c.end, nil, 0o600))
 				if program == fleet.Relay && jump > 0 {
 					_, err := c.Muster("job", "show", c.job)
 					wantExit(t, err, exitCode(err), "JOB_NOT_FOUND")
