@@ -90,7 +90,7 @@ TEST_F(JobTableTest, JobsThatTheAuditLogLacksAreKeptUpToAHigherLimit) {
   EXPECT_TRUE(RemoveOld().empty());
   Insert("e", kNow, /*audited=*/false);
   EXPECT_EQ(RemoveOld(), std::vector<std::string>{"a"});
-  table_.SetCancelled("b", "u1");
+  table_.SetCancelled("b", "u1", kNow);
   table_.MarkAudited("b", /*cancellation=*/false);
   EXPECT_TRUE(RemoveOld().empty()) << "the record of its cancellation is missing";
   table_.MarkAudited("b", /*cancellation=*/true);

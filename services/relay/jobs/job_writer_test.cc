@@ -134,7 +134,7 @@ TEST_F(JobWriterTest, JobEndsWithItsFinalRecordAndIsRemovedAfterItsRetention) {
 
 TEST_F(JobWriterTest, AuditRecordsOfAJobThatIsRemovedWithoutThemAreLogged) {
   Receive(Final(1));
-  table_.SetCancelled("j1", "spiffe://fleet.test/user/p");
+  table_.SetCancelled("j1", "spiffe://fleet.test/user/p", clock_.Now());
   ::testing::internal::CaptureStderr();
   Advance(absl::Minutes(61));
   const std::string log = ::testing::internal::GetCapturedStderr();
