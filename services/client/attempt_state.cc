@@ -85,7 +85,7 @@ std::vector<std::string> ExcessStates(const StoredStates& states) {
   using State = StoredStates::value_type;
   std::vector<const State*> newest_first;
   for (const State& state : states) newest_first.push_back(&state);
-  std::ranges::stable_sort(newest_first, std::greater(), &State::second);
+  std::ranges::sort(newest_first, std::greater(), &State::second);
   const auto oldest = fs::file_time_type::clock::now() - kOldest;
   std::vector<std::string> excess;
   for (size_t i = 0; i < newest_first.size(); ++i) {
