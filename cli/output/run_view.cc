@@ -123,13 +123,6 @@ std::string ActiveTable(const std::vector<v1::PairStatus>& pairs, int width) {
   return table.Render(width);
 }
 
-int64_t ReasonCount(const v1::RunStatus& status, v1::Reason wanted) {
-  for (const v1::ReasonCount& reason : status.reasons()) {
-    if (reason.reason() == wanted) return reason.count();
-  }
-  return 0;
-}
-
 // Returns the number of pending pairs that need attention.
 int64_t StragglerCount(const v1::RunStatus& status) {
   int64_t stragglers = 0;
@@ -143,6 +136,13 @@ int64_t StragglerCount(const v1::RunStatus& status) {
 }
 
 }  // namespace
+
+int64_t ReasonCount(const v1::RunStatus& status, v1::Reason wanted) {
+  for (const v1::ReasonCount& reason : status.reasons()) {
+    if (reason.reason() == wanted) return reason.count();
+  }
+  return 0;
+}
 
 RunView ViewOf(v1::RunStatus status) {
   RunView view;

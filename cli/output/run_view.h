@@ -25,6 +25,9 @@ struct RunView {
   std::vector<v1::DamagedResult> damaged;  // the archive without plugin and node
 };
 
+// Returns the number of pending pairs with this reason.
+int64_t ReasonCount(const v1::RunStatus& status, v1::Reason wanted);
+
 // Makes a view of an answer of the status service with the pairs to show.
 RunView ViewOf(v1::RunStatus status);
 

@@ -71,6 +71,7 @@ class OperatorSource final : public StatusSource {
     }
     request.set_outcome(v1::OUTCOME_UNSPECIFIED);
     for (const v1::Reason reason : {v1::REASON_RUNNING, v1::REASON_NOT_STARTED}) {
+      if (ReasonCount(status, reason) == 0) continue;
       request.clear_reasons();
       request.add_reasons(reason);
       RETURN_IF_ERROR(AddPairs(request, status));

@@ -54,6 +54,13 @@ class CollectionEndTest : public CollectionRunnerTest {
     Settle();
   }
 
+  void ExpectRemovalAfterAnHour() {
+    clock_.Advance(absl::Minutes(59));
+    EXPECT_TRUE(exists());
+    clock_.Advance(absl::Minutes(1));
+    EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+  }
+
   // Returns whether the state of the result exists; that of "settled" has no folder.
   bool exists() const {
     for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/collections")) {
@@ -97,10 +104,7 @@ TEST_F(CollectionEndTest, OfferEndsTheTimeForTheRemoval) {
   clock_.Advance(absl::Hours(2));
   End();
   Settle();
-  clock_.Advance(absl::Minutes(59));
-  EXPECT_TRUE(exists());
-  clock_.Advance(absl::Minutes(1));
-  EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+  ExpectRemovalAfterAnHour();
 }
 
 TEST_F(CollectionEndTest, EndAfterARestartRemovesTheResultAnHourLater) {
@@ -109,10 +113,7 @@ TEST_F(CollectionEndTest, EndAfterARestartRemovesTheResultAnHourLater) {
   clock_.Advance(absl::Hours(2));
   EXPECT_TRUE(exists());
   End();
-  clock_.Advance(absl::Minutes(59));
-  EXPECT_TRUE(exists());
-  clock_.Advance(absl::Minutes(1));
-  EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+  ExpectRemovalAfterAnHour();
 }
 
 TEST_F(CollectionEndTest, ResultOfAnUnknownRunIsRemovedAfterAnHour) {
@@ -122,10 +123,16 @@ TEST_F(CollectionEndTest, ResultOfAnUnknownRunIsRemovedAfterAnHour) {
   };
   Produce();
   Settle();
-  clock_.Advance(absl::Minutes(59));
-  EXPECT_TRUE(exists());
-  clock_.Advance(absl::Minutes(1));
-  EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+  ExpectRemovalAfterAnHour();
+}
+
+TEST_F(CollectionEndTest, ResultOfAnUnknownRunIsRemovedAfterAnHourAlsoAfterARestart) {
+  Produce();
+  peer_.judge = [this]() -> absl::Status { return errors::RunNotFound(fleet_.run); };
+  Begin();
+  runner_->Offer(offer_, peer_.target());
+  Settle();
+  ExpectRemovalAfterAnHour();
 }
 
 TEST_F(CollectionEndTest, DeliveredResultIsRemovedAtTheEnd) {

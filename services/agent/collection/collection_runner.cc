@@ -137,9 +137,9 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
     if (!present_.contains(key)) Discard(key);
     return true;
   });
-  for (auto& [key, removal] : undelivered_) {
-    if (key.run != ended.run() || removal != absl::InfiniteDuration()) continue;
-    removal = options_.clock->MonotonicNow() + kUndeliveredKept;
+  const absl::Duration removal = options_.clock->MonotonicNow() + kUndeliveredKept;
+  for (auto& [key, at] : undelivered_) {
+    if (key.run == ended.run()) at = std::min(at, removal);
   }
   ScheduleRemoval();
   for (const auto& [key, task] : present_) {
@@ -209,7 +209,10 @@ void CollectionRunner::Forget(const Task& task, const client::Status& outcome) {
   present_.erase(task.key);
   // The run was deleted, or a relay made it up: no message says when it ends.
   const bool run_unknown = outcome.reason == "RUN_NOT_FOUND";
-  if (run_ended || run_unknown) return Discard(task.key);
+  if (run_ended || run_unknown) {
+    Discard(task.key);
+    return ScheduleRemoval();
+  }
   if (!IsUndelivered(task.key)) {
     undelivered_.erase(task.key);
   } else if (undelivered_.size() < options_.max_undelivered) {
@@ -222,10 +225,9 @@ void CollectionRunner::Discard(const Key& key) {
     undelivered_.erase(key);
     return Remove(key);
   }
-  if (undelivered_.size() < options_.max_undelivered) {
-    undelivered_.try_emplace(key, options_.clock->MonotonicNow() + kUndeliveredKept);
-  }
-  ScheduleRemoval();
+  if (undelivered_.size() >= options_.max_undelivered && !undelivered_.contains(key)) return;
+  absl::Duration& at = undelivered_.try_emplace(key, absl::InfiniteDuration()).first->second;
+  at = std::min(at, options_.clock->MonotonicNow() + kUndeliveredKept);
 }
 
 void CollectionRunner::ScheduleRemoval() {

@@ -94,7 +94,7 @@ class CollectionRunner final : public Collections {
   client::Delivery RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
   void Forget(const Task& task, const client::Status& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Handles the end of the run of a key that no task uses.
+  // Handles the end of the run of a key that no task uses. ScheduleRemoval has to follow.
   void Discard(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ScheduleRemoval() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveDue() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -28,10 +28,6 @@ SilenceJudge::Options JudgeOptions(const RegistryOptions& options) {
           {GraceOf(options), options.doubt_limit}};
 }
 
-bool IsGone(v1::Presence presence) {
-  return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
-}
-
 // Describes the first heartbeat after `presence`, which was not ONLINE.
 std::string DescribeReturn(v1::Presence presence, absl::Duration silence) {
   if (presence == v1::PRESENCE_UNSPECIFIED) return "first heartbeat";

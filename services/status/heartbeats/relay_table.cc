@@ -24,21 +24,13 @@ bool IsAway(const RelayState& relay, absl::Duration now) {
   return !relay.connected || relay.IsSilent(now);
 }
 
-// Returns how long the relay had been absent when its state changed last.
-absl::Duration AwayBefore(const RelayState& relay, absl::Duration now) {
-  const absl::Duration away = absl::Nanoseconds(relay.away.load());
-  if (!relay.connected || !relay.IsSilent(now)) return away;
-  // It was present until its last message.
-  const absl::Duration present = absl::Nanoseconds(relay.received_at.load()) - TurnedAt(relay);
-  return std::max(away - present, absl::ZeroDuration());
-}
-
 // Returns how long the relay was absent, less how long it was present: one that comes and goes
 // explains silence for no longer than one that remains absent.
 absl::Duration Away(const RelayState& relay, absl::Duration now) {
-  const absl::Duration before = AwayBefore(relay, now);
-  if (IsAway(relay, now)) return before + (now - AwaySince(relay));
-  return std::max(before - (now - TurnedAt(relay)), absl::ZeroDuration());
+  const absl::Duration present_until = IsAway(relay, now) ? AwaySince(relay) : now;
+  const absl::Duration present = present_until - TurnedAt(relay);
+  const absl::Duration before = absl::Nanoseconds(relay.away.load());
+  return std::max(before - present, absl::ZeroDuration()) + (now - present_until);
 }
 
 }  // namespace

@@ -27,6 +27,11 @@ enum class Evidence : uint8_t {
   kRevoked = 5,         // its stream was ended because its certificate was revoked
 };
 
+// Returns whether a sender with this presence sends no heartbeats any more.
+inline bool IsGone(v1::Presence presence) {
+  return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
+}
+
 // A relay that forwards heartbeats. Thread-safe. Lives as long as the registry.
 struct RelayState {
   explicit RelayState(std::string name) : name(std::move(name)) {}

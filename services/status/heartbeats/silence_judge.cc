@@ -24,10 +24,6 @@ std::string ByDisconnected(const RelayState* relay) {
   return absl::StrCat("; relay ", relay->name, ", which forwards its heartbeats, is not connected");
 }
 
-bool IsGone(v1::Presence presence) {
-  return presence == v1::PRESENCE_OFFLINE || presence == v1::PRESENCE_LOST;
-}
-
 }  // namespace
 
 SilenceJudge::SilenceJudge(const Options& options, const Clock& clock, SenderTable& senders,
