@@ -70,10 +70,10 @@ class OperatorSource final : public StatusSource {
       RETURN_IF_ERROR(AddPairs(request, status));
     }
     request.set_outcome(v1::OUTCOME_UNSPECIFIED);
-    for (const v1::Reason reason : {v1::REASON_RUNNING, v1::REASON_NOT_STARTED}) {
-      if (ReasonCount(status, reason) == 0) continue;
-      request.clear_reasons();
-      request.add_reasons(reason);
+    request.add_reasons(v1::REASON_RUNNING);
+    RETURN_IF_ERROR(AddPairs(request, status));
+    if (ReasonCount(status, v1::REASON_NOT_STARTED) > 0) {
+      request.set_reasons(0, v1::REASON_NOT_STARTED);
       RETURN_IF_ERROR(AddPairs(request, status));
     }
     return ViewOf(std::move(status));
