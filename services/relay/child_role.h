@@ -23,9 +23,6 @@ class ChildRole final : public RelayRole {
   absl::Status Ready() const override { return absl::OkStatus(); }
   void OnReachable(const std::vector<std::string>&) override {}
   void OnRelayChanged(const std::string&, bool) override {}
-  void OnCollectionEnded(const v1::CollectionEnded& ended) override {
-    link_->SendCollectionEnded(ended);
-  }
   void Tick() override { link_->Tick(); }
   void Disconnect() override { link_.reset(); }
   JobBoard* job_board() override { return nullptr; }

@@ -55,8 +55,6 @@ class RelayRole {
   virtual void OnReachable(const std::vector<std::string>& names) = 0;
   // A descendant relay was attached or detached.
   virtual void OnRelayChanged(const std::string& relay, bool attached) = 0;
-  // A descendant declines a collection, or has finished it.
-  virtual void OnCollectionEnded(const v1::CollectionEnded& ended) = 0;
 
   // To be called several times a second.
   virtual void Tick() = 0;

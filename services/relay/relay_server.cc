@@ -224,19 +224,8 @@ absl::Status Assembly::StartRole() {
 }
 
 AttachParts Assembly::MakeAttachParts() {
-  return {topology_,
-          role_->records(),
-          record_filter_,
-          trust_,
-          role_->upstream(),
-          clock_,
-          config_.interval,
-          [this] { return Self(); },
-          [this](const std::string& child, const v1::CollectionEnded& ended) {
-            LogLimited(LogLevel::kInfo, "a node does not collect for a run", child,
-                       {{"child", child}, {"run", ended.run()}});
-            role_->OnCollectionEnded(ended);
-          }};
+  return {topology_,         role_->records(), record_filter_,   trust_,
+          role_->upstream(), clock_,           config_.interval, [this] { return Self(); }};
 }
 
 JobService::Parts Assembly::MakeJobParts() {

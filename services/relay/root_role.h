@@ -29,7 +29,6 @@ class RootRole final : public RelayRole {
   void OnRelayChanged(const std::string& relay, bool attached) override {
     board_->OnRelayChanged(relay, attached);
   }
-  void OnCollectionEnded(const v1::CollectionEnded&) override {}
   void Tick() override {}
   void Disconnect() override {}
   JobBoard* job_board() override { return board_.get(); }

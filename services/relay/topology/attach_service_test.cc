@@ -108,15 +108,8 @@ class AttachServiceTest : public ::testing::Test {
   }
 
   AttachParts Parts() {
-    return {topology_,
-            records_,
-            record_filter_,
-            trust_,
-            upstream_,
-            SystemClock(),
-            absl::Minutes(5),
-            [this] { return Self(); },
-            [](const std::string&, const v1::CollectionEnded&) {}};
+    return {topology_, records_,      record_filter_,   trust_,
+            upstream_, SystemClock(), absl::Minutes(5), [this] { return Self(); }};
   }
 
   bool IsAttached(const std::string& name) const { return topology_.Route(name) != nullptr; }

@@ -94,9 +94,6 @@ void ChildSession::HandleMessage(v1::AttachRequest message) {
       if (const absl::Status s = CheckRecords(message.records()); !s.ok()) return End(s);
       return HandleRecords(std::move(*message.mutable_records()));
     }
-    case v1::AttachRequest::kCollectionEnded:
-      parts_.on_collection_ended(name_, message.collection_ended());
-      break;
     case v1::AttachRequest::kBeat:
     case v1::AttachRequest::MESSAGE_NOT_SET:  // of a newer version
       break;

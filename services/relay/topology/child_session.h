@@ -44,8 +44,6 @@ struct AttachParts {
   const Clock& clock;
   absl::Duration interval;
   std::function<RelaySelf()> self;
-  // A child declines a collection, or has finished it.
-  std::function<void(const std::string& child, const v1::CollectionEnded&)> on_collection_ended;
 };
 
 // Returns whether a child with this identity is a relay.

@@ -148,17 +148,9 @@ class ChildSessionTest : public ::testing::Test {
       [this] { return std::vector<Certificate>{*Certificate::FromPem(issuer_.root_pem())}; },
       topology_, canceller_, clock_};
   StubUpstream upstream_;
-  std::vector<std::string> declined_;
   const AttachParts parts_{
-      topology_,
-      records_,
-      record_filter_,
-      trust_,
-      upstream_,
-      clock_,
-      kInterval,
-      [] { return RelaySelf{kSelf, std::string(32, 'k')}; },
-      [this](const std::string& child, const v1::CollectionEnded&) { declined_.push_back(child); }};
+      topology_, records_, record_filter_, trust_,
+      upstream_, clock_,   kInterval,      [] { return RelaySelf{kSelf, std::string(32, 'k')}; }};
   Executor executor_{{"request", 1, 100}};
 };
 
@@ -378,15 +370,6 @@ TEST_F(ChildSessionTest, TopologyUpdateOfANodeEndsTheStream) {
   update.mutable_topology()->set_complete(true);
   Deliver(child, update);
   EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
-}
-
-TEST_F(ChildSessionTest, DeclinedCollectionIsReported) {
-  const Child child = Attach(NodeIdentity{"n1"});
-  v1::AttachRequest ended;
-  ended.mutable_collection_ended()->set_run("r");
-  Deliver(child, ended);
-  EXPECT_THAT(declined_, ElementsAre("n1"));
-  EXPECT_EQ(child.stream->reads, 1);
 }
 
 }  // namespace

@@ -249,13 +249,6 @@ void ParentLink::OnWritable() {
   for (Done& call : done) call();
 }
 
-void ParentLink::SendCollectionEnded(const v1::CollectionEnded& ended) {
-  v1::AttachRequest message;
-  *message.mutable_collection_ended() = ended;
-  static_cast<void>(
-      client_.Send(std::move(message)));  // best effort: the end of the run is announced as well
-}
-
 void ParentLink::Tick() {
   SendChanges();
   OnWritable();

@@ -60,9 +60,6 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   // RecordSink.
   void Receive(v1::JobRecords records, Done done) override;
 
-  // Forwards that a descendant declines a collection, or has finished it. Best effort.
-  void SendCollectionEnded(const v1::CollectionEnded& ended);
-
   // Sends the topology changes and the waiting records. To be called several times a second.
   void Tick();
 

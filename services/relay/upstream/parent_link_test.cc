@@ -45,8 +45,6 @@ std::string TextOf(const v1::AttachRequest& message) {
         absl::StrAppend(&text, " ", record.node());
       }
       return text;
-    case v1::AttachRequest::kCollectionEnded:
-      return "collection ended " + message.collection_ended().run();
     default:
       return "?";
   }
@@ -385,14 +383,6 @@ TEST_F(ParentLinkTest, MessagesOfTheParentReachTheirPart) {
   message.mutable_revoked()->add_subjects("spiffe://fleet.test/node/n1");
   Deliver(message);
   EXPECT_EQ(ReasonOf(child->end()), "IDENTITY_REVOKED");
-}
-
-TEST_F(ParentLinkTest, EndOfACollectionIsForwarded) {
-  StartAccepted();
-  v1::CollectionEnded ended;
-  ended.set_run("r");
-  link_->SendCollectionEnded(ended);
-  EXPECT_THAT(Sent(), ElementsAre("collection ended r"));
 }
 
 }  // namespace

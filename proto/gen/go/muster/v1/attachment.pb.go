@@ -124,7 +124,6 @@ type AttachRequest struct {
 	//	*AttachRequest_Hello_
 	//	*AttachRequest_Topology
 	//	*AttachRequest_Records
-	//	*AttachRequest_CollectionEnded
 	//	*AttachRequest_Beat_
 	Message       isAttachRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
@@ -195,15 +194,6 @@ func (x *AttachRequest) GetRecords() *JobRecords {
 	return nil
 }
 
-func (x *AttachRequest) GetCollectionEnded() *CollectionEnded {
-	if x != nil {
-		if x, ok := x.Message.(*AttachRequest_CollectionEnded); ok {
-			return x.CollectionEnded
-		}
-	}
-	return nil
-}
-
 func (x *AttachRequest) GetBeat() *AttachRequest_Beat {
 	if x != nil {
 		if x, ok := x.Message.(*AttachRequest_Beat_); ok {
@@ -231,11 +221,6 @@ type AttachRequest_Records struct {
 	Records *JobRecords `protobuf:"bytes,3,opt,name=records,proto3,oneof"`
 }
 
-type AttachRequest_CollectionEnded struct {
-	// The child declines an offered collection, or has finished it.
-	CollectionEnded *CollectionEnded `protobuf:"bytes,4,opt,name=collection_ended,json=collectionEnded,proto3,oneof"`
-}
-
 type AttachRequest_Beat_ struct {
 	Beat *AttachRequest_Beat `protobuf:"bytes,5,opt,name=beat,proto3,oneof"`
 }
@@ -245,8 +230,6 @@ func (*AttachRequest_Hello_) isAttachRequest_Message() {}
 func (*AttachRequest_Topology) isAttachRequest_Message() {}
 
 func (*AttachRequest_Records) isAttachRequest_Message() {}
-
-func (*AttachRequest_CollectionEnded) isAttachRequest_Message() {}
 
 func (*AttachRequest_Beat_) isAttachRequest_Message() {}
 
@@ -1441,12 +1424,11 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1c\n" +
 	"\tsignature\x18\x05 \x01(\fR\tsignature\x122\n" +
-	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xd7\b\n" +
+	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\x94\b\n" +
 	"\rAttachRequest\x126\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1e.muster.v1.AttachRequest.HelloH\x00R\x05hello\x12E\n" +
 	"\btopology\x18\x02 \x01(\v2'.muster.v1.AttachRequest.TopologyUpdateH\x00R\btopology\x121\n" +
-	"\arecords\x18\x03 \x01(\v2\x15.muster.v1.JobRecordsH\x00R\arecords\x12G\n" +
-	"\x10collection_ended\x18\x04 \x01(\v2\x1a.muster.v1.CollectionEndedH\x00R\x0fcollectionEnded\x123\n" +
+	"\arecords\x18\x03 \x01(\v2\x15.muster.v1.JobRecordsH\x00R\arecords\x123\n" +
 	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xa0\x02\n" +
 	"\x05Hello\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x1f\n" +
@@ -1471,7 +1453,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x14duplicate_agent_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessage\"\xbf\t\n" +
+	"\amessageJ\x04\b\x04\x10\x05\"\xbf\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1588,46 +1570,45 @@ var file_muster_v1_attachment_proto_depIdxs = []int32{
 	7,  // 1: muster.v1.AttachRequest.hello:type_name -> muster.v1.AttachRequest.Hello
 	8,  // 2: muster.v1.AttachRequest.topology:type_name -> muster.v1.AttachRequest.TopologyUpdate
 	18, // 3: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
-	4,  // 4: muster.v1.AttachRequest.collection_ended:type_name -> muster.v1.CollectionEnded
-	9,  // 5: muster.v1.AttachRequest.beat:type_name -> muster.v1.AttachRequest.Beat
-	11, // 6: muster.v1.AttachResponse.greeting:type_name -> muster.v1.AttachResponse.Greeting
-	12, // 7: muster.v1.AttachResponse.welcome:type_name -> muster.v1.AttachResponse.Welcome
-	19, // 8: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
-	20, // 9: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
-	21, // 10: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
-	22, // 11: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
-	3,  // 12: muster.v1.AttachResponse.collection:type_name -> muster.v1.CollectionOffer
-	4,  // 13: muster.v1.AttachResponse.collection_ended:type_name -> muster.v1.CollectionEnded
-	13, // 14: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
-	14, // 15: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
-	23, // 16: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
-	24, // 17: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
-	15, // 18: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
-	17, // 19: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
-	16, // 20: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
-	0,  // 21: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	25, // 22: muster.v1.AttachRequest.Hello.uptime:type_name -> google.protobuf.Duration
-	10, // 23: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
-	17, // 24: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 25: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
-	17, // 26: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
-	17, // 27: muster.v1.AttachRequest.TopologyUpdate.Descendant.duplicate_agent_time:type_name -> google.protobuf.Timestamp
-	17, // 28: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	25, // 29: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	17, // 30: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	25, // 31: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
-	17, // 32: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	17, // 33: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
-	17, // 34: muster.v1.ListAttachedResponse.Child.duplicate_agent_time:type_name -> google.protobuf.Timestamp
-	1,  // 35: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 36: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 37: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 38: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	37, // [37:39] is the sub-list for method output_type
-	35, // [35:37] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	9,  // 4: muster.v1.AttachRequest.beat:type_name -> muster.v1.AttachRequest.Beat
+	11, // 5: muster.v1.AttachResponse.greeting:type_name -> muster.v1.AttachResponse.Greeting
+	12, // 6: muster.v1.AttachResponse.welcome:type_name -> muster.v1.AttachResponse.Welcome
+	19, // 7: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
+	20, // 8: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
+	21, // 9: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
+	22, // 10: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
+	3,  // 11: muster.v1.AttachResponse.collection:type_name -> muster.v1.CollectionOffer
+	4,  // 12: muster.v1.AttachResponse.collection_ended:type_name -> muster.v1.CollectionEnded
+	13, // 13: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
+	14, // 14: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
+	23, // 15: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
+	24, // 16: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
+	15, // 17: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
+	17, // 18: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
+	16, // 19: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
+	0,  // 20: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
+	25, // 21: muster.v1.AttachRequest.Hello.uptime:type_name -> google.protobuf.Duration
+	10, // 22: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
+	17, // 23: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 24: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
+	17, // 25: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
+	17, // 26: muster.v1.AttachRequest.TopologyUpdate.Descendant.duplicate_agent_time:type_name -> google.protobuf.Timestamp
+	17, // 27: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	25, // 28: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	17, // 29: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	25, // 30: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
+	17, // 31: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	17, // 32: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
+	17, // 33: muster.v1.ListAttachedResponse.Child.duplicate_agent_time:type_name -> google.protobuf.Timestamp
+	1,  // 34: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	5,  // 35: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	2,  // 36: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	6,  // 37: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	36, // [36:38] is the sub-list for method output_type
+	34, // [34:36] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }
@@ -1641,7 +1622,6 @@ func file_muster_v1_attachment_proto_init() {
 		(*AttachRequest_Hello_)(nil),
 		(*AttachRequest_Topology)(nil),
 		(*AttachRequest_Records)(nil),
-		(*AttachRequest_CollectionEnded)(nil),
 		(*AttachRequest_Beat_)(nil),
 	}
 	file_muster_v1_attachment_proto_msgTypes[2].OneofWrappers = []any{
