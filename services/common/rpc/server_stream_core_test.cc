@@ -71,6 +71,7 @@ TEST(ServerStreamCoreTest, SilentPeerIsEndedAtTheDeadline) {
   run.clock.Advance(absl::Seconds(10));
   EXPECT_EQ(run.trace.finished, 1);
   EXPECT_EQ(ReasonOf(run.trace.final), "NO_FIRST_MESSAGE");
+  run.Conclude();
 }
 
 TEST(ServerStreamCoreTest, FirstMessageEndsTheWait) {

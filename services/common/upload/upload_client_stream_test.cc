@@ -91,16 +91,17 @@ TEST_F(UploadClientStreamTest, ChunksAreAcknowledgedAndTheEndIsReturned) {
 }
 
 TEST_F(UploadClientStreamTest, WindowOfUnacknowledgedBytesIsKept) {
-  std::atomic<int64_t> acked = 0;
-  script_.on_message = [&acked](ServerSide& stream, const v1::UploadRequest& request) {
-    acked = request.chunk().offset() + request.chunk().raw_size();
-    stream.Send(Ack(acked));
+  // The last chunk can arrive after the end of this test.
+  const auto acked = std::make_shared<std::atomic<int64_t>>(0);
+  script_.on_message = [acked](ServerSide& stream, const v1::UploadRequest& request) {
+    *acked = request.chunk().offset() + request.chunk().raw_size();
+    stream.Send(Ack(acked->load()));
     stream.ReadNext();
   };
   const auto stream = Start();
   for (int64_t end = kMiB; end <= 8 * kMiB; end += kMiB) {
     ASSERT_TRUE(stream->AwaitWindow(end, kMiB).ok());
-    EXPECT_EQ(acked, end - kMiB) << "room before the acknowledgement";
+    EXPECT_EQ(acked->load(), end - kMiB) << "room before the acknowledgement";
     ASSERT_TRUE(stream->Send(Chunk(end - kMiB, kMiB), false).ok());
   }
 }
