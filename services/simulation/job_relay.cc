@@ -93,9 +93,11 @@ void JobRelay::Attach(const Child& child) {
   const auto previous = topology_->Attach(std::move(entry), link);
   if (!previous.ok()) return child.connection->Close(Connection::kServer);
   if (*previous != nullptr) (*previous)->End(absl::AbortedError("a new stream"));
-  child.connection->OnLost(Connection::kServer, [this, name = child.name, link] {
+  // The link holds the connection.
+  const std::weak_ptr<NetworkLink> lost = link;
+  child.connection->OnLost(Connection::kServer, [this, name = child.name, lost] {
     if (!running()) return;
-    topology_->Detach(name, link.get());
+    topology_->Detach(name, lost.lock().get());
     OnTopology();
   });
   links_.push_back(link);
