@@ -12,9 +12,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/app.h"
+#include "cli/supervisor/control_socket.h"
+#include "cli/supervisor/home.h"
+#include "cli/supervisor/listening_sockets.h"
+#include "cli/supervisor/service_files.h"
 #include "cli/supervisor/test_folder.h"
+#include "services/common/base/inspection_server.h"
+#include "services/common/base/metrics.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/identity/home.h"
 #include "testing/fixtures/await.h"
 
 namespace muster::cli {
@@ -81,6 +88,56 @@ TEST(ProgramTest, FailedUpPrintsOnlyTheLogLinesOfThisStart) {
   };
   fail("first cause");
   EXPECT_THAT(fail("second cause"), ::testing::Not(::testing::HasSubstr("first cause")));
+}
+
+TEST(ProgramTest, FailedUpNamesTheAddressThatAnotherProgramUses) {
+  supervisor::ListeningSockets other;
+  const auto used = other.Listen("other", {"127.0.0.1", 0});
+  ASSERT_TRUE(used.ok()) << used.status();
+  const FakeInstallation muster("echo cause; exit 1");
+  const Outcome outcome = muster({"up", "--port", "0", "--legacy-ports", "0", "--aggregator-port",
+                                  std::to_string(used->address.port)});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("aggregator cannot listen on " +
+                                                used->address.ToString() + ": Address already"));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("LISTEN_FAILED"));
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("aggregator.log:\ncause\n"));
+}
+
+// The supervisor keeps the gateway's socket open when the gateway fails for another reason, such as
+// the port of another listener.
+TEST(ProgramTest, FailedUpPrintsTheLogOfAGatewayWhoseSocketIsOpen) {
+  const Metrics metrics;
+  const auto ready = InspectionServer::Start(metrics, {});
+  ASSERT_TRUE(ready.ok()) << ready.status();
+  const FakeInstallation muster(
+      "if [ \"${0##*/}\" = muster-gateway ]; then\n"
+      "  until [ -e \"$MUSTER_HOME/open\" ]; do sleep 0.05; done\n"
+      "  echo rudder.listen: address already in use; exit 1\n"
+      "fi\n"
+      "echo '{\"inspection\":\"127.0.0.1:" +
+      std::to_string((*ready)->port()) +
+      "\"}' > \"$MUSTER_HOME/run/${0##*muster-}.addresses.json\"\n"
+      "while :; do sleep 0.05; done");
+  auto up = Subprocess::Start({.argv = {"cli/muster", "up", "--port", "0", "--legacy-ports", "0"},
+                               .environment = muster.environment(),
+                               .err = ChildOutput::Tail(size_t{1} << 20)});
+  ASSERT_TRUE(up.ok()) << up.status();
+  const Home home(muster / "");
+  EXPECT_TRUE(testing::Await([&] {
+    const auto address = supervisor::ListenAddress(home, "gateway");
+    if (!address.ok() || !*address) return false;
+    const nlohmann::json request = {{"listen", (*address)->ToString()}, {"name", "gateway"}};
+    const auto answer = supervisor::CallSupervisor(supervisor::SupervisorSocket(home),
+                                                   request.dump(), absl::Seconds(5));
+    return answer.ok() && nlohmann::json::parse(*answer).contains("address");
+  }));
+  EXPECT_TRUE(WriteFileAtomically(muster / "open", "").ok());
+  EXPECT_TRUE((*up)->Wait(absl::Minutes(1)).has_value());
+  const std::string err = (*up)->StderrTail();
+  EXPECT_THAT(err, ::testing::HasSubstr("gateway.log:\nrudder.listen: address already in use\n"));
+  EXPECT_THAT(err, ::testing::HasSubstr("SERVICE_FAILED"));
+  EXPECT_THAT(err, ::testing::Not(::testing::HasSubstr("LISTEN_FAILED")));
 }
 
 TEST(ProgramTest, DownReportsTheServicesThatItWaitsFor) {

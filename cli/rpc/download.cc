@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -55,7 +56,8 @@ enum class Existing { kNone, kSame, kOther };
 
 Existing CompareExisting(const std::string& path, int64_t size, const std::string& sha256) {
   const auto file = PosixFileOps().Open(path, OpenMode::kRead);
-  if (!file.ok()) return absl::IsNotFound(file.status()) ? Existing::kNone : Existing::kOther;
+  // A file that cannot be opened may be in a folder that cannot be searched.
+  if (!file.ok()) return PosixFileOps().Stat(path).ok() ? Existing::kOther : Existing::kNone;
   const auto existing_size = (*file)->Size();
   if (existing_size.ok() && *existing_size == 0 && size > 0) return Existing::kNone;
   if (!existing_size.ok() || *existing_size != size) return Existing::kOther;
@@ -129,9 +131,11 @@ absl::Status Fetch(const Download& download) {
 
 absl::Status CheckTargetFolder(const std::string& path) {
   const std::string folder = ParentFolder(path);
-  std::error_code ignored;
-  return std::filesystem::is_directory(folder, ignored) ? absl::OkStatus()
-                                                        : errors::OutputFolderMissing(folder);
+  std::error_code fault;
+  (void)std::filesystem::status(folder, fault);
+  // Any other fault is reported by the open.
+  return fault == std::errc::no_such_file_or_directory ? errors::OutputFolderMissing(folder)
+                                                       : absl::OkStatus();
 }
 
 std::string TargetPath(const std::string& output, const std::string& file_name) {

@@ -23,7 +23,7 @@ struct Download {
   std::function<void(int64_t done)> on_progress;
 };
 
-// Returns NOT_FOUND (FILE_NOT_FOUND) unless the folder of the file exists.
+// Returns NOT_FOUND (FILE_NOT_FOUND) if the folder of the file does not exist.
 absl::Status CheckTargetFolder(const std::string& path);
 
 // Downloads the file. Resumes a partial download in PATH.part. If the complete file has a wrong

@@ -119,6 +119,24 @@ TEST_F(DownloadTest, OtherFileIsKeptWithoutOverwrite) {
   EXPECT_EQ(Content("a.tar.gz"), content_);
 }
 
+TEST_F(DownloadTest, OnlyAFolderThatDoesNotExistIsReportedAsMissing) {
+  std::ofstream(folder_ / "file") << "content";
+  std::filesystem::create_symlink("loop", folder_ / "loop");  // as a folder without permission
+  const auto error = [this](const std::string& path) {
+    Download download = Get(content_);
+    download.path = folder_ / path;
+    download.overwrite = false;
+    const absl::Status status = Fetch(download);
+    return ReasonOf(status) + " " + std::string(status.message());
+  };
+  EXPECT_EQ(error("none/a"), "FILE_NOT_FOUND folder " + (folder_ / "none") + " not found");
+  EXPECT_EQ(error("file/a"),
+            "FILE_NOT_FOUND open " + (folder_ / "file/a.part") + ": Not a directory");
+  EXPECT_EQ(error("loop/a"),
+            "IO_ERROR open " + (folder_ / "loop/a.part") + ": Too many levels of symbolic links");
+  EXPECT_TRUE(opened_.empty());
+}
+
 TEST_F(DownloadTest, ExistingFileIsNotFetched) {
   std::ofstream(folder_ / "a.tar.gz") << content_;
   ASSERT_TRUE(Fetch(Get(content_)).ok());

@@ -180,7 +180,8 @@ absl::Status CheckService(const Home& home, const nlohmann::json& service) {
   if (service.value("state", "") != "running") {
     const std::string end = service.value("last_exit", "");
     if (service.value("restarts", 0) >= kHopelessRestarts) {
-      RETURN_IF_ERROR(CheckListenAddress(home, name));
+      // A socket that the supervisor keeps open for the service uses the address itself.
+      if (!service.value("socket_open", false)) RETURN_IF_ERROR(CheckListenAddress(home, name));
       return ServiceFailedError(home, name, end);
     }
     return absl::UnavailableError(absl::StrCat("the service is not running: ", end));
@@ -229,7 +230,6 @@ absl::Status WaitUntilReady(const Home& home, absl::Duration limit, LogSizes bef
       absl::SleepFor(kPoll);
       continue;
     }
-    if (ReasonOf(state) == "LISTEN_FAILED") return state;  // the log has nothing to add
     ReportLog(LogFile(home, waiting), before[waiting], report_line);
     return absl::IsUnavailable(state)
                ? ServiceFailedError(home, waiting, std::string(state.message()))

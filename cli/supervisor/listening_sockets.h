@@ -31,6 +31,8 @@ class ListeningSockets {
   // Closes the socket with this name. Returns false if it does not exist.
   bool Release(const std::string& name);
 
+  bool Has(const std::string& name) const { return sockets_.contains(name); }
+
   size_t size() const { return sockets_.size(); }
 
  private:

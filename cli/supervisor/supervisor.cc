@@ -103,7 +103,11 @@ ControlAnswer Supervisor::HandleRequest(const std::string& line) {
   }
   if (json.contains("status")) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const auto& service : services_) list.push_back(service->Describe());
+    for (const auto& service : services_) {
+      nlohmann::ordered_json description = service->Describe();
+      description["socket_open"] = sockets_.Has(service->name());
+      list.push_back(std::move(description));
+    }
     return Json({{"services", list}});
   }
   return InvalidRequest("the request must be one of \"listen\", \"release\", \"status\"");

@@ -4,7 +4,9 @@
 //   {"listen": "HOST:PORT", "name": NAME}   answers {"address": "HOST:PORT"} with the listening
 //                                           socket attached, or {"error": ..., "reason": ...}
 //   {"release": NAME}                       closes that socket; answers {"released": true|false}
-//   {"status": true}                        answers {"services": [...]} (service.h)
+//   {"status": true}                        answers {"services": [...]} (service.h), each with
+//                                           "socket_open": whether a socket with the name of the
+//                                           service is open
 // A socket stays open as long as the supervisor runs, over every restart of the gateway.
 // Connections of legacy clients wait in the kernel's queue meanwhile.
 #ifndef MUSTER_CLI_SUPERVISOR_SUPERVISOR_H_

@@ -226,6 +226,18 @@ TEST_F(SupervisorTest, ConnectionWithoutGatewayWaits) {
   EXPECT_LT(Connect(address), 0);
 }
 
+TEST_F(SupervisorTest, StatusReportsTheSocketsOfServices) {
+  StartSupervisor();
+  ASSERT_TRUE(Await([&] { return Pid("one") > 0; }));
+  const auto is_open = [&](size_t service) {
+    return Call(R"({"status":true})")["services"][service]["socket_open"];
+  };
+  EXPECT_EQ(is_open(0), false);
+  EXPECT_TRUE(Call(R"({"listen":"127.0.0.1:0","name":"one"})").contains("address"));
+  EXPECT_EQ(is_open(0), true);
+  EXPECT_EQ(is_open(1), false);
+}
+
 TEST_F(SupervisorTest, InvalidRequestReturnsItsReason) {
   StartSupervisor();
   ASSERT_TRUE(Await([&] { return Pid("one") > 0; }));
