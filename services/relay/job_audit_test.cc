@@ -269,6 +269,31 @@ TEST_F(JobAuditKillTest, RecordHasTheTimeOfItsEventAlsoAfterAKill) {
   }
 }
 
+// The disk cannot note that the audit log has the job.
+TEST_F(JobAuditKillTest, JobWithADamagedJournalIsSentOnceAndRemoved) {
+  Open();
+  Submit("j");
+  End("j");
+  disk_.FlipBit("/jobs/j/job", Journal::begin() + static_cast<int64_t>(kFrameHeaderSize));
+  int sent = 0;
+  JobAudit audit({[this](size_t limit) { return board_->Unaudited(limit); },
+                  [this](const auto& record) { return board_->MarkAudited(record); },
+                  [&](const auto&, const JobAudit::Done& done) {
+                    ++sent;
+                    done(absl::OkStatus());
+                  }},
+                 clock_, executor_);
+  executor_.AwaitIdle();
+  EXPECT_EQ(sent, 1);
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(JobBoard::Options().retention);
+    executor_.AwaitIdle();
+  }
+  EXPECT_EQ(sent, 1);
+  EXPECT_FALSE(board_->Get("j").ok());
+  EXPECT_FALSE(disk_.Stat("/jobs/j").ok());
+}
+
 TEST_F(JobAuditKillTest, JobThatHasEndedIsRecordedAfterAKill) {
   Open();
   Submit("j");

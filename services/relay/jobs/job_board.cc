@@ -146,14 +146,10 @@ std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
 absl::Status JobBoard::MarkAudited(const v1::RecordJobRequest& record) {
   const auto entry = table_.Find(record.job());
   if (!entry.ok()) return absl::OkStatus();  // it was removed
-  if (entry->running != nullptr) {
-    RETURN_IF_ERROR(entry->running->MarkAudited(record.cancelled()));
-  } else {
-    ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(files_, entry->folder));
-    RETURN_IF_ERROR(folder->MarkAudited(record.cancelled()));
-  }
   table_.MarkAudited(record.job(), record.cancelled());
-  return absl::OkStatus();
+  if (entry->running != nullptr) return entry->running->MarkAudited(record.cancelled());
+  ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(files_, entry->folder));
+  return folder->MarkAudited(record.cancelled());
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {
