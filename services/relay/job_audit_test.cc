@@ -1,5 +1,6 @@
 #include "services/relay/job_audit.h"
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -292,6 +293,38 @@ TEST_F(JobAuditKillTest, JobWithADamagedJournalIsSentOnceAndRemoved) {
   EXPECT_EQ(sent, 1);
   EXPECT_FALSE(board_->Get("j").ok());
   EXPECT_FALSE(disk_.Stat("/jobs/j").ok());
+}
+
+TEST_F(JobAuditKillTest, RepeatedCancellationIsNotWritten) {
+  Open();
+  Submit("j");
+  ASSERT_TRUE(board_->Cancel("j", kOperator).ok());
+  const int64_t size = disk_.Stat("/jobs/j/job")->size;
+  const auto again = board_->Cancel("j", "spiffe://fleet.test/user/p");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->changed);
+  EXPECT_EQ(disk_.Stat("/jobs/j/job")->size, size);
+}
+
+TEST_F(JobAuditKillTest, RecordNamesTheSameCancellerBeforeAndAfterAKill) {
+  Open();
+  Submit("j");
+  executor_.AwaitIdle();
+  disk_.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+  ASSERT_FALSE(board_->Cancel("j", "spiffe://fleet.test/user/p").ok());
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(board_->Cancel("j", "spiffe://fleet.test/user/q").ok());
+  const auto records = [this] {
+    std::vector<std::string> texts;
+    for (const JobAudit::Record& record : board_->Unaudited(10)) {
+      texts.push_back(record.ShortDebugString());
+    }
+    return texts;
+  };
+  const std::vector<std::string> before = records();
+  EXPECT_EQ(before.size(), 2u);
+  Kill();
+  EXPECT_EQ(records(), before);
 }
 
 TEST_F(JobAuditKillTest, JobThatHasEndedIsRecordedAfterAKill) {

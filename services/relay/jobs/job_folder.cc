@@ -175,12 +175,16 @@ absl::Status JobFolder::Append(std::string_view entry) {
   return journal_->Sync();
 }
 
-absl::StatusOr<bool> JobFolder::MarkCancelled(std::string_view by, absl::Time at) {
+absl::StatusOr<std::optional<Cancellation>> JobFolder::MarkCancelled(Cancellation cancellation) {
   MutexLock lock(mutex_);
-  if (ended_) return false;
-  RETURN_IF_ERROR(
-      Append(absl::StrCat(EntryWithNumber(kCancelled, absl::ToUnixMicros(at)), ToAbsl(by))));
-  return true;
+  if (ended_) return std::nullopt;
+  if (!cancellation_) {
+    RETURN_IF_ERROR(journal_->Append(
+        EntryWithNumber(kCancelled, absl::ToUnixMicros(cancellation.at)) + cancellation.by));
+    cancellation_ = std::move(cancellation);
+  }
+  RETURN_IF_ERROR(journal_->Sync());
+  return cancellation_;
 }
 
 absl::Status JobFolder::MarkAudited(bool cancellation) {

@@ -80,7 +80,7 @@ TEST_F(JobLoaderTest, RunningJobIsContinued) {
 }
 
 TEST_F(JobLoaderTest, CancelledJobIsCancelledAgain) {
-  ASSERT_TRUE(Store("j1").folder->MarkCancelled("spiffe://fleet.test/user/o", absl::Now()).ok());
+  ASSERT_TRUE(Store("j1").folder->MarkCancelled({"spiffe://fleet.test/user/o", clock_.Now()}).ok());
   ASSERT_TRUE(Load().ok());
   EXPECT_NE(table_.FindRunning("j1"), nullptr);
   EXPECT_EQ(Sent().back(), "cancel j1");
