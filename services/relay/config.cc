@@ -14,8 +14,9 @@ void BindJobs(JobsConfig* config, Config* file) {
                  "Stored output of one job; the rest is cut and reported.", 1024,
                  uint64_t{1} << 40);
   file->Duration("jobs.retention", &config->retention,
-                 "How long finished jobs are stored, with their output.", absl::Minutes(1),
-                 absl::Hours(24 * 3650));
+                 "How long finished jobs are stored, with their output; longer while the audit log "
+                 "lacks their records.",
+                 absl::Minutes(1), absl::Hours(24 * 3650));
 }
 
 void BindShares(SharesConfig* config, Config* file) {

@@ -67,10 +67,11 @@ bool JobAudit::Handle(const Record& record, const absl::Status& answer) {
   if (!answer.ok()) LogLostAuditRecord(record, answer.ToString());
   const absl::Status marked = parts_.mark_audited(record);
   if (!marked.ok()) {
-    LogLimited(LogLevel::kError, "cannot note that the audit log has a job; trying again", "",
+    LogLimited(LogLevel::kError,
+               "cannot note on disk that the audit log has a job; a restart sends it again", "",
                {{"job", record.job()}, {"error", marked}});
   }
-  return marked.ok();
+  return true;
 }
 
 // Sends the first record of each job, as far as they fit into the limit. Their answers send the

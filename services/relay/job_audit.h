@@ -24,8 +24,8 @@ namespace muster {
 
 // Sends the records that the audit log lacks to the aggregator, those of one job one after the
 // other. Jobs do not wait for that. The disk contains which records were not stored yet
-// (JobBoard::Unaudited), so none is lost with this process. After a kill a record may be sent
-// again; the aggregator stores it once.
+// (JobBoard::Unaudited), so none is lost with this process. After a restart a record may be
+// sent again; the aggregator stores it once.
 //
 // Has no thread: a task on the executor sends records, and waits for the disk to note the answers.
 // Thread-safe.
@@ -44,7 +44,8 @@ class JobAudit {
   struct Parts {
     // Returns the records of at most `limit` jobs, those of one job in their order.
     std::function<std::vector<Record>(size_t limit)> unaudited;
-    // The audit log has the record. Both are called on the executor.
+    // The audit log has the record: `unaudited` does not return it again, also after a failure to
+    // store that. Both are called on the executor.
     std::function<absl::Status(const Record& record)> mark_audited;
     Send send;
   };

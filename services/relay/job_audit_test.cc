@@ -1,5 +1,6 @@
 #include "services/relay/job_audit.h"
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -267,6 +268,63 @@ TEST_F(JobAuditKillTest, RecordHasTheTimeOfItsEventAlsoAfterAKill) {
     EXPECT_EQ(FromProto(before[i].time()), FromProto(after[i].time()));
     EXPECT_EQ(FromProto(after[i].time()), submitted + absl::Hours(i));
   }
+}
+
+// The disk cannot note that the audit log has the job.
+TEST_F(JobAuditKillTest, JobWithADamagedJournalIsSentOnceAndRemoved) {
+  Open();
+  Submit("j");
+  End("j");
+  disk_.FlipBit("/jobs/j/job", Journal::begin() + static_cast<int64_t>(kFrameHeaderSize));
+  int sent = 0;
+  JobAudit audit({[this](size_t limit) { return board_->Unaudited(limit); },
+                  [this](const auto& record) { return board_->MarkAudited(record); },
+                  [&](const auto&, const JobAudit::Done& done) {
+                    ++sent;
+                    done(absl::OkStatus());
+                  }},
+                 clock_, executor_);
+  executor_.AwaitIdle();
+  EXPECT_EQ(sent, 1);
+  for (int i = 0; i < 2; ++i) {
+    clock_.Advance(JobBoard::Options().retention);
+    executor_.AwaitIdle();
+  }
+  EXPECT_EQ(sent, 1);
+  EXPECT_FALSE(board_->Get("j").ok());
+  EXPECT_FALSE(disk_.Stat("/jobs/j").ok());
+}
+
+TEST_F(JobAuditKillTest, RepeatedCancellationIsNotWritten) {
+  Open();
+  Submit("j");
+  ASSERT_TRUE(board_->Cancel("j", kOperator).ok());
+  const int64_t size = disk_.Stat("/jobs/j/job")->size;
+  const auto again = board_->Cancel("j", "spiffe://fleet.test/user/p");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->changed);
+  EXPECT_EQ(disk_.Stat("/jobs/j/job")->size, size);
+}
+
+TEST_F(JobAuditKillTest, RecordNamesTheSameCancellerBeforeAndAfterAKill) {
+  Open();
+  Submit("j");
+  executor_.AwaitIdle();
+  disk_.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+  ASSERT_FALSE(board_->Cancel("j", "spiffe://fleet.test/user/p").ok());
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(board_->Cancel("j", "spiffe://fleet.test/user/q").ok());
+  const auto records = [this] {
+    std::vector<std::string> texts;
+    for (const JobAudit::Record& record : board_->Unaudited(10)) {
+      texts.push_back(record.ShortDebugString());
+    }
+    return texts;
+  };
+  const std::vector<std::string> before = records();
+  EXPECT_EQ(before.size(), 2u);
+  Kill();
+  EXPECT_EQ(records(), before);
 }
 
 TEST_F(JobAuditKillTest, JobThatHasEndedIsRecordedAfterAKill) {

@@ -99,12 +99,12 @@ absl::Status CrashSimulation::OpenUpload(const Pair& pair, const std::string& co
   history.SetOpen("");
   if (!opened.ok()) return absl::OkStatus();
   if (opened->committed) {
-    // An open without a digest asks for any result of the size that it names.
+    // Without a digest, other content may be committed; the sender then compares the checksum with
+    // that of its file, and reports a conflict.
     const ResultRecord& committed = *opened->committed;
     if (wanted.size >= 0 && wanted.size != committed.size) {
       return Broken("another size is acknowledged than was opened");
     }
-    // Then the sender compares the checksum with that of its file, and reports a conflict.
     const bool is_own = !wanted.sha256.empty() || committed.crc32c == Crc32c(content);
     const std::string sent = is_own ? Sha256Of(content) : committed.sha256;
     return history.Acknowledged(sent, committed.sha256);

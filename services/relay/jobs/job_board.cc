@@ -126,13 +126,13 @@ absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job, const std::st
   if (entry.running == nullptr) return JobChange{entry.job, /*changed=*/false};
   // As it is stored: the record of the cancellation has the same time after a restart.
   const absl::Time now = absl::FromUnixMicros(absl::ToUnixMicros(fleet_.clock.Now()));
-  ASSIGN_OR_RETURN(const bool changed, entry.running->Cancel(by, now));
+  ASSIGN_OR_RETURN(const auto stored, entry.running->Cancel({by, now}));
   inbox_.Wake();
-  if (changed) {
-    table_.SetCancelled(job, by, now);
+  if (stored) {
+    table_.SetCancelled(job, stored->by, stored->at);
     if (options_.on_unaudited) options_.on_unaudited();
   }
-  return JobChange{entry.running->Describe(), changed};
+  return JobChange{entry.running->Describe(), stored.has_value()};
 }
 
 std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
@@ -146,14 +146,10 @@ std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
 absl::Status JobBoard::MarkAudited(const v1::RecordJobRequest& record) {
   const auto entry = table_.Find(record.job());
   if (!entry.ok()) return absl::OkStatus();  // it was removed
-  if (entry->running != nullptr) {
-    RETURN_IF_ERROR(entry->running->MarkAudited(record.cancelled()));
-  } else {
-    ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(files_, entry->folder));
-    RETURN_IF_ERROR(folder->MarkAudited(record.cancelled()));
-  }
   table_.MarkAudited(record.job(), record.cancelled());
-  return absl::OkStatus();
+  if (entry->running != nullptr) return entry->running->MarkAudited(record.cancelled());
+  ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(files_, entry->folder));
+  return folder->MarkAudited(record.cancelled());
 }
 
 absl::StatusOr<uint64_t> JobBoard::Watch(const std::string& job, std::function<void()> wake) {

@@ -97,7 +97,8 @@ class JobBoard : public RecordSink {
   // Returns the records of at most `limit` jobs that the audit log lacks, those of the oldest jobs
   // first. They survive a restart until MarkAudited.
   std::vector<v1::RecordJobRequest> Unaudited(size_t limit) const;
-  // The audit log has the record. Blocks on the disk; not to be called while the writer runs.
+  // The audit log has the record: Unaudited does not return it again, even if the disk cannot note
+  // that; then the next start does. Blocks on the disk; not to be called while the writer runs.
   absl::Status MarkAudited(const v1::RecordJobRequest& record);
 
   // RecordSink. Drops records that ValidateJobRecord refuses: they are neither stored nor acked.

@@ -19,7 +19,8 @@ enum Kind : char {
   kTargets = 't',            // names, a line each: those that it found
   kNodes = 'n',              // names, a line each: those that the request names
   kAccepted = 'a',           // Job: with this entry the job exists
-  kCancelled = 'c',          // Unix microseconds (i64, little-endian), URI of who cancelled it
+  kCancelledBy = 'c',        // URI of who cancelled it; read, not written any more
+  kCancelled = 'C',          // Unix microseconds (i64, little-endian), URI of who cancelled it
   kSubmissionAudited = 's',  // nothing, as the next
   kCancellationAudited = 'x',
   kEnded = 'e',  // where the records end (i64, little-endian), Job
@@ -67,6 +68,14 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
     body.remove_prefix(sizeof(number));
     return true;
   };
+  const auto cancel = [&](absl::Time at) {
+    if (!stored->cancelled) {
+      stored->audit.cancelled_by = std::string(body);
+      stored->audit.cancelled_at = at;
+    }
+    stored->cancelled = true;
+    return true;
+  };
   int64_t cancelled_at = 0;
   switch (kind) {
     case kRequest:
@@ -81,14 +90,10 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
     case kAccepted:
       *accepted = true;
       return parse(stored->job);
+    case kCancelledBy:
+      return cancel(FromProto(stored->job.submit_time()));  // the best guess
     case kCancelled:
-      if (!read_number(cancelled_at)) return false;
-      if (!stored->cancelled) {
-        stored->audit.cancelled_by = std::string(body);
-        stored->audit.cancelled_at = absl::FromUnixMicros(cancelled_at);
-      }
-      stored->cancelled = true;
-      return true;
+      return read_number(cancelled_at) && cancel(absl::FromUnixMicros(cancelled_at));
     case kSubmissionAudited:
       stored->audit.has_submission = true;
       return true;
@@ -175,12 +180,16 @@ absl::Status JobFolder::Append(std::string_view entry) {
   return journal_->Sync();
 }
 
-absl::StatusOr<bool> JobFolder::MarkCancelled(std::string_view by, absl::Time at) {
+absl::StatusOr<std::optional<Cancellation>> JobFolder::MarkCancelled(Cancellation cancellation) {
   MutexLock lock(mutex_);
-  if (ended_) return false;
-  RETURN_IF_ERROR(
-      Append(absl::StrCat(EntryWithNumber(kCancelled, absl::ToUnixMicros(at)), ToAbsl(by))));
-  return true;
+  if (ended_) return std::nullopt;
+  if (!cancellation_) {
+    RETURN_IF_ERROR(journal_->Append(
+        EntryWithNumber(kCancelled, absl::ToUnixMicros(cancellation.at)) + cancellation.by));
+    cancellation_ = std::move(cancellation);
+  }
+  RETURN_IF_ERROR(journal_->Sync());
+  return cancellation_;
 }
 
 absl::Status JobFolder::MarkAudited(bool cancellation) {

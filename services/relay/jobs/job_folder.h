@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,6 +28,11 @@
 #include "services/relay/jobs/job_state.h"
 
 namespace muster {
+
+struct Cancellation {
+  std::string by;  // URI
+  absl::Time at;   // to the microsecond
+};
 
 // The events of a job that the audit log records, and those that it has already.
 struct AuditState {
@@ -68,8 +74,9 @@ class JobFolder {
   static absl::StatusOr<StoredJob> Read(FileOps& files, const std::string& path);
   static absl::StatusOr<std::unique_ptr<JobFolder>> Open(FileOps& files, const std::string& path);
 
-  // `by`: the URI of who cancels it. Only the first one counts. Returns false after MarkEnded.
-  absl::StatusOr<bool> MarkCancelled(std::string_view by, absl::Time at);
+  // Stores the cancellation and returns it; the first one if it was called before, even if that
+  // call failed after it had written. Returns none after MarkEnded.
+  absl::StatusOr<std::optional<Cancellation>> MarkCancelled(Cancellation cancellation);
   // The audit log has the record of the submission, or of the cancellation.
   absl::Status MarkAudited(bool cancellation);
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
@@ -80,6 +87,7 @@ class JobFolder {
 
   Mutex mutex_;
   const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Cancellation> cancellation_ ABSL_GUARDED_BY(mutex_);  // written by this object
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -80,10 +81,27 @@ TEST_F(JobLoaderTest, RunningJobIsContinued) {
 }
 
 TEST_F(JobLoaderTest, CancelledJobIsCancelledAgain) {
-  ASSERT_TRUE(Store("j1").folder->MarkCancelled("spiffe://fleet.test/user/o", absl::Now()).ok());
+  ASSERT_TRUE(Store("j1").folder->MarkCancelled({"spiffe://fleet.test/user/o", clock_.Now()}).ok());
   ASSERT_TRUE(Load().ok());
   EXPECT_NE(table_.FindRunning("j1"), nullptr);
   EXPECT_EQ(Sent().back(), "cancel j1");
+}
+
+TEST_F(JobLoaderTest, CancellationOfAnEarlierVersionHasTheTimeOfTheSubmission) {
+  Store("j1");
+  {
+    const auto journal = Journal::Open(disk_, "/jobs/j1/job",
+                                       [](std::string_view, int64_t) { return absl::OkStatus(); });
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    ASSERT_TRUE((*journal)->Append("cspiffe://fleet.test/user/p").ok());
+    ASSERT_TRUE((*journal)->Sync().ok());
+  }
+  clock_.Advance(absl::Hours(1));
+  const auto stored = JobFolder::Read(disk_, "/jobs/j1");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_TRUE(stored->cancelled);
+  EXPECT_EQ(stored->audit.cancelled_by, "spiffe://fleet.test/user/p");
+  EXPECT_EQ(stored->audit.cancelled_at, clock_.Now() - absl::Hours(1));
 }
 
 TEST_F(JobLoaderTest, FinishedJobIsListedAndNotSent) {

@@ -63,18 +63,18 @@ void RunningJob::Continue() {
   if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
 }
 
-absl::StatusOr<bool> RunningJob::Cancel(std::string_view by, absl::Time now) {
+absl::StatusOr<std::optional<Cancellation>> RunningJob::Cancel(Cancellation cancellation) {
   {
     MutexLock lock(mutex_);
-    if (state_.ended()) return false;
+    if (state_.ended() || state_.cancelled()) return std::nullopt;
   }
-  ASSIGN_OR_RETURN(const bool marked, folder_->MarkCancelled(by, now));
-  if (!marked) return false;  // it has finished meanwhile
+  ASSIGN_OR_RETURN(auto stored, folder_->MarkCancelled(std::move(cancellation)));
   MutexLock lock(mutex_);
-  const bool changed = !state_.cancelled();
+  // It has finished, or another call has cancelled it meanwhile.
+  if (!stored || state_.cancelled()) return std::nullopt;
   JobRoutes routes = Routes();
-  AddPending(state_.Cancel(now, routes));
-  return changed;
+  AddPending(state_.Cancel(fleet_.clock.Now(), routes));
+  return stored;
 }
 
 void RunningJob::Receive(v1::JobRecord record) {

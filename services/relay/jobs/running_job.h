@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,9 +53,10 @@ class RunningJob {
   // known to the dispatcher afterwards.
   void Continue();
 
-  // Stores that the job is cancelled by this URI, then cancels it on all targets. Returns false if
-  // it was cancelled already, or all targets have ended.
-  absl::StatusOr<bool> Cancel(std::string_view by, absl::Time now);
+  // Stores the cancellation, then cancels the job on all targets. Returns what is stored: that of
+  // an earlier call if it failed after it had written. Returns none if the job was cancelled
+  // already, or all targets have ended.
+  absl::StatusOr<std::optional<Cancellation>> Cancel(Cancellation cancellation);
   // As JobFolder::MarkAudited.
   absl::Status MarkAudited(bool cancellation) { return folder_->MarkAudited(cancellation); }
   // Handles a record of a node.

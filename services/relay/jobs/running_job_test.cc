@@ -81,7 +81,7 @@ TEST_F(RunningJobTest, JobEndsWhenTheLastFinalRecordIsStored) {
 TEST_F(RunningJobTest, CancelAfterTheLastFinalRecordChangesNothing) {
   job_->Start();
   job_->Receive(Final("n1"));
-  EXPECT_FALSE(*job_->Cancel("spiffe://fleet.test/user/o", clock_.Now()));
+  EXPECT_FALSE(*job_->Cancel({"spiffe://fleet.test/user/o", clock_.Now()}));
   ASSERT_TRUE(job_->Store().ok());
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
@@ -93,7 +93,7 @@ TEST_F(RunningJobTest, CancelDuringTheEndOfAJobDoesNotWriteAfterIt) {
   const auto next = JobFolder::Open(disk_, "/jobs/j2");
   ASSERT_TRUE(next.ok()) << next.status();
   ASSERT_TRUE((*next)->MarkAudited(/*cancellation=*/false).ok());
-  EXPECT_FALSE(*folder->MarkCancelled("spiffe://fleet.test/user/o", absl::Now()));
+  EXPECT_FALSE(*folder->MarkCancelled({"spiffe://fleet.test/user/o", clock_.Now()}));
   const auto stored = JobFolder::Read(disk_, "/jobs/j2");
   ASSERT_TRUE(stored.ok()) << stored.status();
   EXPECT_TRUE(stored->audit.has_submission);

@@ -43,7 +43,8 @@ void SendOffer(Topology& topology, const v1::CollectionOffer& offer) {
 void RunOffers::HandleRun(const v1::Run& run) {
   if (!AcceptsResults(run.state())) {
     const bool offered = runs_.erase(run.id()) + before_snapshot_.erase(run.id()) > 0;
-    return AddEnded(run.id(), run.deadline(), offered);
+    return AddEnded(run.id(), std::max(FromProto(run.deadline()), FromProto(run.end_time())),
+                    offered);
   }
   // If it had ended, the aggregator was restored from a backup.
   newly_ended_.erase(run.id());
@@ -59,15 +60,14 @@ void RunOffers::HandleRun(const v1::Run& run) {
 
 void RunOffers::HandleDeletion(const std::string& run) {
   const auto active = runs_.extract(run);
-  if (!active.empty()) AddEnded(run, active.mapped().deadline, /*offered=*/true);
+  if (!active.empty()) AddEnded(run, FromProto(active.mapped().deadline), /*offered=*/true);
 }
 
 // The feed lists old runs, too, each time that it starts again.
-void RunOffers::AddEnded(const std::string& run, const google::protobuf::Timestamp& deadline,
-                         bool offered) {
+void RunOffers::AddEnded(const std::string& run, absl::Time end, bool offered) {
   const absl::Time now = clock_.Now();
   std::erase_if(ended_, [&](const auto& ended) { return ended.second < now; });
-  const absl::Time until = FromProto(deadline) + kEndRemembered;
+  const absl::Time until = (offered ? std::max(end, now) : end) + kEndRemembered;
   const bool added = until >= now && ended_.try_emplace(run, until).second;
   if (added || offered) newly_ended_[run] |= offered;
   if (ended_.size() <= kMaxEndedRuns) return;
@@ -145,7 +145,8 @@ RunOffers::News RunOffers::Apply(const v1::FollowChangesResponse& event) {
       in_snapshot_ = false;
       news.offers = OffersFor(topology_.Nodes());
       for (const auto& [run, active] : std::exchange(before_snapshot_, {})) {
-        if (!runs_.contains(run)) AddEnded(run, active.deadline, /*offered=*/true);  // deleted
+        if (runs_.contains(run)) continue;
+        AddEnded(run, FromProto(active.deadline), /*offered=*/true);  // it was deleted
       }
       break;
     case v1::FollowChangesResponse::kRun:

@@ -25,7 +25,7 @@ void SendOffer(Topology& topology, const v1::CollectionOffer& offer);
 // learn of it by the welcome at their return (EndedRuns). Thread-safe.
 class RunOffers {
  public:
-  // The end of a run is remembered until this long after its deadline.
+  // The end of a run is remembered for this long, and until this long after its deadline.
   static constexpr absl::Duration kEndRemembered = absl::Hours(24);
 
   RunOffers(Topology& topology, const Clock& clock) : topology_(topology), clock_(clock) {}
@@ -37,9 +37,9 @@ class RunOffers {
   // Nodes became reachable, or by another route.
   void OnReachable(const std::vector<std::string>& names);
 
-  // Returns the remembered runs that have ended: at most kMaxEndedRuns, those with the latest
-  // deadlines. Returns none during a snapshot: if the aggregator was restored from a backup, some
-  // of them have not ended.
+  // Returns the remembered runs that have ended: at most kMaxEndedRuns, those that are
+  // remembered longest. Returns none during a snapshot: if the aggregator was restored from a
+  // backup, some of them have not ended.
   std::vector<std::string> EndedRuns();
 
  private:
@@ -62,8 +62,8 @@ class RunOffers {
   News Apply(const v1::FollowChangesResponse& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleRun(const v1::Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandleDeletion(const std::string& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `offered`: children may collect for it.
-  void AddEnded(const std::string& run, const google::protobuf::Timestamp& deadline, bool offered)
+  // `end`: of the run, or its deadline if that is later. `offered`: children may collect for it.
+  void AddEnded(const std::string& run, absl::Time end, bool offered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void HandlePairs(const v1::FollowChangesResponse::PairsChanged& pairs,
                    std::map<std::pair<std::string, std::string>, std::vector<std::string>>* fresh)

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
 #include "services/relay/upstream/upstream.h"
 
@@ -201,6 +202,26 @@ TEST_F(RunOffersTest, EndOfARunIsRememberedUntilADayAfterItsDeadline) {
   clock_.Advance(RunOffers::kEndRemembered + absl::Seconds(8));
   SendRun(v1::RUN_STATE_CANCELLED);
   EXPECT_THAT(offers_.EndedRuns(), IsEmpty());
+}
+
+TEST_F(RunOffersTest, EndOfARunThatEndsLongAfterItsDeadlineIsRemembered) {
+  SendRun();
+  SendRun(v1::RUN_STATE_POST_PROCESSING);
+  clock_.Advance(absl::Hours(25));
+  SendRun(v1::RUN_STATE_COMPLETE);
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
+}
+
+TEST_F(RunOffersTest, LateEndThatASnapshotRevealsIsRemembered) {
+  clock_.Advance(absl::Hours(25));
+  v1::FollowChangesResponse event;
+  event.mutable_run()->set_id("r");
+  event.mutable_run()->set_state(v1::RUN_STATE_COMPLETE);
+  ToProto(clock_.Now(), event.mutable_run()->mutable_end_time());
+  BeginSnapshot();
+  Handle(event);
+  EndSnapshot();
+  EXPECT_THAT(offers_.EndedRuns(), ElementsAre("r"));
 }
 
 TEST_F(RunOffersTest, EndsOfTheRunsWithTheLatestDeadlinesAreRemembered) {

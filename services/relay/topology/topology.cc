@@ -151,6 +151,8 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
   const UpdateEffect effect = JudgeUpdate(reported, known, child, !via.complete);
   if (effect == UpdateEffect::kNone) return absl::OkStatus();
   Entry& entry = entries_[name];
+  // A new parent, or one that was restarted, does not know the earlier refusals.
+  reported.duplicate_agent_at = std::max(reported.duplicate_agent_at, entry.is.duplicate_agent_at);
   entry.listing = via.listing;
   if (effect == UpdateEffect::kTakeOver) {
     changes.ends.emplace_back(std::move(direct_.at(name).link), errors::ChildTakenOver(name));
@@ -158,6 +160,7 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
     DetachBranch(name, changes);
   }
   if (effect == UpdateEffect::kDetach) {
+    entry.is.duplicate_agent_at = reported.duplicate_agent_at;
     MarkDetached(entry, changes);
   } else if (effect == UpdateEffect::kAdd) {
     entry.is = std::move(reported);

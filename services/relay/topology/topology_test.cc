@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -101,6 +100,18 @@ TEST_F(TopologyTest, RefusalThatAChildRelayReportsFromTheFutureIsOfNow) {
   reported.duplicate_agent_at = clock_.Now() + absl::Hours(24 * 365);
   ASSERT_TRUE(topology_.ApplyUpdate("r2", {reported}, {}, true).ok());
   EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, clock_.Now()) << "so that it expires";
+}
+
+TEST_F(TopologyTest, LatestRefusalThatAChildRelayReportedIsRemembered) {
+  Attach("r2", true);
+  TopologyEntry reported = Descendant("n1", "r2");
+  for (const int s : {0, -1, 1}) {
+    reported.duplicate_agent_at = clock_.Now() + absl::Seconds(s);
+    reported.attached = s < 1;
+    ASSERT_TRUE(topology_.ApplyUpdate("r2", {reported}, {}, false).ok());
+    EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at - clock_.Now(),
+              absl::Seconds(s < 0 ? 0 : s));
+  }
 }
 
 TEST_F(TopologyTest, ChildIsReachableUntilItsStreamEnds) {
