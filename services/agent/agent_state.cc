@@ -39,6 +39,17 @@ std::string ResultsPath(const std::string& folder) { return folder + "/results";
 
 std::string LockPath(const std::string& folder) { return folder + "/lock"; }
 
+// Removes the folder of a state whose lock the caller holds. The lock is removed last: an agent that
+// starts meanwhile would take another lock, and lose its files.
+void RemoveLocked(const std::string& folder) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path() != LockPath(folder)) fs::remove_all(entry.path(), ignored);
+  }
+  fs::remove(LockPath(folder), ignored);
+  fs::remove(folder, ignored);  // fails if an agent has taken a new lock
+}
+
 void EndOrphan(const std::string& folder) {
   const auto text = ReadFileBounded(ProcessPath(folder), kMaxStateFile);
   if (!text.ok()) return;
@@ -128,7 +139,8 @@ void AgentState::Prune(const std::string& state_dir) {
     const std::string folder = state_dir + "/" + name;
     auto lock = TryLockFile(LockPath(folder));
     if (!lock.ok() || !lock->valid()) continue;
-    if (!AgentState(folder, *std::move(lock)).MustRemain()) fs::remove_all(folder, error);
+    AgentState state(folder, *std::move(lock));  // has the lock until the folder is removed
+    if (!state.MustRemain()) RemoveLocked(folder);
   }
 }
 

@@ -166,6 +166,38 @@ TEST_F(CollectionEndTest, CommitThatTheNextRelayDoesNotKnowIsRepeated) {
   EXPECT_EQ(std::filesystem::file_size(marks_), 4u);
 }
 
+// The first relay answers only after the node has moved to the second one.
+TEST_F(CollectionEndTest, CommitThatIsAnsweredAfterTheOfferOfTheNextRelayIsChecked) {
+  Mutex mutex;
+  CondVar changed;
+  int worked = 0;
+  bool moved = false;
+  options_.on_worked = [&](const std::string&) {
+    MutexLock lock(mutex);
+    ++worked;
+    changed.NotifyAll();
+    while (!moved) changed.Wait(mutex);
+  };
+  accepts_ = true;
+  Begin();
+  runner_->Offer(offer_, peer_.target());
+  {
+    MutexLock lock(mutex);
+    while (worked == 0) changed.Wait(mutex);
+  }
+  peer_.Forget();
+  runner_->OnAttached();
+  runner_->Offer(offer_, peer_.target());
+  {
+    MutexLock lock(mutex);
+    moved = true;
+    changed.NotifyAll();
+  }
+  EXPECT_TRUE(testing::Await([&] { return peer_.committed().has_value(); }));
+  EXPECT_EQ(std::filesystem::file_size(marks_), 4u);
+  runner_.reset();  // it uses the variables above
+}
+
 TEST_F(CollectionEndTest, CommitThatTheNextRelayKnowsIsNotRepeated) {
   accepts_ = true;
   Collect(offer_);

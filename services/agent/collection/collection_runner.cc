@@ -85,6 +85,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     const Key key{offer.run(), plugin.name()};
     const auto present = present_.find(key);
     const bool under_way = present != present_.end() && !present->second->stop.stop_requested();
+    if (under_way) present->second->offered = attachments_;
     const auto finished = finished_.find(key);
     const bool is_repeated = finished != finished_.end() && finished->second == attachments_;
     if (!ValidateName("plugin", plugin.name()).ok() || under_way || is_repeated || stopping_) {
@@ -100,6 +101,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     auto task = std::make_shared<Task>();
     task->key = key;
     task->definition_yaml = plugin.definition_yaml();
+    task->offered = attachments_;
     task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
     present_[key] = task;
     if (const auto kept = undelivered_.find(key); kept != undelivered_.end()) {
@@ -171,11 +173,18 @@ void CollectionRunner::Work() {
     const std::shared_ptr<Task> task = std::move(waiting_.front());
     waiting_.pop_front();
     waiting_bytes_ -= task->definition_yaml.size();
-    lock.Unlock();
-    const client::Delivery delivery = RunTask(*task);
-    LogOutcome(task->key.run, task->key.plugin, delivery);
-    if (options_.on_worked) options_.on_worked(task->key.plugin);
-    lock.Lock();
+    client::Delivery delivery;
+    uint64_t offered = 0;
+    do {
+      offered = task->offered;
+      lock.Unlock();
+      delivery = RunTask(*task);
+      LogOutcome(task->key.run, task->key.plugin, delivery);
+      if (options_.on_worked) options_.on_worked(task->key.plugin);
+      lock.Lock();
+      // The next relay offered the collection meanwhile: the previous one may have lied about the
+      // outcome, and the next one does not repeat its offer.
+    } while (task->offered != offered && !task->stop.stop_requested());
     Forget(*task, delivery.status);
   }
 }
@@ -202,7 +211,7 @@ void CollectionRunner::Forget(const Task& task, const client::Status& outcome) {
   const bool run_ended = ended_.erase(&task) > 0;
   if (!run_ended && !may_run_again &&
       (finished_.contains(task.key) || finished_.size() < options_.max_finished)) {
-    finished_.insert_or_assign(task.key, attachments_);
+    finished_.insert_or_assign(task.key, task.offered);
   }
   // A newer offer of the same plugin uses the same state.
   if (!is_newest) return;

@@ -85,6 +85,7 @@ class CollectionRunner final : public Collections {
     Key key;
     std::string definition_yaml;
     absl::Time deadline;
+    uint64_t offered = 0;  // the attachment of the newest offer; guarded by mutex_
     std::stop_source stop;
   };
 
@@ -112,8 +113,9 @@ class CollectionRunner final : public Collections {
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the definitions in waiting_
   std::map<Key, std::shared_ptr<Task>> present_ ABSL_GUARDED_BY(mutex_);  // waiting or running
-  // Finished collections of runs that have not ended, and the attachment at that time. A repeated
-  // offer of a later attachment is checked: the previous relay may have lied about the commit.
+  // Finished collections of runs that have not ended, and the attachment of their newest offer. A
+  // repeated offer of a later attachment is checked: the previous relay may have lied about the
+  // commit.
   std::map<Key, uint64_t> finished_ ABSL_GUARDED_BY(mutex_);
   uint64_t attachments_ ABSL_GUARDED_BY(mutex_) = 0;
   // Undelivered results, and when they are removed: never, before the end of the run.

@@ -324,6 +324,32 @@ func TestFinalErrorsAreNotRetried(t *testing.T) {
 	}
 }
 
+func TestErrorConflictsWithCommittedResult(t *testing.T) {
+	w := start(t)
+	client := w.client()
+	submitError := func(text, want string) {
+		t.Helper()
+		_, err := client.SubmitError(t.Context(), muster.Key{}, text)
+		if (err == nil) != (want == "") || (err != nil && muster.AsError(err).Reason != want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	submitError("no disk", "")
+	submitError("no disk", "") // the same
+	submitError("no space", "RESULT_CONFLICT")
+	large := muster.Delivery{IsError: true, Body: bytes.NewReader(bytesOf(100 << 10))}
+	if _, err := client.Submit(t.Context(), &large); err == nil || muster.AsError(err).Reason != "RESULT_CONFLICT" {
+		t.Errorf("an upload: %v", err)
+	}
+	if _, err := client.SubmitFile(t.Context(), w.file("r", []byte("no disk")), muster.Delivery{}); err != nil {
+		t.Fatal(err)
+	}
+	submitError("no disk", "RESULT_CONFLICT") // a genuine result
+	if got := w.committed("n1"); got.Description.IsError || string(got.Data) != "no disk" {
+		t.Errorf("%+v is committed", got)
+	}
+}
+
 func TestServerMustBeAggregatorOfFleet(t *testing.T) {
 	w := start(t)
 	w.config["grpc_targets"] = w.config["status_targets"]

@@ -1,12 +1,15 @@
 package muster
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 )
 
 // Global is the node of plugins that run once.
@@ -82,6 +85,21 @@ func fromResult(r *musterv1.Result) *Result {
 		NodeUnproven: r.GetDelivery().GetNodeUnproven(),
 		CommitTime:   r.GetCommitTime().AsTime(),
 	}
+}
+
+// confirmed returns the committed result if it is this delivery. The service answers an error with the result that it
+// keeps, which may be another one. A gateway passes that answer on: its sender cannot use the difference.
+func (d *Delivery) confirmed(committed *musterv1.Result, sum summary) (*Result, error) {
+	same := committed.GetOutcome() != musterv1.Outcome_OUTCOME_GENUINE && committed.GetSize() == sum.size &&
+		committed.GetCrc32C() == sum.crc32c &&
+		(len(committed.GetSha256()) == 0 || bytes.Equal(committed.GetSha256(), sum.sha256))
+	if d.IsError && !d.Forwarded && !same {
+		return nil, &Error{Code: "ALREADY_EXISTS", Reason: reasons.ResultConflict,
+			Message: fmt.Sprintf("another result of plugin %q from node %q is committed; this one was not stored",
+				d.Key.Plugin, d.Key.Node),
+			NextStep: "Keep the committed result. The audit log names both senders."}
+	}
+	return fromResult(committed), nil
 }
 
 // prepared returns a copy with all fields set.

@@ -41,7 +41,7 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 	}
 	if opened.Committed != nil {
 		if sum, ok := u.source.whole(); ok {
-			result, err := checked(opened.Committed, sum)
+			result, err := u.checked(opened.Committed, sum)
 			return result, err == nil, err
 		}
 		// A result is committed already. The end of the body shows if it is the same one.
@@ -54,7 +54,7 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 		}
 		if opened.Committed != nil {
 			sum, _ := u.source.whole()
-			result, err := checked(opened.Committed, sum)
+			result, err := u.checked(opened.Committed, sum)
 			return result, true, err
 		}
 	}
@@ -70,11 +70,11 @@ func (u *upload) once(ctx context.Context) (*Result, bool, error) {
 
 // checked returns a committed result whose size the server has compared, and its SHA-256 if `sum` has one. Without one,
 // the checksum decides whether it is this delivery: if not, a new delivery computes its SHA-256 from the start.
-func checked(committed *musterv1.Result, sum summary) (*Result, error) {
+func (u *upload) checked(committed *musterv1.Result, sum summary) (*Result, error) {
 	if len(sum.sha256) == 0 && committed.Crc32C != sum.crc32c {
 		return nil, &LostError{Wanted: 0, Kept: sum.size}
 	}
-	return fromResult(committed), nil
+	return u.delivery.confirmed(committed, sum)
 }
 
 func (u *upload) open(ctx context.Context) (*musterv1.OpenUploadResponse, error) {
@@ -126,7 +126,8 @@ func (u *upload) stream(ctx context.Context, opened *musterv1.OpenUploadResponse
 	flow.drain()
 	switch {
 	case end.committed != nil:
-		return fromResult(end.committed), nil
+		sum, _ := u.source.whole()
+		return u.delivery.confirmed(end.committed, sum)
 	case sendErr != nil && !errors.Is(sendErr, io.EOF):
 		return nil, sendErr
 	case errors.Is(cause, errStalled):

@@ -304,19 +304,26 @@ func (a *Aggregator) admit(key Key) error {
 }
 
 func (a *Aggregator) commit(key Key, c *Committed) (*musterv1.Result, error) {
-	if old := a.Results[key]; old != nil && string(old.SHA256) != string(c.SHA256) {
-		return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
-	} else if old == nil {
+	old := a.Results[key]
+	switch {
+	case old != nil && c.Description.GetIsError(): // the old one stays
+	case old == nil || old.Description.GetIsError():
 		a.Results[key] = c
+	case string(old.SHA256) != string(c.SHA256):
+		return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
 	}
 	return a.result(key), nil
 }
 
 func (a *Aggregator) result(key Key) *musterv1.Result {
 	c := a.Results[key]
+	outcome := musterv1.Outcome_OUTCOME_GENUINE
+	if c.Description.GetIsError() {
+		outcome = musterv1.Outcome_OUTCOME_ERROR
+	}
 	return &musterv1.Result{
 		Key:     &musterv1.ResultKey{Run: key.Run, Plugin: key.Plugin, Node: key.Node},
-		Outcome: musterv1.Outcome_OUTCOME_GENUINE, Generation: 1, Size: c.Size, Sha256: c.SHA256, Crc32C: c.crc32c,
+		Outcome: outcome, Generation: 1, Size: c.Size, Sha256: c.SHA256, Crc32C: c.crc32c,
 		MediaType: c.Description.GetMediaType(), FileName: c.Description.GetFileName(),
 	}
 }

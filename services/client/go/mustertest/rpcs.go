@@ -61,7 +61,7 @@ func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadReque
 	if err := a.admit(key); err != nil {
 		return nil, err
 	}
-	if old := a.Results[key]; old != nil {
+	if old := a.Results[key]; old != nil && !old.Description.GetIsError() && !r.Description.IsError {
 		if (r.Size != nil && *r.Size != old.Size) || (len(r.Sha256) > 0 && string(r.Sha256) != string(old.SHA256)) {
 			return nil, fault(codes.AlreadyExists, reasons.ResultConflict, "another result is committed").Err()
 		}
