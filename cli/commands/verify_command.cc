@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -20,48 +19,20 @@ namespace {
 
 constexpr absl::Duration kReportPeriod = absl::Seconds(10);
 
-std::string ReadText(const v1::VerifyStoreResponse& report) {
-  return absl::StrCat(
-      report.results(),
-      report.results() == 1 ? " stored result or archive, " : " stored results and archives, ",
-      HumanSize(report.bytes()));
-}
-
-// The end of a verification.
-struct Outcome {
-  v1::VerifyStoreResponse last;
-  std::vector<v1::DamagedResult> damaged;
-
-  bool sound() const { return damaged.empty() && last.database_damage().empty(); }
-};
-
-Json ToJson(const Outcome& outcome) {
-  return {{"results", outcome.last.results()},
-          {"bytes", outcome.last.bytes()},
-          {"removed_files", outcome.last.removed_files()},
-          {"database_damage", outcome.last.database_damage()},
-          {"damaged", DamageJson(outcome.damaged)}};
-}
-
-void Print(Console& console, const Outcome& outcome) {
-  if (!outcome.damaged.empty()) {
-    console.out << DamageTable(outcome.damaged, /*with_run=*/true, console.width);
+void Print(Console& console, const Verification& verification) {
+  if (!verification.damaged.empty()) {
+    console.out << DamageTable(verification.damaged, /*with_run=*/true, console.width);
   }
-  if (!outcome.last.database_damage().empty()) {
-    PrintMessage(console, absl::StrCat("The database is damaged: ", outcome.last.database_damage(),
+  const v1::VerifyStoreResponse& last = verification.last;
+  if (!last.database_damage().empty()) {
+    PrintMessage(console, absl::StrCat("The database is damaged: ", last.database_damage(),
                                        ". Stop the services, and restore a backup."));
   }
-  if (outcome.last.removed_files() > 0) {
+  if (last.removed_files() > 0) {
     PrintMessage(console, absl::StrCat("Removed stored files that belonged to no record: ",
-                                       outcome.last.removed_files(), "."));
+                                       last.removed_files(), "."));
   }
-  PrintMessage(
-      console,
-      absl::StrCat(
-          outcome.last.complete() ? "Verified " : "Not all is verified: ", ReadText(outcome.last),
-          ": ",
-          outcome.sound() ? "no damage was found."
-                          : absl::StrCat(outcome.damaged.size(), " damaged. Check the disk.")));
+  PrintMessage(console, VerificationText(verification));
 }
 
 absl::StatusOr<int> Verify(Console& console, const CommandLine& line, const std::string& run) {
@@ -71,23 +42,24 @@ absl::StatusOr<int> Verify(Console& console, const CommandLine& line, const std:
   if (!run.empty()) {
     ASSIGN_OR_RETURN(id, ResolveRun(*client, run));
   }
-  Outcome outcome;
+  Verification verification;
   absl::Time reported_at = absl::Now();
   const absl::Status end = client->VerifyStore(id, [&](const v1::VerifyStoreResponse& report) {
-    outcome.last = report;
-    outcome.damaged.insert(outcome.damaged.end(), report.damaged().begin(), report.damaged().end());
+    verification.last = report;
+    verification.damaged.insert(verification.damaged.end(), report.damaged().begin(),
+                                report.damaged().end());
     if (absl::Now() - reported_at < kReportPeriod || report.complete()) return;
     reported_at = absl::Now();
-    PrintMessage(console, absl::StrCat("Verified so far: ", ReadText(report), "."));
+    PrintMessage(console, absl::StrCat("Verified so far: ", VerifiedText(report), "."));
   });
   if (line.json) {
-    console.out << Dump(ToJson(outcome));
+    console.out << Dump(VerificationJson(verification));
   } else {
-    Print(console, outcome);
+    Print(console, verification);
   }
   if (Interrupted()) return kExitInterrupted;
   RETURN_IF_ERROR(end);
-  return outcome.sound() ? kExitOk : kExitDamaged;
+  return IsSound(verification) ? kExitOk : kExitDamaged;
 }
 
 }  // namespace
@@ -102,7 +74,8 @@ void AddVerifyCommand(CommandLine& line) {
            "database, and removes stored files that belong to no record. A damaged result cannot "
            "be read until the same content is delivered again, which is possible until the run is "
            "sealed, or its file is restored.\n"
-           "The exit code is 10 if anything is damaged.",
+           "The exit code is 10 if anything is damaged. The JSON has complete: false if the "
+           "verification did not end, for example because the services do not run.",
        .example = "muster verify\nmuster verify 3f2a --json | jq '.damaged[]'"});
   const auto run = std::make_shared<std::string>();
   command

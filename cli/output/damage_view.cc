@@ -3,6 +3,8 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "cli/output/format.h"
 #include "cli/output/table.h"
 #include "services/common/identity/identity.h"
 
@@ -47,6 +49,36 @@ void AddDamage(const std::vector<v1::DamagedResult>& damaged, Json& status) {
     const auto found = of.find({pair.value("name", ""), pair.value("node", "")});
     if (found != of.end()) pair["damage"] = found->second;
   }
+}
+
+bool IsSound(const Verification& verification) {
+  return verification.damaged.empty() && verification.last.database_damage().empty();
+}
+
+std::string VerifiedText(const v1::VerifyStoreResponse& report) {
+  return absl::StrCat(
+      report.results(),
+      report.results() == 1 ? " stored result or archive, " : " stored results and archives, ",
+      HumanSize(report.bytes()));
+}
+
+std::string VerificationText(const Verification& verification) {
+  const v1::VerifyStoreResponse& last = verification.last;
+  const bool sound = IsSound(verification);
+  if (!last.complete() && last.results() == 0 && sound) return "Nothing was verified.";
+  return absl::StrCat(
+      last.complete() ? "Verified " : "Not all is verified: ", VerifiedText(last), ": ",
+      sound ? "no damage was found."
+            : absl::StrCat(verification.damaged.size(), " damaged. Check the disk."));
+}
+
+Json VerificationJson(const Verification& verification) {
+  return {{"complete", verification.last.complete()},
+          {"results", verification.last.results()},
+          {"bytes", verification.last.bytes()},
+          {"removed_files", verification.last.removed_files()},
+          {"database_damage", verification.last.database_damage()},
+          {"damaged", DamageJson(verification.damaged)}};
 }
 
 }  // namespace muster::cli

@@ -20,6 +20,24 @@ Json DamageJson(const std::vector<v1::DamagedResult>& damaged);
 // /status`.
 void AddDamage(const std::vector<v1::DamagedResult>& damaged, Json& status);
 
+// A verification of the store: its last report, and the damage of all reports.
+struct Verification {
+  v1::VerifyStoreResponse last;
+  std::vector<v1::DamagedResult> damaged;
+};
+
+// Returns true if no damage was found.
+bool IsSound(const Verification& verification);
+
+// Returns "3 stored results and archives, 2 MiB".
+std::string VerifiedText(const v1::VerifyStoreResponse& report);
+
+// Returns the sentence that ends a verification, without counts if nothing was verified.
+std::string VerificationText(const Verification& verification);
+
+// `complete` is false if the verification did not end.
+Json VerificationJson(const Verification& verification);
+
 }  // namespace muster::cli
 
 #endif  // MUSTER_CLI_OUTPUT_DAMAGE_VIEW_H_

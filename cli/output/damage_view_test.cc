@@ -46,5 +46,24 @@ TEST(DamageViewTest, StatusOfASoundRunIsUnchanged) {
   EXPECT_EQ(status.dump(), R"({"plugins":[]})");
 }
 
+TEST(DamageViewTest, VerificationThatReportedNothingHasNoCounts) {
+  Verification verification;
+  EXPECT_EQ(VerificationText(verification), "Nothing was verified.");
+  EXPECT_EQ(VerificationJson(verification)["complete"], false);
+}
+
+TEST(DamageViewTest, VerificationThatDidNotEndIsNotComplete) {
+  Verification verification;
+  verification.last.set_results(2);
+  verification.last.set_bytes(5);
+  EXPECT_EQ(VerificationText(verification),
+            "Not all is verified: 2 stored results and archives, 5 B: no damage was found.");
+  EXPECT_EQ(VerificationJson(verification)["complete"], false);
+  verification.last.set_complete(true);
+  EXPECT_EQ(VerificationText(verification),
+            "Verified 2 stored results and archives, 5 B: no damage was found.");
+  EXPECT_EQ(VerificationJson(verification)["complete"], true);
+}
+
 }  // namespace
 }  // namespace muster::cli
