@@ -51,7 +51,7 @@ absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Dura
     known->second->turned_at = absl::ToInt64Nanoseconds(now);
   }
   RelayState& relay = *known->second;
-  if (!relay.connected) Turn(relay, now);
+  if (!relay.connected || relay.IsSilent(now)) Turn(relay, now);
   relay.connected = true;
   relay.received_at = absl::ToInt64Nanoseconds(now);
   ++relay.streams;

@@ -116,6 +116,18 @@ TEST_F(RelayTableTest, SilenceCountsAsAway) {
   EXPECT_TRUE(relays_.Lost(now + absl::Seconds(30)).empty());
 }
 
+TEST_F(RelayTableTest, SilenceThatANewStreamEndsCountsAsAway) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  relays_.HandleMessage(relay, absl::Seconds(1), absl::Seconds(10));
+  const absl::Duration now = absl::Seconds(1) + absl::Minutes(9);
+  ASSERT_EQ(relays_.Lost(now).size(), 1u);
+  ASSERT_TRUE(relays_.Open("r1", now).ok());
+  relays_.Close(relay, now);
+  relays_.Close(relay, now);
+  EXPECT_EQ(relays_.Lost(now + absl::Seconds(59)).size(), 1u);
+  EXPECT_TRUE(relays_.Lost(now + absl::Minutes(2)).empty());
+}
+
 TEST_F(RelayTableTest, RelayIsConnectedUntilItsLastStreamEnds) {
   RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
   ASSERT_TRUE(relays_.Open("r1", absl::Seconds(2)).ok());
