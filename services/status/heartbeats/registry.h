@@ -61,8 +61,8 @@ struct SenderRecord {
   Evidence evidence = Evidence::kNone;
 };
 
-// The history of nodes, and the evidence that cannot be obtained again after a crash of this
-// service. Thread-safe; does not block.
+// The history of nodes, and the state of senders that cannot be obtained again after a crash of
+// this service: evidence, the start of heartbeats and the goodbye. Thread-safe; does not block.
 class NodeJournal {
  public:
   virtual ~NodeJournal() = default;

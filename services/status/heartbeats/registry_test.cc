@@ -290,6 +290,23 @@ TEST_F(RegistryTest, StartOfHeartbeatsSurvivesACrashOfThisService) {
   EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1")->presence(), v1::PRESENCE_UNKNOWN);
 }
 
+TEST_F(RegistryTest, GoodbyeSurvivesACrashOfThisService) {
+  Stream stream = Open(1);
+  registry_->Goodbye(stream.stream_ref);
+  Restart({journal_.stored["n1"]});
+  EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1")->presence(), v1::PRESENCE_OFFLINE);
+}
+
+TEST_F(RegistryTest, GoodbyeOfTheLastOfTwoProcessesSurvivesACrashOfThisService) {
+  Open(1, "i1", absl::Seconds(100));
+  Stream young = Open(1, "i2", absl::Seconds(5));
+  registry_->Goodbye(young.stream_ref);
+  Pass(94);
+  ASSERT_EQ(young.sender->presence(), v1::PRESENCE_OFFLINE);
+  Restart({journal_.stored["n1"]});
+  EXPECT_EQ(registry_->Find("spiffe://f/node/n1", "n1")->presence(), v1::PRESENCE_OFFLINE);
+}
+
 TEST_F(RegistryTest, LostSenderKeepsItsEvidence) {
   Stream stream = Open(1);
   registry_->Closed(stream.stream_ref, true);

@@ -51,7 +51,7 @@ absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Dura
     known->second->turned_at = absl::ToInt64Nanoseconds(now);
   }
   RelayState& relay = *known->second;
-  if (!relay.connected) Turn(relay, now);
+  if (!relay.connected || relay.IsSilent(now)) Turn(relay, now);
   relay.connected = true;
   relay.received_at = absl::ToInt64Nanoseconds(now);
   ++relay.streams;
@@ -72,8 +72,8 @@ void RelayTable::Close(RelayState* relay, absl::Duration now) {
   relay->connected = false;
 }
 
-// Ends a time of absence or presence. A reader without the mutex may see only the first change:
-// then the relay explains silence for a moment longer.
+// Ends a time of absence or presence. The values agree only once the caller has set `connected` or
+// `received_at` too, so ExplainsSilence and Lost read them with the mutex held.
 void RelayTable::Turn(RelayState& relay, absl::Duration now) {
   const absl::Duration away = std::min(Away(relay, now), options_.doubt_limit);
   relay.turned_at = absl::ToInt64Nanoseconds(now);
@@ -83,6 +83,7 @@ void RelayTable::Turn(RelayState& relay, absl::Duration now) {
 bool RelayTable::ExplainsSilence(const RelayState& relay, absl::Duration last_seen,
                                  absl::Duration now) const {
   if (now - last_seen >= options_.doubt_limit + options_.return_grace) return false;
+  MutexLock lock(mutex_);
   if (IsAway(relay, now)) return Away(relay, now) < options_.doubt_limit;
   const absl::Duration turned = TurnedAt(relay);
   return last_seen < turned && now - turned < options_.return_grace;

@@ -1,5 +1,9 @@
 #include "services/status/heartbeats/relay_table.h"
 
+#include <atomic>
+#include <string>
+#include <thread>
+
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 
@@ -114,6 +118,42 @@ TEST_F(RelayTableTest, SilenceCountsAsAway) {
   }
   relays_.HandleMessage(relay, now, absl::Seconds(10));
   EXPECT_TRUE(relays_.Lost(now + absl::Seconds(30)).empty());
+}
+
+TEST_F(RelayTableTest, SilenceThatANewStreamEndsCountsAsAway) {
+  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1));
+  relays_.HandleMessage(relay, absl::Seconds(1), absl::Seconds(10));
+  const absl::Duration now = absl::Seconds(1) + absl::Minutes(9);
+  ASSERT_EQ(relays_.Lost(now).size(), 1u);
+  ASSERT_TRUE(relays_.Open("r1", now).ok());
+  relays_.Close(relay, now);
+  relays_.Close(relay, now);
+  EXPECT_EQ(relays_.Lost(now + absl::Seconds(59)).size(), 1u);
+  EXPECT_TRUE(relays_.Lost(now + absl::Minutes(2)).empty());
+}
+
+// A judge may ask at any moment while the relay returns.
+TEST_F(RelayTableTest, ReturningRelayExplainsTheSilenceAtEveryMoment) {
+  constexpr absl::Duration kSeen = absl::Seconds(1);
+  const absl::Duration now = kSeen + absl::Minutes(6);
+  std::atomic<const RelayState*> returning = nullptr;
+  std::atomic<bool> done = false;
+  int unexplained = 0;
+  std::thread judge([&] {
+    while (!done) {
+      const RelayState* const relay = returning;
+      if (relay != nullptr && !relays_.ExplainsSilence(*relay, kSeen, now)) ++unexplained;
+    }
+  });
+  for (int i = 0; i < 5000; ++i) {
+    RelayState* const relay = *relays_.Open("r" + std::to_string(i), kSeen);
+    relays_.HandleMessage(relay, kSeen, absl::Seconds(10));
+    returning = relay;
+    relays_.HandleMessage(relay, now, absl::Seconds(10));
+  }
+  done = true;
+  judge.join();
+  EXPECT_EQ(unexplained, 0);
 }
 
 TEST_F(RelayTableTest, RelayIsConnectedUntilItsLastStreamEnds) {

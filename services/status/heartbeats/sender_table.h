@@ -125,7 +125,7 @@ struct SenderEffects {
   std::vector<std::shared_ptr<SenderLink>> probes;
   std::vector<std::pair<std::shared_ptr<SenderLink>, absl::Status>> ends;
   std::vector<std::shared_ptr<SenderEntry>> checks;
-  std::vector<std::shared_ptr<SenderEntry>> to_store;  // the evidence is new
+  std::vector<std::shared_ptr<SenderEntry>> to_store;  // without delay
 };
 
 // Invariants: count(p) is the number of listed senders with presence p, and doubted() the number of
