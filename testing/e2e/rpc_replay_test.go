@@ -107,8 +107,7 @@ func (r *recorder) recordings() []func(random *rand.Rand) *recording {
 		at(relayListener, "/muster.v1.AttachService/Attach", "Node",
 			attach(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Hello_{Hello: &musterv1.AttachRequest_Hello{Statement: r.statement, InstanceId: "replayed"}}}),
 			attach(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Beat_{Beat: &musterv1.AttachRequest_Beat{Time: timestamppb.Now()}}}),
-			attach(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Records{Records: &musterv1.JobRecords{Records: forgery(r.job, "n1")}}}),
-			attach(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_CollectionEnded{CollectionEnded: &musterv1.CollectionEnded{Run: r.callers.run, Nodes: []string{"n1"}}}})),
+			attach(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Records{Records: &musterv1.JobRecords{Records: forgery(r.job, "n1")}}})),
 		at(aggregatorListener, "/muster.v1.ChangeService/FollowChanges", "Status", &musterv1.FollowChangesRequest{Cursor: proto.Int64(3)}),
 		at(relayListener, "/muster.v1.JobService/WatchJob", "Operator", &musterv1.WatchJobRequest{Job: r.job, Nodes: []string{"n1"}}),
 	}
