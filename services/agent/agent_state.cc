@@ -39,8 +39,8 @@ std::string ResultsPath(const std::string& folder) { return folder + "/results";
 
 std::string LockPath(const std::string& folder) { return folder + "/lock"; }
 
-// Removes the folder of a state whose lock the caller holds. The lock is removed last: an agent that
-// starts meanwhile would take another lock, and lose its files.
+// Removes the folder of a state whose lock the caller holds. The lock is removed last: an agent
+// that starts meanwhile would take another lock, and lose its files.
 void RemoveLocked(const std::string& folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
