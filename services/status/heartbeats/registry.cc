@@ -229,8 +229,6 @@ void Registry::SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::st
   entry.set_evidence(Evidence::kNone);
   senders_.SetPresence(shard, entry, v1::PRESENCE_OFFLINE, now, std::move(detail), effects);
   senders_.Schedule(shard, entry, now + options_.forget_after);
-  // After a crash, a stored ONLINE would become LOST.
-  effects->to_store.push_back(entry.shared_from_this());
 }
 
 void Registry::Goodbye(const StreamRef& stream) {

@@ -77,6 +77,8 @@ void SenderTable::SetPresence(Shard& shard, SenderEntry& entry, v1::Presence pre
   entry.state(shard).changed = true;
   metrics_.transitions.With({v1::Presence_Name(presence)}).Add();
   effects->changed.push_back(entry.shared_from_this());
+  // After a crash, a stored ONLINE would become LOST.
+  if (presence == v1::PRESENCE_OFFLINE) effects->to_store.push_back(entry.shared_from_this());
   AddEvent(entry, std::move(detail), effects);
 }
 

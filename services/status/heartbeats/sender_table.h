@@ -168,7 +168,7 @@ class SenderTable {
   void Forget(Shard& shard, SenderEntry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
 
   // Sets the presence, with its count, and adds an event with `detail`. Removes the doubt unless
-  // the presence is unknown.
+  // the presence is unknown. OFFLINE is stored without delay.
   void SetPresence(Shard& shard, SenderEntry& entry, v1::Presence presence, absl::Duration now,
                    std::string detail, SenderEffects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);

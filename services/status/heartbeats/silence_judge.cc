@@ -145,7 +145,6 @@ void SilenceJudge::AwaitOther(Shard& shard, SenderEntry& entry, absl::Duration n
   entry.set_evidence(Evidence::kNone);
   senders_.SetPresence(shard, entry, v1::PRESENCE_OFFLINE, now,
                        "goodbye, and the other process has not returned", effects);
-  effects->to_store.push_back(entry.shared_from_this());
   senders_.Schedule(shard, entry, entry.last_seen() + options_.forget_after);
 }
 
