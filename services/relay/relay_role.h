@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/verified_chains.h"
