@@ -127,8 +127,10 @@ class Reader {
 
   void ReadDriver(const YAML::Node& config) {
     constexpr char kField[] = "sonobuoy-config.driver";
+    if (IsMissing(config["driver"])) {
+      return Mistake(config, kField, "missing; must be Job or DaemonSet");
+    }
     std::string driver;
-    if (!config["driver"]) return Mistake(config, kField, "missing; must be Job or DaemonSet");
     if (!Text(config, "sonobuoy-config", "driver", driver)) return;
     out_.once = absl::EqualsIgnoreCase(driver, "job");
     if (!out_.once && !absl::EqualsIgnoreCase(driver, "daemonset")) {
@@ -138,7 +140,7 @@ class Reader {
 
   void ReadName(const YAML::Node& config) {
     constexpr char kField[] = "sonobuoy-config.plugin-name";
-    if (!config["plugin-name"]) return Mistake(config, kField, "missing");
+    if (IsMissing(config["plugin-name"])) return Mistake(config, kField, "missing");
     if (!Text(config, "sonobuoy-config", "plugin-name", out_.name)) return;
     if (const absl::Status valid = ValidatePluginName(out_.name); !valid.ok()) {
       Mistake(config["plugin-name"], kField, ToStd(valid.message()));
@@ -174,7 +176,7 @@ class Reader {
   }
 
   void ReadEnv(const YAML::Node& env) {
-    if (!env || env.IsNull()) return;
+    if (IsMissing(env)) return;
     if (!env.IsSequence()) {
       return Mistake(env, "spec.env", "must be a list of {name, value}");
     }
@@ -204,7 +206,7 @@ class Reader {
   }
 
   void ReadConfigMap(const YAML::Node& map) {
-    if (!map || map.IsNull()) return;
+    if (IsMissing(map)) return;
     if (!map.IsMap()) return Mistake(map, "config-map", "must be a map of file names to strings");
     for (const auto& file : map) {
       const YAML::Node& key = file.first;
@@ -217,12 +219,15 @@ class Reader {
     }
   }
 
+  // A field without a value is null in YAML.
+  static bool IsMissing(const YAML::Node& field) { return !field || field.IsNull(); }
+
   // Returns true if the field exists and is a text or a number, which YAML does not require to be
   // quoted.
   bool Text(const YAML::Node& map, std::string_view group, const std::string& key,
             std::string& out) {
     const YAML::Node value = map[key];
-    if (!value || value.IsNull()) return false;
+    if (IsMissing(value)) return false;
     if (!value.IsScalar()) {
       Mistake(value, Below(group, key), "must be a string");
       return false;
@@ -234,7 +239,7 @@ class Reader {
   void Texts(const YAML::Node& map, std::string_view group, const std::string& key,
              std::vector<std::string>& out) {
     const YAML::Node list = map[key];
-    if (!list || list.IsNull()) return;
+    if (IsMissing(list)) return;
     if (!list.IsSequence()) return Mistake(list, Below(group, key), "must be a list of strings");
     for (const YAML::Node& value : list) {
       if (value.IsScalar()) {

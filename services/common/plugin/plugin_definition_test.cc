@@ -104,6 +104,10 @@ TEST(PluginDefinitionTest, MissingFieldsAreReported) {
   EXPECT_EQ(MessageOf("spec: {command: [x]}\nsonobuoy-config:\n  order: 1\n"),
             "p.yaml:3: sonobuoy-config.driver: missing; must be Job or DaemonSet\n"
             "p.yaml:3: sonobuoy-config.plugin-name: missing");
+  // A field without a value.
+  EXPECT_EQ(MessageOf("spec: {command: [x]}\nsonobuoy-config:\n  driver:\n  plugin-name:\n"),
+            "p.yaml:3: sonobuoy-config.driver: missing; must be Job or DaemonSet\n"
+            "p.yaml:3: sonobuoy-config.plugin-name: missing");
   EXPECT_EQ(MessageOf("---\n---\n"), "p.yaml: it is empty");
 }
 
