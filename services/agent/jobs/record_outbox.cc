@@ -159,6 +159,19 @@ void RecordOutbox::Ack(int64_t sequence) {
 
 void RecordOutbox::Rewind() {
   MutexLock lock(mutex_);
+  RewindLocked();
+}
+
+bool RecordOutbox::RewindIfStalled() {
+  MutexLock lock(mutex_);
+  const int64_t first = sent_.empty() ? 0 : sent_.front().sequence;
+  const bool stalled = first != 0 && first == checked_sequence_;
+  checked_sequence_ = first;
+  if (stalled) RewindLocked();
+  return first != 0;
+}
+
+void RecordOutbox::RewindLocked() {
   sent_.clear();
   unacked_output_ = 0;
   send_position_ = acked_end_;

@@ -55,6 +55,9 @@ class RecordOutbox {
 
   // Sends all unacked records again: they may be lost.
   void Rewind();
+  // Does the same if no record was acked between the last call and this one, although one was sent
+  // before. Returns whether a sent record is unacked.
+  bool RewindIfStalled();
 
   bool has_final() const;
   bool final_acked() const;
@@ -69,6 +72,7 @@ class RecordOutbox {
 
   RecordOutbox(std::string job, std::string node) : job_(std::move(job)), node_(std::move(node)) {}
   void Count(v1::JobRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RewindLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string job_;
   const std::string node_;
@@ -82,6 +86,8 @@ class RecordOutbox {
   int64_t send_position_ ABSL_GUARDED_BY(mutex_) = Journal::begin();  // of the next record to send
   int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t unacked_output_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the first unacked record at the last RewindIfStalled; 0: there was none.
+  int64_t checked_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // Unacked, at most kMaxUnackedRecords.
   std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);
 };

@@ -10,9 +10,11 @@ namespace muster {
 
 RecordSender::RecordSender(Options options, std::function<void()> on_records)
     : options_(std::move(options)),
+      on_records_(std::move(on_records)),
       refusals_(options_.node),
-      signing_(*options_.timers, *options_.executor, on_records),
-      reading_(*options_.timers, *options_.executor, on_records) {}
+      signing_(*options_.timers, *options_.executor, on_records_),
+      reading_(*options_.timers, *options_.executor, on_records_),
+      resend_(*options_.timers, *options_.executor, [this] { ResendStalled(); }) {}
 
 RecordSender::~RecordSender() = default;
 
@@ -57,7 +59,24 @@ bool RecordSender::NextRecords(v1::JobRecords* records) {
     last_served_ = job;
     any = true;
   }
+  if (any && !awaits_acks_) {
+    awaits_acks_ = true;
+    resend_.RunAfter(kResendAfter);
+  }
   return any;
+}
+
+void RecordSender::ResendStalled() {
+  {
+    MutexLock lock(mutex_);
+    awaits_acks_ = refusals_.RewindIfStalled();
+    for (const auto& [job, source] : sources_) {
+      if (source.outbox->RewindIfStalled()) awaits_acks_ = true;
+    }
+    if (!awaits_acks_) return;
+    resend_.RunAfter(kResendAfter);
+  }
+  on_records_();
 }
 
 // Returns true if it added records.

@@ -15,6 +15,7 @@
 #include "services/agent/jobs/retry_gate.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/common/jobs/records_signature.h"
 
@@ -22,8 +23,9 @@ namespace muster {
 
 // Serves the outboxes of jobs in turn, and the refusals first, until the root relay has acked their
 // records. Signs final records when they are sent. After a failure of the signature or of the disk
-// it tries again with a back-off; each failure is logged once. Thread-safe; calls may block on the
-// disk.
+// it tries again with a back-off; each failure is logged once. Records of a job without any ack for
+// kResendAfter are sent again: the root relay drops a final record while its clock is wrong, and a
+// relay may lose records. Thread-safe; calls may block on the disk.
 class RecordSender {
  public:
   struct Options {
@@ -33,7 +35,9 @@ class RecordSender {
     Executor* executor;
   };
 
-  // Calls `on_records` when NextRecords may return records again after a failure.
+  static constexpr absl::Duration kResendAfter = absl::Minutes(2);
+
+  // Calls `on_records` when NextRecords may return records again after a failure, or without acks.
   RecordSender(Options options, std::function<void()> on_records);
   ~RecordSender();
 
@@ -64,9 +68,11 @@ class RecordSender {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Read(const std::string& job, Source& source, const FinalSigner& sign,
             v1::JobRecords* records) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ResendStalled() ABSL_LOCKS_EXCLUDED(mutex_);
   bool all_acked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
+  const std::function<void()> on_records_;
   mutable Mutex mutex_;
   CondVar acked_;
   std::map<std::string, Source> sources_ ABSL_GUARDED_BY(mutex_);  // by job
@@ -75,6 +81,8 @@ class RecordSender {
   absl::Status sign_failure_ ABSL_GUARDED_BY(mutex_);
   RetryGate signing_;
   RetryGate reading_;  // of all outboxes that failed
+  bool awaits_acks_ ABSL_GUARDED_BY(mutex_) = false;
+  ScheduledTask resend_;  // while awaits_acks_; last, because it uses the members above
 };
 
 }  // namespace muster

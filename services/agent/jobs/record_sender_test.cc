@@ -125,8 +125,39 @@ TEST_F(RecordSenderTest, FailedSignatureIsRetriedWithoutAnotherEvent) {
   Advance(absl::Seconds(2));
   EXPECT_EQ(woken_, 2);
   EXPECT_EQ(Next(), "c:1! a:1!");
+  Ack("a", 1);
+  Ack("c", 1);
   Advance(absl::Hours(1));
   EXPECT_EQ(woken_, 2);
+}
+
+TEST_F(RecordSenderTest, RecordsWithoutAcksAreSentAgain) {
+  Append("a", Final());
+  Append("b", Final());
+  sender_.AddRefusal("c", Final());
+  EXPECT_EQ(Next(), "c:1! a:1! b:1!");
+  Ack("b", 1);
+  // The first check may come directly after the records were sent.
+  Advance(RecordSender::kResendAfter);
+  EXPECT_EQ(Next(), "");
+  Advance(RecordSender::kResendAfter);
+  EXPECT_EQ(Next(), "c:1! a:1!");
+  Advance(RecordSender::kResendAfter);
+  EXPECT_EQ(Next(), "c:1! a:1!");
+  Ack("a", 1);
+  Ack("c", 1);
+  Advance(absl::Hours(1));
+  EXPECT_EQ(Next(), "");
+}
+
+TEST_F(RecordSenderTest, RecordsOfAJobThatIsAckedAreNotSentAgain) {
+  for (int i = 1; i <= 3; ++i) Append("a", Output("x"));
+  EXPECT_EQ(Next(), "a:1 a:2 a:3");
+  for (int i = 1; i <= 3; ++i) {
+    Advance(RecordSender::kResendAfter);
+    EXPECT_EQ(Next(), "");
+    Ack("a", i);
+  }
 }
 
 TEST_F(RecordSenderTest, OutputIsSentWhileFinalRecordsCannotBeSigned) {

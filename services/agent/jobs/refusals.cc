@@ -60,6 +60,14 @@ void Refusals::Ack(const std::string& job) {
   if (found != records_.end() && static_cast<size_t>(found - records_.begin()) < sent_) Drop(job);
 }
 
+bool Refusals::RewindIfStalled() {
+  const std::string first = sent_ > 0 ? records_.front().job() : "";
+  const bool stalled = !first.empty() && first == checked_;
+  checked_ = first;
+  if (stalled) Rewind();
+  return !first.empty();
+}
+
 v1::JobRecord Refusal(const absl::Status& why) {
   const std::string reason = ReasonOf(why);
   return FinalRecord(

@@ -29,6 +29,8 @@ class Refusals {
   void NextRecords(size_t max_bytes, const FinalSigner& sign, v1::JobRecords* out);
   void Ack(const std::string& job);
   void Rewind() { sent_ = 0; }
+  // As RecordOutbox::RewindIfStalled.
+  bool RewindIfStalled();
   bool empty() const { return records_.empty(); }
 
  private:
@@ -36,7 +38,8 @@ class Refusals {
 
   const std::string node_;
   std::deque<v1::JobRecord> records_;
-  size_t sent_ = 0;  // the number of sent ones, which are first
+  size_t sent_ = 0;      // the number of sent ones, which are first
+  std::string checked_;  // the job of the first sent one at the last RewindIfStalled
 };
 
 // Returns the final record of a command that the node refuses, or that arrives too late.
