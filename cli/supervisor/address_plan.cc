@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <set>
 #include <utility>
 
@@ -42,7 +43,8 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
-// Returns a socket that reserves a port, or none if another program uses or reserves the port.
+// Returns a socket that reserves a port, or none, with errno: EADDRINUSE if another program uses or
+// reserves the port.
 // SO_REUSEADDR is set only after the bind: set before, it would let two reservations share a port.
 UniqueFd ReservePort(int port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -50,7 +52,10 @@ UniqueFd ReservePort(int port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   if (::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) != 0) {
-    return UniqueFd();
+    const int cause = errno;
+    fd.reset();
+    errno = cause;
+    return fd;
   }
   const int yes = 1;
   ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -59,6 +64,7 @@ UniqueFd ReservePort(int port) {
 
 // The ports of a plan.
 struct PlannedPorts {
+  bool running = false;  // the fleet's own services use the configured ports
   std::set<int> all;
   std::vector<UniqueFd> reservations;
 };
@@ -78,6 +84,17 @@ absl::StatusOr<int> FreePort(PlannedPorts& ports) {
     }
   }
   return errors::NoFreePort(kFirst, kFirst + kCount - 1);
+}
+
+// Returns the configured port, so that the addresses of a fleet stay, or any free port if another
+// program uses that one. Reserves it. `configured` is 0 if there is none.
+absl::StatusOr<int> FreePort(int configured, PlannedPorts& ports) {
+  if (configured == 0) return FreePort(ports);
+  if (ports.running) return configured;
+  UniqueFd fd = ReservePort(configured);
+  if (!fd.valid() && errno == EADDRINUSE) return FreePort(ports);
+  if (fd.valid()) ports.reservations.push_back(std::move(fd));
+  return configured;
 }
 
 bool IsIpAddress(const std::string& text) {
@@ -116,10 +133,11 @@ absl::StatusOr<int> LegacyPort(const Home& home, const AddressOptions& options,
   const int requested = options.legacy_port.value_or(
       options.port.value_or(0) == 0 ? 0 : *options.port + kLegacyPortOffset);
   if (requested != 0) return requested;
-  ASSIGN_OR_RETURN(const std::string configured, ConfigValue(home, "gateway", "legacy_port"));
-  if (int port = 0; absl::SimpleAtoi(configured, &port) && port != 0) return port;
-  if (options.legacy_port || options.port) return FreePort(ports);
-  return kDefaultPort + kLegacyPortOffset;
+  ASSIGN_OR_RETURN(const std::string text, ConfigValue(home, "gateway", "legacy_port"));
+  int configured = 0;
+  if (!absl::SimpleAtoi(text, &configured)) configured = 0;
+  if (options.legacy_port || options.port) return FreePort(configured, ports);
+  return configured != 0 ? configured : kDefaultPort + kLegacyPortOffset;
 }
 
 // An additional listener of a service: its key in the configuration, and its default port.
@@ -141,12 +159,14 @@ absl::StatusOr<HostPort> PlanExtraListener(const Home& home, const AddressOption
   HostPort address{plan.listen.find(listener.service)->second.host,
                    static_cast<uint16_t>(listener.port)};
   const std::optional<HostPort> known = ParseHostPort(configured);
-  if (known && known->port != 0) address.port = known->port;
+  const uint16_t known_port = known ? known->port : 0;
   if (options.port.value_or(0) != 0) {
     address.port = static_cast<uint16_t>(*options.port + listener.offset);
-  } else if (options.port && !(known && known->port != 0)) {
-    ASSIGN_OR_RETURN(const int port, FreePort(ports));
+  } else if (options.port) {
+    ASSIGN_OR_RETURN(const int port, FreePort(known_port, ports));
     address.port = static_cast<uint16_t>(port);
+  } else if (known_port != 0) {
+    address.port = known_port;
   }
   ports.all.insert(address.port);
   return address;
@@ -178,8 +198,9 @@ absl::StatusOr<HostPort> PlanListen(const Home& home, const AddressOptions& opti
   const std::optional<int> requested = RequestedPort(options, service);
   if (requested.value_or(0) != 0) {
     address.port = static_cast<uint16_t>(*requested);
-  } else if (requested && !(configured.has_value() && configured->port != 0)) {
-    ASSIGN_OR_RETURN(const int port, FreePort(ports));
+  } else if (requested) {
+    const int known_port = configured.has_value() ? configured->port : 0;
+    ASSIGN_OR_RETURN(const int port, FreePort(known_port, ports));
     address.port = static_cast<uint16_t>(port);
   }
   if (!options.bind.empty()) {
@@ -219,10 +240,11 @@ absl::Status CheckAddressOptions(const AddressOptions& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options) {
+absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options,
+                                          bool running) {
   RETURN_IF_ERROR(CheckAddressOptions(options));
   AddressPlan plan;
-  PlannedPorts ports;
+  PlannedPorts ports{.running = running};
   for (const std::string_view service : kServices) {
     ASSIGN_OR_RETURN(const HostPort address, PlanListen(home, options, service, ports));
     ports.all.insert(address.port);

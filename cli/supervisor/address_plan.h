@@ -23,8 +23,8 @@ struct AddressOptions {
   std::vector<std::string> advertise;  // names or addresses by which clients reach this machine
   std::string bind;                    // the local address to listen on
   // 7440 means: aggregator 7440, status 7441, status pages 7442, gateway 7443, joining 7444, relay
-  // 7445, legacy clients 7449 and 7450-7949, status listeners of runs 7950-8049. 0: any free ports,
-  // chosen once and then kept. Without it, status pages use 8002 and 8010-8109.
+  // 7445, legacy clients 7449 and 7450-7949, status listeners of runs 7950-8049. 0: any free ports;
+  // a configured port that is free stays. Without it, status pages use 8002 and 8010-8109.
   std::optional<int> port;
   std::map<std::string, int, std::less<>> service_port;  // of one service; overrides `port`
   std::string legacy_ports;                              // "A-B", or "0" for any free ports
@@ -58,9 +58,11 @@ struct AddressPlan {
 // INVALID_HOST_PATTERN) with the name of the option.
 absl::Status CheckAddressOptions(const AddressOptions& options);
 
-// Makes a plan from the options, which it checks, and the existing configuration files. Returns
-// also INVALID_ARGUMENT (INVALID_CONFIG) or RESOURCE_EXHAUSTED (NO_FREE_PORT).
-absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options);
+// Makes a plan from the options, which it checks, and the existing configuration files. `running`:
+// the services of this home use their configured ports. Returns also INVALID_ARGUMENT
+// (INVALID_CONFIG) or RESOURCE_EXHAUSTED (NO_FREE_PORT).
+absl::StatusOr<AddressPlan> PlanAddresses(const Home& home, const AddressOptions& options,
+                                          bool running);
 
 // Returns the address at which programs on this machine reach a listener: "127.0.0.1:7440".
 std::string LocalTarget(const HostPort& listen);

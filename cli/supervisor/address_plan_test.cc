@@ -19,7 +19,7 @@ class AddressPlanTest : public ::testing::Test {
   AddressPlanTest() { EXPECT_TRUE(MakeHomeFolders(home_).ok()); }
 
   AddressPlan Plan(const AddressOptions& options) {
-    auto plan = PlanAddresses(home_, options);
+    auto plan = PlanAddresses(home_, options, running_);
     EXPECT_TRUE(plan.ok()) << plan.status();
     return *std::move(plan);
   }
@@ -35,6 +35,7 @@ class AddressPlanTest : public ::testing::Test {
 
   const TestFolder folder_;
   const Home home_{folder_ / "home"};
+  bool running_ = false;
 };
 
 TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
@@ -101,7 +102,7 @@ TEST_F(AddressPlanTest, ConfiguredAddressesAreKeptUnlessRequested) {
 }
 
 TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
-  const AddressPlan first = Plan({.port = 0});
+  AddressPlan first = Plan({.port = 0});
   EXPECT_NE(first.listen.at("aggregator").port, first.listen.at("status").port);
   EXPECT_NE(first.listen.at("aggregator").port, 0);
   EXPECT_EQ(first.legacy_ports, "0");
@@ -109,9 +110,21 @@ TEST_F(AddressPlanTest, AnyPortIsChosenOnceAndKept) {
   EXPECT_NE(first.status_listener.port, 0);
   EXPECT_EQ(first.status_ports, "0");
   Write(first);
+  first.reservations.clear();
   EXPECT_EQ(Plan({.port = 0}).status_listener.port, first.status_listener.port);
   EXPECT_EQ(Plan({.port = 0}).listen, first.listen);
   EXPECT_EQ(Plan({.port = 0}).legacy_port, first.legacy_port);
+}
+
+TEST_F(AddressPlanTest, AnyPortReplacesAConfiguredOneThatAnotherProgramUses) {
+  const AddressPlan used = Plan({.port = 0});  // its reservations stay
+  Write(used);
+  const AddressPlan other = Plan({.port = 0});
+  EXPECT_NE(other.listen.at("aggregator").port, used.listen.at("aggregator").port);
+  EXPECT_NE(other.status_listener.port, used.status_listener.port);
+  EXPECT_NE(other.legacy_port, used.legacy_port);
+  running_ = true;  // the fleet itself uses them
+  EXPECT_EQ(Plan({.port = 0}).listen, used.listen);
 }
 
 TEST_F(AddressPlanTest, ChosenPortIsReservedUntilItsServiceListens) {
@@ -143,7 +156,7 @@ TEST_F(AddressPlanTest, HostPatternIsKeptUntilItIsCleared) {
 
 TEST_F(AddressPlanTest, InvalidHostPatternFails) {
   for (const char* pattern : {"collect.example.org", "{run}", "{run}.10", "{run}.a:1"}) {
-    EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_host = pattern}).status()),
+    EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_host = pattern}, false).status()),
               "INVALID_HOST_PATTERN")
         << pattern;
   }
@@ -151,7 +164,7 @@ TEST_F(AddressPlanTest, InvalidHostPatternFails) {
 
 TEST_F(AddressPlanTest, InvalidPortRangeFails) {
   for (const char* range : {"7450", "2-1", "a-b", "1-70000", "-"}) {
-    EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_ports = range}).status()),
+    EXPECT_EQ(ReasonOf(PlanAddresses(home_, {.legacy_ports = range}, false).status()),
               "INVALID_PORT_RANGE")
         << range;
   }
@@ -159,7 +172,7 @@ TEST_F(AddressPlanTest, InvalidPortRangeFails) {
 
 TEST_F(AddressPlanTest, HostThatCannotBeUsedFailsWithTheNameOfItsOption) {
   for (const char* bind : {"nope", "127.0.0.1:80", "127.0.0", "[::1]"}) {
-    const absl::Status status = PlanAddresses(home_, {.bind = bind}).status();
+    const absl::Status status = PlanAddresses(home_, {.bind = bind}, false).status();
     EXPECT_EQ(ReasonOf(status), "INVALID_HOST") << bind;
     EXPECT_EQ(status.message().substr(0, 8), "--bind: ") << status;
   }

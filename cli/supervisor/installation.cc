@@ -329,7 +329,7 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
   RETURN_IF_ERROR(MakeHomeFolders(home));
   ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
   const std::optional<Process> running = RunningSupervisor(home);
-  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses));
+  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses, running.has_value()));
   if (!options.addresses.empty()) {
     RETURN_IF_ERROR(running ? CheckUnchanged(home, plan) : WarnOfNewPorts(home, plan, report_line));
   }
