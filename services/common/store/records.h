@@ -204,6 +204,9 @@ struct UploadRecord {
   std::string file_name;
   bool is_error = false;  // the content is an error result
   Delivery delivery;
+  // The owner of the pair named the attempt in the last open: a sender with its credential, or a
+  // relay with its signature.
+  bool proven = true;
   int64_t opened_at = 0;
   int64_t expires_at = 0;
 };
