@@ -100,6 +100,21 @@ TEST_F(UploadProofTest, NodeContinuesTheUploadThatItsRelayBegan) {
   EXPECT_EQ(Complete(*session, opened, "hello"), absl::OkStatus());
 }
 
+// Each digest that a relay invents makes another record, up to the quota of the actor.
+TEST_F(UploadProofTest, ConflictOfARelayedOpenHasTheRelayAsActor) {
+  state_.Apply(Genuine(KeyOf("n1"), "content", kCreated));
+  UploadRecord forged = Of("n1");
+  forged.sha256 = std::string(32, 'z');
+  const auto last = [&] { return state_.store().Audit({.run = kRun}, "", 100)->items.back(); };
+  EXPECT_EQ(ReasonOf(Open(forged).status()), "RESULT_CONFLICT");
+  EXPECT_EQ(last().kind, AuditKind::kConflict);
+  EXPECT_EQ(last().actor, forged.delivery.uri);
+  forged.delivery.vouched_by = kRelayUri;
+  EXPECT_EQ(ReasonOf(TestState::OpenAndWait(*uploads_, forged, kRelayed).status()),
+            "RESULT_CONFLICT");
+  EXPECT_EQ(last().actor, kRelayUri);
+}
+
 TEST_F(UploadProofTest, AttemptOfACredentialForAnyNodeDoesNotExcludeTheNode) {
   UploadRecord other = Of("n1");
   other.attempt = absl::ToUnixNanos(state_.clock.Now());

@@ -238,6 +238,28 @@ TEST_P(StateStoreContract, UnprovenAttemptDoesNotExcludeOtherSenders) {
   EXPECT_EQ(OpenVerdict(other), OpenVerdicts::kStaleAttempt);
 }
 
+// A relay invents pairs without the proof of the node that it names.
+TEST_P(StateStoreContract, RefusedOpenThroughARelayHasTheRelayAsActor) {
+  Plan(1);
+  OpenUpload forged = OpeningThrough("r1", "u1");
+  forged.upload.key.node = "n9";
+  EXPECT_EQ(OpenVerdict(forged), OpenVerdicts::kNotPlanned);
+  const auto last = [&] { return store().Audit({.run = kRun}, "", 1000)->items.back(); };
+  EXPECT_EQ(last().kind, AuditKind::kUnplanned);
+  EXPECT_EQ(last().actor, forged.upload.delivery.vouched_by);
+  forged.upload.proven = true;
+  EXPECT_EQ(OpenVerdict(forged), OpenVerdicts::kNotPlanned);
+  EXPECT_EQ(last().actor, forged.upload.delivery.uri);
+  // The gateway verified the credential for any node of a plugin.
+  OpenUpload legacy = OpeningThrough("-", "u1");
+  legacy.upload.key.node = "n8";
+  legacy.upload.delivery = {.uri = "spiffe://00.f.muster/plugin/facts",
+                            .node_unproven = true,
+                            .vouched_by = "spiffe://f.muster/service/gateway/g1"};
+  EXPECT_EQ(OpenVerdict(legacy), OpenVerdicts::kNotPlanned);
+  EXPECT_EQ(last().actor, "spiffe://00.f.muster/plugin/facts");
+}
+
 TEST_P(StateStoreContract, OpenOfTheOwnerProvesTheAttemptOfAnOpenUpload) {
   Plan(1);
   OpenUpload relayed = Opening(KeyOf("n1"), "u1", 5);
