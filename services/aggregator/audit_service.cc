@@ -69,13 +69,16 @@ AuditFilter ToFilter(const v1::ListAuditRecordsRequest& request) {
 }
 
 // Returns "cancelled at 2026-11-21T13:00:00Z", or
-// "submitted at 2026-11-21T13:00:00Z for 3 nodes: exec /usr/bin/uptime".
+// "submitted at 2026-11-21T13:00:00Z for 3 nodes: exec /usr/bin/uptime"; without "at" and the time
+// if the request has none.
 std::string JobText(const v1::RecordJobRequest& request) {
-  const std::string time =
-      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", FromProto(request.time()), absl::UTCTimeZone());
-  if (request.cancelled()) return absl::StrCat("cancelled at ", time);
+  const std::string at = request.has_time()
+                             ? absl::FormatTime(" at %Y-%m-%dT%H:%M:%SZ", FromProto(request.time()),
+                                                absl::UTCTimeZone())
+                             : "";
+  if (request.cancelled()) return absl::StrCat("cancelled", at);
   const std::string command =
-      absl::StrCat("submitted at ", time, " for ", request.targets(),
+      absl::StrCat("submitted", at, " for ", request.targets(),
                    request.targets() == 1 ? " node: " : " nodes: ", request.action(), " ",
                    absl::StrJoin(request.argv(), " ", AppendShellWord));
   const std::string_view kept = CutUtf8(command, kMaxText);

@@ -9,13 +9,12 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/caller_uri.h"
+#include "services/common/upload/description_limits.h"
 
 namespace muster {
 namespace {
 
 constexpr int64_t kMicros = 1'000'000;
-constexpr size_t kMaxMediaType = 255;
-constexpr size_t kMaxFileNameBytes = 1024;
 
 v1::RunState ToProto(RunState state) {
   switch (state) {
@@ -169,12 +168,7 @@ absl::StatusOr<UploadRecord> FromProto(const v1::ResultDescription& description,
   UploadRecord upload;
   upload.key = FromProto(description.key());
   RETURN_IF_ERROR(CheckKey(upload.key));
-  if (description.media_type().size() > kMaxMediaType) {
-    return errors::TextTooLong("media_type", kMaxMediaType);
-  }
-  if (description.file_name().size() > kMaxFileNameBytes) {
-    return errors::TextTooLong("file_name", kMaxFileNameBytes);
-  }
+  RETURN_IF_ERROR(CheckTexts(description));
   upload.attempt = description.attempt();
   upload.media_type = description.media_type();
   upload.file_name = description.file_name();

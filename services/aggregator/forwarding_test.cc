@@ -151,9 +151,14 @@ TEST_F(ForwardingTest, ForwardedResultMustBeSignedAndNamesTheRelay) {
 
   const PrivateKey key = *PrivateKey::FromPem(n1_.key_pem);
   request.mutable_signature()->set_certificate_chain_pem(n1_.chain_pem);
-  SignedResult signed_result = {run_.id(), "hostfacts", "n1", 1, 7, std::string(32, 'x')};
-  signed_result.media_type = request.description().media_type();
-  signed_result.file_name = request.description().file_name();
+  SignedResult signed_result = {.run = run_.id(),
+                                .plugin = "hostfacts",
+                                .node = "n1",
+                                .attempt = 1,
+                                .size = 7,
+                                .sha256 = std::string(32, 'x'),
+                                .media_type = request.description().media_type(),
+                                .file_name = request.description().file_name()};
   request.mutable_signature()->set_value(*SignResult(key, signed_result));
   EXPECT_EQ(ReasonOf(submit(request).status()), "INVALID_SIGNATURE");
 

@@ -38,8 +38,15 @@ absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
 
 absl::StatusOr<std::string> SenderIdentity::Sign(const ResultInfo& info, int64_t size,
                                                  std::string_view sha256) const {
-  return SignResult(key_, {info.run, info.plugin, info.node, info.attempt, size,
-                           std::string(sha256), info.is_error, info.media_type, info.file_name});
+  return SignResult(key_, {.run = info.run,
+                           .plugin = info.plugin,
+                           .node = info.node,
+                           .attempt = info.attempt,
+                           .size = size,
+                           .sha256 = std::string(sha256),
+                           .is_error = info.is_error,
+                           .media_type = info.media_type,
+                           .file_name = info.file_name});
 }
 
 }  // namespace muster::client

@@ -228,9 +228,15 @@ UploadClient::Upload World::UploadOf(const Sender& sender) const {
   upload.finish.set_size(size);
   upload.finish.set_crc32c(Crc32c(sender.content));
   upload.finish.set_sha256(sha256);
-  *upload.finish.mutable_signature() = SimulatedFleet::Get().Sign(
-      {sender.key.run, sender.key.plugin, sender.key.node, sender.attempt, size, sha256, false,
-       description.media_type(), description.file_name()});
+  *upload.finish.mutable_signature() =
+      SimulatedFleet::Get().Sign({.run = sender.key.run,
+                                  .plugin = sender.key.plugin,
+                                  .node = sender.key.node,
+                                  .attempt = sender.attempt,
+                                  .size = size,
+                                  .sha256 = sha256,
+                                  .media_type = description.media_type(),
+                                  .file_name = description.file_name()});
   return upload;
 }
 

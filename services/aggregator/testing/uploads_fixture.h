@@ -49,11 +49,12 @@ class UploadsFixture : public ::testing::Test {
   }
 
   // A stream that holds the upload; what ends it is in `ended_`.
-  std::shared_ptr<UploadSession> Attach(const OpenedUpload& opened) {
+  std::shared_ptr<UploadSession> Attach(const OpenedUpload& opened,
+                                        const UploadPeer& peer = kPeer) {
     auto session = *uploads_->Find(opened.id);
     EXPECT_TRUE(session->strand().Post([&, session] {
       const auto attachment =
-          session->Attach(opened.epoch, kPeer, [this](const absl::Status& why) { ended_ = why; });
+          session->Attach(opened.epoch, peer, [this](const absl::Status& why) { ended_ = why; });
       EXPECT_TRUE(attachment.ok()) << attachment.status();
       attachments_[opened.id] = attachment.value_or(UploadAttachment());
     }));
@@ -79,6 +80,19 @@ class UploadsFixture : public ::testing::Test {
 
   void Append(UploadSession& session, const OpenedUpload& opened, const std::string& data) {
     EXPECT_TRUE(TryAppend(session, opened, data).ok());
+  }
+
+  // Completes the upload as a result with these bytes, and waits for the outcome.
+  absl::Status Complete(UploadSession& session, const OpenedUpload& opened,
+                        const std::string& bytes) {
+    std::promise<absl::Status> outcome;
+    EXPECT_TRUE(session.strand().Post([&] {
+      session.Complete(
+          attachments_[opened.id],
+          {.size = static_cast<int64_t>(bytes.size()), .crc32c = Crc32c(bytes)},
+          [&](const absl::StatusOr<ResultRecord>& result) { outcome.set_value(result.status()); });
+    }));
+    return outcome.get_future().get();
   }
 
   void Detach(const OpenedUpload& opened) {

@@ -6,6 +6,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/result_signature.h"
+#include "services/common/upload/delivery_signature.h"
 
 namespace muster {
 namespace {
@@ -26,17 +27,11 @@ absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& r
   const absl::Time accepted = AcceptTime(proof);
   const absl::Time now = clock_.Now();
   if (accepted > now + kClockSlack || accepted < now - kSpooledAtMost) return errors::ProofTooOld();
-  const SignedResult result = {.run = upload->key.run,
-                               .plugin = upload->key.plugin,
-                               .node = upload->key.node,
-                               .attempt = upload->attempt,
-                               .size = proof.size(),
-                               .sha256 = proof.sha256(),
-                               .is_error = proof.is_error(),
-                               .media_type = upload->media_type,
-                               .file_name = upload->file_name};
+  const SignedContent content = {
+      .size = proof.size(), .sha256 = proof.sha256(), .is_error = proof.is_error()};
   RETURN_IF_ERROR(VerifyResultSignature(signature.value(), signature.certificate_chain_pem(),
-                                        result, fleet_, root_, accepted));
+                                        SignedFieldsOf(*upload, upload->attempt, content), fleet_,
+                                        root_, accepted));
   // It parsed before.
   const Certificate leaf = ParseChain(signature.certificate_chain_pem())->front();
   Caller node;

@@ -40,6 +40,13 @@ absl::Status Refusal(const OpenUpload::Result& outcome, const UploadRecord& uplo
   return absl::InternalError("unknown verdict");
 }
 
+// A relay names attempts of its nodes without a proof, and a credential for any node those of
+// others. A spooled result carries the signature of its node.
+bool IsAttemptProven(const UploadRecord& upload, const UploadPeer& opener, bool node_signed) {
+  const bool relayed = opener.via && RoleOf(*opener.via) == Role::kRelay;
+  return node_signed || !(relayed || upload.delivery.node_unproven);
+}
+
 }  // namespace
 
 Uploads::Uploads(StateStore& store, BlobStore& blobs, ResultCommitter& committer, Executor& disk,
@@ -71,6 +78,7 @@ absl::Status Uploads::Recover() {
 
 void Uploads::Open(UploadRecord upload, const UploadPeer& opener,
                    std::optional<absl::Time> signed_at, Opened opened) {
+  upload.proven = IsAttemptProven(upload, opener, signed_at.has_value());
   BeginOpening(std::make_shared<Opening>(
       Opening{std::move(upload), opener, signed_at, std::move(opened), {}}));
 }
@@ -88,14 +96,6 @@ absl::Status Uploads::ReserveSession(Opening& opening) {
     if (of_pair != ids_.end() && of_pair->first == opening.upload.key) return absl::OkStatus();
   }
   return ticket.status();
-}
-
-// A relay names attempts of its nodes without a proof, and a credential for any node those of
-// others. A spooled result carries the signature of its node.
-bool Uploads::IsAttemptProven(const Opening& opening) {
-  const std::optional<Identity>& via = opening.opener.via;
-  const bool relayed = via && RoleOf(*via) == Role::kRelay;
-  return opening.signed_at || !(relayed || opening.upload.delivery.node_unproven);
 }
 
 // Returns whether a stream is attached to an upload of the pair that its owner opened or signed.
@@ -116,18 +116,17 @@ void Uploads::BeginOpening(const std::shared_ptr<Opening>& opening) {
   absl::Status valid = CheckAttempt(upload.attempt, clock_.Now());
   valid.Update(quota_.CheckSize(upload.size));
   if (!valid.ok()) return opening->Answer(valid);
-  if (!IsAttemptProven(*opening) && OwnerDelivers(upload.key)) {
+  if (!upload.proven && OwnerDelivers(upload.key)) {
     return opening->Answer(errors::UploadInUse(upload.key.plugin, upload.key.node));
   }
   if (const absl::Status reserved = ReserveSession(*opening); !reserved.ok()) {
     return opening->Answer(reserved);
   }
-  store_.Apply(
-      OpenUpload{upload, upload.opened_at, IsAttemptProven(*opening), limits_.max_run_bytes},
-      [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
-        if (!outcome.ok()) return opening->Answer(outcome.status());
-        HandleStored(opening, *std::move(outcome));
-      });
+  store_.Apply(OpenUpload{upload, upload.opened_at, limits_.max_run_bytes},
+               [this, opening](absl::StatusOr<OpenUpload::Result> outcome) {
+                 if (!outcome.ok()) return opening->Answer(outcome.status());
+                 HandleStored(opening, *std::move(outcome));
+               });
 }
 
 // Runs on the store's thread.
@@ -138,7 +137,7 @@ void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::
   }
   if (outcome.verdict == Verdict::kCommitted) return AnswerCommitted(opening, *outcome.committed);
   if (!outcome.abandoned.empty()) {
-    // The new attempt takes the place of the earlier one.
+    // The new upload takes the place of the earlier one.
     Ticket freed = Abandon(outcome.abandoned, opening->upload);
     if (!opening->ticket) opening->ticket = std::move(freed);
   }
@@ -157,7 +156,7 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
                              const absl::StatusOr<int64_t>& offset) {
   const std::string& id = outcome.upload.id;
   if (absl::IsNotFound(offset.status()) && !outcome.created) {
-    // The bytes of the upload did not match their digest: it cannot be resumed.
+    // The stored bytes are not those of the sender: the upload cannot be resumed.
     return store_.Apply(AbandonUpload{id},
                         [this, opening, id](const absl::StatusOr<AbandonUpload::Result>& result) {
                           if (!result.ok()) return opening->Answer(result.status());
@@ -198,7 +197,7 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
   AuditRecord record;
   record.at = upload.opened_at;
   record.kind = AuditKind::kConflict;
-  record.actor = upload.delivery.uri;
+  record.actor = RefusalActor(upload.delivery, upload.proven);
   record.key = upload.key;
   record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
   store_.Apply(AppendAudit{std::move(record)},
@@ -231,7 +230,7 @@ std::shared_ptr<UploadSession> Uploads::Session(const UploadRecord& upload, Open
   }
   quota_.Add(upload);
   if (opening != nullptr) {
-    open.proven = IsAttemptProven(*opening);
+    open.proven = opening->upload.proven;
     if (!open.ticket) open.ticket = std::exchange(opening->ticket, std::nullopt);
   }
   return open.session;

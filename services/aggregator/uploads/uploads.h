@@ -131,7 +131,7 @@ class Uploads {
   struct OpenSession {
     std::shared_ptr<UploadSession> session;
     Ticket ticket;
-    bool proven = false;  // as IsAttemptProven of its last open
+    bool proven = false;  // as UploadRecord::proven of its last open
   };
 
   void BeginOpening(const std::shared_ptr<Opening>& opening) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -139,7 +139,6 @@ class Uploads {
   void HandleReopened(const std::shared_ptr<Opening>& opening, const OpenUpload::Result& outcome,
                       const absl::StatusOr<int64_t>& offset);
   void AnswerCommitted(const std::shared_ptr<Opening>& opening, const ResultRecord& committed);
-  static bool IsAttemptProven(const Opening& opening);
   bool OwnerDelivers(const ResultKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ReserveSession(Opening& opening) ABSL_LOCKS_EXCLUDED(mutex_);
   std::shared_ptr<UploadSession> Session(const UploadRecord& upload, Opening* opening = nullptr)

@@ -156,13 +156,7 @@ TEST_F(UploadsTest, SweepForgetsAnUploadWhoseContentIsAConflict) {
   const auto session = Attach(opened);
   Append(*session, opened, "hello");
   state_.Apply(Genuine(KeyOf("n1"), "other", kCreated));
-  std::promise<absl::Status> outcome;
-  ASSERT_TRUE(session->strand().Post([&] {
-    session->Complete(
-        attachments_[opened.id], {.size = 5, .crc32c = Crc32c("hello")},
-        [&](const absl::StatusOr<ResultRecord>& result) { outcome.set_value(result.status()); });
-  }));
-  EXPECT_EQ(ReasonOf(outcome.get_future().get()), "RESULT_CONFLICT");
+  EXPECT_EQ(ReasonOf(Complete(*session, opened, "hello")), "RESULT_CONFLICT");
   uploads_->Sweep();
   EXPECT_EQ(ReasonOf(uploads_->Find(opened.id).status()), "UPLOAD_NOT_FOUND");
   Settle(*session);
@@ -258,50 +252,6 @@ TEST_F(UploadsTest, ChunksAndWindowsAreSmallWhileManyUploadsAreOpen) {
   const auto many = Open(Of("n2"));
   EXPECT_EQ(many->pace.chunk_max, kChunkMaxSmall);
   EXPECT_EQ(many->pace.window, kUploadWindowSmall);
-}
-
-// A relay with an attach statement of the node.
-TEST_F(UploadsTest, AttemptThatARelayNamesDoesNotExcludeTheNode) {
-  const UploadPeer relayed = {kPeer.identity,
-                              Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}}};
-  UploadRecord forged = Of("n1");
-  forged.attempt = absl::ToUnixNanos(state_.clock.Now());
-  forged.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
-  ASSERT_TRUE(TestState::OpenAndWait(*uploads_, forged, relayed).ok());
-  const auto direct = Open(Of("n1"));
-  ASSERT_TRUE(direct.ok()) << direct.status();
-  Append(*Attach(*direct), *direct, "hello");
-}
-
-// While the node itself delivers, also with the attempt of its upload.
-TEST_F(UploadsTest, RelayDoesNotTakeOverTheStreamOfTheNode) {
-  const UploadPeer relayed = {kPeer.identity,
-                              Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r1"}}};
-  const auto direct = *Open(Of("n1"));
-  const auto session = Attach(direct);
-  Append(*session, direct, "hello");
-  UploadRecord forged = Of("n1");
-  forged.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
-  for (const int64_t attempt : {forged.attempt, absl::ToUnixNanos(state_.clock.Now())}) {
-    forged.attempt = attempt;
-    EXPECT_EQ(ReasonOf(TestState::OpenAndWait(*uploads_, forged, relayed).status()),
-              "UPLOAD_IN_USE");
-  }
-  EXPECT_TRUE(ended_.ok());
-  // The node may continue through the relay.
-  Detach(direct);
-  forged.attempt = Of("n1").attempt;
-  const auto continued = TestState::OpenAndWait(*uploads_, forged, relayed);
-  ASSERT_TRUE(continued.ok()) << continued.status();
-  EXPECT_EQ(continued->id, direct.id);
-}
-
-TEST_F(UploadsTest, AttemptOfACredentialForAnyNodeDoesNotExcludeTheNode) {
-  UploadRecord other = Of("n1");
-  other.attempt = absl::ToUnixNanos(state_.clock.Now());
-  other.delivery = {.uri = "spiffe://00.f.muster/plugin/facts", .node_unproven = true};
-  ASSERT_TRUE(Open(other).ok());
-  EXPECT_TRUE(Open(Of("n1")).ok());
 }
 
 TEST_F(UploadsTest, AttemptOutsideOfItsRangeFails) {

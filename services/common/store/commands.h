@@ -69,14 +69,17 @@ struct ReportStatusListener {
 };
 
 // Opens an upload or takes over an open one. For the same key and `attempt`, the epoch increases
-// and the id and the bytes remain. A higher attempt starts a new upload and abandons the old one.
+// and the id and the bytes remain; size and digest of another `delivery` are forgotten. A higher
+// attempt starts a new upload and abandons the old one. So does a proven open of an attempt that
+// was proven before, if the last open was neither proven nor of the same `delivery`: its bytes may
+// be any.
+//
+// From a proven open on, lower attempts are refused. The attempt of another open counts only
+// against opens with the same `delivery`, while its upload is open: a relay must not exclude the
+// node by a high number.
 struct OpenUpload {
   UploadRecord upload;  // id: for a new upload; epoch is ignored
   int64_t at = 0;
-  // The owner of the pair named the attempt: from now on lower ones are refused. Otherwise the
-  // attempt counts only against opens with the same `delivery`, while its upload is open: a relay
-  // must not exclude the node by a high number.
-  bool attempt_proven = true;
   int64_t max_run_bytes = 0;  // as in CommitResult
 
   enum class Verdict {

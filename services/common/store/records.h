@@ -160,6 +160,13 @@ struct Delivery {
   std::string signer_pem;  // the certificate that verifies it
 };
 
+// Returns the URI to which a refusal of a delivery is attributed. A relay names its nodes without
+// their proof: it can fill neither the log nor the quota of a node.
+inline const std::string& RefusalActor(const Delivery& delivery, bool proven) {
+  const bool relayed = !proven && !delivery.node_unproven && !delivery.vouched_by.empty();
+  return relayed ? delivery.vouched_by : delivery.uri;
+}
+
 // A result, or an error in its place. Immutable; size, crc32c and sha256 are verified.
 struct ResultRecord {
   ResultKey key;
@@ -204,6 +211,9 @@ struct UploadRecord {
   std::string file_name;
   bool is_error = false;  // the content is an error result
   Delivery delivery;
+  // The owner of the pair named the attempt in the last open: a sender with its credential, or a
+  // relay with its signature.
+  bool proven = true;
   int64_t opened_at = 0;
   int64_t expires_at = 0;
 };

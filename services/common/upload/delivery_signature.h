@@ -2,14 +2,38 @@
 #ifndef MUSTER_SERVICES_COMMON_UPLOAD_DELIVERY_SIGNATURE_H_
 #define MUSTER_SERVICES_COMMON_UPLOAD_DELIVERY_SIGNATURE_H_
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/result_signature.h"
 #include "services/common/upload/result_sink.h"
 
 namespace muster {
+
+// The part of a delivery that the sender of an upload may not know when it opens it.
+struct SignedContent {
+  int64_t size = 0;
+  std::string sha256;
+  bool is_error = false;
+};
+
+// Returns the fields that a node signs. `record` is an UploadRecord or a ResultRecord.
+template <typename Record>
+SignedResult SignedFieldsOf(const Record& record, int64_t attempt, const SignedContent& content) {
+  return {.run = record.key.run,
+          .plugin = record.key.plugin,
+          .node = record.key.node,
+          .attempt = attempt,
+          .size = content.size,
+          .sha256 = content.sha256,
+          .is_error = content.is_error,
+          .media_type = record.media_type,
+          .file_name = record.file_name};
+}
 
 // Verifies the signature of the result, which must have one, over its attempt and what was
 // received. Fails as VerifyResultSignature.

@@ -11,8 +11,6 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/base/strings.h"
-#include "services/common/base/zstd_frame.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/upload/blob_names.h"
@@ -67,12 +65,34 @@ absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload, const 
   if (ended()) return errors::UploadNotFound(id_);
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
   stream_.Release(errors::TakenOver(id_));
+  const bool same_opener = opener_ == opener;
+  opener_.reset();  // after a failure no stream attaches
   upload_ = upload;
-  opener_ = opener;
   signed_at_ = signed_at;
   stream_.ResetCompleting();
   RETURN_IF_ERROR(OpenStaged());
+  if (Exceeds(upload.size)) {
+    EndMismatched();
+    return errors::UploadNotFound(id_);
+  }
+  if (!same_opener) inherited_ = !published_ && written() > 0;
+  opener_ = opener;
   return written();
+}
+
+// Returns whether the stored bytes cannot become a result of this size.
+bool UploadSession::Exceeds(int64_t size) const {
+  if (size < 0) return false;
+  return published_ ? *published_ != size : written() > size;
+}
+
+// The stored bytes are not those of the sender: a later open must not find them.
+void UploadSession::EndMismatched() {
+  LogLimited(LogLevel::kWarning, "stored bytes are not those of their sender and are removed",
+             key_.node, {{"upload", id_}, {"run", key_.run}, {"node", key_.node}});
+  if (published_) RemovePublished();
+  Close();
+  sink_.Release(id_);
 }
 
 // The staged bytes of an earlier stream or process; or, after a crash between publishing and
@@ -153,24 +173,6 @@ void UploadSession::NoteProgress(int64_t bytes) {
   if (since_progress_ < kProgressBytes) return;
   since_progress_ = 0;
   stream_.NoteProgress();
-}
-
-absl::StatusOr<std::string> UploadSession::RawBytes(UploadChunk chunk) const {
-  if (!chunk.zstd) {
-    if (static_cast<int64_t>(chunk.data.size()) != chunk.raw_size) {
-      return errors::InvalidChunk(
-          absl::StrCat("it announces ", chunk.raw_size, " bytes and contains ", chunk.data.size()));
-    }
-    return std::move(chunk.data);
-  }
-  std::string raw;
-  const absl::Status unpacked =
-      DecompressFrame(chunk.data, static_cast<size_t>(chunk.raw_size), &raw);
-  if (!unpacked.ok()) return errors::InvalidChunk(ToStd(unpacked.message()));
-  if (static_cast<int64_t>(raw.size()) != chunk.raw_size) {
-    return errors::InvalidChunk("its frame contains fewer bytes than announced");
-  }
-  return raw;
 }
 
 // A chunk below the offset was stored before: harmless if it announces the same.
@@ -276,14 +278,11 @@ void UploadSession::CompleteHashed(const UploadAttachment& attachment, const Upl
   const std::string sha256 = DigestBytes(sha256_.Finish());
   const int64_t size = std::exchange(hashed_, 0);  // Finish has reset the digest
   if (const absl::Status status = VerifyWhole(finish, size, sha256); !status.ok()) {
-    // More bytes may follow, but not those that were published. Otherwise the stored bytes are not
-    // those of the sender: a later open must not find them.
-    if (published_ || ReasonOf(status) != "SIZE_MISMATCH") {
-      if (published_) RemovePublished();
-      Close();
-      sink_.Release(id_);
-    }
-    return committed(status);
+    // More bytes may follow, unless they were published.
+    if (!published_ && finish.size > size) return committed(status);
+    EndMismatched();
+    // The sender may not have sent the bytes that differ.
+    return committed(inherited_ ? errors::UploadNotFound(id_) : status);
   }
   VerifiedResult verified;
   verified.upload_id = id_;

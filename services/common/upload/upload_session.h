@@ -25,17 +25,9 @@
 #include "services/common/upload/fair_strand.h"
 #include "services/common/upload/result_sink.h"
 #include "services/common/upload/upload_attachment.h"
+#include "services/common/upload/upload_chunk.h"
 
 namespace muster {
-
-// A piece of an upload as it came off the wire.
-struct UploadChunk {
-  int64_t offset = 0;
-  int64_t raw_size = 0;
-  uint32_t crc32c = 0;  // of the raw bytes
-  bool zstd = false;    // `data` is one zstd frame
-  std::string data;
-};
 
 // The acknowledged parts of an upload: they survive the loss of the process, or of power.
 struct UploadAck {
@@ -82,7 +74,8 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // Handles a later open: the epoch rises, and the attached stream is detached with TAKEN_OVER.
   // Opens the staged bytes, or creates them. Returns the offset. A completion in progress does not
   // prevent this: the sink refuses the lower epoch. From now on only streams of `opener` may
-  // attach. `signed_at`: as in VerifiedResult.
+  // attach. `signed_at`: as in VerifiedResult. NOT_FOUND (UPLOAD_NOT_FOUND) if the upload has
+  // ended, also by this call because more bytes are stored than `upload` announces.
   absl::StatusOr<int64_t> Reopen(const UploadRecord& upload, const UploadPeer& opener,
                                  std::optional<absl::Time> signed_at = std::nullopt);
 
@@ -110,7 +103,9 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
   // while a completion is in progress. Bytes that were stored before a restart are hashed in
   // steps, each a task of the strand. A refusal for another content (RESULT_CONFLICT) ends the
-  // upload.
+  // upload. So do stored bytes that are not those of the sender: DATA_LOSS with the difference, or
+  // NOT_FOUND (UPLOAD_NOT_FOUND: open the upload again) if another sender or process stored some
+  // of them. If bytes are missing, the upload continues.
   void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
                 Committed committed);
 
@@ -149,6 +144,8 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
  private:
   absl::Status CheckAttached(const UploadAttachment& attachment) const;
   void CloseStaged();
+  bool Exceeds(int64_t size) const;
+  void EndMismatched();
   void CompletionFailed(const UploadAttachment& attachment, const absl::Status& why);
   void RemovePublished();
   absl::Status OpenStaged();
@@ -157,7 +154,6 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   absl::Status HashStep();
   void CompleteHashed(const UploadAttachment& attachment, const UploadFinish& finish,
                       Committed committed);
-  absl::StatusOr<std::string> RawBytes(UploadChunk chunk) const;
   absl::Status CheckOverlap(const UploadChunk& chunk, const std::string& raw) const;
   absl::Status VerifyWhole(const UploadFinish& finish, int64_t size,
                            const std::string& sha256) const;
@@ -173,6 +169,7 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
 
   UploadRecord upload_;
   std::optional<UploadPeer> opener_;  // of the last Reopen
+  bool inherited_ = false;  // bytes were staged before the calls of opener_: they may be any
   std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing

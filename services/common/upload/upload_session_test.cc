@@ -135,6 +135,66 @@ TEST_F(UploadSessionTest, CompletionWithWrongSizeOrDigestFails) {
   EXPECT_EQ(sink_.Find("n1"), nullptr);
 }
 
+TEST_F(UploadSessionTest, ResultOfAnotherSizeThanAnnouncedEndsTheUpload) {
+  UploadRecord upload = OpenUpload();
+  upload.size = 6;
+  auto session = Attached(upload);
+  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
+  EXPECT_EQ(ReasonOf(Complete(*session, FinishOf("hello")).status()), "SIZE_MISMATCH");
+  EXPECT_TRUE(session->ended());
+  EXPECT_EQ(sink_.released, std::vector<std::string>{"u1"});
+  // Stored bytes beyond the end of the result cannot be corrected either.
+  session = Attached(OpenUpload("u2"));
+  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
+  EXPECT_EQ(ReasonOf(Complete(*session, FinishOf("hell")).status()), "SIZE_MISMATCH");
+  EXPECT_TRUE(session->ended());
+}
+
+TEST_F(UploadSessionTest, ReopenWithASizeBelowTheStoredBytesEndsTheUpload) {
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, "hello")).ok());
+  upload_ = OpenUpload();
+  upload_.size = 5;
+  EXPECT_EQ(*session->Reopen(upload_, kPeer), 5);
+  upload_ = OpenUpload();
+  upload_.size = 4;
+  EXPECT_EQ(ReasonOf(session->Reopen(upload_, kPeer).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(session->ended());
+  EXPECT_EQ(sink_.released, std::vector<std::string>{"u1"});
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
+}
+
+TEST_F(UploadSessionTest, ReopenWithAnotherSizeRemovesPublishedBytes) {
+  const std::string data = Pattern(100'000);
+  const std::string blob = ResultBlobName(kUploadRun, "u1");
+  {
+    auto staged = *blobs_->Stage("u1", -1);
+    ASSERT_TRUE(staged->Append(data, Crc32c(data)).ok());
+    ASSERT_TRUE(staged->Publish(blob).ok());
+  }
+  upload_ = OpenUpload();
+  upload_.size = 100'001;
+  EXPECT_EQ(ReasonOf(Session(upload_)->Reopen(upload_, kPeer).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(absl::IsNotFound(blobs_->Size(blob).status()));
+}
+
+// The sender is not at fault: it opens the upload again and sends all bytes.
+TEST_F(UploadSessionTest, BytesOfAnotherSenderThatDifferEndTheUploadWithUploadNotFound) {
+  const UploadPeer relayed = {kPeer.identity,
+                              Identity{"f.muster", ServiceIdentity{ServiceRole::kRelay, "r1"}}};
+  auto session = Attached();
+  EXPECT_TRUE(Append(*session, Chunk(0, "evil")).ok());
+  ASSERT_TRUE(session->Reopen(OpenUpload(), relayed).ok());
+  ASSERT_TRUE(session->Reopen(upload_ = OpenUpload(), kPeer).ok());
+  // A later open by the same sender does not change that.
+  ASSERT_TRUE(session->Reopen(upload_ = OpenUpload(), kPeer).ok());
+  Attach(*session);
+  EXPECT_TRUE(Append(*session, Chunk(4, "o")).ok());
+  EXPECT_EQ(ReasonOf(Complete(*session, FinishOf("hello")).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(session->ended());
+  EXPECT_TRUE(blobs_->ListStaged()->empty());
+}
+
 TEST_F(UploadSessionTest, DigestMismatchRemovesPublishedBytes) {
   const std::string data = Pattern(100'000);
   const std::string blob = ResultBlobName(kUploadRun, "u1");

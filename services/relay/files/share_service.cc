@@ -92,7 +92,7 @@ absl::Status ShareService::Admit(Call& call, const v1::OpenShareRequest& request
     const std::string* relay = RelayOf(call.caller());
     const auto route = FindTargetRoute(parts_.tree, key.target());
     *retain = request.only_if_elsewhere() && (route.kind == TargetRoute::Kind::kUnknown ||
-                                              IsDownstreamOf(parts_.tree, *relay, key.target()));
+                                              parts_.tree.IsDownstreamOf(key.target(), *relay));
     if (*retain) return absl::OkStatus();
   }
   return VerifySigner(file, parts_);
@@ -189,8 +189,8 @@ absl::Status ShareService::AuthorizeParty(Call& call, const v1::ShareKey& key) c
     return *node == key.source() || *node == key.target() ? absl::OkStatus()
                                                           : errors::ShareNotYours(*node, key);
   }
-  return IsDownstreamOf(parts_.tree, *relay, key.source()) ||
-                 IsDownstreamOf(parts_.tree, *relay, key.target())
+  return parts_.tree.IsDownstreamOf(key.source(), *relay) ||
+                 parts_.tree.IsDownstreamOf(key.target(), *relay)
              ? absl::OkStatus()
              : errors::ShareNotYours(*relay, key);
 }
@@ -244,7 +244,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
         const std::string* node = NodeOf(call.caller());
         const std::string* relay = RelayOf(call.caller());
         if ((node != nullptr && *node != request.key().target()) ||
-            (relay != nullptr && !IsDownstreamOf(parts_.tree, *relay, request.key().target()))) {
+            (relay != nullptr && !parts_.tree.IsDownstreamOf(request.key().target(), *relay))) {
           return errors::ShareNotYours(node != nullptr ? *node : *relay, request.key());
         }
         const auto found = parts_.store.Find(request.key());
@@ -336,7 +336,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   }
   const bool was_downstream = found->stage == ShareStage::kPassedDown && found->child == *relay;
   const bool offered =
-      found->stage == ShareStage::kHeld && IsDownstreamOf(parts_.tree, *relay, key.target());
+      found->stage == ShareStage::kHeld && parts_.tree.IsDownstreamOf(key.target(), *relay);
   if (!was_downstream && !offered) return absl::OkStatus();
   ShareRecord is = *found;
   const bool stored = request.share().state() == v1::SHARE_STATE_IN_TRANSIT ||

@@ -245,15 +245,18 @@ void ShareStore::Complete(UploadSession& session, const UploadAttachment& attach
     finish.size = file.size();
     finish.sha256 = file.sha256();
   }
-  session.Complete(attachment, finish,
-                   [this, key, done = std::move(done)](const auto& result) mutable {
-                     // Other content than was signed cannot be resumed.
-                     if (absl::IsDataLoss(result.status())) DropUpload(key);
-                     if (!result.ok()) return done(result.status());
-                     auto held = Find(key);
-                     if (!held) return done(errors::ShareNotFound(key));
-                     done(std::move(held->share));
-                   });
+  session.Complete(
+      attachment, finish,
+      [this, key, id = session.id(), done = std::move(done)](const auto& result) mutable {
+        // Other content than was signed cannot be resumed.
+        const auto upload = records_.FindUpload(id);
+        const bool ended = upload && upload->session->ended();
+        if (ended || absl::IsDataLoss(result.status())) DropUpload(key);
+        if (!result.ok()) return done(result.status());
+        auto held = Find(key);
+        if (!held) return done(errors::ShareNotFound(key));
+        done(std::move(held->share));
+      });
 }
 
 void ShareStore::Commit(VerifiedResult verified, Done done) {

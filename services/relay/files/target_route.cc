@@ -12,8 +12,4 @@ TargetRoute FindTargetRoute(const TopologyView& tree, const std::string& node) {
   return {Kind::kDownstream, via, entry->attached};
 }
 
-bool IsDownstreamOf(const TopologyView& tree, const std::string& relay, const std::string& node) {
-  return tree.IsDownstreamOf(node, relay);
-}
-
 }  // namespace muster

@@ -22,9 +22,6 @@ struct TargetRoute {
 
 TargetRoute FindTargetRoute(const TopologyView& tree, const std::string& node);
 
-// Returns whether `node` is, or was last, a descendant of the child `relay`.
-bool IsDownstreamOf(const TopologyView& tree, const std::string& relay, const std::string& node);
-
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_RELAY_FILES_TARGET_ROUTE_H_

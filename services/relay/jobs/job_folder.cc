@@ -15,13 +15,13 @@ namespace {
 
 // The first byte of an entry of `job`; the rest is a serialised message unless it says otherwise.
 enum Kind : char {
-  kRequest = 'r',            // SubmitJobRequest without nodes
-  kTargets = 't',            // names, a line each: those that it found
-  kNodes = 'n',              // names, a line each: those that the request names
-  kAccepted = 'a',           // Job: with this entry the job exists
-  kCancelledBy = 'c',        // URI of who cancelled it; read, not written any more
-  kCancelled = 'C',          // Unix microseconds (i64, little-endian), URI of who cancelled it
-  kSubmissionAudited = 's',  // nothing, as the next
+  kRequest = 'r',    // SubmitJobRequest without nodes
+  kTargets = 't',    // names, a line each: those that it found
+  kNodes = 'n',      // names, a line each: those that the request names
+  kAccepted = 'a',   // Job: with this entry the job exists
+  kCancelled = 'C',  // Unix microseconds (i64, little-endian), URI of who cancelled it
+  kWithdrawn = 'w',  // nothing, as the next: the cancellation had no effect
+  kSubmissionAudited = 's',
   kCancellationAudited = 'x',
   kEnded = 'e',  // where the records end (i64, little-endian), Job
 };
@@ -68,14 +68,6 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
     body.remove_prefix(sizeof(number));
     return true;
   };
-  const auto cancel = [&](absl::Time at) {
-    if (!stored->cancelled) {
-      stored->audit.cancelled_by = std::string(body);
-      stored->audit.cancelled_at = at;
-    }
-    stored->cancelled = true;
-    return true;
-  };
   int64_t cancelled_at = 0;
   switch (kind) {
     case kRequest:
@@ -90,10 +82,17 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
     case kAccepted:
       *accepted = true;
       return parse(stored->job);
-    case kCancelledBy:
-      return cancel(FromProto(stored->job.submit_time()));  // the best guess
     case kCancelled:
-      return read_number(cancelled_at) && cancel(absl::FromUnixMicros(cancelled_at));
+      if (!read_number(cancelled_at)) return false;
+      if (stored->cancelled) return true;
+      stored->cancelled = true;
+      stored->audit.cancelled_by = std::string(body);
+      stored->audit.cancelled_at = absl::FromUnixMicros(cancelled_at);
+      return true;
+    case kWithdrawn:
+      stored->cancelled = false;
+      stored->audit.cancelled_by.clear();
+      return true;
     case kSubmissionAudited:
       stored->audit.has_submission = true;
       return true;
@@ -189,6 +188,7 @@ absl::StatusOr<std::optional<Cancellation>> JobFolder::MarkCancelled(Cancellatio
     cancellation_ = std::move(cancellation);
   }
   RETURN_IF_ERROR(journal_->Sync());
+  cancellation_stored_ = true;
   return cancellation_;
 }
 
@@ -199,6 +199,10 @@ absl::Status JobFolder::MarkAudited(bool cancellation) {
 
 absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end) {
   MutexLock lock(mutex_);
+  if (cancellation_ && !cancellation_stored_) {
+    RETURN_IF_ERROR(journal_->Append(std::string(1, kWithdrawn)));
+    cancellation_.reset();
+  }
   RETURN_IF_ERROR(Append(EntryWithNumber(kEnded, records_end) + job.SerializeAsString()));
   ended_ = true;
   return absl::OkStatus();

@@ -79,6 +79,8 @@ class JobFolder {
   absl::StatusOr<std::optional<Cancellation>> MarkCancelled(Cancellation cancellation);
   // The audit log has the record of the submission, or of the cancellation.
   absl::Status MarkAudited(bool cancellation);
+  // Withdraws a cancellation that was written, and whose MarkCancelled failed: its caller did not
+  // cancel the job.
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
 
  private:
@@ -88,6 +90,7 @@ class JobFolder {
   Mutex mutex_;
   const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
   std::optional<Cancellation> cancellation_ ABSL_GUARDED_BY(mutex_);  // written by this object
+  bool cancellation_stored_ ABSL_GUARDED_BY(mutex_) = false;          // MarkCancelled returned it
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

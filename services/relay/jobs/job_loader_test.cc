@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/simulated_disk.h"
+#include "services/relay/jobs/audit_records.h"
 #include "services/relay/jobs/job_folder.h"
 #include "services/relay/testing/job_fixture.h"
 
@@ -87,21 +88,36 @@ TEST_F(JobLoaderTest, CancelledJobIsCancelledAgain) {
   EXPECT_EQ(Sent().back(), "cancel j1");
 }
 
-TEST_F(JobLoaderTest, CancellationOfAnEarlierVersionHasTheTimeOfTheSubmission) {
-  Store("j1");
-  {
-    const auto journal = Journal::Open(disk_, "/jobs/j1/job",
-                                       [](std::string_view, int64_t) { return absl::OkStatus(); });
-    ASSERT_TRUE(journal.ok()) << journal.status();
-    ASSERT_TRUE((*journal)->Append("cspiffe://fleet.test/user/p").ok());
-    ASSERT_TRUE((*journal)->Sync().ok());
-  }
-  clock_.Advance(absl::Hours(1));
+// Its caller got an error, and the job ended without it.
+TEST_F(JobLoaderTest, CancellationThatFailedDoesNotAppearAfterTheEndOfTheJob) {
+  const auto folder = StoreRecords("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
+  disk_.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+  EXPECT_FALSE(folder->MarkCancelled({"spiffe://fleet.test/user/o", clock_.Now()}).ok());
+  job_.set_state(v1::JOB_STATE_ENDED);
+  ASSERT_TRUE(folder->MarkEnded(job_, end_).ok());
   const auto stored = JobFolder::Read(disk_, "/jobs/j1");
   ASSERT_TRUE(stored.ok()) << stored.status();
-  EXPECT_TRUE(stored->cancelled);
-  EXPECT_EQ(stored->audit.cancelled_by, "spiffe://fleet.test/user/p");
-  EXPECT_EQ(stored->audit.cancelled_at, clock_.Now() - absl::Hours(1));
+  EXPECT_TRUE(stored->ended);
+  EXPECT_FALSE(stored->cancelled);
+  EXPECT_EQ(stored->audit.cancelled_by, "");
+  ASSERT_TRUE(Load().ok());
+  for (const v1::RecordJobRequest& record : MissingAuditRecords(*table_.Find("j1"))) {
+    EXPECT_FALSE(record.cancelled());
+  }
+}
+
+TEST_F(JobLoaderTest, CancellationThatSucceededAtTheSecondCallStaysAfterTheEndOfTheJob) {
+  const auto folder = StoreRecords("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
+  disk_.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+  const absl::Time first = clock_.Now();
+  EXPECT_FALSE(folder->MarkCancelled({"spiffe://fleet.test/user/o", first}).ok());
+  clock_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(folder->MarkCancelled({"spiffe://fleet.test/user/p", clock_.Now()}).ok());
+  ASSERT_TRUE(folder->MarkEnded(job_, end_).ok());
+  const auto stored = JobFolder::Read(disk_, "/jobs/j1");
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_EQ(stored->audit.cancelled_by, "spiffe://fleet.test/user/o");
+  EXPECT_EQ(stored->audit.cancelled_at, first);
 }
 
 TEST_F(JobLoaderTest, FinishedJobIsListedAndNotSent) {

@@ -10,6 +10,7 @@
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/description_limits.h"
 #include "services/relay/proxy/upload_into_spool.h"
 #include "services/relay/proxy/upstream_stream.h"
 
@@ -43,12 +44,14 @@ Resource OwnPair(const Caller& caller) {
   return Resource::Pair("", "", node == nullptr ? "" : node->name);
 }
 
-// The names become parts of paths and keys.
-absl::Status CheckNames(const v1::OpenUploadRequest& request) {
+// The names become parts of paths and keys. A result that the aggregator will refuse is not
+// spooled.
+absl::Status CheckRequest(const v1::OpenUploadRequest& request) {
   const v1::ResultKey& key = request.description().key();
   if (request.ByteSizeLong() > kMaxOpen) return errors::TextTooLong("the request", kMaxOpen);
   if (!IsRunId(key.run())) return errors::InvalidRunId(absl::CHexEscape(key.run().substr(0, 64)));
   if (request.has_size() && request.size() < 0) return errors::InvalidOffset(request.size());
+  RETURN_IF_ERROR(CheckTexts(request.description()));
   RETURN_IF_ERROR(ValidateName("plugin", key.plugin()));
   return ValidateName("node", key.node());
 }
@@ -77,7 +80,7 @@ class ResultForward::Opening : public std::enable_shared_from_this<Opening> {
     if (auto allowed = call_->Authorize(PairOf(description.key())); !allowed.ok()) {
       return finish_(allowed);
     }
-    if (auto named = CheckNames(*request_); !named.ok()) return finish_(named);
+    if (auto valid = CheckRequest(*request_); !valid.ok()) return finish_(valid);
     Upstream& upstream = service_.parts_.upstream;
     spool_ = RoleOf(call_->caller().identity) == Role::kNode ? service_.spool_ : nullptr;
     if (spool_ != nullptr && (!upstream.connected() || spool_->Holds(description)))

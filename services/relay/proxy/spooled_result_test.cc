@@ -81,6 +81,24 @@ TEST_F(SpooledResultTest, SpooledResultIsCommittedAfterReconnectAndRestart) {
   ASSERT_TRUE(Await([&] { return Outcomes("committed") == 2; }));
 }
 
+// The aggregator would refuse it finally after the relay has promised to deliver it.
+TEST_F(SpooledResultTest, DescriptionThatTheAggregatorRefusesIsNotSpooled) {
+  CutOff();
+  const auto stub = v1::ResultService::NewStub(relay_.Connect(node_));
+  const auto open = [&](const std::string& media_type, const std::string& file_name) {
+    v1::OpenUploadRequest request;
+    *request.mutable_description() = SmallResult(run_, "hostfacts", "n1", "{}").description();
+    request.mutable_description()->set_media_type(media_type);
+    request.mutable_description()->set_file_name(file_name);
+    grpc::ClientContext context;
+    v1::OpenUploadResponse opened;
+    return ReasonOf(FromGrpc(stub->OpenUpload(&context, request, &opened)));
+  };
+  EXPECT_EQ(open("text/plain", std::string(1025, 'f')), "TEXT_TOO_LONG");
+  EXPECT_EQ(open(std::string(256, 'm'), "f"), "TEXT_TOO_LONG");
+  EXPECT_EQ(open(std::string(255, 'm'), std::string(1024, 'f')), "");
+}
+
 TEST_F(SpooledResultTest, ClientWaitsUntilSpooledResultIsCommitted) {
   CutOff();
   std::jthread back([this] {

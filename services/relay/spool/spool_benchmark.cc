@@ -82,15 +82,14 @@ void Deliver(Spool& spool, const std::string& node, int attempt, const std::stri
 
 // Returns what the node signs for Deliver.
 SignedResult SignedOf(const std::string& node, int attempt, const UploadFinish& finish) {
-  return {testing::kRun,
-          "facts",
-          node,
-          attempt,
-          finish.size,
-          finish.sha256,
-          false,
-          testing::SpoolFixture::kMediaType,
-          testing::SpoolFixture::kFileName};
+  return {.run = testing::kRun,
+          .plugin = "facts",
+          .node = node,
+          .attempt = attempt,
+          .size = finish.size,
+          .sha256 = finish.sha256,
+          .media_type = testing::SpoolFixture::kMediaType,
+          .file_name = testing::SpoolFixture::kFileName};
 }
 
 // Arguments: nodes, bytes of a result.

@@ -231,5 +231,17 @@ TEST_F(SpoolUploadTest, UploadStartsAgainAfterADigestMismatch) {
   EXPECT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
 }
 
+TEST_F(SpoolUploadTest, UploadStartsAgainIfMoreBytesAreStoredThanAnnounced) {
+  auto request = SpoolFixture::Request("n1", "facts", "");
+  request.clear_size();
+  const auto opened = fixture_.OpenUpload(request);
+  ASSERT_TRUE(fixture_.Send(*opened, "n1", large_, large_.size()).ok());
+  request.set_size(static_cast<int64_t>(small_.size()));
+  EXPECT_EQ(ReasonOf(fixture_.OpenUpload(request).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_TRUE(fixture_.Deliver("n1", "facts", small_).ok());
+  ASSERT_EQ(fixture_.Next(), "n1/facts");
+  EXPECT_TRUE(fixture_.Bytes() == small_);
+}
+
 }  // namespace
 }  // namespace muster

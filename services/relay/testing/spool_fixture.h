@@ -188,9 +188,15 @@ class SpoolFixture {
     finish.crc32c = Crc32c(body);
     finish.sha256 = DigestBytes(Sha256::Of(body));
     if (signer != "") {
-      signers.Sign({kRun, plugin, node, attempt, finish.size, finish.sha256, false, kMediaType,
-                    signed_file_name},
-                   signer.value_or(node), &finish);
+      const SignedResult result = {.run = kRun,
+                                   .plugin = plugin,
+                                   .node = node,
+                                   .attempt = attempt,
+                                   .size = finish.size,
+                                   .sha256 = finish.sha256,
+                                   .media_type = kMediaType,
+                                   .file_name = signed_file_name};
+      signers.Sign(result, signer.value_or(node), &finish);
     }
     return On<absl::Status>(opened, node, [&](UploadSession& session) -> absl::Status {
       ASSIGN_OR_RETURN(const auto attachment,

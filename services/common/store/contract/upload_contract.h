@@ -64,6 +64,73 @@ TEST_P(StateStoreContract, UploadHasTheDescriptionOfItsLastOpen) {
   }
 }
 
+inline OpenUpload OpeningThrough(const std::string& relay, const std::string& id) {
+  OpenUpload command = Opening(KeyOf("n1"), id);
+  command.upload.delivery.vouched_by = "spiffe://f.muster/service/relay/" + relay;
+  command.upload.proven = false;
+  return command;
+}
+
+TEST_P(StateStoreContract, SizeAndDigestOfAnotherSenderAreForgotten) {
+  Plan(1);
+  OpenUpload forged = OpeningThrough("r1", "u1");
+  forged.upload.size = 1;
+  forged.upload.sha256 = Digest('x');
+  Apply(forged);
+  // The spool of another relay delivers, with the signature of the node.
+  OpenUpload signed_open = OpeningThrough("r2", "u2");
+  signed_open.upload.proven = true;
+  signed_open.upload.size = 10;
+  signed_open.upload.sha256 = Digest('y');
+  const UploadRecord opened = Apply(signed_open).upload;
+  EXPECT_EQ(opened.id, "u1");
+  EXPECT_EQ(opened.size, 10);
+  EXPECT_EQ(opened.sha256, Digest('y'));
+  EXPECT_EQ((*store().GetUpload("u1"))->size, 10);
+  // The node does not know its size yet.
+  const UploadRecord direct = Apply(Opening(KeyOf("n1"), "u3")).upload;
+  EXPECT_EQ(direct.id, "u1");
+  EXPECT_EQ(direct.size, -1);
+  EXPECT_EQ(direct.sha256, "");
+  EXPECT_EQ((*store().GetUpload("u1"))->size, -1);
+}
+
+TEST_P(StateStoreContract, LaterSizeOfTheSameSenderReplacesItsEarlierOne) {
+  Plan(1);
+  OpenUpload open = Opening(KeyOf("n1"), "u1");
+  open.upload.size = 5;
+  open.upload.sha256 = Digest('x');
+  Apply(open);
+  UploadRecord again = Apply(Opening(KeyOf("n1"), "u2")).upload;
+  EXPECT_EQ(again.size, 5);
+  EXPECT_EQ(again.sha256, Digest('x'));
+  open.upload.size = 6;
+  open.upload.sha256 = Digest('y');
+  again = Apply(open).upload;
+  EXPECT_EQ(again.size, 6);
+  EXPECT_EQ(again.sha256, Digest('y'));
+}
+
+// Otherwise a relay with an attach statement could spoil each attempt with a byte between two
+// streams of the owner.
+TEST_P(StateStoreContract, OwnerStartsAgainAfterAnUnprovenOpenOfItsUpload) {
+  Plan(1);
+  Apply(OpeningThrough("r1", "u1"));
+  // The owner continues once: its relay may have failed.
+  EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u2")).upload.id, "u1");
+  EXPECT_EQ(Apply(OpeningThrough("r1", "u3")).upload.id, "u1");
+  Reopen();
+  const auto reclaimed = Apply(Opening(KeyOf("n1"), "u4"));
+  EXPECT_TRUE(reclaimed.created);
+  EXPECT_EQ(reclaimed.upload.id, "u4");
+  EXPECT_EQ(reclaimed.abandoned, "u1");
+  // With its proof, another sender of the same owner continues.
+  OpenUpload spooled = OpeningThrough("r2", "u5");
+  spooled.upload.proven = true;
+  EXPECT_EQ(Apply(spooled).upload.id, "u4");
+  EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u6")).upload.id, "u4");
+}
+
 TEST_P(StateStoreContract, CommitWithoutTheUploadIsTakenOverEvenIfTheContentIsTheSame) {
   Plan(2);
   Apply(Opening(KeyOf("n1"), "u1"));
@@ -150,7 +217,7 @@ TEST_P(StateStoreContract, UnprovenAttemptDoesNotExcludeOtherSenders) {
   Plan(1);
   OpenUpload forged = Opening(KeyOf("n1"), "u1", INT64_MAX);
   forged.upload.delivery.vouched_by = "spiffe://f.muster/service/relay/r1";
-  forged.attempt_proven = false;
+  forged.upload.proven = false;
   EXPECT_TRUE(Apply(forged).created);
   // Through the same relay the higher attempt is the newer one.
   OpenUpload same = forged;
@@ -171,10 +238,32 @@ TEST_P(StateStoreContract, UnprovenAttemptDoesNotExcludeOtherSenders) {
   EXPECT_EQ(OpenVerdict(other), OpenVerdicts::kStaleAttempt);
 }
 
+// A relay invents pairs without the proof of the node that it names.
+TEST_P(StateStoreContract, RefusedOpenThroughARelayHasTheRelayAsActor) {
+  Plan(1);
+  OpenUpload forged = OpeningThrough("r1", "u1");
+  forged.upload.key.node = "n9";
+  EXPECT_EQ(OpenVerdict(forged), OpenVerdicts::kNotPlanned);
+  const auto last = [&] { return store().Audit({.run = kRun}, "", 1000)->items.back(); };
+  EXPECT_EQ(last().kind, AuditKind::kUnplanned);
+  EXPECT_EQ(last().actor, forged.upload.delivery.vouched_by);
+  forged.upload.proven = true;
+  EXPECT_EQ(OpenVerdict(forged), OpenVerdicts::kNotPlanned);
+  EXPECT_EQ(last().actor, forged.upload.delivery.uri);
+  // The gateway verified the credential for any node of a plugin.
+  OpenUpload legacy = OpeningThrough("-", "u1");
+  legacy.upload.key.node = "n8";
+  legacy.upload.delivery = {.uri = "spiffe://00.f.muster/plugin/facts",
+                            .node_unproven = true,
+                            .vouched_by = "spiffe://f.muster/service/gateway/g1"};
+  EXPECT_EQ(OpenVerdict(legacy), OpenVerdicts::kNotPlanned);
+  EXPECT_EQ(last().actor, "spiffe://00.f.muster/plugin/facts");
+}
+
 TEST_P(StateStoreContract, OpenOfTheOwnerProvesTheAttemptOfAnOpenUpload) {
   Plan(1);
   OpenUpload relayed = Opening(KeyOf("n1"), "u1", 5);
-  relayed.attempt_proven = false;
+  relayed.upload.proven = false;
   Apply(relayed);
   EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u2", 5)).upload.id, "u1");
   Apply(AbandonUpload{.upload_id = "u1"});
@@ -184,7 +273,7 @@ TEST_P(StateStoreContract, OpenOfTheOwnerProvesTheAttemptOfAnOpenUpload) {
 TEST_P(StateStoreContract, SignedCommitProvesItsAttempt) {
   Plan(1);
   OpenUpload relayed = Opening(KeyOf("n1"), "u1", 5);
-  relayed.attempt_proven = false;
+  relayed.upload.proven = false;
   Apply(relayed);
   CommitResult commit = Failed(KeyOf("n1"), "why");
   commit.upload_id = "u1";

@@ -34,14 +34,12 @@ std::string Describe(const ResultRecord& result) {
                       result.error.empty() ? "" : absl::StrCat(", error: ", result.error));
 }
 
-// The report of a relay counts among the refusals of the relay, which is its actor: a relay can
-// fill neither the log nor the quota of a node.
 AuditRecord AuditOf(AuditKind kind, const CommitResult& command, std::string text) {
   const ResultRecord& result = command.result;
   AuditRecord record;
   record.at = result.committed_at;
   record.kind = kind;
-  record.actor = command.relay_report ? result.delivery.vouched_by : result.delivery.uri;
+  record.actor = RefusalActor(result.delivery, !command.relay_report);
   record.key = result.key;
   record.text = std::move(text);
   return record;

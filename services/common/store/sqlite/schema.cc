@@ -310,8 +310,12 @@ ALTER TABLE audit ADD COLUMN subject TEXT NOT NULL DEFAULT '';
 CREATE INDEX audit_by_subject ON audit (subject, sequence) WHERE subject <> '';
 )sql";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5,
-                                  kVersion6, kVersion7, kVersion8, kVersion9, kVersion10};
+// Whether the owner of the pair named the attempt in the last open.
+constexpr const char* kVersion11 =
+    "ALTER TABLE uploads ADD COLUMN proven INTEGER NOT NULL DEFAULT 0;";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4,  kVersion5, kVersion6,
+                                  kVersion7, kVersion8, kVersion9, kVersion10, kVersion11};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

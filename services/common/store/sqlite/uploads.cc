@@ -14,7 +14,7 @@ using Verdict = OpenUpload::Verdict;
 
 #define MUSTER_UPLOAD_COLUMNS                                                              \
   "id, run, plugin, node, attempt, epoch, size, sha256, media_type, file_name, is_error, " \
-  "uri, node_unproven, vouched_by, signature, signer_pem, opened_at, expires_at"
+  "uri, node_unproven, vouched_by, signature, signer_pem, proven, opened_at, expires_at"
 
 UploadRecord ParseUpload(Rows& rows) {
   UploadRecord upload;
@@ -30,6 +30,7 @@ UploadRecord ParseUpload(Rows& rows) {
   upload.file_name = rows.Text();
   upload.is_error = rows.Bool();
   upload.delivery = ParseDelivery(rows);
+  upload.proven = rows.Bool();
   upload.opened_at = rows.Int();
   upload.expires_at = rows.Int();
   return upload;
@@ -46,37 +47,46 @@ std::optional<UploadRecord> FindByKey(Connection& db, const ResultKey& key) {
 void Insert(Connection& db, const UploadRecord& upload) {
   const Delivery& delivery = upload.delivery;
   db.Run("INSERT INTO uploads (" MUSTER_UPLOAD_COLUMNS
-         ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+         ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
          upload.id, upload.key.run, upload.key.plugin, upload.key.node, upload.attempt,
          upload.epoch, upload.size, Blob{upload.sha256}, upload.media_type, upload.file_name,
          upload.is_error, delivery.uri, delivery.node_unproven, delivery.vouched_by,
-         Blob{delivery.signature}, delivery.signer_pem, upload.opened_at, upload.expires_at);
-}
-
-// Continues the same transfer with a new epoch. Takes the description of the later open, because
-// its sender signs that one; keeps an earlier size and digest.
-UploadRecord TakeOver(Connection& db, UploadRecord open, const UploadRecord& incoming) {
-  ++open.epoch;
-  open.expires_at = incoming.expires_at;
-  open.media_type = incoming.media_type;
-  open.file_name = incoming.file_name;
-  open.is_error = incoming.is_error;
-  open.delivery = incoming.delivery;
-  if (open.size < 0) open.size = incoming.size;
-  if (open.sha256.empty()) open.sha256 = incoming.sha256;
-  const Delivery& delivery = open.delivery;
-  db.Run(
-      "UPDATE uploads SET epoch = ?, size = ?, sha256 = ?, media_type = ?, file_name = ?,"
-      " is_error = ?, expires_at = ?, uri = ?, node_unproven = ?, vouched_by = ?, signature = ?, "
-      "signer_pem = ? WHERE id = ?",
-      open.epoch, open.size, Blob{open.sha256}, open.media_type, open.file_name, open.is_error,
-      open.expires_at, delivery.uri, delivery.node_unproven, delivery.vouched_by,
-      Blob{delivery.signature}, delivery.signer_pem, open.id);
-  return open;
+         Blob{delivery.signature}, delivery.signer_pem, upload.proven, upload.opened_at,
+         upload.expires_at);
 }
 
 bool SameSender(const UploadRecord& a, const UploadRecord& b) {
   return a.delivery.uri == b.delivery.uri && a.delivery.vouched_by == b.delivery.vouched_by;
+}
+
+// Continues the same transfer with a new epoch. Takes the description of the later open, because
+// its sender signs that one. Keeps a size and a digest that the same sender announced earlier.
+UploadRecord TakeOver(Connection& db, const UploadRecord& open, const UploadRecord& incoming) {
+  UploadRecord taken = incoming;
+  taken.id = open.id;
+  taken.epoch = open.epoch + 1;
+  taken.opened_at = open.opened_at;
+  if (SameSender(open, incoming)) {
+    if (taken.size < 0) taken.size = open.size;
+    if (taken.sha256.empty()) taken.sha256 = open.sha256;
+  }
+  const Delivery& delivery = taken.delivery;
+  db.Run(
+      "UPDATE uploads SET epoch = ?, size = ?, sha256 = ?, media_type = ?, file_name = ?,"
+      " is_error = ?, expires_at = ?, uri = ?, node_unproven = ?, vouched_by = ?, signature = ?, "
+      "signer_pem = ?, proven = ? WHERE id = ?",
+      taken.epoch, taken.size, Blob{taken.sha256}, taken.media_type, taken.file_name,
+      taken.is_error, taken.expires_at, delivery.uri, delivery.node_unproven, delivery.vouched_by,
+      Blob{delivery.signature}, delivery.signer_pem, taken.proven, taken.id);
+  return taken;
+}
+
+// Returns whether another sender continued the upload of the owner without its proof, and the
+// owner returns. The bytes that came between are verified only at the end, so that sender could
+// spoil each attempt of the owner.
+bool IsReclaimed(const UploadRecord& open, const UploadRecord& incoming, int64_t proven_attempt) {
+  return incoming.proven && incoming.attempt == proven_attempt && !open.proven &&
+         !SameSender(open, incoming);
 }
 
 // Returns the verdict that run, plan and result determine; kOpen if they permit the upload.
@@ -95,7 +105,7 @@ Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& r
     AuditRecord record;
     record.at = command.at;
     record.kind = AuditKind::kUnplanned;
-    record.actor = command.upload.delivery.uri;
+    record.actor = RefusalActor(command.upload.delivery, command.upload.proven);
     record.key = command.upload.key;
     record.text = "not in the plan";
     context.audit.AddRefusal(record);
@@ -132,16 +142,16 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
     outcome.verdict = Verdict::kStaleAttempt;
     return outcome;
   }
-  auto open = FindByKey(db, incoming.key);
+  const auto open = FindByKey(db, incoming.key);
   if (open && incoming.attempt < open->attempt && SameSender(*open, incoming)) {
     outcome.verdict = Verdict::kStaleAttempt;
     return outcome;
   }
-  if (command.attempt_proven && incoming.attempt > pair->attempt) {
+  if (incoming.proven && incoming.attempt > pair->attempt) {
     SetAttempt(db, incoming.key, incoming.attempt);
   }
-  if (open && open->attempt == incoming.attempt) {
-    outcome.upload = TakeOver(db, *std::move(open), incoming);
+  if (open && open->attempt == incoming.attempt && !IsReclaimed(*open, incoming, pair->attempt)) {
+    outcome.upload = TakeOver(db, *open, incoming);
     return outcome;
   }
   if (open) {

@@ -66,8 +66,9 @@ type ResultServiceClient interface {
 	// connection: the response contains the resume offset.
 	//
 	// The same key and attempt return the same upload with a higher epoch and the description of this open; streams
-	// with a lower epoch fail from then on. A higher attempt starts a new upload; a lower one fails with ABORTED
-	// (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
+	// with a lower epoch fail from then on. `size` and `sha256` apply until another sender opens it. Stored bytes that
+	// cannot be those of the sender are discarded: the offset is 0 then. A higher attempt starts a new upload; a lower
+	// one fails with ABORTED (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
 	// owner of the key has opened or signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of
 	// the owner is attached. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed
 	// already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be
@@ -90,7 +91,7 @@ type ResultServiceClient interface {
 	// and the gateway or relay that forwards for it, must be those of OpenUpload.
 	//
 	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened the
-	// upload), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
+	// upload, or stored bytes of it that do not match), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
 	// (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again), INVALID_ARGUMENT
 	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for
 	// 60 s).
@@ -233,8 +234,9 @@ type ResultServiceServer interface {
 	// connection: the response contains the resume offset.
 	//
 	// The same key and attempt return the same upload with a higher epoch and the description of this open; streams
-	// with a lower epoch fail from then on. A higher attempt starts a new upload; a lower one fails with ABORTED
-	// (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
+	// with a lower epoch fail from then on. `size` and `sha256` apply until another sender opens it. Stored bytes that
+	// cannot be those of the sender are discarded: the offset is 0 then. A higher attempt starts a new upload; a lower
+	// one fails with ABORTED (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
 	// owner of the key has opened or signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of
 	// the owner is attached. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed
 	// already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be
@@ -257,7 +259,7 @@ type ResultServiceServer interface {
 	// and the gateway or relay that forwards for it, must be those of OpenUpload.
 	//
 	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened the
-	// upload), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
+	// upload, or stored bytes of it that do not match), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
 	// (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again), INVALID_ARGUMENT
 	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for
 	// 60 s).
