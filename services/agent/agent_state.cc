@@ -166,8 +166,8 @@ absl::Status AgentState::Load() {
     phase_ = AgentPhase::kProduced;
     result_ = {field("path"), field("media_type")};
   }
-  if (field("phase") == "failed") {
-    phase_ = AgentPhase::kFailed;
+  if (field("phase") == "failed" || field("phase") == "settled") {
+    phase_ = field("phase") == "failed" ? AgentPhase::kFailed : AgentPhase::kSettled;
     failure_ = {client::Code::kFailed, field("reason"), field("message"), field("next_step")};
   }
   return absl::OkStatus();
@@ -198,7 +198,18 @@ absl::Status AgentState::SetProduced(ModuleResult result) {
 }
 
 absl::Status AgentState::SetFailed(client::Status why) {
-  phase_ = AgentPhase::kFailed;
+  return SaveError(AgentPhase::kFailed, std::move(why));
+}
+
+absl::Status AgentState::SetSettled(client::Status why) {
+  result_ = {};
+  auto status = SaveError(AgentPhase::kSettled, std::move(why));
+  if (status.ok()) RemoveFolders();
+  return status;
+}
+
+absl::Status AgentState::SaveError(AgentPhase phase, client::Status why) {
+  phase_ = phase;
   // As it is read again: each attempt delivers the same text.
   why.message = CleanUtf8(why.message);
   failure_ = std::move(why);
@@ -223,13 +234,13 @@ absl::Status AgentState::Clear() {
 }
 
 absl::Status AgentState::Save() {
-  constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed"};
+  constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed", "settled"};
   Json json = {{"run", name_.run},
                {"plugin", name_.plugin},
                {"phase", kNames[static_cast<int>(phase_)]},
                {"path", result_.path},
                {"media_type", result_.media_type}};
-  if (phase_ == AgentPhase::kFailed) {
+  if (phase_ == AgentPhase::kFailed || phase_ == AgentPhase::kSettled) {
     json["reason"] = failure_.reason;
     json["message"] = failure_.message;
     json["next_step"] = failure_.next_step;

@@ -23,6 +23,7 @@ enum class AgentPhase {
   kProduced,   // the module has written its result, which is not delivered yet
   kCommitted,  // the genuine result is committed
   kFailed,     // the module has failed, and its error is not delivered yet
+  kSettled,    // there is no genuine result, and an error or another result is committed
 };
 
 // Kills the plugins that an agent left running in `state_dir` when it was killed, unless another
@@ -60,7 +61,7 @@ class AgentState {
   AgentPhase phase() const { return phase_; }
   // In phase kProduced.
   const ModuleResult& result() const { return result_; }
-  // In phase kFailed.
+  // In the phases kFailed and kSettled.
   const client::Status& failure() const { return failure_; }
 
   // Makes empty folders for a module.
@@ -75,6 +76,8 @@ class AgentState {
   absl::Status SetFailed(client::Status why);
   // Also removes the local result: the fleet has it.
   absl::Status SetCommitted();
+  // Also removes the local result: it cannot be delivered. Keeps the error.
+  absl::Status SetSettled(client::Status why);
   // Removes everything: the next start begins with kNothing.
   absl::Status Clear();
 
@@ -88,6 +91,7 @@ class AgentState {
   bool MustRemain();
   absl::Status Load();
   absl::Status Save();
+  absl::Status SaveError(AgentPhase phase, client::Status why);
   void RemoveFolders();
 
   const std::string folder_;
