@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
+#include <compare>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,22 +32,31 @@ enum class AgentPhase {
 // agent has locked their folders.
 void EndOrphanedPlugins(const std::string& state_dir);
 
-// Removes the state of one result, with the result. No agent may be using it.
-void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+// Removes the state of one result, with the result and the state of its delivery. Returns false if
+// another process uses it.
+bool RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
                  std::string_view node);
 
-// Returns whether a produced result is stored that is not delivered.
-bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
-                          std::string_view plugin, std::string_view node);
+// Returns the bytes in the folder of a produced result that is not delivered. A state that cannot
+// be read may have one.
+std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
+                                        std::string_view plugin, std::string_view node);
 
-// Names a result of this node.
+// Names a result of one node.
 struct ResultName {
   std::string run;
   std::string plugin;
+  auto operator<=>(const ResultName&) const = default;
 };
 
-// Returns the names of at most `limit` produced results that are not delivered.
-std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit);
+struct UndeliveredResult {
+  ResultName name;
+  int64_t bytes = 0;
+};
+
+// Returns the produced results of `node` that are not delivered.
+std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_dir,
+                                                      std::string_view node);
 
 // A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
 // thread-safe.
@@ -82,9 +93,10 @@ class AgentState {
   absl::Status Clear();
 
  private:
-  friend std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit);
-  friend bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
-                                   std::string_view plugin, std::string_view node);
+  friend std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_dir,
+                                                               std::string_view node);
+  friend std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
+                                                 std::string_view plugin, std::string_view node);
 
   AgentState(std::string folder, UniqueFd lock);
   static void Prune(const std::string& state_dir);
