@@ -25,7 +25,8 @@ enum class AgentPhase {
   kProduced,   // the module has written its result, which is not delivered yet
   kCommitted,  // the genuine result is committed
   kFailed,     // the module has failed, and its error is not delivered yet
-  kSettled,    // there is no genuine result, and an error or another result is committed
+  // There is no genuine result. An error or another result is committed.
+  kSettled,
 };
 
 // Kills the plugins that an agent left running in `state_dir` when it was killed, unless another

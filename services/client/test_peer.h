@@ -76,12 +76,15 @@ class TestPeer final : public v1::ResultService::Service {
   // Faults of the next streams.
   std::atomic<int64_t> cut_after{-1};        // bytes of one stream, then UNAVAILABLE; -1: never
   std::atomic<int> damage_digest{0};         // the number of finishes that get DIGEST_MISMATCH
-  std::atomic<int> lose_answers{0};          // the number of commits by Upload that get UNAVAILABLE
   std::atomic<int> refuse_opens{0};          // the number of opens that get RESOURCE_EXHAUSTED
   std::function<absl::Status()> judge;       // decides first on every open and submit
   std::function<void(int64_t)> on_chunk;     // receives the offset
   std::function<absl::Status()> judge_read;  // decides on every read of the result
-  std::function<void()> on_commit;           // called before the answer
+  // Called after a commit, before its answer.
+  std::function<void()> on_commit;
+  // So many commits by Upload get UNAVAILABLE.
+  std::atomic<int> lose_answers{0};
+
   std::atomic<int64_t> window{4 * 1024 * 1024};
   std::atomic<bool> zstd{true};
   std::atomic<bool> probe_window{false};  // look once for bytes beyond the window

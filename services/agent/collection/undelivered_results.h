@@ -54,7 +54,7 @@ class UndeliveredResults {
   // Returns the runs of unused results of which no end is known.
   std::set<std::string> OpenRuns(InUse in_use) const;
 
-  // Removes the results whose time is over, and while there is no space, those whose runs ended
+  // Removes the results that are due. While there is no space, also removes those whose runs ended
   // first.
   void RemoveDue(InUse in_use);
   // Returns the time until the next removal, or an infinite one.
