@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -151,8 +153,14 @@ class Agent {
           {{"run", config_.client.run}, {"plugin", config_.client.plugin}});
       if (auto status = state_->Clear(); !status.ok()) return Failed(status);
     }
+    if (state_->phase() == AgentPhase::kSettled && config_.collects_once) {
+      if (!IsErrorDisproved()) return ErrorDelivered(state_->failure());
+      Log(LogLevel::kWarning, "the fleet does not have the error that was reported as committed",
+          {{"run", config_.client.run}, {"plugin", config_.client.plugin}});
+      return DeliverError(state_->failure());
+    }
     if (state_->phase() == AgentPhase::kFailed && !waits()) return DeliverError(state_->failure());
-    if (state_->phase() == AgentPhase::kNothing || waits()) {
+    if (state_->phase() != AgentPhase::kProduced || waits()) {
       const auto result = Produce();
       if (!result.ok()) return HandleFailure(result.status());
       if (auto status = state_->SetProduced(*result); !status.ok()) return Failed(status);
@@ -165,9 +173,20 @@ class Agent {
   // that the plugin does not run twice. The aggregator answers, so a commit that was in progress
   // when this agent was asked to work again counts.
   bool IsCommitDisproved() const {
-    if (config_.client.grpc_targets.empty()) return false;
-    const auto outcome = AskService(config_.client, config_.client.grpc_targets[0], stop_);
-    return outcome.ok() && *outcome != v1::OUTCOME_GENUINE && *outcome != v1::OUTCOME_UNSPECIFIED;
+    const v1::Outcome outcome = AskOutcome();
+    return outcome != v1::OUTCOME_GENUINE && outcome != v1::OUTCOME_UNSPECIFIED;
+  }
+
+  // As for a result, but any committed outcome proves the report.
+  bool IsErrorDisproved() const {
+    const v1::Outcome outcome = AskOutcome();
+    return outcome == v1::OUTCOME_PENDING || outcome == v1::OUTCOME_TIMED_OUT;
+  }
+
+  v1::Outcome AskOutcome() const {
+    if (config_.client.grpc_targets.empty()) return v1::OUTCOME_UNSPECIFIED;
+    return AskService(config_.client, config_.client.grpc_targets[0], stop_)
+        .value_or(v1::OUTCOME_UNSPECIFIED);
   }
 
   // Another process then owns the results folder, and its done file holds the state.
@@ -233,8 +252,7 @@ class Agent {
                             late.token());
     if (delivery.status.code == Code::kErrorDelivered) return ErrorDelivered(why);
     if (delivery.status.code == Code::kConflict) {
-      // A committed error may be another one: the next start produces the result again.
-      if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+      if (auto status = Settle(why); !status.ok()) return Failed(status);
     }
     return delivery;
   }
@@ -248,17 +266,28 @@ class Agent {
       if (auto status = state_->SetCommitted(); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kErrorDelivered) {
       return ErrorDelivered(delivery.status);
+    } else if (delivery.is_error && delivery.status.code == Code::kConflict) {
+      // The faulty result cannot be delivered at any later start either.
+      if (auto status = Settle(delivery.status); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kBadConfig) {
-      // The result was removed after it was produced: the next start produces it again.
-      if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+      // If the result was removed after it was produced, the next start produces it again.
+      std::error_code error;
+      if (!std::filesystem::exists(state_->result().path, error) && !error) {
+        if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+      }
       delivery.status.code = Code::kFailed;
     }
     return delivery;
   }
 
-  // Handles a delivered error result: the next start produces the result again.
+  // Handles the end of the work without a genuine result. A committed error can be replaced: the
+  // next start produces the result again, unless only the fleet may ask for that.
+  absl::Status Settle(const client::Status& why) {
+    return config_.collects_once ? state_->SetSettled(why) : state_->Clear();
+  }
+
   Delivery ErrorDelivered(client::Status why) {
-    if (auto status = state_->Clear(); !status.ok()) return Failed(status);
+    if (auto status = Settle(why); !status.ok()) return Failed(status);
     why.code = Code::kErrorDelivered;
     return {std::move(why), {}};
   }

@@ -30,6 +30,9 @@ struct AgentConfig {
   int64_t max_output_bytes = int64_t{256} << 20;
   // The loopback port for progress reports of plugins, or kAnyProgressPort; 0: none.
   int64_t progress_port = 8099;
+  // A committed error is final: the next start does not collect again. Can be set neither in the
+  // file nor in the environment.
+  bool collects_once = false;
 };
 
 // The fields of the file, the client's first. The pointers refer to `config`.

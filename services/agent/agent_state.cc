@@ -50,6 +50,19 @@ void RemoveLocked(const std::string& folder) {
   fs::remove(folder, ignored);  // fails if an agent has taken a new lock
 }
 
+int64_t BytesIn(const std::string& folder) {
+  int64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (entry->is_symlink(ignored) || !entry->is_regular_file(ignored)) continue;
+    const auto size = entry->file_size(ignored);
+    if (!ignored) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
 void EndOrphan(const std::string& folder) {
   const auto text = ReadFileBounded(ProcessPath(folder), kMaxStateFile);
   if (!text.ok()) return;
@@ -75,31 +88,40 @@ void EndOrphanedPlugins(const std::string& state_dir) {
   }
 }
 
-void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+bool RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
                  std::string_view node) {
-  const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
-  for (const char* suffix : {"", ".json", ".json.lock"}) {
-    std::error_code ignored;
-    fs::remove_all(folder + suffix, ignored);
+  const std::string name = client::StateName(run, plugin, node);
+  const std::string folder = absl::StrCat(state_dir, "/", name);
+  std::error_code error;
+  if (fs::exists(folder, error)) {
+    const auto lock = LockFileSoon(LockPath(folder));
+    if (!lock.ok() || !lock->valid()) return false;
+    RemoveLocked(folder);
   }
+  return client::RemoveAttemptState(state_dir, name);
 }
 
-bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
-                          std::string_view plugin, std::string_view node) {
+std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
+                                        std::string_view plugin, std::string_view node) {
   AgentState state(state_dir + "/" + client::StateName(run, plugin, node), UniqueFd());
-  return state.Load().ok() && state.phase() == AgentPhase::kProduced;
+  if (!state.MustRemain()) return std::nullopt;
+  return BytesIn(state.folder_);
 }
 
-std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit) {
-  std::vector<ResultName> names;
+std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_dir,
+                                                      std::string_view node) {
+  std::vector<UndeliveredResult> results;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(state_dir, error)) {
-    if (names.size() >= limit) break;
     if (!entry.is_directory(error)) continue;
     AgentState state(entry.path().string(), UniqueFd());
-    if (state.Load().ok() && state.phase() == AgentPhase::kProduced) names.push_back(state.name_);
+    if (!state.MustRemain()) continue;
+    const ResultName& name = state.name_;
+    // Otherwise another folder has the name, or it is not known.
+    if (client::StateName(name.run, name.plugin, node) != entry.path().filename()) continue;
+    results.push_back({name, BytesIn(state.folder_)});
   }
-  return names;
+  return results;
 }
 
 AgentState::AgentState(std::string folder, UniqueFd lock)
@@ -111,7 +133,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
                                                              std::string_view node) {
   const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
   RETURN_IF_ERROR(MakeFolder(folder));
-  ASSIGN_OR_RETURN(UniqueFd lock, TryLockFile(LockPath(folder)));
+  ASSIGN_OR_RETURN(UniqueFd lock, LockFileSoon(LockPath(folder)));
   if (!lock.valid()) return errors::DeliveryAlreadyRunning(plugin, node, LockPath(folder));
   EndOrphan(folder);
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
@@ -140,12 +162,16 @@ void AgentState::Prune(const std::string& state_dir) {
     auto lock = TryLockFile(LockPath(folder));
     if (!lock.ok() || !lock->valid()) continue;
     AgentState state(folder, *std::move(lock));  // has the lock until the folder is removed
-    if (!state.MustRemain()) RemoveLocked(folder);
+    if (state.MustRemain()) continue;
+    RemoveLocked(folder);
+    client::RemoveAttemptState(state_dir, name);
   }
 }
 
-// For a state that is not loaded.
-bool AgentState::MustRemain() { return !Load().ok() || phase_ == AgentPhase::kProduced; }
+// Loads the state again. One without a name was not written by this program.
+bool AgentState::MustRemain() {
+  return !Load().ok() || (phase_ == AgentPhase::kProduced && !name_.plugin.empty());
+}
 
 absl::Status AgentState::Load() {
   const auto text = ReadFileBounded(folder_ + "/state.json", kMaxStateFile);
@@ -162,12 +188,12 @@ absl::Status AgentState::Load() {
   name_ = {field("run"), field("plugin")};
   std::error_code error;
   if (field("phase") == "committed") phase_ = AgentPhase::kCommitted;
-  if (field("phase") == "produced" && fs::exists(field("path"), error)) {
+  if (field("phase") == "produced" && (fs::exists(field("path"), error) || error)) {
     phase_ = AgentPhase::kProduced;
     result_ = {field("path"), field("media_type")};
   }
-  if (field("phase") == "failed") {
-    phase_ = AgentPhase::kFailed;
+  if (field("phase") == "failed" || field("phase") == "settled") {
+    phase_ = field("phase") == "failed" ? AgentPhase::kFailed : AgentPhase::kSettled;
     failure_ = {client::Code::kFailed, field("reason"), field("message"), field("next_step")};
   }
   return absl::OkStatus();
@@ -198,7 +224,18 @@ absl::Status AgentState::SetProduced(ModuleResult result) {
 }
 
 absl::Status AgentState::SetFailed(client::Status why) {
-  phase_ = AgentPhase::kFailed;
+  return SaveError(AgentPhase::kFailed, std::move(why));
+}
+
+absl::Status AgentState::SetSettled(client::Status why) {
+  result_ = {};
+  auto status = SaveError(AgentPhase::kSettled, std::move(why));
+  if (status.ok()) RemoveFolders();
+  return status;
+}
+
+absl::Status AgentState::SaveError(AgentPhase phase, client::Status why) {
+  phase_ = phase;
   // As it is read again: each attempt delivers the same text.
   why.message = CleanUtf8(why.message);
   failure_ = std::move(why);
@@ -223,13 +260,13 @@ absl::Status AgentState::Clear() {
 }
 
 absl::Status AgentState::Save() {
-  constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed"};
+  constexpr const char* kNames[] = {"nothing", "produced", "committed", "failed", "settled"};
   Json json = {{"run", name_.run},
                {"plugin", name_.plugin},
                {"phase", kNames[static_cast<int>(phase_)]},
                {"path", result_.path},
                {"media_type", result_.media_type}};
-  if (phase_ == AgentPhase::kFailed) {
+  if (phase_ == AgentPhase::kFailed || phase_ == AgentPhase::kSettled) {
     json["reason"] = failure_.reason;
     json["message"] = failure_.message;
     json["next_step"] = failure_.next_step;

@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
-#include <cstddef>
+#include <compare>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,28 +25,39 @@ enum class AgentPhase {
   kProduced,   // the module has written its result, which is not delivered yet
   kCommitted,  // the genuine result is committed
   kFailed,     // the module has failed, and its error is not delivered yet
+  // There is no genuine result. An error or another result is committed.
+  kSettled,
 };
 
 // Kills the plugins that an agent left running in `state_dir` when it was killed, unless another
 // agent has locked their folders.
 void EndOrphanedPlugins(const std::string& state_dir);
 
-// Removes the state of one result, with the result. No agent may be using it.
-void RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
+// Removes the state of one result, with the result and the state of its delivery. Returns false if
+// another process uses it.
+bool RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
                  std::string_view node);
 
-// Returns whether a produced result is stored that is not delivered.
-bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
-                          std::string_view plugin, std::string_view node);
+// Returns the bytes in the folder of a produced result that is not delivered. A state that cannot
+// be read may have one.
+std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
+                                        std::string_view plugin, std::string_view node);
 
-// Names a result of this node.
+// Names a result of one node.
 struct ResultName {
   std::string run;
   std::string plugin;
+  auto operator<=>(const ResultName&) const = default;
 };
 
-// Returns the names of at most `limit` produced results that are not delivered.
-std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit);
+struct UndeliveredResult {
+  ResultName name;
+  int64_t bytes = 0;
+};
+
+// Returns the produced results of `node` that are not delivered.
+std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_dir,
+                                                      std::string_view node);
 
 // A folder for each (run, plugin, node) in the state folder, locked by one process at a time. Not
 // thread-safe.
@@ -60,7 +73,7 @@ class AgentState {
   AgentPhase phase() const { return phase_; }
   // In phase kProduced.
   const ModuleResult& result() const { return result_; }
-  // In phase kFailed.
+  // In the phases kFailed and kSettled.
   const client::Status& failure() const { return failure_; }
 
   // Makes empty folders for a module.
@@ -75,19 +88,23 @@ class AgentState {
   absl::Status SetFailed(client::Status why);
   // Also removes the local result: the fleet has it.
   absl::Status SetCommitted();
+  // Also removes the local result: it cannot be delivered. Keeps the error.
+  absl::Status SetSettled(client::Status why);
   // Removes everything: the next start begins with kNothing.
   absl::Status Clear();
 
  private:
-  friend std::vector<ResultName> ListUndeliveredResults(const std::string& state_dir, size_t limit);
-  friend bool HasUndeliveredResult(const std::string& state_dir, std::string_view run,
-                                   std::string_view plugin, std::string_view node);
+  friend std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_dir,
+                                                               std::string_view node);
+  friend std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
+                                                 std::string_view plugin, std::string_view node);
 
   AgentState(std::string folder, UniqueFd lock);
   static void Prune(const std::string& state_dir);
   bool MustRemain();
   absl::Status Load();
   absl::Status Save();
+  absl::Status SaveError(AgentPhase phase, client::Status why);
   void RemoveFolders();
 
   const std::string folder_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "services/client/attempt_state.h"
@@ -95,6 +96,50 @@ TEST_F(AgentStateTest, OldestOfTooManyStatesIsRemovedIfItIsUnusedAndWithoutAResu
   EXPECT_FALSE(fs::exists(Folder("committed")));
   EXPECT_TRUE(fs::exists(Folder("working")));
   EXPECT_EQ(Open("produced")->phase(), AgentPhase::kProduced);
+}
+
+TEST_F(AgentStateTest, UnreadableStateMayHaveAnUndeliveredResult) {
+  Produce("produced");
+  EXPECT_EQ(UndeliveredBytes(base_, kRun, "nothing", "n1"), std::nullopt);
+  EXPECT_GT(UndeliveredBytes(base_, kRun, "produced", "n1"), 5);
+  fs::remove(Folder("produced") + "/state.json");
+  EXPECT_EQ(UndeliveredBytes(base_, kRun, "produced", "n1"), std::nullopt);
+  fs::create_directory(Folder("produced") + "/state.json");
+  EXPECT_NE(UndeliveredBytes(base_, kRun, "produced", "n1"), std::nullopt);
+}
+
+TEST_F(AgentStateTest, UndeliveredResultsAreListedByTheNameOfTheirFolder) {
+  Produce("produced");
+  fs::copy(Folder("produced"), Folder("copied"), fs::copy_options::recursive);
+  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  const auto results = ListUndeliveredResults(base_, "n1");
+  ASSERT_EQ(results.size(), 1U);
+  EXPECT_EQ(results[0].name, (ResultName{kRun, "produced"}));
+}
+
+TEST_F(AgentStateTest, StateIsRemovedUnlessItIsInUse) {
+  auto used = Produce("produced");
+  std::ofstream(Folder("produced") + ".json") << "{}";
+  EXPECT_FALSE(RemoveState(base_, kRun, "produced", "n1"));
+  EXPECT_TRUE(fs::exists(used->results_dir() + "/result"));
+  used.reset();
+  EXPECT_TRUE(RemoveState(base_, kRun, "produced", "n1"));
+  EXPECT_TRUE(fs::is_empty(base_));
+}
+
+TEST_F(AgentStateTest, NumberOfTheAttemptRemainsAsLongAsTheState) {
+  Produce("produced");
+  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  const auto attempt = [&](const std::string& plugin) {
+    return client::AttemptState::Open(base_, kRun, plugin, "n1").value();
+  };
+  EXPECT_EQ(attempt("produced")->Next().value(), 1);
+  EXPECT_EQ(attempt("committed")->Next().value(), 1);
+  MakeAllOld();
+  Open("new");
+  attempt("new");
+  EXPECT_EQ(attempt("produced")->Next().value(), 2);
+  EXPECT_EQ(attempt("committed")->Next().value(), 1);
 }
 
 TEST_F(AgentStateTest, OldStateRemainsWhenItIsOpened) {

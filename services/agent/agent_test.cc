@@ -12,9 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "services/agent/jobs/process_mark.h"
+#include "services/agent/testing/agent_fixture.h"
 #include "services/client/client.h"
-#include "services/client/test_peer.h"
-#include "services/client/test_status_peer.h"
 #include "services/common/base/error.h"
 #include "services/common/base/subprocess.h"
 #include "services/common/base/unique_fd.h"
@@ -30,86 +29,18 @@ using client::Code;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr char kProgram[] = "services/agent/agent_test_program";
-
-std::string Definition(const std::string& shell) {
-  // JSON is YAML.
-  return Json({{"sonobuoy-config", {{"driver", "DaemonSet"}, {"plugin-name", "facts"}}},
-               {"spec", {{"command", {"/bin/sh", "-c"}}, {"args", {shell}}}}})
-      .dump();
+// Binds a port of the loopback address; returns it with its socket.
+std::pair<uint16_t, UniqueFd> HoldPort() {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size);
+  ::listen(fd.get(), 1);
+  ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  return {ntohs(address.sin_port), std::move(fd)};
 }
-
-class AgentTest : public ::testing::Test {
- protected:
-  AgentTest() : base_(::testing::TempDir() + "/agent_test"), peer_(fleet_) {
-    fs::remove_all(base_);
-    fs::create_directories(base_ + "/results");
-    peer_.Start();
-    const auto [chain, key] = fleet_.RunCredential("n1");
-    config_ = {{"grpc_targets", {peer_.target()}},
-               {"plugin", "facts"},
-               {"node", "n1"},
-               {"fleet_ca_cert", fleet_.root_pem},
-               {"client_cert", chain},
-               {"client_key", key},
-               {"results_dir", base_ + "/results"},
-               {"state_dir", base_ + "/state"},
-               {"done_file_delay", "10ms"},
-               {"progress_port", 0}};
-  }
-  ~AgentTest() override {
-    peer_.Stop();
-    fs::remove_all(base_);
-  }
-
-  std::unique_ptr<Subprocess> Start(const std::string& submit = "") {
-    const std::string file = base_ + "/node.json";
-    std::ofstream(file) << config_.dump();
-    SubprocessOptions options;
-    options.argv = {kProgram, file};
-    if (!submit.empty()) options.argv.push_back(submit);
-    options.environment = AllowListedEnvironment({"PATH", "HOME", "TMPDIR"});
-    options.environment.push_back("SECRET_OF_THE_AGENT=1");
-    options.out = ChildOutput::Tail(4096);
-    options.err = ChildOutput::Tail(16384);
-    return Subprocess::Start(std::move(options)).value();
-  }
-
-  Code Run(const std::string& submit = "") {
-    const auto child = Start(submit);
-    const auto exit = child->Wait(absl::Minutes(3));
-    if (!exit) ADD_FAILURE() << "the agent did not end:\n" << child->StderrTail();
-    said_ = child->StderrTail();
-    EXPECT_EQ(child->StdoutTail(), "");
-    return exit && exit->signal == 0 ? static_cast<Code>(exit->exit_code) : Code::kFailed;
-  }
-
-  // Adds a status service.
-  void StartStatus() {
-    status_.Start();
-    config_["status_targets"] = {status_.target()};
-  }
-
-  // Binds a port of the loopback address; returns it with its socket.
-  static std::pair<uint16_t, UniqueFd> HoldPort() {
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size);
-    ::listen(fd.get(), 1);
-    ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size);
-    return {ntohs(address.sin_port), std::move(fd)};
-  }
-
-  const client::TestFleet fleet_ = client::TestFleet::Make();
-  const std::string base_;
-  client::TestPeer peer_;
-  client::TestStatusPeer status_{fleet_};
-  Json config_;
-  std::string said_;
-};
 
 TEST_F(AgentTest, PluginOfAKilledAgentEndsBeforeTheNextAttempt) {
   // The second process of the plugin outlives its leader, as a helper in its group.
@@ -241,46 +172,6 @@ TEST_F(AgentTest, FilesArePackedWithoutADoneFile) {
   EXPECT_EQ(peer_.committed()->description.media_type(), "application/gzip");
 }
 
-TEST_F(AgentTest, FailedPluginIsAnErrorResultAndALaterSuccessReplacesIt) {
-  config_["definition"] = Definition("echo the cause >&2; exit 7");
-  EXPECT_EQ(Run(), Code::kErrorDelivered);
-  EXPECT_TRUE(peer_.committed()->description.is_error());
-  EXPECT_THAT(peer_.committed()->body,
-              ::testing::AllOf(HasSubstr("exit code 7"), HasSubstr("the cause")));
-  config_["definition"] = Definition("echo ok > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
-  EXPECT_EQ(Run(), Code::kOk) << said_;
-  EXPECT_EQ(peer_.committed()->generation, 2);
-}
-
-TEST_F(AgentTest, OtherErrorConflictsAndALaterSuccessReplacesTheCommittedOne) {
-  config_["definition"] = Definition("exit 7");
-  EXPECT_EQ(Run(), Code::kErrorDelivered);
-  config_["definition"] = Definition("exit 8");
-  EXPECT_EQ(Run(), Code::kConflict) << said_;
-  EXPECT_THAT(peer_.committed()->body, HasSubstr("exit code 7"));
-  config_["definition"] = Definition("echo ok > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
-  EXPECT_EQ(Run(), Code::kOk) << said_;
-}
-
-TEST_F(AgentTest, PluginThatHangsWritesNothingOrIsMissingIsAnErrorResult) {
-  config_["time_limit"] = "300ms";
-  config_["definition"] = Definition("echo waiting; sleep 1000");
-  EXPECT_EQ(Run(), Code::kErrorDelivered);
-  EXPECT_THAT(peer_.committed()->body,
-              ::testing::AllOf(HasSubstr("PLUGIN_TIMED_OUT"), HasSubstr("waiting")));
-  config_.erase("time_limit");
-  peer_.Forget();
-  config_["definition"] = Definition("true");
-  EXPECT_EQ(Run(), Code::kErrorDelivered);
-  EXPECT_THAT(peer_.committed()->body, HasSubstr("NO_RESULT"));
-  peer_.Forget();
-  config_["definition"] = Json({{"sonobuoy-config", {{"driver", "Job"}, {"plugin-name", "facts"}}},
-                                {"spec", {{"command", {"/no/such/program"}}}}})
-                              .dump();
-  EXPECT_EQ(Run(), Code::kErrorDelivered);
-  EXPECT_THAT(peer_.committed()->body, HasSubstr("TOOL_NOT_FOUND"));
-}
-
 TEST_F(AgentTest, FactsOfThisMachineAreDelivered) {
   config_["module"] = "hostfacts";
   config_["mode"] = "module";
@@ -323,20 +214,6 @@ TEST_F(AgentTest, RestartAfterAKillDeliversWithoutRunningThePluginAgain) {
   EXPECT_EQ(peer_.committed()->description.attempt(), 1);
   EXPECT_EQ(fs::file_size(counter), 2U) << "the plugin ran again";
   EXPECT_LT(peer_.chunk_bytes, 4'500'000) << "it began anew";
-}
-
-TEST_F(AgentTest, ErrorOfAFailedPluginIsDeliveredByTheNextStart) {
-  const std::string counter = base_ + "/runs";
-  config_["definition"] = Definition("echo x >> " + counter + "; echo the cause >&2; exit 7");
-  peer_.judge = [] { return errors::PairNotPlanned("r", "facts", "n1"); };
-  EXPECT_EQ(Run(), Code::kRefused) << said_;
-  peer_.judge = [] { return absl::OkStatus(); };
-  EXPECT_EQ(Run(), Code::kErrorDelivered) << said_;
-  EXPECT_THAT(peer_.committed()->body,
-              ::testing::AllOf(HasSubstr("exit code 7"), HasSubstr("the cause")));
-  EXPECT_EQ(fs::file_size(counter), 2U) << "the plugin ran again";
-  EXPECT_EQ(Run(), Code::kErrorDelivered) << said_;
-  EXPECT_EQ(fs::file_size(counter), 4U) << "after the delivery it runs again";
 }
 
 TEST_F(AgentTest, FailedDeliveryPrintsTheReason) {

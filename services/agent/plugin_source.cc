@@ -23,16 +23,24 @@ constexpr std::chrono::seconds kCallLimit{20};
 
 absl::StatusOr<v1::Run> GetRunOnce(const std::string& target,
                                    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-                                   const std::string& run) {
+                                   const std::string& run, const std::stop_token& stop = {}) {
   const auto stub = v1::RunService::NewStub(MakeChannel(target, credentials));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
+  const std::stop_callback cancel(stop, [&] { context.TryCancel(); });
   v1::GetRunRequest request;
   request.set_run(run);
   v1::Run answer;
   const grpc::Status status = stub->GetRun(&context, request, &answer);
   if (!status.ok()) return FromGrpc(status);
   return answer;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const client::Config& config,
+                                                        const client::SenderIdentity& identity) {
+  return MakeChannelCredentials(ChannelIdentity{identity.identity().fleet, config.fleet_ca_cert,
+                                                config.client_cert, config.client_key},
+                                {ServiceRole::kAggregator, ServiceRole::kRelay});
 }
 
 bool WorthAnotherTry(const absl::Status& status) {
@@ -54,10 +62,7 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     const std::stop_token& stop) {
   ASSIGN_OR_RETURN(auto identity, client::SenderIdentity::Load(config.client_cert,
                                                                config.client_key, absl::Now()));
-  const auto credentials =
-      MakeChannelCredentials(ChannelIdentity{identity.identity().fleet, config.fleet_ca_cert,
-                                             config.client_cert, config.client_key},
-                             {ServiceRole::kAggregator, ServiceRole::kRelay});
+  const auto credentials = CredentialsOf(config, identity);
   Backoff backoff;
   for (size_t i = 0;; ++i) {
     const std::string& target = config.grpc_targets[i % config.grpc_targets.size()];
@@ -79,6 +84,15 @@ absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
       return errors::Interrupted();
     }
   }
+}
+
+absl::StatusOr<v1::RunState> FetchRunState(const client::Config& config,
+                                           const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(const auto identity, client::SenderIdentity::Load(
+                                            config.client_cert, config.client_key, absl::Now()));
+  ASSIGN_OR_RETURN(const auto run, GetRunOnce(config.grpc_targets[0],
+                                              CredentialsOf(config, identity), config.run, stop));
+  return run.state();
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/v1/runs.pb.h"
 #include "services/client/client.h"
 
 namespace muster {
@@ -24,6 +25,11 @@ struct PlannedPlugin {
 absl::StatusOr<PlannedPlugin> FetchPlannedPlugin(
     const client::Config& config, const std::function<void(const absl::Status& why)>& on_wait,
     const std::stop_token& stop);
+
+// Asks the first target for the state of the run. Fails as RunService.GetRun does. Takes at most
+// 20 s.
+absl::StatusOr<v1::RunState> FetchRunState(const client::Config& config,
+                                           const std::stop_token& stop);
 
 }  // namespace muster
 

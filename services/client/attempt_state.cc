@@ -31,7 +31,8 @@ constexpr std::chrono::hours kOldest{24 * 40};
 std::string LockPath(const std::string& path) { return path + ".lock"; }
 
 // Removes files of old runs and the oldest files, so that the folder does not grow without limit.
-// Those in use remain: with a wrong clock they may seem old.
+// Those in use remain: with a wrong clock they may seem old. Those of an agent's states remain as
+// long as its folder.
 void Prune(const std::string& folder) {
   StoredStates states;
   std::error_code error;
@@ -39,12 +40,10 @@ void Prune(const std::string& folder) {
     if (entry.path().has_extension()) AddState(entry, &states);
   }
   for (const std::string& name : ExcessStates(states)) {
-    const std::string path = absl::StrCat(folder, "/", name, ".json");
-    const auto lock = TryLockFile(LockPath(path));
-    if (!lock.ok() || !lock->valid()) continue;
     std::error_code ignored;
-    fs::remove(path, ignored);
-    fs::remove(LockPath(path), ignored);
+    if (!fs::is_directory(absl::StrCat(folder, "/", name), ignored)) {
+      RemoveAttemptState(folder, name);
+    }
   }
 }
 
@@ -59,6 +58,17 @@ absl::Status MakeFolder(const std::string& folder) {
 }
 
 }  // namespace
+
+bool RemoveAttemptState(const std::string& folder, std::string_view name) {
+  const std::string path = absl::StrCat(folder, "/", ToAbsl(name), ".json");
+  std::error_code error;
+  if (!fs::exists(path, error) && !fs::exists(LockPath(path), error)) return true;
+  const auto lock = TryLockFile(LockPath(path));
+  if (!lock.ok() || !lock->valid()) return false;
+  fs::remove(path, error);
+  fs::remove(LockPath(path), error);
+  return true;
+}
 
 std::string StateName(std::string_view run, std::string_view plugin, std::string_view node) {
   ContentDigest digest;
@@ -105,7 +115,7 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
   if (folder.empty()) return std::unique_ptr<AttemptState>(new AttemptState("", UniqueFd()));
   RETURN_IF_ERROR(MakeFolder(folder));
   const std::string path = absl::StrCat(folder, "/", StateName(run, plugin, node), ".json");
-  ASSIGN_OR_RETURN(UniqueFd lock, TryLockFile(LockPath(path)));
+  ASSIGN_OR_RETURN(UniqueFd lock, LockFileSoon(LockPath(path)));
   if (!lock.valid()) return errors::DeliveryAlreadyRunning(plugin, node, LockPath(path));
   Prune(folder);
   std::unique_ptr<AttemptState> state(new AttemptState(path, std::move(lock)));

@@ -50,6 +50,9 @@ class AttemptState {
 // Returns a unique file name for each (run, plugin, node) of any length.
 std::string StateName(std::string_view run, std::string_view plugin, std::string_view node);
 
+// Removes the state with that name in `folder`, if there is one. Returns false if it is in use.
+bool RemoveAttemptState(const std::string& folder, std::string_view name);
+
 // So many of the newest states remain in a folder.
 inline constexpr size_t kMaxStates = 1'000;
 

@@ -80,10 +80,13 @@ class Client::Impl {
         DeliverErrorText(absl::StrCat(ReasonOf(why), ReasonOf(why).empty() ? "" : ": ",
                                       why.message(), next_step.empty() ? "" : "\n", next_step),
                          stop);
-    if (delivery.status.code != Code::kErrorDelivered) return delivery;
-    delivery.status.reason = ReasonOf(why);
-    delivery.status.message = std::string(why.message());
-    delivery.status.next_step = next_step;
+    std::string& next = delivery.status.next_step;
+    if (delivery.status.code == Code::kErrorDelivered) {
+      delivery.status = {Code::kErrorDelivered, ReasonOf(why), std::string(why.message()),
+                         next_step};
+    } else if (!next_step.empty()) {
+      next = absl::StrCat(next_step, next.empty() ? "" : " ", next);
+    }
     return delivery;
   }
 
@@ -103,10 +106,14 @@ class Client::Impl {
     auto receipt = file.ok() ? Send(std::move(info), *std::move(file), stop)
                              : absl::StatusOr<CommitReceipt>(file.status());
     Delivery delivery = ToDelivery(receipt);
+    delivery.is_error = true;
+    const std::string summary = text.substr(0, text.find('\n'));
     if (receipt.ok()) {
       delivery.status.code = Code::kErrorDelivered;
       delivery.status.reason = "ERROR_RESULT";
-      delivery.status.message = text.substr(0, text.find('\n'));
+      delivery.status.message = summary;
+    } else {
+      absl::StrAppend(&delivery.status.message, "; not delivered: ", summary);
     }
     return delivery;
   }
@@ -152,8 +159,7 @@ class Client::Impl {
   }
 
   void StopHeartbeats() {
-    std::unique_ptr<Heartbeats>
-        ending;  // destroyed without the lock: its watcher may ask for the status
+    std::unique_ptr<Heartbeats> ending;  // destroyed without the lock, which its watcher may take
     MutexLock lock(heartbeats_mutex_);
     ending = std::move(heartbeats_);
   }
@@ -324,9 +330,8 @@ Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& option
   MutexLock lock(impl_->one_at_a_time());
   auto file = SourceFile::Open(path);
   if (!file.ok()) {
-    return {
-        ToClientStatus(errors::ConfigInvalid("result file", "", ToStd(file.status().message()))),
-        {}};
+    return Impl::ToDelivery(
+        errors::ConfigInvalid("result file", "", ToStd(file.status().message())));
   }
   return impl_->SubmitOrExplain(std::move(file), options, stop);
 }

@@ -115,6 +115,9 @@ struct Receipt {
 struct Delivery {
   Status status;
   Receipt receipt;  // for OK and kErrorDelivered
+  // The outcome is that of an error result, delivered by SubmitError or in place of a faulty
+  // result. If it was not delivered, the message and the next step include the error.
+  bool is_error = false;
 };
 
 // Optional properties of a result.
@@ -205,7 +208,8 @@ class Client {
 
   // Delivers an error result (kErrorDelivered on success; kConflict if another result or error is
   // committed, which stays). A genuine result may replace it until the run is sealed. The text is
-  // cut to 64 KiB.
+  // cut to 64 KiB. Over aggregator_url the outcome is kErrorDelivered in both cases: the legacy
+  // protocol does not report which result is committed.
   Delivery SubmitError(const std::string& text, const std::stop_token& stop = {});
 
   // Makes one attempt of at most 10 s, because the next report replaces this one. A report that

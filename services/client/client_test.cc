@@ -111,6 +111,7 @@ TEST_F(ClientTest, ErrorConflictsWithTheCommittedResult) {
   const Status other = client->SubmitError("no space").status;
   EXPECT_EQ(other.code, Code::kConflict) << other.message;
   EXPECT_EQ(other.reason, "RESULT_CONFLICT");
+  EXPECT_THAT(other.next_step, HasSubstr("Deliver a genuine result"));
   ASSERT_TRUE(client->SubmitFile(Write("r", "no disk"), {}).status.ok());
   EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kConflict) << "a genuine result";
 }
@@ -131,6 +132,26 @@ TEST_F(ClientTest, TooLargeFileIsAnErrorResult) {
   EXPECT_EQ(delivery.status.code, Code::kErrorDelivered);
   EXPECT_EQ(delivery.status.reason, "RESULT_TOO_LARGE");
   EXPECT_THAT(peer_.committed()->body, HasSubstr("RESULT_TOO_LARGE"));
+}
+
+TEST_F(ClientTest, ConflictOfTheErrorInPlaceOfAFileKeepsItsCause) {
+  config_.max_result_bytes = 10;
+  const auto client = Make();
+  EXPECT_EQ(client->SubmitError("no disk").status.code, Code::kErrorDelivered);
+  const Delivery delivery = client->SubmitFile(Write("r", "more than ten bytes"), {});
+  EXPECT_EQ(delivery.status.code, Code::kConflict);
+  EXPECT_TRUE(delivery.is_error);
+  EXPECT_THAT(delivery.status.message, HasSubstr("not delivered: RESULT_TOO_LARGE"));
+  EXPECT_THAT(delivery.status.next_step,
+              ::testing::AllOf(HasSubstr("max_result_bytes"), HasSubstr("genuine result")));
+}
+
+TEST_F(ClientTest, ConflictOfAGenuineResultIsNoError) {
+  const auto client = Make();
+  ASSERT_TRUE(client->SubmitFile(Write("r", "one"), {}).status.ok());
+  const Delivery delivery = client->SubmitFile(Write("r", "other"), {});
+  EXPECT_EQ(delivery.status.code, Code::kConflict);
+  EXPECT_FALSE(delivery.is_error);
 }
 
 TEST_F(ClientTest, MissingFileIsABadConfiguration) {

@@ -105,7 +105,7 @@ class GrpcTransport final : public ResultTransport {
     v1::Result answer;
     const grpc::Status status = stub_->SubmitResult(context.get(), request, &answer);
     if (!status.ok()) return FromUnary(status, stop);
-    return CheckCommitted(result, answer, stop);
+    return CheckCommitted(result, answer);
   }
 
   absl::StatusOr<CommitReceipt> Upload(OutgoingResult& result, const std::stop_token& stop,
@@ -122,7 +122,13 @@ class GrpcTransport final : public ResultTransport {
       const grpc::Status status = stub_->OpenUpload(context.get(), request, &opened);
       if (!status.ok()) return FromUnary(status, stop);
     }
-    if (opened.has_committed()) return CheckCommitted(result, opened.committed(), stop);
+    if (opened.has_committed()) {
+      // The digest is complete if this process sent all bytes. The file may change after that.
+      if (result.digest.position() < result.file->size()) {
+        RETURN_IF_ERROR(DigestUpTo(result, result.file->size(), stop));
+      }
+      return CheckCommitted(result, opened.committed());
+    }
     if (opened.offset() < 0 || opened.offset() > result.file->size() || opened.chunk_max() <= 0) {
       return errors::InvalidOffset(opened.offset());
     }
@@ -134,7 +140,7 @@ class GrpcTransport final : public ResultTransport {
     const auto end = Send(result, opened, stream);
     outcome->progressed = stream.acknowledged() > opened.offset();
     if (!end.ok()) return end.status();
-    if (end->has_committed()) return CheckCommitted(result, end->committed(), stop);
+    if (end->has_committed()) return CheckCommitted(result, end->committed());
     outcome->spooled = true;
     return errors::ResultSpooled(end->spooled().relay(),
                                  absl::FromUnixSeconds(end->spooled().expire_time().seconds()));
@@ -202,15 +208,17 @@ class GrpcTransport final : public ResultTransport {
     return result.file->CheckUnchanged();
   }
 
-  // Checks whether the result that the service has is the delivered one. The service answers an
-  // error result with the result that it keeps, which may be another one.
-  absl::StatusOr<CommitReceipt> CheckCommitted(OutgoingResult& result, const v1::Result& committed,
-                                               const std::stop_token& stop) {
-    RETURN_IF_ERROR(DigestUpTo(result, result.file->size(), stop));
+  // Checks by the complete digest whether the result that the service has is the delivered one. The
+  // service answers an error result with the result that it keeps, which may be another one.
+  static absl::StatusOr<CommitReceipt> CheckCommitted(OutgoingResult& result,
+                                                      const v1::Result& committed) {
     const bool replaced = result.info.is_error && committed.outcome() == v1::OUTCOME_GENUINE;
     const bool same = !replaced && committed.size() == result.file->size() &&
                       committed.crc32c() == result.digest.crc32c() &&
                       (committed.sha256().empty() || committed.sha256() == result.digest.Sha256());
+    if (!same && result.info.is_error && committed.outcome() == v1::OUTCOME_ERROR) {
+      return errors::ErrorConflict(result.info.plugin, result.info.node);
+    }
     if (!same) return errors::ResultConflict(result.info.plugin, result.info.node);
     return ReceiptOf(committed);
   }

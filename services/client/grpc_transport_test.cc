@@ -249,6 +249,31 @@ TEST_F(GrpcTransportTest, ChangedFileIsNotDelivered) {
   EXPECT_FALSE(peer_.committed().has_value());
 }
 
+TEST_F(GrpcTransportTest, FileThatChangesAfterTheCommitIsDelivered) {
+  for (const size_t size : {size_t{5}, kMiB}) {
+    const std::string body = RandomBytes(size);
+    const std::string path = Write(body);
+    peer_.on_commit = [&] { std::ofstream(path, std::ios::binary | std::ios::app) << "more"; };
+    const auto receipt = Deliver(path);
+    ASSERT_TRUE(receipt.ok()) << receipt.status();
+    EXPECT_TRUE(peer_.committed()->body == body);
+    peer_.Forget();
+  }
+}
+
+// The commit is answered at the second open.
+TEST_F(GrpcTransportTest, FileThatChangesWhenTheAnswerIsLostIsDelivered) {
+  const std::string body = RandomBytes(kMiB);
+  const std::string path = Write(body);
+  peer_.on_commit = [&] {
+    std::ofstream(path, std::ios::binary | std::ios::app) << "more";
+    peer_.lose_answers = 1;
+  };
+  const auto receipt = Deliver(path);
+  ASSERT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(peer_.opens, 2);
+}
+
 TEST_F(GrpcTransportTest, PermanentErrorEndsTheDelivery) {
   int asked = 0;
   peer_.judge = [&] {

@@ -135,6 +135,11 @@ void TestPeer::Forget() {
 grpc::Status TestPeer::Runs::GetRun(grpc::ServerContext*, const v1::GetRunRequest* request,
                                     v1::Run* run) {
   if (request->run() != peer_.fleet_.run) return ToGrpc(errors::RunNotFound(request->run()));
+  if (peer_.run_state) {
+    const auto state = peer_.run_state();
+    if (!state.ok()) return ToGrpc(state.status());
+    run->set_state(*state);
+  }
   run->set_id(request->run());
   run->mutable_deadline()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(1)));
   v1::Plugin& plugin = *run->add_plugins();
@@ -154,6 +159,7 @@ absl::StatusOr<v1::Result> TestPeer::Commit(const v1::ResultDescription& descrip
     committed_ = Committed{body, description, committed_ ? committed_->generation + 1 : 1,
                            signature, saw_zstd_};
   }
+  if (on_commit) on_commit();
   return ResultOf(*committed_);
 }
 
@@ -253,6 +259,10 @@ grpc::Status TestPeer::Upload(
       if (finish.sha256() != Sha256(bytes_)) return ToGrpc(errors::DigestMismatch());
       auto result = Commit(description_, bytes_, finish.signature().value());
       if (!result.ok()) return ToGrpc(result.status());
+      if (lose_answers > 0) {
+        --lose_answers;
+        return {grpc::StatusCode::UNAVAILABLE, "lost"};
+      }
       v1::UploadResponse answer;
       *answer.mutable_committed() = *result;
       stream->Write(answer);

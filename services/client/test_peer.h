@@ -70,6 +70,9 @@ class TestPeer final : public v1::ResultService::Service {
   // The definition of plugin "facts" in GetRun.
   std::string definition_yaml;
 
+  // The state of the run in GetRun; none: unspecified.
+  std::function<absl::StatusOr<v1::RunState>()> run_state;
+
   // Faults of the next streams.
   std::atomic<int64_t> cut_after{-1};        // bytes of one stream, then UNAVAILABLE; -1: never
   std::atomic<int> damage_digest{0};         // the number of finishes that get DIGEST_MISMATCH
@@ -77,6 +80,11 @@ class TestPeer final : public v1::ResultService::Service {
   std::function<absl::Status()> judge;       // decides first on every open and submit
   std::function<void(int64_t)> on_chunk;     // receives the offset
   std::function<absl::Status()> judge_read;  // decides on every read of the result
+  // Called after a commit, before its answer.
+  std::function<void()> on_commit;
+  // So many commits by Upload get UNAVAILABLE.
+  std::atomic<int> lose_answers{0};
+
   std::atomic<int64_t> window{4 * 1024 * 1024};
   std::atomic<bool> zstd{true};
   std::atomic<bool> probe_window{false};  // look once for bytes beyond the window

@@ -136,7 +136,7 @@ void AttachedNode::Handle(const Event& event) {
   // Messages in flight may be lost: records are sent again after the last acknowledged one.
   unsent_.reset();
   jobs_->Rewind();
-  if (event.new_stream) collections_.OnAttached();
+  if (event.new_stream) collections_.OnAttached(client_->target());
   for (const std::string& run : event.message.welcome().ended_runs()) {
     v1::CollectionEnded ended;
     ended.set_run(run);

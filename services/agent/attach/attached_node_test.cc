@@ -31,7 +31,7 @@ class NoCollections final : public Collections {
     MutexLock lock(mutex);
     offers.push_back(offer.run() + " at " + target);
   }
-  void OnAttached() override {
+  void OnAttached(const std::string&) override {
     MutexLock lock(mutex);
     ++attachments;
     changed.NotifyAll();

@@ -18,7 +18,7 @@ class Collections {
 
   // The node has attached again. Drops the collections that have not started: its relay offers
   // those that are still needed again, and another relay may have offered them.
-  virtual void OnAttached() = 0;
+  virtual void OnAttached(const std::string& relay_target) = 0;
 
   // A run expects no results any more.
   virtual void End(const v1::CollectionEnded& ended) = 0;

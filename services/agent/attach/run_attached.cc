@@ -45,10 +45,11 @@ absl::Status RunAttached(const AttachOptions& options) {
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
   // One thread each for the renewal of the certificate, the attachment, the starts of commands, the
-  // two kinds of records to sign, and the removal of results: any of them may wait for the disk or
-  // the network. Each command and each collection has a separate thread.
+  // two kinds of records to sign, the removal of results, and the questions about their runs: any
+  // of them may wait for the disk or the network. Each command and each collection has a separate
+  // thread.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/6});
+  Executor background({"background", /*threads=*/7});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "services/agent/collection/testing/runner_fixture.h"
@@ -36,6 +37,12 @@ class CollectionEndTest : public CollectionRunnerTest {
     runner_->End(ended);
   }
 
+  // Also waits for the removals that are due.
+  void Advance(absl::Duration time) {
+    clock_.Advance(time);
+    executor_.AwaitIdle();
+  }
+
   // Waits until the tasks before are forgotten.
   void Settle() {
     const int before = settled_;
@@ -44,8 +51,9 @@ class CollectionEndTest : public CollectionRunnerTest {
   }
 
   void Produce() {
+    const int before = refusals_;
     runner_->Offer(offer_, peer_.target());
-    ASSERT_TRUE(testing::Await([&] { return refusals_ > 0; }));
+    ASSERT_TRUE(testing::Await([&] { return refusals_ > before; }));
   }
 
   void ProduceAndEnd() {
@@ -55,10 +63,10 @@ class CollectionEndTest : public CollectionRunnerTest {
   }
 
   void ExpectRemovalAfterAnHour() {
-    clock_.Advance(absl::Minutes(59));
+    Advance(absl::Minutes(59));
     EXPECT_TRUE(exists());
-    clock_.Advance(absl::Minutes(1));
-    EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+    Advance(absl::Minutes(1));
+    EXPECT_FALSE(exists());
   }
 
   // Returns whether the state of the result exists; that of "settled" has no folder.
@@ -78,7 +86,7 @@ class CollectionEndTest : public CollectionRunnerTest {
 
 TEST_F(CollectionEndTest, OfferWithinAnHourContinuesTheDelivery) {
   ProduceAndEnd();
-  clock_.Advance(absl::Minutes(59));
+  Advance(absl::Minutes(59));
   accepts_ = true;
   EXPECT_EQ(Collect(offer_).body, "hello\n");
   EXPECT_EQ(std::filesystem::file_size(marks_), 2u);  // it ran once
@@ -86,11 +94,11 @@ TEST_F(CollectionEndTest, OfferWithinAnHourContinuesTheDelivery) {
 
 TEST_F(CollectionEndTest, UndeliveredResultIsRemovedAnHourAfterTheFirstEnd) {
   ProduceAndEnd();
-  clock_.Advance(absl::Minutes(59));
+  Advance(absl::Minutes(59));
   End();  // of each welcome
   EXPECT_TRUE(exists());
-  clock_.Advance(absl::Minutes(1));
-  EXPECT_TRUE(testing::Await([&] { return !exists(); }));
+  Advance(absl::Minutes(1));
+  EXPECT_FALSE(exists());
   accepts_ = true;
   Collect(offer_);
   EXPECT_EQ(std::filesystem::file_size(marks_), 4u);
@@ -101,7 +109,7 @@ TEST_F(CollectionEndTest, OfferEndsTheTimeForTheRemoval) {
   runner_->Offer(offer_, peer_.target());
   const int before = refusals_;
   ASSERT_TRUE(testing::Await([&] { return refusals_ > before; }));
-  clock_.Advance(absl::Hours(2));
+  Advance(absl::Hours(2));
   End();
   Settle();
   ExpectRemovalAfterAnHour();
@@ -110,7 +118,7 @@ TEST_F(CollectionEndTest, OfferEndsTheTimeForTheRemoval) {
 TEST_F(CollectionEndTest, EndAfterARestartRemovesTheResultAnHourLater) {
   Produce();
   Begin();
-  clock_.Advance(absl::Hours(2));
+  Advance(absl::Hours(2));
   EXPECT_TRUE(exists());
   End();
   ExpectRemovalAfterAnHour();
@@ -144,15 +152,77 @@ TEST_F(CollectionEndTest, DeliveredResultIsRemovedAtTheEnd) {
   EXPECT_FALSE(exists());
 }
 
-TEST_F(CollectionEndTest, RemovalsAreBounded) {
-  options_.max_undelivered = 0;
+TEST_F(CollectionEndTest, OtherCollectionsWaitWhileUndeliveredResultsAreAtTheirLimit) {
+  Produce();
+  Mutex mutex;
+  std::vector<std::string> worked;
+  options_.max_undelivered_bytes = 1;
+  options_.on_worked = [&](const std::string& plugin) {
+    MutexLock lock(mutex);
+    worked.push_back(plugin);
+  };
   Begin();
-  ProduceAndEnd();
-  clock_.Advance(absl::Hours(2));
-  EXPECT_TRUE(exists());
   accepts_ = true;
-  EXPECT_EQ(Collect(offer_).body, "hello\n");
-  EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
+  runner_->Offer(OfferOf(std::string(16, 'e'), {"other"}, kNoWork), peer_.target());
+  runner_->Offer(offer_, peer_.target());
+  const std::vector<std::string> expected = {"facts", "other"};
+  EXPECT_TRUE(testing::Await([&] {
+    MutexLock lock(mutex);
+    return worked == expected;
+  }));
+  runner_.reset();  // it uses the variables above
+}
+
+TEST_F(CollectionEndTest, EndOfARunMakesSpaceForOtherCollections) {
+  Produce();
+  options_.max_undelivered = 1;
+  Begin();
+  runner_->Offer(OfferOf(std::string(16, 'e'), {"settled"}, kNoWork), peer_.target());
+  End();
+  EXPECT_TRUE(testing::Await([&] { return settled_ > 0; }));
+  EXPECT_FALSE(exists());
+}
+
+// The node was off for so long that no relay knows the run.
+TEST_F(CollectionEndTest, EndOfTheRunIsAskedForAfterAnAttachment) {
+  Produce();
+  for (const auto& answer :
+       {absl::StatusOr<v1::RunState>(v1::RUN_STATE_COMPLETE),
+        absl::StatusOr<v1::RunState>(errors::RunNotFound(fleet_.run)),
+        absl::StatusOr<v1::RunState>(errors::PairNotPlanned(fleet_.run, "*", "n1"))}) {
+    Begin();
+    peer_.run_state = [&] { return answer; };
+    runner_->OnAttached(peer_.target());
+    Advance(absl::Minutes(1));
+    ExpectRemovalAfterAnHour();
+    Produce();
+  }
+}
+
+TEST_F(CollectionEndTest, ResultOfARunThatContinuesRemains) {
+  Produce();
+  Begin();
+  peer_.run_state = [] { return v1::RUN_STATE_POST_PROCESSING; };
+  runner_->OnAttached(peer_.target());
+  Advance(absl::Minutes(1));
+  Advance(absl::Hours(2));
+  EXPECT_TRUE(exists());
+}
+
+TEST_F(CollectionEndTest, FleetIsAskedAgainIfItDoesNotAnswer) {
+  Produce();
+  Begin();
+  std::atomic<int> asked = 0;
+  peer_.run_state = [&]() -> absl::StatusOr<v1::RunState> {
+    if (++asked == 1) return absl::UnavailableError("no way to the aggregator");
+    return v1::RUN_STATE_CANCELLED;
+  };
+  runner_->OnAttached(peer_.target());
+  Advance(absl::Minutes(1));
+  Advance(absl::Hours(2));
+  EXPECT_EQ(asked, 2);
+  ExpectRemovalAfterAnHour();
+  peer_.run_state = nullptr;
 }
 
 // The second relay offers what the first one said was committed.
@@ -161,7 +231,7 @@ TEST_F(CollectionEndTest, CommitThatTheNextRelayDoesNotKnowIsRepeated) {
   Collect(offer_);
   Settle();
   peer_.Forget();
-  runner_->OnAttached();
+  runner_->OnAttached(peer_.target());
   EXPECT_EQ(Collect(offer_).body, "hello\n");
   EXPECT_EQ(std::filesystem::file_size(marks_), 4u);
 }
@@ -186,7 +256,7 @@ TEST_F(CollectionEndTest, CommitThatIsAnsweredAfterTheOfferOfTheNextRelayIsCheck
     while (worked == 0) changed.Wait(mutex);
   }
   peer_.Forget();
-  runner_->OnAttached();
+  runner_->OnAttached(peer_.target());
   runner_->Offer(offer_, peer_.target());
   {
     MutexLock lock(mutex);
@@ -202,9 +272,41 @@ TEST_F(CollectionEndTest, CommitThatTheNextRelayKnowsIsNotRepeated) {
   accepts_ = true;
   Collect(offer_);
   Settle();
-  runner_->OnAttached();
+  runner_->OnAttached(peer_.target());
   runner_->Offer(offer_, peer_.target());  // sent before the commit
   Settle();
+  EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
+}
+
+// The relay restarts while the plugin works, and offers it again.
+TEST_F(CollectionEndTest, FailingPluginRunsOnceIfTheNodeAttachesAgainMeanwhile) {
+  accepts_ = true;
+  const auto offer = Offer("echo x >> " + marks_ + "; while [ ! -e " + folder_ +
+                           "/go ]; do sleep 0.02; done; exit 7");
+  runner_->Offer(offer, peer_.target());
+  ASSERT_TRUE(testing::Await([&] { return std::filesystem::exists(marks_); }));
+  runner_->OnAttached(peer_.target());
+  runner_->Offer(offer, peer_.target());
+  Write("go", "");
+  Settle();
+  EXPECT_TRUE(peer_.committed()->description.is_error());
+  runner_->OnAttached(peer_.target());
+  runner_->Offer(offer, peer_.target());  // sent before the commit
+  Settle();
+  Begin();  // a restart
+  runner_->Offer(offer, peer_.target());
+  Settle();
+  EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
+}
+
+TEST_F(CollectionEndTest, ErrorThatTheNextRelayDoesNotKnowIsDeliveredAgain) {
+  accepts_ = true;
+  const auto offer = Offer("echo x >> " + marks_ + "; exit 7");
+  const std::string error = Collect(offer).body;
+  Settle();
+  peer_.Forget();
+  runner_->OnAttached(peer_.target());
+  EXPECT_EQ(Collect(offer).body, error);
   EXPECT_EQ(std::filesystem::file_size(marks_), 2u);
 }
 
@@ -214,7 +316,7 @@ TEST_F(CollectionEndTest, CommitWithoutAnAnswerIsNotRepeated) {
   Settle();
   peer_.Forget();
   peer_.judge_read = [] { return absl::UnavailableError("no way to the aggregator"); };
-  runner_->OnAttached();
+  runner_->OnAttached(peer_.target());
   runner_->Offer(offer_, peer_.target());
   Settle();
   EXPECT_EQ(std::filesystem::file_size(marks_), 2u);

@@ -101,7 +101,7 @@ TEST_F(CollectionQueueTest, EndOfARunFreesTheBytesOfItsDefinitions) {
 TEST_F(CollectionQueueTest, NewAttachmentDropsWhatHasNotStarted) {
   BeginOccupied();
   Enqueue({"a", "b"});
-  runner_->OnAttached();
+  runner_->OnAttached(peer_.target());
   Enqueue({"c", "a"});  // offered again
   Release();
   EXPECT_EQ(Await("a"), (Names{"first", "c", "a"}));

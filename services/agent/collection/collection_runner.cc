@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "services/agent/agent.h"
 #include "services/agent/agent_state.h"
 #include "services/agent/collection/plugin_task.h"
+#include "services/agent/plugin_source.h"
 #include "services/client/client_status.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
@@ -22,6 +25,11 @@
 
 namespace muster {
 namespace {
+
+// When the fleet is asked for the ends of runs: after an attachment, when the relay has offered
+// what it wants and can speak for the node, and after a failure.
+constexpr absl::Duration kReviewDelay = absl::Minutes(1);
+constexpr absl::Duration kReviewRetry = absl::Minutes(10);
 
 void ReadInto(const std::string& path, std::string* text) {
   auto read = ReadFileBounded(path, kMaxSecretFile);
@@ -55,19 +63,37 @@ bool IsTemporary(const client::Status& status) {
          reason == "CERTIFICATE_NOT_YET_VALID";
 }
 
+// A run that does not exist (any more) is not planned for this node.
+bool IsUnknownRun(std::string_view reason) {
+  return reason == "RUN_NOT_FOUND" || reason == "PAIR_NOT_PLANNED";
+}
+
+bool AcceptsResults(v1::RunState state) {
+  return state != v1::RUN_STATE_COMPLETE && state != v1::RUN_STATE_FAILED &&
+         state != v1::RUN_STATE_CANCELLED;
+}
+
 }  // namespace
 
 CollectionRunner::CollectionRunner(CollectionOptions options)
     : options_(std::move(options)),
       policy_(options_.folder + "/policy.yaml"),
-      removal_(*options_.timers, *options_.executor, [this] { RemoveDue(); }) {
+      undelivered_({.state_dir = StateFolder(),
+                    .node = options_.node,
+                    .max_results = options_.max_undelivered,
+                    .max_bytes = options_.max_undelivered_bytes,
+                    .clock = options_.clock}),
+      removal_(*options_.timers, *options_.executor,
+               [this] {
+                 MutexLock lock(mutex_);
+                 RemoveDue();
+               }),
+      review_(*options_.timers, *options_.executor, [this] { Review(); }) {
   // The relay may not offer these collections again.
   EndOrphanedPlugins(StateFolder());
   {
     MutexLock lock(mutex_);
-    for (auto& [run, plugin] : ListUndeliveredResults(StateFolder(), options_.max_undelivered)) {
-      undelivered_[{std::move(run), std::move(plugin)}] = absl::InfiniteDuration();
-    }
+    RemoveDue();
   }
   for (size_t i = 0; i < options_.max_parallel; ++i) {
     threads_.emplace_back([this] { Work(); });
@@ -104,19 +130,19 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
     task->offered = attachments_;
     task->deadline = offer.has_deadline() ? FromProto(offer.deadline()) : absl::InfiniteFuture();
     present_[key] = task;
-    if (const auto kept = undelivered_.find(key); kept != undelivered_.end()) {
-      kept->second = absl::InfiniteDuration();
-    }
+    undelivered_.HandleOffer(key);
     waiting_bytes_ += bytes;
     waiting_.push_back(std::move(task));
     work_.NotifyOne();
   }
 }
 
-void CollectionRunner::OnAttached() {
+void CollectionRunner::OnAttached(const std::string& relay_target) {
   MutexLock lock(mutex_);
+  target_ = relay_target;
   ++attachments_;
   DropWaiting(std::nullopt);
+  PlanReview(kReviewDelay);
 }
 
 void CollectionRunner::DropWaiting(const std::optional<std::string>& run) {
@@ -136,14 +162,13 @@ void CollectionRunner::End(const v1::CollectionEnded& ended) {
   std::erase_if(finished_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Key& key = entry.first;
     if (key.run != ended.run()) return false;
-    if (!present_.contains(key)) Discard(key);
+    if (!present_.contains(key) && !undelivered_.Update(key)) {
+      RemoveState(StateFolder(), key.run, key.plugin, options_.node);
+    }
     return true;
   });
-  const absl::Duration removal = options_.clock->MonotonicNow() + kUndeliveredKept;
-  for (auto& [key, at] : undelivered_) {
-    if (key.run == ended.run()) at = std::min(at, removal);
-  }
-  ScheduleRemoval();
+  undelivered_.HandleEnd(ended.run());
+  RemoveDue();
   for (const auto& [key, task] : present_) {
     if (key.run != ended.run()) continue;
     ended_.insert(task.get());
@@ -159,7 +184,9 @@ void CollectionRunner::Stop() {
     for (const auto& [key, task] : present_) task->stop.request_stop();
   }
   work_.NotifyAll();
+  stop_review_.request_stop();
   removal_.Stop();
+  review_.Stop();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -168,10 +195,14 @@ void CollectionRunner::Stop() {
 void CollectionRunner::Work() {
   MutexLock lock(mutex_);
   for (;;) {
-    while (!stopping_ && waiting_.empty()) work_.Wait(mutex_);
+    auto ready = FindReady();
+    while (!stopping_ && ready == waiting_.end()) {
+      work_.Wait(mutex_);
+      ready = FindReady();
+    }
     if (stopping_) return;
-    const std::shared_ptr<Task> task = std::move(waiting_.front());
-    waiting_.pop_front();
+    const std::shared_ptr<Task> task = std::move(*ready);
+    waiting_.erase(ready);
     waiting_bytes_ -= task->definition_yaml.size();
     client::Delivery delivery;
     uint64_t offered = 0;
@@ -216,65 +247,84 @@ void CollectionRunner::Forget(const Task& task, const client::Status& outcome) {
   // A newer offer of the same plugin uses the same state.
   if (!is_newest) return;
   present_.erase(task.key);
-  // The run was deleted, or a relay made it up: no message says when it ends.
-  const bool run_unknown = outcome.reason == "RUN_NOT_FOUND";
-  if (run_ended || run_unknown) {
-    Discard(task.key);
-    return ScheduleRemoval();
+  const bool undelivered = undelivered_.Update(task.key);
+  // A run that was deleted, or that a relay made up: no message says when it ends.
+  if (run_ended || IsUnknownRun(outcome.reason)) {
+    if (undelivered) {
+      undelivered_.HandleEnd(task.key);
+    } else {
+      RemoveState(StateFolder(), task.key.run, task.key.plugin, options_.node);
+    }
   }
-  if (!IsUndelivered(task.key)) {
-    undelivered_.erase(task.key);
-  } else if (undelivered_.size() < options_.max_undelivered) {
-    undelivered_.try_emplace(task.key, absl::InfiniteDuration());
-  }
+  RemoveDue();
 }
 
-void CollectionRunner::Discard(const Key& key) {
-  if (!IsUndelivered(key)) {
-    undelivered_.erase(key);
-    return Remove(key);
+std::deque<std::shared_ptr<CollectionRunner::Task>>::iterator CollectionRunner::FindReady() {
+  if (!undelivered_.IsFull()) return waiting_.begin();
+  const auto ready =
+      std::ranges::find_if(waiting_, [&](const auto& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return undelivered_.Contains(task->key);
+      });
+  if (ready == waiting_.end() && !waiting_.empty()) {
+    LogLimited(LogLevel::kWarning, "collections wait: the undelivered results are at their limit",
+               "", {{"run", waiting_.front()->key.run}, {"plugin", waiting_.front()->key.plugin}});
   }
-  if (undelivered_.size() >= options_.max_undelivered && !undelivered_.contains(key)) return;
-  absl::Duration& at = undelivered_.try_emplace(key, absl::InfiniteDuration()).first->second;
-  at = std::min(at, options_.clock->MonotonicNow() + kUndeliveredKept);
-}
-
-void CollectionRunner::ScheduleRemoval() {
-  absl::Duration next = absl::InfiniteDuration();
-  for (const auto& [key, removal] : undelivered_) {
-    if (!present_.contains(key)) next = std::min(next, removal);
-  }
-  if (next == absl::InfiniteDuration()) return;
-  removal_.RunAfter(next - options_.clock->MonotonicNow());
+  return ready;
 }
 
 void CollectionRunner::RemoveDue() {
-  MutexLock lock(mutex_);
-  const absl::Duration now = options_.clock->MonotonicNow();
-  std::erase_if(undelivered_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto& [key, removal] = entry;
-    if (removal > now || present_.contains(key)) return false;
-    Log(LogLevel::kWarning, "a result that was not delivered is removed: its run has ended",
-        {{"run", key.run}, {"plugin", key.plugin}});
-    Remove(key);
-    return true;
-  });
-  ScheduleRemoval();
+  const auto in_use = [&](const Key& key)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return present_.contains(key); };
+  undelivered_.RemoveDue(in_use);
+  const absl::Duration next = undelivered_.UntilNextRemoval(in_use);
+  if (next < absl::InfiniteDuration()) removal_.RunAfter(next);
+  if (!undelivered_.IsFull()) {
+    work_.NotifyAll();
+  } else if (!review_planned_) {
+    PlanReview(kReviewRetry);
+  }
 }
 
-bool CollectionRunner::IsUndelivered(const Key& key) const {
-  return HasUndeliveredResult(StateFolder(), key.run, key.plugin, options_.node);
+void CollectionRunner::PlanReview(absl::Duration delay) {
+  review_planned_ = true;
+  review_.RunAfter(delay);
+}
+
+void CollectionRunner::Review() {
+  std::set<std::string> runs;
+  {
+    MutexLock lock(mutex_);
+    review_planned_ = false;
+    runs = undelivered_.OpenRuns([&](const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return present_.contains(key);
+    });
+  }
+  bool complete = true;
+  for (const std::string& run : runs) {
+    const auto state =
+        FetchRunState(ConfigOf({run, ""}, absl::InfiniteFuture()), stop_review_.get_token());
+    if (stop_review_.stop_requested()) return;
+    const bool answered = state.ok() || IsUnknownRun(ReasonOf(state.status()));
+    complete = complete && answered;
+    if (state.status().code() == absl::StatusCode::kUnavailable) break;
+    if (!answered || (state.ok() && AcceptsResults(*state))) continue;
+    MutexLock lock(mutex_);
+    undelivered_.HandleEnd(run);
+    RemoveDue();
+  }
+  MutexLock lock(mutex_);
+  if (!complete || undelivered_.IsFull()) PlanReview(kReviewRetry);
 }
 
 client::Delivery CollectionRunner::Gather(const Task& task) {
   const std::stop_token stop = task.stop.get_token();
-  auto config = PlanPlugin(ConfigOf(task), task.definition_yaml, policy_);
+  auto config = PlanPlugin(ConfigOf(task.key, task.deadline), task.definition_yaml, policy_);
   if (config.ok()) return GatherAndDeliver(*std::move(config), stop);
   if (ReasonOf(config.status()) == "NOT_FOR_AGENTS") {
     return {client::ToClientStatus(config.status()), {}};
   }
   client::Status ready;
-  const auto client = client::Client::Create(ConfigOf(task), &ready);
+  const auto client = client::Client::Create(ConfigOf(task.key, task.deadline), &ready);
   if (!client) return {ready, {}};
   return client->SubmitError(
       absl::StrCat(ReasonOf(config.status()), ": ", config.status().message(), "\n",
@@ -282,15 +332,15 @@ client::Delivery CollectionRunner::Gather(const Task& task) {
       stop);
 }
 
-client::Config CollectionRunner::ConfigOf(const Task& task) const {
+client::Config CollectionRunner::ConfigOf(const Key& key, absl::Time deadline) const {
   client::Config config;
   config.grpc_targets = {target()};
   for (const std::string& other : options_.relay_targets) {
     if (other != config.grpc_targets[0]) config.grpc_targets.push_back(other);
   }
   config.status_targets = config.grpc_targets;
-  config.run = task.key.run;
-  config.plugin = task.key.plugin;
+  config.run = key.run;
+  config.plugin = key.plugin;
   config.node = options_.node;
   config.identity_folder = options_.identity_folder;
   // The checks before the work use these copies.
@@ -298,12 +348,8 @@ client::Config CollectionRunner::ConfigOf(const Task& task) const {
   ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
   ReadInto(options_.identity_folder + "/key.pem", &config.client_key);
   config.state_dir = StateFolder();
-  if (task.deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(task.deadline);
+  if (deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(deadline);
   return config;
-}
-
-void CollectionRunner::Remove(const Key& key) const {
-  RemoveState(StateFolder(), key.run, key.plugin, options_.node);
 }
 
 std::string CollectionRunner::StateFolder() const { return options_.folder + "/collections"; }

@@ -16,7 +16,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "services/agent/agent_state.h"
 #include "services/agent/attach/collections.h"
+#include "services/agent/collection/undelivered_results.h"
 #include "services/agent/jobs/node_policy.h"
 #include "services/client/client.h"
 #include "services/common/base/clock.h"
@@ -42,9 +44,11 @@ struct CollectionOptions {
   // Finished collections of which a repeated offer is ignored until the next attachment. Beyond it,
   // the state on the disk shows what is committed.
   size_t max_finished = 10'000;
-  // Undelivered results that are removed an hour after the end of their runs. Others remain.
-  size_t max_undelivered = 10'000;
-  // For the removal. They outlive the runner.
+  // Undelivered results, and the bytes of their folders. Beyond either limit those of ended runs
+  // are removed; if that does not suffice, other collections wait.
+  size_t max_undelivered = 1'000;
+  int64_t max_undelivered_bytes = int64_t{4} << 30;
+  // For the removal, and for requests to the fleet. They outlive the runner.
   const Clock* clock = nullptr;
   TimerService* timers = nullptr;
   Executor* executor = nullptr;
@@ -55,31 +59,25 @@ struct CollectionOptions {
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
 // node cannot run, gets an error result. Plugins and deliveries block, so each of `max_parallel`
 // has a thread. The state of a collection stays until its run ends, because a repeated offer must
-// not run the plugin again. A result that is not delivered stays longer: only a relay says that the
-// run has ended. Another offer continues its delivery. Thread-safe.
+// run the plugin again. A result that is not delivered stays longer (UndeliveredResults). After
+// each attachment the runner asks the fleet whether the runs of these results have ended.
+// Thread-safe.
 class CollectionRunner final : public Collections {
  public:
-  // An undelivered result stays for so long after its run has ended.
-  static constexpr absl::Duration kUndeliveredKept = absl::Hours(1);
-
   // Kills the plugins that an earlier process of this agent left running.
   explicit CollectionRunner(CollectionOptions options);
   // Calls Stop.
   ~CollectionRunner() override;
 
   void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) override;
-  void OnAttached() override;
+  void OnAttached(const std::string& relay_target) override;
   void End(const v1::CollectionEnded& ended) override;
 
   // Stops running plugins; deliveries that have begun continue for up to a minute. Blocks.
   void Stop();
 
  private:
-  struct Key {
-    std::string run;
-    std::string plugin;
-    auto operator<=>(const Key&) const = default;
-  };
+  using Key = ResultName;
 
   struct Task {
     Key key;
@@ -95,14 +93,16 @@ class CollectionRunner final : public Collections {
   client::Delivery RunTask(const Task& task) ABSL_LOCKS_EXCLUDED(mutex_);
   void Forget(const Task& task, const client::Status& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Handles the end of the run of a key that no task uses. ScheduleRemoval has to follow.
-  void Discard(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ScheduleRemoval() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RemoveDue() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool IsUndelivered(const Key& key) const;
-  void Remove(const Key& key) const;
+  // Returns the first waiting task that may start.
+  std::deque<std::shared_ptr<Task>>::iterator FindReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes the undelivered results that are due, and plans the next removal. Has to follow each
+  // change of undelivered_ or present_.
+  void RemoveDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PlanReview(absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks the fleet for the ends of the runs of undelivered results.
+  void Review() ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery Gather(const Task& task);
-  client::Config ConfigOf(const Task& task) const;
+  client::Config ConfigOf(const Key& key, absl::Time deadline) const;
   std::string StateFolder() const;
   std::string target() const;
 
@@ -118,14 +118,16 @@ class CollectionRunner final : public Collections {
   // commit.
   std::map<Key, uint64_t> finished_ ABSL_GUARDED_BY(mutex_);
   uint64_t attachments_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Undelivered results, and when they are removed: never, before the end of the run.
-  std::map<Key, absl::Duration> undelivered_ ABSL_GUARDED_BY(mutex_);
+  UndeliveredResults undelivered_ ABSL_GUARDED_BY(mutex_);
   // Running tasks whose run has ended; all exist.
   std::set<const Task*> ended_ ABSL_GUARDED_BY(mutex_);
-  std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest offer
+  std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest attachment or offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
+  bool review_planned_ ABSL_GUARDED_BY(mutex_) = false;
+  std::stop_source stop_review_;
   ScheduledTask removal_;
+  ScheduledTask review_;
 };
 
 }  // namespace muster

@@ -47,6 +47,7 @@ absl::StatusOr<AgentConfig> PlanPlugin(client::Config client, std::string defini
   AgentConfig config;
   config.client = std::move(client);
   config.progress_port = kAnyProgressPort;
+  config.collects_once = true;
   switch (definition.kind) {
     case PluginKind::kContainer:
       return errors::NotForAgents();

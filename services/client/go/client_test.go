@@ -337,6 +337,9 @@ func TestErrorConflictsWithCommittedResult(t *testing.T) {
 	submitError("no disk", "")
 	submitError("no disk", "") // the same
 	submitError("no space", "RESULT_CONFLICT")
+	if _, err := client.SubmitError(t.Context(), muster.Key{}, "no space"); err != nil && !strings.Contains(err.Error(), "Deliver a genuine result") {
+		t.Errorf("the next step after another error: %v", err)
+	}
 	large := muster.Delivery{IsError: true, Body: bytes.NewReader(bytesOf(100 << 10))}
 	if _, err := client.Submit(t.Context(), &large); err == nil || muster.AsError(err).Reason != "RESULT_CONFLICT" {
 		t.Errorf("an upload: %v", err)

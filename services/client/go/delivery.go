@@ -94,10 +94,14 @@ func (d *Delivery) confirmed(committed *musterv1.Result, sum summary) (*Result, 
 		committed.GetCrc32C() == sum.crc32c &&
 		(len(committed.GetSha256()) == 0 || bytes.Equal(committed.GetSha256(), sum.sha256))
 	if d.IsError && !d.Forwarded && !same {
+		kept, next := "result", "Keep the committed result. The audit log names both senders."
+		if committed.GetOutcome() == musterv1.Outcome_OUTCOME_ERROR {
+			kept, next = "error", "Deliver a genuine result. It replaces the committed error until the run is sealed."
+		}
 		return nil, &Error{Code: "ALREADY_EXISTS", Reason: reasons.ResultConflict,
-			Message: fmt.Sprintf("another result of plugin %q from node %q is committed; this one was not stored",
-				d.Key.Plugin, d.Key.Node),
-			NextStep: "Keep the committed result. The audit log names both senders."}
+			Message: fmt.Sprintf("another %s of plugin %q from node %q is committed; this one was not stored",
+				kept, d.Key.Plugin, d.Key.Node),
+			NextStep: next}
 	}
 	return fromResult(committed), nil
 }

@@ -80,7 +80,7 @@ func (c *Client) submitLegacy(ctx context.Context, d *Delivery) (*Result, error)
 
 // SubmitError delivers an error result with the reason why there is no result; the text is truncated to 64
 // KiB. A genuine result may still follow until the run is sealed. It fails with RESULT_CONFLICT if a genuine result or
-// another error is committed and stays. The zero Key is the configuration's.
+// another error is committed and stays; the legacy protocol does not report that. The zero Key is the configuration's.
 func (c *Client) SubmitError(ctx context.Context, key Key, text string) (*Result, error) {
 	return c.Submit(ctx, &Delivery{Key: key, IsError: true, MediaType: "text/plain; charset=utf-8",
 		Body: strings.NewReader(text[:min(len(text), smallResult)])})

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "absl/time/clock.h"
 #include "services/common/base/errno_error.h"
 
 namespace muster {
@@ -22,6 +23,17 @@ absl::StatusOr<UniqueFd> TryLockFile(const std::string& path) {
     if (::fstat(fd.get(), &info) != 0) return ErrnoError(errno, "stat", path);
     // Otherwise the file was removed after it was opened.
     if (info.st_nlink > 0) return fd;
+  }
+}
+
+void WaitForLock() { absl::SleepFor(absl::Milliseconds(5)); }
+
+absl::StatusOr<UniqueFd> LockFileSoon(const std::string& path, absl::FunctionRef<void()> wait) {
+  constexpr int kTries = 20;
+  for (int i = 1;; ++i) {
+    auto lock = TryLockFile(path);
+    if (!lock.ok() || lock->valid() || i == kTries) return lock;
+    wait();
   }
 }
 

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
+#include <vector>
 
 namespace muster {
 namespace {
@@ -26,6 +29,38 @@ TEST(FileLock, IsOfThePresentFile) {
   const auto present = TryLockFile(Path());
   EXPECT_TRUE(present.ok() && present->valid());
   EXPECT_TRUE(std::filesystem::exists(Path()));
+}
+
+TEST(FileLock, IsAcquiredWhenAnotherHolderReleasesItSoon) {
+  auto first = TryLockFile(Path());
+  ASSERT_TRUE(first.ok() && first->valid());
+  int waits = 0;
+  EXPECT_FALSE(LockFileSoon(Path(), [&] { ++waits; })->valid());
+  EXPECT_EQ(waits, 19);
+  EXPECT_TRUE(LockFileSoon(Path(), [&] { first->reset(); })->valid());
+}
+
+// A process may open the file before its removal and lock it after that.
+TEST(FileLock, HasOneHolderWhileTheFileIsRemoved) {
+  std::atomic<int> holders = 0;
+  std::atomic<int> violations = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int locked = 0; locked < 100;) {
+        const auto lock = TryLockFile(Path());
+        if (!lock.ok()) ++violations;
+        if (!lock.ok() || !lock->valid()) continue;
+        ++locked;
+        if (++holders > 1) ++violations;
+        std::this_thread::yield();
+        --holders;
+        std::filesystem::remove(Path());
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(violations, 0);
 }
 
 TEST(FileLock, DoesNotFollowASymbolicLink) {

@@ -122,6 +122,12 @@ absl::Status NotCommittedInTime(std::string_view last, std::string_view next_ste
                    next_step);
 }
 
+absl::Status ErrorConflict(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT",
+                   absl::StrCat("another error of plugin \"", ToAbsl(plugin), "\" from node \"", ToAbsl(node), "\" is committed; this one was not stored"),
+                   "Deliver a genuine result. It replaces the committed error until the run is sealed.");
+}
+
 absl::Status ConflictAtListener(std::string_view answer) {
   return MakeError(absl::StatusCode::kAlreadyExists, "RESULT_CONFLICT",
                    answer,

@@ -51,6 +51,8 @@ absl::Status Interrupted();
 // DEADLINE_EXCEEDED, NOT_COMMITTED_IN_TIME.
 absl::Status NotCommittedInTime(std::string_view last, std::string_view next_step);
 // ALREADY_EXISTS, RESULT_CONFLICT.
+absl::Status ErrorConflict(std::string_view plugin, std::string_view node);
+// ALREADY_EXISTS, RESULT_CONFLICT.
 absl::Status ConflictAtListener(std::string_view answer);
 // FAILED_PRECONDITION, RUN_SEALED.
 absl::Status SealedAtListener(std::string_view answer);
