@@ -50,7 +50,7 @@ class AttemptState {
 // Returns a unique file name for each (run, plugin, node) of any length.
 std::string StateName(std::string_view run, std::string_view plugin, std::string_view node);
 
-// So many of the newest states remain in a folder.
+// The number of newest states that remain in a folder.
 inline constexpr size_t kMaxStates = 1'000;
 
 // States by the names of StateName, with the time at which each was last written.
