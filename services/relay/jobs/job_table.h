@@ -87,8 +87,8 @@ class JobTable {
   std::optional<Entry> MarkAudited(const std::string& id, bool cancellation);
   // Returns at most `limit` jobs with an event that the audit log lacks, the oldest first.
   std::vector<Entry> Unaudited(size_t limit) const;
-  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names. Of
-  // a job that waits for the audit log it removes the output first.
+  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names. A
+  // job that waits for the audit log loses its output first.
   Old RemoveOld(absl::Time now, const std::function<bool(const std::string&)>& is_kept);
 
   int64_t running() const;
