@@ -54,7 +54,7 @@ std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
                              const std::optional<AttachedMap>& attached, absl::Time now) {
   const std::string presence = PresenceOf(enrolled, presences, attached);
   const v1::Node* node = presences ? FindNode(*presences, enrolled.name()) : nullptr;
-  // The status service states only the start of what it reports itself.
+  // presence_since is the time of the presence that the status service reports.
   if (node == nullptr || presence != KnownPresence(node)) return presence;
   return absl::StrCat(presence, " since ", HumanTime(FromProto(node->presence_since()), now));
 }

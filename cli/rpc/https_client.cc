@@ -7,9 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "cli/exit_code.h"
-#include "cli/interrupt.h"
+#include "cli/rpc/retry_period.h"
 #include "services/common/base/error.h"
 #include "services/common/errors/cli.h"
 
@@ -17,9 +16,6 @@ namespace muster::cli {
 namespace {
 
 constexpr long kConnectSeconds = 10;
-constexpr absl::Duration kRetryFor = absl::Seconds(2);  // as UnaryCallOptions::retry_for
-constexpr absl::Duration kRetryPause = absl::Milliseconds(250);
-constexpr long kTotalSeconds = 20;
 constexpr size_t kMaxAnswerSize = size_t{256} << 20;
 
 size_t AppendBody(char* data, size_t size, size_t count, void* user) {
@@ -68,9 +64,25 @@ absl::Status ErrorFromAnswer(long http, const std::string& body) {
                    field("next_step"));
 }
 
-// Returns true if the request was not sent.
+// Returns true if the request was not sent. A certificate that this client does not trust is
+// another error; a few permanent faults of TLS cannot be distinguished from a lost connection.
 bool IsConnectFailure(CURLcode code) {
   return code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR;
+}
+
+// Returns true if the connection was lost during the request or the answer.
+bool IsLostConnection(CURLcode code) {
+  switch (code) {
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return true;
+    default:
+      return false;  // also a time-out
+  }
 }
 
 // Returns the cause of a failed request, in lower case unless it begins with an abbreviation.
@@ -93,7 +105,8 @@ HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_p
                          std::string_view key_pem)
     : curl_(NewHttpsHandle({ca_pem, certificate_pem, key_pem})) {
   curl_easy_setopt(curl_.get(), CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT, kTotalSeconds);
+  curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT,
+                   static_cast<long>(absl::ToInt64Seconds(kCallLimit)));
   curl_easy_setopt(curl_.get(), CURLOPT_ACCEPT_ENCODING, "");
   curl_easy_setopt(curl_.get(), CURLOPT_WRITEFUNCTION, AppendBody);
   curl_easy_setopt(curl_.get(), CURLOPT_HEADERFUNCTION, StoreEtag);
@@ -115,19 +128,18 @@ absl::StatusOr<HttpsAnswer> HttpsClient::Perform(const std::string& url, const s
   if (!header.empty()) AddHeader(headers, header);
   curl_easy_setopt(curl_.get(), CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, headers.get());
-  const absl::Time started = absl::Now();
+  const RetryPeriod period;
   while (true) {
-    bool repeatable = idempotent;
-    auto answer = PerformOnce(url, &repeatable);
-    const bool retry =
-        absl::IsUnavailable(answer.status()) && repeatable && absl::Now() - started < kRetryFor;
-    if (retry && SleepUnlessInterrupted(kRetryPause)) continue;
+    bool repeatable = false;
+    auto answer = PerformOnce(url, idempotent, &repeatable);
+    if (repeatable && period.Pause()) continue;
     curl_easy_setopt(curl_.get(), CURLOPT_HTTPHEADER, nullptr);
     return answer;
   }
 }
 
-absl::StatusOr<HttpsAnswer> HttpsClient::PerformOnce(const std::string& url, bool* repeatable) {
+absl::StatusOr<HttpsAnswer> HttpsClient::PerformOnce(const std::string& url, bool idempotent,
+                                                     bool* repeatable) {
   HttpsAnswer answer;
   std::array<char, CURL_ERROR_SIZE> detail = {};
   curl_easy_setopt(curl_.get(), CURLOPT_WRITEDATA, &answer);
@@ -136,14 +148,16 @@ absl::StatusOr<HttpsAnswer> HttpsClient::PerformOnce(const std::string& url, boo
   const CURLcode code = curl_easy_perform(curl_.get());
   curl_easy_setopt(curl_.get(), CURLOPT_ERRORBUFFER, nullptr);
   if (code != CURLE_OK) {
-    *repeatable = IsConnectFailure(code);  // a time-out is not repeated
+    *repeatable = IsConnectFailure(code) || (idempotent && IsLostConnection(code));
     return FromService(errors::GatewayUnreachable(CauseOf(curl_.get(), code, detail.data())), url);
   }
   long http = 0;
   curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &http);
   answer.unchanged = http == 304;
-  if (http != 200 && http != 304) return FromService(ErrorFromAnswer(http, answer.body), url);
-  return answer;
+  if (http == 200 || http == 304) return answer;
+  const absl::Status refused = ErrorFromAnswer(http, answer.body);
+  *repeatable = idempotent && absl::IsUnavailable(refused);
+  return FromService(refused, url);
 }
 
 }  // namespace muster::cli

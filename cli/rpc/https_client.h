@@ -24,19 +24,20 @@ class HttpsClient {
   // Sends a GET request, limited to 20 s and 256 MiB. With an `etag` the answer may be `unchanged`.
   // Returns UNAVAILABLE (GATEWAY_UNREACHABLE) if the connection or the TLS handshake fails. For any
   // other answer than 200 it returns an error with the reason in the answer. Errors are marked with
-  // FromService. Repeats the request for 2 s while the service is unavailable, as it is during a
-  // restart.
+  // FromService. Repeats the request for 2 s while it cannot connect, while the connection is lost
+  // before the end of the answer, and while the answer is UNAVAILABLE, as during a restart.
   absl::StatusOr<HttpsAnswer> Get(const std::string& url, const std::string& etag = "");
 
   // Sends a POST request with an empty JSON object as the body. Repeats only a failed connection.
   absl::StatusOr<HttpsAnswer> Post(const std::string& url);
 
  private:
-  // Repeats a request that was not sent, and an idempotent one also if the answer is UNAVAILABLE.
+  // Repeats a request that was not sent, and an idempotent one also as Get states.
   absl::StatusOr<HttpsAnswer> Perform(const std::string& url, const std::string& header,
                                       bool idempotent);
-  // Sets `*repeatable` if the connection fails.
-  absl::StatusOr<HttpsAnswer> PerformOnce(const std::string& url, bool* repeatable);
+  // Sets `*repeatable` to whether the request may succeed if it is repeated now.
+  absl::StatusOr<HttpsAnswer> PerformOnce(const std::string& url, bool idempotent,
+                                          bool* repeatable);
 
   const Curl curl_;
 };

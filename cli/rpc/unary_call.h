@@ -12,14 +12,14 @@
 #include "absl/time/time.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/retry_period.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::cli {
 
 struct UnaryCallOptions {
-  absl::Duration limit = absl::Seconds(20);
-  // An unreachable service is called again for this long: as long as a restart takes.
-  absl::Duration retry_for = absl::Seconds(2);
+  absl::Duration limit = kCallLimit;
+  absl::Duration retry_for = kRetryFor;
   // If true, only a call that was not sent is repeated.
   bool only_unsent = false;
 };
@@ -36,8 +36,7 @@ template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> CallUnary(
     Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
     const Request& request, const std::string& subject, const UnaryCallOptions& options = {}) {
-  constexpr absl::Duration kPause = absl::Milliseconds(250);
-  const absl::Time started = absl::Now();
+  const RetryPeriod period(options.retry_for);
   while (true) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + options.limit));
@@ -46,8 +45,7 @@ absl::StatusOr<Response> CallUnary(
     const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
     if (status.ok()) return response;
     const bool repeatable = options.only_unsent ? IsUnsent(status) : absl::IsUnavailable(status);
-    const bool retry = repeatable && absl::Now() - started < options.retry_for;
-    if (!retry || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
+    if (!repeatable || !period.Pause()) return FromService(status, subject);
   }
 }
 

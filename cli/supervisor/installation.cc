@@ -20,6 +20,7 @@
 #include "cli/supervisor/log_file.h"
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/service_files.h"
+#include "cli/supervisor/service_state.h"
 #include "services/common/base/config.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/errno_error.h"
@@ -174,17 +175,28 @@ absl::Status CheckListenAddress(const Home& home, const std::string& service) {
                                      used ? "Address already in use" : ToStd(fault.message()));
 }
 
+// Returns why a service that fails repeatedly does not run; UNAVAILABLE if it may run meanwhile.
+absl::Status CauseOfFailure(const Home& home, const nlohmann::json& service) {
+  const std::string name = service.value("name", "");
+  // A socket that the supervisor keeps open for the service uses the address itself.
+  if (!service.value("socket_open", false)) {
+    const absl::Status fault = CheckListenAddress(home, name);
+    // Since the report the service may have used its address itself.
+    if (!fault.ok() && RanSince(service, GetServices(home))) {
+      return absl::UnavailableError("the service is still starting");
+    }
+    RETURN_IF_ERROR(fault);
+  }
+  return ServiceFailedError(home, name, service.value("last_exit", ""));
+}
+
 // Returns OK if the service is ready, UNAVAILABLE if it may become ready later.
 absl::Status CheckService(const Home& home, const nlohmann::json& service) {
   const std::string name = service.value("name", "");
-  if (service.value("state", "") != "running") {
-    const std::string end = service.value("last_exit", "");
-    if (service.value("restarts", 0) >= kHopelessRestarts) {
-      // A socket that the supervisor keeps open for the service uses the address itself.
-      if (!service.value("socket_open", false)) RETURN_IF_ERROR(CheckListenAddress(home, name));
-      return ServiceFailedError(home, name, end);
-    }
-    return absl::UnavailableError(absl::StrCat("the service is not running: ", end));
+  if (!IsRunning(service)) {
+    if (service.value("restarts", 0) >= kHopelessRestarts) return CauseOfFailure(home, service);
+    return absl::UnavailableError(
+        absl::StrCat("the service is not running: ", service.value("last_exit", "")));
   }
   const auto addresses = ReadAddresses(home, name);
   const auto inspection = addresses.find("inspection");

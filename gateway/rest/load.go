@@ -128,6 +128,20 @@ func (l *StatusLoad) Full() error {
 	return nil
 }
 
+// Reserve counts bytes for all clients together, or refuses them if they would be too many. A message that is larger than
+// the limit is sent if there is no other. Hold corrects the number, or reverses it.
+func (l *StatusLoad) Reserve(n int64) error {
+	for {
+		held := l.held.Load()
+		if held > 0 && held+n > limits.Snapshots {
+			return &UnreadError{Holder: l.holders.Largest(), All: true}
+		}
+		if l.held.CompareAndSwap(held, held+n) {
+			return nil
+		}
+	}
+}
+
 // Acquire counts bytes against a client's limit. A message that is larger than the limit is sent if the client holds no
 // other.
 func (l *StatusLoad) Acquire(client string, n int64) error {

@@ -13,6 +13,12 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
+// estimate returns about the size of the JSON of a message. It contains the names of all fields of each pair.
+func estimate(message *musterv1.WatchStatusResponse) int64 {
+	const perMessage, perPair = 1 << 10, 512
+	return perMessage + perPair*int64(len(message.Pairs)) + 2*int64(proto.Size(message))
+}
+
 // statusWatch is what one watch of a status occupies. It prepares the messages of a snapshot in turn with other watches
 // of its client; a slow reader does not keep its turn. Not safe for concurrent use: the goroutine of the request uses it.
 type statusWatch struct {
@@ -84,9 +90,24 @@ func (w *statusWatch) encode(message *musterv1.WatchStatusResponse) ([]byte, err
 	if w.fault != nil {
 		return nil, w.fault
 	}
-	if err := w.load.Full(); err != nil {
+	// Many watches may encode at the same time, as after a change of a run that all of them show.
+	reserved := estimate(message)
+	if err := w.load.Reserve(reserved); err != nil {
 		return nil, w.refuse(err)
 	}
+	text, err := w.marshal(message)
+	if err != nil {
+		w.load.Hold(-reserved)
+		return nil, err
+	}
+	w.unread = int64(cap(text))
+	w.load.Hold(w.unread - reserved)
+	w.more = message.Cursor == "" || len(message.Pairs) >= limits.WatchPairs
+	return text, nil
+}
+
+// marshal returns the JSON of a message, whose bytes count against the client's limit.
+func (w *statusWatch) marshal(message *musterv1.WatchStatusResponse) ([]byte, error) {
 	text, err := jsonFormat.MarshalAppend([]byte(`{"result":`), message)
 	if err != nil {
 		return nil, err
@@ -95,9 +116,6 @@ func (w *statusWatch) encode(message *musterv1.WatchStatusResponse) ([]byte, err
 	if err := w.load.Acquire(w.client, int64(cap(text))); err != nil {
 		return nil, w.refuse(err)
 	}
-	w.unread = int64(cap(text))
-	w.load.Hold(w.unread)
-	w.more = message.Cursor == "" || len(message.Pairs) >= limits.WatchPairs
 	return text, nil
 }
 

@@ -3,9 +3,11 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,5 +159,37 @@ func TestUnreadAnswersRefuseMessagesOfWatches(t *testing.T) {
 	}
 	if l.Held() != 0 || len(l.slots) != 0 || l.holders.Held() != 0 {
 		t.Errorf("%d bytes, %d preparations remain", l.Held(), len(l.slots))
+	}
+}
+
+// After a change of a run, the watches of all clients encode it at the same time.
+func TestMessagesOfManyWatchesStayWithinBytesOfAll(t *testing.T) {
+	s := newWatchServer()
+	message := &musterv1.WatchStatusResponse{Cursor: "c"}
+	for range limits.WatchPairs - 1 {
+		message.Pairs = append(message.Pairs, &musterv1.PairStatus{Plugin: "hostfacts", Node: "node-0001.example"})
+	}
+	l := s.watches.load
+	text, err := (&statusWatch{load: l, client: "u"}).encode(message)
+	if err != nil || l.Held() != int64(cap(text)) || estimate(message) < l.Held() || estimate(message) > 4*l.Held() {
+		t.Fatalf("%v: %d bytes are held, %d were estimated", err, l.Held(), estimate(message))
+	}
+	l.Hold(limits.Snapshots - estimate(message) - l.Held())
+	var encoded atomic.Int64
+	var watching sync.WaitGroup
+	for i := range 20 {
+		w := &statusWatch{load: l, client: fmt.Sprint(i), refused: func(*UnreadError) {}}
+		watching.Go(func() {
+			text, err := w.encode(message)
+			if unread := (*UnreadError)(nil); err == nil {
+				encoded.Add(int64(cap(text)))
+			} else if !errors.As(err, &unread) || !unread.All {
+				t.Error(err)
+			}
+		})
+	}
+	watching.Wait()
+	if encoded.Load() == 0 || l.Held() > limits.Snapshots {
+		t.Errorf("%d bytes are encoded, %d held", encoded.Load(), l.Held())
 	}
 }

@@ -53,7 +53,7 @@ std::string StateName(std::string_view run, std::string_view plugin, std::string
 // Removes the state with that name in `folder`, if there is one. Returns false if it is in use.
 bool RemoveAttemptState(const std::string& folder, std::string_view name);
 
-// So many of the newest states remain in a folder.
+// The number of newest states that remain in a folder.
 inline constexpr size_t kMaxStates = 1'000;
 
 // States by the names of StateName, with the time at which each was last written.

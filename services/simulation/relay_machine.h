@@ -53,10 +53,10 @@ class RelayMachine final : public UploadServer, private ResultSender {
   void Sweep();
 
   // Between two processes: the disk loses the bytes of the results that the relay promised to
-  // deliver, except of pairs in Keep.
+  // deliver.
   void LoseBytes();
   bool HasLost(const ResultKey& key) const;
-  // No node has the result any more.
+  // Excludes the pair from LoseBytes: no node has its result any more.
   void Keep(const ResultKey& key) { kept_.insert(key); }
 
   int64_t waiting() const { return spool_->waiting(); }

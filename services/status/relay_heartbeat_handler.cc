@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/names.h"
@@ -100,29 +101,32 @@ void RelayHeartbeatHandler::End(const absl::Status& status) {
   if (stream_ != nullptr) stream_->End(status);
 }
 
-// Returns whether the stream is that of the relay that it names: the caller is this relay, or an
-// ancestor that forwards the stream with the statement of this relay.
-bool RelayHeartbeatHandler::IsOwnStream() {
+// Returns the proof that the stream is that of the relay that it names: the caller is this relay,
+// or an ancestor that forwards the stream with the statement of this relay.
+std::optional<RelayHeartbeatHandler::Proof> RelayHeartbeatHandler::Prove() {
   const Caller& caller = stream_->call().caller();
   const auto* service = std::get_if<ServiceIdentity>(&caller.identity.name);
   if (service != nullptr && *service == ServiceIdentity{ServiceRole::kRelay, relay_name_}) {
-    return true;
+    return Proof();
   }
   const auto& metadata = stream_->context()->client_metadata();
   const auto statement = metadata.find(kRelayStatement);
-  if (statement == metadata.end()) return false;
-  const auto relay = runtime_.callers->ResolveForwardedRelay(
+  if (statement == metadata.end()) return std::nullopt;
+  auto relay = runtime_.callers->ResolveForwardedRelay(
       caller, relay_name_, {statement->second.data(), statement->second.size()});
-  return relay.ok() && !parts_.is_revoked(*relay->caller);
+  if (!relay.ok() || parts_.is_revoked(*relay->caller)) return std::nullopt;
+  return Proof{
+      std::move(relay->caller), {std::move(relay->parent), relay->expires}, relay->expires};
 }
 
-// Counts the relay as connected. Its own statement proves that the stream is that of the relay, or
-// that of a sender, which is signed for this relay.
-absl::Status RelayHeartbeatHandler::OpenRelay() {
-  if (relay_ != nullptr) return absl::OkStatus();
-  ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));
-  parts_.registry.HandleRelayMessage(relay_);
-  return absl::OkStatus();
+// An ancestor could keep the stream open when the relay is disconnected, or attached elsewhere.
+absl::Status RelayHeartbeatHandler::CheckProof() const {
+  if (!proof_ || proof_->statement == nullptr) return absl::OkStatus();
+  if (parts_.is_revoked(*proof_->statement)) return errors::CallerRevoked();
+  if (parts_.clock.Now() < proof_->until && !parts_.registry.HasLeft(*relay_, proof_->parent)) {
+    return absl::OkStatus();
+  }
+  return errors::NotAttached(absl::StrCat("relay ", relay_name_));
 }
 
 absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) {
@@ -138,11 +142,15 @@ absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) 
   if (relay_name_.empty()) {
     RETURN_IF_ERROR(ValidateName("relay", request.relay()));
     relay_name_ = request.relay();
-    if (IsOwnStream()) {
-      RETURN_IF_ERROR(OpenRelay());
+    if (auto proof = Prove()) {
+      const bool forwarded = proof->statement != nullptr;
+      ASSIGN_OR_RETURN(
+          relay_, parts_.registry.OpenRelay(relay_name_, forwarded ? &proof->parent : nullptr));
+      proof_ = std::move(proof);
     }
   }
-  if (relay_ != nullptr) parts_.registry.HandleRelayMessage(relay_);
+  RETURN_IF_ERROR(CheckProof());
+  if (proof_) parts_.registry.HandleRelayMessage(relay_);
   for (v1::RelayHeartbeatsRequest::Sender& sender : *request.mutable_senders()) {
     RETURN_IF_ERROR(HandleSender(sender));
   }
@@ -186,9 +194,12 @@ absl::Status RelayHeartbeatHandler::HandleSender(v1::RelayHeartbeatsRequest::Sen
       Refuse(id, errors::NotAttached(member->uri));
       return absl::OkStatus();
     }
-    RETURN_IF_ERROR(OpenRelay());
+    if (relay_ == nullptr) {
+      ASSIGN_OR_RETURN(relay_, parts_.registry.FindRelay(relay_name_));
+    }
     member->caller = std::move(forwarded->caller);
     member->until = forwarded->expires;
+    if (proof_) proof_->until = std::max(proof_->until, member->until);
   }
   if (!sender.has_beat()) return absl::OkStatus();
   const absl::Status taken = HandleHeartbeat(member, *sender.mutable_beat());
@@ -279,7 +290,7 @@ void RelayHeartbeatHandler::OnWritable() {
 
 void RelayHeartbeatHandler::OnEnd(const absl::Status&, EndedBy) {
   // First, so that the relay explains the silence of its senders.
-  if (relay_ != nullptr) parts_.registry.CloseRelay(relay_);
+  if (proof_) parts_.registry.CloseRelay(relay_);
   for (const auto& [id, member] : members_) {
     if (member->intake.stream_ref()) parts_.registry.Closed(*member->intake.stream_ref(), false);
   }

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/server_stream.h"
 #include "services/status/heartbeat_intake.h"
+#include "services/status/heartbeats/relay_table.h"
 
 namespace muster {
 
@@ -40,8 +43,18 @@ class RelayHeartbeatHandler
  private:
   class Member;
 
-  bool IsOwnStream();
-  absl::Status OpenRelay();
+  // The reason why a stream is that of the relay that it names.
+  struct Proof {
+    // The statement of the relay, with which an ancestor forwards the stream; null if the relay
+    // itself is the caller.
+    std::shared_ptr<const Caller> statement;
+    RelayParent parent;  // of the statement
+    // The end of the statement, or of the last one of a sender: senders renew theirs.
+    absl::Time until = absl::InfiniteFuture();
+  };
+
+  std::optional<Proof> Prove();
+  absl::Status CheckProof() const;
   absl::Status Handle(v1::RelayHeartbeatsRequest& request);
   absl::Status HandleSender(v1::RelayHeartbeatsRequest::Sender& sender);
   absl::Status HandleHeartbeat(const std::shared_ptr<Member>& member,
@@ -55,7 +68,8 @@ class RelayHeartbeatHandler
   const HeartbeatParts& parts_;
   std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>> stream_;
   std::string relay_name_;       // from the first message on
-  RelayState* relay_ = nullptr;  // once it is proven
+  RelayState* relay_ = nullptr;  // once this stream or a sender is proven
+  std::optional<Proof> proof_;   // the relay counts as connected by this stream
   std::unordered_map<int32_t, std::shared_ptr<Member>> members_;
 
   Mutex mutex_;

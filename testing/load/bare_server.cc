@@ -18,7 +18,7 @@
 #include "muster/v1/results.grpc.pb.h"
 #include "services/common/base/process_setup.h"
 
-ABSL_FLAG(int, port, 0, "where it listens on loopback");
+ABSL_FLAG(int, port, 0, "port on the loopback interface, on which the server listens");
 ABSL_FLAG(std::string, tls, "", "folder with key.pem, cert.pem and ca.pem");
 
 namespace muster::load {

@@ -16,8 +16,8 @@ class Collections {
   // A run expects results, which are delivered to `relay_target`. A repeated offer has no effect.
   virtual void Offer(const v1::CollectionOffer& offer, const std::string& relay_target) = 0;
 
-  // The node has attached again. Drops the collections that have not started: its relay offers
-  // those that are still needed again, and another relay may have offered them.
+  // Drops the collections that have not started, because the node has attached again: its relay
+  // offers those that are still needed, and another relay may have offered them.
   virtual void OnAttached(const std::string& relay_target) = 0;
 
   // A run expects no results any more.

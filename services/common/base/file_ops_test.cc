@@ -10,6 +10,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/simulated_disk.h"
+#include "services/common/errors/system.h"
 
 namespace muster {
 namespace {
@@ -189,7 +190,9 @@ TEST(MakeFoldersTest, NewFolderMustBeDurable) {
 // The file system of /proc has no fsync.
 TEST(PosixFileTest, FolderThatCannotBeSyncedIsAnError) {
   FileOps& ops = PosixFileOps();
-  EXPECT_EQ(ReasonOf(ops.SyncFolder("/proc")), "FILE_SYSTEM_NOT_WRITABLE");
+  const absl::Status refused = ops.SyncFolder("/proc");
+  EXPECT_EQ(ReasonOf(refused), "FILE_SYSTEM_NOT_WRITABLE");
+  EXPECT_EQ(NextStepOf(refused), NextStepOf(errors::FolderSyncUnsupported("")));
   EXPECT_TRUE(MakeFolders(ops, "/proc/self").ok());
 }
 

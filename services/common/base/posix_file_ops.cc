@@ -163,10 +163,8 @@ class Posix final : public FileOps {
     if (fd < 0) return ErrnoError(errno, "open", path);
     absl::Cleanup closer = [fd] { close(fd); };
     if (fsync(fd) == 0) return absl::OkStatus();
-    // A read-only file system, such as squashfs, may have no fsync.
-    if (errno == EINVAL) {
-      return errors::FileSystemNotWritable("sync folder", path, "its file system has no fsync");
-    }
+    // Read-only file systems, such as squashfs, and some writable ones have no fsync for folders.
+    if (errno == EINVAL) return errors::FolderSyncUnsupported(path);
     return ErrnoError(errno, "sync folder", path);
   }
 

@@ -14,6 +14,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
@@ -29,12 +30,6 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& path)
     if (n < 0) return ErrnoError(errno, "write", path);
     content.remove_prefix(static_cast<size_t>(n));
   }
-  return absl::OkStatus();
-}
-
-absl::Status SyncFolder(const std::string& folder) {
-  const UniqueFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || fsync(fd.get()) != 0) return ErrnoError(errno, "sync folder", folder);
   return absl::OkStatus();
 }
 
@@ -80,7 +75,7 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   if (fsync(fd.get()) != 0) return ErrnoError(errno, "sync", path);
   if (rename(temporary.c_str(), path.c_str()) != 0) return ErrnoError(errno, "replace", path);
   std::move(remove).Cancel();
-  return SyncFolder(folder);
+  return PosixFileOps().SyncFolder(folder);
 }
 
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const CheckSecret& check) {

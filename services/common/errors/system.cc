@@ -38,6 +38,12 @@ absl::Status FileSystemNotWritable(std::string_view what, std::string_view subje
                    "Check that the file system is mounted for writing, and the kernel's log.");
 }
 
+absl::Status FolderSyncUnsupported(std::string_view path) {
+  return MakeError(absl::StatusCode::kInternal, "FILE_SYSTEM_NOT_WRITABLE",
+                   absl::StrCat("sync folder ", ToAbsl(path), ": its file system cannot make names durable"),
+                   "Use a folder on a local file system, such as ext4 or XFS, that is mounted for writing.");
+}
+
 absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why) {
   return MakeError(absl::StatusCode::kInternal, "IO_ERROR",
                    absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),

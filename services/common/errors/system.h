@@ -20,6 +20,8 @@ absl::Status FileNotAccessible(std::string_view what, std::string_view subject, 
 absl::Status FileExists(std::string_view what, std::string_view subject, std::string_view why);
 // INTERNAL, FILE_SYSTEM_NOT_WRITABLE.
 absl::Status FileSystemNotWritable(std::string_view what, std::string_view subject, std::string_view why);
+// INTERNAL, FILE_SYSTEM_NOT_WRITABLE.
+absl::Status FolderSyncUnsupported(std::string_view path);
 // INTERNAL, IO_ERROR.
 absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why);
 

@@ -90,7 +90,8 @@ absl::StatusOr<std::shared_ptr<const Caller>> CallerResolver::Resolve(
   ASSIGN_OR_RETURN(const auto uri, OnlyValue(metadata, kForwardedIdentity));
   const bool names_certificate = metadata.find(kForwardedCertificate) != metadata.end();
   if (role == Role::kRelay) {
-    // It is part of the key under which the waiting calls of the node are counted.
+    // The name of a certificate is part of the key under which the waiting calls of the node are
+    // counted.
     if (names_certificate) return NotForwardable("a relay names no certificate of its client");
     ASSIGN_OR_RETURN(const auto bytes, OnlyValue(metadata, kAttachStatement));
     ASSIGN_OR_RETURN(auto forwarded, ResolveForwarded(*peer.caller, uri, bytes));

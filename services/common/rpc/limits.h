@@ -97,7 +97,7 @@ inline constexpr int64_t kWaitingCallsOfNode = 256;
 inline constexpr double kCallsOfMany = 100'000;
 inline constexpr double kCallBurstOfMany = 200'000;
 inline constexpr int64_t kWaitingCallsOfMany = 4096;
-// Waiting calls of a gateway or relay for one client, unless the client is one of the former.
+// Waiting calls of a gateway or relay for one client that is not a node, a pair or a viewer.
 inline constexpr int64_t kWaitingForwardedCalls = 1024;
 
 // The same of one connection without a certificate. Joining takes two calls.

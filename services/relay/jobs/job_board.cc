@@ -62,7 +62,7 @@ absl::StatusOr<JobChange> JobBoard::Submit(JobRequest request, const std::string
 
 // Returns the job if it was submitted with the same command.
 absl::StatusOr<v1::Job> JobBoard::FindSame(const std::string& id, const JobRequest& request) const {
-  ASSIGN_OR_RETURN(const auto found, table_.Find(id));
+  ASSIGN_OR_RETURN(const auto found, table_.FindStored(id));
   ASSIGN_OR_RETURN(const auto stored, JobFolder::Read(files_, found.folder));
   // The signed bytes include the nodes.
   const bool same = stored.request.command().command() == request.message.command().command();
@@ -144,9 +144,8 @@ std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
 }
 
 absl::Status JobBoard::MarkAudited(const v1::RecordJobRequest& record) {
-  const auto entry = table_.Find(record.job());
-  if (!entry.ok()) return absl::OkStatus();  // it was removed
-  table_.MarkAudited(record.job(), record.cancelled());
+  const auto entry = table_.MarkAudited(record.job(), record.cancelled());
+  if (!entry) return absl::OkStatus();  // it was removed
   if (entry->running != nullptr) return entry->running->MarkAudited(record.cancelled());
   ASSIGN_OR_RETURN(const auto folder, JobFolder::Open(files_, entry->folder));
   return folder->MarkAudited(record.cancelled());

@@ -54,7 +54,8 @@ class JobBoard : public RecordSink {
     int64_t max_output = int64_t{256} << 20;         // stored bytes of each job
     absl::Duration retention = absl::Hours(24 * 7);  // of finished jobs
     int64_t max_kept = 10'000;                       // finished jobs
-    int64_t max_unaudited = 20'000;                  // with those that the audit log lacks
+    // With those of which only the records are kept that the audit log lacks.
+    int64_t max_unaudited = 20'000;
     // Returns why targets are unknown, from the register of nodes. Omits nodes that may attach,
     // and those for which the register did not answer in time. Blocks; null: not asked.
     std::function<RunningJob::Explanations(const std::vector<std::string>& nodes)> explain;

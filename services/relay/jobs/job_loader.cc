@@ -34,6 +34,8 @@ class Loader {
     entry.end = stored->records_end;
     entry.audit = stored->audit;
     if (stored->ended) {
+      // It was removed, and the audit log lacks its records (JobTable).
+      entry.has_output = !absl::IsNotFound(files_.Stat(RecordsPath(folder)).status());
       CancelAbandoned(*std::move(stored), folder);
     } else {
       ASSIGN_OR_RETURN(entry.running, Resume(*std::move(stored), folder));
@@ -72,7 +74,8 @@ class Loader {
           state.Replay(record);
           return absl::OkStatus();
         });
-    if (!read.ok()) {
+    // Without them every target may still run it.
+    if (!read.ok() && !absl::IsNotFound(read.status())) {
       Log(LogLevel::kError, "the records of a finished job cannot be read",
           {{"job", stored.job.job()}, {"error", read.status()}});
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/relay/jobs/audit_records.h"
 #include "services/relay/jobs/job_folder.h"
@@ -129,6 +130,16 @@ TEST_F(JobLoaderTest, FinishedJobIsListedAndNotSent) {
   EXPECT_EQ(table_.Find("j1")->job.state(), v1::JOB_STATE_ENDED);
   EXPECT_EQ(table_.Find("j1")->end, end_);
   EXPECT_TRUE(Sent().empty());
+}
+
+TEST_F(JobLoaderTest, FinishedJobWithoutOutputIsLoadedForTheAuditLog) {
+  const auto folder = StoreRecords("j1", {Final(v1::JOB_OUTCOME_EXITED, 1)});
+  ASSERT_TRUE(folder->MarkEnded(job_, end_).ok());
+  ASSERT_TRUE(disk_.Remove(RecordsPath("/jobs/j1")).ok());
+  ASSERT_TRUE(Load().ok());
+  EXPECT_EQ(ReasonOf(table_.Find("j1").status()), "JOB_NOT_FOUND");
+  ASSERT_EQ(table_.Unaudited(9).size(), 1u);
+  EXPECT_EQ(table_.Unaudited(9)[0].job.job(), "j1");
 }
 
 TEST_F(JobLoaderTest, FinishedJobIsCancelledOnNodesThatWereGivenUpUntilItsDeadline) {

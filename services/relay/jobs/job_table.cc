@@ -48,7 +48,7 @@ void JobTable::Abandon(const std::string& id) {
 void JobTable::Insert(const std::string& id, Entry entry) {
   MutexLock lock(mutex_);
   DropReserved(id);
-  by_time_.emplace(SubmitTime(entry.job), id);
+  (entry.has_output ? by_time_ : without_output_).emplace(SubmitTime(entry.job), id);
   if (entry.running != nullptr) {
     ++running_;
     CountOf(entry.job.submitted_by(), 1);
@@ -67,6 +67,12 @@ bool JobTable::IsUnread(const std::string& id) const {
 }
 
 absl::StatusOr<JobTable::Entry> JobTable::Find(const std::string& id) const {
+  auto found = FindStored(id);
+  if (found.ok() && !found->has_output) return errors::JobNotFound(id);
+  return found;
+}
+
+absl::StatusOr<JobTable::Entry> JobTable::FindStored(const std::string& id) const {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return errors::JobNotFound(id);
@@ -122,46 +128,69 @@ void JobTable::SetCancelled(const std::string& id, const std::string& by, absl::
   found->second.audit.cancelled_at = at;
 }
 
-void JobTable::MarkAudited(const std::string& id, bool cancellation) {
+std::optional<JobTable::Entry> JobTable::MarkAudited(const std::string& id, bool cancellation) {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return;
+  if (found == jobs_.end()) return std::nullopt;
   AuditState& audit = found->second.audit;
   (cancellation ? audit.has_cancellation : audit.has_submission) = true;
+  return found->second;
 }
 
 std::vector<JobTable::Entry> JobTable::Unaudited(size_t limit) const {
   std::vector<Entry> entries;
   MutexLock lock(mutex_);
-  for (const auto& [time, id] : by_time_) {
-    const Entry& entry = jobs_.at(id);
-    if (entry.audit.complete()) continue;
-    entries.push_back(entry);
-    if (entries.size() == limit) break;
+  for (const auto* jobs : {&without_output_, &by_time_}) {
+    for (const auto& [time, id] : *jobs) {
+      if (entries.size() == limit) return entries;
+      const Entry& entry = jobs_.at(id);
+      if (!entry.audit.complete()) entries.push_back(entry);
+    }
   }
   return entries;
 }
 
-std::vector<JobTable::Entry> JobTable::RemoveOld(
-    absl::Time now, const std::function<bool(const std::string&)>& is_kept) {
-  std::vector<Entry> removed;
+void JobTable::RemoveOutputs(absl::Time now, const std::function<bool(const std::string&)>& is_kept,
+                             Old* old) {
   const int64_t keep_from = absl::ToUnixMicros(now - limits_.retention);
-  MutexLock lock(mutex_);
   for (auto it = by_time_.begin(); it != by_time_.end();) {
     const auto count = static_cast<int64_t>(by_time_.size());
     if (it->first >= keep_from && count <= limits_.max_kept) break;
     const auto found = jobs_.find(it->second);
-    const Entry& entry = found->second;
-    const bool waits = !entry.audit.complete() && count <= limits_.max_unaudited;
-    if (entry.running != nullptr || waits || is_kept(it->second)) {
+    Entry& entry = found->second;
+    if (entry.running != nullptr || is_kept(it->second)) {
       ++it;
       continue;
     }
-    removed.push_back(std::move(found->second));
-    jobs_.erase(found);
+    if (entry.audit.complete()) {
+      old->removed.push_back(std::move(entry));
+      jobs_.erase(found);
+    } else {
+      entry.has_output = false;
+      without_output_.insert(*it);
+      old->without_output.push_back(entry);
+    }
     it = by_time_.erase(it);
   }
-  return removed;
+}
+
+JobTable::Old JobTable::RemoveOld(absl::Time now,
+                                  const std::function<bool(const std::string&)>& is_kept) {
+  Old old;
+  MutexLock lock(mutex_);
+  RemoveOutputs(now, is_kept, &old);
+  for (auto it = without_output_.begin(); it != without_output_.end();) {
+    const auto found = jobs_.find(it->second);
+    const bool waits = static_cast<int64_t>(jobs_.size()) <= limits_.max_unaudited;
+    if (waits && !found->second.audit.complete()) {
+      ++it;
+      continue;
+    }
+    old.removed.push_back(std::move(found->second));
+    jobs_.erase(found);
+    it = without_output_.erase(it);
+  }
+  return old;
 }
 
 int64_t JobTable::running() const {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,14 +24,15 @@
 namespace muster {
 
 // Every job is in the index by id and in the order of submission, and is either running or
-// finished. Thread-safe; holds no other lock.
+// finished. A finished job past the limits whose audit records are missing loses its output: Find
+// and List omit it then. Thread-safe; holds no other lock.
 class JobTable {
  public:
   struct Limits {
     int64_t max_running = 0;
     absl::Duration retention;  // of finished jobs
-    int64_t max_kept = 0;      // jobs, beyond which finished ones are removed
-    // Jobs, beyond which finished ones are removed that the audit log lacks.
+    int64_t max_kept = 0;      // jobs with output, beyond which finished ones are removed
+    // Jobs with and without output, beyond which those without are removed.
     int64_t max_unaudited = 0;
   };
   struct Entry {
@@ -38,10 +40,17 @@ class JobTable {
     v1::Job job;                          // as submitted; as it ended if it is finished
     std::shared_ptr<RunningJob> running;  // null if it is finished
     int64_t end = 0;                      // of the records of a finished job
+    bool has_output = true;               // false: only its audit records are missing
     AuditState audit;
 
     // Returns the job as it is now.
     v1::Job Describe() const { return running == nullptr ? job : running->Describe(); }
+  };
+
+  // The jobs whose files RemoveOld makes superfluous.
+  struct Old {
+    std::vector<Entry> removed;
+    std::vector<Entry> without_output;  // wait for the audit log
   };
 
   explicit JobTable(Limits limits) : limits_(limits) {}
@@ -61,6 +70,8 @@ class JobTable {
 
   // Returns a copy. NOT_FOUND (JOB_NOT_FOUND).
   absl::StatusOr<Entry> Find(const std::string& id) const;
+  // The same, also for a job without output.
+  absl::StatusOr<Entry> FindStored(const std::string& id) const;
   // Returns the running job with this id; null if there is none.
   std::shared_ptr<RunningJob> FindRunning(const std::string& id) const;
   std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> Running() const;
@@ -71,18 +82,20 @@ class JobTable {
   void Finish(const std::string& id, v1::Job job, int64_t end);
   // The job was cancelled by this URI.
   void SetCancelled(const std::string& id, const std::string& by, absl::Time at);
-  // The audit log has the record of the submission, or of the cancellation.
-  void MarkAudited(const std::string& id, bool cancellation);
+  // The audit log has the record of the submission, or of the cancellation. Returns the job; none
+  // if it was removed.
+  std::optional<Entry> MarkAudited(const std::string& id, bool cancellation);
   // Returns at most `limit` jobs with an event that the audit log lacks, the oldest first.
   std::vector<Entry> Unaudited(size_t limit) const;
-  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names.
-  // Returns them.
-  std::vector<Entry> RemoveOld(absl::Time now,
-                               const std::function<bool(const std::string&)>& is_kept);
+  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names. A
+  // job that waits for the audit log loses its output first.
+  Old RemoveOld(absl::Time now, const std::function<bool(const std::string&)>& is_kept);
 
   int64_t running() const;
 
  private:
+  void RemoveOutputs(absl::Time now, const std::function<bool(const std::string&)>& is_kept,
+                     Old* old) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountOf(const std::string& submitter, int64_t by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropReserved(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -91,8 +104,9 @@ class JobTable {
   std::map<std::string, Entry> jobs_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> reserved_ ABSL_GUARDED_BY(mutex_);  // the submitter by id
   std::set<std::string> unread_ ABSL_GUARDED_BY(mutex_);
-  // Unix microseconds of the submission, and id.
+  // Unix microseconds of the submission, and id. Jobs with output, and those without.
   std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<int64_t, std::string>> without_output_ ABSL_GUARDED_BY(mutex_);
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   // Running and reserved jobs by their submitter.
   std::map<std::string, int64_t> of_submitter_ ABSL_GUARDED_BY(mutex_);

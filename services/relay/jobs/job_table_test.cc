@@ -30,18 +30,23 @@ class JobTableTest : public ::testing::Test {
     return ids;
   }
 
-  // Returns the ids of those that are removed.
+  // Returns the ids of those that are removed. Those that lose their output are in
+  // `without_output_`.
   std::vector<std::string> RemoveOld() {
     std::vector<std::string> ids;
+    without_output_.clear();
     const auto is_watched = [](const std::string& id) { return id == "watched"; };
-    for (const JobTable::Entry& entry : table_.RemoveOld(kNow, is_watched)) {
-      ids.push_back(entry.job.job());
+    const JobTable::Old old = table_.RemoveOld(kNow, is_watched);
+    for (const JobTable::Entry& entry : old.removed) ids.push_back(entry.job.job());
+    for (const JobTable::Entry& entry : old.without_output) {
+      without_output_.push_back(entry.job.job());
     }
     return ids;
   }
 
   JobTable table_{
       {.max_running = 2, .retention = absl::Hours(1), .max_kept = 3, .max_unaudited = 4}};
+  std::vector<std::string> without_output_;
 };
 
 TEST_F(JobTableTest, ReservedJobsCountAgainstTheLimitUntilTheyAreAbandoned) {
@@ -87,14 +92,38 @@ TEST_F(JobTableTest, FinishedJobsPastTheLimitsAreRemovedUnlessTheyAreKept) {
 
 TEST_F(JobTableTest, JobsThatTheAuditLogLacksAreKeptUpToAHigherLimit) {
   for (const char* id : {"a", "b", "c", "d"}) Insert(id, kNow - absl::Hours(2), /*audited=*/false);
+  table_.SetCancelled("b", "u1", kNow);
   EXPECT_TRUE(RemoveOld().empty());
   Insert("e", kNow, /*audited=*/false);
   EXPECT_EQ(RemoveOld(), std::vector<std::string>{"a"});
-  table_.SetCancelled("b", "u1", kNow);
+  EXPECT_EQ(table_.Unaudited(2).at(0).job.job(), "b");
   table_.MarkAudited("b", /*cancellation=*/false);
   EXPECT_TRUE(RemoveOld().empty()) << "the record of its cancellation is missing";
   table_.MarkAudited("b", /*cancellation=*/true);
   EXPECT_EQ(RemoveOld(), std::vector<std::string>{"b"});
+  EXPECT_FALSE(table_.MarkAudited("b", /*cancellation=*/true));
+}
+
+TEST_F(JobTableTest, OldJobThatTheAuditLogLacksLosesItsOutputOnce) {
+  Insert("a", kNow - absl::Hours(2), /*audited=*/false);
+  Insert("watched", kNow - absl::Hours(2), /*audited=*/false);
+  EXPECT_TRUE(RemoveOld().empty());
+  EXPECT_EQ(without_output_, std::vector<std::string>{"a"});
+  EXPECT_EQ(ReasonOf(table_.Find("a").status()), "JOB_NOT_FOUND");
+  EXPECT_TRUE(table_.FindStored("a").ok());
+  EXPECT_EQ(ReasonOf(table_.Reserve("a", "u1")), "JOB_EXISTS");
+  EXPECT_EQ(List("", 9), std::vector<std::string>{"watched"});
+  EXPECT_EQ(table_.Unaudited(9).size(), 2u);
+  EXPECT_TRUE(RemoveOld().empty());
+  EXPECT_TRUE(without_output_.empty());
+}
+
+TEST_F(JobTableTest, JobsThatTheAuditLogLacksDoNotDisplaceNewerJobs) {
+  for (const char* id : {"a", "b", "c"}) Insert(id, kNow - absl::Minutes(1), /*audited=*/false);
+  Insert("new", kNow);
+  EXPECT_TRUE(RemoveOld().empty());
+  EXPECT_EQ(without_output_, std::vector<std::string>{"a"});
+  EXPECT_EQ(List("", 9), (std::vector<std::string>{"new", "c", "b"}));
 }
 
 }  // namespace

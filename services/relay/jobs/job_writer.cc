@@ -5,6 +5,7 @@
 
 #include "services/common/base/log.h"
 #include "services/relay/jobs/audit_records.h"
+#include "services/relay/jobs/job_folder.h"
 
 namespace muster {
 namespace {
@@ -135,7 +136,13 @@ void JobWriter::Finish(const std::string& id, RunningJob& job) {
 
 void JobWriter::RemoveOld() {
   const auto is_watched = [this](const std::string& id) { return parts_.watchers.Any(id); };
-  for (const JobTable::Entry& removed : parts_.table.RemoveOld(parts_.clock.Now(), is_watched)) {
+  const JobTable::Old old = parts_.table.RemoveOld(parts_.clock.Now(), is_watched);
+  for (const JobTable::Entry& entry : old.without_output) {
+    const absl::Status removed = parts_.files.Remove(RecordsPath(entry.folder));
+    if (removed.ok() || absl::IsNotFound(removed)) continue;
+    Log(LogLevel::kError, "the output of an old job cannot be removed", {{"error", removed}});
+  }
+  for (const JobTable::Entry& removed : old.removed) {
     for (const v1::RecordJobRequest& record : MissingAuditRecords(removed)) {
       LogLostAuditRecord(record, "too many jobs were waiting for the audit log");
     }

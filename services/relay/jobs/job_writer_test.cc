@@ -78,7 +78,8 @@ class JobWriterTest : public testing::JobFixture {
     return acked;
   }
 
-  JobTable table_{{.max_running = 10, .retention = absl::Hours(1), .max_kept = 100}};
+  JobTable table_{
+      {.max_running = 10, .retention = absl::Hours(1), .max_kept = 100, .max_unaudited = 1}};
   JobWatchers watchers_;
   RecordInbox inbox_;
   int done_ = 0;
@@ -127,12 +128,25 @@ TEST_F(JobWriterTest, JobEndsWithItsFinalRecordAndIsRemovedAfterItsRetention) {
   ASSERT_TRUE(table_.Find("j1").ok());
   EXPECT_EQ(table_.FindRunning("j1"), nullptr);
   EXPECT_EQ(table_.Find("j1")->job.state(), v1::JOB_STATE_ENDED);
+  table_.MarkAudited("j1", /*cancellation=*/false);
   Advance(absl::Minutes(61));
   EXPECT_FALSE(table_.Find("j1").ok());
   EXPECT_TRUE(disk_.List("/jobs")->empty());
 }
 
+TEST_F(JobWriterTest, JobThatTheAuditLogLacksLosesItsOutputAfterItsRetention) {
+  Receive(Final(1));
+  Advance(absl::Minutes(61));
+  EXPECT_EQ(disk_.Stat("/jobs/j1/records").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(disk_.Stat("/jobs/j1/job").ok());
+  EXPECT_EQ(table_.Unaudited(9).size(), 1u);
+  table_.MarkAudited("j1", /*cancellation=*/false);
+  Advance(absl::Seconds(1));
+  EXPECT_TRUE(disk_.List("/jobs")->empty());
+}
+
 TEST_F(JobWriterTest, AuditRecordsOfAJobThatIsRemovedWithoutThemAreLogged) {
+  Add("j2");
   Receive(Final(1));
   table_.SetCancelled("j1", "spiffe://fleet.test/user/p", clock_.Now());
   ::testing::internal::CaptureStderr();

@@ -80,7 +80,7 @@ void Deliver(Spool& spool, const std::string& node, int attempt, const std::stri
   if (!queued || !done.get_future().get()) std::abort();
 }
 
-// Returns what the node signs for Deliver.
+// Returns the fields that the signature of the node covers.
 SignedResult SignedOf(const std::string& node, int attempt, const UploadFinish& finish) {
   return {.run = testing::kRun,
           .plugin = "facts",

@@ -54,7 +54,7 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     child.set_is_relay(entry.is_relay);
     child.set_relay(entry.relay);
     child.set_attached(entry.attached);
-    ToProto(entry.since, child.mutable_change_time());
+    ToProto(entry.ChangeTime(), child.mutable_change_time());
     if (entry.duplicate_agent_at + kDuplicateShown > parts_.clock.Now()) {
       ToProto(entry.duplicate_agent_at, child.mutable_duplicate_agent_time());
     }

@@ -11,8 +11,8 @@
 namespace muster {
 namespace {
 
-// Returns a time that a child relay reported, or `now` instead of one that is far ahead: what
-// happened then is forgotten some time later.
+// Returns a time that a child relay reported, or `now` instead of one that is far ahead. A detached
+// entry is removed some time after the result.
 absl::Time Plausible(absl::Time reported, absl::Time now) {
   constexpr absl::Duration kMaxSkew = absl::Hours(24);
   return reported > now + kMaxSkew ? now : reported;
@@ -200,6 +200,7 @@ void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& v
                             Changes& changes) {
   // A node that attached again since the last update may have lost what was sent to it.
   const bool same_route = entry.is.attached && entry.via == via && entry.is.since == is.since;
+  is.known_since = same_route ? entry.is.known_since : clock_.Now();
   if (!entry.is.attached) ++attached_;
   const bool relay_attached = is.is_relay && !entry.is.attached;
   entry.is = std::move(is);

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_ENTRY_H_
 #define MUSTER_SERVICES_RELAY_TOPOLOGY_TOPOLOGY_ENTRY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -21,7 +22,9 @@ struct TopologyEntry {
   bool is_relay = false;
   std::string relay;  // its current or last parent
   bool attached = false;
-  absl::Time since;  // when it was attached or detached
+  absl::Time since;  // when it was attached or detached, by the clock of its parent
+  // When this relay learned of that attachment; set by Topology.
+  absl::Time known_since;
   // The last certificate: "<issuer key id>:<serial>" (identity/revocation.h).
   std::string certificate;
   // The last statement for that relay; null if it is not known since a restart.
@@ -31,6 +34,9 @@ struct TopologyEntry {
   absl::Duration began;
   // When an older process with the same identity was refused last.
   absl::Time duplicate_agent_at = absl::InfinitePast();
+
+  // Returns `since`, but no time that is in the future by the clock of this relay.
+  absl::Time ChangeTime() const { return attached ? std::min(since, known_since) : since; }
 };
 
 }  // namespace muster

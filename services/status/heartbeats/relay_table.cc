@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/identity/attach_statement.h"
 
 namespace muster {
 namespace {
@@ -42,20 +44,41 @@ std::string WhyUnknown(const RelayState& relay, absl::Duration now) {
                       "): the state of its nodes is unknown");
 }
 
-absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now) {
-  MutexLock lock(mutex_);
+absl::StatusOr<RelayState*> RelayTable::FindOrAdd(const std::string& name, absl::Duration now) {
   auto known = relays_.find(name);
   if (known == relays_.end()) {
     if (relays_.size() >= kMaxRelays) return errors::TooManySenders(kMaxRelays);
     known = relays_.emplace(name, std::make_unique<RelayState>(name)).first;
     known->second->turned_at = absl::ToInt64Nanoseconds(now);
   }
-  RelayState& relay = *known->second;
-  if (!relay.connected || relay.IsSilent(now)) Turn(relay, now);
-  relay.connected = true;
-  relay.received_at = absl::ToInt64Nanoseconds(now);
-  ++relay.streams;
-  return &relay;
+  return known->second.get();
+}
+
+absl::StatusOr<RelayState*> RelayTable::Find(const std::string& name, absl::Duration now) {
+  MutexLock lock(mutex_);
+  return FindOrAdd(name, now);
+}
+
+absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now,
+                                             const RelayParent* parent) {
+  MutexLock lock(mutex_);
+  ASSIGN_OR_RETURN(RelayState* const relay, FindOrAdd(name, now));
+  if (!relay->connected || relay->IsSilent(now)) Turn(*relay, now);
+  relay->connected = true;
+  relay->received_at = absl::ToInt64Nanoseconds(now);
+  ++relay->streams;
+  if (parent != nullptr) {
+    RelayParent& newest = parents_[name];
+    if (parent->expires > newest.expires) newest = *parent;
+  }
+  return relay;
+}
+
+bool RelayTable::HasLeft(const RelayState& relay, const RelayParent& parent) const {
+  MutexLock lock(mutex_);
+  const auto newest = parents_.find(relay.name);
+  return newest != parents_.end() && newest->second.name != parent.name &&
+         parent.expires + kAttachClockSlack < newest->second.expires;
 }
 
 void RelayTable::HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval) {

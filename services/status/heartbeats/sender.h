@@ -50,7 +50,8 @@ struct RelayState {
   std::atomic<bool> connected = false;
   // The last change of `connected`, or the end of its last silence: monotonic nanoseconds.
   std::atomic<int64_t> turned_at = 0;
-  // How long it had been absent at that moment, less how long it was present: nanoseconds, from 0.
+  // The time of its absence up to that moment, less the time of its presence; at least 0, in
+  // nanoseconds.
   std::atomic<int64_t> away = 0;
   std::atomic<int64_t> received_at = 0;  // its newest message: monotonic nanoseconds
   std::atomic<int64_t> interval = 0;     // in the answer to it, in nanoseconds; 0: no message yet

@@ -64,6 +64,8 @@ class FilesBlobStore final : public BlobStore, private StagedFileHost {
     }
     ASSIGN_OR_RETURN(lock_, ops_.Open(options_.root + "/lock", OpenMode::kReadWriteOrCreate));
     RETURN_IF_ERROR(lock_->Lock());
+    // MakeFolders skips existing folders that cannot be synced. Publish could not succeed in them.
+    RETURN_IF_ERROR(ops_.SyncFolder(options_.root));
     return SweepLogs();
   }
 

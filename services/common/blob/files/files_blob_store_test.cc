@@ -50,6 +50,17 @@ TEST(FilesBlobStoreTest, SecondProcessIsRefused) {
   EXPECT_TRUE(OpenFilesBlobStore({.root = "/blobs"}, disk).ok());
 }
 
+// MakeFolders permits existing folders that cannot be synced.
+TEST(FilesBlobStoreTest, StartFailsIfItsFolderCannotBeSynced) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(OpenFilesBlobStore({.root = "/blobs"}, disk).ok());
+  constexpr int kSyncsOfMakeFolders = 5;
+  disk.FailAt(SimulatedDisk::Call::kSyncFolder, kSyncsOfMakeFolders + 1, EROFS);
+  EXPECT_EQ(ReasonOf(OpenFilesBlobStore({.root = "/blobs"}, disk).status()),
+            "FILE_SYSTEM_NOT_WRITABLE");
+  EXPECT_TRUE(OpenFilesBlobStore({.root = "/blobs"}, disk).ok());
+}
+
 // A start reads the size of each blob that a record names.
 TEST(FilesBlobStoreTest, SizeDoesNotSync) {
   SimulatedDisk disk;

@@ -31,7 +31,7 @@ class AuditLog {
   // Adds a record, or counts it in the actor's newest one if that is equal.
   void AddOrCount(const AuditRecord& record);
 
-  // Returns true if the subject of the record has an equal one.
+  // Returns whether the log has an equal record of the same subject.
   bool HasOfSubject(const AuditRecord& record);
 
   // Returns true if Prune has work.

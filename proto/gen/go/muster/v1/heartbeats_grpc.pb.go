@@ -61,9 +61,11 @@ type HeartbeatServiceClient interface {
 	//
 	// Callers: relays.
 	//
-	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY). Errors of one sender
-	// end only that sender (`refused`): those of StreamHeartbeats, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE,
-	// NOT_ATTACHED) if its statement is invalid, expired, or for another relay.
+	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY), PERMISSION_DENIED
+	// (NOT_ATTACHED: the statement with which a parent forwards the stream has expired, or the relay has another parent;
+	// open the stream again). Errors of one sender end only that sender (`refused`): those of StreamHeartbeats, and
+	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) if its statement is invalid, expired, or for another
+	// relay.
 	RelayHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RelayHeartbeatsRequest, RelayHeartbeatsResponse], error)
 }
 
@@ -146,9 +148,11 @@ type HeartbeatServiceServer interface {
 	//
 	// Callers: relays.
 	//
-	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY). Errors of one sender
-	// end only that sender (`refused`): those of StreamHeartbeats, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE,
-	// NOT_ATTACHED) if its statement is invalid, expired, or for another relay.
+	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY), PERMISSION_DENIED
+	// (NOT_ATTACHED: the statement with which a parent forwards the stream has expired, or the relay has another parent;
+	// open the stream again). Errors of one sender end only that sender (`refused`): those of StreamHeartbeats, and
+	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) if its statement is invalid, expired, or for another
+	// relay.
 	RelayHeartbeats(grpc.BidiStreamingServer[RelayHeartbeatsRequest, RelayHeartbeatsResponse]) error
 	mustEmbedUnimplementedHeartbeatServiceServer()
 }
