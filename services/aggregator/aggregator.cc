@@ -114,8 +114,9 @@ class Assembly : public Aggregator {
                    OwnUri(), metrics_),
         run_service_(runtime_, runs_, *f_.authorities, listener_waits_, status_listeners_, changes_,
                      *f_.store, retention_, clock_, addresses_),
-        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_, readers_),
-        archive_service_(runtime_, runs_, *f_.blobs, readers_),
+        result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_, readers_,
+                        clock_),
+        archive_service_(runtime_, runs_, *f_.store, *f_.blobs, readers_, clock_),
         change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
         identity_service_(runtime_, *f_.authorities, *f_.commands, *f_.store, clock_, addresses_,
@@ -321,14 +322,12 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_disk_free_bytes",
                            "Free space of the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::available); });
-  metrics_.AddSampledGauge("muster_disk_reserve_bytes",
-                           "Disk space that is kept for a full disk; 0 while it is released.",
-                           [this] {
-                             if (config_.disk_reserve == 0) {
-                               return std::numeric_limits<double>::quiet_NaN();
-                             }
-                             return static_cast<double>(f_.reserve->reserved());
-                           });
+  metrics_.AddSampledGauge(
+      "muster_disk_reserve_bytes",
+      "Disk space that is kept for a full disk; 0 while it is released.", [this] {
+        return config_.disk_reserve > 0 ? static_cast<double>(f_.reserve->reserved())
+                                        : std::numeric_limits<double>::quiet_NaN();
+      });
   metrics_.AddSampledGauge("muster_disk_size_bytes", "Size of the disk with results and state.",
                            [this] { return DiskBytes(config_.state_folder, &Space::capacity); });
 }

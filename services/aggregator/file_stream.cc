@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "services/common/base/crc32c.h"
+#include "services/common/base/log.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
 #include "services/common/errors/results.h"
@@ -18,22 +20,23 @@ namespace {
 // The size of one message: large enough for speed, small enough for many readers.
 constexpr size_t kReadChunk = 256 * 1024;
 
-constexpr std::string_view kTooShort = "bytes are missing at the end";
-
-// The properties that the bytes must have.
+// The properties that the bytes must have. The checksums are those of the whole.
 struct Expected {
   int64_t size = 0;
-  std::optional<uint32_t> crc32c;                              // of the whole
-  std::function<absl::Status(std::string_view damage)> error;  // what a reader gets otherwise
+  std::optional<uint32_t> crc32c;
+  std::string sha256;  // empty: not compared
+  // Records the damage, and returns the error of the read.
+  std::function<absl::Status(std::string_view damage)> damaged;
 };
 
 // Ends with an error, and not as if it were complete, if the stored bytes are not the expected
-// ones. The checksum is compared if the stream begins at the begin.
+// ones. The checksums are compared if the stream begins at the begin.
 class ChunkSource : public FileChunkSource {
  public:
   ChunkSource(std::unique_ptr<ByteSource> source, int64_t offset, Expected expected)
       : source_(std::move(source)), offset_(offset), expected_(std::move(expected)) {
     if (offset > 0) expected_.crc32c.reset();
+    if (offset == 0 && expected_.sha256.size() == kSha256Size) sha256_.emplace();
   }
 
   absl::StatusOr<Pull> Next(v1::FileChunk* chunk) override {
@@ -41,26 +44,29 @@ class ChunkSource : public FileChunkSource {
     data->resize(kReadChunk);
     size_t filled = 0;
     while (filled < kReadChunk) {
-      ASSIGN_OR_RETURN(const auto n, source_->Read(std::span(*data).subspan(filled)));
-      if (n == 0) break;
-      filled += n;
+      const auto n = source_->Read(std::span(*data).subspan(filled));
+      if (IsLoss(n.status())) return expected_.damaged(CannotBeRead(n.status()));
+      RETURN_IF_ERROR(n.status());
+      if (*n == 0) break;
+      filled += *n;
     }
     if (filled == 0) return End();
     data->resize(filled);
     chunk->set_offset(offset_);
     chunk->set_crc32c(Crc32c(*data));
     crc32c_ = ExtendCrc32c(crc32c_, *data);
+    if (sha256_) sha256_->Update(*data);
     offset_ += static_cast<int64_t>(filled);
-    if (offset_ > expected_.size) return expected_.error("more bytes are stored than committed");
+    if (offset_ > expected_.size) return expected_.damaged(WrongSize(offset_, expected_.size));
     return Pull::kMessage;
   }
 
  private:
-  absl::StatusOr<Pull> End() const {
-    if (offset_ < expected_.size) return expected_.error(kTooShort);
-    if (expected_.crc32c && *expected_.crc32c != crc32c_) {
-      return expected_.error("the bytes are not the committed ones");
-    }
+  absl::StatusOr<Pull> End() {
+    if (offset_ < expected_.size) return expected_.damaged(WrongSize(offset_, expected_.size));
+    if (expected_.crc32c && *expected_.crc32c != crc32c_) return expected_.damaged(kWrongCrc32c);
+    const bool same = !sha256_ || DigestBytes(sha256_->Finish()) == expected_.sha256;
+    if (!same) return expected_.damaged(kWrongSha256);
     return Pull::kEnd;
   }
 
@@ -68,6 +74,7 @@ class ChunkSource : public FileChunkSource {
   int64_t offset_;
   Expected expected_;
   uint32_t crc32c_ = 0;
+  std::optional<Sha256> sha256_;  // none: not compared
 };
 
 class HoldingSource : public FileChunkSource {
@@ -87,12 +94,36 @@ absl::Status CheckOffset(int64_t offset, int64_t size) {
   return offset > size ? errors::OffsetTooHigh(offset, size) : absl::OkStatus();
 }
 
-// `offset` is within the committed bytes, so a blob that cannot be opened there is damaged.
+// The reader gets its error also if the damage cannot be recorded.
+void Record(const DamageRecorder& recorder, const StoredObjectId& object, std::string_view damage) {
+  const auto recorded = recorder.Record(object, damage);
+  if (!recorded.ok()) {
+    Log(LogLevel::kError, "a read found damage that cannot be recorded",
+        {{"error", recorded.status()}});
+  } else if (recorded->changed) {
+    Log(LogLevel::kError, "a read found damage",
+        {{"run", object.key.run},
+         {"plugin", object.key.plugin},
+         {"node", object.key.node},
+         {"damage", damage}});
+  }
+}
+
+// Returns the error of an open at an offset within the recorded size.
+absl::Status OpenError(const absl::Status& status, const Expected& expected) {
+  if (absl::IsNotFound(status)) return expected.damaged(kMissingFile);
+  return IsLoss(status) ? expected.damaged(CannotBeOpened(status)) : status;
+}
+
+// `stored`: the size of what `open` opens.
 absl::StatusOr<std::unique_ptr<FileChunkSource>> Stream(
-    absl::StatusOr<std::unique_ptr<ByteSource>> source, int64_t offset, Expected expected) {
-  if (absl::IsNotFound(source.status())) return expected.error("its file is missing");
-  if (absl::IsOutOfRange(source.status())) return expected.error(kTooShort);
-  RETURN_IF_ERROR(source.status());
+    const absl::StatusOr<int64_t>& stored,
+    const std::function<absl::StatusOr<std::unique_ptr<ByteSource>>()>& open, int64_t offset,
+    Expected expected) {
+  if (!stored.ok()) return OpenError(stored.status(), expected);
+  if (*stored != expected.size) return expected.damaged(WrongSize(*stored, expected.size));
+  auto source = open();
+  if (!source.ok()) return OpenError(source.status(), expected);
   return std::make_unique<ChunkSource>(*std::move(source), offset, std::move(expected));
 }
 
@@ -112,16 +143,22 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultR
   return std::make_unique<StringSource>(std::move(result.body), static_cast<size_t>(offset));
 }
 
-absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
-                                                              int64_t offset) {
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs,
+                                                              const DamageRecorder& recorder,
+                                                              ResultRecord result, int64_t offset) {
+  RETURN_IF_ERROR(CheckOffset(offset, result.size));
   Expected expected;
   expected.size = result.size;
   expected.crc32c = result.crc32c;
-  expected.error = [key = result.key](std::string_view damage) {
-    return errors::ResultDamaged(key.plugin, key.node, damage);
+  expected.damaged = [recorder, object = StoredObjectId{result.key, result.generation,
+                                                        result.blob}](std::string_view damage) {
+    Record(recorder, object, damage);
+    return errors::ResultDamaged(object.key.plugin, object.key.node, damage);
   };
-  RETURN_IF_ERROR(CheckOffset(offset, result.size));
-  return Stream(OpenResult(blobs, std::move(result), offset), offset, std::move(expected));
+  const absl::StatusOr<int64_t> stored =
+      result.blob.empty() ? static_cast<int64_t>(result.body.size()) : blobs.Size(result.blob);
+  const auto open = [&] { return OpenResult(blobs, std::move(result), offset); };
+  return Stream(stored, open, offset, std::move(expected));
 }
 
 std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> source,
@@ -130,14 +167,21 @@ std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> sourc
 }
 
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamArchive(BlobStore& blobs,
+                                                               const DamageRecorder& recorder,
                                                                const std::string& run,
                                                                const ArchiveRecord& archive,
                                                                int64_t offset) {
   RETURN_IF_ERROR(CheckOffset(offset, archive.size));
   Expected expected;
   expected.size = archive.size;
-  expected.error = [run](std::string_view damage) { return errors::ArchiveDamaged(run, damage); };
-  return Stream(blobs.Open(archive.blob, offset), offset, std::move(expected));
+  expected.sha256 = archive.sha256;
+  expected.damaged = [recorder, object = StoredObjectId{.key = {.run = run}, .blob = archive.blob}](
+                         std::string_view damage) {
+    Record(recorder, object, damage);
+    return errors::ArchiveDamaged(object.key.run, damage);
+  };
+  const auto open = [&] { return blobs.Open(archive.blob, offset); };
+  return Stream(blobs.Size(archive.blob), open, offset, std::move(expected));
 }
 
 }  // namespace muster

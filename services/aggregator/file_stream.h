@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/v1/types.pb.h"
+#include "services/aggregator/verify/damage.h"
 #include "services/common/base/io.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/stream.h"
@@ -26,16 +27,20 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenResult(BlobStore& blobs, ResultR
 
 using FileChunkSource = StreamSource<v1::FileChunk>;
 
-// Streams a result from `offset`. RESULT_DAMAGED if its blob is missing or too short.
-absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs, ResultRecord result,
-                                                              int64_t offset);
+// Streams a result from `offset`. Fails with RESULT_DAMAGED, and records the damage, if its blob is
+// missing or has another size. A stream from the begin does so at its end if the CRC32C differs.
+absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamResult(BlobStore& blobs,
+                                                              const DamageRecorder& recorder,
+                                                              ResultRecord result, int64_t offset);
 
 // Returns `source`, which releases `hold` when it is destroyed.
 std::unique_ptr<FileChunkSource> WithHold(std::unique_ptr<FileChunkSource> source,
                                           std::shared_ptr<void> hold);
 
-// Streams the archive of a run from `offset`. ARCHIVE_DAMAGED if its blob is missing or too short.
+// Streams the archive of a run from `offset`. Fails with ARCHIVE_DAMAGED like StreamResult;
+// compares the SHA-256.
 absl::StatusOr<std::unique_ptr<FileChunkSource>> StreamArchive(BlobStore& blobs,
+                                                               const DamageRecorder& recorder,
                                                                const std::string& run,
                                                                const ArchiveRecord& archive,
                                                                int64_t offset);

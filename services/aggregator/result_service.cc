@@ -6,12 +6,14 @@
 
 #include "services/aggregator/convert.h"
 #include "services/aggregator/file_stream.h"
+#include "services/aggregator/verify/damage.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/upload/error_reason.h"
 
@@ -121,7 +123,7 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
 
 ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
                              Uploads& uploads, ResultCommitter& committer,
-                             const SpooledProofs& proofs, RunReaders& readers)
+                             const SpooledProofs& proofs, RunReaders& readers, const Clock& clock)
     : runtime_(runtime),
       store_(store),
       blobs_(blobs),
@@ -129,6 +131,7 @@ ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobS
       committer_(committer),
       proofs_(proofs),
       readers_(readers),
+      clock_(clock),
       read_ahead_(kReadAheadBytes) {}
 
 grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext* context,
@@ -232,7 +235,8 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
         if (!result.damage.empty()) {
           return errors::ResultDamaged(key.plugin, key.node, result.damage);
         }
-        auto source = StreamResult(blobs_, std::move(result), request->offset());
+        const DamageRecorder recorder(store_, clock_, UriOf(call.caller()));
+        auto source = StreamResult(blobs_, recorder, std::move(result), request->offset());
         if (absl::IsDataLoss(source.status())) {  // the run may have been deleted since
           RETURN_IF_ERROR(FindResult(store_, key).status());
         }

@@ -8,6 +8,7 @@
 #include "services/aggregator/uploads/result_committer.h"
 #include "services/aggregator/uploads/spooled_proof.h"
 #include "services/aggregator/uploads/uploads.h"
+#include "services/common/base/clock.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/call.h"
 #include "services/common/store/state_store.h"
@@ -18,7 +19,8 @@ namespace muster {
 class ResultService : public v1::ResultService::CallbackService {
  public:
   ResultService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs, Uploads& uploads,
-                ResultCommitter& committer, const SpooledProofs& proofs, RunReaders& readers);
+                ResultCommitter& committer, const SpooledProofs& proofs, RunReaders& readers,
+                const Clock& clock);
 
   grpc::ServerUnaryReactor* OpenUpload(grpc::CallbackServerContext* context,
                                        const v1::OpenUploadRequest* request,
@@ -50,6 +52,7 @@ class ResultService : public v1::ResultService::CallbackService {
   ResultCommitter& committer_;
   const SpooledProofs& proofs_;
   RunReaders& readers_;
+  const Clock& clock_;
   ReadAheadBudget read_ahead_;
 };
 

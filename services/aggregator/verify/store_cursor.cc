@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/crc32c.h"
-#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/string_source.h"
 #include "services/common/base/strings.h"
@@ -19,29 +18,13 @@ constexpr int kPageSize = 100;
 constexpr int64_t kMaxObjects = 200;  // of a step
 constexpr size_t kReadSize = 256 * 1024;
 
-constexpr char kMissing[] = "the stored file is missing";
-
-// Returns true if the error proves that the stored bytes are lost.
-bool IsLoss(const absl::Status& status) {
-  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsOutOfRange(status);
-}
-
-// Returns what could not be recorded.
-std::string Finding(const ResultKey& key, std::string_view damage) {
-  const std::string object =
-      key.plugin.empty() ? "the archive" : absl::StrCat(key.plugin, "/", key.node);
-  return absl::StrCat("record that ", object, " of run ", key.run, " is ",
-                      damage.empty() ? "intact" : absl::StrCat("damaged: ", ToAbsl(damage)));
-}
-
 }  // namespace
 
 StoreCursor::StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, std::string actor,
                          std::string run)
     : store_(store),
       blobs_(blobs),
-      clock_(clock),
-      actor_(std::move(actor)),
+      recorder_(store, clock, std::move(actor)),
       only_run_(std::move(run)) {}
 
 void StoreCursor::SeekTo(std::string_view position) {
@@ -87,8 +70,13 @@ absl::StatusOr<bool> StoreCursor::FindNext() {
     if (index_ == page_.items.size() && !results_done_) RETURN_IF_ERROR(NextPage());
     if (index_ < page_.items.size()) {
       const ResultRecord& row = page_.items[index_++];
-      object_ = Object{row.key,  row.generation,   row.size,         row.crc32c, row.sha256,
-                       row.blob, row.partial_blob, row.partial_size, row.damage};
+      object_ = Object{{row.key, row.generation, row.blob},
+                       row.size,
+                       row.crc32c,
+                       row.sha256,
+                       row.partial_blob,
+                       row.partial_size,
+                       row.damage};
       return true;
     }
     if (!results_done_) continue;
@@ -157,19 +145,15 @@ absl::StatusOr<std::unique_ptr<ByteSource>> StoreCursor::OpenObject() {
 absl::Status StoreCursor::Read(VerifyStep& step) {
   if (source_ == nullptr) {
     auto source = OpenObject();
-    if (absl::IsNotFound(source.status())) return Finish(kMissing, true, step);
+    if (absl::IsNotFound(source.status())) return Finish(std::string(kMissingFile), true, step);
     if (!source.ok()) {
-      return Finish(absl::StrCat("cannot be opened: ", source.status().message()),
-                    IsLoss(source.status()), step);
+      return Finish(CannotBeOpened(source.status()), IsLoss(source.status()), step);
     }
     source_ = *std::move(source);
   }
   buffer_.resize(kReadSize);
   const auto count = source_->Read(std::span(buffer_));
-  if (!count.ok()) {
-    return Finish(absl::StrCat("cannot be read: ", count.status().message()),
-                  IsLoss(count.status()), step);
-  }
+  if (!count.ok()) return Finish(CannotBeRead(count.status()), IsLoss(count.status()), step);
   if (*count == 0) {
     std::string damage = Compare();
     if (damage.empty()) damage = ComparePartial();
@@ -184,13 +168,11 @@ absl::Status StoreCursor::Read(VerifyStep& step) {
 }
 
 std::string StoreCursor::Compare() {
-  if (read_ != object_->size) {
-    return absl::StrCat("stored are ", read_, " bytes instead of ", object_->size);
-  }
-  if (object_->crc32c && crc32c_ != *object_->crc32c) return "the CRC32C differs";
+  if (read_ != object_->size) return WrongSize(read_, object_->size);
+  if (object_->crc32c && crc32c_ != *object_->crc32c) return std::string(kWrongCrc32c);
   const bool has_sha256 = object_->sha256.size() == kSha256Size;
-  if (has_sha256 && DigestBytes(sha256_.Finish()) != object_->sha256) return "the SHA-256 differs";
-  return "";
+  const bool same = !has_sha256 || DigestBytes(sha256_.Finish()) == object_->sha256;
+  return same ? "" : std::string(kWrongSha256);
 }
 
 std::string StoreCursor::ComparePartial() {
@@ -207,16 +189,9 @@ absl::Status StoreCursor::Finish(std::string damage, bool proven, VerifyStep& st
   source_.reset();
   bool current = true;
   if (proven && !(damage.empty() && object.damage.empty())) {
-    RecordDamage command;
-    command.key = object.key;
-    command.generation = object.generation;
-    command.blob = object.blob;
-    command.damage = damage;
-    command.actor = actor_;
-    command.at = absl::ToUnixMicros(clock_.Now());
-    const auto recorded = store_.ApplyAndWait(std::move(command));
+    const auto recorded = recorder_.Record(object, damage);
     // The next step reads the object again.
-    if (!recorded.ok()) return Annotate(recorded.status(), Finding(object.key, damage));
+    if (!recorded.ok()) return recorded.status();
     // False if the result was replaced, repaired or deleted while it was read.
     current = recorded->current;
   }

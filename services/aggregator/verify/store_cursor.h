@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "services/aggregator/verify/damage.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/io.h"
 #include "services/common/base/sha256.h"
@@ -50,13 +51,10 @@ class StoreCursor {
 
  private:
   // The bytes that a record describes.
-  struct Object {
-    ResultKey key;
-    int64_t generation = 0;
+  struct Object : StoredObjectId {
     int64_t size = 0;
     std::optional<uint32_t> crc32c;
     std::string sha256;
-    std::string blob;
     std::string partial_blob;
     int64_t partial_size = 0;
     std::string damage;  // as recorded
@@ -74,8 +72,7 @@ class StoreCursor {
 
   StateStore& store_;
   BlobStore& blobs_;
-  const Clock& clock_;
-  const std::string actor_;
+  const DamageRecorder recorder_;
   const std::string only_run_;
   std::optional<RunRecord> run_;  // until its archive was compared
   std::string run_token_;         // of the list that begins with run_
