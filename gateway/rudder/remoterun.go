@@ -126,7 +126,8 @@ func (s *Server) readForm(w http.ResponseWriter, r *http.Request) (url.Values, b
 		answer(w, http.StatusInternalServerError, "INTERNAL SERVER ERROR")
 		return nil, false
 	}
-	form, err := url.ParseQuery(string(text))
+	// A semicolon is part of a value (URL Standard, application/x-www-form-urlencoded); Go refuses it.
+	form, err := url.ParseQuery(strings.ReplaceAll(string(text), ";", "%3B"))
 	if err != nil {
 		notFound(w)
 		return nil, false

@@ -140,6 +140,7 @@ func TestInvalidFormFailsWithReason(t *testing.T) {
 		"nodes=root&classes=class~1,class2":               "invalid condition: class~1, should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
 		"nodes=root&classes=class2,":                      "invalid condition: , should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
 		"nodes=root&conditions=$(reboot)":                 "invalid condition: $(reboot), should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
+		"nodes=root&conditions=a;b":                       "invalid condition: a;b, should match ^[a-zA-Z0-9][a-zA-Z0-9_]*$",
 		"nodes=root&classes=" + strings.Repeat("x", 1025): "invalid condition: more than the maximum of 1024 characters",
 		"nodes=root&asynchronous=yes":                     "invalid asynchronous: yes, should be true or false",
 		"nodes=root&keep_output=TRUE":                     "invalid keep_output: TRUE, should be true or false",
