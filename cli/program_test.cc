@@ -238,6 +238,9 @@ TEST(ProgramTest, UsageErrorNamesTheFaultInOurWords) {
   EXPECT_THAT(error({"runs", "x"}), HasSubstr("error: unexpected argument \"x\"\n"));
   EXPECT_THAT(error({"runs", "--limit"}), HasSubstr("error: --limit: a value is missing\n"));
   EXPECT_THAT(error({"cancel"}), HasSubstr("error: RUN is required"));
+  EXPECT_THAT(error({"exec", "--", "/bin/true"}), HasSubstr("error: give one of --all, --label"));
+  EXPECT_THAT(error({"exec", "--all", "--node", "n1", "--", "/bin/true"}),
+              HasSubstr("error: give only one of --all, --label, and --node or --nodes-file"));
   EXPECT_THAT(error({"completion", "ksh"}), HasSubstr("error: SHELL: "));
   EXPECT_THAT(error({"--json", "runs"}), HasSubstr("option --json precedes the command"));
   EXPECT_THAT(error({"up", "--bind", "nope"}),
@@ -275,7 +278,7 @@ TEST(ProgramTest, RunDoesNotOverwriteAnExistingFileWithCredentials) {
   const Outcome outcome =
       Muster({"run", "--plugin", "hostfacts", "--node", "n1", "--credentials", file},
              {"MUSTER_HOME=" + (folder / "home")});
-  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, ::testing::HasSubstr("FILE_EXISTS"));
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -35,6 +36,23 @@ std::string ContentText(const Manifest& manifest) {
                       HumanSize(manifest.bytes));
 }
 
+// Returns the files with keys. The credentials of runs are only counted: there may be thousands.
+std::string KeysText(const Manifest& manifest) {
+  std::vector<std::string> names;
+  size_t runs = 0;
+  for (const std::string& key : manifest.keys) {
+    if (absl::StartsWith(key, "credentials/")) {
+      ++runs;
+    } else {
+      names.push_back(key);
+    }
+  }
+  if (runs > 0) {
+    names.push_back(absl::StrCat("the credentials of ", runs, runs == 1 ? " run" : " runs"));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
 Json ToJson(const std::string& folder, const std::string& home, const Manifest& manifest) {
   return {{"folder", folder},        {"home", home},          {"files", manifest.files.size()},
           {"bytes", manifest.bytes}, {"keys", manifest.keys}, {"omitted", manifest.omitted}};
@@ -59,7 +77,7 @@ absl::StatusOr<int> MakeBackup(Console& console, const CommandLine& line,
   }
   PrintMessage(console, absl::StrCat("Copied ", ContentText(manifest), ", to ", folder, "."));
   PrintMessage(console, absl::StrCat("Keep it secret. It contains these keys and credentials: ",
-                                     absl::StrJoin(manifest.keys, ", "), "."));
+                                     KeysText(manifest), ". manifest.json lists the files."));
   PrintMessage(console,
                absl::StrCat("Not in the backup: ", absl::StrJoin(manifest.omitted, ", "), "."));
   if (report.damaged.empty()) return kExitOk;

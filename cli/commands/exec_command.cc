@@ -163,7 +163,8 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   const int kinds = static_cast<int>(arguments.all) + static_cast<int>(named) +
                     static_cast<int>(!arguments.labels.empty());
   if (kinds != 1) {
-    return UsageError("either --all, --label, or --node and --nodes-file is required",
+    return UsageError(absl::StrCat(kinds == 0 ? "give" : "give only",
+                                   " one of --all, --label, and --node or --nodes-file"),
                       "See the example in `muster exec --help`.");
   }
   if (!absl::StartsWith(arguments.command.front(), "/")) {

@@ -116,8 +116,8 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
   table.AddRow({"command", QuotedCommand(job)});
   table.AddRow({"state", StateWord(job.state())});
   table.AddRow({"nodes", SummaryLine(job)});
-  table.AddRow(
-      {"submitted", absl::StrCat(FormatTime(job.submit_time()), " by ", job.submitted_by())});
+  table.AddRow({"submitted", absl::StrCat(FormatTime(job.submit_time()), " by ",
+                                          ShortName(job.submitted_by()))});
   table.AddRow(job.has_end_time()
                    ? std::vector<std::string>{"ended", FormatTime(job.end_time())}
                    : std::vector<std::string>{"deadline", FormatTime(job.deadline())});

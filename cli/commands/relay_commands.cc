@@ -1,7 +1,9 @@
 #include "cli/commands/relay_commands.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +36,22 @@ absl::Status CheckAddresses(const std::string& option, const std::vector<std::st
   return absl::OkStatus();
 }
 
+// Returns the lines of a configuration of muster-relay. It listens on all addresses, at the ports
+// of the first declared ones.
+std::string ConfigurationText(const JoinArguments& arguments) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::absolute(arguments.folder, ignored);
+  std::string text =
+      absl::StrCat("state_folder: ", folder.string(),
+                   "\nlisten: 0.0.0.0:", ParseHostPort(arguments.advertise.front())->port, "\n");
+  if (!arguments.join_advertise.empty()) {
+    absl::StrAppend(&text,
+                    "join_listen: 0.0.0.0:", ParseHostPort(arguments.join_advertise.front())->port,
+                    "\n");
+  }
+  return text;
+}
+
 absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   RETURN_IF_ERROR(CheckAddresses("--advertise", arguments.advertise));
   RETURN_IF_ERROR(CheckAddresses("--join-advertise", arguments.join_advertise));
@@ -45,8 +63,9 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
                absl::StrCat("This machine is relay ", joined->name, " of fleet ", token.fleet,
                             ".\nIts identity is in ", arguments.folder, ", valid until ",
                             HumanTime(joined->certificate_ends, absl::Now()),
-                            ".\n"
-                            "muster-relay renews it while it is running."));
+                            ".\nmuster-relay renews it while it is running. Start it: "
+                            "muster-relay --config relay.yaml, a file with these lines:\n\n",
+                            ConfigurationText(arguments)));
   return kExitOk;
 }
 
@@ -63,9 +82,11 @@ void AddRelayCommands(CommandLine& line) {
       group,
       {.name = "join",
        .summary = "Join this machine to the fleet as a relay",
-       .details = "The relay's key is generated here and never sent. Use the folder as "
-                  "state_folder of muster-relay. If the answer was lost, repeat the same command "
-                  "before the token expires.",
+       .details =
+           "The relay's key is generated here and never sent. If the answer was lost, repeat "
+           "the same command before the token expires.\n"
+           "Prints the configuration with which muster-relay serves the folder and the "
+           "declared addresses.",
        .example = "muster token create --relay r1 -o r1.token\n"
                   "muster relay join --token-file r1.token --dir /var/lib/muster-relay "
                   "--advertise r1.example.org:7445"});

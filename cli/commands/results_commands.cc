@@ -43,18 +43,17 @@ struct ResultsArguments {
   std::string output;
 };
 
-class StreamSink : public ByteSink {
+class OutputSink : public ByteSink {
  public:
-  explicit StreamSink(std::ostream& stream) : stream_(stream) {}
+  explicit OutputSink(Console& console) : console_(console) {}
 
   absl::Status Write(std::string_view data) override {
-    stream_.write(data.data(), static_cast<std::streamsize>(data.size()));
-    return stream_.good() ? absl::OkStatus()
-                          : absl::UnavailableError("cannot write to standard output");
+    console_.out.write(data.data(), static_cast<std::streamsize>(data.size()));
+    return console_.out.good() ? absl::OkStatus() : FinishOutput(console_);
   }
 
  private:
-  std::ostream& stream_;
+  Console& console_;
 };
 
 std::string Detail(const v1::Result& result) {
@@ -112,7 +111,7 @@ class TreePrinter {
     if (arguments_.mode == "detailed") {
       WriteDetails(console_.out, plugin, *shown);
     } else if (arguments_.mode == "dump") {
-      StreamSink sink(console_.out);
+      OutputSink sink(console_);
       console_.out << "---\n";
       return WriteResultsYaml(*shown, sink);
     } else if (json_) {
@@ -147,8 +146,10 @@ class TreePrinter {
 absl::Status WarnOfDamage(Console& console, Client& client, const v1::Run& run) {
   if (run.damaged_results() == 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const auto damaged, FindDamage(client, run));
-  PrintMessage(console, absl::StrCat("\nThe store has ", DamageText(run.damaged_results()), ":\n",
-                                     DamageTable(damaged, /*with_run=*/false, console.width)));
+  PrintMessage(console,
+               absl::StrCat("\nThe store has ", DamageText(run.damaged_results()), ":\n",
+                            absl::StripSuffix(
+                                DamageTable(damaged, /*with_run=*/false, console.width), "\n")));
   return absl::OkStatus();
 }
 
@@ -161,6 +162,7 @@ absl::StatusOr<int> ShowArchive(Console& console, Client& client, const v1::Run&
                                          return printer.Print(plugin, tree);
                                        });
   if (Interrupted()) return kExitInterrupted;
+  RETURN_IF_ERROR(FinishOutput(console));
   if (shown.ok()) shown = printer.Finish(run.id());
   if (!shown.ok()) return WithSubject(shown, absl::StrCat("the archive of run ", run.id()));
   RETURN_IF_ERROR(WarnOfDamage(console, client, run));
@@ -277,7 +279,9 @@ void AddResultsCommands(CommandLine& line) {
        .summary = "Show the results of a run",
        .details = "For a complete run, reads the archive. The mode report prints counts and the "
                   "names of failed items, detailed prints a line of JSON for each item, and dump "
-                  "prints the tree in YAML.\n"
+                  "prints the tree in YAML. None of them shows how a result was delivered: "
+                  "meta/manifest.json in the archive does, with node_unproven for results that "
+                  "came with a credential of --any-node.\n"
                   "For any other run, lists the results so far. Also does so for a complete run "
                   "whose archive is damaged; the exit code is then 10.\n"
                   "With --output, saves the stored result of one plugin on one node, and verifies "

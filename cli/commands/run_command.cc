@@ -140,9 +140,9 @@ void PrintPlan(Console& console, const v1::Run& run) {
     PrintMessage(
         console,
         absl::StrCat("Plugin ", plugin.name(),
-                     " names a container image. Agents do not start images: a sidecar of its "
-                     "container must\n"
-                     "deliver the result. Export credentials for it: muster credentials export ",
+                     " names a container image, and agents do not start images.\n"
+                     "A sidecar of its container must deliver the result. Export credentials for "
+                     "it:\n  muster credentials export ",
                      run.id(), " --plugin ", plugin.name(),
                      plugin.once() ? " --node global" : " --any-node", " --format kubernetes"));
   }

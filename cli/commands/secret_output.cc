@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/errors/base.h"
@@ -22,11 +23,10 @@ absl::Status CheckNewSecretOutput(const std::string& option, const std::string& 
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored) &&
       std::filesystem::file_size(file, ignored) > 0) {
-    return WithSubject(AsUsageError(errors::OutputExists(file), option),
-                       absl::StrCat("file ", file));
+    return WithSubject(Annotate(errors::OutputExists(file), option), absl::StrCat("file ", file));
   }
   if (std::filesystem::is_directory(file, ignored)) {
-    return AsUsageError(errors::NotAPlainFile(file), option);
+    return Annotate(errors::NotAPlainFile(file), option);
   }
   std::string folder = std::filesystem::path(file).parent_path().string();
   if (folder.empty()) folder = ".";

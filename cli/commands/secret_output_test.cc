@@ -19,7 +19,7 @@ TEST(SecretOutputTest, NewOutputOverAFileWithContentFails) {
   ASSERT_TRUE(WriteFileAtomically(file, "secret").ok());
   const absl::Status status = CheckNewSecretOutput("--output", file);
   EXPECT_EQ(ReasonOf(status), "FILE_EXISTS");
-  EXPECT_EQ(ExitCodeOf(status), kExitUsage);
+  EXPECT_EQ(ExitCodeOf(status), kExitError);
 }
 
 TEST(SecretOutputTest, StandardOutputIsAlwaysNew) {

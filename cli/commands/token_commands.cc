@@ -14,10 +14,12 @@
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
+#include "cli/rpc/id_prefix.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/joining.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/join_token.h"
 
@@ -35,6 +37,15 @@ struct CreateArguments {
   std::vector<std::string> labels;
   std::string output;
 };
+
+// Returns the command with which a machine joins.
+std::string JoinCommand(const v1::JoinToken& token) {
+  if (token.relay()) {
+    return "muster relay join --token-file FILE --dir FOLDER --advertise HOST:PORT";
+  }
+  return absl::StrCat("muster node join --token-file FILE",
+                      token.node().empty() ? " --node NAME" : "");
+}
 
 std::string TokenScope(const v1::JoinToken& token) {
   if (token.relay()) return absl::StrCat("relay ", token.node());
@@ -89,16 +100,12 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   token.command_ca_pem = created->command_ca_pem();
   ASSIGN_OR_RETURN(token.private_key_pem, key.ToPkcs8Pem());
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view()));
-  PrintMessage(
-      console,
-      absl::StrCat("Join token ", token.id, " for ", TokenScope(created->token()), ", until ",
-                   HumanTime(token.expires, absl::Now()), ".\nThe holder of ",
-                   arguments.output.empty() ? "this output" : arguments.output,
-                   " can join. Run on the machine: ",
-                   token.relay
-                       ? "muster relay join --token-file FILE --dir FOLDER --advertise HOST:PORT"
-                       : "muster node join --token-file FILE",
-                   "."));
+  PrintMessage(console,
+               absl::StrCat("Join token ", token.id, " for ", TokenScope(created->token()),
+                            ", until ", HumanTime(token.expires, absl::Now()), ".\nThe holder of ",
+                            arguments.output.empty() ? "this output" : arguments.output,
+                            " can join. Run on ", token.node.empty() ? "each" : "the",
+                            " machine: ", JoinCommand(created->token()), "."));
   return kExitOk;
 }
 
@@ -138,8 +145,23 @@ absl::StatusOr<int> ListTokens(Console& console, const CommandLine& line) {
   return kExitOk;
 }
 
-absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line, const std::string& id) {
+// Returns the id of the token that `text` names by its id or a unique prefix of it.
+absl::StatusOr<std::string> ResolveToken(Client& client, const std::string& text) {
+  return ResolveId({"join token", "join tokens", "muster token list", 2 * kTokenIdBytes}, text,
+                   FromService(errors::TokenNotFound(text), "the list of join tokens"),
+                   [&client](const std::string&) -> absl::StatusOr<IdPage> {
+                     ASSIGN_OR_RETURN(const auto list, client.ListJoinTokens());
+                     IdPage page;
+                     for (const v1::JoinToken& token : list.tokens())
+                       page.ids.push_back(token.id());
+                     return page;
+                   });
+}
+
+absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line,
+                                const std::string& text) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
+  ASSIGN_OR_RETURN(const auto id, ResolveToken(*client, text));
   ASSIGN_OR_RETURN(const auto token, client->RevokeJoinToken(id));
   if (line.json) console.out << Dump(ToJson(token));
   PrintMessage(console, absl::StrCat("Join token ", id, " is revoked. ",
@@ -207,9 +229,9 @@ void AddTokenCommands(CommandLine& line) {
       AddCommand(group, {.name = "revoke",
                          .summary = "Revoke a join token",
                          .details = "Machines that joined with it stay in the fleet.",
-                         .example = "muster token revoke 0123456789abcdef0123456789abcdef"});
+                         .example = "muster token revoke 0123"});
   const auto id = std::make_shared<std::string>();
-  revoke.add_option("TOKEN", *id, "The token id, from muster token list")
+  revoke.add_option("TOKEN", *id, "The id of the token, or a unique prefix of it")
       ->required()
       ->type_name("");
   AddJsonOption(line, revoke);

@@ -62,11 +62,15 @@ ScreenSize CurrentScreenSize() {
 }
 
 Console SystemConsole() {
-  Console console = {.out = std::cout,
+  static auto& buffer = *new DescriptorBuffer(STDOUT_FILENO);
+  static auto& out = *new std::ostream(&buffer);
+  std::cerr.tie(&out);
+  Console console = {.out = out,
                      .err = std::cerr,
                      .out_is_terminal = ::isatty(STDOUT_FILENO) == 1,
                      .err_is_terminal = ::isatty(STDERR_FILENO) == 1,
-                     .width = CurrentScreenSize().width};
+                     .width = CurrentScreenSize().width,
+                     .out_buffer = &buffer};
   SetColor(console, "auto");
   return console;
 }
@@ -94,11 +98,11 @@ void PrintError(Console& console, const absl::Status& status, std::string_view c
 void PrintMessage(Console& console, std::string_view message) { console.err << message << "\n"; }
 
 absl::Status FinishOutput(Console& console) {
-  errno = 0;
   console.out.flush();
   if (console.out.good()) return absl::OkStatus();
-  if (errno == EPIPE) return errors::OutputClosed();
-  return ErrnoError(errno == 0 ? EIO : errno, "write", "standard output");
+  const int cause = console.out_buffer == nullptr ? 0 : console.out_buffer->error();
+  if (cause == EPIPE) return errors::OutputClosed();
+  return ErrnoError(cause == 0 ? EIO : cause, "write", "standard output");
 }
 
 }  // namespace muster::cli

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "cli/output/descriptor_buffer.h"
 
 namespace muster::cli {
 
@@ -25,12 +26,15 @@ struct Console {
   int width = 0;  // of the terminal; 0 without one
   bool out_has_color = false;
   bool err_has_color = false;
+  const DescriptorBuffer* out_buffer =
+      nullptr;  // of `out`; null: the cause of a failure is unknown
 };
 
 // Returns the current size of the program's terminal.
 ScreenSize CurrentScreenSize();
 
-// Returns a console with std::cout and std::cerr.
+// Returns the console of the program. Each output on `err` flushes `out` first. Only one console
+// may exist, and nothing else may write to std::cout.
 Console SystemConsole();
 
 // Sets the colors by the value of --color (color.h).
@@ -43,8 +47,8 @@ void PrintError(Console& console, const absl::Status& status, std::string_view c
 // Prints one line on stderr.
 void PrintMessage(Console& console, std::string_view message);
 
-// Flushes stdout. Returns an error if a part of the data was not written (a full disk, a closed
-// pipe).
+// Flushes stdout. Returns an error if a part of the data was not written, now or before: ABORTED
+// (OUTPUT_CLOSED) if its reader has closed the pipe, or the error of the disk.
 absl::Status FinishOutput(Console& console);
 
 }  // namespace muster::cli

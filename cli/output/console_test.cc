@@ -1,11 +1,17 @@
 #include "cli/output/console.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <sstream>
 
 #include "cli/exit_code.h"
 #include "services/common/base/error.h"
+#include "services/common/base/unique_fd.h"
 
 namespace muster::cli {
 namespace {
@@ -59,6 +65,21 @@ TEST(FinishOutputTest, FailedStreamIsAnError) {
   EXPECT_TRUE(FinishOutput(console).ok());
   out.setstate(std::ios::badbit);
   EXPECT_FALSE(FinishOutput(console).ok());
+}
+
+TEST(FinishOutputTest, PipeThatWasFoundClosedBeforeIsReportedAsClosed) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  ::close(ends[0]);
+  const UniqueFd writer(ends[1]);
+  DescriptorBuffer buffer(writer.get());
+  std::ostream out(&buffer);
+  std::ostringstream err;
+  Console console{.out = out, .err = err, .out_buffer = &buffer};
+  out << "a line" << std::flush;
+  errno = 0;
+  EXPECT_EQ(ReasonOf(FinishOutput(console)), "OUTPUT_CLOSED");
 }
 
 }  // namespace

@@ -86,8 +86,11 @@ Json ReportJson(const std::string& plugin, const std::string& node, const Result
   json["failed"] = CountFailed(summary);
   json["skipped"] = summary.count(kSkipped);
   json["counts"] = summary.counts;
-  json["failed_names"] = Json::array();
-  for (const FailedLeaf& leaf : summary.failed) json["failed_names"].push_back(leaf.name);
+  json["failures"] = Json::array();
+  for (const FailedLeaf& leaf : summary.failed) {
+    json["failures"].push_back(
+        {{"node", leaf.node.empty() ? node : leaf.node}, {"name", leaf.name}});
+  }
   json["failed_not_listed"] = summary.failed_not_listed;
   return json;
 }

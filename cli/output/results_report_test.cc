@@ -55,7 +55,20 @@ TEST(ResultsReportTest, JsonHasCountsAndFailedItems) {
   EXPECT_EQ(ReportJson("e2e", "n1", Example()).dump(),
             R"({"plugin":"e2e","node":"n1","status":"failed","total":4,"passed":1,"failed":2,)"
             R"("skipped":1,"counts":{"failed":1,"passed":1,"skipped":1,"timeout":1},)"
-            R"("failed_names":["sings","runs"],"failed_not_listed":0})");
+            R"("failures":[{"node":"n1","name":"sings"},{"node":"n1","name":"runs"}],)"
+            R"("failed_not_listed":0})");
+}
+
+TEST(ResultsReportTest, FailuresInTheJsonOfAPluginNameTheirNodes) {
+  ResultItem root{.name = "logs"};
+  for (const char* name : {"n1", "n2"}) {
+    ResultItem node{.name = name, .meta = {{kMetaType, std::string(kTypeNode)}}};
+    node.items = {Leaf("NO_TOOL: no tool", kFailed)};
+    root.items.push_back(std::move(node));
+  }
+  RollUp(root);
+  EXPECT_EQ(ReportJson("logs", "", root)["failures"].dump(),
+            R"([{"node":"n1","name":"NO_TOOL: no tool"},{"node":"n2","name":"NO_TOOL: no tool"}])");
 }
 
 TEST(ResultsReportTest, DetailsHaveOneLinePerLeaf) {

@@ -130,7 +130,8 @@ absl::Status Fetch(const Download& download) {
 }
 
 absl::Status CheckTargetFolder(const std::string& path) {
-  const std::string folder = ParentFolder(path);
+  // "out/" names a folder.
+  const std::string folder = path.ends_with('/') ? path : ParentFolder(path);
   std::error_code fault;
   (void)std::filesystem::status(folder, fault);
   // Any other fault is reported by the open.

@@ -130,6 +130,7 @@ TEST_F(DownloadTest, OnlyAFolderThatDoesNotExistIsReportedAsMissing) {
     return ReasonOf(status) + " " + std::string(status.message());
   };
   EXPECT_EQ(error("none/a"), "FILE_NOT_FOUND folder " + (folder_ / "none") + " not found");
+  EXPECT_EQ(error("none/"), "FILE_NOT_FOUND folder " + (folder_ / "none/") + " not found");
   EXPECT_EQ(error("file/a"),
             "FILE_NOT_FOUND open " + (folder_ / "file/a.part") + ": Not a directory");
   EXPECT_EQ(error("loop/a"),

@@ -85,16 +85,24 @@ bool IsLostConnection(CURLcode code) {
   }
 }
 
+// Returns the host and port of "https://host:port/path".
+std::string AddressOf(const std::string& url) {
+  const size_t begin = url.find("://");
+  const size_t host = begin == std::string::npos ? 0 : begin + 3;
+  return url.substr(host, url.find('/', host) - host);
+}
+
 // Returns the cause of a failed request, in lower case unless it begins with an abbreviation.
-std::string CauseOf(CURL* curl, CURLcode code, const char* detail) {
-  std::string cause = *detail != '\0' ? detail : curl_easy_strerror(code);
-  if (cause.size() > 1 && absl::ascii_islower(cause[1])) {
-    cause.front() = absl::ascii_tolower(cause.front());
-  }
+std::string CauseOf(CURL* curl, CURLcode code, const char* detail, const std::string& url) {
   long fault = 0;
   curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &fault);
   if (code == CURLE_COULDNT_CONNECT && fault != 0) {
-    absl::StrAppend(&cause, ": ", std::generic_category().message(static_cast<int>(fault)));
+    return absl::StrCat("cannot connect to ", AddressOf(url), ": ",
+                        std::generic_category().message(static_cast<int>(fault)));
+  }
+  std::string cause = *detail != '\0' ? detail : curl_easy_strerror(code);
+  if (cause.size() > 1 && absl::ascii_islower(cause[1])) {
+    cause.front() = absl::ascii_tolower(cause.front());
   }
   return cause;
 }
@@ -149,7 +157,8 @@ absl::StatusOr<HttpsAnswer> HttpsClient::PerformOnce(const std::string& url, boo
   curl_easy_setopt(curl_.get(), CURLOPT_ERRORBUFFER, nullptr);
   if (code != CURLE_OK) {
     *repeatable = IsConnectFailure(code) || (idempotent && IsLostConnection(code));
-    return FromService(errors::GatewayUnreachable(CauseOf(curl_.get(), code, detail.data())), url);
+    return FromService(errors::GatewayUnreachable(CauseOf(curl_.get(), code, detail.data(), url)),
+                       url);
   }
   long http = 0;
   curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &http);

@@ -18,6 +18,7 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/base.h"
+#include "services/common/errors/cli.h"
 #include "services/common/errors/joining.h"
 #include "services/common/errors/shares.h"
 #include "services/common/identity/certificate.h"
@@ -226,12 +227,18 @@ absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path
     download.path = path;
     download.size = file.size();
     download.sha256 = file.sha256();
+    download.overwrite = false;
     download.open = [&](int64_t offset) { return relay.Open(file, offset); };
     download.on_progress = [&](int64_t done) { progress(done, file.size()); };
     RETURN_IF_ERROR(cli::Fetch(download));
     return true;
   };
-  return state_->TryRelays<bool>(fetch).status();
+  const absl::Status fetched = state_->TryRelays<bool>(fetch).status();
+  // The fault is on this machine, not at the relay.
+  if (ReasonOf(fetched) == "FILE_EXISTS") {
+    return WithSubject(errors::OutputExists(path), absl::StrCat("file ", path));
+  }
+  return fetched;
 }
 
 }  // namespace muster::cli

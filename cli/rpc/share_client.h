@@ -36,7 +36,8 @@ class ShareClient {
   absl::Status Remove(const v1::ShareKey& key);
 
   // Downloads a file that was shared with this node to `path`. The file appears only when it is
-  // complete and matches the signature of its source. A partial download is resumed.
+  // complete and matches the signature of its source. A partial download is resumed. Returns
+  // ALREADY_EXISTS (FILE_EXISTS) if `path` has other content.
   absl::Status Fetch(const v1::ShareKey& key, const std::string& path,
                      const std::function<void(int64_t, int64_t)>& progress);
 

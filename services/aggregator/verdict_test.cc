@@ -103,7 +103,7 @@ TEST_F(VerdictTest, LostPairIsTimedOutUntilItsResultArrives) {
   ASSERT_TRUE(TimesOut(run, "n1"));
   EXPECT_EQ(GetResult(run, "n1").error(),
             "lost: CRASHED: the connection was closed without a goodbye; silent since "
-            "2027-01-15T08:00:00Z");
+            "2027-01-15 08:00:00 UTC");
   EXPECT_EQ(GetRun(run).counts().timed_out(), 1);
   EXPECT_EQ(status_->caller(), "spiffe://" + fleet_.name() + "/service/aggregator/main");
 

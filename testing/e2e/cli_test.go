@@ -60,6 +60,29 @@ func TestCommandLinePageMatchesProgram(t *testing.T) {
 	}
 }
 
+// Each command names a closed pipe, also if it found it closed while it printed a message on stderr.
+func TestOutputToAClosedPipeIsReportedAsClosed(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
+	must(f.Muster("cancel", id))(t)
+	for _, arguments := range [][]string{{"runs"}, {"status", id, "--json"}, {"wait", id, "--json"}, {"results", id}} {
+		reader, writer, err := os.Pipe()
+		check(t, err)
+		check(t, reader.Close())
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		command := f.Command(ctx, arguments...)
+		var failed bytes.Buffer
+		command.Stdout, command.Stderr = writer, &failed
+		_ = command.Run()
+		cancel()
+		check(t, writer.Close())
+		if code := command.ProcessState.ExitCode(); code != 1 || !strings.Contains(failed.String(), "OUTPUT_CLOSED") {
+			t.Errorf("muster %s: exit %d: %s", strings.Join(arguments, " "), code, &failed)
+		}
+	}
+}
+
 // Scripts rely on exit codes, on data-only stdout, and on errors with a next step.
 func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 	t.Parallel()
@@ -81,8 +104,8 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 		{[]string{"exec", "--label", "none=1", "--", "/bin/true"}, 69, "none=1"},
 		{[]string{"run", "-f", "/etc/hostname", "--node", "n1"}, 67, "/etc/hostname"},
 		{[]string{"token", "create", "--node", "n1", "-o", "/nope/x"}, 1, "/nope"},
-		{[]string{"operator", "add", "bob", "-o", filepath.Join(f.Home, "context.json")}, 2, "already exists"},
-		{[]string{"credentials", "export", "--p12", "-o", filepath.Join(f.Home, "context.json")}, 2, "already exists"},
+		{[]string{"operator", "add", "bob", "-o", filepath.Join(f.Home, "context.json")}, 1, "already exists"},
+		{[]string{"credentials", "export", "--p12", "-o", filepath.Join(f.Home, "context.json")}, 1, "already exists"},
 		{[]string{"run", "--plugin", "hostfacts", "--plugin", "hostfacts"}, 2, "named twice"},
 		{[]string{"run", "--plugin", "hostfcts", "--node", "n1"}, 67, "Name a built-in plugin"},
 		{[]string{"exec", "--all", "--", "/bin/true"}, 69, "no node is attached"},

@@ -101,6 +101,10 @@ func TestTokenForSeveralMachinesIsLimited(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	file := token(t, f, "--count", "2")
+	_, hint, _ := machine{fleet: f, home: f.Home}.muster(t, nil, "token", "create", "--count", "2")
+	if !strings.Contains(hint, "on each machine: muster node join --token-file FILE --node NAME.") {
+		t.Errorf("the next step is %q", hint)
+	}
 	if _, stderr, code := newMachine(t, f).muster(t, nil, "node", "join", "--token-file", file); code != 2 {
 		t.Errorf("a join without a name: exit %d: %s", code, stderr)
 	}

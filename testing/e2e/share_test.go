@@ -70,6 +70,12 @@ func TestNodeSharesFileWithAnother(t *testing.T) {
 	if got := must(os.ReadFile(to))(t); !bytes.Equal(got, content) {
 		t.Error("the bytes at n2 differ")
 	}
+	n2.must(t, "shared", "get", "--from", "n1", "--id", "report.csv", "-o", to)
+	own := filepath.Join(n2.home, "own.csv")
+	check(t, os.WriteFile(own, []byte("another content"), 0o600))
+	if _, stderr, code := n2.muster(t, nil, "shared", "get", "--from", "n1", "--id", "report.csv", "-o", own); code != 1 || !strings.Contains(stderr, "FILE_EXISTS") {
+		t.Errorf("a file with other content: exit %d: %s", code, stderr)
+	}
 
 	// The root relay is killed: it keeps what it has accepted.
 	relay := must(f.Process(fleet.Relay))(t)

@@ -20,7 +20,7 @@ void Verdicts::Lose(const ResultKey& key, std::string_view why, absl::Time since
   command.error = absl::StrCat("lost: ", ToAbsl(CutUtf8(why, kMaxLostText)));
   if (since != absl::InfinitePast()) {
     absl::StrAppend(&command.error, "; silent since ",
-                    absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", since, absl::UTCTimeZone()));
+                    absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", since, absl::UTCTimeZone()));
   }
   command.actor = actor_;
   command.at = absl::ToUnixMicros(clock_.Now());

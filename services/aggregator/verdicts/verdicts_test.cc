@@ -44,7 +44,7 @@ class VerdictsTest : public ::testing::Test {
 TEST_F(VerdictsTest, ErrorContainsTheReasonAndTheTime) {
   state_.Plan({"n1", "n2", "n3"});
   EXPECT_TRUE(Lose("n1", "CRASHED", absl::FromUnixSeconds(3600)).ok());
-  EXPECT_EQ(ErrorOf("n1"), "lost: CRASHED; silent since 1970-01-01T01:00:00Z");
+  EXPECT_EQ(ErrorOf("n1"), "lost: CRASHED; silent since 1970-01-01 01:00:00 UTC");
   EXPECT_TRUE(Lose("n2", "CRASHED").ok());
   EXPECT_EQ(ErrorOf("n2"), "lost: CRASHED");
   EXPECT_EQ(verdicts_.lost(), 2);

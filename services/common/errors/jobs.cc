@@ -123,7 +123,7 @@ absl::Status SignerOfCommandRevoked(std::string_view signer) {
 absl::Status PolicyUnusable(std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "POLICY_UNUSABLE",
                    why,
-                   "Correct the file; docs/agent.md describes it. Until then nothing runs.");
+                   "Correct the file, which docs/agent.md describes, or its mode: chmod go-w FILE. Until then nothing runs.");
 }
 
 absl::Status InvalidPolicy(std::string_view mistakes) {

@@ -186,7 +186,7 @@ absl::Status JoinAnswerUnusable(std::string_view why) {
 absl::Status AlreadyJoined(std::string_view folder) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "ALREADY_JOINED",
                    absl::StrCat(ToAbsl(folder), " already contains an identity"),
-                   "Name another folder. To join again, move this folder away first, because it may also contain policy.yaml, jobs and results.");
+                   "Name another folder. To join again, move this folder away first, because it may also contain settings and data that exist nowhere else.");
 }
 
 absl::Status InvalidMemberFile(std::string_view path, std::string_view fault) {

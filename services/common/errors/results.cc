@@ -184,7 +184,7 @@ absl::Status SignerRevoked() {
 absl::Status ResultDamaged(std::string_view plugin, std::string_view node, std::string_view damage) {
   return MakeError(absl::StatusCode::kDataLoss, "RESULT_DAMAGED",
                    absl::StrCat("the stored result of plugin \"", ToAbsl(plugin), "\" from node \"", ToAbsl(node), "\" is damaged: ", ToAbsl(damage)),
-                   "Until the run is sealed, deliver the same content again. After that, restore a backup. Check the disk.");
+                   "Until the run is sealed, deliver the same content again. After that, take it from the archive (muster retrieve RUN), or copy the file from a backup. Check the disk.");
 }
 
 absl::Status VerificationIncomplete() {

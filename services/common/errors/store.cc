@@ -37,7 +37,7 @@ absl::Status StoreCorrupt(std::string_view why) {
 absl::Status StoreMissing(std::string_view path) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "STORE_MISSING",
                    absl::StrCat("state store ", ToAbsl(path), " is missing or empty, but it was in use before"),
-                   "Restore a backup. To start without the lost state, remove the whole home folder, and create a new fleet.");
+                   "Move the home folder away, and restore a backup (muster restore) or create a new fleet.");
 }
 
 absl::Status StoreNotAccessible(std::string_view why) {
