@@ -15,10 +15,6 @@ namespace {
 
 constexpr char kJobs[] = "/node/jobs";
 
-v1::JobRecord CancelledBeforeStart() {
-  return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not started");
-}
-
 }  // namespace
 
 JobNode::JobNode(uint64_t seed, std::string name, Network& network, Executions& executions)
@@ -48,7 +44,7 @@ absl::Status JobNode::Start() {
     if (!found.ok()) {
       finished_->AddUnreadable(entry.name);
     } else if (*found != nullptr && (*found)->done()) {
-      finished_->AddStored(entry.name, (*found)->not_after());
+      finished_->Add(entry.name, (*found)->not_after(), (*found)->process().has_value());
     } else if (*found != nullptr) {
       Job& job = jobs_[entry.name];
       job.folder = *std::move(found);
@@ -75,8 +71,8 @@ void JobNode::Tick(JobRelay& parent) {
   for (auto& [id, job] : jobs_) Run(id, job);
   RemoveReported();
   std::vector<std::string> stored;
-  cancelled_->StoreRest(&stored).IgnoreError();
-  for (const std::string& job : stored) ReportCancelled(job);
+  cancelled_->Store(&stored).IgnoreError();
+  for (const std::string& job : stored) sender_->AddRefusal(job, cancelled_->FinalOf(job));
   SendRecords();
 }
 
@@ -97,10 +93,8 @@ void JobNode::Receive(const v1::JobCommand& command) {
   if (IsKnown(id)) return;
   auto folder = NodeJobFolder::Create(disk, kJobs, id, name_, command.command());
   if (!folder.ok()) {
-    sender_->AddRefusal(id, FinalRecord(v1::JOB_OUTCOME_FAILED, "IO_ERROR", "not stored"));
-    return cancelled_->Add(id).IgnoreError();  // it must not run when it arrives again
+    return EndWithoutRecords(id, FinalRecord(v1::JOB_OUTCOME_FAILED, "IO_ERROR", "not stored"));
   }
-  sender_->DropRefusal(id);
   Job& job = jobs_[id];
   job.folder = *std::move(folder);
   job.begin_by = clock.MonotonicNow() + FromProto(command.begin_within());
@@ -111,13 +105,13 @@ void JobNode::Receive(const v1::JobCommand& command) {
 bool JobNode::IsKnown(const std::string& job) {
   if (jobs_.contains(job)) return true;
   if (cancelled_->Contains(job)) {
-    if (cancelled_->Add(job).ok()) ReportCancelled(job);
+    EndWithoutRecords(job, CancelledBeforeStart());
     return true;
   }
   if (!finished_->Contains(job)) return false;
   sender_->AddRefusal(job, finished_->IsUnreadable(job)
                                ? FinalRecord(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED", "")
-                               : FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED", ""));
+                               : FinalRecord(v1::JOB_OUTCOME_LOST, "REPLAYED", ""));
   return true;
 }
 
@@ -126,8 +120,7 @@ void JobNode::Cancel(const v1::JobCancel& cancel) {
   if (!nodes.empty() && std::ranges::find(nodes, name_) == nodes.end()) return;
   const auto found = jobs_.find(cancel.job());
   if (found == jobs_.end()) {
-    if (finished_->Contains(cancel.job())) return;
-    if (cancelled_->Add(cancel.job()).ok()) ReportCancelled(cancel.job());
+    if (!finished_->Contains(cancel.job())) EndWithoutRecords(cancel.job(), CancelledBeforeStart());
     return;
   }
   Job& job = found->second;
@@ -138,11 +131,13 @@ void JobNode::Cancel(const v1::JobCancel& cancel) {
   }
   job.ended = true;
   if (job.folder->log()->Append(CancelledBeforeStart()).ok()) return;
-  if (cancelled_->Add(cancel.job()).ok()) ReportCancelled(cancel.job());
+  EndWithoutRecords(cancel.job(), CancelledBeforeStart());
 }
 
-void JobNode::ReportCancelled(const std::string& job) {
-  sender_->AddRefusal(job, CancelledBeforeStart());
+// It is reported when it is stored (Tick).
+void JobNode::EndWithoutRecords(const std::string& job, v1::JobRecord final) {
+  if (!cancelled_->Add(job, std::move(final)) || !cancelled_->IsStored(job)) return;
+  sender_->AddRefusal(job, cancelled_->FinalOf(job));
 }
 
 // A command does a little at a time.
@@ -154,7 +149,7 @@ void JobNode::Run(const std::string& id, Job& job) {
     if (clock.MonotonicNow() < job.begin_by) return Begin(id, job);
     job.ended = true;
     const v1::JobRecord expired = FinalRecord(v1::JOB_OUTCOME_EXPIRED, "COMMAND_EXPIRED", "");
-    if (!log.Append(expired).ok()) sender_->AddRefusal(id, expired);
+    if (!log.Append(expired).ok()) EndWithoutRecords(id, expired);
     return;
   }
   v1::JobRecord record;
@@ -202,7 +197,7 @@ void JobNode::RemoveReported() {
     }
     sender_->Remove(it->first);
     job.folder->SetDone().IgnoreError();
-    finished_->Add(it->first, job.folder->not_after());
+    finished_->Add(it->first, job.folder->not_after(), job.folder->process().has_value());
     it = jobs_.erase(it);
   }
 }

@@ -70,7 +70,7 @@ class JobNode {
   void Receive(const v1::JobCommand& command);
   bool IsKnown(const std::string& job);
   void Cancel(const v1::JobCancel& cancel);
-  void ReportCancelled(const std::string& job);
+  void EndWithoutRecords(const std::string& job, v1::JobRecord final);
   void Run(const std::string& id, Job& job);
   void Begin(const std::string& id, Job& job);
   void End(Job& job, v1::JobRecord final);

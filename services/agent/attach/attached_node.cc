@@ -15,6 +15,11 @@ namespace {
 
 constexpr size_t kMaxWaiting = size_t{8} << 20;
 
+// Returns whether the report of records depends on the message.
+bool IsForReports(const v1::AttachResponse& message) {
+  return message.has_welcome() || message.has_records_ack();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOptions options,
@@ -61,6 +66,10 @@ AttachedNode::~AttachedNode() {
 }
 
 void AttachedNode::Stop(absl::Duration grace, absl::Duration report) {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
   jobs_->Stop(grace);
   if (attached()) jobs_->AwaitAcked(report);
 }
@@ -90,6 +99,7 @@ void AttachedNode::Enqueue(Event event) {
   {
     MutexLock lock(mutex_);
     while (waiting_bytes_ >= kMaxWaiting && !stop_) dequeued_.Wait(mutex_);
+    if (stop_) return;
     waiting_bytes_ += event.bytes;
     events_.push_back(std::move(event));
   }
@@ -115,11 +125,12 @@ void AttachedNode::Work() {
   for (;;) {
     while (!stop_ && !records_ && events_.empty()) wake_.Wait(mutex_);
     if (stop_) return;
-    while (!events_.empty()) {
+    while (!events_.empty() && !stop_) {
       const Event event = std::move(events_.front());
       events_.pop_front();
       waiting_bytes_ -= event.bytes;
       dequeued_.NotifyAll();
+      if (stopping_ && !IsForReports(event.message)) continue;
       lock.Unlock();
       Handle(event);
       lock.Lock();

@@ -48,6 +48,8 @@ class AttachedNode final : private AttachDelegate {
 
   // Starts no more commands, and ends the running ones after `grace`. Then waits, for at most
   // `report`, until the root relay has acknowledged their records; while detached it does not wait.
+  // Other messages of the relay, also those that are queued, have no effect any more: it repeats
+  // them when the node attaches again.
   void Stop(absl::Duration grace, absl::Duration report);
 
  private:
@@ -84,7 +86,8 @@ class AttachedNode final : private AttachDelegate {
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of events_
   bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be new ones
   bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;     // records may be sent on this stream
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;     // Stop was called
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;         // the thread ends
   TransitClock transit_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::AttachRequest> unsent_;  // used by the thread: the queue was full
   std::unique_ptr<AttachClient> client_;

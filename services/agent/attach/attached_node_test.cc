@@ -30,6 +30,8 @@ class NoCollections final : public Collections {
   void Offer(const v1::CollectionOffer& offer, const std::string& target) override {
     MutexLock lock(mutex);
     offers.push_back(offer.run() + " at " + target);
+    changed.NotifyAll();
+    while (blocked) changed.Wait(mutex);
   }
   void OnAttached(const std::string&) override {
     MutexLock lock(mutex);
@@ -46,6 +48,7 @@ class NoCollections final : public Collections {
   std::vector<std::string> offers ABSL_GUARDED_BY(mutex);
   std::vector<std::string> ends ABSL_GUARDED_BY(mutex);
   int attachments ABSL_GUARDED_BY(mutex) = 0;
+  bool blocked ABSL_GUARDED_BY(mutex) = false;  // offers
 };
 
 class AttachedNodeTest : public ::testing::Test {
@@ -360,16 +363,38 @@ TEST_F(AttachedNodeTest, StopReportsTheOutcomesOfCommands) {
   EXPECT_EQ(relay_.job(command.job()).final->reason(), "AGENT_STOPPED");
 }
 
-TEST(NodeFolderTest, IncompleteFolderIsNotJoined) {
-  const std::string folder = ::testing::TempDir() + "/incomplete";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
-  TestIssuer().WriteNodeFolder(folder, "n1", {}, "");
-  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
-  TestIssuer().WriteNodeFolder(folder, "n1", {"127.0.0.1:1"}, "");
-  std::filesystem::remove(folder + "/command-ca.pem");
-  EXPECT_EQ(ReasonOf(NodeFolder::Load(folder).status()), "NOT_JOINED");
+TEST_F(AttachedNodeTest, QueuedMessagesHaveNoEffectAfterStop) {
+  {
+    MutexLock lock(collections_.mutex);
+    collections_.blocked = true;
+  }
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  const auto await = [&](auto condition) {
+    MutexLock lock(collections_.mutex);
+    return collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1), condition);
+  };
+  v1::AttachResponse message;
+  message.mutable_collection()->set_run("0123456789abcdef");
+  for (int i = 0; i < 1'000; ++i) relay_.Send(message);
+  message.mutable_welcome()->mutable_interval()->set_seconds(10);
+  message.mutable_welcome()->add_path("r1");
+  message.mutable_welcome()->add_ended_runs("0123456789abcdef");  // shows that it is handled
+  relay_.Send(message);
+  ASSERT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return !collections_.offers.empty();
+  }));
+  node_->Stop(absl::ZeroDuration(), absl::ZeroDuration());
+  {
+    MutexLock lock(collections_.mutex);
+    collections_.blocked = false;
+    collections_.changed.NotifyAll();
+  }
+  ASSERT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return !collections_.ends.empty();
+  }));
+  MutexLock lock(collections_.mutex);
+  EXPECT_EQ(collections_.offers.size(), 1);
 }
 
 }  // namespace

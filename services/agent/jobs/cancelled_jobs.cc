@@ -1,7 +1,5 @@
 #include "services/agent/jobs/cancelled_jobs.h"
 
-#include <algorithm>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -44,47 +42,60 @@ absl::StatusOr<std::unique_ptr<CancelledJobs>> CancelledJobs::Open(FileOps& ops,
   return jobs;
 }
 
-// An entry is "JOB SECONDS".
+// An entry is "JOB SECONDS OUTCOME REASON", or "JOB SECONDS" of a cancelled job.
 absl::Status CancelledJobs::Read(std::string_view entry) {
   ++entries_;
   const std::vector<std::string> parts = absl::StrSplit(ToAbsl(entry), ' ');
   int64_t seconds = 0;
-  if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &seconds)) return absl::OkStatus();
-  Insert(parts[0], absl::FromUnixSeconds(seconds), CancelledBeforeStart());
+  if (parts.size() < 2 || !absl::SimpleAtoi(parts[1], &seconds)) return absl::OkStatus();
+  v1::JobRecord final = CancelledBeforeStart();
+  if (int outcome = 0; parts.size() == 4 && absl::SimpleAtoi(parts[2], &outcome)) {
+    final = FinalRecord(static_cast<v1::JobOutcome>(outcome), parts[3],
+                        "it had not started; the agent has restarted since");
+  }
+  Insert(parts[0], absl::FromUnixSeconds(seconds), std::move(final), /*stored=*/true);
+  // The journal has more jobs than there may be only if the first ones were forgotten.
+  if (order_.size() > max_jobs_) DropOldest();
   return absl::OkStatus();
 }
 
-bool CancelledJobs::Insert(const std::string& job, absl::Time time, v1::JobRecord final) {
+bool CancelledJobs::Insert(const std::string& job, absl::Time time, v1::JobRecord final,
+                           bool stored) {
   const absl::Duration keep = kCommandValidity + kMargin;
-  Cancel cancel{time, KeepUntil(time + keep, keep, clock_), std::move(final)};
+  Cancel cancel{time, KeepUntil(time + keep, keep, clock_), std::move(final), stored};
   if (!jobs_.try_emplace(job, std::move(cancel)).second) return false;
   order_.push_back(job);
-  if (order_.size() > max_jobs_) DropOldest();
   return true;
 }
 
 void CancelledJobs::DropOldest() {
-  jobs_.erase(order_.front());
-  std::erase(unstored_, order_.front());
+  const std::string& job = order_.front();
+  if (!jobs_.at(job).stored) {
+    unstored_.pop_front();
+    if (written_ > 0) --written_;
+  }
+  jobs_.erase(job);
   order_.pop_front();
 }
 
-absl::Status CancelledJobs::Add(const std::string& job, v1::JobRecord final) {
-  const bool is_stored = !Insert(job, clock_.Now(), std::move(final)) &&
-                         std::ranges::find(unstored_, job) == unstored_.end();
-  if (is_stored) return absl::OkStatus();
-  std::erase(unstored_, job);
-  const absl::Status status = Store(job);
-  if (!status.ok()) unstored_.push_back(job);
-  return status;
+bool CancelledJobs::Add(const std::string& job, v1::JobRecord final) {
+  if (Contains(job)) return true;
+  if (order_.size() >= max_jobs_) return false;
+  Insert(job, clock_.Now(), std::move(final), /*stored=*/false);
+  unstored_.push_back(job);
+  return true;
 }
 
-absl::Status CancelledJobs::StoreRest(std::vector<std::string>* stored) {
-  while (!unstored_.empty()) {
-    RETURN_IF_ERROR(Store(unstored_.front()));
-    stored->push_back(std::move(unstored_.front()));
-    unstored_.pop_front();
+absl::Status CancelledJobs::Store(std::vector<std::string>* stored) {
+  if (unstored_.empty()) return absl::OkStatus();
+  const bool rewrite = journal_ == nullptr || entries_ + unstored_.size() > 2 * max_jobs_;
+  RETURN_IF_ERROR(rewrite ? Rewrite() : AppendUnstored());
+  for (std::string& job : unstored_) {
+    jobs_.at(job).stored = true;
+    stored->push_back(std::move(job));
   }
+  unstored_.clear();
+  written_ = 0;
   return absl::OkStatus();
 }
 
@@ -93,13 +104,19 @@ void CancelledJobs::Forget() {
 }
 
 absl::Status CancelledJobs::Append(Journal& journal, const std::string& job) const {
-  return journal.Append(absl::StrCat(job, " ", absl::ToUnixSeconds(jobs_.at(job).time)));
+  const Cancel& cancel = jobs_.at(job);
+  std::string entry = absl::StrCat(job, " ", absl::ToUnixSeconds(cancel.time));
+  const v1::JobRecord::Final& final = cancel.final.final();
+  if (final.outcome() != v1::JOB_OUTCOME_CANCELLED) {
+    absl::StrAppend(&entry, " ", static_cast<int>(final.outcome()), " ", final.reason());
+  }
+  return journal.Append(entry);
 }
 
-absl::Status CancelledJobs::Store(const std::string& job) {
-  if (journal_ == nullptr || entries_ >= 2 * max_jobs_) return Rewrite();
-  RETURN_IF_ERROR(Append(*journal_, job));
-  ++entries_;
+absl::Status CancelledJobs::AppendUnstored() {
+  for (; written_ < unstored_.size(); ++written_, ++entries_) {
+    RETURN_IF_ERROR(Append(*journal_, unstored_[written_]));
+  }
   return journal_->Sync();
 }
 
@@ -114,6 +131,7 @@ absl::Status CancelledJobs::Rewrite() {
   RETURN_IF_ERROR(ops_.Rename(path, path_));
   journal_ = std::move(journal);
   absl::Status status = ops_.SyncFolder(ParentFolder(path_));
+  written_ = 0;
   entries_ = status.ok() ? order_.size() : 2 * max_jobs_;  // else the next call tries again
   return status;
 }

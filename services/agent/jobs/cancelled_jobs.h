@@ -1,4 +1,4 @@
-// Jobs whose command must not run: most were cancelled before it arrived.
+// Jobs whose command must not run: they were cancelled before it arrived, or refused.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_CANCELLED_JOBS_H_
 #define MUSTER_SERVICES_AGENT_JOBS_CANCELLED_JOBS_H_
 
@@ -27,27 +27,31 @@ inline v1::JobRecord CancelledBeforeStart() {
   return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "it had not started");
 }
 
-// A command that another route delays must not run after its cancel, also if the agent is killed in
-// between. Each job is kept for 25 hours, and for 25 hours after each start, because the clock may
-// be wrong then: the certificate that signed its command is no longer valid after that. The oldest
-// jobs are dropped if there are more than `max_jobs`. Not thread-safe; calls block on the disk.
+// A command that another route delays must not run after its cancel, nor after the node has signed
+// that it refuses the job, also if the agent is killed in between. Each job is kept for 25 hours,
+// and for 25 hours after each start, because the clock may be wrong then: the certificate that
+// signed its command is no longer valid after that. A peer that adds jobs does not displace
+// others: beyond `max_jobs` none is added. Not thread-safe; Open and Store block on the disk.
 class CancelledJobs {
  public:
   // Opens the journal at `path`, or creates it. Renames a damaged journal to PATH.damaged, and
   // keeps the jobs before the damage. `ops` and `clock` outlive the result.
   static absl::StatusOr<std::unique_ptr<CancelledJobs>> Open(FileOps& ops, const std::string& path,
                                                              const Clock& clock,
-                                                             size_t max_jobs = 1'000);
+                                                             size_t max_jobs = 5'000);
 
-  // Adds a job, and its outcome if it is not known yet; on success it is durable. After a failure
-  // it is still known to this process, and StoreRest stores it later.
-  absl::Status Add(const std::string& job, v1::JobRecord final = CancelledBeforeStart());
+  // Adds a job with its outcome, unless it is known. It is durable after Store. Returns false if
+  // there are too many.
+  [[nodiscard]] bool Add(const std::string& job, v1::JobRecord final = CancelledBeforeStart());
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
-  // Returns the outcome of a job that is contained. A restart replaces it by CancelledBeforeStart.
+  // Returns whether a job that is contained is durable.
+  bool IsStored(const std::string& job) const { return jobs_.at(job).stored; }
+  // Returns the outcome of a job that is contained. A restart replaces its detail.
   const v1::JobRecord& FinalOf(const std::string& job) const { return jobs_.at(job).final; }
 
-  // Stores the jobs whose Add failed, and adds them to `stored`. Ends with the first failure.
-  absl::Status StoreRest(std::vector<std::string>* stored);
+  // Makes the added jobs durable with one sync, and adds them to `stored`. After a failure the next
+  // call tries again.
+  absl::Status Store(std::vector<std::string>* stored);
   bool all_stored() const { return unstored_.empty(); }
 
   // Drops the expired jobs.
@@ -58,15 +62,16 @@ class CancelledJobs {
     absl::Time time;
     KeepUntil keep;
     v1::JobRecord final;
+    bool stored;
   };
 
   CancelledJobs(FileOps& ops, std::string path, const Clock& clock, size_t max_jobs)
       : ops_(ops), path_(std::move(path)), clock_(clock), max_jobs_(max_jobs) {}
   absl::Status Read(std::string_view entry);
-  bool Insert(const std::string& job, absl::Time time, v1::JobRecord final);
+  bool Insert(const std::string& job, absl::Time time, v1::JobRecord final, bool stored);
   void DropOldest();
   absl::Status Append(Journal& journal, const std::string& job) const;
-  absl::Status Store(const std::string& job);
+  absl::Status AppendUnstored();
   absl::Status Rewrite();
 
   FileOps& ops_;
@@ -77,7 +82,8 @@ class CancelledJobs {
   size_t entries_ = 0;                // in the journal
   std::map<std::string, Cancel> jobs_;
   std::deque<std::string> order_;     // of jobs_, the oldest first
-  std::deque<std::string> unstored_;  // of jobs_
+  std::deque<std::string> unstored_;  // the last ones of order_
+  size_t written_ = 0;                // of unstored_, the first ones: in the journal, not synced
 };
 
 }  // namespace muster

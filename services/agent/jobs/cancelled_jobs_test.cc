@@ -36,18 +36,53 @@ class CancelledJobsTest : public ::testing::Test {
     Open();
   }
 
+  using Jobs = std::vector<std::string>;
+  Jobs Store() {
+    Jobs stored;
+    jobs_->Store(&stored).IgnoreError();
+    return stored;
+  }
+
+  void AddStored(const std::string& job) {
+    EXPECT_TRUE(jobs_->Add(job));
+    EXPECT_EQ(Store(), Jobs{job});
+  }
+
   FakeClock clock_;
   SimulatedDisk disk_;
   std::unique_ptr<CancelledJobs> jobs_;
 };
 
-TEST_F(CancelledJobsTest, JobIsKnownAfterAKill) {
+TEST_F(CancelledJobsTest, StoredJobIsKnownAfterAKill) {
   EXPECT_FALSE(jobs_->Contains("a"));
-  EXPECT_TRUE(jobs_->Add("a").ok());
+  EXPECT_TRUE(jobs_->Add("a"));
   EXPECT_TRUE(jobs_->Contains("a"));
+  EXPECT_FALSE(jobs_->IsStored("a"));
+  EXPECT_EQ(Store(), Jobs{"a"});
+  EXPECT_TRUE(jobs_->IsStored("a"));
+  EXPECT_TRUE(jobs_->Add("b"));
   Restart();
   EXPECT_TRUE(jobs_->Contains("a"));
+  EXPECT_TRUE(jobs_->IsStored("a"));
   EXPECT_FALSE(jobs_->Contains("b"));
+}
+
+TEST_F(CancelledJobsTest, FirstOutcomeIsKept) {
+  const v1::JobRecord refused = FinalRecord(v1::JOB_OUTCOME_REFUSED, "COMMAND_REFUSED", "why");
+  EXPECT_TRUE(jobs_->Add("refused", refused));
+  EXPECT_TRUE(jobs_->Add("refused"));
+  EXPECT_TRUE(jobs_->Add("cancelled"));
+  EXPECT_TRUE(jobs_->Add("cancelled", refused));
+  EXPECT_TRUE(jobs_->Add("failed", FinalRecord(v1::JOB_OUTCOME_FAILED, "", "")));
+  EXPECT_EQ(jobs_->FinalOf("refused").final().detail(), "why");
+  Store();
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    EXPECT_EQ(jobs_->FinalOf("refused").final().outcome(), v1::JOB_OUTCOME_REFUSED);
+    EXPECT_EQ(jobs_->FinalOf("refused").final().reason(), "COMMAND_REFUSED");
+    EXPECT_EQ(jobs_->FinalOf("cancelled").final().outcome(), v1::JOB_OUTCOME_CANCELLED);
+    EXPECT_EQ(jobs_->FinalOf("failed").final().outcome(), v1::JOB_OUTCOME_FAILED);
+    Restart();
+  }
 }
 
 // Also while the journal is replaced.
@@ -59,51 +94,64 @@ TEST_F(CancelledJobsTest, StoredJobIsKnownAfterALossOfPowerAtAnyCall) {
     auto jobs = CancelledJobs::Open(disk, kPath, clock_, kMaxJobs).value();
     disk.PowerOffAt(call);
     std::vector<std::string> stored;
-    for (size_t i = 0; i < 4 * kMaxJobs; ++i) {
-      stored.push_back(std::to_string(i));
-      if (jobs->Add(stored.back()).ok()) continue;
-      stored.pop_back();
-      break;
+    for (size_t i = 0; i < 4 * kMaxJobs && !disk.powered_off(); ++i) {
+      clock_.Advance(absl::Hours(6));
+      jobs->Forget();
+      EXPECT_TRUE(jobs->Add(std::to_string(i)));
+      jobs->Store(&stored).IgnoreError();
     }
     finished = !disk.powered_off();
     jobs.reset();
     disk.Crash(static_cast<uint64_t>(call));
     jobs = CancelledJobs::Open(disk, kPath, clock_, kMaxJobs).value();
-    // The job that was not stored may have taken the place of the oldest one.
+    // Those of the last 24 hours; the one that was not stored may be known, too.
     for (size_t i = stored.size() - std::min(stored.size(), kMaxJobs - 1); i < stored.size(); ++i) {
       EXPECT_TRUE(jobs->Contains(stored[i])) << stored[i];
     }
   }
 }
 
-TEST_F(CancelledJobsTest, OldestJobIsDroppedPastTheLimit) {
+TEST_F(CancelledJobsTest, NoJobIsDisplacedOrAddedPastTheLimit) {
   for (size_t i = 0; i < kMaxJobs; ++i) {
-    ASSERT_TRUE(jobs_->Add(std::to_string(i)).ok());
+    ASSERT_TRUE(jobs_->Add(std::to_string(i)));
   }
-  EXPECT_TRUE(jobs_->Add("0").ok());
-  EXPECT_TRUE(jobs_->Contains("0"));
-  EXPECT_TRUE(jobs_->Add("last").ok());
+  Store();
   for (int restarts = 0; restarts < 2; ++restarts) {
-    EXPECT_FALSE(jobs_->Contains("0"));
-    EXPECT_TRUE(jobs_->Contains("1"));
-    EXPECT_TRUE(jobs_->Contains("last"));
+    EXPECT_TRUE(jobs_->Add("0"));
+    EXPECT_FALSE(jobs_->Add("last"));
+    EXPECT_FALSE(jobs_->Contains("last"));
+    for (size_t i = 0; i < kMaxJobs; ++i) EXPECT_TRUE(jobs_->Contains(std::to_string(i)));
+    EXPECT_EQ(Store(), Jobs());
     Restart();
   }
+  clock_.Advance(absl::Hours(25));
+  jobs_->Forget();
+  EXPECT_TRUE(jobs_->Add("last"));
 }
 
 TEST_F(CancelledJobsTest, JournalDoesNotGrow) {
   for (size_t i = 0; i < 100 * kMaxJobs; ++i) {
-    ASSERT_TRUE(jobs_->Add(absl::StrCat("job", i)).ok());
+    clock_.Advance(absl::Hours(6));
+    jobs_->Forget();
+    ASSERT_TRUE(jobs_->Add(absl::StrCat("job", i)));
+    Store();
   }
   EXPECT_LT(disk_.Stat(kPath)->size, 2'000);
   Restart();
   EXPECT_TRUE(jobs_->Contains(absl::StrCat("job", 100 * kMaxJobs - 1)));
 }
 
+TEST_F(CancelledJobsTest, OneSyncStoresAllJobs) {
+  for (const char* job : {"a", "b", "c"}) EXPECT_TRUE(jobs_->Add(job));
+  disk_.FailAt(SimulatedDisk::Call::kSync, 2, EIO);
+  EXPECT_EQ(Store(), (Jobs{"a", "b", "c"}));
+  EXPECT_TRUE(jobs_->all_stored());
+}
+
 TEST_F(CancelledJobsTest, JobIsForgottenAfter25Hours) {
-  EXPECT_TRUE(jobs_->Add("old").ok());
+  AddStored("old");
   clock_.Advance(absl::Hours(1));
-  EXPECT_TRUE(jobs_->Add("new").ok());
+  AddStored("new");
   clock_.Advance(absl::Hours(23));
   jobs_->Forget();
   EXPECT_TRUE(jobs_->Contains("old"));
@@ -114,7 +162,7 @@ TEST_F(CancelledJobsTest, JobIsForgottenAfter25Hours) {
 }
 
 TEST_F(CancelledJobsTest, JobIsForgotten25HoursAfterARestart) {
-  EXPECT_TRUE(jobs_->Add("a").ok());
+  AddStored("a");
   clock_.Advance(absl::Hours(24));
   Restart();
   clock_.Advance(absl::Hours(24));
@@ -127,7 +175,7 @@ TEST_F(CancelledJobsTest, JobIsForgotten25HoursAfterARestart) {
 
 // The clock is corrected some time after the start.
 TEST_F(CancelledJobsTest, StartWithAWrongClockForgetsNoJob) {
-  EXPECT_TRUE(jobs_->Add("a").ok());
+  AddStored("a");
   const absl::Time right = clock_.Now();
   clock_.JumpWall(right + absl::Hours(26));
   Restart();
@@ -138,7 +186,7 @@ TEST_F(CancelledJobsTest, StartWithAWrongClockForgetsNoJob) {
 
 // A command that is delayed could run after its cancel when the clock is right again.
 TEST_F(CancelledJobsTest, JumpOfTheClockForgetsNoJob) {
-  EXPECT_TRUE(jobs_->Add("a").ok());
+  AddStored("a");
   const absl::Time right = clock_.Now();
   clock_.JumpWall(right + absl::Hours(24 * 365));
   jobs_->Forget();
@@ -150,32 +198,45 @@ TEST_F(CancelledJobsTest, JumpOfTheClockForgetsNoJob) {
 }
 
 TEST_F(CancelledJobsTest, JobThatCannotBeStoredIsStoredLater) {
-  disk_.FailAt(SimulatedDisk::Call::kWrite, 1, ENOSPC);
-  EXPECT_FALSE(jobs_->Add("a").ok());
+  for (const auto call : {SimulatedDisk::Call::kWrite, SimulatedDisk::Call::kSync}) {
+    const Jobs jobs = {absl::StrCat("a", static_cast<int>(call)),
+                       absl::StrCat("b", static_cast<int>(call))};
+    EXPECT_TRUE(jobs_->Add(jobs[0]));
+    disk_.FailAt(call, 1, EIO);
+    EXPECT_EQ(Store(), Jobs());
+    EXPECT_TRUE(jobs_->Contains(jobs[0]));
+    EXPECT_FALSE(jobs_->IsStored(jobs[0]));
+    EXPECT_TRUE(jobs_->Add(jobs[1]));
+    EXPECT_EQ(Store(), jobs);
+    EXPECT_TRUE(jobs_->all_stored());
+    Restart();
+    for (const std::string& job : jobs) EXPECT_TRUE(jobs_->Contains(job));
+  }
+}
+
+TEST_F(CancelledJobsTest, JobThatCannotBeStoredIsForgotten) {
+  EXPECT_TRUE(jobs_->Add("a"));
   disk_.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
-  EXPECT_FALSE(jobs_->Add("b").ok());
-  EXPECT_TRUE(jobs_->Contains("a"));
-  EXPECT_FALSE(jobs_->all_stored());
-  EXPECT_TRUE(jobs_->Add("b").ok());  // the cancel is repeated
-  std::vector<std::string> stored;
-  EXPECT_TRUE(jobs_->StoreRest(&stored).ok());
-  EXPECT_EQ(stored, std::vector<std::string>{"a"});
-  EXPECT_TRUE(jobs_->all_stored());
+  EXPECT_EQ(Store(), Jobs());
+  clock_.Advance(absl::Hours(20));
+  EXPECT_TRUE(jobs_->Add("b"));
+  clock_.Advance(absl::Hours(5));
+  jobs_->Forget();
+  EXPECT_EQ(Store(), Jobs{"b"});
   Restart();
-  EXPECT_TRUE(jobs_->Contains("a"));
   EXPECT_TRUE(jobs_->Contains("b"));
 }
 
 TEST_F(CancelledJobsTest, JobsBeforeADamageAreKept) {
-  EXPECT_TRUE(jobs_->Add("a").ok());
+  AddStored("a");
   const int64_t size = disk_.Stat(kPath)->size;
-  EXPECT_TRUE(jobs_->Add("b").ok());
+  AddStored("b");
   disk_.FlipBit(kPath, size);  // in "b": it begins before the mark of the sync
   Restart();
   EXPECT_TRUE(jobs_->Contains("a"));
   EXPECT_FALSE(jobs_->Contains("b"));
   EXPECT_TRUE(disk_.Stat(std::string(kPath) + ".damaged").ok());
-  EXPECT_TRUE(jobs_->Add("d").ok());
+  AddStored("d");
   Restart();
   EXPECT_TRUE(jobs_->Contains("a"));
   EXPECT_TRUE(jobs_->Contains("d"));
@@ -186,7 +247,7 @@ TEST_F(CancelledJobsTest, FullDiskDoesNotPreventTheStart) {
   EXPECT_TRUE(disk_.Remove(kPath).ok());
   disk_.FailAt(SimulatedDisk::Call::kCreate, 1, ENOSPC);
   Open();
-  EXPECT_TRUE(jobs_->Add("a").ok());
+  AddStored("a");
   Restart();
   EXPECT_TRUE(jobs_->Contains("a"));
 }

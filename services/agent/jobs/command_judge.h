@@ -30,7 +30,7 @@ struct Verdict {
   // OK if it may run, otherwise INVALID_COMMAND, COMMAND_REFUSED, OPERATOR_REVOKED, TARGET_REFUSED,
   // COMMAND_EARLY, COMMAND_EXPIRED, REVOCATIONS_DAMAGED, POLICY_REFUSED or POLICY_UNUSABLE.
   absl::Status status;
-  // An authorised signer signed it for this node. The node stores it, and a refusal is final.
+  // An authorised signer signed it for this node. The node stores it.
   bool genuine = false;
   v1::Command command;  // if it is genuine
   CommandRule rule;     // if the status is OK

@@ -1,7 +1,5 @@
 #include "services/agent/jobs/finished_jobs.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/identity/command_authority.h"
@@ -10,20 +8,15 @@
 namespace muster {
 namespace {
 
-// The time after the expiry of a command, and the longest one from now on.
+// The time after the expiry of a command, and the least one from now on: for so long it may be
+// valid, if the clock is wrong, and its job may wait for an outcome.
 absl::Duration KeepAfter() { return kCommandClockSlack + absl::Hours(1); }
-absl::Duration KeepAtMost() { return kCommandValidity + KeepAfter(); }
+absl::Duration KeepAtLeast() { return kCommandValidity + KeepAfter(); }
 
 }  // namespace
 
-void FinishedJobs::Add(const std::string& job, absl::Time not_after) {
-  const absl::Time until = not_after + KeepAfter();
-  const absl::Duration least = std::clamp(until - clock_.Now(), absl::ZeroDuration(), KeepAtMost());
-  jobs_[job] = KeepUntil(until, least, clock_);
-}
-
-void FinishedJobs::AddStored(const std::string& job, absl::Time not_after) {
-  jobs_[job] = KeepUntil(not_after + KeepAfter(), KeepAtMost(), clock_);
+void FinishedJobs::Add(const std::string& job, absl::Time not_after, bool started) {
+  jobs_[job] = Job{KeepUntil(not_after + KeepAfter(), KeepAtLeast(), clock_), started};
 }
 
 bool FinishedJobs::IsUnreadable(const std::string& job) const {
@@ -41,8 +34,8 @@ void FinishedJobs::ForgetBefore(absl::Time time) {
 
 void FinishedJobs::ForgetIf(absl::FunctionRef<bool(const KeepUntil&)> is_over) {
   std::erase_if(jobs_, [&](const auto& entry) {
-    const auto& [job, keep] = entry;
-    if (!keep || !is_over(*keep)) return false;
+    const auto& [job, finished] = entry;
+    if (!finished || !is_over(finished->keep)) return false;
     const absl::Status s = RemoveTree(ops_, absl::StrCat(folder_, "/", job));
     if (!s.ok()) Log(LogLevel::kWarning, "a job cannot be removed", {{"job", job}, {"error", s}});
     return s.ok();

@@ -16,25 +16,24 @@
 
 namespace muster {
 
-// Jobs whose records the root relay has. The folder of each stays for an hour longer than its
-// command is valid, so that a repeated command does not run. Not thread-safe; Forget and
-// ForgetBefore block on the disk.
+// Jobs whose records were acked. The folder of each stays for 25 hours, and for an hour longer than
+// its command is valid: a repeated command does not run, and no peer makes this node report that a
+// job which has run did not. Not thread-safe; Forget and ForgetBefore block on the disk.
 class FinishedJobs {
  public:
   // `folder` contains the folders of jobs. `ops` and `clock` outlive this object.
   FinishedJobs(FileOps& ops, std::string folder, const Clock& clock)
       : ops_(ops), folder_(std::move(folder)), clock_(clock) {}
 
-  // Adds a job whose command may start until `not_after`.
-  void Add(const std::string& job, absl::Time not_after);
-  // Adds a job of an earlier process. The clock may be wrong after a start, so Forget keeps the job
-  // for as long as a command may be valid.
-  void AddStored(const std::string& job, absl::Time not_after);
+  // Adds a job whose command could start until `not_after`, and whether it did.
+  void Add(const std::string& job, absl::Time not_after, bool started);
   // Adds a job whose files cannot be read, so that its outcome is not known. It is never forgotten.
   void AddUnreadable(const std::string& job) { jobs_[job] = std::nullopt; }
 
   bool Contains(const std::string& job) const { return jobs_.contains(job); }
   bool IsUnreadable(const std::string& job) const;
+  // Returns whether a job that is contained and readable has started.
+  bool HasStarted(const std::string& job) const { return jobs_.at(job)->started; }
   size_t size() const { return jobs_.size(); }
 
   // Removes the expired jobs and their folders. Logs a folder that cannot be removed; the next call
@@ -45,12 +44,17 @@ class FinishedJobs {
   void ForgetBefore(absl::Time time);
 
  private:
+  struct Job {
+    KeepUntil keep;
+    bool started;
+  };
+
   void ForgetIf(absl::FunctionRef<bool(const KeepUntil&)> is_over);
 
   FileOps& ops_;
   const std::string folder_;
   const Clock& clock_;
-  std::map<std::string, std::optional<KeepUntil>> jobs_;  // nothing: it cannot be read
+  std::map<std::string, std::optional<Job>> jobs_;  // nothing: it cannot be read
 };
 
 }  // namespace muster

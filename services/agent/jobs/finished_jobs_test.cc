@@ -15,8 +15,8 @@ class FinishedJobsTest : public ::testing::Test {
     for (const char* folder : {"/jobs", "/jobs/a", "/jobs/b"}) {
       EXPECT_TRUE(disk_.MakeFolder(folder).ok());
     }
-    jobs_.Add("a", clock_.Now());
-    jobs_.Add("b", clock_.Now() + absl::Hours(1));
+    jobs_.Add("a", clock_.Now(), /*started=*/true);
+    jobs_.Add("b", clock_.Now() + absl::Hours(26), /*started=*/false);
   }
 
   bool HasFolder(const std::string& job) { return disk_.Stat("/jobs/" + job).ok(); }
@@ -31,8 +31,10 @@ class FinishedJobsTest : public ::testing::Test {
   FinishedJobs jobs_{disk_, "/jobs", clock_};
 };
 
-TEST_F(FinishedJobsTest, JobIsForgottenAnHourAfterItsCommandExpires) {
-  ForgetAfter(absl::Hours(1));
+TEST_F(FinishedJobsTest, JobIsForgottenAfterADayButNotBeforeItsCommandExpires) {
+  EXPECT_TRUE(jobs_.HasStarted("a"));
+  EXPECT_FALSE(jobs_.HasStarted("b"));
+  ForgetAfter(absl::Hours(25));
   EXPECT_TRUE(jobs_.Contains("a"));
   EXPECT_TRUE(HasFolder("a"));
   ForgetAfter(absl::Minutes(6));
@@ -59,7 +61,7 @@ TEST_F(FinishedJobsTest, JumpOfTheClockForgetsNoJob) {
   EXPECT_TRUE(jobs_.Contains("a"));
   EXPECT_TRUE(HasFolder("a"));
   clock_.JumpWall(right + absl::Minutes(1));
-  ForgetAfter(absl::Hours(2));
+  ForgetAfter(absl::Hours(26));
   EXPECT_FALSE(jobs_.Contains("a"));
   EXPECT_TRUE(jobs_.Contains("b"));
 }
@@ -67,7 +69,7 @@ TEST_F(FinishedJobsTest, JumpOfTheClockForgetsNoJob) {
 TEST_F(FinishedJobsTest, JobOfAWrongClockIsForgottenADayAfterTheCorrection) {
   const absl::Time right = clock_.Now();
   clock_.JumpWall(absl::UnixEpoch());
-  jobs_.Add("a", right);
+  jobs_.Add("a", right, /*started=*/true);
   clock_.JumpWall(right);
   ForgetAfter(absl::Hours(24));
   EXPECT_TRUE(jobs_.Contains("a"));
@@ -79,7 +81,7 @@ TEST_F(FinishedJobsTest, JobOfAWrongClockIsForgottenADayAfterTheCorrection) {
 TEST_F(FinishedJobsTest, StartWithAWrongClockForgetsNoJob) {
   const absl::Time right = clock_.Now();
   clock_.JumpWall(right + absl::Hours(26));
-  jobs_.AddStored("a", right);
+  jobs_.Add("a", right, /*started=*/true);
   ForgetAfter(absl::Hours(2));
   EXPECT_TRUE(jobs_.Contains("a"));
   EXPECT_TRUE(HasFolder("a"));
@@ -89,10 +91,8 @@ TEST_F(FinishedJobsTest, StartWithAWrongClockForgetsNoJob) {
   EXPECT_FALSE(HasFolder("a"));
 }
 
-TEST_F(FinishedJobsTest, StoredJobIsForgottenBeforeALaterCommand) {
+TEST_F(FinishedJobsTest, JobIsForgottenBeforeALaterCommand) {
   const absl::Time right = clock_.Now();
-  jobs_.AddStored("a", right);
-  jobs_.AddStored("b", right + absl::Hours(1));
   jobs_.ForgetBefore(right + absl::Hours(1));
   EXPECT_TRUE(jobs_.Contains("a"));
   jobs_.ForgetBefore(right + absl::Minutes(66));
@@ -103,7 +103,7 @@ TEST_F(FinishedJobsTest, StoredJobIsForgottenBeforeALaterCommand) {
 
 TEST_F(FinishedJobsTest, FolderThatCannotBeRemovedIsTriedAgain) {
   disk_.FailAt(SimulatedDisk::Call::kRemove, 1, EIO);
-  ForgetAfter(absl::Minutes(66));
+  ForgetAfter(absl::Hours(26));
   EXPECT_TRUE(jobs_.Contains("a"));
   ForgetAfter(absl::ZeroDuration());
   EXPECT_FALSE(jobs_.Contains("a"));

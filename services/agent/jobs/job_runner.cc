@@ -24,6 +24,8 @@ namespace {
 
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);
+// One sync stores all cancels and refusals of this time: a peer can send any number of them.
+constexpr absl::Duration kStoreAfter = absl::Milliseconds(10);
 
 absl::Duration MonotonicNow() { return SystemClock().MonotonicNow(); }
 
@@ -48,7 +50,7 @@ absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions opti
   ASSIGN_OR_RETURN(
       auto cancelled,
       CancelledJobs::Open(PosixFileOps(), absl::StrCat(options.trust.folder, "/cancelled-jobs"),
-                          SystemClock()));
+                          SystemClock(), options.max_cancelled));
   std::unique_ptr<JobRunner> runner(new JobRunner(std::move(options), std::move(judge),
                                                   std::move(cancelled), std::move(on_records)));
   RETURN_IF_ERROR(runner->Recover());
@@ -63,6 +65,8 @@ JobRunner::~JobRunner() {
   for (const auto& [id, job] : jobs_) {
     if (job->thread.joinable()) job->thread.join();
   }
+  std::vector<std::string> stored;
+  cancelled_->Store(&stored).IgnoreError();  // they are not reported, so the parent repeats them
 }
 
 absl::Status JobRunner::Recover() {
@@ -86,7 +90,9 @@ absl::Status JobRunner::Recover() {
 }
 
 void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
-  if (folder->done()) return finished_.AddStored(id, folder->not_after());
+  if (folder->done()) {
+    return finished_.Add(id, folder->not_after(), folder->process().has_value());
+  }
   const int64_t size = folder->log()->size();
   quota_.Reserve(size);
   AddJob(id, std::move(folder)).spooled = size;
@@ -106,7 +112,7 @@ void JobRunner::Receive(const v1::JobCommand& command) {
   }
   {
     MutexLock lock(mutex_);
-    if (stopping_ || IsKnown(command)) return;
+    if (stopping_ || IsKnown(command.job())) return;
   }
   Verdict verdict =
       judge_->Judge(command.command(), TargetFor(command, options_.trust.node), absl::Now());
@@ -122,34 +128,39 @@ void JobRunner::Receive(const v1::JobCommand& command) {
   }
   {
     MutexLock lock(mutex_);
-    if (IsKnown(command)) return;  // it arrived twice, or with its cancel, at the same time
-    if (verdict.genuine) {
-      Admit(command, verdict);
-    } else {
-      records_.AddRefusal(command.job(), Refusal(verdict.status));
-    }
+    if (IsKnown(command.job())) return;  // it arrived twice, or with its cancel, at the same time
+    if (!verdict.genuine) return EndWithoutRecords(command.job(), Refusal(verdict.status));
+    Admit(command, verdict);
     tend_.RunAfter(absl::ZeroDuration());
   }
   on_records_();
 }
 
-bool JobRunner::IsKnown(const v1::JobCommand& command) {
-  if (jobs_.contains(command.job())) return true;  // its records are sent anyway
-  if (cancelled_->Contains(command.job())) {
-    EndWithoutRecords(command.job(), CancelledBeforeStart());
+bool JobRunner::IsKnown(const std::string& job) {
+  if (jobs_.contains(job)) return true;  // its records are sent anyway
+  if (cancelled_->Contains(job)) {
+    EndWithoutRecords(job, cancelled_->FinalOf(job));
     return true;
   }
-  if (!finished_.Contains(command.job())) return false;
-  // The root relay does not know its outcome, or the command is replayed.
-  records_.AddRefusal(command.job(),
-                      finished_.IsUnreadable(command.job())
-                          ? FinalRecord(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED",
-                                        "its files on the node's disk cannot be read")
-                          : FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED",
-                                        "it ran on this node already, and its outcome was "
-                                        "reported"));
+  if (!finished_.Contains(job)) return false;
+  records_.AddRefusal(job, FinalOfReplay(job));
   on_records_();
   return true;
+}
+
+// The command is replayed, or the root relay does not know its outcome: a relay may have sent the
+// acks itself.
+v1::JobRecord JobRunner::FinalOfReplay(const std::string& job) const {
+  if (finished_.IsUnreadable(job)) {
+    return FinalRecord(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED",
+                       "its files on the node's disk cannot be read");
+  }
+  if (finished_.HasStarted(job)) {
+    return FinalRecord(v1::JOB_OUTCOME_LOST, "REPLAYED",
+                       "it has run on this node, and its outcome was acknowledged");
+  }
+  return FinalRecord(v1::JOB_OUTCOME_REFUSED, "REPLAYED",
+                     "it did not start on this node, and its outcome was acknowledged");
 }
 
 void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
@@ -169,7 +180,6 @@ void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
     return EndWithoutRecords(id, FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(folder.status()),
                                              ToStd(folder.status().message())));
   }
-  records_.DropRefusal(id);
   Job& job = AddJob(id, *std::move(folder));
   if (!verdict.status.ok()) return End(job, Refusal(verdict.status));
   if (waiting_.size() >= options_.max_waiting) return End(job, TooManyJobs(options_.max_waiting));
@@ -210,14 +220,14 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
 // Ends a job whose folder does not have its final record. The outcome is reported when it is
 // durable that the command must not run: a copy of it may arrive after a restart.
 void JobRunner::EndWithoutRecords(const std::string& job, v1::JobRecord final) {
-  const bool logged = !cancelled_->all_stored();
-  const absl::Status status = cancelled_->Add(job, std::move(final));
-  if (status.ok()) return ReportStored(job);
-  if (!logged) {
-    Log(LogLevel::kError, "the end of a job that did not start cannot be stored; trying again",
-        {{"job", job}, {"error", status}});
+  const bool scheduled = !cancelled_->all_stored();
+  if (!cancelled_->Add(job, std::move(final))) {
+    return LogLimited(LogLevel::kWarning,
+                      "too many refused and cancelled jobs: another is neither kept nor reported",
+                      "", {{"job", job}, {"limit", options_.max_cancelled}});
   }
-  tend_.RunAfter(absl::ZeroDuration());
+  if (cancelled_->IsStored(job)) return ReportStored(job);
+  if (!scheduled) tend_.RunAfter(kStoreAfter);
 }
 
 // The root relay may be waiting for the outcome.
@@ -279,7 +289,7 @@ void JobRunner::RemoveReported() {
           {{"job", job.id}, {"error", s}});
     }
     quota_.Release(job.spooled);
-    finished_.Add(job.id, job.folder->not_after());
+    finished_.Add(job.id, job.folder->not_after(), job.folder->process().has_value());
     it = jobs_.erase(it);
   }
 }
@@ -287,7 +297,11 @@ void JobRunner::RemoveReported() {
 void JobRunner::StoreCancels() {
   if (cancelled_->all_stored()) return;
   std::vector<std::string> stored;
-  cancelled_->StoreRest(&stored).IgnoreError();  // logged before; NextTend tries again
+  const absl::Status status = cancelled_->Store(&stored);
+  if (!status.ok()) {
+    LogLimited(LogLevel::kError, "refused and cancelled jobs cannot be stored; trying again", "",
+               {{"error", status}});
+  }
   for (const std::string& job : stored) ReportStored(job);
 }
 

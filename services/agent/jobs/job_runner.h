@@ -37,6 +37,7 @@ struct JobRunnerOptions {
   size_t max_parallel = 16;
   size_t max_waiting = 1'000;            // commands that wait for their turn
   size_t max_remembered = 10'000;        // jobs in the folder, finished ones included
+  size_t max_cancelled = 5'000;          // jobs without a folder whose command must not run
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
 };
@@ -45,10 +46,12 @@ struct JobRunnerOptions {
 // blocks its own thread; the other work is a task on the executor. Thread-safe; calls may block on
 // the disk, never on a command.
 //
-// A job in NODE_FOLDER/jobs/ never runs again. It stays there for an hour longer than its command
-// is valid; after a restart for a day, unless `max_remembered` is reached. A job that an earlier
-// process started and did not end is ended and reported as LOST. One that did not start is removed,
-// and the parent sends it again.
+// A job in NODE_FOLDER/jobs/ never runs again. It stays there for a day (finished_jobs.h), unless
+// `max_remembered` is reached. A job that an earlier process started and did not end is ended and
+// reported as LOST. One that did not start is removed, and the parent sends it again.
+//
+// A reported outcome is final, whatever the parent sends, because the node signs it: a job that was
+// refused or cancelled never runs here, also if what was refused was not its genuine command.
 class JobRunner {
  public:
   // Calls `on_records` from any thread, also under locks, when NextRecords may return records. It
@@ -58,7 +61,8 @@ class JobRunner {
   // Ends the running commands.
   ~JobRunner();
 
-  // Judges a command, and runs it when it is its turn. The outcome is always a record.
+  // Judges a command, and runs it when it is its turn. The outcome is a record, unless the command
+  // does not run and `max_cancelled` is reached: no outcome would be final.
   void Receive(const v1::JobCommand& command);
   // Ends a job, or prevents its start, also if its command arrives later.
   void Cancel(const v1::JobCancel& cancel);
@@ -98,7 +102,8 @@ class JobRunner {
   Job& AddJob(const std::string& id, std::unique_ptr<NodeJobFolder> folder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  bool IsKnown(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsKnown(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::JobRecord FinalOfReplay(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Admit(const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Queue(Job& job, const v1::JobCommand& command, const Verdict& verdict)

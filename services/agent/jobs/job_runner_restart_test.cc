@@ -150,14 +150,14 @@ TEST_F(JobRunnerRestartTest, RepeatedCommandRunsOnce) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"));
 }
 
-TEST_F(JobRunnerRestartTest, ReplayedCommandIsRefused) {
+TEST_F(JobRunnerRestartTest, ReplayOfACommandThatHasRunIsLost) {
   const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
   runner_->Receive(sent);
   EXPECT_EQ(AwaitFinal(sent.job()).started, 1);
   ASSERT_TRUE(testing::Await(
       [&] { return !std::filesystem::exists(folder_ + "/jobs/" + sent.job() + "/records"); }));
   Forget(sent.job());
-  ExpectRefused(sent, "REPLAYED");
+  ExpectRefused(sent, "REPLAYED", v1::JOB_OUTCOME_LOST);
 }
 
 TEST_F(JobRunnerRestartTest, CommandThatArrivesAfterItsCancelDoesNotRunAlsoAfterARestart) {

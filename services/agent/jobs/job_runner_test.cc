@@ -23,22 +23,6 @@ TEST_F(JobRunnerTest, CommandRunsAndItsRecordsAreReported) {
   EXPECT_EQ(received.final->exit_code(), 3);
 }
 
-TEST_F(JobRunnerTest, ForgedCommandIsRefusedAndTheGenuineOneStillRuns) {
-  const v1::JobCommand good = commands_.ForNode(TestCommands::Exec({"/bin/true"}), kNode);
-  v1::JobCommand other_id = good;
-  other_id.set_job(TestCommands::Exec({}).job());
-  ExpectRefused(other_id, "COMMAND_REFUSED");
-  v1::JobCommand forged = good;
-  forged.mutable_command()->clear_signature();
-  acks_ = false;
-  ExpectRefused(forged, "COMMAND_REFUSED");
-  EXPECT_FALSE(std::filesystem::exists(folder_ + "/jobs/" + good.job()));
-  Forget(good.job());
-  acks_ = true;
-  runner_->Receive(good);
-  EXPECT_EQ(AwaitFinal(good.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
-}
-
 TEST_F(JobRunnerTest, ExpiredCommandIsReportedAsExpired) {
   v1::Command past = TestCommands::Exec({"/bin/true"});
   past.mutable_not_before()->set_seconds(absl::ToUnixSeconds(absl::Now() - absl::Hours(2)));

@@ -34,11 +34,6 @@ void RecordSender::AddRefusal(const std::string& job, v1::JobRecord record) {
   refusals_.Add(job, std::move(record));
 }
 
-void RecordSender::DropRefusal(const std::string& job) {
-  MutexLock lock(mutex_);
-  refusals_.Drop(job);
-}
-
 bool RecordSender::NextRecords(v1::JobRecords* records) {
   MutexLock lock(mutex_);
   FinalSigner sign;

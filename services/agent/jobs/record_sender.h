@@ -47,7 +47,6 @@ class RecordSender {
 
   // Sends the final record of a command that has no outbox (refusals.h).
   void AddRefusal(const std::string& job, v1::JobRecord record);
-  void DropRefusal(const std::string& job);
 
   // Adds at most 256 KiB of records that are to be sent now. Returns false if there are none.
   bool NextRecords(v1::JobRecords* records);

@@ -21,8 +21,6 @@ class Refusals {
   // Adds the final record of a job. An unacked record stays and is sent again instead: the root
   // relay may have it already, and an outcome does not change.
   void Add(const std::string& job, v1::JobRecord record);
-  // Removes the record of a job: its command is admitted after all.
-  void Drop(const std::string& job);
 
   // Adds the unsent records to `out`, as long as it has at most `max_bytes`. `sign` as in
   // record_outbox.h.
@@ -35,6 +33,7 @@ class Refusals {
 
  private:
   std::deque<v1::JobRecord>::iterator Find(const std::string& job);
+  void Drop(const std::string& job);
 
   const std::string node_;
   std::deque<v1::JobRecord> records_;

@@ -70,15 +70,6 @@ TEST_F(RefusalsTest, AckOfAnEarlierRecordDoesNotRemoveAnUnsentOne) {
   EXPECT_EQ(Next(), Records{"a CANCELLED"});
 }
 
-TEST_F(RefusalsTest, DroppedRecordIsNotSent) {
-  Add("a");
-  Add("b");
-  Next();
-  Add("c");
-  refusals_.Drop("a");
-  EXPECT_EQ(Next(), Records{"c REFUSED"});
-}
-
 TEST_F(RefusalsTest, OldestRecordIsDroppedPastTheLimit) {
   for (int i = 0; i < 1'001; ++i) Add(absl::StrCat(i));
   const Records next = Next();

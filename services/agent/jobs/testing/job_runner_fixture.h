@@ -65,6 +65,7 @@ class JobRunnerFixture : public ::testing::Test {
     options.sign = sign_;
     options.max_parallel = max_parallel_;
     options.max_remembered = max_remembered_;
+    options.max_cancelled = max_cancelled_;
     options.max_spool = max_spool_;
     auto opened = JobRunner::Open(std::move(options), [this] {
       MutexLock lock(mutex_);
@@ -187,6 +188,7 @@ class JobRunnerFixture : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "/node";
   size_t max_parallel_ = 16;
   size_t max_remembered_ = 10'000;
+  size_t max_cancelled_ = 5'000;
   int64_t max_spool_ = int64_t{1} << 30;
   FinalSigner sign_;
   TestCommands commands_;
