@@ -131,3 +131,10 @@ export interface WireArchive {
   sha256?: string;
   fileName?: string;
 }
+
+export interface WireEnrolled {
+  name?: string;
+  joinTime?: Timestamp | null;
+  revoked?: boolean;
+  isRelay?: boolean;
+}
