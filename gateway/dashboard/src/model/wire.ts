@@ -97,6 +97,7 @@ export interface WirePair {
   heartbeatAge?: Duration | null;
   phase?: string;
   fault?: WireFault | null;
+  run?: string;
 }
 
 export interface WireWatch {

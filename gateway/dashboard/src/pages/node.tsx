@@ -99,6 +99,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
         <table class="rows">
           <thead>
             <tr>
+              <th scope="col">Run</th>
               <th scope="col">Plugin</th>
               <th scope="col">State</th>
               <th scope="col">Last heartbeat</th>
@@ -108,6 +109,11 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
           <tbody>
             {pairs.map((pair, index) => (
               <tr key={`${keyOf(pair.plugin, pair.node)}/${index}`} data-plugin={pair.plugin} data-kind={pair.kind}>
+                <td data-label="Run">
+                  <a class="mono" href={runLink(pair.run)}>
+                    {pair.run}
+                  </a>
+                </td>
                 <td data-label="Plugin">{pair.plugin}</td>
                 <td data-label="State">
                   <KindBadge kind={pair.kind} />
