@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/output/job_view.h"
 
 namespace muster::cli {
 namespace {
@@ -50,6 +51,19 @@ TEST_F(JobOutputTest, NodeHasAnsweredWithItsFirstRecord) {
   EXPECT_THAT(output_.WithoutAnswer({"n1", "n2", "n3"}), ElementsAre("n2"));
   Receive("n2");
   EXPECT_THAT(output_.WithoutAnswer({"n1", "n2", "n3"}), IsEmpty());
+}
+
+TEST_F(JobOutputTest, CommandWithoutArgumentsIsItsActionAndClasses) {
+  v1::Job job;
+  job.set_action("rudder");
+  EXPECT_EQ(QuotedCommand(job), "rudder");
+  job.add_classes("info");
+  job.add_classes("debug");
+  EXPECT_EQ(QuotedCommand(job), "rudder -D info,debug");
+  job.clear_classes();
+  job.add_argv("/bin/echo");
+  job.add_argv("a b");
+  EXPECT_EQ(QuotedCommand(job), "/bin/echo 'a b'");
 }
 
 TEST_F(JobOutputTest, RecordOfABranchIsNoAnswer) {

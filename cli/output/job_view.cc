@@ -161,7 +161,10 @@ std::string ShortName(std::string_view uri) {
 }
 
 std::string QuotedCommand(const v1::Job& job) {
-  return absl::StrJoin(job.argv(), " ", AppendShellWord);
+  if (job.argv_size() > 0) return absl::StrJoin(job.argv(), " ", AppendShellWord);
+  // An action without arguments, such as a remote run of Rudder, is defined by the node's policy.
+  return absl::StrCat(job.action(), job.classes().empty() ? "" : " -D ",
+                      absl::StrJoin(job.classes(), ",", AppendShellWord));
 }
 
 }  // namespace muster::cli

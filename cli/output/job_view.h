@@ -29,7 +29,7 @@ std::string SummaryLine(const v1::Job& job);
 // with 0.
 std::string FailureText(const v1::JobRecord::Final& final);
 
-// Returns the arguments quoted for a shell.
+// Returns the arguments quoted for a shell, or "rudder -D info" for an action without arguments.
 std::string QuotedCommand(const v1::Job& job);
 
 // Returns "alice" for the URI of an operator, and the URI without the fleet for others.

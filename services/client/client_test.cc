@@ -193,6 +193,22 @@ TEST_F(ClientTest, ClientWithoutTargetsDeliversByHttps) {
   EXPECT_EQ(seen[2].body, "there");
 }
 
+TEST_F(ClientTest, ResultThatTheListenerFindsTooLargeIsAnErrorResult) {
+  TestListener listener(fleet_);
+  config_.grpc_targets.clear();
+  config_.fleet_ca_cert.clear();
+  config_.aggregator_url = listener.url();
+  config_.ca_cert = fleet_.run_ca_pem;
+  listener.answers = {413};
+  const Delivery delivery = Make()->SubmitFile(Write("r", "too large"), {});
+  EXPECT_EQ(delivery.status.code, Code::kErrorDelivered) << delivery.status.message;
+  EXPECT_EQ(delivery.status.reason, "RESULT_TOO_LARGE");
+  EXPECT_THAT(delivery.status.next_step, HasSubstr("raise limits.result_bytes"));
+  const auto seen = listener.seen();
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_THAT(seen[1].body, HasSubstr("\"error\":\"RESULT_TOO_LARGE"));
+}
+
 TEST_F(ClientTest, OldStateIsRemovedAndRecentStateKept) {
   config_.state_dir = folder_ + "/state";
   ASSERT_TRUE(Make()->SubmitFile(Write("r", "x"), {}).status.ok());

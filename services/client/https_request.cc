@@ -110,6 +110,8 @@ absl::Status FromHttp(long code, const Exchange& exchange, const std::string& ur
       return errors::ConflictAtListener(text);
     case 410:
       return errors::SealedAtListener(text);
+    case 413:
+      return errors::TooLargeForListener(text);
     case 401:
     case 403:
       return errors::NotYoursAtListener(text);

@@ -87,7 +87,8 @@ TEST_F(HttpsTransportTest, ServerErrorIsRetried) {
 TEST_F(HttpsTransportTest, StatusCodesMapToErrors) {
   const std::pair<int, std::string> verdicts[] = {{409, "RESULT_CONFLICT"}, {410, "RUN_SEALED"},
                                                   {403, "NOT_YOURS"},       {404, "HTTP_REFUSED"},
-                                                  {301, "HTTP_REFUSED"},    {204, "HTTP_REFUSED"}};
+                                                  {301, "HTTP_REFUSED"},    {204, "HTTP_REFUSED"},
+                                                  {413, "RESULT_TOO_LARGE"}};
   for (const auto& [code, reason] : verdicts) {
     listener_.answers = {code};
     const auto receipt = Deliver("x", Info());

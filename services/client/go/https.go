@@ -121,12 +121,13 @@ func (l *listener) progress(ctx context.Context, key Key, p Progress) error {
 
 // listenerAnswers maps answers of a legacy listener to errors of the API.
 var listenerAnswers = map[int]Error{
-	http.StatusForbidden:             {Code: "PERMISSION_DENIED", Reason: reasons.NotYours},
-	http.StatusNotFound:              {Code: "NOT_FOUND", Reason: reasons.PathNotFound},
-	http.StatusConflict:              {Code: "ALREADY_EXISTS", Reason: reasons.ResultConflict},
-	http.StatusGone:                  {Code: "FAILED_PRECONDITION", Reason: reasons.RunSealed},
-	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: reasons.ResultTooLarge},
-	http.StatusBadRequest:            {Code: "INVALID_ARGUMENT", Reason: reasons.BadRequest},
+	http.StatusForbidden: {Code: "PERMISSION_DENIED", Reason: reasons.NotYours},
+	http.StatusNotFound:  {Code: "NOT_FOUND", Reason: reasons.PathNotFound},
+	http.StatusConflict:  {Code: "ALREADY_EXISTS", Reason: reasons.ResultConflict},
+	http.StatusGone:      {Code: "FAILED_PRECONDITION", Reason: reasons.RunSealed},
+	http.StatusRequestEntityTooLarge: {Code: "INVALID_ARGUMENT", Reason: reasons.ResultTooLarge,
+		NextStep: "Make the result smaller, or raise limits.result_bytes in the configurations of the gateway and the aggregator."},
+	http.StatusBadRequest: {Code: "INVALID_ARGUMENT", Reason: reasons.BadRequest},
 }
 
 func (l *listener) do(request *http.Request) error {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"muster.example/services/client/go/reasons"
 )
 
 // ErrInterrupted is returned by WaitAndDeliver if its context is done first.
@@ -30,7 +32,8 @@ const (
 // WaitAndDeliver does all work of a sidecar: it waits for the done file in the configuration's ResultsDir and
 // delivers the file that it names; a folder is delivered as results.tar.gz. It polls once a second. If the
 // done file is removed within DoneFileDelay, it waits again: another sidecar may remove the file to add to
-// the results. A done file without a usable path leads to an error result with the reason (*NoResult).
+// the results. A done file without a usable path, or a result that the server finds too large, leads to an error result
+// with the reason (*NoResult).
 //
 // When the context is done it continues for 60 s, as old sidecars do, and then returns ErrInterrupted; an
 // active delivery gets the same time. It fails 120 s after the configuration's Deadline, or when the
@@ -48,9 +51,8 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 	case withGrace.Err() != nil:
 	case err == nil:
 		result, err = c.SubmitFile(withGrace, path, Delivery{})
-		var unreadable *BodyError
-		if errors.As(err, &unreadable) && withGrace.Err() == nil {
-			err = c.deliverError(withGrace, unreadable.Error())
+		if isFaultOfResult(err) && withGrace.Err() == nil {
+			err = c.deliverError(withGrace, err.Error())
 		}
 	default:
 		err = c.deliverError(withGrace, err.Error())
@@ -59,6 +61,13 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 		return nil, errors.Join(ErrInterrupted, err)
 	}
 	return result, err
+}
+
+// isFaultOfResult reports whether no attempt to deliver the result can succeed because of the result itself.
+func isFaultOfResult(err error) bool {
+	var unreadable *BodyError
+	var answer *Error
+	return errors.As(err, &unreadable) || errors.As(err, &answer) && answer.Reason == reasons.ResultTooLarge
 }
 
 func (c *Client) deliverError(ctx context.Context, why string) error {

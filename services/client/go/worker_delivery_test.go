@@ -59,6 +59,20 @@ func TestWorkerDeliversFileOfDoneFile(t *testing.T) {
 	}
 }
 
+func TestWorkerReportsResultThatListenerFindsTooLarge(t *testing.T) {
+	w := start(t)
+	listener := w.legacyListener(413)
+	w.file("done", []byte(w.file("r", []byte("result"))))
+	_, err := w.client().WaitAndDeliver(t.Context())
+	var none *muster.NoResult
+	if !errors.As(err, &none) || !strings.Contains(err.Error(), "RESULT_TOO_LARGE") || !strings.Contains(err.Error(), "limits.result_bytes") {
+		t.Error(err)
+	}
+	if seen := listener.all(); len(seen) != 2 {
+		t.Error(seen)
+	}
+}
+
 func TestWorkerPacksFolder(t *testing.T) {
 	w := start(t)
 	folder := filepath.Join(w.results, "out")

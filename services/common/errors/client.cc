@@ -146,6 +146,12 @@ absl::Status NotYoursAtListener(std::string_view answer) {
                    "Check plugin and node against the plan of the run.");
 }
 
+absl::Status TooLargeForListener(std::string_view answer) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "RESULT_TOO_LARGE",
+                   answer,
+                   "Make the result smaller, or raise limits.result_bytes in the configurations of the gateway and the aggregator.");
+}
+
 absl::Status RefusedByListener(std::string_view answer) {
   return MakeError(absl::StatusCode::kInvalidArgument, "HTTP_REFUSED",
                    answer,

@@ -58,6 +58,8 @@ absl::Status ConflictAtListener(std::string_view answer);
 absl::Status SealedAtListener(std::string_view answer);
 // PERMISSION_DENIED, NOT_YOURS.
 absl::Status NotYoursAtListener(std::string_view answer);
+// INVALID_ARGUMENT, RESULT_TOO_LARGE.
+absl::Status TooLargeForListener(std::string_view answer);
 // INVALID_ARGUMENT, HTTP_REFUSED.
 absl::Status RefusedByListener(std::string_view answer);
 

@@ -18,6 +18,10 @@ v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
   record.set_actor(job.submitted_by());
   record.set_action(job.action());
   *record.mutable_argv() = job.argv();
+  if (job.argv().empty() && !job.classes().empty()) {
+    record.add_argv("-D");
+    record.add_argv(absl::StrJoin(job.classes(), ","));
+  }
   record.set_targets(job.targets());
   *record.mutable_time() = job.submit_time();
   return record;

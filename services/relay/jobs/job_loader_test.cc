@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "services/common/base/error.h"
 #include "services/common/base/simulated_disk.h"
 #include "services/relay/jobs/audit_records.h"
@@ -140,6 +141,16 @@ TEST_F(JobLoaderTest, FinishedJobWithoutOutputIsLoadedForTheAuditLog) {
   EXPECT_EQ(ReasonOf(table_.Find("j1").status()), "JOB_NOT_FOUND");
   ASSERT_EQ(table_.Unaudited(9).size(), 1u);
   EXPECT_EQ(table_.Unaudited(9)[0].job.job(), "j1");
+}
+
+TEST_F(JobLoaderTest, AuditRecordOfAJobWithoutArgumentsNamesItsClasses) {
+  JobTable::Entry entry;
+  entry.job.set_action("rudder");
+  entry.job.add_classes("info");
+  entry.job.add_classes("debug");
+  const auto records = MissingAuditRecords(entry);
+  ASSERT_EQ(records.size(), 1u);
+  EXPECT_EQ(absl::StrJoin(records[0].argv(), " "), "-D info,debug");
 }
 
 TEST_F(JobLoaderTest, FinishedJobIsCancelledOnNodesThatWereGivenUpUntilItsDeadline) {

@@ -370,7 +370,9 @@ absl::StatusOr<v1::Node> Board::GetNode(const std::string& node) const {
   size_t bytes = 0;
   for (const auto& run : Runs()) {
     if (run->ended() || bytes >= kPairBytesOfMessage) continue;
+    const int first = found->pairs_size();
     bytes += run->AddPairsOf(node, kPairsOfNode, found->mutable_pairs());
+    for (int i = first; i < found->pairs_size(); ++i) found->mutable_pairs(i)->set_run(run->id());
   }
   return *std::move(found);
 }

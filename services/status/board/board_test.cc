@@ -373,6 +373,7 @@ TEST_F(BoardTest, NodesArePlannedOnesAndSenders) {
   ASSERT_TRUE(node.ok());
   ASSERT_EQ(node->pairs_size(), 1);
   EXPECT_EQ(node->pairs(0).reason(), v1::REASON_RUNNING);
+  EXPECT_EQ(node->pairs(0).run(), kRun);
   EXPECT_EQ(ReasonOf(board_.GetNode("n9").status()), "NODE_NOT_FOUND");
   EXPECT_EQ(ReasonOf(board_.GetNode("global").status()), "NODE_NOT_FOUND");
   DeleteRun();

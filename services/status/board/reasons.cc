@@ -92,9 +92,14 @@ std::string BlockedDetail(const PairFacts& facts, const Moment& now) {
                         facts.fault->message());
   }
   if (facts.presence == v1::PRESENCE_OFFLINE) {
-    return absl::StrCat("its agent stopped at ",
-                        ClockTime(now.WallOf(facts.presence_since), now.wall),
-                        " and has to be started again");
+    const std::string at = ClockTime(now.WallOf(facts.presence_since), now.wall);
+    if (facts.relay == nullptr) {
+      return absl::StrCat("its agent stopped at ", at, " and has to be started again");
+    }
+    // An attached agent says goodbye whenever it has no more work.
+    return absl::StrCat("its agent ended its work at ", at,
+                        "; an attached agent continues when its relay requests the result, "
+                        "another one has to be started again");
   }
   return Words(facts.message, "it waits without a stated cause");
 }

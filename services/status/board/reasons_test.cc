@@ -169,6 +169,14 @@ std::vector<Case> Cases() {
       {"said goodbye without a result",
        With(Working(), [](auto& f) { f.presence = v1::PRESENCE_OFFLINE; }), v1::REASON_BLOCKED,
        "its agent stopped", "unless its heartbeats resume"},
+      {"a forwarded sender said goodbye without a result",
+       With(Working(),
+            [](auto& f) {
+              f.presence = v1::PRESENCE_OFFLINE;
+              f.relay = &SilentRelay();
+            }),
+       v1::REASON_BLOCKED, "an attached agent continues when its relay requests the result",
+       "unless its heartbeats resume"},
       {"blocked",
        With(Working(),
             [](auto& f) {

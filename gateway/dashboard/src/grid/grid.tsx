@@ -5,6 +5,7 @@ import { count } from "../model/format";
 import { factsOf, kinds } from "../model/kinds";
 import { noPair } from "../model/matrix";
 import type { Pair } from "../model/parse";
+import { explained } from "../model/rows";
 import { keyOf, type RunModel } from "../model/run_model";
 import { PairDetails, pairLine } from "../parts/pair";
 import { KindIcon, nodeLink, occurring } from "../parts/small";
@@ -57,8 +58,10 @@ export function Grid({ model, now, stale }: { model: RunModel; now: number; stal
     if (context) paint(context, { matrix, layout, sprites, colors, top, height, only, focus, hover: hover?.cell ?? null });
   });
 
-  const pairAt = (cell: Cell | null): Pair | undefined =>
-    cell ? model.pairs.get(keyOf(matrix.plugins[cell.row]!, matrix.nodes[cell.column]!)) : undefined;
+  const pairAt = (cell: Cell | null): Pair | undefined => {
+    const pair = cell && model.pairs.get(keyOf(matrix.plugins[cell.row]!, matrix.nodes[cell.column]!));
+    return pair ? explained(pair, model.status, now) : undefined;
+  };
 
   const show = (cell: Cell | null) => {
     setFocus(cell);

@@ -4,12 +4,12 @@ import { Layout, type Cell } from "./layout";
 
 const names = (count: number, prefix: string) => Array.from({ length: count }, (_, n) => `${prefix}${n}`);
 
-function layout(nodes: number, plugins: number, once: string[] = [], width = 300, cell = 8): Layout {
+function layout(nodes: number, plugins: number, once: string[] = [], width = 600, cell = 8): Layout {
   return new Layout({ nodes: [...names(nodes, "n"), ...(once.length ? ["global"] : [])], plugins: [...names(plugins, "p"), ...once], once: new Set(once) }, width, cell);
 }
 
-test("cells do not overlap, and cellAt inverts boxOf", () => {
-  const l = layout(100, 3, ["once"]);
+for (const width of [300, 600]) test(`cells do not overlap, and cellAt inverts boxOf, ${width} pixels wide`, () => {
+  const l = layout(100, 3, ["once"], width);
   const taken = new Set<string>();
   const check = (cell: Cell) => {
     const box = l.boxOf(cell)!;
@@ -27,7 +27,7 @@ test("cells do not overlap, and cellAt inverts boxOf", () => {
 test("a point outside the cells has no cell", () => {
   const l = layout(7, 2);
   assert.equal(l.cellAt(-1, 30), null);
-  assert.equal(l.cellAt(299, 30), null);
+  assert.equal(l.cellAt(599, 30), null);
   assert.equal(l.cellAt(5, 2), null); // the caption
   assert.equal(l.cellAt(5, 100_000), null);
 });
@@ -58,4 +58,12 @@ test("arrow down crosses the plugins into the next band, arrow up returns", () =
   assert.deepEqual(l.move(below, "ArrowUp"), { row: 1, column: 3 });
   assert.deepEqual(l.move({ row: 0, column: 3 }, "ArrowUp"), { row: 0, column: 3 });
   assert.deepEqual(l.move({ row: 0, column: 3 }, "End"), { row: 0, column: l.perBand - 1 });
+});
+
+test("in a narrow view each plugin has its own bands, with one caption", () => {
+  const l = layout(100, 3, ["once"], 300);
+  assert.deepEqual(l.bands.filter((band) => band.caption).map((band) => band.rows), [[3], [0], [1], [2]]);
+  assert.ok(l.bands.every((band) => band.rows.length === 1));
+  assert.deepEqual(l.move({ row: 0, column: l.perBand - 1 }, "ArrowRight"), { row: 0, column: l.perBand });
+  assert.deepEqual(l.move({ row: 0, column: 99 }, "ArrowDown"), { row: 1, column: 99 % l.perBand });
 });

@@ -1,9 +1,11 @@
 // Computes the position of each cell of the grid. Nodes are columns, plugins are rows. When the columns reach
-// the right edge, the matrix continues in another band: 100,000 cells need no horizontal scrolling.
+// the right edge, the matrix continues in another band: 100,000 cells need no horizontal scrolling. In a narrow view,
+// which has no space for names beside the rows, each plugin has its own bands under its name.
 import { globalNode } from "../model/matrix";
 
 export const cellSizes: readonly number[] = [2, 3, 4, 6, 8, 10, 14, 18, 24];
 
+const narrow = 520; // pixels; a smaller view is narrow
 const below = 8; // pixels under a band
 const between = 4; // below a band whose caption also covers the next one
 
@@ -39,7 +41,10 @@ export class Layout {
   readonly bands: Band[] = [];
   readonly height: number;
   readonly gutter: number;
+  /** The names of the plugins are beside the rows. */
   readonly named: boolean;
+  /** Each band has one plugin, whose name is in the caption. */
+  readonly apart: boolean;
   readonly perBand: number;
   /** Distance from one cell to the next. */
   readonly pitch: number;
@@ -54,7 +59,8 @@ export class Layout {
     readonly cell: number,
   ) {
     this.pitch = cell + (cell > 4 ? 2 : cell > 2 ? 1 : 0);
-    this.named = cell >= 8 && width >= 520;
+    this.named = cell >= 8 && width >= narrow;
+    this.apart = width < narrow;
     this.gutter = this.named ? Math.min(150, 16 + 7 * Math.max(0, ...shape.plugins.map((p) => p.length))) : 0;
     this.caption = 18;
     this.perBand = Math.max(1, Math.floor((width - this.gutter) / this.pitch));
@@ -76,10 +82,16 @@ export class Layout {
         y += rows.length * this.pitch + (closed ? below : rows.length > 1 ? between : 0);
       }
     };
+    const others = shape.nodes.length - (this.global >= 0 ? 1 : 0);
+    if (this.apart) {
+      if (this.global >= 0) for (const row of onceRows) add([row], 1, true, 1);
+      for (const row of nodeRows) add([row], others, false, Math.max(1, Math.ceil(others / this.perBand)));
+      this.height = y;
+      return;
+    }
     if (onceRows.length > 0 && this.global >= 0) add(onceRows, 1, true, 1);
     // With few plugins, several bands share a caption: otherwise there would be more captions than cells.
     const height = nodeRows.length * this.pitch;
-    const others = shape.nodes.length - (this.global >= 0 ? 1 : 0);
     if (height > 0) add(nodeRows, others, false, height >= 30 ? 1 : Math.ceil(60 / height));
     this.height = y;
   }

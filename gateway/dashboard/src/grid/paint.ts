@@ -182,7 +182,8 @@ function captions(context: CanvasRenderingContext2D, scene: Scene, band: Layout[
   if (band.caption) {
     const first = matrix.nodes[layout.columnAt(band, band.first)]!;
     const last = matrix.nodes[layout.columnAt(band, band.caption.last)]!;
-    const title = first === last ? first : `${first} – ${last}`;
+    const nodes = first === last ? first : `${first} – ${last}`;
+    const title = layout.apart ? `${matrix.plugins[band.rows[0]!]}: ${nodes}` : nodes;
     context.fillText(title, layout.gutter, y - layout.caption / 2, layout.width - layout.gutter);
   }
   if (layout.named) {

@@ -62,6 +62,8 @@ export interface Pair {
   /** When the message was received, by the browser's clock. */
   receivedAt: number;
   fault: Fault | null;
+  /** Only on the page of a node. */
+  run: string;
 }
 
 export interface PluginStatus {
@@ -245,6 +247,7 @@ export function pair(wire: WirePair, receivedAt: number): Pair {
     age: seconds(wire.heartbeatAge) ?? -1,
     receivedAt,
     fault: fault(wire.fault),
+    run: text(wire.run),
   };
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pair as parsePair } from "./parse";
-import { failures, lastHeartbeatOf, matching, results, sort, stragglers } from "./rows";
+import { failures, lastHeartbeatOf, matching, notStarted, results, sort, stragglers } from "./rows";
 import { RunModel } from "./run_model";
 import type { WirePair } from "./wire";
 
@@ -39,6 +39,21 @@ test("stragglers are those of the service, in their newest state", () => {
   m.apply({ cursor: "2", pairs: [wire("n2", "UNSPECIFIED", 0, { outcome: "OUTCOME_GENUINE" }), wire("n3", "NETWORK_LOST", 8)] }, 2000);
   assert.equal(nodes(stragglers(m)), "n1 n3");
   assert.equal(stragglers(m)[1]!.kind, "network_lost");
+});
+
+test("a pair that has not started has the reason and the next step", () => {
+  const m = new RunModel();
+  const deadline = new Date(Date.UTC(2026, 0, 2, 11)).toISOString();
+  const status = { state: "RUN_STATE_RUNNING", deadline, time: at(0) };
+  m.apply({ reset: true, cursor: "1", status, pairs: [wire("n1", "NOT_STARTED", 1), wire("n2", "RUNNING", 1)] }, Date.parse(at(0)));
+  const rows = notStarted(m);
+  assert.equal(nodes(rows), "n1");
+  assert.equal(rows[0]!.detail, "no heartbeat was received yet");
+  assert.match(rows[0]!.next, /^becomes timed out at .*\d\d:00.* unless its result arrives$/);
+  m.apply({ cursor: "2", status: { ...status, state: "RUN_STATE_PLANNED", stateReason: "fails at 10:05:00 UTC unless an agent of its plan reports" } }, Date.parse(at(0)));
+  assert.equal(notStarted(m)[0]!.next, "the run fails at 10:05:00 UTC unless an agent of its plan reports");
+  m.apply({ cursor: "3", status: { ...status, deadline: null } }, Date.parse(at(0)));
+  assert.equal(notStarted(m)[0]!.next, "stays pending");
 });
 
 test("failures and results are selected by outcome", () => {

@@ -1,6 +1,7 @@
 // The rows of the tables of pairs.
+import { clock } from "./format";
 import { factsOf, isFinal } from "./kinds";
-import { begin, type Pair } from "./parse";
+import { begin, isEnded, type Pair, type Status } from "./parse";
 import { keyOf, type RunModel } from "./run_model";
 
 export type Column = "reason" | "plugin" | "node" | "since" | "heartbeat" | "size";
@@ -20,9 +21,22 @@ export function stragglers(model: RunModel): Pair[] {
 export function notStarted(model: RunModel): Pair[] {
   const rows: Pair[] = [];
   for (const pair of model.pairs.values()) {
-    if (pair.kind === "not_started") rows.push(pair);
+    if (pair.kind === "not_started") rows.push(explained(pair, model.status, model.now()));
   }
   return rows;
+}
+
+/** Returns the pair with the texts that the stream of a run omits because they are the same for all pairs without a start. */
+export function explained(pair: Pair, status: Status | null, now: number): Pair {
+  if (pair.kind !== "not_started" || pair.detail || pair.next || !status) return pair;
+  return { ...pair, detail: "no heartbeat was received yet", next: nextOfNotStarted(status, now) };
+}
+
+function nextOfNotStarted(status: Status, now: number): string {
+  if (isEnded(status.state)) return "";
+  if (status.state === "planned" && status.stateReason) return `the run ${status.stateReason}`;
+  if (!status.deadline) return "stays pending";
+  return `becomes timed out at ${clock(status.deadline, now)} unless its result arrives`;
 }
 
 /** Returns the pairs without a genuine result that will not get one soon: errors, time-outs, and those of an ended run. */

@@ -97,6 +97,7 @@ export interface WirePair {
   heartbeatAge?: Duration | null;
   phase?: string;
   fault?: WireFault | null;
+  run?: string;
 }
 
 export interface WireWatch {
@@ -130,4 +131,11 @@ export interface WireArchive {
   size?: string | number;
   sha256?: string;
   fileName?: string;
+}
+
+export interface WireEnrolled {
+  name?: string;
+  joinTime?: Timestamp | null;
+  revoked?: boolean;
+  isRelay?: boolean;
 }

@@ -1,25 +1,23 @@
 // One node: its presence, its pairs and its history.
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { getJSON, path } from "../model/api";
+import { getJSON } from "../model/api";
 import { plural, skew } from "../model/format";
 import { factsOf, isFinal } from "../model/kinds";
-import { node as parseNode, type Node, type NodeEvent } from "../model/parse";
+import type { Node, NodeEvent } from "../model/parse";
+import { member, type Member } from "../model/register";
 import { sort } from "../model/rows";
 import { keyOf } from "../model/run_model";
-import type { WireNode } from "../model/wire";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Heartbeat, pairLine } from "../parts/pair";
 import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
-import { LastHeartbeat, duplicateAgent } from "./nodes";
+import { LastHeartbeat, MemberPresence, duplicateAgent } from "./nodes";
 
 const pollInterval = 2000; // milliseconds
 
 export function NodePage({ name }: { name: string }): JSX.Element {
-  const { value, lastUpdate, problem } = usePoll(`node/${name}`, pollInterval, async (signal) =>
-    parseNode(await getJSON<WireNode>(path`/nodes/${name}`, signal), Date.now()),
-  );
+  const { value, lastUpdate, problem } = usePoll(`node/${name}`, pollInterval, (signal) => member(name, (path) => getJSON(path, signal), Date.now()));
   useSeconds();
   useEffect(() => {
     document.title = `${name} · Muster`;
@@ -33,7 +31,7 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         </nav>
         <div class="page-title">
           <h1>{name}</h1>
-          {value && <PresenceBadge presence={value.presence} />}
+          {value && <MemberPresence member={value} />}
           <PollBadge lastUpdate={lastUpdate} />
         </div>
       </header>
@@ -41,23 +39,31 @@ export function NodePage({ name }: { name: string }): JSX.Element {
       {!value && !problem && <Empty>Loading {name}.</Empty>}
       {value && (
         <div class={problem ? "is-stale" : ""}>
-          <Presence node={value} now={now} live={!problem} />
-          <Pairs node={value} now={now} live={!problem} />
-          <History events={value.events} now={now} />
+          <Presence member={value} now={now} live={!problem} />
+          <Pairs node={value.node} now={now} live={!problem} />
+          <History events={value.node.events} now={now} />
         </div>
       )}
     </>
   );
 }
 
-function Presence({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
+function Presence({ member, now, live }: { member: Member; now: number; live: boolean }): JSX.Element {
+  const { node, joined } = member;
   return (
     <section class="card" aria-label="Presence">
       <dl class="facts">
         <div>
           <dt>Presence</dt>
           <dd>
-            <PresenceBadge presence={node.presence} />
+            <MemberPresence member={member} />
+          </dd>
+        </div>
+        <div>
+          <dt>{joined?.relay ? "Joined as a relay" : "Joined"}</dt>
+          <dd>
+            {joined ? <Time at={joined.at} now={now} /> : <span class="muted">no</span>}
+            {joined?.revoked && <span class="bad-text"> revoked</span>}
           </dd>
         </div>
         <div>
@@ -93,6 +99,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
         <table class="rows">
           <thead>
             <tr>
+              <th scope="col">Run</th>
               <th scope="col">Plugin</th>
               <th scope="col">State</th>
               <th scope="col">Last heartbeat</th>
@@ -102,6 +109,11 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
           <tbody>
             {pairs.map((pair, index) => (
               <tr key={`${keyOf(pair.plugin, pair.node)}/${index}`} data-plugin={pair.plugin} data-kind={pair.kind}>
+                <td data-label="Run">
+                  <a class="mono" href={runLink(pair.run)}>
+                    {pair.run}
+                  </a>
+                </td>
                 <td data-label="Plugin">{pair.plugin}</td>
                 <td data-label="State">
                   <KindBadge kind={pair.kind} />

@@ -1,25 +1,29 @@
-// All nodes that are planned by a run or have sent heartbeats.
+// The nodes and relays that have joined, and other names that a run plans or that have sent heartbeats.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON } from "../model/api";
 import { count, duration, skew } from "../model/format";
-import { node as parseNode, type Node } from "../model/parse";
 import { presenceOf } from "../model/kinds";
-import type { WireNode } from "../model/wire";
+import type { Node } from "../model/parse";
+import { hasHeartbeats, members, type Choice, type Member } from "../model/register";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 export const duplicateAgent = "Two processes send heartbeats with one identity";
 
+const notJoined = "Not joined";
+
 const pollInterval = 5000; // milliseconds
 const page = 200;
-const choices = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN"];
+const choices: readonly Choice[] = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN", "NONE", "NOT_JOINED"];
 
 export function NodesPage(): JSX.Element {
-  const [presence, setPresence] = useState("");
+  const [choice, setChoice] = useState<Choice>("");
   const [pages, setPages] = useState(1);
-  const { value, lastUpdate, problem } = usePoll(`nodes/${presence}/${pages}`, pollInterval, (signal) => load(presence, pages, signal));
+  const { value, lastUpdate, problem } = usePoll(`nodes/${choice}/${pages}`, pollInterval, (signal) =>
+    members(choice, pages * page, (path) => getJSON(path, signal), Date.now()),
+  );
   const [last, setLast] = useState(value);
   useSeconds();
   useEffect(() => {
@@ -30,8 +34,8 @@ export function NodesPage(): JSX.Element {
   }, [value]);
   const shown = value ?? last;
   const now = problem && lastUpdate ? lastUpdate : Date.now();
-  const choose = (next: string) => {
-    setPresence(next);
+  const choose = (next: Choice) => {
+    setChoice(next);
     setPages(1);
   };
   return (
@@ -45,21 +49,21 @@ export function NodesPage(): JSX.Element {
       <PollNotice problem={problem} lastUpdate={lastUpdate} />
       <Card title="By name" id="nodes" aside={<OpenNode />}>
         <div class="choices" role="group" aria-label="Presence">
-          {choices.map((choice) => (
-            <button key={choice} type="button" aria-pressed={presence === choice} onClick={() => choose(choice)}>
-              {choice === "" ? "All" : presenceOf(`PRESENCE_${choice}`).label}
+          {choices.map((each) => (
+            <button key={each} type="button" aria-pressed={choice === each} onClick={() => choose(each)}>
+              {labelOf(each)}
             </button>
           ))}
         </div>
         {!shown && !problem && <Empty>Loading nodes.</Empty>}
-        {shown?.nodes.length === 0 && <Empty>No node matches.</Empty>}
-        {shown && shown.nodes.length > 0 && <NodeTable nodes={shown.nodes} now={now} live={!problem} />}
+        {shown?.members.length === 0 && <Empty>No node matches.</Empty>}
+        {shown && shown.members.length > 0 && <NodeTable members={shown.members} now={now} live={!problem} />}
         {shown?.more && (
           <div class="rows-foot">
             <button type="button" onClick={() => setPages(pages + 1)}>
               Show more
             </button>
-            <span class="muted">{count(shown.nodes.length)} shown.</span>
+            <span class="muted">{count(shown.members.length)} shown.</span>
           </div>
         )}
       </Card>
@@ -67,22 +71,12 @@ export function NodesPage(): JSX.Element {
   );
 }
 
-async function load(presence: string, pages: number, signal: AbortSignal): Promise<{ nodes: Node[]; more: boolean }> {
-  const nodes: Node[] = [];
-  let token = "";
-  for (let number = 0; number < pages; number++) {
-    const query = new URLSearchParams({ page_size: String(page) });
-    if (presence) query.set("presence", `PRESENCE_${presence}`);
-    if (token) query.set("page_token", token);
-    const answer = await getJSON<{ nodes?: WireNode[]; nextPageToken?: string }>(`/api/v1/nodes?${query}`, signal);
-    nodes.push(...(answer.nodes ?? []).map((wire) => parseNode(wire, Date.now())));
-    token = answer.nextPageToken ?? "";
-    if (!token) break;
-  }
-  return { nodes, more: token !== "" };
+function labelOf(choice: Choice): string {
+  if (choice === "") return "All";
+  return choice === "NOT_JOINED" ? notJoined : presenceOf(`PRESENCE_${choice}`).label;
 }
 
-function NodeTable({ nodes, now, live }: { nodes: Node[]; now: number; live: boolean }): JSX.Element {
+function NodeTable({ members, now, live }: { members: Member[]; now: number; live: boolean }): JSX.Element {
   return (
     <table class="rows rows-nodes">
       <thead>
@@ -95,13 +89,13 @@ function NodeTable({ nodes, now, live }: { nodes: Node[]; now: number; live: boo
         </tr>
       </thead>
       <tbody>
-        {nodes.map((node) => (
+        {members.map(({ node, joined }) => (
           <tr key={node.node} data-node={node.node}>
             <td data-label="Node">
               <a href={nodeLink(node.node)}>{node.node}</a>
             </td>
             <td data-label="Presence">
-              <PresenceBadge presence={node.presence} />
+              <MemberPresence member={{ node, joined }} />
             </td>
             <td data-label="Since">
               <Time at={node.since} now={now} />
@@ -110,7 +104,7 @@ function NodeTable({ nodes, now, live }: { nodes: Node[]; now: number; live: boo
               <LastHeartbeat node={node} now={now} live={live} />
             </td>
             <td data-label="Remarks">
-              <Remarks node={node} />
+              <Remarks member={{ node, joined }} />
             </td>
           </tr>
         ))}
@@ -130,10 +124,25 @@ export function LastHeartbeat({ node, now, live }: { node: Node; now: number; li
   );
 }
 
-function Remarks({ node }: { node: Node }): JSX.Element {
+/** Shows the presence. A name without heartbeats that has not joined is not a node without heartbeats. */
+export function MemberPresence({ member: { node, joined } }: { member: Member }): JSX.Element | null {
+  if (hasHeartbeats(node)) return <PresenceBadge presence={node.presence} />;
+  if (joined) return joined.relay ? null : <PresenceBadge presence={node.presence} />;
+  return (
+    <span class="presence presence-never" data-presence="not-joined">
+      <span class="dot" aria-hidden="true" />
+      {notJoined}
+    </span>
+  );
+}
+
+function Remarks({ member: { node, joined } }: { member: Member }): JSX.Element {
   const off = node.clockSkew === null ? "" : skew(node.clockSkew);
   return (
     <>
+      {!joined && hasHeartbeats(node) && <div>{notJoined}</div>}
+      {joined?.relay && <div>Relay</div>}
+      {joined?.revoked && <div class="bad-text">Revoked</div>}
       {node.duplicateAgent && <div class="bad-text">{duplicateAgent}</div>}
       {off && <div>Clock {off}</div>}
     </>

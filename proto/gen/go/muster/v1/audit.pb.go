@@ -225,7 +225,7 @@ type RecordJobRequest struct {
 	Actor string `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
 	// The job was cancelled; `action`, `argv` and `targets` are empty. Otherwise it was submitted.
 	Cancelled bool `protobuf:"varint,3,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
-	// As in Job. The record has the first 1,024 bytes.
+	// As in Job; `argv` is `-D` and the classes if the job has no arguments. The record has the first 1,024 bytes.
 	Action  string   `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	Argv    []string `protobuf:"bytes,5,rep,name=argv,proto3" json:"argv,omitempty"`
 	Targets int64    `protobuf:"varint,6,opt,name=targets,proto3" json:"targets,omitempty"`

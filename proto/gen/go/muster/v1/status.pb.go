@@ -890,7 +890,9 @@ type PairStatus struct {
 	HeartbeatAge *durationpb.Duration `protobuf:"bytes,13,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
 	Phase        Phase                `protobuf:"varint,14,opt,name=phase,proto3,enum=muster.v1.Phase" json:"phase,omitempty"`
 	// The failed connectivity check of its agent, if any.
-	Fault         *Fault `protobuf:"bytes,15,opt,name=fault,proto3" json:"fault,omitempty"`
+	Fault *Fault `protobuf:"bytes,15,opt,name=fault,proto3" json:"fault,omitempty"`
+	// Only in GetNode.
+	Run           string `protobuf:"bytes,16,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1028,6 +1030,13 @@ func (x *PairStatus) GetFault() *Fault {
 		return x.Fault
 	}
 	return nil
+}
+
+func (x *PairStatus) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
 }
 
 type WatchStatusRequest struct {
@@ -1808,7 +1817,7 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x10percent_complete\x18\x03 \x01(\x01R\x0fpercentComplete\x120\n" +
 	"\areasons\x18\x04 \x03(\v2\x16.muster.v1.ReasonCountR\areasons\x12/\n" +
 	"\bestimate\x18\x05 \x01(\v2\x13.muster.v1.EstimateR\bestimate\x12\x12\n" +
-	"\x04once\x18\x06 \x01(\bR\x04once\"\xd5\x04\n" +
+	"\x04once\x18\x06 \x01(\bR\x04once\"\xe7\x04\n" +
 	"\n" +
 	"PairStatus\x12\x16\n" +
 	"\x06plugin\x18\x01 \x01(\tR\x06plugin\x12\x12\n" +
@@ -1827,7 +1836,8 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x04next\x18\f \x01(\tR\x04next\x12>\n" +
 	"\rheartbeat_age\x18\r \x01(\v2\x19.google.protobuf.DurationR\fheartbeatAge\x12&\n" +
 	"\x05phase\x18\x0e \x01(\x0e2\x10.muster.v1.PhaseR\x05phase\x12&\n" +
-	"\x05fault\x18\x0f \x01(\v2\x10.muster.v1.FaultR\x05fault\"]\n" +
+	"\x05fault\x18\x0f \x01(\v2\x10.muster.v1.FaultR\x05fault\x12\x10\n" +
+	"\x03run\x18\x10 \x01(\tR\x03run\"]\n" +
 	"\x12WatchStatusRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
 	"\x06cursor\x18\x02 \x01(\tR\x06cursor\x12\x1d\n" +
