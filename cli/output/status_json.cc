@@ -85,6 +85,8 @@ Json ProgressJson(const v1::Progress& progress) {
   Json json = {{"total", progress.total()}, {"completed", progress.completed()}};
   for (const std::string& name : progress.failures()) json["failures"].push_back(name);
   for (const std::string& name : progress.errors()) json["errors"].push_back(name);
+  if (progress.omitted_failures() > 0) json["omitted_failures"] = progress.omitted_failures();
+  if (progress.omitted_errors() > 0) json["omitted_errors"] = progress.omitted_errors();
   return json;
 }
 
@@ -142,6 +144,7 @@ void ReadProgress(const Json& json, v1::Progress* progress) {
   for (const Json& name : Child(json, "failures")) {
     if (name.is_string()) progress->add_failures(name.get<std::string>());
   }
+  progress->set_omitted_failures(NumberField(json, "omitted_failures"));
 }
 
 void ReadPair(const Json& json, v1::PairStatus* pair) {

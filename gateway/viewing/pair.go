@@ -83,6 +83,12 @@ func appendProgress(to []byte, p *musterv1.Progress) []byte {
 	if len(p.Errors) > 0 {
 		to = appendJSON(append(to, `,"errors":`...), p.Errors)
 	}
+	if p.OmittedFailures != 0 {
+		to = strconv.AppendInt(append(to, `,"omitted_failures":`...), p.OmittedFailures, 10)
+	}
+	if p.OmittedErrors != 0 {
+		to = strconv.AppendInt(append(to, `,"omitted_errors":`...), p.OmittedErrors, 10)
+	}
 	return append(to, '}')
 }
 

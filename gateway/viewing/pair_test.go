@@ -33,6 +33,9 @@ type documented struct {
 		Completed int64    `json:"completed"`
 		Failures  []string `json:"failures,omitempty"`
 		Errors    []string `json:"errors,omitempty"`
+
+		OmittedFailures int64 `json:"omitted_failures,omitempty"`
+		OmittedErrors   int64 `json:"omitted_errors,omitempty"`
 	} `json:"progress,omitempty"`
 	Fault *fault `json:"fault,omitempty"`
 }
@@ -53,7 +56,7 @@ func TestPairIsEncodedAsDocumented(t *testing.T) {
 			Presence: musterv1.Presence_PRESENCE_LATE, Reason: musterv1.Reason_REASON_NOT_RESPONDING,
 			ReasonSince: &timestamppb.Timestamp{Seconds: 1_800_000_000, Nanos: 5_000_000}, Detail: odd, Next: "later",
 			HeartbeatAge: &durationpb.Duration{Seconds: 42, Nanos: 999}, Phase: musterv1.Phase_PHASE_WORKING,
-			Progress: &musterv1.Progress{Message: odd, Total: 10, Completed: 3, Failures: []string{"f", odd}, Errors: []string{"e"}},
+			Progress: &musterv1.Progress{Message: odd, Total: 10, Completed: 3, Failures: []string{"f", odd}, Errors: []string{"e"}, OmittedFailures: 3, OmittedErrors: 2},
 			Fault:    &musterv1.Fault{Check: musterv1.Fault_CHECK_TLS, Address: "a:1", Message: odd}}, ""},
 	} {
 		got := appendPair(nil, test.pair)
@@ -68,7 +71,7 @@ func TestPairIsEncodedAsDocumented(t *testing.T) {
 			t.Errorf("got\n%s\nin the documented form\n%s", got, again)
 		}
 		if test.want == "" && (form.Name != odd || form.Detail != odd || *form.Heartbeat != 42 || form.Reason != "not-responding" ||
-			form.Progress.Failures[1] != odd || form.Fault.Check != "tls" || form.Since != "2027-01-15T08:00:00.005Z") {
+			form.Progress.Failures[1] != odd || form.Progress.OmittedFailures != 3 || form.Fault.Check != "tls" || form.Since != "2027-01-15T08:00:00.005Z") {
 			t.Errorf("read back: %+v", form)
 		}
 	}

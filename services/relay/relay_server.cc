@@ -130,6 +130,7 @@ class Assembly : public RelayServer {
   CommandDispatcher dispatcher_;
   RecordFilter record_filter_{topology_};
   Trust trust_;
+  StatementBudget statements_{clock_, metrics_};
   RelayTrust share_trust_{*self_, trust_};
   std::unique_ptr<RelayRole> role_;
   RolePeers share_peers_{role_};
@@ -224,8 +225,9 @@ absl::Status Assembly::StartRole() {
 }
 
 AttachParts Assembly::MakeAttachParts() {
-  return {topology_,         role_->records(), record_filter_,   trust_,
-          role_->upstream(), clock_,           config_.interval, [this] { return Self(); }};
+  return {topology_,        role_->records(),          record_filter_,
+          trust_,           role_->upstream(),         clock_,
+          config_.interval, [this] { return Self(); }, statements_};
 }
 
 JobService::Parts Assembly::MakeJobParts() {

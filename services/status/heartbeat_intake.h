@@ -15,6 +15,7 @@
 #include "muster/v1/heartbeats.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/rpc_authorization.h"
+#include "services/common/rpc/statement_budget.h"
 #include "services/status/heartbeats/registry.h"
 #include "services/status/heartbeats/sender.h"
 #include "services/status/heartbeats/sender_streams.h"
@@ -32,6 +33,7 @@ struct HeartbeatParts {
   absl::Duration first_within;
   // Returns whether the certificate of a caller is revoked.
   std::function<bool(const Caller&)> is_revoked;
+  StatementBudget& statements;
 };
 
 // Not thread-safe.

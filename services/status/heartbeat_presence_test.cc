@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
@@ -129,6 +130,56 @@ TEST_F(HeartbeatPresenceTest, RelayDoesNotSpeakForAnotherWithoutItsSenders) {
     Await("the end of the stream of r1",
           [&] { return absl::StrContains(status_.Get(run_)->doubt(), "relay r1"); });
     EXPECT_FALSE(absl::StrContains(status_.Get(run_)->doubt(), "relay r2"));
+  }
+}
+
+// Each statement is forged.
+v1::RelayHeartbeatsRequest Forged(const std::string& fleet, int senders) {
+  v1::RelayHeartbeatsRequest message;
+  message.set_relay("r1");
+  for (int id = 1; id <= senders; ++id) {
+    auto& sender = *message.add_senders();
+    sender.set_id(id);
+    sender.set_uri(absl::StrCat("spiffe://", fleet, "/node/n", id));
+    sender.set_attach_statement(absl::StrCat("forged ", id));
+  }
+  return message;
+}
+
+TEST_F(HeartbeatPresenceTest, SendersOfALargeMessageAreHandledInTurns) {
+  const auto stub = v1::HeartbeatService::NewStub(
+      status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})));
+  grpc::ClientContext context;
+  const auto stream = stub->RelayHeartbeats(&context);
+  const v1::RelayHeartbeatsRequest message = Forged(fleet_.name(), 500);
+  ASSERT_TRUE(stream->Write(message));
+  v1::RelayHeartbeatsResponse response;
+  int refused = 0;
+  int answers = 0;
+  for (; refused < 500 && stream->Read(&response); ++answers) refused += response.refused_size();
+  EXPECT_EQ(refused, 500);
+  EXPECT_GT(answers, 1);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+}
+
+TEST_F(HeartbeatPresenceTest, RelayWithManyForgedStatementsLosesItsStreams) {
+  const auto stub = v1::HeartbeatService::NewStub(
+      status_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"})));
+  const v1::RelayHeartbeatsRequest message = Forged(fleet_.name(), 600);
+  for (int streams = 0; streams < 2; ++streams) {
+    grpc::ClientContext context;
+    const auto stream = stub->RelayHeartbeats(&context);
+    v1::RelayHeartbeatsResponse response;
+    bool open = true;
+    for (int messages = 0; open && messages < 20; ++messages) {
+      open = stream->Write(message);
+      for (int refused = 0; open && refused < 600; refused += response.refused_size()) {
+        open = stream->Read(&response);
+      }
+    }
+    EXPECT_FALSE(open);
+    EXPECT_EQ(ReasonOf(FromGrpc(stream->Finish())), "TOO_MANY_INVALID_STATEMENTS");
   }
 }
 

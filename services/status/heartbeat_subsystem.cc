@@ -30,6 +30,7 @@ HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcR
     : threads_(threads),
       store_(store),
       tick_(OptionsOf(config).tick),
+      statements_(clock, metrics),
       registry_(
           OptionsOf(config), clock, listener, store,
           [this](const std::vector<TcpPeer>& peers) { return peers_.Query(peers); }, metrics),
@@ -37,7 +38,7 @@ HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcR
                          [this, &clock](const v1::ResultKey& key, const Sender& sender) {
                            store_.PutContact({key, sender.uri(), clock.Now()});
                          },
-                         clock, config.first_within, std::move(is_revoked)}) {}
+                         clock, config.first_within, std::move(is_revoked), statements_}) {}
 
 void HeartbeatSubsystem::Begin(int port) {
   peers_.set_local_port(port);

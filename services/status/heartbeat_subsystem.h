@@ -9,6 +9,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/rpc/call.h"
+#include "services/common/rpc/statement_budget.h"
 #include "services/common/service/service_threads.h"
 #include "services/status/config.h"
 #include "services/status/heartbeat_service.h"
@@ -44,6 +45,7 @@ class HeartbeatSubsystem {
   StatusStore& store_;
   PeerWatch peers_;
   const absl::Duration tick_;
+  StatementBudget statements_;
   Registry registry_;
   HeartbeatService service_;
   std::optional<RegistryTimer> timer_;

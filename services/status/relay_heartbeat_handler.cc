@@ -12,6 +12,7 @@
 #include "services/common/errors/heartbeats.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/rpc.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/forwarding.h"
@@ -90,8 +91,42 @@ void RelayHeartbeatHandler::OnStart(
 }
 
 void RelayHeartbeatHandler::OnMessage(v1::RelayHeartbeatsRequest request) {
-  if (const absl::Status status = Handle(request); !status.ok()) return stream_->End(status);
-  stream_->ReadNext();
+  if (const absl::Status status = Begin(request); !status.ok()) return stream_->End(status);
+  request_ = std::move(request);
+  next_sender_ = 0;
+  HandleTurn();
+}
+
+// Handles the senders of the message, or as many as have their turn; OnWritable handles the others.
+void RelayHeartbeatHandler::HandleTurn() {
+  bool more = false;
+  if (const absl::Status status = HandleSenders(&more); !status.ok()) return stream_->End(status);
+  if (!more) {
+    for (const int32_t id : request_.heard_ids()) HandleHeardId(id);
+    request_.Clear();
+    {
+      MutexLock lock(mutex_);
+      answer_due_ = true;
+    }
+    stream_->ReadNext();
+  }
+  stream_->NotifyWhenWritable();
+}
+
+absl::Status RelayHeartbeatHandler::HandleSenders(bool* more) {
+  statements_ = 0;
+  for (; next_sender_ < request_.senders_size(); ++next_sender_) {
+    *more = statements_ >= kStatementsOfTurn;
+    if (*more) return absl::OkStatus();
+    RETURN_IF_ERROR(HandleSender(*request_.mutable_senders(next_sender_)));
+  }
+  return absl::OkStatus();
+}
+
+// Charges the relay for a statement that could not be verified.
+absl::Status RelayHeartbeatHandler::CountInvalid(const absl::Status& why) {
+  if (ReasonOf(why) != "IDENTITY_NOT_FORWARDABLE") return absl::OkStatus();
+  return parts_.statements.CountInvalid(payer_);
 }
 
 // A relay sends no goodbye: its senders return by another route, or with the relay.
@@ -129,7 +164,7 @@ absl::Status RelayHeartbeatHandler::CheckProof() const {
   return errors::NotAttached(absl::StrCat("relay ", relay_name_));
 }
 
-absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) {
+absl::Status RelayHeartbeatHandler::Begin(const v1::RelayHeartbeatsRequest& request) {
   std::vector<int32_t> gone;
   {
     MutexLock lock(mutex_);
@@ -142,7 +177,9 @@ absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) 
   if (relay_name_.empty()) {
     RETURN_IF_ERROR(ValidateName("relay", request.relay()));
     relay_name_ = request.relay();
+    payer_ = UriOf(stream_->call().caller());
     if (auto proof = Prove()) {
+      payer_ = relay_name_;
       const bool forwarded = proof->statement != nullptr;
       ASSIGN_OR_RETURN(
           relay_, parts_.registry.OpenRelay(relay_name_, forwarded ? &proof->parent : nullptr));
@@ -151,15 +188,6 @@ absl::Status RelayHeartbeatHandler::Handle(v1::RelayHeartbeatsRequest& request) 
   }
   RETURN_IF_ERROR(CheckProof());
   if (proof_) parts_.registry.HandleRelayMessage(relay_);
-  for (v1::RelayHeartbeatsRequest::Sender& sender : *request.mutable_senders()) {
-    RETURN_IF_ERROR(HandleSender(sender));
-  }
-  for (const int32_t id : request.heard_ids()) HandleHeardId(id);
-  {
-    MutexLock lock(mutex_);
-    answer_due_ = true;
-  }
-  stream_->NotifyWhenWritable();
   return absl::OkStatus();
 }
 
@@ -184,11 +212,12 @@ absl::Status RelayHeartbeatHandler::HandleSender(v1::RelayHeartbeatsRequest::Sen
     members_[id] = member;
   }
   if (!sender.attach_statement().empty() || member->caller == nullptr) {
+    ++statements_;
     auto forwarded = runtime_.callers->ResolveForwarded(stream_->call().caller(), member->uri,
                                                         sender.attach_statement());
     if (!forwarded.ok()) {
       Refuse(id, forwarded.status());
-      return absl::OkStatus();
+      return CountInvalid(forwarded.status());
     }
     if (forwarded->parent != relay_name_) {
       Refuse(id, errors::NotAttached(member->uri));
@@ -263,8 +292,13 @@ void RelayHeartbeatHandler::Probe(int32_t id) {
   stream_->NotifyWhenWritable();
 }
 
-// Sends one message, and the rest after it.
 void RelayHeartbeatHandler::OnWritable() {
+  SendAnswer();
+  if (next_sender_ < request_.senders_size()) HandleTurn();
+}
+
+// Sends one message, and the rest after it.
+void RelayHeartbeatHandler::SendAnswer() {
   v1::RelayHeartbeatsResponse response;
   bool more = false;
   {

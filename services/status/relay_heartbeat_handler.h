@@ -1,7 +1,7 @@
 // The stream of a relay that forwards the heartbeats of all its descendants.
 //
 // A message may contain a thousand senders, each with a signature to verify. It is handled on the
-// executor, and the next one is read after it.
+// executor, in several turns, and the next one is read after it.
 #ifndef MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
 #define MUSTER_SERVICES_STATUS_RELAY_HEARTBEAT_HANDLER_H_
 
@@ -55,7 +55,11 @@ class RelayHeartbeatHandler
 
   std::optional<Proof> Prove();
   absl::Status CheckProof() const;
-  absl::Status Handle(v1::RelayHeartbeatsRequest& request);
+  absl::Status Begin(const v1::RelayHeartbeatsRequest& request);
+  void HandleTurn();
+  absl::Status HandleSenders(bool* more);
+  absl::Status CountInvalid(const absl::Status& why);
+  void SendAnswer();
   absl::Status HandleSender(v1::RelayHeartbeatsRequest::Sender& sender);
   absl::Status HandleHeartbeat(const std::shared_ptr<Member>& member,
                                v1::StreamHeartbeatsRequest& heartbeat);
@@ -68,9 +72,13 @@ class RelayHeartbeatHandler
   const HeartbeatParts& parts_;
   std::shared_ptr<ServerStream<v1::RelayHeartbeatsResponse>> stream_;
   std::string relay_name_;       // from the first message on
+  std::string payer_;            // of statements that are not valid; from the first message on
   RelayState* relay_ = nullptr;  // once this stream or a sender is proven
   std::optional<Proof> proof_;   // the relay counts as connected by this stream
   std::unordered_map<int32_t, std::shared_ptr<Member>> members_;
+  v1::RelayHeartbeatsRequest request_;  // is being handled
+  int next_sender_ = 0;                 // of request_
+  int statements_ = 0;                  // that were verified in this turn
 
   Mutex mutex_;
   std::vector<std::pair<int32_t, absl::Status>> refused_ ABSL_GUARDED_BY(mutex_);  // to be sent

@@ -123,6 +123,13 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_status_verdicts",
                            "Verdicts from missing heartbeats that apply now.",
                            [this] { return static_cast<double>(verdicts_.standing()); });
+  metrics_.AddSampledGauge("muster_status_text_bytes",
+                           "Memory for long messages and names that senders report.",
+                           [this] { return static_cast<double>(board_.texts().used()); });
+  metrics_.AddSampledCounter(
+      "muster_status_texts_shortened_total",
+      "Reports of which texts were shortened, because there was no memory for them.",
+      [this] { return static_cast<double>(board_.texts().shortened()); });
 }
 
 absl::Status Assembly::Begin() {

@@ -7,6 +7,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/message_text.h"
 #include "services/common/store/sqlite/schema.h"
+#include "services/common/store/sqlite/space.h"
 
 namespace muster {
 namespace {
@@ -19,6 +20,9 @@ constexpr size_t kMaxWaiting = 100'000;
 constexpr absl::Duration kBatchDelay = absl::Seconds(1);
 constexpr absl::Duration kEventRetention = absl::Hours(24 * 30);
 constexpr absl::Duration kRemovePeriod = absl::Hours(1);
+
+constexpr int64_t kRemoveStep = 200;  // rows of one transaction
+constexpr char kShrink[] = "PRAGMA incremental_vacuum(2048)";
 
 // Times are microseconds.
 constexpr const char* kVersion1 = R"sql(
@@ -79,8 +83,10 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path) 
   if (!opened.ok()) return opened.status();
   Connection& db = **opened;
   // NORMAL: a loss of power may lose the newest, no more.
+  // Only in a new database: removed runs return their space to the disk (ReturnSpace).
   db.Execute(
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;"
+      "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; "
+      "PRAGMA mmap_size = 0;"
       "PRAGMA busy_timeout = 1000; PRAGMA journal_size_limit = 16777216;");
   RETURN_IF_ERROR(db.TakeStatus());
   RETURN_IF_ERROR(sqlite::Migrate(db, kSteps));
@@ -260,7 +266,9 @@ void StatusStore::Work() {
     writing_ = true;
     lock.Unlock();
     if (!batch.empty()) Write(batch);
+    for (const std::string& run : batch.gone) RemoveRun(run);
     if (clock_.Now() - removed_at_ >= kRemovePeriod) RemoveOld();
+    ReturnSpace();
     lock.Lock();
     writing_ = false;
     written_.NotifyAll();
@@ -280,11 +288,16 @@ void StatusStore::Write(const Batch& batch) {
   WritePairs(batch);
   db.Execute("COMMIT");
   if (!db.failed()) return;
-  const absl::Status failure = db.TakeStatus();
-  if (db.in_transaction()) db.Execute("ROLLBACK");
-  db.TakeStatus().IgnoreError();
+  HandleFailure("cannot store senders and nodes");
+}
+
+void StatusStore::HandleFailure(const char* what) {
+  const absl::Status failure = writer_->TakeStatus();
+  if (failure.ok()) return;
+  if (writer_->in_transaction()) writer_->Execute("ROLLBACK");
+  writer_->TakeStatus().IgnoreError();
   failed_.Add();
-  Log(LogLevel::kError, "cannot store senders and nodes", {{"error", failure}});
+  Log(LogLevel::kError, what, {{"error", failure}});
 }
 
 void StatusStore::WriteEvents(const Batch& batch) {
@@ -322,10 +335,40 @@ void StatusStore::WritePairs(const Batch& batch) {
     db.Run("INSERT OR REPLACE INTO progress VALUES (?, ?, ?, ?)", std::get<0>(key),
            std::get<1>(key), std::get<2>(key), Blob{bytes});
   }
-  for (const std::string& run : batch.gone) {
-    db.Run("DELETE FROM contacts WHERE run = ?", run);
-    db.Run("DELETE FROM progress WHERE run = ?", run);
+}
+
+// In several transactions: the log would become as large as all rows.
+void StatusStore::RemoveRun(const std::string& run) {
+  for (const char* step : {"DELETE FROM contacts WHERE run = ?1 AND (plugin, node) IN "
+                           "(SELECT plugin, node FROM contacts WHERE run = ?1 LIMIT ?2)",
+                           "DELETE FROM progress WHERE run = ?1 AND (plugin, node) IN "
+                           "(SELECT plugin, node FROM progress WHERE run = ?1 LIMIT ?2)"}) {
+    while (writer_->Run(step, run, kRemoveStep) == kRemoveStep) {
+    }
   }
+  HandleFailure("cannot remove a run");
+}
+
+// Returns the pages of removed rows to the disk, while no records wait, and truncates a large log.
+void StatusStore::ReturnSpace() {
+  const auto idle = [this] {
+    MutexLock lock(mutex_);
+    return waiting_.empty();
+  };
+  int64_t free = sqlite::FreePages(*writer_);
+  bool shrunk = false;
+  while (free > sqlite::kKeptFreePages && !writer_->failed()) {
+    const int64_t before = free;
+    writer_->Execute(kShrink);
+    free = sqlite::FreePages(*writer_);
+    // A database of an earlier version keeps its pages.
+    if (free >= before) break;
+    shrunk = true;
+    if (!idle()) break;
+  }
+  HandleFailure("cannot return space to the disk");
+  // The checkpoint truncates the database, too. If a reader needs the log now, a later one does.
+  if (shrunk || sqlite::LogBytes(*writer_) > sqlite::kLargeLog) sqlite::TruncateLog(*writer_);
 }
 
 void StatusStore::RemoveOld() {
@@ -333,10 +376,7 @@ void StatusStore::RemoveOld() {
   const int64_t before = absl::ToUnixMicros(removed_at_ - kEventRetention);
   writer_->Run("DELETE FROM node_events WHERE at < ?", before);
   writer_->Run("DELETE FROM senders WHERE last_seen < ?", before);
-  const absl::Status status = writer_->TakeStatus();
-  if (status.ok()) return;
-  failed_.Add();
-  Log(LogLevel::kError, "cannot remove old runs and nodes", {{"error", status}});
+  HandleFailure("cannot remove old runs and nodes");
 }
 
 }  // namespace muster

@@ -90,7 +90,10 @@ class StatusStore : public NodeJournal {
   void Write(const Batch& batch);
   void WriteEvents(const Batch& batch);
   void WritePairs(const Batch& batch);
+  void RemoveRun(const std::string& run);
   void RemoveOld();
+  void ReturnSpace() ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleFailure(const char* what);
   template <typename T>
   void Queue(std::vector<T> Batch::* list, T record) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -173,6 +173,22 @@ TEST_F(StatusStoreTest, RemovedRunLeavesNoPairs) {
   EXPECT_EQ(LoadPairs("r2").progress.size(), 1);
 }
 
+TEST_F(StatusStoreTest, RemovedRunReturnsItsSpaceToTheDisk) {
+  v1::Progress progress;
+  progress.set_message(std::string(100'000, 'x'));
+  for (int i = 0; i < 400; ++i) store_->PutProgress(Key("r", "n" + std::to_string(i)), progress);
+  store_->Flush();
+  const auto bytes = [this](const std::string& name) {
+    return std::filesystem::file_size(folder_ + "/status.db" + name);
+  };
+  EXPECT_GT(bytes(""), 30u << 20);
+  EXPECT_LE(bytes("-wal"), 8u << 20) << "the log of a large batch remains";
+  store_->ForgetRun("r");
+  store_->Flush();
+  EXPECT_LT(bytes(""), 8u << 20);
+  EXPECT_LE(bytes("-wal"), 8u << 20);
+}
+
 TEST_F(StatusStoreTest, RunsThatWereRemovedMeanwhileLeaveNoPairs) {
   for (const char* run : {"r1", "r2", "r3"}) {
     store_->PutContact({Key(run, "n1"), "u", clock_.Now()});

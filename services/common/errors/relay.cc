@@ -20,6 +20,13 @@ absl::Status NoLiveStatement(std::string_view node, std::string_view relay) {
                    "Attach the node first: muster agent attach.");
 }
 
+absl::Status TooManyInvalidStatements(std::string_view relay) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_INVALID_STATEMENTS",
+                   absl::StrCat(ToAbsl(relay), " has sent too many attach statements that cannot be verified"),
+                   "Compare the clock of the relay with those of its nodes. Revoke its certificate if another program uses its key."),
+                        absl::Seconds(10));
+}
+
 absl::Status RelayCutOff() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "RELAY_CUT_OFF",
                    "this relay cannot reach its parent",

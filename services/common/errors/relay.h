@@ -15,6 +15,8 @@ namespace muster::errors {
 absl::Status NotAttached(std::string_view who);
 // PERMISSION_DENIED, NOT_ATTACHED.
 absl::Status NoLiveStatement(std::string_view node, std::string_view relay);
+// RESOURCE_EXHAUSTED, TOO_MANY_INVALID_STATEMENTS.
+absl::Status TooManyInvalidStatements(std::string_view relay);
 // UNAVAILABLE, RELAY_CUT_OFF.
 absl::Status RelayCutOff();
 // UNIMPLEMENTED, RELAY_DOES_NOT_SERVE.

@@ -158,8 +158,14 @@ void UploadReceiver::ReceiveFinish(const v1::UploadRequest::Finish& finish) {
 
 void UploadReceiver::HalfClosed() {
   if (finished_) return;
-  connection_->End(session_ != nullptr ? absl::OkStatus()
-                                       : errors::InvalidChunk("the stream ended before its start"));
+  if (session_ == nullptr) {
+    return connection_->End(errors::InvalidChunk("the stream ended before its start"));
+  }
+  // After the pending chunks: the stream may end with the error of one.
+  const bool queued = session_->strand().Post([self = shared_from_this(), session = session_] {
+    self->connection_->End(absl::OkStatus());
+  });
+  if (!queued) connection_->End(errors::Overloaded());
 }
 
 void UploadReceiver::Ended() {

@@ -374,18 +374,21 @@ TEST_F(UploadReceiverTest, HalfCloseWithoutAFinishLeavesTheUploadOpen) {
   Deliver(stream, ChunkOf(0, "hello"));
   Settle(*session_);
   stream.receiver->HalfClosed();
-  EXPECT_EQ(stream.connection->end(), absl::OkStatus());
   stream.receiver->Ended();
   Settle(*session_);
+  EXPECT_EQ(stream.connection->end(), absl::OkStatus());
   EXPECT_FALSE(session_->ended());
   EXPECT_EQ(*blobs_->ListStaged(), std::vector<std::string>{upload_.id});
 }
 
-TEST_F(UploadReceiverTest, DamagedChunkEndsTheStream) {
+TEST_F(UploadReceiverTest, DamagedChunkEndsTheStreamAlsoBeforeAHalfClose) {
   Stream stream = BeginAttached();
+  const auto release = HoldStrand();
   v1::UploadRequest damaged = ChunkOf(0, "hello");
   damaged.mutable_chunk()->set_crc32c(1);
   Deliver(stream, std::move(damaged));
+  stream.receiver->HalfClosed();
+  release->set_value();
   Settle(*session_);
   EXPECT_EQ(stream.connection->end_reason(), "CRC_MISMATCH");
   EXPECT_EQ(budget_.left(), 10);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/identity.h"
 #include "services/common/errors/shares.h"
 
 namespace muster {
@@ -21,6 +22,13 @@ bool IsRefusal(const absl::Status& status) {
     default:
       return false;
   }
+}
+
+absl::Status CheckReported(v1::ShareState state) {
+  if (v1::ShareState_IsValid(state) && state != v1::SHARE_STATE_UNSPECIFIED) {
+    return absl::OkStatus();
+  }
+  return errors::InvalidShare(absl::StrCat("its state ", static_cast<int>(state), " is unknown"));
 }
 
 }  // namespace muster

@@ -15,6 +15,9 @@ namespace muster {
 // files.
 bool IsRefusal(const absl::Status& status);
 
+// Checks the state that a child reports. INVALID_SHARE if it is unknown.
+absl::Status CheckReported(v1::ShareState state);
+
 }  // namespace muster
 
 namespace muster::errors {

@@ -326,6 +326,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   const v1::ShareKey& key = request.share().file().key();
   RETURN_IF_ERROR(ValidateShareKey(key));
   RETURN_IF_ERROR(IsChild(call));
+  RETURN_IF_ERROR(CheckReported(request.share().state()));
   const std::string* relay = RelayOf(call.caller());
   const auto found = parts_.store.Find(key);
   if (!found || found->stage == ShareStage::kEnded) return absl::OkStatus();

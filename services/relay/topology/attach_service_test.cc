@@ -108,8 +108,9 @@ class AttachServiceTest : public ::testing::Test {
   }
 
   AttachParts Parts() {
-    return {topology_, records_,      record_filter_,   trust_,
-            upstream_, SystemClock(), absl::Minutes(5), [this] { return Self(); }};
+    return {topology_,  records_,      record_filter_,   trust_,
+            upstream_,  SystemClock(), absl::Minutes(5), [this] { return Self(); },
+            statements_};
   }
 
   bool IsAttached(const std::string& name) const { return topology_.Route(name) != nullptr; }
@@ -125,6 +126,7 @@ class AttachServiceTest : public ::testing::Test {
   CountedRecords records_;
   StubUpstream upstream_;
   Metrics metrics_;
+  StatementBudget statements_{SystemClock(), metrics_};
   RpcMetrics rpc_metrics_{metrics_};
   Executor executor_{{"request", 2, 1024}};
   CallerResolver callers_{kRelayTestFleet, SystemClock()};

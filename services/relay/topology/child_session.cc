@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
@@ -86,10 +87,12 @@ void ChildSession::HandleMessage(v1::AttachRequest message) {
       return RunLater([this, hello = std::move(*message.mutable_hello())]() mutable {
         return HandleHello(std::move(hello));
       });
-    case v1::AttachRequest::kTopology:
-      return RunLater([this, update = std::move(*message.mutable_topology())] {
-        return HandleTopologyUpdate(update);
-      });
+    case v1::AttachRequest::kTopology: {
+      if (const absl::Status s = CheckUpdate(message.topology()); !s.ok()) return End(s);
+      auto update = std::make_shared<Update>();
+      update->message = std::move(*message.mutable_topology());
+      return HandleTurn(std::move(update));
+    }
     case v1::AttachRequest::kRecords: {
       if (const absl::Status s = CheckRecords(message.records()); !s.ok()) return End(s);
       return HandleRecords(std::move(*message.mutable_records()));
@@ -192,9 +195,7 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   const bool needs_proof = entry.attached || (!descendant.statement().signature().empty() &&
                                               !parts_.topology.Find(entry.name).has_value());
   if (!needs_proof) return entry;
-  ASSIGN_OR_RETURN(const auto verified, entry.attached
-                                            ? parts_.trust.Verify(descendant.statement())
-                                            : parts_.trust.VerifyPast(descendant.statement()));
+  ASSIGN_OR_RETURN(const auto verified, Verify(descendant.statement(), entry.attached));
   if (verified.relay.name != entry.relay) {
     return errors::StatementRefused("it is for another relay than the named parent");
   }
@@ -208,26 +209,58 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   return entry;
 }
 
-absl::Status ChildSession::HandleTopologyUpdate(const v1::AttachRequest::TopologyUpdate& update) {
+// A statement with a wrong signature costs as much as a valid one, so each is charged.
+absl::StatusOr<VerifiedStatement> ChildSession::Verify(const v1::AttachStatement& statement,
+                                                       bool attached) const {
+  auto verified = attached ? parts_.trust.Verify(statement) : parts_.trust.VerifyPast(statement);
+  if (ReasonOf(verified.status()) == "STATEMENT_REFUSED") {
+    RETURN_IF_ERROR(parts_.statements.CountInvalid(name_));
+  }
+  return verified;
+}
+
+// Handles the descendants in turns, so that other children do not wait for all signatures.
+void ChildSession::HandleTurn(std::shared_ptr<Update> update) {
+  const bool queued = executor_.Post([self = shared_from_this(), update = std::move(update)] {
+    if (const absl::Status s = self->AddDescendants(*update); !s.ok()) return self->End(s);
+    if (update->next < update->message.descendants_size()) return self->HandleTurn(update);
+    if (const absl::Status s = self->ApplyUpdate(*update); !s.ok()) return self->End(s);
+    self->stream_->ReadNext();
+  });
+  if (!queued) End(errors::Overloaded());
+}
+
+absl::Status ChildSession::CheckUpdate(const v1::AttachRequest::TopologyUpdate& update) const {
   if (!is_relay_) return errors::InvalidAttachment("a node has no descendants");
   if (update.descendants_size() > kMaxDescendants) {
     return errors::InvalidAttachment("more than 500 descendants in one message");
   }
-  std::vector<TopologyEntry> entries;
-  for (const auto& descendant : update.descendants()) {
-    auto entry = EntryOf(descendant, entries);
+  return absl::OkStatus();
+}
+
+absl::Status ChildSession::AddDescendants(Update& update) const {
+  const int end = std::min(update.next + kStatementsOfTurn, update.message.descendants_size());
+  for (; update.next < end; ++update.next) {
+    const auto& descendant = update.message.descendants(update.next);
+    auto entry = EntryOf(descendant, update.entries);
     if (entry.ok()) {
-      entries.push_back(*std::move(entry));
+      update.entries.push_back(*std::move(entry));
       continue;
     }
+    if (ReasonOf(entry.status()) == "TOO_MANY_INVALID_STATEMENTS") return entry.status();
     // One bad statement does not detach the rest of the branch.
     LogLimited(
         LogLevel::kWarning, "a descendant of a relay is ignored", name_,
         {{"relay", name_}, {"node", descendant.statement().child()}, {"error", entry.status()}});
   }
-  return parts_.topology.ApplyUpdate(
-      name_, std::move(entries), {update.forgotten_uris().begin(), update.forgotten_uris().end()},
-      update.complete());
+  return absl::OkStatus();
+}
+
+absl::Status ChildSession::ApplyUpdate(Update& update) {
+  const auto& forgotten = update.message.forgotten_uris();
+  return parts_.topology.ApplyUpdate(name_, std::move(update.entries),
+                                     {forgotten.begin(), forgotten.end()},
+                                     update.message.complete());
 }
 
 // A node sends its own records only. A relay also sends those of its descendants (record_filter.h).

@@ -18,7 +18,9 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
+#include "services/common/identity/attach_statement.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/statement_budget.h"
 #include "services/common/rpc/stream_core.h"
 #include "services/relay/jobs/record_filter.h"
 #include "services/relay/jobs/record_sink.h"
@@ -44,6 +46,7 @@ struct AttachParts {
   const Clock& clock;
   absl::Duration interval;
   std::function<RelaySelf()> self;
+  StatementBudget& statements;
 };
 
 // Returns whether a child with this identity is a relay.
@@ -92,7 +95,18 @@ class ChildSession : public ChildLink, public std::enable_shared_from_this<Child
   absl::Status HandleHello(v1::AttachRequest::Hello hello) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckHello(const v1::AttachRequest::Hello& hello,
                           const VerifiedStatement& verified) const;
-  absl::Status HandleTopologyUpdate(const v1::AttachRequest::TopologyUpdate& update);
+  // A topology update, which is handled in several turns.
+  struct Update {
+    v1::AttachRequest::TopologyUpdate message;
+    std::vector<TopologyEntry> entries;  // of the descendants before `next`
+    int next = 0;
+  };
+  void HandleTurn(std::shared_ptr<Update> update);
+  absl::Status CheckUpdate(const v1::AttachRequest::TopologyUpdate& update) const;
+  absl::Status AddDescendants(Update& update) const;
+  absl::Status ApplyUpdate(Update& update);
+  absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement,
+                                           bool attached) const;
   absl::Status CheckRecords(const v1::JobRecords& records) const;
   void HandleRecords(v1::JobRecords records);
   absl::StatusOr<TopologyEntry> EntryOf(

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -108,12 +109,14 @@ class ChildSessionTest : public ::testing::Test {
     hello.set_is_relay(is_relay);
     return message;
   }
-  // Hands the session a message, and waits until it was handled.
-  void Deliver(const Child& child, v1::AttachRequest message) {
+  // Hands the session a message, and waits until it was handled, in this many turns.
+  void Deliver(const Child& child, v1::AttachRequest message, int turns = 1) {
     child.session->HandleMessage(std::move(message));
-    std::promise<void> done;
-    ASSERT_TRUE(executor_.Post([&done] { done.set_value(); }));
-    done.get_future().wait();
+    for (; turns > 0; --turns) {
+      std::promise<void> done;
+      ASSERT_TRUE(executor_.Post([&done] { done.set_value(); }));
+      done.get_future().wait();
+    }
   }
   Child Attach(const FleetName& name, bool is_relay = false) {
     Child child = Connect(name);
@@ -148,9 +151,12 @@ class ChildSessionTest : public ::testing::Test {
       [this] { return std::vector<Certificate>{*Certificate::FromPem(issuer_.root_pem())}; },
       topology_, canceller_, clock_};
   StubUpstream upstream_;
+  Metrics metrics_;
+  StatementBudget statements_{clock_, metrics_};
   const AttachParts parts_{
-      topology_, records_, record_filter_, trust_,
-      upstream_, clock_,   kInterval,      [] { return RelaySelf{kSelf, std::string(32, 'k')}; }};
+      topology_,  records_, record_filter_, trust_,
+      upstream_,  clock_,   kInterval,      [] { return RelaySelf{kSelf, std::string(32, 'k')}; },
+      statements_};
   Executor executor_{{"request", 1, 100}};
 };
 
@@ -362,6 +368,22 @@ TEST_F(ChildSessionTest, RecordOfAnotherNodeEndsTheStream) {
   Deliver(child, RecordOf("n2"));
   EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
   EXPECT_THAT(records_.received, IsEmpty());
+}
+
+TEST_F(ChildSessionTest, RelayWithManyForgedStatementsLosesItsStream) {
+  const Child child = Attach(ServiceIdentity{ServiceRole::kRelay, "r1"}, /*is_relay=*/true);
+  v1::AttachRequest forged;
+  for (int i = 0; i < 500; ++i) {
+    auto& descendant = *forged.mutable_topology()->add_descendants();
+    *descendant.mutable_statement() = Hello(child).hello().statement();
+    descendant.mutable_statement()->set_child(UriOf(NodeIdentity{absl::StrCat("n", i)}));
+    descendant.set_relay("r1");
+    descendant.set_attached(true);
+  }
+  for (int i = 0; i < 2; ++i) Deliver(child, forged, 500 / kStatementsOfTurn + 1);
+  EXPECT_EQ(child.stream->reads, 2);
+  Deliver(child, forged);
+  EXPECT_EQ(ReasonOf(*child.stream->end), "TOO_MANY_INVALID_STATEMENTS");
 }
 
 TEST_F(ChildSessionTest, TopologyUpdateOfANodeEndsTheStream) {

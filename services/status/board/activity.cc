@@ -1,5 +1,6 @@
 #include "services/status/board/activity.h"
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,14 @@ bool SameFault(const v1::Fault* a, const v1::Activity& activity) {
 v1::Phase PhaseAfter(const v1::Activity& activity, v1::Phase before) {
   if (activity.phase() != v1::PHASE_UNSPECIFIED) return activity.phase();
   return before == v1::PHASE_UNSPECIFIED ? v1::PHASE_WORKING : before;
+}
+
+int64_t FailuresOf(const v1::Progress& progress) {
+  return progress.failures_size() + progress.omitted_failures();
+}
+
+int64_t ErrorsOf(const v1::Progress& progress) {
+  return progress.errors_size() + progress.omitted_errors();
 }
 
 }  // namespace
@@ -45,8 +54,7 @@ bool ApplyReport(const v1::ReportProgressRequest& report, absl::Time now, Work& 
   const v1::Progress& after = *work.progress;
   return !work.motion.moved() || after.completed() != before.completed() ||
          after.total() != before.total() || after.message() != before.message() ||
-         after.failures_size() != before.failures_size() ||
-         after.errors_size() != before.errors_size();
+         FailuresOf(after) != FailuresOf(before) || ErrorsOf(after) != ErrorsOf(before);
 }
 
 }  // namespace muster

@@ -33,6 +33,7 @@ Board::Board(Options options)
   context_.event = options_.event;
   context_.doubt = options_.doubt;
   context_.lost_relays = options_.lost_relays;
+  context_.texts = &texts_;
   context_.ready_since = [this] { return absl::Nanoseconds(ready_since_.load()); };
 }
 

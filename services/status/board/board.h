@@ -25,6 +25,7 @@
 #include "services/status/board/nodes.h"
 #include "services/status/board/run_board.h"
 #include "services/status/board/sender_pairs.h"
+#include "services/status/board/text_budget.h"
 #include "services/status/board/verdict_log.h"
 #include "services/status/board/watch_hub.h"
 #include "services/status/heartbeats/sender.h"
@@ -104,6 +105,7 @@ class Board : public HeartbeatListener {
     std::array<size_t, v1::Reason_ARRAYSIZE> unfinished = {};
   };
   Tally MakeTally() const;
+  const TextBudget& texts() const { return texts_; }
 
   // Returns the new progress of all runs since the last call.
   std::vector<std::pair<v1::ResultKey, v1::Progress>> DrainNewProgress();
@@ -141,6 +143,7 @@ class Board : public HeartbeatListener {
   void Prune();
 
   const Options options_;
+  TextBudget texts_;  // of the runs
   Nodes nodes_;
   RunBoard::Context context_;
   EndedRuns ended_;

@@ -1,8 +1,17 @@
 #include "services/status/board/pair.h"
 
+#include <string>
 #include <utility>
 
+#include "services/common/base/utf8.h"
+
 namespace muster {
+namespace {
+
+// A node has up to 200 events on the disk.
+constexpr size_t kMaxEventDetail = 256;
+
+}  // namespace
 
 google::protobuf::Timestamp ToTimestamp(absl::Time time) {
   google::protobuf::Timestamp timestamp;
@@ -68,7 +77,9 @@ v1::NodeEvent MakeNodeEvent(const std::string& run, const Pair& pair, const Mome
   event.set_run(run);
   event.set_plugin(pair.plugin->name);
   // The event of the sender states how long it is silent.
-  event.set_detail(Cause(pair.reason, FactsOf(pair), now));
+  const std::string cause = Cause(pair.reason, FactsOf(pair), now);
+  event.set_detail(std::string(CutUtf8(cause, kMaxEventDetail)));
+  if (event.detail().size() < cause.size()) event.mutable_detail()->append("…");
   return event;
 }
 

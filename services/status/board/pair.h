@@ -19,6 +19,7 @@
 #include "services/status/board/pace.h"
 #include "services/status/board/plugin_pace.h"
 #include "services/status/board/reasons.h"
+#include "services/status/board/text_budget.h"
 #include "services/status/heartbeats/sender.h"
 
 namespace muster {
@@ -40,6 +41,7 @@ struct Work {
   std::string message;
   std::unique_ptr<v1::Fault> fault;
   std::unique_ptr<v1::Progress> progress;
+  size_t text_bytes = 0;  // that are reserved for its texts (FitTexts)
   Motion motion;
   double last_rate = 0;       // when its outcome was set; 0: none
   bool in_moving = false;     // PluginPace may return it as stuck
@@ -79,6 +81,7 @@ struct PluginPairs {
   int64_t unheard = 0;  // pending pairs without a Work
   Durations durations;  // of the pairs with an outcome
   PluginPace pace;
+  PluginTexts texts;
 };
 
 // Returns whether the next heartbeat changes the presence of the sender. An activity is handled

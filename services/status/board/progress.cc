@@ -17,9 +17,13 @@ constexpr int kMaxNames = 100;
 
 using Names = google::protobuf::RepeatedPtrField<std::string>;
 
-void AddNames(const Names& from, Names* to) {
-  for (const std::string& name : from) to->Add(std::string(CutUtf8(name, kMaxName)));
-  if (to->size() > kMaxNames) to->DeleteSubrange(0, to->size() - kMaxNames);
+// Returns how many of the oldest names it has removed.
+int AddNames(const Names& from, Names* to) {
+  const int removed = std::max(0, to->size() + from.size() - kMaxNames);
+  const int skipped = std::max(0, removed - to->size());
+  to->DeleteSubrange(0, removed - skipped);
+  for (int i = skipped; i < from.size(); ++i) to->Add(std::string(CutUtf8(from[i], kMaxName)));
+  return removed;
 }
 
 bool IsAppend(const v1::ReportProgressRequest& report) {
@@ -41,7 +45,8 @@ void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now,
                    v1::Progress* progress) {
   if (IsAppend(report)) {
     progress->set_completed(std::min(kMaxCount, progress->completed() + report.append_completed()));
-    AddNames(report.append_failing(), progress->mutable_failures());
+    const int removed = AddNames(report.append_failing(), progress->mutable_failures());
+    progress->set_omitted_failures(std::min(kMaxCount, progress->omitted_failures() + removed));
     if (report.append_totals()) {
       progress->set_total(std::min(
           kMaxCount, progress->total() + report.append_completed() + report.append_failing_size()));
@@ -50,8 +55,8 @@ void ApplyProgress(const v1::ReportProgressRequest& report, absl::Time now,
     progress->Clear();
     progress->set_total(report.total());
     progress->set_completed(report.completed());
-    AddNames(report.failures(), progress->mutable_failures());
-    AddNames(report.errors(), progress->mutable_errors());
+    progress->set_omitted_failures(AddNames(report.failures(), progress->mutable_failures()));
+    progress->set_omitted_errors(AddNames(report.errors(), progress->mutable_errors()));
   }
   // A plugin without a total counts only.
   if (progress->total() > 0)

@@ -48,6 +48,11 @@ TEST(ProgressTest, LongTextsAndListsAreTruncated) {
   EXPECT_EQ(progress.message().size(), 4096u);
   EXPECT_EQ(progress.failures_size(), 100);
   EXPECT_EQ(progress.failures(99), "999");
+  EXPECT_EQ(progress.omitted_failures(), 900);
+  ApplyProgress(Append(0, 30, false), absl::UnixEpoch(), &progress);
+  EXPECT_EQ(progress.failures_size(), 100);
+  EXPECT_EQ(progress.failures(0), "930");
+  EXPECT_EQ(progress.omitted_failures(), 930);
 }
 
 TEST(ProgressTest, TotalIsNeverLessThanCompleted) {

@@ -11,6 +11,7 @@
 #include "services/status/board/relay_doubt.h"
 #include "services/status/board/run_summary.h"
 #include "services/status/board/sender_precedence.h"
+#include "services/status/board/work_texts.h"
 #include "services/status/heartbeats/relay_table.h"
 
 namespace muster {
@@ -142,6 +143,7 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   if (CanWork(work)) MarkReported();
   const Moment now = clock_.Now();
   if (activity.has_progress()) HandleReport(*pair, activity.progress(), now);
+  FitTexts(*pair, *context_.texts);
   if (!changed && !activity.has_progress()) return absl::OkStatus();
   if (!IsReturning(*sender)) Judge(*pair, now);
   Touch(*pair, first || Severity(pair->reason) > 0);
@@ -157,6 +159,7 @@ absl::Status RunBoard::Report(const v1::ReportProgressRequest& report) {
   MarkReported();
   const Moment now = clock_.Now();
   HandleReport(*pair, report, now);
+  FitTexts(*pair, *context_.texts);
   Judge(*pair, now);
   Touch(*pair, Severity(pair->reason) > 0);
   return absl::OkStatus();
@@ -193,6 +196,7 @@ void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
     const absl::Time at = FromProto(work.progress->time());
     work.received_at = std::max(work.received_at, now.monotonic - (now.wall - at));
     pair->updated = std::max(pair->updated, at);
+    FitTexts(*pair, *context_.texts);
   }
   Judge(*pair, now, /*live=*/false);
   Touch(*pair, true);
@@ -380,16 +384,6 @@ RunBoard::Tally RunBoard::MakeTally() const {
 bool RunBoard::complete() const {
   MutexLock lock(mutex_);
   return static_cast<int64_t>(pairs_.size()) >= run_.counts().planned();
-}
-
-bool RunBoard::ended() const {
-  MutexLock lock(mutex_);
-  return IsEnded(run_.state());
-}
-
-bool RunBoard::deleted() const {
-  MutexLock lock(mutex_);
-  return deleted_;
 }
 
 std::vector<std::pair<v1::ResultKey, v1::Progress>> RunBoard::DrainNewProgress() {

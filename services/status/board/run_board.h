@@ -28,6 +28,7 @@
 #include "services/status/board/pair_writer.h"
 #include "services/status/board/start_grace.h"
 #include "services/status/board/summary_cache.h"
+#include "services/status/board/text_budget.h"
 #include "services/status/board/verdict_log.h"
 
 namespace muster {
@@ -59,6 +60,8 @@ class RunBoard {
     std::function<std::vector<const RelayState*>()> lost_relays;
     // Returns since when heartbeats are accepted; monotonic.
     std::function<absl::Duration()> ready_since;
+    // The memory for the texts of all runs.
+    TextBudget* texts = nullptr;
   };
 
   RunBoard(std::string id, const Context& context);
@@ -130,8 +133,14 @@ class RunBoard {
     std::array<size_t, v1::Reason_ARRAYSIZE> unfinished = {};
   };
   Tally MakeTally() const;
-  bool ended() const;
-  bool deleted() const;
+  bool ended() const {
+    MutexLock lock(mutex_);
+    return IsEnded(run_.state());
+  }
+  bool deleted() const {
+    MutexLock lock(mutex_);
+    return deleted_;
+  }
   size_t pair_count() const {
     MutexLock lock(mutex_);
     return pairs_.size();

@@ -34,6 +34,8 @@ export interface Progress {
   completed: number;
   failures: string[];
   errors: string[];
+  omittedFailures: number;
+  omittedErrors: number;
   time: number;
 }
 
@@ -215,6 +217,8 @@ function progress(wire: WireProgress | null | undefined): Progress | null {
     completed: number(wire.completed),
     failures: (wire.failures ?? []).map(text),
     errors: (wire.errors ?? []).map(text),
+    omittedFailures: number(wire.omittedFailures),
+    omittedErrors: number(wire.omittedErrors),
     time: time(wire.time),
   };
 }

@@ -71,6 +71,8 @@ export interface WireProgress {
   completed?: string | number;
   failures?: string[] | null;
   errors?: string[] | null;
+  omittedFailures?: string | number;
+  omittedErrors?: string | number;
   time?: Timestamp | null;
 }
 

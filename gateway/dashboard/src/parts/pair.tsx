@@ -69,8 +69,12 @@ export function PairDetails(props: { pair: Pair; run: string; now: number; stale
         {pair.error && <Fact name="Error">{pair.error}</Fact>}
         {pair.next && <Fact name="Next step">{pair.next}</Fact>}
         {progress && <Fact name="Progress">{progressLine(pair) || "reported"}{progress.time > 0 && <> (<Time at={progress.time} now={now} />)</>}</Fact>}
-        {progress && progress.failures.length > 0 && <Fact name="Failures"><Names names={progress.failures} /></Fact>}
-        {progress && progress.errors.length > 0 && <Fact name="Errors reported"><Names names={progress.errors} /></Fact>}
+        {progress && progress.failures.length + progress.omittedFailures > 0 && (
+          <Fact name="Failures"><Names names={progress.failures} omitted={progress.omittedFailures} /></Fact>
+        )}
+        {progress && progress.errors.length + progress.omittedErrors > 0 && (
+          <Fact name="Errors reported"><Names names={progress.errors} omitted={progress.omittedErrors} /></Fact>
+        )}
         {!isFinal(pair.kind) && pair.age >= 0 && <Fact name="Last heartbeat"><Heartbeat pair={pair} now={now} stale={stale} offset={now - Date.now()} /></Fact>}
         {!isFinal(pair.kind) && <Fact name="Presence"><PresenceBadge presence={pair.presence} /></Fact>}
         {!isFinal(pair.kind) && phases[pair.phase] && <Fact name="Phase">{phases[pair.phase]}</Fact>}
@@ -100,8 +104,8 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
 
 const namesShown = 20;
 
-function Names({ names }: { names: readonly string[] }): JSX.Element {
-  const more = names.length - namesShown;
+function Names({ names, omitted }: { names: readonly string[]; omitted: number }): JSX.Element {
+  const more = Math.max(0, names.length - namesShown) + omitted;
   return (
     <ul class="names">
       {names.slice(0, namesShown).map((name, index) => (

@@ -298,6 +298,7 @@ const (
 	TooManyCalls               = "TOO_MANY_CALLS"
 	TooManyChildren            = "TOO_MANY_CHILDREN"
 	TooManyConnections         = "TOO_MANY_CONNECTIONS"
+	TooManyInvalidStatements   = "TOO_MANY_INVALID_STATEMENTS"
 	TooManyJobs                = "TOO_MANY_JOBS"
 	TooManyRequestBytes        = "TOO_MANY_REQUEST_BYTES"
 	TooManySenders             = "TOO_MANY_SENDERS"

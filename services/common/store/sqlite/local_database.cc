@@ -9,6 +9,7 @@
 #include "services/common/errors/store.h"
 #include "services/common/store/sqlite/integrity.h"
 #include "services/common/store/sqlite/schema.h"
+#include "services/common/store/sqlite/space.h"
 
 namespace muster::sqlite {
 namespace {
@@ -72,6 +73,7 @@ absl::Status LocalDatabase::Write(Change change) {
   }
   if (self.status.ok()) {
     Commit(group);
+    TruncateLargeLog();
   } else {
     for (Writer* writer : group) writer->status = self.status;
   }
@@ -85,6 +87,17 @@ absl::Status LocalDatabase::Write(Change change) {
 size_t LocalDatabase::waiting() const {
   MutexLock lock(mutex_);
   return queue_.size();
+}
+
+// If a reader needs the log now, a later commit truncates it.
+void LocalDatabase::TruncateLargeLog() {
+  if (LogBytes(*writer_) <= kLargeLog) return;
+  {
+    MutexLock lock(mutex_);
+    if (!fatal_.ok()) return;
+  }
+  const int code = TruncateLog(*writer_);
+  if (IsFatal(code)) Stop(SqliteError(code, path_, "truncate the log")).IgnoreError();
 }
 
 // A change that fails must not fail the others: after a failure each gets its own transaction.
@@ -116,7 +129,10 @@ absl::Status LocalDatabase::TryTogether(const std::vector<Writer*>& group) {
 absl::Status LocalDatabase::Failure() {
   const int code = writer_->code();
   const absl::Status failure = writer_->TakeStatus();
-  if (!IsFatal(code)) return failure;
+  return IsFatal(code) ? Stop(failure) : failure;
+}
+
+absl::Status LocalDatabase::Stop(const absl::Status& failure) {
   Log(LogLevel::kError, "a database stops after a failure of the disk",
       {{"path", path_}, {"error", failure}});
   // SQLite would write the log back at the close and trust a sync that follows a failed one.

@@ -69,6 +69,8 @@ class LocalDatabase {
   void Commit(const std::vector<Writer*>& group);
   absl::Status TryTogether(const std::vector<Writer*>& group);
   absl::Status Failure() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Stop(const absl::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_);
+  void TruncateLargeLog() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string path_;
   const OnFatal on_fatal_;

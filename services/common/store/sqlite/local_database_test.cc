@@ -76,6 +76,27 @@ TEST_F(LocalDatabaseTest, WriteIsSyncedWhenItReturns) {
   EXPECT_EQ(Words(), Strings{"a"});
 }
 
+TEST_F(LocalDatabaseTest, LogOfALargeChangeIsTruncated) {
+  ASSERT_TRUE(Add(std::string(12 << 20, 'x')).ok());
+  EXPECT_LE(std::filesystem::file_size(path() + "-wal"), 8u << 20);
+  EXPECT_EQ(Words().size(), 1u);
+}
+
+// The reader needs the log while the large change is committed.
+TEST_F(LocalDatabaseTest, LogThatAReaderNeedsIsTruncatedByALaterChange) {
+  ASSERT_TRUE(Add("a").ok());
+  const absl::Status read = database_->Read([&](Connection& db) {
+    Rows rows = db.Query("SELECT word FROM words");
+    EXPECT_TRUE(rows.Next());
+    EXPECT_TRUE(Add(std::string(12 << 20, 'x')).ok());
+    EXPECT_GT(std::filesystem::file_size(path() + "-wal"), 8u << 20);
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(read.ok()) << read;
+  ASSERT_TRUE(Add("b").ok());
+  EXPECT_LE(std::filesystem::file_size(path() + "-wal"), 8u << 20);
+}
+
 TEST_F(LocalDatabaseTest, ErrorOfAChangeUndoesIt) {
   const absl::Status status = database_->Write([](Connection& db) {
     db.Run("INSERT INTO words VALUES ('a')");

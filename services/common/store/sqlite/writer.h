@@ -92,6 +92,8 @@ class Writer {
   void Shrink() ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t FreePages();
   void Checkpoint(int mode) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CheckpointIdle() ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleCheckpoint(int code, bool complete) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SqliteStoreOptions options_;
   Subscribers& subscribers_;

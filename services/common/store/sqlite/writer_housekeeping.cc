@@ -4,6 +4,7 @@
 
 #include "services/common/base/status_macros.h"
 #include "services/common/store/sqlite/runs.h"
+#include "services/common/store/sqlite/space.h"
 #include "services/common/store/sqlite/writer.h"
 
 namespace muster::sqlite {
@@ -11,7 +12,6 @@ namespace {
 
 constexpr int64_t kPruneStep = 4096;
 constexpr int kBusyCheckpoint = 16'384;  // 64 MiB: checkpointed between two batches
-constexpr int kKeptFreePages = 1024;     // 4 MiB of free pages remain in the database
 constexpr char kShrink[] = "PRAGMA incremental_vacuum(512)";
 
 }  // namespace
@@ -28,11 +28,14 @@ void Writer::Maintain(bool idle) {
     Checkpoint(SQLITE_CHECKPOINT_RESTART);
     // Does not wait after each batch for a reader that takes long (a check).
     restart_at_ = std::max(kMaxWalPages, wal_pages_ + kBusyCheckpoint);
-  } else if (wal_pages_ >= kBusyCheckpoint || (idle && checkpoint_due_)) {
+  } else if (idle && checkpoint_due_) {
+    CheckpointIdle();
+  } else if (wal_pages_ >= kBusyCheckpoint) {
     Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
   }
   // Once after each batch, not repeatedly while a reader holds the WAL.
-  checkpoint_due_ = !idle && wal_pages_ >= options_.idle_checkpoint_pages;
+  checkpoint_due_ =
+      !idle && (wal_pages_ >= options_.idle_checkpoint_pages || LogBytes(*db_) > kLargeLog);
 }
 
 void Writer::Prune() {
@@ -76,15 +79,11 @@ void Writer::Shrink() {
   // A database of an earlier version keeps its pages.
   more_to_shrink_ = shrunk.ok() && after < before && after > kKeptFreePages;
   // The file is truncated by the checkpoint.
-  if (!more_to_shrink_ && after < before) Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  if (!more_to_shrink_ && after < before) CheckpointIdle();
 }
 
 int64_t Writer::FreePages() {
-  int64_t pages = 0;
-  {
-    Rows rows = db_->Query("PRAGMA freelist_count");
-    if (rows.Next()) pages = rows.Int();
-  }
+  const int64_t pages = sqlite::FreePages(*db_);
   if (db_->failed()) Failure().IgnoreError();
   return pages;
 }
@@ -104,17 +103,27 @@ bool Writer::MakeRoom(const absl::Status& failure) {
   return true;
 }
 
+// A log that grew large returns its space to the disk.
+void Writer::CheckpointIdle() {
+  if (LogBytes(*db_) <= kLargeLog) return Checkpoint(SQLITE_CHECKPOINT_PASSIVE);
+  HandleCheckpoint(TruncateLog(*db_), true);
+}
+
 void Writer::Checkpoint(int mode) {
   int pages = 0;
   int done = 0;
   const int code = sqlite3_wal_checkpoint_v2(db_->handle(), nullptr, mode, &pages, &done);
+  HandleCheckpoint(code, pages == done);
+}
+
+void Writer::HandleCheckpoint(int code, bool complete) {
   {
     MutexLock lock(mutex_);
     ++stats_.checkpoints;
   }
   // All pages are in the database file: the next commit restarts the WAL. If readers still need it,
   // it grows and a later checkpoint tries again.
-  if (code == SQLITE_OK && pages == done) wal_pages_ = 0;
+  if (code == SQLITE_OK && complete) wal_pages_ = 0;
   if (IsFatal(code)) Stop(SqliteError(code, options_.path, "checkpoint"));
 }
 

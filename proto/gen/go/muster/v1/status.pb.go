@@ -1529,13 +1529,17 @@ type Progress struct {
 	// Unknown if 0; else at least `completed`.
 	Total     int64 `protobuf:"varint,2,opt,name=total,proto3" json:"total,omitempty"`
 	Completed int64 `protobuf:"varint,3,opt,name=completed,proto3" json:"completed,omitempty"`
-	// Names of failed items; the newest 100.
+	// Names of failed items; the newest 100, of 1 KiB each. All texts of a plugin together take at most 8 MiB: beyond them
+	// the message is truncated to 256 bytes, which end with "…", and fewer names or none are stored.
 	Failures []string `protobuf:"bytes,4,rep,name=failures,proto3" json:"failures,omitempty"`
 	Errors   []string `protobuf:"bytes,5,rep,name=errors,proto3" json:"errors,omitempty"`
 	// The time at which the server received the report.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Time *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
+	// The number of older failures and errors that are not stored.
+	OmittedFailures int64 `protobuf:"varint,7,opt,name=omitted_failures,json=omittedFailures,proto3" json:"omitted_failures,omitempty"`
+	OmittedErrors   int64 `protobuf:"varint,8,opt,name=omitted_errors,json=omittedErrors,proto3" json:"omitted_errors,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Progress) Reset() {
@@ -1608,6 +1612,20 @@ func (x *Progress) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *Progress) GetOmittedFailures() int64 {
+	if x != nil {
+		return x.OmittedFailures
+	}
+	return 0
+}
+
+func (x *Progress) GetOmittedErrors() int64 {
+	if x != nil {
+		return x.OmittedErrors
+	}
+	return 0
 }
 
 type ReportProgressRequest struct {
@@ -1874,14 +1892,16 @@ const file_muster_v1_status_proto_rawDesc = "" +
 	"\x06plugin\x18\x05 \x01(\tR\x06plugin\x12\x16\n" +
 	"\x06detail\x18\x06 \x01(\tR\x06detail\"$\n" +
 	"\x0eGetNodeRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\"\xbc\x01\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\"\x8e\x02\n" +
 	"\bProgress\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\x12\x1c\n" +
 	"\tcompleted\x18\x03 \x01(\x03R\tcompleted\x12\x1a\n" +
 	"\bfailures\x18\x04 \x03(\tR\bfailures\x12\x16\n" +
 	"\x06errors\x18\x05 \x03(\tR\x06errors\x12.\n" +
-	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xb8\x02\n" +
+	"\x04time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
+	"\x10omitted_failures\x18\a \x01(\x03R\x0fomittedFailures\x12%\n" +
+	"\x0eomitted_errors\x18\b \x01(\x03R\romittedErrors\"\xb8\x02\n" +
 	"\x15ReportProgressRequest\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x14\n" +
