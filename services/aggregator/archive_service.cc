@@ -30,7 +30,7 @@ absl::StatusOr<ArchiveRecord> ArchiveService::Find(const std::string& run) {
 grpc::ServerUnaryReactor* ArchiveService::GetArchive(grpc::CallbackServerContext* context,
                                                      const v1::GetArchiveRequest* request,
                                                      v1::Archive* response) {
-  return Answer(runtime_, context, "/muster.v1.ArchiveService/GetArchive", *request,
+  return Answer(runtime_, context, "/muster.v1.ArchiveService/GetArchive", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(Authorize(call, request->run()));
                   ASSIGN_OR_RETURN(const auto archive, Find(request->run()));

@@ -106,7 +106,7 @@ void FillIn(const AuditRecord& record, v1::AuditRecord* out) {
 grpc::ServerUnaryReactor* AuditService::ListAuditRecords(grpc::CallbackServerContext* context,
                                                          const v1::ListAuditRecordsRequest* request,
                                                          v1::ListAuditRecordsResponse* response) {
-  return Answer(runtime_, context, kListAuditRecords, *request,
+  return Answer(runtime_, context, kListAuditRecords, {*request, response},
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 
@@ -124,8 +124,8 @@ absl::Status AuditService::List(Call& call, const v1::ListAuditRecordsRequest& r
 
 grpc::ServerUnaryReactor* AuditService::RecordShareRemoval(
     grpc::CallbackServerContext* context, const v1::RecordShareRemovalRequest* request,
-    v1::RecordShareRemovalResponse*) {
-  return Answer(runtime_, context, kRecordShareRemoval, *request,
+    v1::RecordShareRemovalResponse* response) {
+  return Answer(runtime_, context, kRecordShareRemoval, {*request, response},
                 [=, this](Call& call) { return Record(call, *request); });
 }
 
@@ -161,8 +161,8 @@ absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalReques
 
 grpc::ServerUnaryReactor* AuditService::RecordJob(grpc::CallbackServerContext* context,
                                                   const v1::RecordJobRequest* request,
-                                                  v1::RecordJobResponse*) {
-  return Answer(runtime_, context, kRecordJob, *request,
+                                                  v1::RecordJobResponse* response) {
+  return Answer(runtime_, context, kRecordJob, {*request, response},
                 [=, this](Call& call) { return Record(call, *request); });
 }
 

@@ -57,8 +57,9 @@ v1::EnrolledNode ToProto(const NodeRecord& record) {
 // Only for operators; `handler` gets the caller's URI.
 grpc::ServerUnaryReactor* AnswerOperator(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    RequestSize request, absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
-  return Answer(runtime, context, method, request,
+    const UnaryMessages& messages,
+    absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
+  return Answer(runtime, context, method, messages,
                 [handler = std::move(handler)](Call& call) mutable -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return handler(UriOf(call.caller()));
@@ -71,7 +72,7 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
     grpc::CallbackServerContext* context, const v1::CreateJoinTokenRequest* request,
     v1::CreateJoinTokenResponse* response) {
   return AnswerOperator(
-      runtime_, context, "/muster.v1.EnrollmentService/CreateJoinToken", *request,
+      runtime_, context, "/muster.v1.EnrollmentService/CreateJoinToken", {*request, response},
       [this, request, response](const std::string& actor) -> absl::Status {
         JoinTokenRecord wanted;
         wanted.id = request->id();
@@ -100,8 +101,8 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
 grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(
     grpc::CallbackServerContext* context, const v1::ListJoinTokensRequest* request,
     v1::ListJoinTokensResponse* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens", *request,
-                        [this, response](const std::string&) -> absl::Status {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens",
+                        {*request, response}, [this, response](const std::string&) -> absl::Status {
                           ASSIGN_OR_RETURN(const auto tokens, enrollment_.Tokens());
                           for (const JoinTokenRecord& token : tokens)
                             *response->add_tokens() = ToProto(token);
@@ -112,7 +113,8 @@ grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(
 grpc::ServerUnaryReactor* EnrollmentService::RevokeJoinToken(
     grpc::CallbackServerContext* context, const v1::RevokeJoinTokenRequest* request,
     v1::JoinToken* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeJoinToken", *request,
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeJoinToken",
+                        {*request, response},
                         [this, request, response](const std::string& actor) -> absl::Status {
                           const auto token = enrollment_.RevokeToken(request->id(), actor);
                           if (token.ok()) *response = ToProto(*token);
@@ -123,17 +125,16 @@ grpc::ServerUnaryReactor* EnrollmentService::RevokeJoinToken(
 grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
     grpc::CallbackServerContext* context, const v1::ListEnrolledNodesRequest* request,
     v1::ListEnrolledNodesResponse* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListEnrolledNodes",
-                        *request, [this, request, response](const std::string&) -> absl::Status {
-                          ASSIGN_OR_RETURN(
-                              const auto page,
-                              enrollment_.Nodes(FromProto(request->labels()), request->page_token(),
-                                                request->page_size()));
-                          for (const NodeRecord& node : page.items)
-                            *response->add_nodes() = ToProto(node);
-                          response->set_next_page_token(page.next);
-                          return absl::OkStatus();
-                        });
+  return AnswerOperator(
+      runtime_, context, "/muster.v1.EnrollmentService/ListEnrolledNodes", {*request, response},
+      [this, request, response](const std::string&) -> absl::Status {
+        ASSIGN_OR_RETURN(const auto page,
+                         enrollment_.Nodes(FromProto(request->labels()), request->page_token(),
+                                           request->page_size()));
+        for (const NodeRecord& node : page.items) *response->add_nodes() = ToProto(node);
+        response->set_next_page_token(page.next);
+        return absl::OkStatus();
+      });
 }
 
 // A relay asks whether a file can ever reach its target; it gets no other information about the
@@ -141,8 +142,8 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
 grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
     grpc::CallbackServerContext* context, const v1::GetEnrolledNodeRequest* request,
     v1::EnrolledNode* response) {
-  return Answer(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode", *request,
-                [this, request, response](Call& call) -> absl::Status {
+  return Answer(runtime_, context, "/muster.v1.EnrollmentService/GetEnrolledNode",
+                {*request, response}, [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(const auto node, enrollment_.Node(request->node()));
                   if (RoleOf(call.caller().identity) != Role::kRelay) {
@@ -159,32 +160,34 @@ grpc::ServerUnaryReactor* EnrollmentService::GetEnrolledNode(
 grpc::ServerUnaryReactor* EnrollmentService::LabelNode(grpc::CallbackServerContext* context,
                                                        const v1::LabelNodeRequest* request,
                                                        v1::EnrolledNode* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/LabelNode", *request,
-                        [this, request, response](const std::string& actor) -> absl::Status {
-                          const auto node = enrollment_.Label(
-                              request->node(), FromProto(request->set()),
+  return AnswerOperator(
+      runtime_, context, "/muster.v1.EnrollmentService/LabelNode", {*request, response},
+      [this, request, response](const std::string& actor) -> absl::Status {
+        const auto node =
+            enrollment_.Label(request->node(), FromProto(request->set()),
                               {request->remove().begin(), request->remove().end()}, actor);
-                          if (node.ok()) *response = ToProto(*node);
-                          return node.status();
-                        });
+        if (node.ok()) *response = ToProto(*node);
+        return node.status();
+      });
 }
 
 grpc::ServerUnaryReactor* EnrollmentService::RevokeNode(grpc::CallbackServerContext* context,
                                                         const v1::RevokeNodeRequest* request,
                                                         v1::EnrolledNode* response) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeNode", *request,
-                        [this, request, response](const std::string& actor) -> absl::Status {
-                          const auto node =
-                              enrollment_.Revoke(request->node(), request->reason(), actor);
-                          if (node.ok()) *response = ToProto(*node);
-                          return node.status();
-                        });
+  return AnswerOperator(
+      runtime_, context, "/muster.v1.EnrollmentService/RevokeNode", {*request, response},
+      [this, request, response](const std::string& actor) -> absl::Status {
+        const auto node = enrollment_.Revoke(request->node(), request->reason(), actor);
+        if (node.ok()) *response = ToProto(*node);
+        return node.status();
+      });
 }
 
 grpc::ServerUnaryReactor* EnrollmentService::RemoveNode(grpc::CallbackServerContext* context,
                                                         const v1::RemoveNodeRequest* request,
-                                                        v1::RemoveNodeResponse*) {
-  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RemoveNode", *request,
+                                                        v1::RemoveNodeResponse* response) {
+  return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RemoveNode",
+                        {*request, response},
                         [this, request](const std::string& actor) -> absl::Status {
                           return enrollment_.Remove(request->node(), actor);
                         });

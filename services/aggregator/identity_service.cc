@@ -143,28 +143,30 @@ absl::StatusOr<std::map<std::string, v1::Operator>> IdentityService::Operators()
 grpc::ServerUnaryReactor* IdentityService::RenewCertificate(
     grpc::CallbackServerContext* context, const v1::RenewCertificateRequest* request,
     v1::IssuedCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.IdentityService/RenewCertificate", *request,
+  return Answer(runtime_, context, "/muster.v1.IdentityService/RenewCertificate",
+                {*request, response},
                 [this, request, response](Call& call) { return Renew(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* IdentityService::AddOperator(grpc::CallbackServerContext* context,
                                                        const v1::AddOperatorRequest* request,
                                                        v1::IssuedCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.IdentityService/AddOperator", *request,
+  return Answer(runtime_, context, "/muster.v1.IdentityService/AddOperator", {*request, response},
                 [this, request, response](Call& call) { return Add(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* IdentityService::RevokeOperator(grpc::CallbackServerContext* context,
                                                           const v1::RevokeOperatorRequest* request,
                                                           v1::Operator* response) {
-  return Answer(runtime_, context, "/muster.v1.IdentityService/RevokeOperator", *request,
+  return Answer(runtime_, context, "/muster.v1.IdentityService/RevokeOperator",
+                {*request, response},
                 [this, request, response](Call& call) { return Revoke(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* IdentityService::ListOperators(grpc::CallbackServerContext* context,
                                                          const v1::ListOperatorsRequest* request,
                                                          v1::ListOperatorsResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.IdentityService/ListOperators", *request,
+  return Answer(runtime_, context, "/muster.v1.IdentityService/ListOperators", {*request, response},
                 [this, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(const auto operators, Operators());
@@ -177,15 +179,15 @@ grpc::ServerUnaryReactor* IdentityService::IssueCommandCertificate(
     grpc::CallbackServerContext* context, const v1::IssueCommandCertificateRequest* request,
     v1::CommandCertificate* response) {
   return Answer(
-      runtime_, context, "/muster.v1.IdentityService/IssueCommandCertificate", *request,
+      runtime_, context, "/muster.v1.IdentityService/IssueCommandCertificate", {*request, response},
       [this, request, response](Call& call) { return IssueForCommands(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* IdentityService::GetCommandRevocations(
     grpc::CallbackServerContext* context, const v1::GetCommandRevocationsRequest* request,
     v1::CommandRevocations* response) {
-  return Answer(runtime_, context, "/muster.v1.IdentityService/GetCommandRevocations", *request,
-                [this, response](Call& call) -> absl::Status {
+  return Answer(runtime_, context, "/muster.v1.IdentityService/GetCommandRevocations",
+                {*request, response}, [this, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(*response, commands_.Revocations());
                   response->set_command_ca_pem(commands_.CaPem());

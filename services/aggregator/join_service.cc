@@ -86,8 +86,9 @@ absl::Status JoinHandler::Answer(const std::string& peer,
 template <typename Ask>
 grpc::ServerUnaryReactor* JoinService::Answer(grpc::CallbackServerContext* context, Ask ask) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = executor_.Post(
-      [reactor, ask, peer = context->peer()] { reactor->Finish(ToGrpc(ask(peer))); });
+  const std::string peer = context->peer();
+  const bool posted = executor_.Post(peer.substr(0, peer.rfind(':')),
+                                     [reactor, ask, peer] { reactor->Finish(ToGrpc(ask(peer))); });
   if (!posted) reactor->Finish(ToGrpc(errors::Overloaded()));
   return reactor;
 }
@@ -111,7 +112,7 @@ grpc::ServerUnaryReactor* JoinService::Rejoin(grpc::CallbackServerContext* conte
 grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* context,
                                                    const v1::JoinRequest* request,
                                                    v1::NodeCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.JoinService/Join", *request,
+  return Answer(runtime_, context, "/muster.v1.JoinService/Join", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Join(UriOf(call.caller()), *request, response);
@@ -121,7 +122,7 @@ grpc::ServerUnaryReactor* RelayedJoinService::Join(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* RelayedJoinService::Rejoin(grpc::CallbackServerContext* context,
                                                      const v1::RejoinRequest* request,
                                                      v1::NodeCertificate* response) {
-  return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin", *request,
+  return Answer(runtime_, context, "/muster.v1.JoinService/Rejoin", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return answers_.Rejoin(UriOf(call.caller()), *request, response);

@@ -124,21 +124,24 @@ absl::Status ListenerService::ReportStatus(Call& call,
 grpc::ServerUnaryReactor* ListenerService::SignListenerCertificate(
     grpc::CallbackServerContext* context, const v1::SignListenerCertificateRequest* request,
     v1::SignListenerCertificateResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.ListenerService/SignListenerCertificate", *request,
+  return Answer(runtime_, context, "/muster.v1.ListenerService/SignListenerCertificate",
+                {*request, response},
                 [this, request, response](Call& call) { return Sign(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* ListenerService::ReportListener(grpc::CallbackServerContext* context,
                                                           const v1::ReportListenerRequest* request,
                                                           v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.ListenerService/ReportListener", *request,
+  return Answer(runtime_, context, "/muster.v1.ListenerService/ReportListener",
+                {*request, response},
                 [this, request, response](Call& call) { return Report(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* ListenerService::ReleaseListener(
     grpc::CallbackServerContext* context, const v1::ReleaseListenerRequest* request,
-    v1::ReleaseListenerResponse*) {
-  return Answer(runtime_, context, "/muster.v1.ListenerService/ReleaseListener", *request,
+    v1::ReleaseListenerResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.ListenerService/ReleaseListener",
+                {*request, response},
                 [this, request](Call& call) { return Release(call, *request); });
 }
 
@@ -146,7 +149,7 @@ grpc::ServerUnaryReactor* ListenerService::GetStatusListener(
     grpc::CallbackServerContext* context, const v1::GetStatusListenerRequest* request,
     v1::GetStatusListenerResponse* response) {
   return Answer(
-      runtime_, context, "/muster.v1.ListenerService/GetStatusListener", *request,
+      runtime_, context, "/muster.v1.ListenerService/GetStatusListener", {*request, response},
       [this, request, response](Call& call) { return GetStatus(call, *request, response); });
 }
 
@@ -154,7 +157,7 @@ grpc::ServerUnaryReactor* ListenerService::ReportStatusListener(
     grpc::CallbackServerContext* context, const v1::ReportStatusListenerRequest* request,
     v1::Run* response) {
   return Answer(
-      runtime_, context, "/muster.v1.ListenerService/ReportStatusListener", *request,
+      runtime_, context, "/muster.v1.ListenerService/ReportStatusListener", {*request, response},
       [this, request, response](Call& call) { return ReportStatus(call, *request, response); });
 }
 

@@ -137,7 +137,7 @@ ResultService::ResultService(const RpcRuntime& runtime, StateStore& store, BlobS
 grpc::ServerUnaryReactor* ResultService::OpenUpload(grpc::CallbackServerContext* context,
                                                     const v1::OpenUploadRequest* request,
                                                     v1::OpenUploadResponse* response) {
-  return AnswerLater(runtime_, context, "/muster.v1.ResultService/OpenUpload", *request,
+  return AnswerLater(runtime_, context, "/muster.v1.ResultService/OpenUpload", {*request, response},
                      [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
                        auto upload = ToUpload(*call, *request);
                        if (!upload.ok()) return finish(upload.status());
@@ -163,7 +163,7 @@ grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContex
   const bool quick = request->body().size() <= kQuicklyHashed &&
                      request->signature().value().empty() && !request->has_spooled();
   return (quick ? AnswerHere : AnswerLater)(
-      runtime_, context, "/muster.v1.ResultService/SubmitResult", *request,
+      runtime_, context, "/muster.v1.ResultService/SubmitResult", {*request, response},
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         auto verified = Verify(*call, *request);
         if (!verified.ok()) return finish(verified.status());
@@ -178,7 +178,7 @@ grpc::ServerUnaryReactor* ResultService::SubmitResult(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* context,
                                                    const v1::GetResultRequest* request,
                                                    v1::Result* response) {
-  return Answer(runtime_, context, "/muster.v1.ResultService/GetResult", *request,
+  return Answer(runtime_, context, "/muster.v1.ResultService/GetResult", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   const ResultKey key = FromProto(request->key());
                   RETURN_IF_ERROR(CheckKey(key));
@@ -192,7 +192,7 @@ grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* ResultService::ListResults(grpc::CallbackServerContext* context,
                                                      const v1::ListResultsRequest* request,
                                                      v1::ListResultsResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.ResultService/ListResults", *request,
+  return Answer(runtime_, context, "/muster.v1.ResultService/ListResults", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(CheckRunId(request->run()));
                   RETURN_IF_ERROR(call.Authorize(Resource::Run(request->run())));

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "services/aggregator/convert.h"
+#include "services/aggregator/run_view.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
@@ -64,37 +65,12 @@ v1::RetentionRules ToProto(const RetentionRules& rules) {
   return proto;
 }
 
-// Sends the run now and after each change until it has ended.
-class RunWatch : public StreamSource<v1::Run> {
- public:
-  RunWatch(StateStore& store, std::string run, ChangeDispatcher::Handle watch)
-      : store_(store), run_(std::move(run)), watch_(std::move(watch)) {}
-
-  absl::StatusOr<Pull> Next(v1::Run* run) override {
-    if (ended_) return Pull::kEnd;
-    ASSIGN_OR_RETURN(const auto view, store_.GetRun(run_));
-    if (!view) return errors::RunNotFound(run_);
-    if (view->last_change == last_change_) return Pull::kWait;
-    last_change_ = view->last_change;
-    ended_ = IsFinal(view->run.state);
-    *run = ToProto(view->run);
-    return Pull::kMessage;
-  }
-
- private:
-  StateStore& store_;
-  const std::string run_;
-  const ChangeDispatcher::Handle watch_;
-  int64_t last_change_ = -1;
-  bool ended_ = false;
-};
-
 }  // namespace
 
 grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* context,
                                                 const v1::CreateRunRequest* request,
                                                 v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/CreateRun", *request,
+  return Answer(runtime_, context, "/muster.v1.RunService/CreateRun", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return Create(*request, UriOf(call.caller()), response);
@@ -125,19 +101,19 @@ absl::Status RunService::Create(const v1::CreateRunRequest& request, const std::
 
 grpc::ServerUnaryReactor* RunService::GetRun(grpc::CallbackServerContext* context,
                                              const v1::GetRunRequest* request, v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/GetRun", *request,
+  return Answer(runtime_, context, "/muster.v1.RunService/GetRun", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
-                  const auto run = runs_.Get(request->run());
-                  if (run.ok()) *response = ToProto(*run);
-                  return run.status();
+                  ASSIGN_OR_RETURN(auto run, runs_.Get(request->run()));
+                  *response = ShownTo(call.caller(), std::move(run));
+                  return absl::OkStatus();
                 });
 }
 
 grpc::ServerUnaryReactor* RunService::ListRuns(grpc::CallbackServerContext* context,
                                                const v1::ListRunsRequest* request,
                                                v1::ListRunsResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/ListRuns", *request,
+  return Answer(runtime_, context, "/muster.v1.RunService/ListRuns", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   const int size = request->page_size() == 0 ? kDefaultPage : request->page_size();
@@ -156,14 +132,15 @@ grpc::ServerWriteReactor<v1::Run>* RunService::WatchRun(grpc::CallbackServerCont
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::Run>>> {
         RETURN_IF_ERROR(AllowedToSee(call, store_, request->run()));
-        return std::make_unique<RunWatch>(store_, request->run(), changes_.Watch(std::move(wake)));
+        return std::make_unique<RunWatch>(store_, call, request->run(),
+                                          changes_.Watch(std::move(wake)));
       });
 }
 
 grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* context,
                                                 const v1::CancelRunRequest* request,
                                                 v1::Run* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/CancelRun", *request,
+  return Answer(runtime_, context, "/muster.v1.RunService/CancelRun", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   const auto run =
@@ -175,8 +152,8 @@ grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* con
 
 grpc::ServerUnaryReactor* RunService::DeleteRun(grpc::CallbackServerContext* context,
                                                 const v1::DeleteRunRequest* request,
-                                                v1::DeleteRunResponse*) {
-  return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun", *request,
+                                                v1::DeleteRunResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun", {*request, response},
                 [this, request](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   return runs_.Delete(request->run(), UriOf(call.caller()));
@@ -217,7 +194,7 @@ absl::Status RunService::Pin(Call& call, const std::string& run, bool pinned, v1
 grpc::ServerUnaryReactor* RunService::PinRun(grpc::CallbackServerContext* context,
                                              const v1::PinRunRequest* request, v1::Run* response) {
   return Answer(
-      runtime_, context, "/muster.v1.RunService/PinRun", *request,
+      runtime_, context, "/muster.v1.RunService/PinRun", {*request, response},
       [this, request, response](Call& call) { return Pin(call, request->run(), true, response); });
 }
 
@@ -225,7 +202,7 @@ grpc::ServerUnaryReactor* RunService::UnpinRun(grpc::CallbackServerContext* cont
                                                const v1::UnpinRunRequest* request,
                                                v1::Run* response) {
   return Answer(
-      runtime_, context, "/muster.v1.RunService/UnpinRun", *request,
+      runtime_, context, "/muster.v1.RunService/UnpinRun", {*request, response},
       [this, request, response](Call& call) { return Pin(call, request->run(), false, response); });
 }
 
@@ -261,7 +238,7 @@ absl::Status RunService::Preview(const v1::PreviewRetentionRequest& request,
 grpc::ServerUnaryReactor* RunService::PreviewRetention(grpc::CallbackServerContext* context,
                                                        const v1::PreviewRetentionRequest* request,
                                                        v1::PreviewRetentionResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.RunService/PreviewRetention", *request,
+  return Answer(runtime_, context, "/muster.v1.RunService/PreviewRetention", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   return Preview(*request, response);
@@ -272,7 +249,7 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
                                                       const v1::IssueCredentialRequest* request,
                                                       v1::Credential* response) {
   return AnswerLater(
-      runtime_, context, "/muster.v1.RunService/IssueCredential", *request,
+      runtime_, context, "/muster.v1.RunService/IssueCredential", {*request, response},
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         if (const absl::Status allowed = AllowedOnRun(*call, request->run()); !allowed.ok()) {
           return finish(allowed);
@@ -334,7 +311,7 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
     grpc::CallbackServerContext* context, const v1::IssueViewerCredentialRequest* request,
     v1::ViewerCredential* response) {
   return AnswerLater(
-      runtime_, context, "/muster.v1.RunService/IssueViewerCredential", *request,
+      runtime_, context, "/muster.v1.RunService/IssueViewerCredential", {*request, response},
       [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         if (const absl::Status allowed = AllowedOnRun(*call, request->run()); !allowed.ok()) {
           return finish(allowed);
@@ -364,7 +341,7 @@ grpc::ServerUnaryReactor* RunService::SetStatusListener(grpc::CallbackServerCont
                                                         const v1::SetStatusListenerRequest* request,
                                                         v1::Run* response) {
   return Answer(
-      runtime_, context, "/muster.v1.RunService/SetStatusListener", *request,
+      runtime_, context, "/muster.v1.RunService/SetStatusListener", {*request, response},
       [this, request, response](Call& call) { return SetStatus(call, *request, response); });
 }
 

@@ -30,7 +30,7 @@ absl::StatusOr<JobBoard*> JobService::Allowed(Call& call) const {
 grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* context,
                                                 const v1::SubmitJobRequest* request,
                                                 v1::Job* response) {
-  return Answer(streams_, context, "/muster.v1.JobService/SubmitJob", *request,
+  return Answer(streams_, context, "/muster.v1.JobService/SubmitJob", {*request, response},
                 [=, this](Call& call) { return Submit(call, *request, response); });
 }
 
@@ -57,7 +57,7 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
                                              const v1::GetJobRequest* request, v1::Job* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/GetJob", *request,
+  return Answer(requests_, context, "/muster.v1.JobService/GetJob", {*request, response},
                 [=, this](Call& call) {
                   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
                   auto view = board->Get(request->job());
@@ -69,7 +69,7 @@ grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* contex
 grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* context,
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/ListJobs", *request,
+  return Answer(requests_, context, "/muster.v1.JobService/ListJobs", {*request, response},
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 
@@ -96,7 +96,7 @@ absl::Status JobService::List(Call& call, const v1::ListJobsRequest& request,
 grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* context,
                                                 const v1::CancelJobRequest* request,
                                                 v1::Job* response) {
-  return Answer(requests_, context, "/muster.v1.JobService/CancelJob", *request,
+  return Answer(requests_, context, "/muster.v1.JobService/CancelJob", {*request, response},
                 [=, this](Call& call) -> absl::Status {
                   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
                   ASSIGN_OR_RETURN(JobChange cancelled,

@@ -34,7 +34,7 @@ grpc::ServerUnaryReactor* HeartbeatService::SendHeartbeat(grpc::CallbackServerCo
                                                           const v1::SendHeartbeatRequest* request,
                                                           v1::SendHeartbeatResponse* response) {
   return Answer(
-      runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat", *request,
+      runtime_, context, "/muster.v1.HeartbeatService/SendHeartbeat", {*request, response},
       [this, request, response](Call& call) { return HandleOne(call, *request, response); });
 }
 

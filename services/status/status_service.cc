@@ -85,7 +85,7 @@ class WatchBytes : public StreamSource<grpc::ByteBuffer> {
 grpc::ServerUnaryReactor* StatusService::GetStatus(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
-  return AnswerLater(runtime_, context, "/muster.v1.StatusService/GetStatus", *request,
+  return AnswerLater(runtime_, context, "/muster.v1.StatusService/GetStatus", {*request, response},
                      [this, request, response](const std::shared_ptr<Call>& call, Finish finish) {
                        const auto query = MakeQuery(*call, *request);
                        if (!query.ok()) return finish(query.status());
@@ -139,7 +139,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
                                                         const grpc::ByteBuffer* request,
                                                         grpc::ByteBuffer* response) {
   return Answer(
-      runtime_, context, "/muster.v1.StatusService/ReportProgress", *request,
+      runtime_, context, "/muster.v1.StatusService/ReportProgress", {*request, response},
       [this, request, response](Call& call) -> absl::Status {
         v1::ReportProgressRequest report;
         if (!Parse(*request, &report)) {
@@ -156,7 +156,7 @@ grpc::ServerUnaryReactor* StatusService::ReportProgress(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* context,
                                                    const v1::ListNodesRequest* request,
                                                    v1::ListNodesResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/ListNodes", *request,
+  return Answer(runtime_, context, "/muster.v1.StatusService/ListNodes", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   auto nodes = board_.ListNodes(*request);
@@ -168,7 +168,7 @@ grpc::ServerUnaryReactor* StatusService::ListNodes(grpc::CallbackServerContext* 
 grpc::ServerUnaryReactor* StatusService::GetNode(grpc::CallbackServerContext* context,
                                                  const v1::GetNodeRequest* request,
                                                  v1::Node* response) {
-  return Answer(runtime_, context, "/muster.v1.StatusService/GetNode", *request,
+  return Answer(runtime_, context, "/muster.v1.StatusService/GetNode", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   RETURN_IF_ERROR(ValidateName("node", request->node()));

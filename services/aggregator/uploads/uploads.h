@@ -154,7 +154,7 @@ class Uploads {
 
   StateStore& store_;
   BlobStore& blobs_;
-  const FairExecutor disk_;
+  Executor& disk_;
   const Clock& clock_;
   const Limits limits_;
   UploadQuota quota_;

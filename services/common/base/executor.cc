@@ -18,7 +18,10 @@ constexpr size_t kMaxThreadName = 15;
 
 }  // namespace
 
-Executor::Executor(Options options) : options_(std::move(options)) {
+Executor::Executor(Options options)
+    : options_(std::move(options)),
+      threads_of_owner_(options_.threads_of_owner == 0 ? std::max<size_t>(options_.threads, 1)
+                                                       : options_.threads_of_owner) {
   for (size_t i = 0; i < std::max<size_t>(options_.threads, 1); ++i) {
     threads_.emplace_back([this] { Work(); });
     pthread_setname_np(threads_.back().native_handle(),
@@ -34,14 +37,63 @@ Executor::~Executor() {
 bool Executor::Post(Task task) {
   {
     MutexLock lock(mutex_);
-    if (draining_ || queue_.size() >= options_.max_queue) {
-      ++refused_;
-      return false;
-    }
-    queue_.push_back(std::move(task));
+    if (!Accept(waiting_, options_.max_queue)) return false;
+    queue_.push_back({std::move(task), owners_.end()});
   }
   work_.NotifyOne();
   return true;
+}
+
+bool Executor::Post(std::string_view owner, Task task) {
+  {
+    MutexLock lock(mutex_);
+    auto it = owners_.find(owner);
+    const size_t waiting = it == owners_.end() ? 0 : it->second.waiting.size();
+    if (!Accept(waiting, (options_.max_queue + 1) / 2)) return false;
+    if (it == owners_.end()) it = owners_.try_emplace(std::string(owner)).first;
+    Owner& own = it->second;
+    own.waiting.push_back(std::move(task));
+    if (own.queued + own.running >= threads_of_owner_) return true;
+    ++own.queued;
+    queue_.push_back({nullptr, it});
+  }
+  work_.NotifyOne();
+  return true;
+}
+
+bool Executor::Accept(size_t waiting, size_t limit) {
+  if (draining_ || waiting_ >= options_.max_queue || waiting >= limit) {
+    ++refused_;
+    return false;
+  }
+  ++waiting_;
+  return true;
+}
+
+Executor::Task Executor::Begin(Turn& turn) {
+  --waiting_;
+  ++running_;
+  if (turn.owner == owners_.end()) return std::move(turn.task);
+  Owner& own = turn.owner->second;
+  --own.queued;
+  ++own.running;
+  Task task = std::move(own.waiting.front());
+  own.waiting.pop_front();
+  return task;
+}
+
+// The next turn of an owner is behind those of all others.
+void Executor::End(const Turn& turn) {
+  --running_;
+  if (turn.owner == owners_.end()) return;
+  Owner& own = turn.owner->second;
+  --own.running;
+  if (own.waiting.size() > own.queued) {
+    ++own.queued;
+    queue_.push_back({nullptr, turn.owner});
+  } else if (own.queued + own.running == 0) {
+    owners_.erase(turn.owner);
+  }
 }
 
 absl::Status Executor::Drain(absl::Duration limit) {
@@ -54,8 +106,7 @@ absl::Status Executor::Drain(absl::Duration limit) {
   if (limit == absl::InfiniteDuration()) {
     while (!drained()) idle_.Wait(mutex_);
   } else if (!idle_.WaitFor(mutex_, limit, drained)) {
-    return errors::DrainTimeout(static_cast<int64_t>(queue_.size() + running_), options_.name,
-                                limit);
+    return errors::DrainTimeout(static_cast<int64_t>(waiting_ + running_), options_.name, limit);
   }
   return absl::OkStatus();
 }
@@ -67,7 +118,7 @@ void Executor::AwaitIdle() {
 
 size_t Executor::queued() const {
   MutexLock lock(mutex_);
-  return queue_.size();
+  return waiting_;
 }
 
 uint64_t Executor::refused() const {
@@ -80,14 +131,14 @@ void Executor::Work() {
   for (;;) {
     while (!draining_ && queue_.empty()) work_.Wait(mutex_);
     if (queue_.empty()) return;
-    Task task = std::move(queue_.front());
+    Turn turn = std::move(queue_.front());
     queue_.pop_front();
-    ++running_;
+    Task task = Begin(turn);
     lock.Unlock();
     task();
     task = nullptr;  // destroys the captures outside the lock, before the task counts as ended
     lock.Lock();
-    --running_;
+    End(turn);
     idle_.NotifyAll();
   }
 }

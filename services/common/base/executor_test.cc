@@ -1,9 +1,11 @@
 #include "services/common/base/executor.h"
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <latch>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -74,6 +76,79 @@ TEST(ExecutorTest, DestructionRunsWhatWasAccepted) {
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(executor.Post([&] { ++ran; }));
   }
   EXPECT_EQ(ran, 100);
+}
+
+// A thread that is free of the tasks of one owner runs those of the others at once.
+TEST(ExecutorTest, OwnerOccupiesNoMoreThanItsThreads) {
+  Executor executor({.threads = 3, .threads_of_owner = 2});
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(executor.Post("many", [&] {
+      most = std::max<int>(most, ++running);
+      released.wait();
+      --running;
+    }));
+  }
+  std::promise<void> other;
+  std::promise<void> nobody;
+  EXPECT_TRUE(executor.Post("other", [&] { other.set_value(); }));
+  EXPECT_TRUE(executor.Post([&] { nobody.set_value(); }));
+  other.get_future().wait();
+  nobody.get_future().wait();
+  release.set_value();
+  executor.AwaitIdle();
+  EXPECT_LE(most, 2);
+  EXPECT_EQ(executor.queued(), 0u);
+}
+
+TEST(ExecutorTest, OwnersTakeTurns) {
+  std::vector<std::string> order;  // of one thread
+  {
+    Executor executor({.threads = 1});
+    Plug plug(executor);
+    for (int i = 0; i < 20; ++i)
+      EXPECT_TRUE(executor.Post("many", [&] { order.push_back("many"); }));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(executor.Post("few", [&] { order.push_back("few"); }));
+    EXPECT_TRUE(executor.Post([&] { order.push_back("none"); }));
+    EXPECT_EQ(executor.queued(), 24u);
+    plug.Release();
+  }
+  ASSERT_EQ(order.size(), 24u);
+  EXPECT_EQ(std::vector<std::string>(order.begin(), order.begin() + 7),
+            (std::vector<std::string>{"many", "few", "none", "many", "few", "many", "few"}));
+}
+
+TEST(ExecutorTest, OwnerTakesAtMostHalfOfTheQueue) {
+  Executor executor({.threads = 1, .max_queue = 4});
+  Plug plug(executor);
+  EXPECT_TRUE(executor.Post("many", [] {}));
+  EXPECT_TRUE(executor.Post("many", [] {}));
+  EXPECT_FALSE(executor.Post("many", [] { ADD_FAILURE() << "a refused task ran"; }));
+  EXPECT_EQ(executor.refused(), 1u);
+  EXPECT_TRUE(executor.Post("other", [] {}));
+  EXPECT_TRUE(executor.Post([] {}));
+  EXPECT_FALSE(executor.Post("third", [] { ADD_FAILURE() << "a refused task ran"; }));
+  plug.Release();
+}
+
+TEST(ExecutorTest, TasksOfManyOwnersAllRun) {
+  std::atomic<int> ran = 0;
+  {
+    Executor executor({.threads = 4, .max_queue = 10'000, .threads_of_owner = 2});
+    std::vector<std::thread> posters;
+    for (int t = 0; t < 4; ++t) {
+      posters.emplace_back([&, t] {
+        for (int i = 0; i < 1000; ++i) {
+          EXPECT_TRUE(executor.Post(std::to_string(i % (t + 1)), [&] { ++ran; }));
+        }
+      });
+    }
+    for (std::thread& poster : posters) poster.join();
+  }
+  EXPECT_EQ(ran, 4000);
 }
 
 TEST(StrandTest, KeepsOrderAndNeverRunsTwoAtOnce) {

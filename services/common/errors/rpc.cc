@@ -70,6 +70,13 @@ absl::Status TooManyRequestBytes(int64_t limit) {
                         absl::Seconds(1));
 }
 
+absl::Status TooManyAnswerBytes(int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_ANSWER_BYTES",
+                   absl::StrCat("answers that this identity has not read already take ", limit, " bytes"),
+                   "Read the answers to earlier calls."),
+                        absl::Seconds(1));
+}
+
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS_OF_CALLER",
                    absl::StrCat("this identity already has ", limit, " open streams of ", ToAbsl(method)),

@@ -32,6 +32,8 @@ absl::Status NoFirstMessage(absl::Duration within);
 absl::Status TooManyStreams(std::string_view method, int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_REQUEST_BYTES.
 absl::Status TooManyRequestBytes(int64_t limit);
+// RESOURCE_EXHAUSTED, TOO_MANY_ANSWER_BYTES.
+absl::Status TooManyAnswerBytes(int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS_OF_CALLER.
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_CALLS.

@@ -51,8 +51,9 @@ absl::Status Call(StreamServer& server) {
 
 TEST(AcceptGuardTest, ListenerSurvivesABurstWithoutFreeDescriptors) {
   StreamServer server;
-  server.open_share = [&](auto* context, const auto* request, auto*) {
-    return Answer(server.runtime(), context, "/muster.v1.ShareService/OpenShare", *request,
+  server.open_share = [&](auto* context, const auto* request, auto* response) {
+    return Answer(server.runtime(), context, "/muster.v1.ShareService/OpenShare",
+                  {*request, response},
                   [](muster::Call& call) { return call.Authorize(Resource::Own()); });
   };
   ASSERT_EQ(Call(server), absl::OkStatus());

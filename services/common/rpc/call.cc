@@ -19,6 +19,7 @@ Call::Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std:
   caller_status_ = caller.status();
   if (!caller.ok()) return;
   caller_ = *std::move(caller);
+  holder_ = HolderOf(*caller_);
   call_entry_ = runtime_.canceller->Add(caller_, context);
 }
 
@@ -30,16 +31,35 @@ absl::Status Call::Authorize(const Resource& resource) {
   return muster::Authorize(*caller_, method_, resource);
 }
 
-absl::Status Call::CountRequest(RequestSize request) {
+absl::Status Call::CountRequest(int64_t bytes) {
   if (!caller_status_.ok() || runtime_.request_memory == nullptr) return caller_status_;
-  if (request.bytes < kCountedRequestBytes) return absl::OkStatus();
-  ASSIGN_OR_RETURN(memory_, runtime_.request_memory->Reserve(HolderOf(*caller_), request.bytes));
+  if (bytes < kCountedRequestBytes) return absl::OkStatus();
+  ASSIGN_OR_RETURN(memory_, runtime_.request_memory->Reserve(holder_, bytes));
   return absl::OkStatus();
+}
+
+absl::StatusOr<AnswerMemory::Ticket> Call::CountAnswer(int64_t bytes) const {
+  if (runtime_.answer_memory == nullptr || bytes < kCountedAnswerBytes) {
+    return AnswerMemory::Ticket();
+  }
+  return runtime_.answer_memory->Reserve(holder_, bytes);
 }
 
 grpc::Status Call::Final(const absl::Status& status) {
   const grpc::Status final = FinalOfStream(status);
   Leave();
+  return final;
+}
+
+grpc::Status Call::FinalOfUnary(const absl::Status& status, int64_t answer_bytes) {
+  absl::Status answer = status;
+  if (answer.ok()) {
+    auto counted = CountAnswer(answer_bytes);
+    answer = counted.status();
+    if (counted.ok()) answer_ = *std::move(counted);
+  }
+  const grpc::Status final = FinalOfStream(answer);
+  if (call_entry_ != nullptr) BeginWrite();
   return final;
 }
 
@@ -56,42 +76,75 @@ void Call::ContextGone() {
   if (call_entry_ != nullptr) runtime_.canceller->ForgetContext(*call_entry_);
 }
 
+namespace {
+
+// The answer of a unary call. Deletes itself when gRPC has sent it, as far as the peer takes it, or
+// the call was cancelled.
+class UnaryAnswer : public grpc::ServerUnaryReactor {
+ public:
+  UnaryAnswer(std::shared_ptr<Call> call, const UnaryMessages& messages)
+      : call_(std::move(call)), messages_(messages) {}
+
+  void Answer(const absl::Status& status) {
+    const grpc::Status final =
+        call_->FinalOfUnary(status, status.ok() ? messages_.ResponseBytes() : 0);
+    answered_.exchange(true);
+    Finish(final);
+  }
+
+  void OnDone() override {
+    // Orders this after Answer for race detectors, which do not see the order that gRPC guarantees.
+    answered_.exchange(true);
+    call_->Leave();
+    delete this;
+  }
+
+ private:
+  const std::shared_ptr<Call> call_;
+  const UnaryMessages messages_;
+  std::atomic<bool> answered_ = false;
+};
+
+}  // namespace
+
 grpc::ServerUnaryReactor* AnswerHere(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    RequestSize request, absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
+    const UnaryMessages& messages,
+    absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
   auto call = std::make_shared<Call>(runtime, context, method);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (const absl::Status status = call->CountRequest(request); !status.ok()) {
-    reactor->Finish(call->Final(status));
-    return reactor;
+  auto* const answer = new UnaryAnswer(call, messages);
+  if (const absl::Status status = call->CountRequest(messages.request_bytes()); !status.ok()) {
+    answer->Answer(status);
+    return answer;
   }
-  handler(call,
-          [reactor, call](const absl::Status& status) { reactor->Finish(call->Final(status)); });
-  return reactor;
+  handler(std::move(call), [answer](const absl::Status& status) { answer->Answer(status); });
+  return answer;
 }
 
 grpc::ServerUnaryReactor* AnswerLater(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    RequestSize request, absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
-  return AnswerHere(runtime, context, method, request,
-                    [executor = runtime.executor, handler = std::move(handler)](
-                        const std::shared_ptr<Call>& call, Finish finish) mutable {
-                      // Shared, since a queue that is full drops what it was given.
-                      auto done = std::make_shared<Finish>(std::move(finish));
-                      if (executor->Post([call, done, handler = std::move(handler)]() mutable {
-                            handler(call, std::move(*done));
-                          })) {
-                        return;
-                      }
-                      (*done)(errors::Overloaded());
-                    });
+    const UnaryMessages& messages,
+    absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
+  return AnswerHere(
+      runtime, context, method, messages,
+      [executor = runtime.executor, handler = std::move(handler)](const std::shared_ptr<Call>& call,
+                                                                  Finish finish) mutable {
+        // Shared, since a queue that is full drops what it was given.
+        auto done = std::make_shared<Finish>(std::move(finish));
+        if (executor->Post(call->holder(), [call, done, handler = std::move(handler)]() mutable {
+              handler(call, std::move(*done));
+            })) {
+          return;
+        }
+        (*done)(errors::Overloaded());
+      });
 }
 
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                                 std::string_view method, RequestSize request,
+                                 std::string_view method, const UnaryMessages& messages,
                                  absl::AnyInvocable<absl::Status(Call&)> handler) {
   return AnswerLater(
-      runtime, context, method, request,
+      runtime, context, method, messages,
       [handler = std::move(handler)](const std::shared_ptr<Call>& call, Finish finish) mutable {
         finish(handler(*call));
       });

@@ -19,9 +19,11 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/identity/rpc_authorization.h"
+#include "services/common/rpc/answer_memory.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/request_memory.h"
 
@@ -35,23 +37,40 @@ class TimerService;
 // The objects that the handlers of a server share. The pointers outlive every call.
 struct RpcRuntime {
   CallerResolver* callers = nullptr;
-  Executor* executor = nullptr;  // where handlers run: they may wait for the disk
+  // Where handlers run: they may wait for the disk. The holders (HolderOf) take turns.
+  Executor* executor = nullptr;
   CallCanceller* canceller = nullptr;
   RpcMetrics* metrics = nullptr;
   // For streams. Null: there is no deadline for the first message, and streams are not counted.
   TimerService* stream_timers = nullptr;
   OpenStreams* streams = nullptr;
-  // Null: large requests are not counted.
+  // Null: large requests, or answers, are not counted.
   RequestMemory* request_memory = nullptr;
+  AnswerMemory* answer_memory = nullptr;
 };
 
-// The bytes of the request of a unary call. A plain value, made of the request.
-struct RequestSize {
-  RequestSize(const google::protobuf::MessageLite& request)  // NOLINT: implicit
-      : bytes(static_cast<int64_t>(request.ByteSizeLong())) {}
-  RequestSize(const grpc::ByteBuffer& request)  // NOLINT: implicit
-      : bytes(static_cast<int64_t>(request.Length())) {}
-  int64_t bytes = 0;
+// The messages of a unary call. Without a response, every answer is an error.
+class UnaryMessages {
+ public:
+  // The response outlives the call.
+  UnaryMessages(const google::protobuf::MessageLite& request,
+                const google::protobuf::MessageLite* response)
+      : request_bytes_(static_cast<int64_t>(request.ByteSizeLong())), message_(response) {}
+  UnaryMessages(const grpc::ByteBuffer& request, const grpc::ByteBuffer* response)
+      : request_bytes_(static_cast<int64_t>(request.Length())), buffer_(response) {}
+
+  int64_t request_bytes() const { return request_bytes_; }
+
+  // To be called once the response is complete.
+  int64_t ResponseBytes() const {
+    if (message_ != nullptr) return static_cast<int64_t>(message_->ByteSizeLong());
+    return buffer_ == nullptr ? 0 : static_cast<int64_t>(buffer_->Length());
+  }
+
+ private:
+  int64_t request_bytes_ = 0;
+  const google::protobuf::MessageLite* message_ = nullptr;
+  const grpc::ByteBuffer* buffer_ = nullptr;
 };
 
 // Thread-safe. `method` is the full name, "/muster.v1.RunService/GetRun".
@@ -66,12 +85,19 @@ class Call {
   const Caller& caller() const { return *caller_; }
   std::string_view method() const { return method_; }
 
+  // Under this name limits count what the caller holds (HolderOf); likewise.
+  const std::string& holder() const { return holder_; }
+
   // Returns OK if the caller may call the method for `resource`, or PERMISSION_DENIED.
   absl::Status Authorize(const Resource& resource);
 
-  // Counts the bytes of the request until the call is answered; RESOURCE_EXHAUSTED at a limit of
+  // Counts the bytes of the request until Leave; RESOURCE_EXHAUSTED at a limit of
   // RpcRuntime::request_memory. Called once, before the handler.
-  absl::Status CountRequest(RequestSize request);
+  absl::Status CountRequest(int64_t bytes);
+
+  // Counts the bytes of a message to the caller, for as long as the ticket exists;
+  // RESOURCE_EXHAUSTED at a limit of RpcRuntime::answer_memory.
+  absl::StatusOr<AnswerMemory::Ticket> CountAnswer(int64_t bytes) const;
 
   // Between these two a message is being sent: a client that does not read is cancelled.
   void BeginWrite() { call_entry_->BeginWrite(SystemClock().MonotonicNow()); }
@@ -81,12 +107,17 @@ class Call {
   // call. Counts the call, which can no longer be cancelled.
   grpc::Status Final(const absl::Status& status);
 
+  // The same for a unary call whose answer has so many bytes. They are counted, and the call can be
+  // cancelled, until Leave: when the peer has taken the answer.
+  grpc::Status FinalOfUnary(const absl::Status& status, int64_t answer_bytes);
+
   // The same for a stream, which may still be sending its last message with the status: it can be
   // cancelled until ContextGone, and CallCanceller waits for it until Leave.
   grpc::Status FinalOfStream(const absl::Status& status);
   void ContextGone();
   void Leave() {
     memory_ = RequestMemory::Ticket();
+    answer_ = AnswerMemory::Ticket();
     call_entry_.reset();
   }
 
@@ -100,30 +131,33 @@ class Call {
   const absl::Duration began_;  // monotonic
   absl::Status caller_status_;
   std::shared_ptr<const Caller> caller_;
+  std::string holder_;
   std::atomic<bool> asked_ = false;
   CallCanceller::Handle call_entry_;
   RequestMemory::Ticket memory_;
+  AnswerMemory::Ticket answer_;
 };
 
 using Finish = absl::AnyInvocable<void(absl::Status)>;
 
-// Answers a unary RPC: runs `handler` on the executor; it calls `finish` once, from any thread.
-// The request and the response exist until then. RESOURCE_EXHAUSTED if the executor's queue is full
-// (OVERLOADED), or at a limit for the memory of requests.
+// Answers a unary RPC: runs `handler` on the executor, in turn with the calls of other holders; it
+// calls `finish` once, from any thread. The request and the response exist until then.
+// RESOURCE_EXHAUSTED if the executor's queue is full (OVERLOADED), or at a limit for the memory of
+// requests or answers.
 grpc::ServerUnaryReactor* AnswerLater(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    RequestSize request,
+    const UnaryMessages& messages,
     absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
 
 // The same on gRPC's own thread: for a handler that neither waits nor computes for long.
 grpc::ServerUnaryReactor* AnswerHere(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    RequestSize request,
+    const UnaryMessages& messages,
     absl::AnyInvocable<void(std::shared_ptr<Call> call, Finish finish)> handler);
 
 // As AnswerLater, for a handler that has its answer when it returns.
 grpc::ServerUnaryReactor* Answer(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
-                                 std::string_view method, RequestSize request,
+                                 std::string_view method, const UnaryMessages& messages,
                                  absl::AnyInvocable<absl::Status(Call& call)> handler);
 
 }  // namespace muster

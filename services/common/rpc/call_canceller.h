@@ -1,4 +1,5 @@
-// The calls in progress: cancels those of revoked identities and of peers that stopped reading.
+// The calls in progress, until their peers have taken the answers: cancels those of revoked
+// identities and of peers that stopped reading.
 #ifndef MUSTER_SERVICES_COMMON_RPC_CALL_CANCELLER_H_
 #define MUSTER_SERVICES_COMMON_RPC_CALL_CANCELLER_H_
 

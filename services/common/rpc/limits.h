@@ -59,6 +59,15 @@ inline constexpr int64_t kCountedRequestBytes = 16 * 1024;
 inline constexpr int64_t kRequestBytes = int64_t{256} << 20;
 inline constexpr int64_t kRequestBytesOfCaller = int64_t{32} << 20;
 
+// Smaller answers are not counted: a call takes about as much itself.
+inline constexpr int64_t kCountedAnswerBytes = 4 * 1024;
+
+// Answers that were not taken yet, in all and of one identity, as they are sent; the memory is
+// about twice as much. A client that reads has a few of them in transit. The calls of one that does
+// not are ended (stuck_readers.h).
+inline constexpr int64_t kAnswerBytes = int64_t{256} << 20;
+inline constexpr int64_t kAnswerBytesOfCaller = int64_t{32} << 20;
+
 // gRPC's default, made explicit: identities, deadlines and error details fit, PEM chains do not.
 inline constexpr int kMaxMetadataBytes = 8 * 1024;
 

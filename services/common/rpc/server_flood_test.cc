@@ -86,8 +86,8 @@ enum class Peer { kNode, kStranger };
 class ServerFloodTest : public ::testing::TestWithParam<Peer> {
  protected:
   ServerFloodTest() : server_(64, Options()) {
-    server_.open_share = [this](auto* context, const auto* request, auto*) {
-      return Answer(server_.runtime(), context, kOpenShare, *request,
+    server_.open_share = [this](auto* context, const auto* request, auto* response) {
+      return Answer(server_.runtime(), context, kOpenShare, {*request, response},
                     [](Call& call) { return call.Authorize(Resource::Own()); });
     };
     other_ = std::make_unique<OtherClient>(server_.ConnectNode("other"));

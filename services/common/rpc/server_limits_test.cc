@@ -13,14 +13,19 @@
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "muster/v1/shares.grpc.pb.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/status.h"
+#include "services/common/rpc/stuck_readers.h"
+#include "services/common/rpc/testing/raw_http2_client.h"
 #include "services/common/rpc/testing/stream_fixture.h"
 #include "testing/fixtures/await.h"
 
 namespace muster::testing {
 namespace {
+
+constexpr char kOpenShare[] = "/muster.v1.ShareService/OpenShare";
 
 // A call of OpenShare whose request has about `bytes`.
 class OpenShareCall {
@@ -48,8 +53,8 @@ TEST(ServerLimitsTest, MessageAboveTheLimitIsRefused) {
   RpcServerOptions options;
   options.max_message_bytes = 100'000;
   StreamServer server(64, std::move(options));
-  server.open_share = [&](auto* context, const auto* request, auto*) {
-    return Answer(server.runtime(), context, "/muster.v1.ShareService/OpenShare", *request,
+  server.open_share = [&](auto* context, const auto* request, auto* response) {
+    return Answer(server.runtime(), context, kOpenShare, {*request, response},
                   [](Call& call) { return call.Authorize(Resource::Own()); });
   };
   const auto channel = server.ConnectNode("n1");
@@ -59,8 +64,8 @@ TEST(ServerLimitsTest, MessageAboveTheLimitIsRefused) {
 
 TEST(ServerLimitsTest, WaitingRequestsOfOneIdentityAreBoundedByTheirBytes) {
   StreamServer server;
-  server.open_share = [&](auto* context, const auto* request, auto*) {
-    return Answer(server.runtime(), context, "/muster.v1.ShareService/OpenShare", *request,
+  server.open_share = [&](auto* context, const auto* request, auto* response) {
+    return Answer(server.runtime(), context, kOpenShare, {*request, response},
                   [](Call& call) { return call.Authorize(Resource::Own()); });
   };
   const auto channel = server.ConnectNode("n1");
@@ -86,12 +91,94 @@ TEST(ServerLimitsTest, WaitingRequestsOfOneIdentityAreBoundedByTheirBytes) {
   EXPECT_EQ(server.request_memory.reserved(), 0);
 }
 
+TEST(ServerLimitsTest, CallsOfOneIdentityDoNotDelayThoseOfAnother) {
+  StreamServer server({.name = "test", .threads = 2, .threads_of_owner = 1}, {});
+  std::promise<void> release;
+  server.open_share = [&, held = release.get_future().share()](auto* context, const auto* request,
+                                                               auto* response) {
+    return Answer(server.runtime(), context, kOpenShare, {*request, response}, [held](Call& call) {
+      if (call.holder().ends_with("/many")) held.wait();
+      return call.Authorize(Resource::Own());
+    });
+  };
+  const auto channel = server.ConnectNode("many");
+  std::vector<std::unique_ptr<OpenShareCall>> calls;
+  for (int i = 0; i < 20; ++i) calls.push_back(std::make_unique<OpenShareCall>(channel, 0));
+  EXPECT_TRUE(Await([&] { return server.executor.queued() == 19; }));
+  const auto other = server.ConnectNode("other");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(OpenShareCall(other, 0).Await(), absl::OkStatus());
+  EXPECT_EQ(server.executor.queued(), 19u);
+  release.set_value();
+  for (const auto& call : calls) EXPECT_EQ(call->Await(), absl::OkStatus());
+}
+
+// A server whose answers to OpenShare have about 40,000 bytes, and a peer that grants no window for
+// them, so that gRPC holds them.
+class UnreadAnswersTest : public ::testing::Test {
+ protected:
+  UnreadAnswersTest() {
+    server_.open_share = [this](auto* context, const auto* request, auto* response) {
+      return Answer(server_.runtime(), context, kOpenShare, {*request, response},
+                    [response](Call& call) {
+                      response->set_upload_id(std::string(kAnswer, 'x'));
+                      return call.Authorize(Resource::Own());
+                    });
+    };
+    const auto credential = server_.IssueNode("n1");
+    peer_ = std::make_unique<RawHttp2Client>(server_.port(), credential.chain, credential.key);
+    EXPECT_TRUE(peer_->AckSettings());
+    constexpr uint16_t kInitialWindow = 4;
+    std::string calls = Http2Frame(FrameType::kSettings, 0, 0, Http2Setting(kInitialWindow, 0));
+    for (int i = 0; i < 10; ++i) {
+      calls += peer_->NextHeaders(kOpenShare);
+      calls += Http2Frame(FrameType::kData, kEndStream, peer_->stream(), std::string(5, '\0'));
+    }
+    EXPECT_TRUE(peer_->Send(calls));
+    // Two of them are within the limit of an identity.
+    EXPECT_TRUE(Await([&] { return server_.answer_memory.reserved() > 2 * kAnswer; }));
+  }
+
+  absl::Status CallAs(const std::string& node) {
+    return OpenShareCall(server_.ConnectNode(node), 0).Await();
+  }
+
+  static constexpr int64_t kAnswer = 40'000;
+  StreamServer server_;
+  std::unique_ptr<RawHttp2Client> peer_;
+};
+
+TEST_F(UnreadAnswersTest, AreBoundedByTheirBytes) {
+  EXPECT_EQ(ReasonOf(CallAs("n1")), "TOO_MANY_ANSWER_BYTES");
+  EXPECT_EQ(CallAs("n2"), absl::OkStatus());
+  EXPECT_TRUE(Await([&] { return server_.answer_memory.reserved() < 3 * kAnswer; }));
+  server_.Stop();
+  EXPECT_EQ(server_.answer_memory.reserved(), 0);
+}
+
+TEST_F(UnreadAnswersTest, EndTheirCallsAtTheLimitOfStuckReaders) {
+  FakeClock later;
+  later.Advance(SystemClock().MonotonicNow() - later.MonotonicNow());
+  EXPECT_EQ(DropStuckReaders(server_.canceller, later, kStuckReader), 0);
+  later.Advance(kStuckReader + absl::Minutes(1));
+  EXPECT_TRUE(Await([&] {
+    DropStuckReaders(server_.canceller, later, kStuckReader);
+    return server_.answer_memory.reserved() == 0;
+  }));
+  EXPECT_EQ(CallAs("n1"), absl::OkStatus());
+}
+
+TEST_F(UnreadAnswersTest, AreNotCountedAfterTheEndOfTheirConnection) {
+  peer_.reset();
+  EXPECT_TRUE(Await([&] { return server_.answer_memory.reserved() == 0; }));
+  EXPECT_EQ(CallAs("n1"), absl::OkStatus());
+}
+
 // Streams whose messages the server does not read hold them in gRPC.
 TEST(ServerLimitsTest, ConnectionThatFillsTheMemoryOfTheServerIsEnded) {
   RpcServerOptions options;
   options.memory_bytes = 2 << 20;
+  RelayScript script;  // outlives the calls
   StreamServer server(64, std::move(options));
-  RelayScript script;
   server.Serve(script, {});
   const auto channel = server.ConnectRelay("r1");
   const auto stub = v1::HeartbeatService::NewStub(channel);

@@ -1,8 +1,5 @@
 #include "services/common/rpc/server_stream.h"
 
-#include <string>
-
-#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -37,9 +34,7 @@ absl::Status ServerStreamBase::Admit() {
   if (streams_ == nullptr) return absl::OkStatus();
   StreamLimits limits = limits_;
   if (SpeaksForMany(call_.caller().identity)) limits.of_caller = 0;
-  std::string caller;
-  if (limits.of_caller > 0) caller = HolderOf(call_.caller());
-  auto ticket = streams_->Enter(call_.method(), caller, limits);
+  auto ticket = streams_->Enter(call_.method(), limits.of_caller > 0 ? call_.holder() : "", limits);
   if (ticket.ok()) ticket_ = *std::move(ticket);
   return ticket.status();
 }
@@ -67,6 +62,8 @@ void ServerStreamBase::Leave() {
 
 void ServerStreamBase::CancelCall() { context_->TryCancel(); }
 
-bool ServerStreamBase::Post(Executor::Task task) { return executor_.Post(std::move(task)); }
+bool ServerStreamBase::Post(Executor::Task task) {
+  return executor_.Post(call_.holder(), std::move(task));
+}
 
 }  // namespace muster

@@ -8,9 +8,9 @@
 
 namespace muster {
 
-// The limit of watches and attached children.
+// The limit of watches, attached children and answers.
 inline constexpr absl::Duration kStuckReader = absl::Seconds(60);
-// The limit of senders of uploads, each of which holds a session.
+// The same at the aggregator, where senders of uploads hold sessions.
 inline constexpr absl::Duration kStuckUploader = absl::Seconds(30);
 
 // Cancels every call whose peer has not taken a message for `limit`; returns how many. To be called

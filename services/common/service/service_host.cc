@@ -27,6 +27,7 @@ ServiceHost::ServiceHost(const std::string& fleet, std::function<std::vector<Cer
       timers_(timers),
       metrics_(metrics),
       streams_(metrics),
+      answer_memory_(metrics),
       rpc_metrics_(metrics),
       chains_(std::move(roots), clock),
       callers_(fleet, clock, &chains_) {
@@ -41,7 +42,8 @@ ServiceHost::ServiceHost(const std::string& fleet, std::function<std::vector<Cer
 ServiceHost::~ServiceHost() = default;
 
 RpcRuntime ServiceHost::Runtime(Executor& executor) {
-  return {&callers_, &executor, &canceller_, &rpc_metrics_, &timers_, &streams_, &request_memory_};
+  return {&callers_, &executor, &canceller_,      &rpc_metrics_,
+          &timers_,  &streams_, &request_memory_, &answer_memory_};
 }
 
 absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service*>& services) {

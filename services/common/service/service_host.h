@@ -21,6 +21,7 @@
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/verified_chains.h"
+#include "services/common/rpc/answer_memory.h"
 #include "services/common/rpc/call.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/caller.h"
@@ -96,6 +97,7 @@ class ServiceHost {
   Metrics& metrics_;
   OpenStreams streams_;
   RequestMemory request_memory_;
+  AnswerMemory answer_memory_;
   RpcMetrics rpc_metrics_;
   VerifiedChains chains_;
   CallerResolver callers_;

@@ -36,7 +36,7 @@ class Shares final : public v1::ShareService::CallbackService {
   grpc::ServerUnaryReactor* GetShare(grpc::CallbackServerContext* context,
                                      const v1::GetShareRequest* request,
                                      v1::Share* response) override {
-    return Answer(runtime_, context, "/muster.v1.ShareService/GetShare", *request,
+    return Answer(runtime_, context, "/muster.v1.ShareService/GetShare", {*request, response},
                   [this](Call& call) {
                     if (go_on && !entered_.exchange(true)) {
                       entered.set_value();

@@ -22,7 +22,8 @@ class ServiceThreads {
   // itself (ScheduleAlways).
   TimerService& timers() { return *timers_; }
 
-  // The handlers of calls. They may wait for the disk.
+  // The handlers of calls. They may wait for the disk. Those of one caller take at most half of the
+  // threads.
   Executor& requests() { return requests_; }
 
   // Periodic work and the streams that the service follows (ScheduledTask, StreamFollower). Some

@@ -51,7 +51,7 @@ std::string OwnerOf(const UploadRecord& upload) {
 }  // namespace
 
 UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink,
-                             const FairExecutor& executor, const Clock& clock)
+                             Executor& executor, const Clock& clock)
     : id_(upload.id),
       key_(upload.key),
       blobs_(blobs),

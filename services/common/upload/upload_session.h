@@ -62,8 +62,8 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   using CountStream = std::function<absl::StatusOr<UploadTicket>()>;
 
   // Its tasks run in turn with those of other senders.
-  UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink,
-                const FairExecutor& executor, const Clock& clock);
+  UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& sink, Executor& executor,
+                const Clock& clock);
 
   const std::string& id() const { return id_; }
   const ResultKey& key() const { return key_; }

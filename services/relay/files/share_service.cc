@@ -120,7 +120,7 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
                                                   const v1::OpenShareRequest* request,
                                                   v1::OpenShareResponse* response) {
   return AnswerLater(
-      disk_, context, "/muster.v1.ShareService/OpenShare", *request,
+      disk_, context, "/muster.v1.ShareService/OpenShare", {*request, response},
       [=, this](const std::shared_ptr<Call>& call, Finish finish) {
         bool retain = false;
         const absl::Status admitted = Admit(*call, *request, &retain);
@@ -140,7 +140,7 @@ grpc::ServerUnaryReactor* ShareService::OpenShare(grpc::CallbackServerContext* c
               const bool refused =
                   registered.ok() && helpers_.routing.settled() && IsUnknown(target);
               const absl::Status joined = refused ? errors::TargetUnknown(target) : registered;
-              const bool queued = joined.ok() && disk_.executor->Post([=, this] {
+              const bool queued = joined.ok() && disk_.executor->Post(opener, [=, this] {
                 Open(opener, request->file(), response, std::move(*done));
               });
               if (!queued) (*done)(joined.ok() ? errors::Overloaded() : joined);
@@ -198,7 +198,7 @@ absl::Status ShareService::AuthorizeParty(Call& call, const v1::ShareKey& key) c
 grpc::ServerUnaryReactor* ShareService::GetShare(grpc::CallbackServerContext* context,
                                                  const v1::GetShareRequest* request,
                                                  v1::Share* response) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare", *request,
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/GetShare", {*request, response},
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        const absl::Status allowed = AuthorizeParty(*call, request->key());
                        if (!allowed.ok()) return finish(allowed);
@@ -262,7 +262,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ShareService::ReadShare(
 grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* context,
                                                    const v1::ListSharesRequest* request,
                                                    v1::ListSharesResponse* response) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/ListShares", *request,
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/ListShares", {*request, response},
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        const std::string* node = NodeOf(call->caller());
                        const absl::Status allowed =
@@ -280,9 +280,9 @@ grpc::ServerUnaryReactor* ShareService::ListShares(grpc::CallbackServerContext* 
 
 grpc::ServerUnaryReactor* ShareService::RemoveShare(grpc::CallbackServerContext* context,
                                                     const v1::RemoveShareRequest* request,
-                                                    v1::RemoveShareResponse*) {
+                                                    v1::RemoveShareResponse* response) {
   return AnswerLater(
-      disk_, context, "/muster.v1.ShareService/RemoveShare", *request,
+      disk_, context, "/muster.v1.ShareService/RemoveShare", {*request, response},
       [=, this](const std::shared_ptr<Call>& call, Finish finish) {
         const absl::Status allowed = AuthorizeParty(*call, request->key());
         if (!allowed.ok()) return finish(allowed);
@@ -314,8 +314,8 @@ void ShareService::Remove(const v1::RemoveShareRequest& request, Finish finish) 
 
 grpc::ServerUnaryReactor* ShareService::ReportShare(grpc::CallbackServerContext* context,
                                                     const v1::ReportShareRequest* request,
-                                                    v1::ReportShareResponse*) {
-  return Answer(disk_, context, "/muster.v1.ShareService/ReportShare", *request,
+                                                    v1::ReportShareResponse* response) {
+  return Answer(disk_, context, "/muster.v1.ShareService/ReportShare", {*request, response},
                 [=, this](Call& call) { return Report(call, *request); });
 }
 
@@ -366,8 +366,9 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
 // Each relay on the route checks that the answering relay is a descendant of the forwarding one.
 grpc::ServerUnaryReactor* ShareService::AnswerShareQuery(grpc::CallbackServerContext* context,
                                                          const v1::AnswerShareQueryRequest* request,
-                                                         v1::AnswerShareQueryResponse*) {
-  return AnswerLater(disk_, context, "/muster.v1.ShareService/AnswerShareQuery", *request,
+                                                         v1::AnswerShareQueryResponse* response) {
+  return AnswerLater(disk_, context, "/muster.v1.ShareService/AnswerShareQuery",
+                     {*request, response},
                      [=, this](const std::shared_ptr<Call>& call, Finish finish) {
                        absl::Status status = call->Authorize(Resource::Own());
                        if (status.ok()) status = IsChild(*call);

@@ -93,8 +93,7 @@ UploadRecord ShareStore::ToUpload(const ShareUpload& upload) {
 void ShareStore::AddUpload(const ShareRecord& record) {
   ShareUpload upload;
   upload.record = record;
-  upload.session =
-      std::make_shared<UploadSession>(ToUpload(upload), *blobs_, *this, fair_disk_, clock_);
+  upload.session = std::make_shared<UploadSession>(ToUpload(upload), *blobs_, *this, disk_, clock_);
   records_.AddUpload(upload);
 }
 

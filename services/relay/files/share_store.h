@@ -151,7 +151,7 @@ class ShareStore : public ResultSink {
   const ShareStoreOptions options_;
   const std::unique_ptr<ShareTable> table_;
   const std::unique_ptr<BlobStore> blobs_;
-  const FairExecutor fair_disk_;  // of uploads
+  Executor& disk_;
   const Clock& clock_;
   const std::unique_ptr<ShareCounters> counters_;
 

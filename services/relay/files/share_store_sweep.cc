@@ -32,7 +32,7 @@ ShareStore::ShareStore(ShareStoreOptions options, std::unique_ptr<ShareTable> ta
     : options_(std::move(options)),
       table_(std::move(table)),
       blobs_(std::move(blobs)),
-      fair_disk_(disk),
+      disk_(disk),
       clock_(clock),
       counters_(std::make_unique<ShareCounters>(metrics)),
       records_(clock, {options_.quota, options_.max_files, options_.max_size}) {

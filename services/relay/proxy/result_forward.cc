@@ -124,7 +124,7 @@ grpc::ServerUnaryReactor* ResultForward::OpenUpload(grpc::CallbackServerContext*
                                                     const v1::OpenUploadRequest* request,
                                                     v1::OpenUploadResponse* response) {
   return AnswerHere(
-      parts_.runtime, context, kOpenUpload, *request,
+      parts_.runtime, context, kOpenUpload, {*request, response},
       [this, context, request, response](const std::shared_ptr<Call>& call, Finish finish) {
         std::make_shared<Opening>(*this, call, request, response, std::move(finish))
             ->Begin(context);
@@ -182,7 +182,7 @@ grpc::ServerUnaryReactor* ResultForward::SubmitResult(grpc::CallbackServerContex
                                                       v1::Result* response) {
   constexpr std::string_view kMethod = "/muster.v1.ResultService/SubmitResult";
   if (const auto size = static_cast<int64_t>(request->body().size()); size > kSubmitMax) {
-    return AnswerHere(parts_.runtime, context, kMethod, *request,
+    return AnswerHere(parts_.runtime, context, kMethod, {*request, response},
                       [size](const std::shared_ptr<Call>&, Finish finish) {
                         finish(errors::TooLargeForSubmit(size, kSubmitMax));
                       });

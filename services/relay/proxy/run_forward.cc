@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "services/common/rpc/answer_memory.h"
 #include "services/common/rpc/client_stream.h"
 #include "services/common/rpc/server_stream.h"
 
@@ -14,12 +15,16 @@ constexpr char kWatchRun[] = "/muster.v1.RunService/WatchRun";
 using UpstreamRuns = ClientStream<v1::WatchRunRequest, v1::Run>;
 using DownstreamRuns = ServerStream<v1::Run>;
 
+// Counts the version that the peer has not taken yet. The two sides of a watch use it in turn.
+using Unread = std::shared_ptr<AnswerMemory::Ticket>;
+
 // The upstream side of a watch: sends each version of the run downstream.
 class UpstreamWatch final : public UpstreamRuns::Handler {
  public:
-  UpstreamWatch(std::shared_ptr<DownstreamRuns> downstream, Admission::Ticket ticket,
+  UpstreamWatch(std::shared_ptr<DownstreamRuns> downstream, Unread unread, Admission::Ticket ticket,
                 v1::WatchRunRequest request)
       : downstream_(std::move(downstream)),
+        unread_(std::move(unread)),
         ticket_(std::move(ticket)),
         request_(std::move(request)) {}
 
@@ -27,13 +32,19 @@ class UpstreamWatch final : public UpstreamRuns::Handler {
     stream->ReadNext();
     stream->SendLast(request_);
   }
-  void OnMessage(v1::Run run) override { downstream_->Send(std::move(run)); }
+  void OnMessage(v1::Run run) override {
+    auto counted = downstream_->call().CountAnswer(static_cast<int64_t>(run.ByteSizeLong()));
+    if (!counted.ok()) return downstream_->Cancel(counted.status());
+    *unread_ = *std::move(counted);
+    downstream_->Send(std::move(run));
+  }
   void OnEnd(const absl::Status& status, EndedBy) override {
     downstream_->End(FromUpstream(status));
   }
 
  private:
   const std::shared_ptr<DownstreamRuns> downstream_;
+  const Unread unread_;
   const Admission::Ticket ticket_;
   const v1::WatchRunRequest request_;
 };
@@ -52,12 +63,16 @@ class WatchHandler final : public ServerStreamHandler<void, v1::Run> {
     if (!call.ok()) return stream->End(call.status());
     StreamOptions options;
     options.first_within = absl::ZeroDuration();
-    upstream_ = UpstreamRuns::Start(
-        call->channel, kWatchRun, options,
-        std::make_shared<UpstreamWatch>(stream, std::move(call->ticket), std::move(request_)), {},
-        std::move(call->context));
+    upstream_ =
+        UpstreamRuns::Start(call->channel, kWatchRun, options,
+                            std::make_shared<UpstreamWatch>(
+                                stream, unread_, std::move(call->ticket), std::move(request_)),
+                            {}, std::move(call->context));
   }
-  void OnWritable() override { upstream_->ReadNext(); }
+  void OnWritable() override {
+    *unread_ = AnswerMemory::Ticket();
+    upstream_->ReadNext();
+  }
   void OnEnd(const absl::Status&, EndedBy) override {
     if (upstream_ == nullptr) return;
     upstream_->Cancel(absl::CancelledError("the downstream call has ended"));
@@ -66,6 +81,7 @@ class WatchHandler final : public ServerStreamHandler<void, v1::Run> {
  private:
   const ForwardParts& parts_;
   v1::WatchRunRequest request_;
+  const Unread unread_ = std::make_shared<AnswerMemory::Ticket>();
   std::shared_ptr<UpstreamRuns> upstream_;  // null if the call was rejected
 };
 

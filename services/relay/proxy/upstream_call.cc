@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* RejectUnary(const RpcRuntime& runtime,
                                       grpc::CallbackServerContext* context,
                                       std::string_view method) {
   // It is refused whatever its size.
-  return AnswerHere(runtime, context, method, grpc::ByteBuffer(),
+  return AnswerHere(runtime, context, method, {grpc::ByteBuffer(), nullptr},
                     [method](const std::shared_ptr<Call>&, Finish finish) {
                       finish(errors::RelayDoesNotServe(method));
                     });

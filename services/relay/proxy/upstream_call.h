@@ -77,7 +77,7 @@ grpc::ServerUnaryReactor* ForwardUnary(const ForwardParts& parts, ChannelOf chan
                                        grpc::CallbackServerContext* context,
                                        std::string_view method, Resource resource,
                                        const Request* request, Response* response) {
-  return AnswerHere(parts.runtime, context, method, *request,
+  return AnswerHere(parts.runtime, context, method, {*request, response},
                     [&parts, channel_of, context, method, resource = std::move(resource), request,
                      response](const std::shared_ptr<Call>& call, Finish finish) {
                       const absl::Status allowed = call->Authorize(resource);

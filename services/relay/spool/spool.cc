@@ -64,7 +64,7 @@ Spool::Spool(const SpoolOptions& options, Certificate root, std::unique_ptr<Spoo
     : options_(options),
       root_(std::move(root)),
       storage_(std::move(storage)),
-      fair_disk_(disk),
+      disk_(disk),
       clock_(clock),
       counters_(std::make_unique<SpoolCounters>(metrics)),
       quota_(options.quota_bytes, options.max_entries),
@@ -147,8 +147,8 @@ void Spool::RecoverEntry(const SpoolRow& row) {
 
 std::shared_ptr<UploadSession> Spool::MakeSession(const std::string& id,
                                                   const v1::OpenUploadRequest& request) {
-  return std::make_shared<UploadSession>(ToRecord(request, id, 0), storage_->blobs(), *this,
-                                         fair_disk_, clock_);
+  return std::make_shared<UploadSession>(ToRecord(request, id, 0), storage_->blobs(), *this, disk_,
+                                         clock_);
 }
 
 absl::StatusOr<SpoolEntry> Spool::AddEntry(const v1::OpenUploadRequest& request) {

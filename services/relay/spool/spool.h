@@ -156,7 +156,7 @@ class Spool : public ResultSink {
   const SpoolOptions options_;
   const Certificate root_;
   const std::unique_ptr<SpoolStorage> storage_;
-  const FairExecutor fair_disk_;  // of uploads
+  Executor& disk_;
   const Clock& clock_;
   const std::unique_ptr<SpoolCounters> counters_;
   std::function<void()> on_complete_;

@@ -26,7 +26,7 @@ grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachService::A
 grpc::ServerUnaryReactor* AttachService::ListAttached(grpc::CallbackServerContext* context,
                                                       const v1::ListAttachedRequest* request,
                                                       v1::ListAttachedResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.AttachService/ListAttached", *request,
+  return Answer(runtime_, context, "/muster.v1.AttachService/ListAttached", {*request, response},
                 [=, this](Call& call) { return List(call, *request, response); });
 }
 

@@ -295,6 +295,7 @@ const (
 	TokenUsed                  = "TOKEN_USED"
 	ToolNotFound               = "TOOL_NOT_FOUND"
 	TooLargeForSubmit          = "TOO_LARGE_FOR_SUBMIT"
+	TooManyAnswerBytes         = "TOO_MANY_ANSWER_BYTES"
 	TooManyCalls               = "TOO_MANY_CALLS"
 	TooManyChildren            = "TOO_MANY_CHILDREN"
 	TooManyConnections         = "TOO_MANY_CONNECTIONS"

@@ -101,7 +101,11 @@ struct StreamServer::Services {
 };
 
 StreamServer::StreamServer(size_t executor_queue, RpcServerOptions options)
-    : executor({.name = "test", .threads = 1, .max_queue = executor_queue}),
+    : StreamServer({.name = "test", .threads = 1, .max_queue = executor_queue},
+                   std::move(options)) {}
+
+StreamServer::StreamServer(Executor::Options executor_options, RpcServerOptions options)
+    : executor(std::move(executor_options)),
       fleet_(std::make_unique<Fleet>()),
       callers_(kFleet, SystemClock()),
       services_(std::make_unique<Services>(*this)) {
@@ -132,7 +136,8 @@ void StreamServer::Stop() {
 }
 
 RpcRuntime StreamServer::runtime() {
-  return {&callers_, &executor, &canceller, &rpc_metrics_, &clock, &streams, &request_memory};
+  return {&callers_, &executor, &canceller,      &rpc_metrics_,
+          &clock,    &streams,  &request_memory, &answer_memory};
 }
 
 void StreamServer::Serve(RelayScript& script, ServerStreamOptions options) {

@@ -19,6 +19,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
+#include "services/common/rpc/answer_memory.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/open_streams.h"
 #include "services/common/rpc/rpc_metrics.h"
@@ -112,6 +113,8 @@ using UploadScript = StreamScript<v1::UploadRequest, v1::UploadResponse>;
 class StreamServer {
  public:
   explicit StreamServer(size_t executor_queue = 64, RpcServerOptions options = {});
+  // The same, with an executor of these options.
+  StreamServer(Executor::Options executor_options, RpcServerOptions options);
   ~StreamServer();
 
   void Stop();
@@ -165,6 +168,7 @@ class StreamServer {
   Metrics metrics;
   OpenStreams streams{metrics};
   RequestMemory request_memory{{.in_all = 1 << 20, .of_caller = 100'000}};
+  AnswerMemory answer_memory{metrics, {.in_all = 1 << 20, .of_caller = 100'000}};
   CallCanceller canceller;
 
  private:

@@ -23,7 +23,7 @@ class UnusedSessions final : private ResultSink {
     UploadRecord upload;
     upload.id = id;
     ResultSink& sink = *this;
-    return std::make_shared<UploadSession>(upload, *blobs_, sink, FairExecutor(executor_), clock_);
+    return std::make_shared<UploadSession>(upload, *blobs_, sink, executor_, clock_);
   }
 
  private:

@@ -114,7 +114,7 @@ class UploadSessionTest : public ::testing::Test {
     return Session(upload, *blobs_);
   }
   std::shared_ptr<UploadSession> Session(const UploadRecord& upload, BlobStore& blobs) {
-    return std::make_shared<UploadSession>(upload, blobs, sink_, FairExecutor(executor_), clock_);
+    return std::make_shared<UploadSession>(upload, blobs, sink_, executor_, clock_);
   }
 
   // Returns a session of the upload, to which a stream is attached.

@@ -52,7 +52,7 @@ type RunServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_PLUGIN, INVALID_TIMEOUT, EMPTY_PLAN,
 	// PLAN_TOO_LARGE, INVALID_STATUS_CERTIFICATE).
 	CreateRun(ctx context.Context, in *CreateRunRequest, opts ...grpc.CallOption) (*Run, error)
-	// Returns a run.
+	// Returns a run. A credential for one plugin of the run gets no other plugin.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND).
 	GetRun(ctx context.Context, in *GetRunRequest, opts ...grpc.CallOption) (*Run, error)
@@ -60,7 +60,7 @@ type RunServiceClient interface {
 	ListRuns(ctx context.Context, in *ListRunsRequest, opts ...grpc.CallOption) (*ListRunsResponse, error)
 	// Sends the current run, then the run after each change, until the run has ended. The stream then ends
 	// with OK. Several changes may be merged. After a lost connection call again; only intermediate states
-	// are missed.
+	// are missed. A node or a credential of the run gets the definitions of plugins in the first message only.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; also if the run is deleted during the call).
 	WatchRun(ctx context.Context, in *WatchRunRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Run], error)
@@ -266,7 +266,7 @@ type RunServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_PLUGIN, INVALID_TIMEOUT, EMPTY_PLAN,
 	// PLAN_TOO_LARGE, INVALID_STATUS_CERTIFICATE).
 	CreateRun(context.Context, *CreateRunRequest) (*Run, error)
-	// Returns a run.
+	// Returns a run. A credential for one plugin of the run gets no other plugin.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND).
 	GetRun(context.Context, *GetRunRequest) (*Run, error)
@@ -274,7 +274,7 @@ type RunServiceServer interface {
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	// Sends the current run, then the run after each change, until the run has ended. The stream then ends
 	// with OK. Several changes may be merged. After a lost connection call again; only intermediate states
-	// are missed.
+	// are missed. A node or a credential of the run gets the definitions of plugins in the first message only.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND; also if the run is deleted during the call).
 	WatchRun(*WatchRunRequest, grpc.ServerStreamingServer[Run]) error
