@@ -1,4 +1,4 @@
-// What a run shows to a caller.
+// The view of a run that a caller gets.
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUN_VIEW_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUN_VIEW_H_
 

@@ -1,4 +1,4 @@
-// What a run shows to deliverers, whose credentials are many.
+// The view of a run that deliverers get, whose credentials are many.
 #include <grpcpp/client_context.h>
 
 #include <memory>

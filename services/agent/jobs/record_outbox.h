@@ -86,7 +86,7 @@ class RecordOutbox {
   int64_t send_position_ ABSL_GUARDED_BY(mutex_) = Journal::begin();  // of the next record to send
   int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t unacked_output_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the first unacked record at the last RewindIfStalled; 0: there was none.
+  // The first unacked record at the last RewindIfStalled; 0: there was none.
   int64_t checked_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // Unacked, at most kMaxUnackedRecords.
   std::deque<Sent> sent_ ABSL_GUARDED_BY(mutex_);

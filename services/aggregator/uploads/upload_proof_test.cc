@@ -53,7 +53,7 @@ TEST_F(UploadProofTest, RelayDoesNotTakeOverTheStreamOfTheNode) {
   EXPECT_EQ(continued->id, direct.id);
 }
 
-// The relay opened the attempt first, with bytes of its own.
+// The relay opened the attempt first, with other bytes.
 TEST_F(UploadProofTest, BytesAndSizeOfARelayDoNotSpoilTheUploadOfTheNode) {
   UploadRecord forged = Of("n1");
   forged.delivery.vouched_by = kRelayUri;

@@ -78,7 +78,7 @@ TEST(ExecutorTest, DestructionRunsWhatWasAccepted) {
   EXPECT_EQ(ran, 100);
 }
 
-// A thread that is free of the tasks of one owner runs those of the others at once.
+// A thread that is free of the tasks of one owner runs those of the others.
 TEST(ExecutorTest, OwnerOccupiesNoMoreThanItsThreads) {
   Executor executor({.threads = 3, .threads_of_owner = 2});
   std::promise<void> release;

@@ -27,7 +27,7 @@ class TextBudget {
   }
   void Release(size_t bytes) { used_ -= bytes; }
 
-  // The texts of a report were shortened, because there was no room for them.
+  // The texts of a report were shortened, because the budget was used up.
   void CountShortened() { ++shortened_; }
 
   size_t used() const { return used_; }
@@ -50,7 +50,7 @@ class PluginTexts {
   PluginTexts& operator=(const PluginTexts&) = delete;
 
   // A pair that has reserved `held` bytes wants `wanted` ones. Returns the bytes that it has then:
-  // `held` if there is no room for more. `all` is always the same, and outlives this object.
+  // `held` if the budget has no more. `all` is always the same, and outlives this object.
   size_t Resize(size_t held, size_t wanted, TextBudget& all) {
     all_ = &all;
     if (wanted > held) {

@@ -310,7 +310,7 @@ ALTER TABLE audit ADD COLUMN subject TEXT NOT NULL DEFAULT '';
 CREATE INDEX audit_by_subject ON audit (subject, sequence) WHERE subject <> '';
 )sql";
 
-// Whether the owner of the pair named the attempt in the last open.
+// True if the owner of the pair named the attempt in the last open.
 constexpr const char* kVersion11 =
     "ALTER TABLE uploads ADD COLUMN proven INTEGER NOT NULL DEFAULT 0;";
 
