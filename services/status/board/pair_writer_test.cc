@@ -67,6 +67,7 @@ TEST_F(PairWriterTest, AllKnownFieldsAreWritten) {
   const v1::PairStatus written = Written();
   const auto* const type = v1::PairStatus::descriptor();
   for (int i = 0; i < type->field_count(); ++i) {
+    if (type->field(i)->number() == v1::PairStatus::kRunFieldNumber) continue;  // only of GetNode
     EXPECT_TRUE(written.GetReflection()->HasField(written, type->field(i)))
         << type->field(i)->name();
   }
