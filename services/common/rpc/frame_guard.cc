@@ -3,27 +3,40 @@
 #include <dlfcn.h>
 #include <grpc/slice.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/strings.h"
+#include "services/common/rpc/call_backlog.h"
 #include "services/common/rpc/frame_meter.h"
 
-// A type of gRPC, whose headers are not installed.
+// Types of gRPC, whose headers are not installed.
 struct grpc_chttp2_transport;
+struct grpc_chttp2_stream;
 
 namespace muster {
 namespace {
 
 using Read = absl::Status (*)(grpc_chttp2_transport*, const grpc_slice&);
 using Destroy = void (*)(grpc_chttp2_transport*);
+// The constructor: the connection, the count of references, the server's data, the arena.
+using BeginStream = void (*)(grpc_chttp2_stream*, grpc_chttp2_transport*, void*, const void*,
+                             void*);
+using EndStream = void (*)(grpc_chttp2_stream*);
 
 constexpr char kRead[] = "_Z24grpc_chttp2_perform_readP21grpc_chttp2_transportRK10grpc_slice";
-constexpr char kDestroy[] = "_ZN21grpc_chttp2_transportD1Ev";
+#define MUSTER_DESTROY "_ZN21grpc_chttp2_transportD1Ev"
+#define MUSTER_BEGIN_STREAM                                                      \
+  "_ZN18grpc_chttp2_streamC1EP21grpc_chttp2_transportP20grpc_stream_refcountPKv" \
+  "PN9grpc_core5ArenaE"
+#define MUSTER_END_STREAM "_ZN18grpc_chttp2_streamD1Ev"
 
 // Never destroyed: gRPC's threads may read to the end.
 class Connections {
@@ -33,7 +46,10 @@ class Connections {
     return *connections;
   }
 
-  bool complete() const { return read_ != nullptr && destroy_ != nullptr; }
+  bool complete() const {
+    return read_ != nullptr && destroy_ != nullptr && begin_stream_ != nullptr &&
+           end_stream_ != nullptr;
+  }
   void Limit() { limited_ = true; }
   size_t Drain() { return closed_.exchange(0); }
 
@@ -42,7 +58,11 @@ class Connections {
     if (limited_) {
       const std::string_view bytes(reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)),
                                    GRPC_SLICE_LENGTH(slice));
-      const std::string_view excess = MeterOf(connection).Read(bytes, SystemClock().MonotonicNow());
+      const std::shared_ptr<Connection> known = Find(connection);
+      std::string_view excess = known->meter.Read(bytes, SystemClock().MonotonicNow());
+      const int begun = known->meter.TakeOpened();
+      const int reset = known->meter.TakeReset();
+      if (excess.empty() && known->calls.IsExceeded(begun, reset)) excess = "calls";
       if (!excess.empty()) {
         ++closed_;
         return absl::ResourceExhaustedError(absl::StrCat("too many ", ToAbsl(excess)));
@@ -54,25 +74,75 @@ class Connections {
   void End(grpc_chttp2_transport* connection) {
     {
       MutexLock lock(mutex_);
-      meters_.erase(connection);
+      connections_.erase(connection);
     }
     destroy_(connection);
   }
 
+  void Begin(grpc_chttp2_stream* stream, grpc_chttp2_transport* connection, void* references,
+             const void* server, void* arena) {
+    // Streams of clients have no data of a server.
+    if (limited_ && server != nullptr) {
+      std::shared_ptr<Connection> known = Find(connection);
+      known->calls.Add();
+      Streams& streams = StreamsLike(stream);
+      MutexLock lock(streams.mutex);
+      streams.connections[stream] = std::move(known);
+    }
+    begin_stream_(stream, connection, references, server, arena);
+  }
+
+  void End(grpc_chttp2_stream* stream) {
+    end_stream_(stream);
+    Streams& streams = StreamsLike(stream);
+    std::shared_ptr<Connection> known;
+    {
+      MutexLock lock(streams.mutex);
+      const auto found = streams.connections.find(stream);
+      if (found == streams.connections.end()) return;
+      known = std::move(found->second);
+      streams.connections.erase(found);
+    }
+    known->calls.Remove();
+  }
+
  private:
-  FrameMeter& MeterOf(const grpc_chttp2_transport* connection) ABSL_LOCKS_EXCLUDED(mutex_) {
+  struct Connection {
+    explicit Connection(CallBacklog::Total& total) : calls(total) {}
+    FrameMeter meter;
+    CallBacklog calls;
+  };
+
+  // Several, because each call takes its lock twice.
+  struct Streams {
+    Mutex mutex;
+    absl::flat_hash_map<const grpc_chttp2_stream*, std::shared_ptr<Connection>> connections
+        ABSL_GUARDED_BY(mutex);
+  };
+
+  std::shared_ptr<Connection> Find(const grpc_chttp2_transport* connection)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);
-    std::unique_ptr<FrameMeter>& meter = meters_[connection];
-    if (meter == nullptr) meter = std::make_unique<FrameMeter>();
-    return *meter;
+    std::shared_ptr<Connection>& known = connections_[connection];
+    if (known == nullptr) known = std::make_shared<Connection>(reset_calls_);
+    return known;
+  }
+
+  Streams& StreamsLike(const grpc_chttp2_stream* stream) {
+    return streams_[absl::Hash<const void*>()(stream) % streams_.size()];
   }
 
   const Read read_ = reinterpret_cast<Read>(dlsym(RTLD_NEXT, kRead));
-  const Destroy destroy_ = reinterpret_cast<Destroy>(dlsym(RTLD_NEXT, kDestroy));
+  const Destroy destroy_ = reinterpret_cast<Destroy>(dlsym(RTLD_NEXT, MUSTER_DESTROY));
+  const BeginStream begin_stream_ =
+      reinterpret_cast<BeginStream>(dlsym(RTLD_NEXT, MUSTER_BEGIN_STREAM));
+  const EndStream end_stream_ = reinterpret_cast<EndStream>(dlsym(RTLD_NEXT, MUSTER_END_STREAM));
   std::atomic<bool> limited_ = false;
   std::atomic<size_t> closed_ = 0;
+  CallBacklog::Total reset_calls_ = 0;
+  std::array<Streams, 16> streams_;
   Mutex mutex_;
-  absl::flat_hash_map<const grpc_chttp2_transport*, std::unique_ptr<FrameMeter>> meters_
+  absl::flat_hash_map<const grpc_chttp2_transport*, std::shared_ptr<Connection>> connections_
       ABSL_GUARDED_BY(mutex_);
 };
 
@@ -97,9 +167,25 @@ __attribute__((visibility("default"))) absl::Status grpc_chttp2_perform_read(
   return muster::Connections::Get().ReadSlice(connection, slice);
 }
 
-extern "C" __attribute__((visibility("default"))) void MusterEndConnection(
-    grpc_chttp2_transport* connection) __asm__("_ZN21grpc_chttp2_transportD1Ev");
+extern "C" {
+
+__attribute__((visibility("default"))) void MusterEndConnection(
+    grpc_chttp2_transport* connection) __asm__(MUSTER_DESTROY);
+__attribute__((visibility("default"))) void MusterBeginStream(
+    grpc_chttp2_stream* stream, grpc_chttp2_transport* connection, void* references,
+    const void* server, void* arena) __asm__(MUSTER_BEGIN_STREAM);
+__attribute__((visibility("default"))) void MusterEndStream(grpc_chttp2_stream* stream) __asm__(
+    MUSTER_END_STREAM);
 
 void MusterEndConnection(grpc_chttp2_transport* connection) {
   muster::Connections::Get().End(connection);
 }
+
+void MusterBeginStream(grpc_chttp2_stream* stream, grpc_chttp2_transport* connection,
+                       void* references, const void* server, void* arena) {
+  muster::Connections::Get().Begin(stream, connection, references, server, arena);
+}
+
+void MusterEndStream(grpc_chttp2_stream* stream) { muster::Connections::Get().End(stream); }
+
+}  // extern "C"

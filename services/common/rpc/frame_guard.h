@@ -9,9 +9,10 @@
 namespace muster {
 
 // From now on, a connection of a server of this process is closed when its client exceeds a limit
-// of frame_meter.h. gRPC 1.51 has no such limits and no hook for them, so this unit replaces two
-// functions of its library for the whole process (docs/decisions/0031): the one that reads the
-// bytes of a connection, and the one that ends it. Connections to other servers are not limited.
+// of frame_meter.h or call_backlog.h. gRPC 1.51 has no such limits and no hook for them, so this
+// unit replaces functions of its library for the whole process (docs/decisions/0031): the one that
+// reads the bytes of a connection, and those that begin and end a stream and end a connection.
+// Connections to other servers are not limited.
 //
 // Call it before the first server is built; thread-safe. INTERNAL if gRPC's library has no such
 // functions.

@@ -10,11 +10,15 @@ constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 // Types and flags of frames.
 constexpr uint8_t kData = 0;
 constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kResetStream = 3;
 constexpr uint8_t kSettings = 4;
+constexpr uint8_t kPing = 6;
 constexpr uint8_t kWindowUpdate = 8;
 constexpr uint8_t kContinuation = 9;
 constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kEndHeaders = 4;
+
+constexpr size_t kTenSettings = 60;  // bytes
 
 }  // namespace
 
@@ -55,27 +59,35 @@ std::string_view FrameMeter::Count(absl::Duration now) {
   const uint8_t flags = header_[4];
   if (now - second_ >= absl::Seconds(1)) {
     second_ = now;
-    settings_ = control_frames_ = window_updates_ = 0;
+    counts_ = {};
   }
   switch (type) {
     case kHeaders:
+      ++opened_;
       block_bytes_ = 0;
       continuations_ = 0;
       return CountHeaders((flags & kEndHeaders) != 0);
     case kContinuation:
       ++continuations_;
       return CountHeaders((flags & kEndHeaders) != 0);
+    case kResetStream:
+      ++reset_;
+      return ++counts_.resets > kMaxResetsPerSecond ? "resets" : "";
     case kSettings:
-      return ++settings_ > kMaxSettingsPerSecond ? "settings" : "";
+      counts_.settings += 1 + static_cast<int>(payload_ / kTenSettings);
+      return counts_.settings > kMaxSettingsPerSecond ? "settings" : "";
+    case kPing:
+      return ++counts_.pings > kMaxPingsPerSecond ? "pings" : "";
     case kWindowUpdate:
-      return ++window_updates_ > kMaxWindowUpdatesPerSecond ? "window updates" : "";
+      return ++counts_.window_updates > kMaxWindowUpdatesPerSecond ? "window updates" : "";
     case kData:
-      if (payload_ > 0 || (flags & kEndStream) != 0) return "";
-      break;
+      if (payload_ >= kSmallData || (flags & kEndStream) != 0) return "";
+      if (payload_ == 0) break;
+      return ++counts_.small_data > kMaxSmallDataFramesPerSecond ? "small frames of data" : "";
     default:
       break;
   }
-  return ++control_frames_ > kMaxControlFramesPerSecond ? "control frames" : "";
+  return ++counts_.control_frames > kMaxControlFramesPerSecond ? "control frames" : "";
 }
 
 std::string_view FrameMeter::CountHeaders(bool ends) {

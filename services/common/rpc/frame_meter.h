@@ -5,17 +5,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "absl/time/time.h"
 
 namespace muster {
 
-// Limits of a connection. gRPC's clients need a few settings in all, and other control frames for
-// flow control and cancelled calls.
+// Limits of a connection. A correct client needs far less of each.
 inline constexpr size_t kMaxHeaderBlockBytes = 32 * 1024;  // four times the metadata of a call
 inline constexpr int kMaxContinuations = 16;               // of one header block
+// A frame counts once more for each ten settings in it: gRPC applies them to all streams.
 inline constexpr int kMaxSettingsPerSecond = 100;
-inline constexpr int kMaxControlFramesPerSecond = 20'000;
+// gRPC for Go measures a fast network with a ping each round trip.
+inline constexpr int kMaxPingsPerSecond = 5'000;
+// As many as calls of a node (limits.h): a call that is reset costs as much as another.
+inline constexpr int kMaxResetsPerSecond = 5'000;
+// Priorities, unknown frames, and data without a byte that ends no stream.
+inline constexpr int kMaxControlFramesPerSecond = 1'000;
+// A frame of data smaller than this that ends no stream costs as much as a larger one. Messages of
+// streams are rarely so small, and then rare.
+inline constexpr size_t kSmallData = 1024;
+inline constexpr int kMaxSmallDataFramesPerSecond = 20'000;
 inline constexpr int kMaxWindowUpdatesPerSecond = 100'000;
 
 // Reads the bytes that a client sends on a connection (RFC 9113), and counts the frames that cost a
@@ -27,6 +37,10 @@ class FrameMeter {
   // Reads the next bytes. Returns an empty text, or what there is too much of; the connection has
   // to be closed then. `now` is monotonic.
   std::string_view Read(std::string_view bytes, absl::Duration now);
+
+  // Returns how many calls the client began or reset since the previous call.
+  int TakeOpened() { return std::exchange(opened_, 0); }
+  int TakeReset() { return std::exchange(reset_, 0); }
 
  private:
   enum class Part { kPreface, kHeader, kPayload, kNotAClient };
@@ -42,9 +56,18 @@ class FrameMeter {
   size_t block_bytes_ = 0;
   int continuations_ = 0;
   absl::Duration second_ = -absl::InfiniteDuration();  // the begin of the counts below
-  int settings_ = 0;
-  int control_frames_ = 0;
-  int window_updates_ = 0;
+  // What was counted since then.
+  struct Counts {
+    int settings = 0;
+    int pings = 0;
+    int resets = 0;
+    int control_frames = 0;
+    int small_data = 0;
+    int window_updates = 0;
+  };
+  Counts counts_;
+  int opened_ = 0;
+  int reset_ = 0;
 };
 
 }  // namespace muster

@@ -49,9 +49,19 @@ TEST_F(FrameMeterTest, CallsOfAnyNumberAreNoFlood) {
   const std::string data(100, 'x');
   const std::string call = Http2Frame(FrameType::kHeaders, 0, 1, std::string(9'000, 'x')) +
                            Http2Frame(FrameType::kContinuation, kEndHeaders, 1, data) +
-                           Http2Frame(FrameType::kData, 0, 1, data) +
+                           Http2Frame(FrameType::kData, 0, 1, std::string(kSmallData, 'x')) +
                            Http2Frame(FrameType::kData, kEndStream, 1, "");
   EXPECT_EQ(Repeat(call, 50'000), 50'000);
+}
+
+TEST_F(FrameMeterTest, CallsThatBeginOrAreResetAreTakenOnce) {
+  const std::string bytes = Http2Frame(FrameType::kHeaders, kEndHeaders, 1, "header") +
+                            Http2Frame(FrameType::kHeaders, kEndHeaders, 3, "header") +
+                            Http2Frame(FrameType::kRstStream, 0, 1, "1234");
+  EXPECT_EQ(meter_.Read(bytes, now_), "");
+  EXPECT_EQ(meter_.TakeOpened(), 2);
+  EXPECT_EQ(meter_.TakeReset(), 1);
+  EXPECT_EQ(meter_.TakeOpened() + meter_.TakeReset(), 0);
 }
 
 TEST_F(FrameMeterTest, FramesWithoutDataAreBoundedInEachSecond) {
@@ -60,9 +70,15 @@ TEST_F(FrameMeterTest, FramesWithoutDataAreBoundedInEachSecond) {
     int limit;
   } kCases[] = {
       {Http2Frame(FrameType::kSettings, 0, 0, ""), kMaxSettingsPerSecond},
-      {Http2Frame(FrameType::kPing, 0, 0, "12345678"), kMaxControlFramesPerSecond},
+      {Http2Frame(FrameType::kSettings, 0, 0, std::string(60, '\0')), kMaxSettingsPerSecond / 2},
+      {Http2Frame(FrameType::kPing, 0, 0, "12345678"), kMaxPingsPerSecond},
+      {Http2Frame(FrameType::kRstStream, 0, 1, "1234"), kMaxResetsPerSecond},
       {Http2Frame(FrameType::kData, 0, 1, ""), kMaxControlFramesPerSecond},
+      {Http2Frame(FrameType::kPriority, 0, 1, "12345"), kMaxControlFramesPerSecond},
       {Http2Frame(FrameType{200}, 0, 1, "unknown"), kMaxControlFramesPerSecond},
+      {Http2Frame(FrameType::kData, 0, 1, "x"), kMaxSmallDataFramesPerSecond},
+      {Http2Frame(FrameType::kData, 0, 1, std::string(kSmallData - 1, 'x')),
+       kMaxSmallDataFramesPerSecond},
       {Http2Frame(FrameType::kWindowUpdate, 0, 0, "1234"), kMaxWindowUpdatesPerSecond},
   };
   for (const auto& one : kCases) {

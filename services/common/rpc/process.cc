@@ -33,6 +33,12 @@ struct HandshakeObservers {
   std::map<uint64_t, HandshakeObserver> all ABSL_GUARDED_BY(mutex);
 };
 
+// An address that cannot be bound has an error of its own (LISTEN_FAILED), and the start ends.
+bool IsReportedElsewhere(std::string_view line) {
+  return line.starts_with("UNKNOWN:No address added") ||
+         line.starts_with("CompletionQueue shutdown being shutdown");
+}
+
 }  // namespace
 
 void RequireTls13() {
@@ -42,9 +48,9 @@ void RequireTls13() {
 
 void RouteGrpcLog() {
   gpr_set_log_function([](gpr_log_func_args* args) {
-    const LogLevel level =
-        args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kInfo : LogLevel::kDebug;
-    Log(level, "grpc", {{"text", args->message}});
+    const bool relevant =
+        args->severity == GPR_LOG_SEVERITY_ERROR && !IsReportedElsewhere(args->message);
+    Log(relevant ? LogLevel::kInfo : LogLevel::kDebug, "grpc", {{"text", args->message}});
     const std::string_view failure = HandshakeFailure(args->message);
     if (!failure.empty()) HandshakeObservers::Get().Notify(failure);
   });

@@ -38,5 +38,18 @@ TEST(ObserveFailedHandshakesTest, ObserverIsCalledUntilTheHandleIsDestroyed) {
   EXPECT_EQ(seen, std::vector<std::string>{"bad_certificate"});
 }
 
+TEST(RouteGrpcLogTest, AddressThatCannotBeBoundIsNotLoggedTwice) {
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+  RouteGrpcLog();
+  ::testing::internal::CaptureStderr();
+  LogAsGrpc("UNKNOWN:No address added out of total 1 resolved for '127.0.0.1:7440'");
+  LogAsGrpc("CompletionQueue shutdown being shutdown before its server.");
+  LogAsGrpc("assertion failed: false");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(log.find("No address"), std::string::npos);
+  EXPECT_EQ(log.find("CompletionQueue"), std::string::npos);
+  EXPECT_NE(log.find("assertion failed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster

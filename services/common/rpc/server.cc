@@ -33,6 +33,7 @@
 #include "services/common/rpc/connection_closer.h"
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/frame_guard.h"
+#include "services/common/rpc/header_guard.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"
@@ -305,6 +306,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     RpcServerOptions options, CallerResolver& callers, CallCanceller& canceller,
     RpcMetrics& metrics, const std::vector<grpc::Service*>& services) {
   GuardAccept();
+  RETURN_IF_ERROR(GuardHeaders());
   RETURN_IF_ERROR(GuardFrames());
   RETURN_IF_ERROR(BoundUnackedSettings({kMaxUnackedStreams, kMaxUnackedMetadataBytes}));
   std::unique_ptr<RpcServer> result(new RpcServer(canceller, metrics));

@@ -198,6 +198,7 @@ TEST_P(ServerFloodTest, PingsWhoseAnswersAreNotReadTakeBoundedMemory) {
   Flood(
       client, 500'000, [&] { return Http2Frame(FrameType::kPing, 0, 0, "12345678"); },
       /*drain=*/false);
+  EXPECT_TRUE(client.AwaitClosed());
 }
 
 TEST_P(ServerFloodTest, SettingsWhoseAnswersAreNotReadTakeBoundedMemory) {
@@ -223,6 +224,7 @@ TEST_P(ServerFloodTest, SmallDataFramesTakeBoundedMemory) {
     stream = stream >= client.stream() ? 1 : stream + 2;
     return Http2Frame(FrameType::kData, 0, stream, "x");
   });
+  EXPECT_TRUE(client.AwaitClosed());
 }
 
 TEST_P(ServerFloodTest, EmptyDataFramesTakeBoundedMemory) {

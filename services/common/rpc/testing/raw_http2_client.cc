@@ -109,7 +109,17 @@ bool RawHttp2Client::Send(std::string_view bytes) {
   return connected_;
 }
 
-std::string RawHttp2Client::NextHeaders(std::string_view method, uint8_t flags) {
+std::string LiteralHeader(std::string_view key, std::string_view value) {
+  std::string header(1, '\0');
+  for (const std::string_view text : {key, value}) {
+    header += static_cast<char>(text.size());
+    header += text;
+  }
+  return header;
+}
+
+std::string RawHttp2Client::NextHeaders(std::string_view method, uint8_t flags,
+                                        std::string_view more) {
   const bool first = next_stream_ == 1;
   std::string block = "\x83\x87";  // :method POST, :scheme https
   if (first) {
@@ -120,6 +130,7 @@ std::string RawHttp2Client::NextHeaders(std::string_view method, uint8_t flags) 
   } else {
     block += "\xc1\xc0\xbf\xbe";  // the entries that the first block made, from the oldest
   }
+  block += more;
   std::string frame = Http2Frame(FrameType::kHeaders, flags, next_stream_, block);
   next_stream_ += 2;
   return frame;

@@ -33,6 +33,9 @@ std::string Http2Frame(FrameType type, uint8_t flags, uint32_t stream, std::stri
 // Returns one setting, the payload of a SETTINGS frame.
 std::string Http2Setting(uint16_t id, uint32_t value);
 
+// Returns a header for a header block, of at most 126 bytes each.
+std::string LiteralHeader(std::string_view key, std::string_view value);
+
 // A connection to a server on loopback by TLS and HTTP/2. It sends frames that a correct client
 // never would. Not thread-safe.
 class RawHttp2Client {
@@ -47,8 +50,9 @@ class RawHttp2Client {
   bool AckSettings() { return Send(Http2Frame(FrameType::kSettings, kAck, 0, "")); }
 
   // Returns HEADERS of the next stream, a call of `method`, in few bytes after the first call. The
-  // same method every time.
-  std::string NextHeaders(std::string_view method, uint8_t flags = kEndHeaders);
+  // same method every time. `more`: headers that follow.
+  std::string NextHeaders(std::string_view method, uint8_t flags = kEndHeaders,
+                          std::string_view more = "");
 
   // The stream of the last NextHeaders.
   uint32_t stream() const { return next_stream_ - 2; }

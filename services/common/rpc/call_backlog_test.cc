@@ -1,0 +1,48 @@
+#include "services/common/rpc/call_backlog.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace muster {
+namespace {
+
+TEST(CallBacklogTest, CallsThatTheServerHasNotEndedAreBounded) {
+  CallBacklog::Total total = 0;
+  CallBacklog backlog(total);
+  for (int i = 0; i < CallBacklog::kMaxCalls; ++i) {
+    ASSERT_FALSE(backlog.IsExceeded(1, 1)) << i;
+    backlog.Add();
+  }
+  EXPECT_TRUE(backlog.IsExceeded(1, 0));
+  backlog.Remove();
+  EXPECT_FALSE(backlog.IsExceeded(1, 0));
+}
+
+TEST(CallBacklogTest, ResetCallsOfAllConnectionsAreBoundedUntilTheyEnd) {
+  CallBacklog::Total total = 0;
+  CallBacklog other(total);
+  CallBacklog few(total);
+  const auto reset = [](CallBacklog& backlog, int calls) {
+    const bool exceeded = backlog.IsExceeded(calls, calls);
+    for (int i = 0; i < calls; ++i) backlog.Add();
+    return exceeded;
+  };
+  EXPECT_FALSE(reset(other, CallBacklog::kFewReset));
+  EXPECT_FALSE(reset(few, CallBacklog::kFewReset));
+  {
+    CallBacklog many(total);
+    EXPECT_FALSE(reset(many, CallBacklog::kMaxCalls - 1));
+    CallBacklog more(total);
+    EXPECT_FALSE(reset(more, CallBacklog::kMaxResetInAll - total));
+    EXPECT_FALSE(reset(few, 0)) << "a few are allowed always";
+    EXPECT_TRUE(reset(other, 1));
+  }
+  EXPECT_EQ(total, 2 * CallBacklog::kFewReset + 1);
+  EXPECT_FALSE(reset(other, 1)) << "the connections are closed";
+  for (int i = 0; i < CallBacklog::kFewReset + 2; ++i) other.Remove();
+  EXPECT_EQ(total, CallBacklog::kFewReset);
+}
+
+}  // namespace
+}  // namespace muster
