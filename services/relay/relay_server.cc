@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,7 +86,10 @@ class Assembly : public RelayServer {
             [this] { return self_->trio().chain.front().NotAfter(); }, clock_, timers_, metrics_),
         topology_({self_->name(), is_root(), static_cast<size_t>(config_.max_nodes)}, clock_),
         known_(PosixFileOps(), config_.state_folder + "/known-nodes", clock_),
-        dispatcher_(topology_, clock_),
+        // The root relay bounds its jobs (JobBoard).
+        dispatcher_(
+            topology_, clock_,
+            is_root() ? std::numeric_limits<size_t>::max() : CommandDispatcher::kMaxBytesOfBranch),
         trust_(
             self_->fleet(), [this] { return self_->roots(); }, topology_, host_.canceller(),
             clock_),

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/heartbeat/heartbeat_check.h"
@@ -16,6 +18,19 @@ constexpr size_t kMaxContacts = 1000;
 // Returns a text that identifies a pair of the sender.
 std::string PairName(const v1::ResultKey& key) {
   return absl::StrCat(key.run(), "/", key.plugin());
+}
+
+// Returns the last activity of each pair: a message has room for many of one pair, and each costs
+// other senders time.
+std::vector<v1::Activity*> LatestOfEachPair(v1::StreamHeartbeatsRequest& heartbeat) {
+  std::vector<v1::Activity*> latest;
+  absl::flat_hash_map<std::string, size_t> places;
+  for (v1::Activity& activity : *heartbeat.mutable_activities()) {
+    const auto [place, is_new] = places.try_emplace(PairName(activity.key()), latest.size());
+    if (is_new) latest.push_back(&activity);
+    latest[place->second] = &activity;
+  }
+  return latest;
 }
 
 }  // namespace
@@ -34,9 +49,9 @@ absl::StatusOr<Registry::Answer> HeartbeatIntake::Handle(v1::StreamHeartbeatsReq
     heartbeat.set_goodbye(false);
     return answer;
   }
-  for (v1::Activity& activity : *heartbeat.mutable_activities()) {
-    CleanActivity(&activity);
-    RETURN_IF_ERROR(HandleActivity(activity, identity, authorize));
+  for (v1::Activity* activity : LatestOfEachPair(heartbeat)) {
+    CleanActivity(activity);
+    RETURN_IF_ERROR(HandleActivity(*activity, identity, authorize));
   }
   // The credential of a run is for one pair: a sender with it works on that pair.
   if (first && heartbeat.activities_size() == 0 && RunOf(identity)) {

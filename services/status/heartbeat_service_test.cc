@@ -51,6 +51,17 @@ TEST_F(HeartbeatServiceTest, NodeSendsHeartbeatsForAllItsPairs) {
   EXPECT_EQ(Pair("p", "n2").reason(), v1::REASON_NOT_STARTED);
 }
 
+TEST_F(HeartbeatServiceTest, LastActivityOfAPairInAMessageCounts) {
+  TestHeartbeatStream stream(AsNode("n1"));
+  v1::StreamHeartbeatsRequest first = stream.First();
+  for (int i = 0; i < 3; ++i) {
+    AddActivity(&first, run_, "p", "n1");
+    first.mutable_activities(i)->set_phase(i == 2 ? v1::PHASE_WORKING : v1::PHASE_BLOCKED);
+  }
+  stream.Send(first);
+  EXPECT_EQ(Pair("p", "n1").phase(), v1::PHASE_WORKING);
+}
+
 TEST_F(HeartbeatServiceTest, ProcessSendsHeartbeatsForTwoPairsOverTwoStreams) {
   const TestIdentity identity = fleet_.Issue(NodeIdentity{"n1"});
   const auto heartbeat = [&](const std::string& plugin, int64_t sequence, int64_t completed) {

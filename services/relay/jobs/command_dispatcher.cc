@@ -1,8 +1,10 @@
 #include "services/relay/jobs/command_dispatcher.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -51,6 +53,7 @@ void CommandDispatcher::Dispatch(v1::JobCommand command, bool may_have_been_sent
   const absl::Duration now = clock_.MonotonicNow();
   std::vector<std::string> nodes;
   MutexLock lock(mutex_);
+  if (!Reserve(command)) return;
   Job& job = jobs_[command.job()];
   if (job.command == nullptr) {
     job.command = std::make_shared<const v1::SignedCommand>(std::move(*command.mutable_command()));
@@ -66,6 +69,25 @@ void CommandDispatcher::Dispatch(v1::JobCommand command, bool may_have_been_sent
     nodes.push_back(node);
   }
   Send(command.job(), job, nodes);
+}
+
+bool CommandDispatcher::Reserve(const v1::JobCommand& command) {
+  const size_t bytes = command.ByteSizeLong();
+  if (bytes > max_bytes_ - bytes_) {
+    if (const auto since = log_.Count("", clock_.MonotonicNow())) {
+      Log(LogLevel::kWarning, "dropped a command: this relay keeps too many for its targets",
+          {{"job", command.job()}, {"limit_bytes", max_bytes_}, {"suppressed", *since - 1}});
+    }
+    return false;
+  }
+  jobs_[command.job()].bytes += bytes;
+  bytes_ += bytes;
+  return true;
+}
+
+void CommandDispatcher::Erase(Jobs::iterator job) {
+  bytes_ -= job->second.bytes;
+  jobs_.erase(job);
 }
 
 bool CommandDispatcher::MaySend(const Job& job, const Target& target, absl::Duration now) const {
@@ -174,7 +196,7 @@ std::vector<std::string> CommandDispatcher::Withdraw(const std::string& job,
     cancelled.push_back(node);
   }
   Send(job, entry, cancelled);
-  if (entry.targets.empty()) jobs_.erase(job);
+  if (entry.targets.empty()) Erase(jobs_.find(job));
   return never_sent;
 }
 
@@ -213,7 +235,7 @@ void CommandDispatcher::Finish(const std::string& job, const std::string& node) 
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   found->second.targets.erase(node);
-  if (found->second.targets.empty()) jobs_.erase(found);
+  if (found->second.targets.empty()) Erase(found);
 }
 
 void CommandDispatcher::SendAcks(const v1::RecordsAck& acks) {
@@ -229,7 +251,11 @@ void CommandDispatcher::SendAcks(const v1::RecordsAck& acks) {
 void CommandDispatcher::Tick() {
   const absl::Duration now = clock_.MonotonicNow();
   MutexLock lock(mutex_);
-  absl::erase_if(jobs_, [&](const auto& job) { return job.second.end_until + kAnswerGrace < now; });
+  for (auto job = jobs_.begin(); job != jobs_.end();) {
+    const auto next = std::next(job);
+    if (job->second.end_until + kAnswerGrace < now) Erase(job);
+    job = next;
+  }
 }
 
 size_t CommandDispatcher::open() const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/log_limiter.h"
 #include "services/common/base/mutex.h"
 #include "services/relay/topology/topology.h"
 
@@ -33,10 +35,18 @@ namespace muster {
 // A target is removed with its final record, or at the end of the time of its job. The root relay
 // decides with Withdraw: the stage that it returns and the end of the waiting are one step.
 //
+// A relay keeps at most `max_bytes` of commands, because its parent is not trusted. A further one
+// is dropped with a line in the log; its targets end at their deadline.
+//
 // Thread-safe. A lock of the topology may be taken under the lock of this object, not the reverse.
 class CommandDispatcher {
  public:
-  CommandDispatcher(Topology& topology, const Clock& clock) : topology_(topology), clock_(clock) {}
+  // Of a relay that is not the root relay: hundreds of jobs, each for all nodes of a large branch.
+  static constexpr size_t kMaxBytesOfBranch = size_t{128} << 20;
+
+  CommandDispatcher(Topology& topology, const Clock& clock,
+                    size_t max_bytes = std::numeric_limits<size_t>::max())
+      : topology_(topology), clock_(clock), max_bytes_(max_bytes) {}
 
   // Sends no command before Release: the root relay starts commands of an earlier process only when
   // it knows which signers are revoked. Cancels are sent immediately.
@@ -90,7 +100,9 @@ class CommandDispatcher {
     absl::Duration begin_until;                        // monotonic, as the next
     absl::Duration end_until;
     std::map<std::string, Target, std::less<>> targets;
+    size_t bytes = 0;  // of the commands with their targets
   };
+  using Jobs = absl::flat_hash_map<std::string, Job>;
   using Messages = std::map<std::shared_ptr<ChildLink>, std::vector<Target*>>;
 
   // Sends what the stage of each node asks for.
@@ -103,11 +115,18 @@ class CommandDispatcher {
   static void SendCancel(const std::string& id, ChildLink& link,
                          const std::vector<Target*>& targets);
 
+  // Counts a command. Returns false if it is to be dropped.
+  bool Reserve(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Erase(Jobs::iterator job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   Topology& topology_;
   const Clock& clock_;
+  const size_t max_bytes_;
   mutable Mutex mutex_;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_map<std::string, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  Jobs jobs_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all jobs
+  LogLimiter log_;
 };
 
 }  // namespace muster

@@ -229,5 +229,24 @@ TEST_F(CommandDispatcherTest, CommandThatMayHaveBeenSentIsSentAgainAfterTheTimeT
   EXPECT_EQ(Sent(*Attach("n1")), std::vector<std::string>{"n1"});
 }
 
+TEST_F(CommandDispatcherTest, CommandsOfAParentAreBoundedUntilTheyEnd) {
+  const v1::JobCommand command = Command({"n1"});
+  CommandDispatcher relay(topology_, clock_, 2 * command.ByteSizeLong());
+  for (const char* job : {"j1", "j2", "j3"}) {
+    v1::JobCommand of_job = command;
+    of_job.set_job(job);
+    relay.Dispatch(of_job);
+  }
+  EXPECT_EQ(relay.open(), 2U);
+  relay.Finish("j1", "n1");
+  relay.Dispatch(command);
+  EXPECT_EQ(relay.open(), 2U);
+  clock_.Advance(absl::Minutes(10));
+  relay.Tick();
+  EXPECT_EQ(relay.open(), 0U);
+  relay.Dispatch(command);
+  EXPECT_EQ(relay.open(), 1U);
+}
+
 }  // namespace
 }  // namespace muster

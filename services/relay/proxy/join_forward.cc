@@ -1,10 +1,13 @@
 #include "services/relay/proxy/join_forward.h"
 
-#include <algorithm>
+#include <grpc/grpc_security_constants.h>
+
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/status.h"
@@ -12,33 +15,31 @@
 namespace muster {
 namespace {
 
-// A rack that is switched on joins within seconds. A flood is limited to this.
-constexpr double kBurst = 200;
-constexpr double kPerSecond = 50;
+// Of an address. A rack that is switched on joins within seconds.
+constexpr TokenBuckets::Rate kRate = {.per_second = 50, .burst = 200};
 
-constexpr int64_t kCalls = 64;
+constexpr int64_t kCalls = 256;
+constexpr int64_t kCallsOfOne = 64;
 constexpr int64_t kBytesOfOne = 64 * 1024;
 
 }  // namespace
 
-bool TokenBucket::TryTake() {
-  MutexLock lock(mutex_);
-  const absl::Duration now = clock_.MonotonicNow();
-  if (seen_ > absl::ZeroDuration()) {
-    left_ = std::min(burst_, left_ + absl::ToDoubleSeconds(now - seen_) * per_second_);
+std::string JoinerOf(const grpc::CallbackServerContext& context) {
+  const auto auth = context.auth_context();
+  if (auth != nullptr) {
+    const auto uris = auth->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME);
+    if (!uris.empty()) return {uris[0].data(), uris[0].size()};
   }
-  seen_ = now;
-  if (left_ < 1) return false;
-  left_ -= 1;
-  return true;
+  const std::string peer = context.peer();
+  return peer.substr(0, peer.rfind(':'));
 }
 
 JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock,
                          Metrics& metrics)
     : upstream_(upstream),
       runtime_(runtime),
-      rate_(kBurst, kPerSecond, clock),
-      calls_({kCalls, kCalls, kCalls * kBytesOfOne}),
+      clock_(clock),
+      calls_({kCalls, kCallsOfOne, kCalls * kBytesOfOne}),
       forwarded_(
           metrics.AddCounter("muster_relay_joins_total", "Forwarded requests to join or rejoin.")),
       refused_(metrics.AddCounter(
@@ -46,9 +47,13 @@ JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Cl
           "Rejected requests to join or rejoin: too many at a time, or too large.")) {}
 
 absl::StatusOr<UpstreamCall> JoinForward::Admit(grpc::CallbackServerContext* context,
-                                                int64_t bytes) {
-  if (bytes > kBytesOfOne || !rate_.TryTake()) return errors::Overloaded();
-  ASSIGN_OR_RETURN(auto ticket, calls_.Enter("", bytes));
+                                                std::string_view method, int64_t bytes) {
+  const std::string joiner = absl::StrCat(ToAbsl(method), " ", JoinerOf(*context));
+  if (bytes > kBytesOfOne ||
+      rates_.Take(joiner, kRate, clock_.MonotonicNow()) > absl::ZeroDuration()) {
+    return errors::Overloaded();
+  }
+  ASSIGN_OR_RETURN(auto ticket, calls_.Enter(joiner, bytes));
   UpstreamCall call;
   call.channel = upstream_.Joining();
   if (call.channel == nullptr) return errors::RelayCutOff();
@@ -72,7 +77,7 @@ grpc::ServerUnaryReactor* JoinForward::Forward(grpc::CallbackServerContext* cont
       return reactor;
     }
   }
-  auto up = Admit(context, static_cast<int64_t>(request->ByteSizeLong()));
+  auto up = Admit(context, method, static_cast<int64_t>(request->ByteSizeLong()));
   if (!up.ok()) {
     refused_.Add();
     reactor->Finish(call != nullptr ? call->Final(up.status()) : ToGrpc(up.status()));

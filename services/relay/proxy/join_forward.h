@@ -3,35 +3,23 @@
 #ifndef MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 
+#include <string>
 #include <string_view>
 
 #include "muster/v1/join.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/metrics.h"
-#include "services/common/base/mutex.h"
+#include "services/common/base/token_buckets.h"
 #include "services/relay/proxy/upstream_call.h"
 
 namespace muster {
 
-// Permits bursts of `burst` calls, and `per_second` on average. Thread-safe.
-class TokenBucket {
- public:
-  TokenBucket(double burst, double per_second, const Clock& clock)
-      : burst_(burst), per_second_(per_second), clock_(clock), left_(burst) {}
+// Returns the caller of a request to join, whose calls are limited: a relay by its URI, a machine
+// without an identity by its address.
+std::string JoinerOf(const grpc::CallbackServerContext& context);
 
-  // Uses one token. Returns false if none is left.
-  bool TryTake();
-
- private:
-  const double burst_;
-  const double per_second_;
-  const Clock& clock_;
-  Mutex mutex_;
-  double left_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration seen_ ABSL_GUARDED_BY(mutex_);  // monotonic
-};
-
-// The aggregator verifies the requests. Callers are unknown, so this relay limits rate and size.
+// The aggregator verifies the requests. Callers are unknown, so this relay limits the size of a
+// request, and rate and number of those of an address, separately for Join and Rejoin.
 // Thread-safe.
 class JoinForward : public v1::JoinService::CallbackService {
  public:
@@ -51,11 +39,13 @@ class JoinForward : public v1::JoinService::CallbackService {
   template <typename Request>
   grpc::ServerUnaryReactor* Forward(grpc::CallbackServerContext* context, std::string_view method,
                                     const Request* request, v1::NodeCertificate* response);
-  absl::StatusOr<UpstreamCall> Admit(grpc::CallbackServerContext* context, int64_t bytes);
+  absl::StatusOr<UpstreamCall> Admit(grpc::CallbackServerContext* context, std::string_view method,
+                                     int64_t bytes);
 
   Upstream& upstream_;
   const RpcRuntime runtime_;
-  TokenBucket rate_;
+  const Clock& clock_;
+  TokenBuckets rates_;
   Admission calls_;
   Counter forwarded_;
   Counter refused_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/time/time.h"
@@ -27,7 +28,7 @@ class SlowJoinService final : public v1::JoinService::Service {
  public:
   grpc::Status Join(grpc::ServerContext* context, const v1::JoinRequest*,
                     v1::NodeCertificate*) override {
-    begun_.set_value();
+    std::call_once(once_, [this] { begun_.set_value(); });
     const bool cancelled =
         !Await([&] { return answer_.load() || context->IsCancelled(); }) || context->IsCancelled();
     ended_ = true;
@@ -39,6 +40,7 @@ class SlowJoinService final : public v1::JoinService::Service {
   bool ended() const { return ended_; }
 
  private:
+  std::once_flag once_;
   std::promise<void> begun_;
   std::atomic<bool> answer_ = false;
   std::atomic<bool> ended_ = false;
@@ -73,6 +75,23 @@ TEST_F(JoinForwardTest, JoinInProgressIsCancelledAtTheEndOfTheDrain) {
   relay_.Stop();
   EXPECT_FALSE(join_.get().ok());
   EXPECT_TRUE(Await([&] { return aggregator_.ended(); }));
+}
+
+TEST_F(JoinForwardTest, CallersOfOneAddressLeaveRoomForOthers) {
+  aggregator_.Answer();
+  EXPECT_TRUE(join_.get().ok());
+  const auto join = [](const std::shared_ptr<grpc::Channel>& channel) {
+    v1::NodeCertificate certificate;
+    grpc::ClientContext context;
+    return v1::JoinService::NewStub(channel)->Join(&context, {}, &certificate).error_code();
+  };
+  const auto stranger = relay_.ConnectToJoin();
+  int calls = 0;
+  while (calls < 1000 && join(stranger) != grpc::StatusCode::RESOURCE_EXHAUSTED) ++calls;
+  EXPECT_LT(calls, 1000);
+  EXPECT_GT(calls, 100) << "a rack that is switched on";
+  const TestIdentity child = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"});
+  EXPECT_EQ(join(relay_.Connect(child)), grpc::StatusCode::OK);
 }
 
 TEST_F(JoinForwardTest, StopRejectsOtherCallsWhileAJoinIsInProgress) {
