@@ -13,16 +13,15 @@
 namespace muster::cli {
 namespace {
 
-constexpr absl::Duration kUnreachableLimit = absl::Minutes(5);
 constexpr absl::Duration kUnknownLimit =
     absl::Seconds(10);  // the feed may not contain a new run yet
 
 // Returns how long errors of this kind are retried.
-absl::Duration RetryLimit(const absl::Status& fault) {
+absl::Duration RetryLimit(const absl::Status& fault, const FollowOutput& output) {
   switch (fault.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
-      return kUnreachableLimit;
+      return output.unreachable_limit;
     case absl::StatusCode::kNotFound:
       return kUnknownLimit;
     default:
@@ -108,7 +107,7 @@ absl::StatusOr<RunView> Follow(const std::function<absl::StatusOr<RunView>()>& f
       if (HasEnded(last->status.state())) return *last;
       continue;
     }
-    const absl::Time until = answered + RetryLimit(view.status());
+    const absl::Time until = answered + RetryLimit(view.status(), output);
     if (absl::Now() >= until) return view.status();
     presenter.ShowRetry(view.status(), until, last);
   } while (SleepUnlessInterrupted(output.interval));

@@ -20,6 +20,8 @@ struct FollowOutput {
   // Formats a change if the stream is not a terminal; SummaryLine with the time if empty.
   std::function<std::string(const RunView&)> line;
   absl::Duration interval = absl::Seconds(1);  // between requests
+  // How long an unreachable service is asked again after its last answer.
+  absl::Duration unreachable_limit = absl::Minutes(5);
 };
 
 // Fetches and shows the run every second until it is complete, failed or cancelled; returns the

@@ -53,6 +53,30 @@ TEST(FollowTest, UnreachableServiceIsReportedOnceUntilItAnswers) {
   EXPECT_EQ(std::ranges::count(followed.messages.str(), '\n'), 2);
 }
 
+TEST(FollowTest, UnreachableServiceIsGivenUpAfterTheLimit) {
+  std::ostringstream stream;
+  std::ostringstream messages;
+  int requests = 0;
+  const auto fetch = [&]() -> absl::StatusOr<RunView> {
+    ++requests;
+    if (requests > 1'000) return CompleteRun();  // it was not given up
+    return FromService(errors::Unreachable("connection refused"), "the status service x:1");
+  };
+  FollowOutput output = {.stream = stream,
+                         .messages = messages,
+                         .is_terminal = false,
+                         .line = {},
+                         .interval = absl::Milliseconds(1)};
+  EXPECT_EQ(output.unreachable_limit, absl::Minutes(5));
+  output.unreachable_limit = absl::Milliseconds(10);
+  EXPECT_TRUE(absl::IsUnavailable(Follow(fetch, output).status()));
+  // An answer that came too late is not awaited again.
+  output.unreachable_limit = absl::ZeroDuration();
+  requests = 0;
+  EXPECT_TRUE(absl::IsUnavailable(Follow(fetch, output).status()));
+  EXPECT_EQ(requests, 1);
+}
+
 TEST(FollowTest, UnknownRunIsReportedBeforeItIsFound) {
   const Followed followed(
       {FromService(absl::NotFoundError("run not found"), "run 3f"), CompleteRun()});

@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/rpc/unary_call.h"
+#include "cli/rpc/watch_retry.h"
 #include "muster/v1/attachment.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/jobs.grpc.pb.h"
@@ -29,7 +30,6 @@ namespace {
 
 // A command must not be submitted twice.
 constexpr UnaryCallOptions kOnce = {.only_unsent = true};
-constexpr absl::Duration kRetryLimit = absl::Minutes(2);
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 constexpr size_t kIdBytes = 16;
 
@@ -150,10 +150,8 @@ absl::StatusOr<v1::Job> JobClient::Watch(
       reminder.remind();
       continue;
     }
-    // The relay cancels a stream whose reader does not read for a minute: retry then too.
-    const bool lost = absl::IsUnavailable(status) || absl::IsCancelled(status);
-    const bool retryable = lost && absl::Now() - last_response < kRetryLimit;
-    if (!retryable || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
+    const bool retried = IsWatchRetried(status, absl::Now() - last_response);
+    if (!retried || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
   }
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"muster.example/gateway/gen"
 	"muster.example/gateway/legacy"
+	"muster.example/gateway/limits"
 	"muster.example/gateway/viewing"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/mustertest"
@@ -335,5 +336,18 @@ func TestUnknownMethodsShareOneLabel(t *testing.T) {
 	}
 	if w.metric("requests_total", "BREW") != 0 {
 		t.Error("the method is a label")
+	}
+}
+
+func TestTooLargeResponseOfAServiceIsRefused(t *testing.T) {
+	w := start(t)
+	path := w.url("/api/v1/runs/" + runA + "/results/logs/n1")
+	for size, want := range map[int64]int{limits.Response - 1<<10: 200, limits.Response + 1: 400} {
+		w.aggregator.Results[key("logs", "n1")] = &mustertest.Committed{
+			Description: &musterv1.ResultDescription{FileName: strings.Repeat("x", int(size))}}
+		a := call(t, w.operator(alice), "GET", path, nil)
+		if a.code != want || strings.Contains(a.body, "RESPONSE_TOO_LARGE") != (want == 400) {
+			t.Errorf("%d bytes: %d %.200s", size, a.code, a.body)
+		}
 	}
 }

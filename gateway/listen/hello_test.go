@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"muster.example/gateway/limits"
+	"muster.example/services/client/go/mustertest"
 )
 
 // gauge records its maximum. Safe for concurrent use.
@@ -96,6 +97,84 @@ func TestConnectionsWithoutHelloAreClosed(t *testing.T) {
 		for _, one := range append(clients, client) {
 			one.Close()
 		}
+		listener.Close()
+		close(socket)
+	})
+}
+
+// deaf is a connection whose client never reads an answer.
+type deaf struct {
+	net.Conn
+	ended <-chan struct{}
+}
+
+func (d deaf) Read([]byte) (int, error) {
+	<-d.ended
+	return 0, net.ErrClosed
+}
+
+// A client whose first message is complete, and which then neither reads nor sends, is closed when its handshake has
+// taken too long.
+func TestHandshakesThatDoNotEndAreClosed(t *testing.T) {
+	fleet := mustertest.NewFleet()
+	config := &tls.Config{Certificates: []tls.Certificate{fleet.Service("gateway", "g1")}}
+	synctest.Test(t, func(t *testing.T) {
+		socket, reasons := make(pipes), make(chan string, 1)
+		var handshaking gauge
+		listener := TLS(socket, config, Options{
+			Limits: Limits{Connections: 10}, Handshaking: &handshaking,
+			Refused: func(reason string, _ net.Addr, _ error) { reasons <- reason },
+		})
+		client, server := net.Pipe()
+		socket <- server
+		started, ended := time.Now(), make(chan struct{})
+		go tls.Client(deaf{client, ended}, &tls.Config{InsecureSkipVerify: true}).Handshake()
+		synctest.Wait()
+		if now, _ := handshaking.read(); now != 1 {
+			t.Errorf("%d handshakes", now)
+		}
+		if reason := <-reasons; reason != "timeout" {
+			t.Errorf("refused as %s", reason)
+		}
+		if took := time.Since(started); took != limits.HandshakeTime {
+			t.Errorf("closed after %v", took)
+		}
+		close(ended)
+		client.Close()
+		listener.Close()
+		close(socket)
+	})
+}
+
+// Connections above the limit wait in the queue of the kernel until another one is closed.
+func TestConnectionsAboveTheLimitWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		socket := make(pipes)
+		listener := TLS(socket, &tls.Config{}, Options{Limits: Limits{Connections: 2}, Refused: func(string, net.Addr, error) {}})
+		var clients []net.Conn
+		for range 2 {
+			client, server := net.Pipe()
+			socket <- server
+			clients = append(clients, client)
+		}
+		synctest.Wait()
+		third, server := net.Pipe()
+		select {
+		case socket <- server:
+			t.Error("a third connection was accepted")
+		default:
+		}
+		clients[0].Close()
+		synctest.Wait()
+		select {
+		case socket <- server:
+		default:
+			t.Error("no connection is accepted after another one was closed")
+		}
+		for _, one := range append(clients, third) {
+			one.Close()
+		}
+		synctest.Wait()
 		listener.Close()
 		close(socket)
 	})

@@ -108,6 +108,7 @@ func compareLegacy(s settings, title string, way sending) (string, error) {
 	return compare(s, title, way.load, []side{
 		{"Muster", func(folder string) (sample, error) { return byLegacy(folder, way) }},
 		{"nginx DAV PUT", func(folder string) (sample, error) { return byNginxPut(folder, way) }},
+		{"plain aggregator", func(folder string) (sample, error) { return byPlainAggregator(folder, way) }},
 	})
 }
 
@@ -131,14 +132,14 @@ func compare(s settings, title string, l load, sides []side) (string, error) {
 		rate = func(one sample) float64 { return units * 1000 / one.seconds }
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "**%s** (medians of %d; ratio to %s)\n\n", title, s.repeat, sides[0].name)
-	fmt.Fprintf(&out, "| | %s | range | server CPU %s per %s | ratio | client CPU %s per %s | peak memory | p50 / p99, ms |\n|---|---|---|---|---|---|---|---|\n",
+	fmt.Fprintf(&out, "**%s** (medians of %d; the ratios are those of %s to the row)\n\n", title, s.repeat, sides[0].name)
+	fmt.Fprintf(&out, "| | %s | range | ratio | server CPU %s per %s | ratio | client CPU %s per %s | peak memory | p50 / p99, ms |\n|---|---|---|---|---|---|---|---|---|\n",
 		rateName, cpuName, unit, cpuName, unit)
-	first := medianCPU(samples[0])
+	first, ours := medianCPU(samples[0]), rate(median(samples[0]))
 	for i, side := range sides {
 		one := median(samples[i])
 		cpu := medianCPU(samples[i])
-		fmt.Fprintf(&out, "| %s | %.0f | %s | %.2f%s | %.2f | %.2f | %s | %.1f / %.1f |\n", side.name, rate(one), spread(samples[i], rate),
+		fmt.Fprintf(&out, "| %s | %.0f | %s | %.2f | %.2f%s | %.2f | %.2f | %s | %.1f / %.1f |\n", side.name, rate(one), spread(samples[i], rate), ours/rate(one),
 			cpu.Seconds()*scale/units, parts(samples[i], scale/units), first.Seconds()/cpu.Seconds(), one.client.Seconds()*scale/units, mib(one.peak), one.p50, one.p99)
 	}
 	return out.String(), nil

@@ -60,18 +60,20 @@ func flood(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	before := server.CPU()
+	before, client := server.CPU(), agents.cpu()
 	end, err := agents.await("end")
 	if err != nil {
 		return err
 	}
 	cpu := (server.CPU() - before).Seconds()
+	client = agents.cpu() - client // the load waits for its standard input to close
 	fmt.Fprintf(out, "**Heartbeats without pauses, %d agents, mutual TLS**\n\n", floodAgents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(out, "| heartbeats per second and core of the service | %.0f | 20000 | %.2f |\n",
 		end.Heartbeats/cpu, end.Heartbeats/cpu/20000)
 	fmt.Fprintf(out, "| heartbeats/s (load and service share the machine) | %.0f | | |\n", end.Rate)
 	fmt.Fprintf(out, "| server CPU us per heartbeat | %.1f | | |\n", cpu/end.Heartbeats*1e6)
+	fmt.Fprintf(out, "| client CPU us per heartbeat | %.1f | | |\n", client.Seconds()/end.Heartbeats*1e6)
 	fmt.Fprintf(out, "| p50 / p99 of one heartbeat, ms | %.1f / %.1f | | |\n\n", end.P50, end.P99)
 	return nil
 }
@@ -98,11 +100,13 @@ func hold(s settings, f *fleet.Fleet, out *strings.Builder) error {
 	if err := server.ResetPeak(); err != nil {
 		return err
 	}
+	cpu, client := server.CPU(), agents.cpu()
 	each := (server.PeakMemory() - empty) / int64(s.agents)
 	fmt.Fprintf(out, "**%d agents, each with its own certificate and connection, one heartbeat every 10 s**\n\n", s.agents)
 	fmt.Fprintf(out, "| | figure | bar | ratio |\n|---|---|---|---|\n")
 	fmt.Fprintf(out, "| memory of the service per connected agent | %d KiB | 126 KiB | %.2f |\n", each>>10, float64(each)/maxPerAgent)
 	fmt.Fprintf(out, "| time until all are connected (%d new ones a second) | %.0f s | | |\n", connectRate, connected.Seconds)
+	fmt.Fprintf(out, "| CPU s of the service since its start; of the client until then | %.1f; %.1f | | |\n", cpu.Seconds(), client.Seconds())
 	server.Kill()
 	back, err := agents.await("all connected")
 	if err != nil {
@@ -206,6 +210,8 @@ func (a *agents) await(event string) (loadEvent, error) {
 	}
 	return loadEvent{}, fmt.Errorf("%s ended before %q", a.name(), event)
 }
+
+func (a *agents) cpu() time.Duration { return fleet.Process{PID: a.command.Process.Pid}.CPU() }
 
 func (a *agents) name() string { return filepath.Base(a.command.Path) }
 

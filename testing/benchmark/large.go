@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand"
 	"os"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -19,10 +15,9 @@ import (
 )
 
 const (
-	planNodes      = 100_000 // the most that a run may have
-	startWithin    = 2 * time.Second
-	archiveResults = 10_000
-	largeLimit     = 20 * time.Minute
+	planNodes   = 100_000 // the most that a run may have
+	startWithin = 2 * time.Second
+	largeLimit  = 20 * time.Minute
 )
 
 // withFleet measures something on a new fleet in a new folder of `parent`, and removes both.
@@ -66,7 +61,7 @@ func startWithRows(f *fleet.Fleet, s settings) (string, error) {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "**Start with %d rows of results, until all services are ready**\n\n", rows)
-	fmt.Fprintf(&out, "| the run | `muster up` | bar | ratio | CPU and peak memory of the aggregator | of status | of the gateway |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&out, "| the run | `muster up` | bar | ratio | CPU and peak memory of the aggregator | of status | of the gateway | client CPU s |\n|---|---|---|---|---|---|---|---|\n")
 	if err := restart(f, "is open", &out); err != nil {
 		return "", err
 	}
@@ -89,11 +84,11 @@ func restart(f *fleet.Fleet, state string, out *strings.Builder) error {
 	if _, err := f.Muster("down"); err != nil {
 		return err
 	}
-	begin := time.Now()
+	begin, client := time.Now(), ownCPU()
 	if err := f.Up(); err != nil {
 		return err
 	}
-	took := time.Since(begin)
+	took, client := time.Since(begin), ownCPU()-client
 	fmt.Fprintf(out, "| %s | %.1f s | %.0f s | %.2f |", state, took.Seconds(), startWithin.Seconds(), took.Seconds()/startWithin.Seconds())
 	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {
 		server, err := f.Process(name)
@@ -102,7 +97,7 @@ func restart(f *fleet.Fleet, state string, out *strings.Builder) error {
 		}
 		fmt.Fprintf(out, " %.1f s; %s |", server.CPU().Seconds(), mib(server.PeakMemory()))
 	}
-	out.WriteString("\n")
+	fmt.Fprintf(out, " %.1f |\n", client.Seconds())
 	return nil
 }
 
@@ -122,54 +117,6 @@ func firstStatus(f *fleet.Fleet, run string) (time.Duration, error) {
 	begin := time.Now()
 	_, err = musterv1.NewStatusServiceClient(connection).GetStatus(ctx, &musterv1.GetStatusRequest{Run: run, PageSize: 100})
 	return time.Since(begin), err
-}
-
-// archive measures the time from the last result to the archive of the run, and that of gzip alone.
-func archive(s settings) (string, error) {
-	return withFleet(s.folder, func(f *fleet.Fleet, _ string) (string, error) { return packResults(f, s) })
-}
-
-func packResults(f *fleet.Fleet, s settings) (string, error) {
-	server, err := f.Process(fleet.Aggregator)
-	if err != nil {
-		return "", err
-	}
-	size := int64(s.scaled(s.archiveMiB)) << 20
-	l := load{size: size / archiveResults, count: archiveResults, senders: 16}
-	request := &musterv1.CreateRunRequest{Plugins: []string{loadPlugin}}
-	for i := range archiveResults {
-		request.Nodes = append(request.Nodes, fmt.Sprintf("node-%d", i))
-	}
-	var begin time.Time
-	var before time.Duration
-	deliver := func(run string) error {
-		credential, err := f.Export(run, "load", "")
-		if err != nil {
-			return err
-		}
-		sender, err := grpcSender(f, s, credential, l)
-		if err != nil {
-			return err
-		}
-		_, err = measured([]fleet.Process{server}, sender)
-		begin, before = time.Now(), server.CPU()
-		return err
-	}
-	complete := func(run *musterv1.Run) bool { return run.State == musterv1.RunState_RUN_STATE_COMPLETE }
-	if _, err := runUntil(f, request, complete, deliver); err != nil {
-		return "", err
-	}
-	took, cpu := time.Since(begin), server.CPU()-before
-	gzipTook, gzipCPU, err := gzipAlone(size)
-	if err != nil {
-		return "", err
-	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "**Archive of %d results, %d MiB, incompressible, after the last result**\n\n", archiveResults, size>>20)
-	fmt.Fprintf(&out, "| | seconds | CPU s | peak memory |\n|---|---|---|---|\n")
-	fmt.Fprintf(&out, "| Muster: read, verify, pack, compress, sync | %.1f | %.1f | %s |\n", took.Seconds(), cpu.Seconds(), mib(server.PeakMemory()))
-	fmt.Fprintf(&out, "| `gzip -1` of as many bytes from memory | %.1f | %.1f | |\n", gzipTook.Seconds(), gzipCPU.Seconds())
-	return out.String(), nil
 }
 
 // runUntil creates a run, calls `deliver` for it, and returns it when it is as wanted.
@@ -203,21 +150,4 @@ func runUntil(f *fleet.Fleet, request *musterv1.CreateRunRequest, wanted func(*m
 		}
 	}
 	return run, nil
-}
-
-// gzipAlone returns the wall and CPU time of gzip for bytes that do not compress.
-func gzipAlone(size int64) (took, cpu time.Duration, err error) {
-	piece := make([]byte, 16<<20)
-	rand.New(rand.NewSource(1)).Read(piece)
-	gzip := exec.Command("gzip", "-1")
-	var pieces []io.Reader
-	for left := size; left > 0; left -= int64(len(piece)) {
-		pieces = append(pieces, bytes.NewReader(piece[:min(left, int64(len(piece)))]))
-	}
-	gzip.Stdin = io.MultiReader(pieces...)
-	begin := time.Now()
-	if err := gzip.Run(); err != nil {
-		return 0, 0, err
-	}
-	return time.Since(begin), gzip.ProcessState.UserTime() + gzip.ProcessState.SystemTime(), nil
 }

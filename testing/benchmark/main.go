@@ -1,5 +1,5 @@
-// Benchmark compares Muster with nginx's WebDAV PUT on this machine and prints the figures as Markdown: ratio, both raw
-// figures, CPU seconds and peak memory. testing/bench builds what it needs and calls it. Read docs/benchmarks.md before
+// Benchmark compares Muster with its peers on this machine and prints the figures as Markdown: ratio, both raw figures,
+// CPU seconds of servers and clients, and peak memory. testing/bench builds what it needs and calls it. Read docs/benchmarks.md before
 // you use a figure.
 package main
 
@@ -25,6 +25,7 @@ type settings struct {
 	check      int // percent
 	times      int
 	sides      int // of each comparison; 0: all
+	uploads    int
 	uploadMiB  int
 	rows       int
 	archiveMiB int
@@ -57,28 +58,34 @@ var benchmarks = []benchmark{
 	{"shares", shares},
 }
 
+// ownPrograms are what this program runs itself as.
+var ownPrograms = map[string]func([]string) error{senderCommand: send, plainCommand: servePlain}
+
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == senderCommand {
-		if err := send(os.Args[2:]); err != nil {
-			fmt.Fprintln(os.Stderr, "benchmark send:", err)
-			os.Exit(1)
+	if len(os.Args) > 1 {
+		if own := ownPrograms[os.Args[1]]; own != nil {
+			if err := own(os.Args[2:]); err != nil {
+				fmt.Fprintf(os.Stderr, "benchmark %s: %v\n", os.Args[1], err)
+				os.Exit(1)
+			}
+			return
 		}
-		return
 	}
 	var s settings
 	flag.StringVar(&s.folder, "folder", "/dev/shm", "the folder of the servers' data: memory, or an idle disk")
-	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 31 GiB free, for the memory figure")
+	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 31 GiB free, for memory and relay-uploads")
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
 	flag.IntVar(&s.repeat, "repeat", 3, "the number of measurements of each side, alternating")
 	flag.IntVar(&s.agents, "agents", 10_000, "the number of connected agents in the heartbeats and relay figures")
 	flag.IntVar(&s.check, "check", 1, "relay: the percentage of agents that check a command's signature")
 	flag.IntVar(&s.times, "times", 20, "relay: the number of measured remote runs")
-	flag.IntVar(&s.uploadMiB, "upload-mib", 256, "memory: the size of each upload")
+	flag.IntVar(&s.uploads, "uploads", 100, "memory, relay-uploads: the number of simultaneous uploads")
+	flag.IntVar(&s.uploadMiB, "upload-mib", 256, "memory, relay-uploads: the size of each upload")
 	flag.IntVar(&s.rows, "rows", 1_000_000, "start: the number of results")
 	flag.IntVar(&s.archiveMiB, "archive-mib", 2048, "archive: the size of all results")
 	flag.IntVar(&s.sides, "sides", 0, "measure only this many of the servers of a comparison; 1: Muster alone, 0: all")
 	only := flag.String("only", "bulk,small,text,legacy-bulk,legacy-small,legacy-new,memory,relay-uploads,start,archive,heartbeats,status,relay,shares", "the figures to measure")
-	scales := flag.String("scale", "1", "factors of the sizes and counts of bulk, small, text, the legacy figures, start and archive: "+
+	scales := flag.String("scale", "1", "factors of the sizes and counts of bulk, small, text, the legacy figures, memory, relay-uploads, start and archive: "+
 		"each figure is measured with each, for example 0.01,0.1,1")
 	flag.Parse()
 	wanted := strings.Split(*only, ",")

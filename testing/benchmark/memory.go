@@ -11,25 +11,32 @@ import (
 	"muster.example/testing/fleet"
 )
 
-const (
-	uploads    = 100
-	mostMemory = 256 << 20
-)
+const mostMemory = 256 << 20
+
+// uploadSize returns the size of each simultaneous upload at the scale of this measurement.
+func (s settings) uploadSize() int64 { return int64(s.scaled(s.uploadMiB << 20)) }
+
+// uploadSpace returns an error unless the disk has space for all simultaneous uploads.
+func (s settings) uploadSpace() error {
+	var space syscall.Statfs_t
+	if err := syscall.Statfs(s.disk, &space); err != nil {
+		return err
+	}
+	if free, needed := int64(space.Bavail)*space.Bsize, int64(s.uploads)*s.uploadSize()+5*gib; free < needed {
+		return fmt.Errorf("%s has %d GiB free, but %d are required: set another with -disk, or less with -upload-mib", s.disk, free>>30, needed>>30)
+	}
+	return nil
+}
 
 // memory measures the memory of the services while 100 senders deliver at the same time: by gRPC, and as old sidecars do.
 func memory(s settings) (string, error) {
-	size := int64(s.uploadMiB) << 20
-	var space syscall.Statfs_t
-	if err := syscall.Statfs(s.disk, &space); err != nil {
+	if err := s.uploadSpace(); err != nil {
 		return "", err
 	}
-	if free, needed := int64(space.Bavail)*space.Bsize, uploads*size+5*gib; free < needed {
-		return "", fmt.Errorf("%s has %d GiB free, but %d are required: set another with -disk, or less with -upload-mib", s.disk, free>>30, needed>>30)
-	}
-	l := load{size: size, count: uploads, senders: uploads}
+	l := load{size: s.uploadSize(), count: int64(s.uploads), senders: s.uploads}
 	var out strings.Builder
-	fmt.Fprintf(&out, "**%d uploads of %d MiB at once**\n\n| | seconds | MB/s | peak memory | bar | ratio | server CPU s |\n|---|---|---|---|---|---|---|\n",
-		uploads, s.uploadMiB)
+	fmt.Fprintf(&out, "**%d uploads of %s at once**\n\n| | seconds | MB/s | peak memory | bar | ratio | server CPU s | client CPU s |\n|---|---|---|---|---|---|---|---|\n",
+		s.uploads, mib(l.size))
 	for _, way := range []struct {
 		name    string
 		servers []string
@@ -44,8 +51,8 @@ func memory(s settings) (string, error) {
 	} {
 		if err := memoryOf(s, l, way.servers, way.sender, func(one sample, peaks []int64) {
 			for i, part := range one.parts {
-				fmt.Fprintf(&out, "| %s, %s | %.0f | %.0f | %s | 256 MiB | %.2f | %.1f |\n", way.name, part.name, one.seconds,
-					float64(uploads*size)/1e6/one.seconds, mib(peaks[i]), float64(peaks[i])/mostMemory, part.cpu.Seconds())
+				fmt.Fprintf(&out, "| %s, %s | %.0f | %.0f | %s | 256 MiB | %.2f | %.1f | %.1f |\n", way.name, part.name, one.seconds,
+					float64(l.count*l.size)/1e6/one.seconds, mib(peaks[i]), float64(peaks[i])/mostMemory, part.cpu.Seconds(), one.client.Seconds())
 			}
 		}); err != nil {
 			return "", err

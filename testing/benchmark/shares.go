@@ -53,6 +53,7 @@ func shares(s settings) (table string, err error) {
 		homes, agents = append(homes, home), append(agents, agent)
 	}
 	var left, arrived []float64
+	clients := ownCPU() + cpuOf(agents)
 	for i := range s.repeat {
 		first, all, err := b.shareOnce(homes[0], fmt.Sprintf("f%d", i))
 		if err != nil {
@@ -75,6 +76,9 @@ func shares(s settings) (table string, err error) {
 		fmt.Fprintf(&b.out, "| relay %s: processor time per file, peak memory | %.1f, %s |\n", r.name,
 			r.running.CPU().Seconds()/float64(s.repeat), mib(r.running.PeakMemory()))
 	}
+	clients = ownCPU() + cpuOf(agents) - clients
+	fmt.Fprintf(&b.out, "| clients (both agents, `muster share` and `muster shared show`, this program): processor time per file | %.1f |\n",
+		clients.Seconds()/float64(s.repeat))
 	return b.out.String(), nil
 }
 

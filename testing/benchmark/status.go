@@ -63,10 +63,12 @@ func status(s settings) (table string, err error) {
 		}
 		servers, before = append(servers, server), append(before, server.CPU())
 	}
+	client := ownCPU()
 	whole, err := page.ask(http.StatusOK)
 	if err != nil {
 		return "", err
 	}
+	client = ownCPU() - client
 	var out strings.Builder
 	fmt.Fprintf(&out, "**`GET /status` of a run of %d pairs, half of them with progress, through the gateway** (median of %d, range)\n\n",
 		statusPairs, statusAsked)
@@ -78,6 +80,7 @@ func status(s settings) (table string, err error) {
 		fmt.Fprintf(&out, "| CPU of %s per request, ms | %d | | |\n", server.Name, (server.CPU()-before[i]).Milliseconds()/statusAsked)
 		fmt.Fprintf(&out, "| peak memory of %s | %s | | |\n", server.Name, mib(server.PeakMemory()))
 	}
+	fmt.Fprintf(&out, "| CPU of the client per request, ms | %d | | |\n", client.Milliseconds()/statusAsked)
 	return out.String(), nil
 }
 

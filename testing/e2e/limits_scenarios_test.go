@@ -289,6 +289,13 @@ var scenarios = map[string]scenario{
 				func(int) proto.Message { return &musterv1.WatchStatusRequest{Run: w.wide, OmitPairs: true} })(ctx, i)
 		})
 	}},
+	"message to the status service": {service: fleet.Status, exhaust: func(w *limited) string {
+		client := musterv1.NewStatusServiceClient(w.dialNode(statusListener))
+		return w.repeated(1, func(ctx context.Context, i int) error {
+			_, err := client.ReportProgress(ctx, &musterv1.ReportProgressRequest{Key: w.key("p0"), Message: strings.Repeat("x", 2<<20)})
+			return err
+		})
+	}},
 	"progress: counts, message, names": {service: fleet.Status, exhaust: func(w *limited) string {
 		client := musterv1.NewStatusServiceClient(w.dialNode(statusListener))
 		return w.repeated(20, func(ctx context.Context, i int) error {

@@ -58,9 +58,9 @@ type Link struct {
 	silent    [2]bool
 	refusing  bool
 	closed    bool
-	passed    [2]int64     // bytes
-	free      [2]time.Time // when the link can send the next bytes
-	cutAt     int64        // of passed[Up]; 0: never
+	passed    [2]int64 // bytes
+	pace      [2]pacer // of rate
+	cutAt     int64    // of passed[Up]; 0: never
 	cut       chan struct{}
 	cuts      int // so far
 	faults    []Fault
@@ -351,12 +351,12 @@ func (l *Link) await(c *crossing, way Direction, p piece) bool {
 		l.mutex.Lock()
 		silent, changed, now := l.silent[way], l.changed, time.Now()
 		due := p.due
-		if l.free[way].After(due) {
-			due = l.free[way]
+		if free := l.pace[way].due(); l.rate > 0 && free.After(due) {
+			due = free
 		}
 		passes := !silent && !due.After(now)
 		if passes && l.rate > 0 {
-			l.free[way] = now.Add(time.Duration(len(p.bytes)) * time.Second / time.Duration(l.rate))
+			l.pace[way].pass(now, len(p.bytes), l.rate)
 		}
 		l.mutex.Unlock()
 		if passes {

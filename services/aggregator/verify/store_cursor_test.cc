@@ -163,6 +163,37 @@ TEST_F(StoreCursorTest, DamageOfARestoredFileEnds) {
   EXPECT_EQ((**store().GetRun(kRun)).run.damaged, 0);
 }
 
+TEST_F(StoreCursorTest, StepComparesALimitedNumberOfRecords) {
+  constexpr char kMany[] = "bbbbbbbbbbbbbbbb";
+  constexpr int kRecords = 201;
+  std::vector<PlannedPair> pairs;
+  for (int i = 0; i < kRecords; ++i) pairs.push_back({"facts", absl::StrCat("m", i)});
+  ASSERT_TRUE(store().ApplyAndWait(MakeRun(kMany, std::move(pairs))).ok());
+  for (int i = 0; i < kRecords; ++i) {
+    CommitResult command = ResultOf(absl::StrCat("m", i), "small");
+    command.result.key.run = kMany;
+    Commit(std::move(command));
+  }
+  StoreCursor cursor = Cursor(kMany);
+  const auto first = cursor.Step(int64_t{1} << 40);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->objects, 200);
+  EXPECT_FALSE(first->end);
+  const auto second = cursor.Step(int64_t{1} << 40);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(second->objects, 1);
+  EXPECT_TRUE(second->end);
+}
+
+TEST_F(StoreCursorTest, StepEndsAfterItsBytes) {
+  Commit(InBlob("n1", "aa01", Pattern(2 * kLarge)));
+  StoreCursor cursor = Cursor();
+  const auto step = cursor.Step(1000);
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_FALSE(step->end);
+  EXPECT_LT(step->bytes, static_cast<int64_t>(2 * kLarge));
+}
+
 // A failing read may succeed later, so the result is not refused from then on.
 TEST_F(StoreCursorTest, FailedReadIsReportedButNotRecorded) {
   Commit(InBlob("n2", "aa01", Pattern(kLarge)));
