@@ -16,7 +16,9 @@ namespace muster {
 namespace {
 
 // Of an address. A rack that is switched on joins within seconds.
-constexpr TokenBuckets::Rate kRate = {.per_second = 50, .burst = 200};
+constexpr double kJoinsPerSecond = 50;
+constexpr double kJoinBurst = 200;
+constexpr TokenBuckets::Rate kRate = {.per_second = kJoinsPerSecond, .burst = kJoinBurst};
 
 constexpr int64_t kCalls = 256;
 constexpr int64_t kCallsOfOne = 64;
