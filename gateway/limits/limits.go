@@ -151,9 +151,20 @@ func frames(value int, name, reason string) int {
 
 // Requests.
 var (
-	HeaderTime = wait(15*time.Second, Row{Name: "time of a request's head", Per: "request", Reason: "a closed connection", Action: "-"})
-	IdleTime   = wait(2*time.Minute, Row{Name: "time between two requests", Per: "connection", Reason: "a closed connection", Action: "-"})
-	PaceTime   = wait(time.Minute, Row{Name: "window of the slowest pace", Per: "request", Reason: "REQUEST_STALLED, or a closed connection",
+	RequestsOfNode = count(500, Row{Name: "requests of a node, pair or viewer", Per: sharers + ", and second", Reason: "a wait",
+		Action: "find the program that loops"})
+	RequestsOfOther = count(2000, Row{Name: "requests of another identity, such as an operator", Per: sharers + ", and second", Reason: "a wait",
+		Action: "find the program that loops"})
+	RequestsOfStream = count(5, Row{Name: "requests as which the begin of a watch or an event stream counts, except for operators", Per: "request", Reason: "-",
+		Action: "-"})
+	RequestsInProgressOfNode = count(256, Row{Name: "requests in progress of a node, pair or viewer, without watches and event streams", Per: sharers,
+		Metric: refusals + `{reason="requests"}`, Reason: reasons.TooManyRequests, Action: "let the client send fewer requests at a time"})
+	RequestsInProgressOfOther = count(1024, Row{Name: "requests in progress of another identity, without watches and event streams", Per: sharers,
+		Metric: refusals + `{reason="requests"}`, Reason: reasons.TooManyRequests, Action: "let the client send fewer requests at a time"})
+	RequestCallers = count(1000, Row{Name: "identities whose requests are counted before those without recent ones are forgotten", Per: "gateway", Reason: "-", Action: "-"})
+	HeaderTime     = wait(15*time.Second, Row{Name: "time of a request's head", Per: "request", Reason: "a closed connection", Action: "-"})
+	IdleTime       = wait(2*time.Minute, Row{Name: "time between two requests", Per: "connection", Reason: "a closed connection", Action: "-"})
+	PaceTime       = wait(time.Minute, Row{Name: "window of the slowest pace", Per: "request", Reason: "REQUEST_STALLED, or a closed connection",
 		Action: "check the network of the client"})
 	PaceBytes = size(60<<10, Row{Name: "bytes in each window of the slowest pace", Per: "request",
 		Reason: "REQUEST_STALLED, or a closed connection", Action: "check the network of the client"})
