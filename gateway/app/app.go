@@ -55,6 +55,7 @@ type App struct {
 	upstream   []*grpc.ClientConn
 	own        ownConnections
 	watches    *rest.Watches
+	floods     *listen.Floods
 
 	cancel  context.CancelFunc // of all background work
 	working sync.WaitGroup
@@ -84,7 +85,7 @@ const (
 func Start(c *config.Config, log *slog.Logger) (*App, error) {
 	a := &App{
 		config: c, log: log, metrics: inspect.NewMetrics(), probes: inspect.NewProbes(feedProbe),
-		sockets: &listen.Sockets{Supervisor: c.SupervisorSocket}, failed: make(chan error, 4), cancel: func() {},
+		sockets: &listen.Sockets{Supervisor: c.SupervisorSocket}, floods: listen.NewFloods(), failed: make(chan error, 4), cancel: func() {},
 	}
 	if err := a.start(); err != nil {
 		a.Stop()
@@ -211,11 +212,11 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 	if err != nil {
 		return err
 	}
-	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, Connections: a.limits(),
+	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, Connections: a.limits(), Floods: a.floods,
 		Origins: a.config.StatusOrigins}, status, api, sessions, a.watches, a.keys, revoked, a.metrics, a.log)
 	a.statuses = viewing.NewListeners(server, signer, a.sockets)
 	a.viewing = listen.NewServer(rest.RefuseCrossSite(server), server.TLS(), a.log)
-	go a.run(a.viewing, listen.TLS(socket, server.TLS(), a.options("status", viewing.PlainHelp)))
+	go a.run(a.viewing, listen.TLS(socket, server.TLS(), a.http2Options("status", viewing.PlainHelp)))
 	return nil
 }
 
@@ -224,6 +225,13 @@ func (a *App) options(name, plainHelp string) listen.Options {
 	return listen.Options{Limits: a.limits(), PlainHTTP: plainHelp, TooMany: rest.TooManyConnectionsAnswer(),
 		Shared: peer.IsShared, Refused: a.metrics.RefusedHandshake(name, a.log),
 		Open: a.metrics.Connections.WithLabelValues(name), Handshaking: a.metrics.Handshakes.WithLabelValues(name)}
+}
+
+// http2Options returns the options of a listener that offers HTTP/2.
+func (a *App) http2Options(name, plainHelp string) listen.Options {
+	options := a.options(name, plainHelp)
+	options.Floods, options.Flooded, options.Closed = a.floods, rest.TooManyFramesAnswer(), a.metrics.ClosedConnection(name, a.log)
+	return options
 }
 
 // limits returns the limits of each port.
@@ -248,7 +256,7 @@ func (a *App) serve(api *rest.Server) error {
 	}
 	a.Addresses.Inspection = inspection.Addr().String()
 	a.inspection = inspect.Server(a.metrics, a.probes)
-	go a.run(a.main, listen.TLS(socket, api.TLS(), a.options("main", plainHelp)))
+	go a.run(a.main, listen.TLS(socket, api.TLS(), a.http2Options("main", plainHelp)))
 	go a.run(a.inspection, inspection)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
+	"errors"
 	"fmt"
 
 	"google.golang.org/grpc"
@@ -81,6 +82,22 @@ func onlyIdentity(ctx context.Context) (context.Context, error) {
 	return metadata.NewOutgoingContext(ctx, forwarded), nil
 }
 
+// withoutReset returns a context with the deadline of a call to a service. It does not end when the client resets its
+// request: the connections of the gateway carry the calls of all clients, and a service closes one with too many resets.
+// The limit of the requests in progress counts such a call until its end. Another cause, such as a revocation, ends it.
+func withoutReset(ctx context.Context) (context.Context, context.CancelFunc) {
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.CallTime)
+	release := context.AfterFunc(ctx, func() {
+		if !errors.Is(context.Cause(ctx), context.Canceled) {
+			cancel()
+		}
+	})
+	return call, func() {
+		release()
+		cancel()
+	}
+}
+
 // Interceptors are required on every connection that carries requests of clients. The gateway's own calls use other
 // connections.
 func Interceptors() []grpc.DialOption {
@@ -91,9 +108,13 @@ func Interceptors() []grpc.DialOption {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(ctx, limits.CallTime)
+			call, cancel := withoutReset(ctx)
 			defer cancel()
-			return invoke(ctx, method, request, reply, conn, options...)
+			err = invoke(call, method, request, reply, conn, options...)
+			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return status.FromContextError(ctx.Err()).Err()
+			}
+			return err
 		}),
 		grpc.WithStreamInterceptor(func(ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 			open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {

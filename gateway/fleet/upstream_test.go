@@ -24,12 +24,24 @@ import (
 // service records the context of its last call.
 type service struct {
 	musterv1.UnimplementedRunServiceServer
-	last context.Context
+	last          context.Context
+	begun, answer chan struct{}
 }
 
 func (s *service) GetRun(ctx context.Context, _ *musterv1.GetRunRequest) (*musterv1.Run, error) {
 	s.last = ctx
 	return &musterv1.Run{}, nil
+}
+
+// CancelRun waits for the end of its context, or for an answer.
+func (s *service) CancelRun(ctx context.Context, _ *musterv1.CancelRunRequest) (*musterv1.Run, error) {
+	s.begun <- struct{}{}
+	select {
+	case <-s.answer:
+		return &musterv1.Run{}, nil
+	case <-ctx.Done():
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
 }
 
 func (s *service) WatchRun(_ *musterv1.WatchRunRequest, stream musterv1.RunService_WatchRunServer) error {
@@ -44,7 +56,7 @@ func startService(t *testing.T) (*service, musterv1.RunServiceClient) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, server := &service{}, grpc.NewServer()
+	s, server := &service{begun: make(chan struct{}, 1), answer: make(chan struct{})}, grpc.NewServer()
 	musterv1.RegisterRunServiceServer(server, s)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
@@ -127,5 +139,50 @@ func TestCertificateOfASharedIdentityIsForwarded(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		seen[got[0]] = true
+	}
+}
+
+// A service closes a connection with too many resets, and that of the gateway carries the calls of all clients.
+func TestResetOfClientDoesNotResetCall(t *testing.T) {
+	s, client := startService(t)
+	reset, cancel := context.WithCancel(WithIdentity(t.Context(), "spiffe://"+mustertest.Domain+"/user/a"))
+	ended := make(chan error)
+	go func() {
+		_, err := client.CancelRun(reset, &musterv1.CancelRunRequest{})
+		ended <- err
+	}()
+	<-s.begun
+	cancel()
+	s.answer <- struct{}{} // for ever if the call was reset
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRevocationAndDeadlineEndCall(t *testing.T) {
+	s, client := startService(t)
+	ctx := WithIdentity(t.Context(), "spiffe://"+mustertest.Domain+"/user/a")
+	revoked, revoke := context.WithCancelCause(ctx)
+	defer revoke(nil)
+	late, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	for code, ended := range map[codes.Code]context.Context{codes.Canceled: revoked, codes.DeadlineExceeded: late} {
+		result := make(chan error)
+		go func() {
+			_, err := client.CancelRun(ended, &musterv1.CancelRunRequest{})
+			result <- err
+		}()
+		if code == codes.Canceled {
+			<-s.begun
+			revoke(ErrRevoked)
+		} else {
+			select {
+			case <-s.begun:
+			case <-ended.Done():
+			}
+		}
+		if err := <-result; status.Code(err) != code {
+			t.Errorf("%v: %v", code, err)
+		}
 	}
 }

@@ -20,6 +20,7 @@ type Metrics struct {
 	Requests            *prometheus.CounterVec // listener, route, code
 	RefusedHandshakes   *prometheus.CounterVec // listener, reason
 	RefusedIdentities   *prometheus.CounterVec // listener
+	ClosedConnections   *prometheus.CounterVec // listener, reason
 	DeliveriesActive    prometheus.Gauge
 	DeliveredBytes      prometheus.Counter
 	ReadBytes           prometheus.Counter
@@ -69,6 +70,7 @@ func NewMetrics() *Metrics {
 		Requests:            counters("requests_total", "Requests answered.", "listener", "route", "code"),
 		RefusedHandshakes:   counters("refused_handshakes_total", "TLS handshakes that failed.", "listener", "reason"),
 		RefusedIdentities:   counters("refused_identities_total", "Requests of certificates that are revoked or have no valid identity.", "listener"),
+		ClosedConnections:   counters("closed_connections_total", "Connections that were closed because their clients sent too many frames of HTTP/2.", "listener", "reason"),
 		DeliveriesActive:    gauge("deliveries_active", "Results of legacy clients in transit to the aggregator."),
 		DeliveredBytes:      counter("delivered_bytes_total", "Bytes of results received from legacy clients."),
 		ReadBytes:           counter("read_bytes_total", "Bytes of archives and results sent to readers."),
@@ -91,7 +93,7 @@ func NewMetrics() *Metrics {
 	for _, listener := range []string{"main", "status"} {
 		m.RequestSeconds.WithLabelValues(listener)
 	}
-	for _, limit := range []string{"bodies", "snapshots", "watches"} {
+	for _, limit := range []string{"bodies", "requests", "snapshots", "watches"} {
 		m.LimitRefusals.WithLabelValues(limit)
 	}
 	for _, listener := range []string{"main", "run", "status"} {

@@ -32,6 +32,21 @@ func (m *Metrics) RefusedHandshake(listener string, log *slog.Logger) func(reaso
 	}
 }
 
+// ClosedConnection returns a callback for listen.Options.Closed. It counts for a listener, and logs at most one line per
+// minute for each reason and source. Safe for concurrent use.
+func (m *Metrics) ClosedConnection(listener string, log *slog.Logger) func(reason, source string, remote net.Addr) {
+	limited := &logs.Limiter{}
+	for _, reason := range listen.FloodReasons() {
+		m.ClosedConnections.WithLabelValues(listener, reason) // present before the first, so that its increase is visible
+	}
+	return func(reason, source string, remote net.Addr) {
+		m.ClosedConnections.WithLabelValues(listener, reason).Inc()
+		limited.Note(reason, source, func(count int) {
+			log.Warn("connection closed because of too many HTTP/2 frames", "reason", reason, "source", source, "remote", remote.String(), "count", count)
+		})
+	}
+}
+
 // RefusedIdentity counts a request that is refused because of its certificate, such as a revoked one, and logs it with the
 // same limit.
 func (m *Metrics) RefusedIdentity(listener string, log *slog.Logger, subject, remote string, why error) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -190,8 +189,6 @@ func (d *runListener) serve(listener net.Listener, renew time.Time) error {
 		run: d.run, planned: d.planned, deliver: d.m.deliver, heartbeats: d.m.heartbeats, revoked: d.m.revoked, metrics: d.m.metrics,
 		log: d.log, hold: d.m.settings.Hold, limit: d.m.settings.MaxResultBytes, living: d.m.living,
 	}), nil, d.log)
-	server.Protocols = new(http.Protocols)
-	server.Protocols.SetHTTP1(true)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	d.m.metrics.RunListeners.Inc()

@@ -80,6 +80,8 @@ const (
 	refusals          = "muster_gateway_limit_refusals_total"
 	requests          = "muster_gateway_requests_total"
 
+	closed = "muster_gateway_closed_connections_total"
+
 	sharers = "identity; certificate of a viewer or a plugin" // fleet.HolderOf
 )
 
@@ -105,11 +107,64 @@ var (
 	Streams = count(64, Row{Name: "HTTP/2 streams", Per: "connection", Reason: "a wait of the client", Action: "-"})
 )
 
+// Frames of HTTP/2, counted before net/http reads them. Beyond a limit the connection is closed, and new ones of its source
+// are refused for FloodPause.
+var (
+	// A client sends its own settings once, and acknowledges those of the gateway.
+	FrameSettings = frames(20, "SETTINGS frames; one with many settings counts more", "settings")
+	// Go sends one with a reset to see whether the server still answers; browsers and Java send one in seconds.
+	FramePings = frames(500, "PING frames", "pings")
+	// A page that is left, or a filter that is typed, cancels as many requests as it had in progress: at most Streams.
+	FrameResets = frames(500, "RST_STREAM frames", "resets")
+	// A script that sends one short request after the other on all streams; RequestsOfIdentity lets it wait before.
+	FrameHeaders = frames(5000, "HEADERS frames", "requests")
+	// The last frame of a body is one. Clients send JSON in frames of 4 to 16 KiB.
+	FrameSmallData = frames(5000, "DATA frames below 1 KiB", "small_data")
+	// Clients send one for each 4 KiB or more that they have read, for the stream and the connection.
+	FrameWindowUpdates = frames(2000, "WINDOW_UPDATE frames, besides one for each 512 bytes that the gateway has sent", "window_updates")
+	// Browsers send a PRIORITY, PRIORITY_UPDATE or reserved frame with each request of a page.
+	FrameOthers = frames(1000, "other frames, such as PRIORITY and CONTINUATION", "other_frames")
+	// Many browsers may share an address, and the threads of a script an identity: their requests count here.
+	FramesOfSource = count(20_000, Row{Name: "all these frames of one source", Per: "identity, or address of clients without one, and second",
+		Metric: closed + `{reason="all_frames"}`, Reason: floodAnswer, Action: floodAction})
+	FramesOfConnection = count(16, Row{Name: "first frames of a connection, which are not counted for its source", Per: "connection", Reason: "-", Action: "-"})
+	SmallData          = count(1<<10, Row{Name: "bytes below which a DATA frame is small", Per: "frame", Reason: "-", Action: "-"})
+	// Twice the head that is accepted: net/http answers a head that is only a little too long.
+	HeaderBlock = size(64<<10, Row{Name: "header block as it is sent", Per: "HTTP/2 stream", Metric: closed + `{reason="long_headers"}`,
+		Reason: floodAnswer, Action: floodAction})
+	// Clients split a header block only at 16 KiB.
+	Continuations = count(16, Row{Name: "CONTINUATION frames of a header block", Per: "HTTP/2 stream", Metric: closed + `{reason="long_headers"}`,
+		Reason: floodAnswer, Action: floodAction})
+	// A client that reconnects immediately must not send its frames again; an honest one retries after such a time.
+	FloodPause = wait(10*time.Second, Row{Name: "time in which new connections of a source with too many frames are refused", Per: "identity, or address of clients without one",
+		Metric: refusedHandshakes + `{reason="flood"}`, Reason: reasons.TooManyFrames, Action: floodAction})
+)
+
+const (
+	floodAnswer = "a closed connection"
+	floodAction = "find the source in the log; revoke it, or block its address"
+)
+
+func frames(value int, name, reason string) int {
+	return count(value, Row{Name: name, Per: "connection and second", Metric: closed + `{reason="` + reason + `"}`, Reason: floodAnswer, Action: floodAction})
+}
+
 // Requests.
 var (
-	HeaderTime = wait(15*time.Second, Row{Name: "time of a request's head", Per: "request", Reason: "a closed connection", Action: "-"})
-	IdleTime   = wait(2*time.Minute, Row{Name: "time between two requests", Per: "connection", Reason: "a closed connection", Action: "-"})
-	PaceTime   = wait(time.Minute, Row{Name: "window of the slowest pace", Per: "request", Reason: "REQUEST_STALLED, or a closed connection",
+	RequestsOfNode = count(500, Row{Name: "requests of a node, pair or viewer", Per: sharers + ", and second", Reason: "a wait",
+		Action: "find the program that loops"})
+	RequestsOfOther = count(2000, Row{Name: "requests of another identity, such as an operator", Per: sharers + ", and second", Reason: "a wait",
+		Action: "find the program that loops"})
+	RequestsOfStream = count(5, Row{Name: "requests as which the begin of a watch or an event stream counts, except for operators", Per: "request", Reason: "-",
+		Action: "-"})
+	RequestsInProgressOfNode = count(256, Row{Name: "requests in progress of a node, pair or viewer, without watches and event streams", Per: sharers,
+		Metric: refusals + `{reason="requests"}`, Reason: reasons.TooManyRequests, Action: "let the client send fewer requests at a time"})
+	RequestsInProgressOfOther = count(1024, Row{Name: "requests in progress of another identity, without watches and event streams", Per: sharers,
+		Metric: refusals + `{reason="requests"}`, Reason: reasons.TooManyRequests, Action: "let the client send fewer requests at a time"})
+	RequestCallers = count(1000, Row{Name: "identities whose requests are counted before those without recent ones are forgotten", Per: "gateway", Reason: "-", Action: "-"})
+	HeaderTime     = wait(15*time.Second, Row{Name: "time of a request's head", Per: "request", Reason: "a closed connection", Action: "-"})
+	IdleTime       = wait(2*time.Minute, Row{Name: "time between two requests", Per: "connection", Reason: "a closed connection", Action: "-"})
+	PaceTime       = wait(time.Minute, Row{Name: "window of the slowest pace", Per: "request", Reason: "REQUEST_STALLED, or a closed connection",
 		Action: "check the network of the client"})
 	PaceBytes = size(60<<10, Row{Name: "bytes in each window of the slowest pace", Per: "request",
 		Reason: "REQUEST_STALLED, or a closed connection", Action: "check the network of the client"})

@@ -33,11 +33,16 @@ type Options struct {
 	Limits
 	// Shared reports whether several clients have the identity: only their addresses are counted then. Nil: none is shared.
 	Shared func(*x509.Certificate) bool
-	// TooMany is the answer for a client with too many connections.
-	TooMany Answer
+	// TooMany is the answer for a client with too many connections, Flooded for one that has sent too many frames of HTTP/2.
+	TooMany, Flooded Answer
+	// Floods are those of all listeners of the gateway; nil: of this one.
+	Floods *Floods
+	// Closed is called for each connection that is closed because its client sends too many frames of HTTP/2, with one of
+	// FloodReasons and the name of the source; nil: not called.
+	Closed func(reason, source string, remote net.Addr)
 	// Refused is called for each failed handshake with a reason: "no_certificate", "other_authority", "expired",
 	// "bad_certificate", "no_name", "unknown_name", "plain_http", "timeout", "gone", "other"; and for each connection
-	// above a limit: "address_limit", "identity_limit".
+	// above a limit: "address_limit", "identity_limit", "flood".
 	Refused func(reason string, remote net.Addr, err error)
 	// Open and Handshaking count the connections, and those in their handshake; nil: not counted.
 	Open, Handshaking Gauge
@@ -84,6 +89,12 @@ func newAcceptor(socket net.Listener, options Options) *acceptor {
 	}
 	if options.HandshakesPerAddress == 0 {
 		options.HandshakesPerAddress = limits.HandshakesOfAddress
+	}
+	if options.Floods == nil {
+		options.Floods = NewFloods()
+	}
+	if options.Closed == nil {
+		options.Closed = func(string, string, net.Addr) {}
 	}
 	return &acceptor{
 		handshakes: perAddress{limit: options.HandshakesPerAddress}, socket: socket, options: options, over: make(chan struct{}),
@@ -179,11 +190,12 @@ func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, 
 	raw.hello.Stop()
 	raw.finished()
 	if err == nil {
-		if err = a.admit(conn, raw); err == nil {
+		reason, answer, err := a.admit(conn, raw)
+		if err == nil {
 			return conn, "", nil
 		}
-		go a.options.TooMany.send(conn)
-		return nil, "identity_limit", err
+		go answer.send(conn)
+		return nil, reason, err
 	}
 	reason = refusal(err)
 	var unverified *tls.CertificateVerificationError
@@ -204,21 +216,31 @@ func (a *acceptor) handshake(raw *counted, config *tls.Config) (conn *tls.Conn, 
 	return nil, reason, err
 }
 
-// admit counts a connection for the identity of its certificate.
-func (a *acceptor) admit(conn *tls.Conn, raw *counted) error {
+// admit counts a connection for the identity of its certificate, and for the source of its frames.
+func (a *acceptor) admit(conn *tls.Conn, raw *counted) (reason string, answer Answer, err error) {
 	state := conn.ConnectionState()
-	if len(state.PeerCertificates) == 0 {
-		return nil
+	certified := len(state.PeerCertificates) > 0
+	shared := certified && a.options.Shared != nil && a.options.Shared(state.PeerCertificates[0])
+	source, err := a.options.Floods.join(sourceOf(&state, conn.RemoteAddr(), shared))
+	if err != nil {
+		return "flood", a.options.Flooded, err
 	}
-	if a.options.Shared != nil && a.options.Shared(state.PeerCertificates[0]) {
-		return nil
+	raw.onClose(func() { a.options.Floods.leave(source) })
+	raw.source = source
+	raw.flooded = func(reason string) {
+		a.options.Floods.refuse(source)
+		a.options.Closed(reason, source.name, conn.RemoteAddr())
+	}
+	if !certified || shared {
+		return "", Answer{}, nil
 	}
 	identity := identityOf(&state)
 	if !a.identities.acquire(identity, a.options.PerIdentity) {
-		return fmt.Errorf("%s has %d open connections (limits.connections_per_identity)", Describe(state.PeerCertificates[0]), a.options.PerIdentity)
+		return "identity_limit", a.options.TooMany, fmt.Errorf("%s has %d open connections (limits.connections_per_identity)",
+			Describe(state.PeerCertificates[0]), a.options.PerIdentity)
 	}
 	raw.onClose(func() { a.identities.release(identity) })
-	return nil
+	return "", Answer{}, nil
 }
 
 // counted is a connection that releases what it holds once, when it is closed.
@@ -227,6 +249,9 @@ type counted struct {
 	finished func()      // ends its handshake
 	first    []byte      // read before the handshake
 	hello    *time.Timer // ends a handshake without the client's first message
+
+	source  *source             // of its frames; set after the handshake
+	flooded func(reason string) // counts its end because of too many frames, and refuses new connections of the source
 
 	mu      sync.Mutex
 	closed  bool

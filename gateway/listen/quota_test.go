@@ -102,11 +102,11 @@ func (s *limitedSocket) awaitAdmitted(leaf *tls.Certificate) {
 
 func (s *limitedSocket) wantRefusal(reason string) {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.refusals, reason) {
-		s.t.Errorf("no refusal %q, but %q", reason, s.refusals)
-	}
+	mustertest.Await(s.t, "a refusal "+reason, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.Contains(s.refusals, reason)
+	})
 }
 
 const nodeURI = "spiffe://" + mustertest.Domain + "/node/"

@@ -155,8 +155,13 @@ func withReason(plain *status.Status, p Problem, retryAfter time.Duration) *stat
 }
 
 // TooManyConnectionsAnswer is the answer for a client with too many connections.
-func TooManyConnectionsAnswer() listen.Answer {
-	body, err := json.Marshal(TooManyConnections())
+func TooManyConnectionsAnswer() listen.Answer { return tooMany(TooManyConnections()) }
+
+// TooManyFramesAnswer is the answer for a client that has sent too many frames.
+func TooManyFramesAnswer() listen.Answer { return tooMany(TooManyFrames(limits.FloodPause.String())) }
+
+func tooMany(p Problem) listen.Answer {
+	body, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // strings can always be encoded
 	}

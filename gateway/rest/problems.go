@@ -83,6 +83,16 @@ func TooManyConnections() Problem {
 	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyConnections, Message: "this identity has too many open connections to the gateway", NextStep: "Close some of them, or raise limits.connections_per_identity in the configuration of the gateway."}
 }
 
+// TooManyFrames has the reason TOO_MANY_FRAMES.
+func TooManyFrames(pause string) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyFrames, Message: fmt.Sprintf("this client sent more HTTP/2 frames than the gateway accepts, so its connections are refused for %v", pause), NextStep: "Find the program that resets its requests or floods the connection, stop it, and connect again."}
+}
+
+// TooManyRequests has the reason TOO_MANY_REQUESTS.
+func TooManyRequests(limit int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyRequests, Message: fmt.Sprintf("this identity has %v requests in progress at the gateway", limit), NextStep: "Send fewer requests at a time, and wait for the answers to earlier ones."}
+}
+
 // StatusUnreachable has the reason STATUS_UNREACHABLE.
 func StatusUnreachable(cause string) Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.StatusUnreachable, Message: fmt.Sprintf("the gateway has no answer of the status service: %v", cause), NextStep: "Check that the status service is running and not stopped, and read its log."}

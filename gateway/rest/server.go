@@ -211,6 +211,11 @@ func (s *Server) ServeAs(w http.ResponseWriter, r *http.Request) {
 		AnswerProblem(w, http.StatusForbidden, IdentityUnknown())
 		return
 	}
+	end, ok := s.watches.Requests().Begin(w, r, isWatch(r.URL.Path))
+	if !ok {
+		return
+	}
+	defer end()
 	holder := fleet.HolderOf(r.Context())
 	body := &content{ReadCloser: r.Body, caller: holder, quota: &s.bodies, limit: limits.Body,
 		over: func() { s.metrics.RefusedByLimit(s.log, "bodies", holder, r.RemoteAddr) }}

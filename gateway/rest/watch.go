@@ -17,22 +17,27 @@ var errStopping = errors.New("the gateway is stopping")
 // Watches bounds the open watches and event streams of all callers and of each, and ends them when the gateway stops.
 // Safe for concurrent use.
 type Watches struct {
-	quota   limits.Quota
-	metrics *inspect.Metrics
-	load    *StatusLoad
-	living  context.Context
-	stop    context.CancelCauseFunc
+	quota    limits.Quota
+	metrics  *inspect.Metrics
+	load     *StatusLoad
+	requests *Requests
+	living   context.Context
+	stop     context.CancelCauseFunc
 }
 
 // NewWatches returns a set without watches.
 func NewWatches(metrics *inspect.Metrics) *Watches {
-	s := &Watches{quota: limits.Quota{All: int64(limits.Watches), Each: int64(limits.WatchesOfIdentity)}, metrics: metrics, load: NewStatusLoad(metrics)}
+	s := &Watches{quota: limits.Quota{All: int64(limits.Watches), Each: int64(limits.WatchesOfIdentity)}, metrics: metrics, load: NewStatusLoad(metrics),
+		requests: NewRequests(metrics)}
 	s.living, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
 
 // Load returns what readers of the status occupy.
 func (s *Watches) Load() *StatusLoad { return s.load }
+
+// Requests returns the limits of all requests of each identity.
+func (s *Watches) Requests() *Requests { return s.requests }
 
 // Begin adds a watch of the request's client. The context ends when the gateway stops; the caller of Begin calls the
 // function at the end of the watch. If there are too many, it answers and returns false.

@@ -183,6 +183,7 @@ func (l *Listeners) open(d *statusListener, log *slog.Logger) error {
 	go func() {
 		served <- server.Serve(listen.TLS(socket, config, listen.Options{
 			Limits: settings.Connections, PlainHTTP: PlainHelp, TooMany: rest.TooManyConnectionsAnswer(),
+			Flooded: rest.TooManyFramesAnswer(), Floods: settings.Floods, Closed: l.server.metrics.ClosedConnection("status", log),
 			Shared:  func(*x509.Certificate) bool { return true }, // any clients of the run's CA
 			Refused: l.server.metrics.RefusedHandshake("status", log),
 			Open:    l.server.metrics.Connections.WithLabelValues("status"), Handshaking: l.server.metrics.Handshakes.WithLabelValues("status"),

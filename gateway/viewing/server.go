@@ -29,6 +29,7 @@ type Settings struct {
 	Host                string // of runs' own listeners
 	FirstPort, LastPort int    // of those; 0, 0: any
 	Connections         listen.Limits
+	Floods              *listen.Floods
 	Origins             []string // of other pages that may read the status; none: no CORS
 }
 

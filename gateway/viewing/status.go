@@ -49,11 +49,17 @@ func (s *Server) serveStatus(w http.ResponseWriter, r *http.Request, run string)
 		rest.AnswerProblem(w, http.StatusBadRequest, rest.InvalidBody(`only= may be "attention"`))
 		return
 	}
+	events := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	end, ok := s.watches.Requests().Begin(w, r, events)
+	if !ok {
+		return
+	}
+	defer end()
 	id, _ := fleet.IdentityOf(r.Context())
 	of := view{run: run, attention: query.Get("only") == "attention", kind: id.Kind}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+	if events {
 		if r.Method == http.MethodHead {
 			w.Header().Set("Content-Type", "text/event-stream")
 			return
