@@ -167,3 +167,25 @@ func TestRunsBeyondThePortsFollowEachOther(t *testing.T) {
 		t.Errorf("the export for a legacy sidecar fails with: %v", err)
 	}
 }
+
+func TestDownAnswersACallThatWaitsForAListener(t *testing.T) {
+	t.Parallel()
+	f := up(t, "--legacy-ports", twoFreePorts(t))
+	for range 2 {
+		must(f.Export(run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1"), "p", "n1"))(t)
+	}
+	third := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := f.Muster("credentials", "export", third, "--plugin", "p", "--node", "n1", "--format", "env")
+		waiting <- err
+	}()
+	until(t, "the export waits", func() bool {
+		text, err := metrics(f, fleet.Aggregator)
+		return err == nil && strings.Contains(text, "\nmuster_listener_waits 1\n")
+	})
+	must(f.Muster("down"))(t)
+	if err := <-waiting; err == nil || !strings.Contains(err.Error(), "the aggregator is stopping") {
+		t.Errorf("the export fails with: %v", err)
+	}
+}
