@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -13,6 +14,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 	"muster.example/testing/fleet"
 )
 
@@ -176,16 +179,15 @@ func TestDownAnswersACallThatWaitsForAListener(t *testing.T) {
 	}
 	third := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
 	waiting := make(chan error, 1)
+	runs, request := operator(t, f).runs, &musterv1.IssueCredentialRequest{Run: third, Plugin: "p", Node: "n1", CsrPem: csr(t)}
 	go func() {
-		_, err := f.Muster("credentials", "export", third, "--plugin", "p", "--node", "n1", "--format", "env")
+		_, err := runs.IssueCredential(context.Background(), request)
 		waiting <- err
 	}()
-	until(t, "the export waits", func() bool {
-		text, err := metrics(f, fleet.Aggregator)
+	until(t, "the call waits", func() bool {
+		text, err := metrics(f, "aggregator")
 		return err == nil && strings.Contains(text, "\nmuster_listener_waits 1\n")
 	})
 	must(f.Muster("down"))(t)
-	if err := <-waiting; err == nil || !strings.Contains(err.Error(), "the aggregator is stopping") {
-		t.Errorf("the export fails with: %v", err)
-	}
+	wantError(t, <-waiting, codes.Unavailable, reasons.AggregatorStopping)
 }
