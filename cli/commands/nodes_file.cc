@@ -7,7 +7,6 @@
 #include "absl/strings/str_split.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "services/common/base/names.h"
 #include "services/common/base/new_name.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/convert.h"
-#include "services/common/base/names.h"
 #include "services/common/base/new_name.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/joining.h"

@@ -15,7 +15,6 @@
 #include "nlohmann/json.hpp"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/names.h"
 #include "services/common/base/new_name.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
