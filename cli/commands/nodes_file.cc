@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "services/common/base/names.h"
+#include "services/common/base/new_name.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<std::string>> ParseNodesFile(std::string_view text,
     ++number;
     const absl::string_view name = absl::StripAsciiWhitespace(line);
     if (name.empty() || name.front() == '#') continue;
-    const absl::Status valid = ValidateName("node", ToStd(name));
+    const absl::Status valid = ValidateNewName("node", ToStd(name));
     if (!valid.ok()) return AsUsageError(valid, absl::StrCat(Printable(file), ":", number));
     if (seen.insert(std::string(name)).second) nodes.emplace_back(name);
   }

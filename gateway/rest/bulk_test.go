@@ -2,16 +2,15 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"hash/crc32"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 
 	"muster.example/gateway/inspect"
@@ -19,63 +18,64 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// silentFile sends a number of chunks of one byte, each after limits.ReadStall less a second, and is silent then.
-type silentFile struct {
-	grpc.ClientStream
+// silentDownload sends a byte after each of the pauses, and then nothing until its call ends.
+type silentDownload struct {
+	grpc.ServerStreamingClient[musterv1.FileChunk]
 	ctx    context.Context
-	chunks int64
+	pauses []time.Duration
 	sent   int64
 }
 
-func (f *silentFile) Context() context.Context { return f.ctx }
+func (d *silentDownload) Context() context.Context { return d.ctx }
 
-func (f *silentFile) Recv() (*musterv1.FileChunk, error) {
-	if f.sent == f.chunks {
-		<-f.ctx.Done()
-		return nil, f.ctx.Err()
+func (d *silentDownload) Recv() (*musterv1.FileChunk, error) {
+	if len(d.pauses) == 0 {
+		<-d.ctx.Done()
+		return nil, d.ctx.Err()
 	}
-	time.Sleep(limits.ReadStall - time.Second) // of the fake clock of synctest
-	f.sent++
-	data := []byte{'x'}
-	return &musterv1.FileChunk{Offset: f.sent - 1, Data: data, Crc32C: crc32.Checksum(data, castagnoli)}, nil
+	time.Sleep(d.pauses[0])
+	d.pauses = d.pauses[1:]
+	d.sent++
+	data := []byte("x")
+	return &musterv1.FileChunk{Offset: d.sent - 1, Data: data, Crc32C: crc32.Checksum(data, castagnoli)}, nil
 }
 
-// download serves a file whose service becomes silent after some chunks. It returns the answer, how long the download
-// took, and whether it was aborted.
-func download(b *bulk, chunks int64) (answer *httptest.ResponseRecorder, took time.Duration, aborted bool) {
+// download serves 10 bytes of a service that is silent after the pauses, and returns the answer, whether the connection
+// was aborted, and the time that has passed on the fake clock.
+func download(t *testing.T, pauses ...time.Duration) (answer *httptest.ResponseRecorder, aborted bool, passed time.Duration) {
 	answer = httptest.NewRecorder()
-	began := time.Now()
-	defer func() {
-		failure, _ := recover().(error)
-		took, aborted = time.Since(began), errors.Is(failure, http.ErrAbortHandler)
-	}()
-	b.serve(answer, httptest.NewRequest("GET", "/", nil), &stored{size: 100,
-		read: func(ctx context.Context, _ int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error) {
-			return &silentFile{ctx: ctx, chunks: chunks}, nil
-		}})
-	return answer, took, aborted
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		b := &bulk{metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler)}
+		file := &stored{size: 10, read: func(ctx context.Context, _ int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error) {
+			return &silentDownload{ctx: ctx, pauses: pauses}, nil
+		}}
+		func() {
+			defer func() { aborted = recover() == http.ErrAbortHandler }()
+			b.serve(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), file)
+		}()
+		passed = time.Since(begin)
+	})
+	return answer, aborted, passed
 }
 
-func TestDownloadOfSilentServiceIsAborted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &bulk{metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler)}
-		answer, took, aborted := download(b, 3)
-		if want := 3*(limits.ReadStall-time.Second) + limits.ReadStall; took != want || !aborted || answer.Body.String() != "xxx" {
-			t.Errorf("ended after %v, want %v; aborted: %v, %q", took, want, aborted, answer.Body)
-		}
-		var broken dto.Metric
-		if err := b.metrics.BrokenReads.Write(&broken); err != nil || broken.Counter.GetValue() != 1 {
-			t.Errorf("%v broken downloads are counted, %v", broken.Counter, err)
-		}
-	})
+func TestDownloadOfAServiceThatFallsSilentIsAborted(t *testing.T) {
+	pause := limits.ReadStall - time.Second
+	answer, aborted, passed := download(t, pause, pause, pause) // each byte begins a new wait
+	if !aborted || answer.Code != http.StatusOK || answer.Body.Len() != 3 {
+		t.Errorf("answered %d with %d bytes; aborted: %v", answer.Code, answer.Body.Len(), aborted)
+	}
+	if want := 3*pause + limits.ReadStall; passed != want {
+		t.Errorf("aborted after %v, want %v", passed, want)
+	}
 }
 
-func TestDownloadOfServiceThatSendsNothingGetsAnError(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &bulk{metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler)}
-		answer, took, aborted := download(b, 0)
-		if took != limits.ReadStall || aborted || answer.Code != http.StatusServiceUnavailable {
-			t.Errorf("ended after %v, aborted: %v, %d", took, aborted, answer.Code)
-		}
-	})
+func TestDownloadOfASilentServiceIsAnsweredWithAnError(t *testing.T) {
+	answer, aborted, passed := download(t)
+	if aborted || answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "the service stopped sending") {
+		t.Errorf("answered %d %s; aborted: %v", answer.Code, answer.Body, aborted)
+	}
+	if passed != limits.ReadStall {
+		t.Errorf("answered after %v, want %v", passed, limits.ReadStall)
+	}
 }

@@ -98,7 +98,7 @@ class Assembly : public Aggregator {
         uploads_(*f_.store, *f_.blobs, committer_, disk_, clock_, host_.streams(), config_.uploads),
         runs_(*f_.store, *f_.blobs, uploads_, *f_.authorities, clock_, config_.advertise,
               config_.legacy_host),
-        listener_waits_(*f_.store, clock_),
+        listener_waits_(*f_.store, clock_, metrics_),
         status_listeners_(*f_.store, *f_.authorities, clock_, config_.advertise),
         verdicts_(*f_.store, clock_, OwnUri()),
         changes_(*f_.store, requests_, &timers_),
@@ -369,6 +369,7 @@ absl::Status Assembly::RenewOwnCertificate() {
 
 void Assembly::Stop() {
   if (!host_.BeginStop()) return;
+  listener_waits_.Stop();
   host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();

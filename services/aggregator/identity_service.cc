@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/convert.h"
-#include "services/common/base/names.h"
+#include "services/common/base/new_name.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/joining.h"
 #include "services/common/errors/runs.h"
@@ -75,7 +75,7 @@ absl::StatusOr<SignedCertificate> IdentityService::RenewMember(const std::string
 absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& request,
                                   v1::IssuedCertificate* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  RETURN_IF_ERROR(ValidateName("operator", request.name()));
+  RETURN_IF_ERROR(ValidateNewName("operator", request.name()));
   ASSIGN_OR_RETURN(const auto operators, Operators());
   const auto known = operators.find(request.name());
   if (known != operators.end() && known->second.revoked()) {

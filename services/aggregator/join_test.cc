@@ -138,6 +138,7 @@ TEST_F(JoinTest, InvalidTokensAreRefused) {
       {[](auto* r) { r->set_node("global"); }, "INVALID_TOKEN"},
       {[](auto* r) { r->set_node("root"); }, "INVALID_TOKEN"},
       {[](auto* r) { r->set_node("a/b"); }, "INVALID_NAME"},
+      {[](auto* r) { r->set_node("-n"); }, "INVALID_NAME"},
       {[](auto* r) { r->set_count(2); }, "INVALID_TOKEN"},
       {[](auto* r) { r->clear_node(); }, "INVALID_TOKEN"},
       {[](auto* r) {

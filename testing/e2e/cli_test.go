@@ -111,6 +111,7 @@ func TestCommandLineErrorsHaveExitCodeAndNextStep(t *testing.T) {
 		{[]string{"exec", "--all", "--", "/bin/true"}, 69, "no node is attached"},
 		{[]string{"retrieve", "0123456789abcdef", "-o", filepath.Join(f.Home, "x")}, 69, "muster runs"},
 		{[]string{"run", "--plugin", "hostfacts", "--node", "../x"}, 67, ""},
+		{[]string{"run", "--plugin", "hostfacts", "--node=-n"}, 67, "hyphen"},
 		{[]string{"runs", "--context", filepath.Join(f.Home, "nothing.json")}, 1, "--context"},
 	} {
 		out, err := f.Muster(c.arguments...)
@@ -279,4 +280,17 @@ func TestSecretsStayInTheirFiles(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+func TestMessagesOfGRPCAreNotPrinted(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	command := f.Command(context.Background(), "runs", "--json")
+	command.Env = append(command.Environ(), "GRPC_VERBOSITY=DEBUG", "GRPC_TRACE=http,api")
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	check(t, command.Run())
+	if stderr.Len() > 0 {
+		t.Errorf("stderr has %.300s", stderr.String())
+	}
 }

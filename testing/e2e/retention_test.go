@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -13,6 +14,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/reasons"
 	"muster.example/testing/fleet"
 )
 
@@ -166,4 +169,25 @@ func TestRunsBeyondThePortsFollowEachOther(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), first) || !strings.Contains(err.Error(), "--legacy-ports") {
 		t.Errorf("the export for a legacy sidecar fails with: %v", err)
 	}
+}
+
+func TestDownAnswersACallThatWaitsForAListener(t *testing.T) {
+	t.Parallel()
+	f := up(t, "--legacy-ports", twoFreePorts(t))
+	for range 2 {
+		must(f.Export(run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1"), "p", "n1"))(t)
+	}
+	third := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
+	waiting := make(chan error, 1)
+	runs, request := operator(t, f).runs, &musterv1.IssueCredentialRequest{Run: third, Plugin: "p", Node: "n1", CsrPem: csr(t)}
+	go func() {
+		_, err := runs.IssueCredential(context.Background(), request)
+		waiting <- err
+	}()
+	until(t, "the call waits", func() bool {
+		text, err := metrics(f, "aggregator")
+		return err == nil && strings.Contains(text, "\nmuster_listener_waits 1\n")
+	})
+	must(f.Muster("down"))(t)
+	wantError(t, <-waiting, codes.Unavailable, reasons.AggregatorStopping)
 }

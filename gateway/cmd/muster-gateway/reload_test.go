@@ -106,3 +106,21 @@ func TestSIGHUPReloadsNodesList(t *testing.T) {
 		t.Error(code)
 	}
 }
+
+func TestSIGHUPWithoutRudderEndsNothing(t *testing.T) {
+	c, _ := settings(t)
+	c.Rudder = config.Default().Rudder
+	var out output
+	ended := make(chan int)
+	go func() { ended <- serve(c, &out) }()
+	out.await(t, "gateway started")
+	for range 2 {
+		sendSignal(t, syscall.SIGHUP)
+	}
+	out.await(t, "not reloaded")
+	sendSignal(t, syscall.SIGTERM)
+	if code := <-ended; code != exitOK {
+		t.Error(code)
+	}
+	out.await(t, "stopping signal=terminated")
+}

@@ -6,6 +6,7 @@
 #include "services/aggregator/nodes/parents.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/common/base/names.h"
+#include "services/common/base/new_name.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/joining.h"
@@ -58,7 +59,7 @@ absl::Status CheckKind(StateStore& store, const JoinTokenRecord& wanted) {
 absl::Status CheckNodeName(const std::string& name) {
   if (name == kGlobalNode) return errors::InvalidToken("\"global\" cannot be the name of a node");
   if (name == kRootRelay) return errors::InvalidToken("\"root\" is the name of the root relay");
-  return ValidateName("node", name);
+  return ValidateNewName("node", name);
 }
 
 absl::Status CheckLabels(const Labels& labels) {

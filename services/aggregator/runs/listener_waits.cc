@@ -16,13 +16,18 @@ const ListenerRecord* ListenerOf(const RunRecord& run, ListenerKind kind) {
 
 }  // namespace
 
+ListenerWaits::ListenerWaits(StateStore& store, const Clock& clock, Metrics& metrics)
+    : store_(store),
+      clock_(clock),
+      waits_(metrics.AddGauge("muster_listener_waits",
+                              "Calls that wait for the gateway to open a listener.")) {}
+
 void ListenerWaits::Wait(const std::string& run, ListenerKind kind, Done done) {
   const bool optional = kind == ListenerKind::kOptionalLegacy;
   const absl::Duration wait = optional ? kOptionalListenerWait : kListenerWait;
-  Waiting waiting{run, kind, clock_.MonotonicNow() + wait, std::move(done)};
-  if (TryFinish(waiting)) return;
-  MutexLock lock(mutex_);
-  waiting_.push_back(std::move(waiting));
+  std::list<Waiting> waiting;
+  waiting.push_back({run, kind, clock_.MonotonicNow() + wait, std::move(done)});
+  if (!TryFinish(waiting.front())) Keep(std::move(waiting));
 }
 
 void ListenerWaits::Check() {
@@ -32,8 +37,26 @@ void ListenerWaits::Check() {
     looked_at.swap(waiting_);
   }
   looked_at.remove_if([this](Waiting& waiting) { return TryFinish(waiting); });
-  MutexLock lock(mutex_);
-  waiting_.splice(waiting_.end(), looked_at);
+  Keep(std::move(looked_at));
+}
+
+void ListenerWaits::Stop() {
+  std::list<Waiting> waiting;
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    waiting.swap(waiting_);
+  }
+  Keep(std::move(waiting));
+}
+
+void ListenerWaits::Keep(std::list<Waiting> waiting) {
+  {
+    MutexLock lock(mutex_);
+    if (!stopped_) waiting_.splice(waiting_.end(), waiting);
+    waits_.Set(static_cast<double>(waiting_.size()));
+  }
+  for (Waiting& unanswered : waiting) unanswered.done(errors::AggregatorStopping());
 }
 
 bool ListenerWaits::TryFinish(Waiting& waiting) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
 #include "services/common/store/state_store.h"
 
@@ -28,7 +29,7 @@ class ListenerWaits {
  public:
   using Done = absl::AnyInvocable<void(absl::StatusOr<RunRecord>)>;
 
-  ListenerWaits(StateStore& store, const Clock& clock) : store_(store), clock_(clock) {}
+  ListenerWaits(StateStore& store, const Clock& clock, Metrics& metrics);
 
   // Calls `done` with the run once its listener is open: immediately, or from Check. An optional
   // listener may have a fault or be late instead. Calls it with LISTENER_NOT_READY after
@@ -38,6 +39,10 @@ class ListenerWaits {
   // Checks all waiting calls. Must be called after a change of a run and about once a second, on an
   // executor.
   void Check();
+
+  // Answers all waiting calls with AGGREGATOR_STOPPING, and later ones that would wait. gRPC ends
+  // only when all calls are answered.
+  void Stop();
 
  private:
   struct Waiting {
@@ -49,9 +54,14 @@ class ListenerWaits {
 
   bool TryFinish(Waiting& waiting);
 
+  // Adds the calls to those that wait, or answers them if Stop was called.
+  void Keep(std::list<Waiting> waiting);
+
   StateStore& store_;
   const Clock& clock_;
+  const Gauge waits_;  // the calls in waiting_
   Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::list<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

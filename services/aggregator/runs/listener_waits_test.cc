@@ -8,6 +8,7 @@
 
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/metrics.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 
 namespace muster {
@@ -17,7 +18,7 @@ class ListenerWaitsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(harness_.Open().ok());
-    waits_.emplace(store(), clock_);
+    waits_.emplace(store(), clock_, metrics_);
     ASSERT_TRUE(store().ApplyAndWait(MakeRun(kRun, {{"facts", "n1"}})).ok());
   }
 
@@ -34,6 +35,7 @@ class ListenerWaitsTest : public ::testing::Test {
 
   SqliteHarness harness_;
   FakeClock clock_;
+  Metrics metrics_;
   std::optional<ListenerWaits> waits_;
   std::vector<absl::StatusOr<RunRecord>> answers_;
 };
@@ -110,6 +112,26 @@ TEST_F(ListenerWaitsTest, WaitEndsWithTheRun) {
   waits_->Check();
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_EQ(ReasonOf(answers_[0].status()), "RUN_ENDED");
+}
+
+TEST_F(ListenerWaitsTest, StopAnswersAllWaitingCalls) {
+  Wait();
+  Wait(kRun, ListenerKind::kOptionalLegacy);
+  waits_->Stop();
+  ASSERT_EQ(answers_.size(), 2U);
+  EXPECT_EQ(ReasonOf(answers_[0].status()), "AGGREGATOR_STOPPING");
+  EXPECT_EQ(ReasonOf(answers_[1].status()), "AGGREGATOR_STOPPING");
+}
+
+TEST_F(ListenerWaitsTest, CallAfterStopDoesNotWait) {
+  waits_->Stop();
+  Wait();
+  ASSERT_EQ(answers_.size(), 1U);
+  EXPECT_EQ(ReasonOf(answers_[0].status()), "AGGREGATOR_STOPPING");
+  Report({.port = 7450, .open = true});
+  Wait();
+  ASSERT_EQ(answers_.size(), 2U);
+  EXPECT_TRUE(answers_[1].ok());
 }
 
 TEST_F(ListenerWaitsTest, UnknownRunIsAnsweredImmediately) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/names.h"
+#include "services/common/base/new_name.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/plugin/plugin_definition.h"
@@ -47,6 +48,7 @@ absl::StatusOr<PluginRecord> ToRecord(const std::string& plugin, size_t index) {
   ASSIGN_OR_RETURN(const auto yaml, DefinitionOf(plugin));
   ASSIGN_OR_RETURN(const auto definition,
                    ParsePluginDefinition(yaml, absl::StrCat("plugins[", index, "]")));
+  RETURN_IF_ERROR(ValidateNewName("plugin", definition.name));
   PluginRecord record;
   record.name = definition.name;
   record.once = definition.once;
@@ -62,7 +64,7 @@ absl::Status CheckNodes(const std::vector<std::string>& nodes) {
   }
   std::set<std::string_view> seen;
   for (const std::string& node : nodes) {
-    RETURN_IF_ERROR(ValidateName("node", node));
+    RETURN_IF_ERROR(ValidateNewName("node", node));
     if (node == "global") {
       return errors::GlobalIsNoNode();
     }

@@ -36,6 +36,7 @@ TEST(PlanTest, InvalidPlanIsRefusedWithTheReason) {
   EXPECT_EQ(reason({"hostfacts", "hostfacts"}, {"n1"}), "INVALID_PLUGIN");
   EXPECT_EQ(reason({"hostfacts"}, {"../n1"}), "INVALID_NAME");
   EXPECT_EQ(reason({"hostfacts"}, {".n1"}), "INVALID_NAME");
+  EXPECT_EQ(reason({"hostfacts"}, {"-n"}), "INVALID_NAME");
   EXPECT_EQ(reason({"hostfacts"}, {"global"}), "INVALID_NAME");
   EXPECT_EQ(reason({"hostfacts"}, {"n1", "n1"}), "INVALID_NAME");
   EXPECT_EQ(reason({"hostfacts"}, {std::string(254, 'n')}), "INVALID_NAME");

@@ -185,16 +185,27 @@ TEST_F(ArchiveBuilderTest, GzipTarIsUnpackedAndParsed) {
   EXPECT_EQ(report_.stored_as_is, 0);
 }
 
+TEST_F(ArchiveBuilderTest, TgzIsUnpackedWithTheMediaTypesOfItsEnding) {
+  AddPlugin("p", false, "raw");
+  const std::string tgz = Gzip(MakeTar({{.name = "a", .content = "1"}}));
+  cursor_.Add("p", "n1", "r.tgz", tgz, "application/x-compressed-tar");
+  cursor_.Add("p", "n2", "r.tgz", tgz, "application/x-gtar-compressed");
+  const Files files = BuildFiles();
+  EXPECT_EQ(files.at("plugins/p/results/n1/a"), "1");
+  EXPECT_EQ(files.at("plugins/p/results/n2/a"), "1");
+}
+
 TEST_F(ArchiveBuilderTest, InvalidGzipTarIsStoredUnchanged) {
   AddPlugin("p", false, "raw");
   const std::string link = Gzip(MakeTar({{.name = "a", .type = '2', .link = "/etc"}}));
   const std::string climb = Gzip(MakeTar({{.name = "ok", .content = "1"}, {.name = "../up"}}));
   const std::string whole = Gzip(MakeTar({{.name = "a", .content = std::string(9000, 'x')}}));
+  const std::string text = Gzip("text");  // has the time
   cursor_.Add("p", "n1", "a.tar.gz", "not gzip", kGzipType);
   cursor_.Add("p", "n2", "b.tar.gz", link, kGzipType);
   cursor_.Add("p", "n3", "c.tar.gz", climb, kGzipType);
   cursor_.Add("p", "n4", "d.tar.gz", whole.substr(0, 40), kGzipType);
-  cursor_.Add("p", "n5", "e.tar.gz", Gzip("text"), kGzipType);
+  cursor_.Add("p", "n5", "e.tar.gz", text, kGzipType);
   cursor_.Add("p", "n6", "f.tar.gz", "", kGzipType);
   cursor_.Add("p", "n7", "g.tar.gz", whole, "application/gzip; charset=x");
   const Files files = BuildFiles();
@@ -202,7 +213,7 @@ TEST_F(ArchiveBuilderTest, InvalidGzipTarIsStoredUnchanged) {
   EXPECT_EQ(files.at("plugins/p/results/n2/b.tar.gz"), link);
   EXPECT_EQ(files.at("plugins/p/results/n3/c.tar.gz"), climb);
   EXPECT_EQ(files.at("plugins/p/results/n4/d.tar.gz"), whole.substr(0, 40));
-  EXPECT_EQ(files.at("plugins/p/results/n5/e.tar.gz"), Gzip("text"));
+  EXPECT_EQ(files.at("plugins/p/results/n5/e.tar.gz"), text);
   EXPECT_EQ(files.at("plugins/p/results/n6/f.tar.gz"), "");
   EXPECT_EQ(files.at("plugins/p/results/n7/g.tar.gz"), whole);
   EXPECT_THAT(files, Not(Contains(Key("plugins/p/results/n3/ok"))));

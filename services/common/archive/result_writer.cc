@@ -1,6 +1,7 @@
 #include "services/common/archive/result_writer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,8 +14,9 @@
 namespace muster {
 namespace {
 
-// Exactly the media type that Sonobuoy unpacks.
-constexpr std::string_view kGzip = "application/gzip";
+// The media type that Sonobuoy unpacks, and those that systems give to the file name ending .tgz.
+constexpr std::string_view kGzipTypes[] = {"application/gzip", "application/x-compressed-tar",
+                                           "application/x-gtar-compressed"};
 
 // Returns true for bytes that are lost, as opposed to an error that may be temporary.
 bool IsLost(const absl::Status& status) {
@@ -84,7 +86,7 @@ absl::Status ResultWriter::AddEntry(const std::string& path, const ContentInfo& 
 }
 
 absl::StatusOr<bool> ResultWriter::ShouldUnpack() {
-  if (result_->media_type != kGzip) return false;
+  if (std::ranges::find(kGzipTypes, result_->media_type) == std::end(kGzipTypes)) return false;
   const auto as_is = [this](std::string_view why) {
     ++counts_.stored_as_is;
     Note(absl::StrCat("stored as received, not unpacked: ", ToAbsl(why)));

@@ -11,7 +11,7 @@ namespace muster::errors {
 absl::Status InvalidName(std::string_view name, std::string_view what, std::string_view problem) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_NAME",
                    absl::StrCat("invalid name \"", ToAbsl(name), "\" of ", ToAbsl(what), ": ", ToAbsl(problem)),
-                   "Use 1 to 253 of the characters A-Z a-z 0-9 . _ - and no dot at the beginning.");
+                   "Use 1 to 253 of the characters A-Z a-z 0-9 . _ - and no dot at the beginning; a new name does not begin with a hyphen either.");
 }
 
 absl::Status InvalidConfig(std::string_view mistakes, std::string_view program) {

@@ -26,6 +26,13 @@ absl::Status RunEnded(std::string_view run) {
                    "Start a new run.");
 }
 
+absl::Status AggregatorStopping() {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "AGGREGATOR_STOPPING",
+                   "the aggregator is stopping or restarting",
+                   "Try again in a moment; `muster up` starts stopped services."),
+                        absl::Seconds(1));
+}
+
 absl::Status RunSealed(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_SEALED",
                    absl::StrCat("run ", ToAbsl(run), " is sealed and accepts no results"),

@@ -18,6 +18,8 @@ absl::Status RunNotFound(std::string_view run);
 absl::Status RunNotEnded(std::string_view run);
 // FAILED_PRECONDITION, RUN_ENDED.
 absl::Status RunEnded(std::string_view run);
+// UNAVAILABLE, AGGREGATOR_STOPPING.
+absl::Status AggregatorStopping();
 // FAILED_PRECONDITION, RUN_SEALED.
 absl::Status RunSealed(std::string_view run);
 // FAILED_PRECONDITION, RUN_CANCELLED.

@@ -15,7 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
-#include "services/common/base/names.h"
+#include "services/common/base/new_name.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -193,7 +193,7 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
 
 absl::StatusOr<OperatorContext> Bootstrapper::NewContext(const Intermediate& intermediate) {
   const std::string name = options_.operator_name.empty() ? kFirstOperator : options_.operator_name;
-  RETURN_IF_ERROR(ValidateName("operator", name));
+  RETURN_IF_ERROR(ValidateNewName("operator", name));
   ASSIGN_OR_RETURN(const auto key, PrivateKey::Generate());
   ASSIGN_OR_RETURN(const auto certificate, intermediate.Issue(UserIdentity{name}, key.public_key(),
                                                               {}, now_, now_ + kOperatorValidity));

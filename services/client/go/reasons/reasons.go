@@ -8,6 +8,7 @@ const (
 	AddressInUse               = "ADDRESS_IN_USE"
 	AgentDied                  = "AGENT_DIED"
 	AgentStopped               = "AGENT_STOPPED"
+	AggregatorStopping         = "AGGREGATOR_STOPPING"
 	AlreadyAttached            = "ALREADY_ATTACHED"
 	AlreadyJoined              = "ALREADY_JOINED"
 	AlreadyRunning             = "ALREADY_RUNNING"

@@ -71,7 +71,7 @@ func (x *RenewCertificateRequest) GetCsrPem() string {
 
 type AddOperatorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Matches `[A-Za-z0-9._-]{1,253}` and does not begin with a dot.
+	// Matches `[A-Za-z0-9._-]{1,253}` and does not begin with a dot or a hyphen.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// PKCS#10 in PEM; its names are ignored.
 	CsrPem        string `protobuf:"bytes,2,opt,name=csr_pem,json=csrPem,proto3" json:"csr_pem,omitempty"`

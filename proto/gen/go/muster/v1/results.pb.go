@@ -82,7 +82,7 @@ type ResultDescription struct {
 	// The content is a text with the reason for the missing result (OUTCOME_ERROR). An empty text is replaced.
 	IsError bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
 	// Such as application/json; at most 255 characters. A gzip tar is unpacked into the archive if this is
-	// exactly "application/gzip".
+	// exactly "application/gzip", "application/x-compressed-tar" or "application/x-gtar-compressed".
 	MediaType string `protobuf:"bytes,4,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// The file's name without a folder, at most 1,024 bytes. Any name is accepted; an unsafe one is replaced
 	// by a safe one in the archive.

@@ -2,8 +2,9 @@
 //
 // * Transport: gRPC over TLS 1.3 with a client certificate. All rights follow from the one URI in that
 //   certificate. A message that claims another identity fails with PERMISSION_DENIED.
-// * Names of plugins and nodes match `[A-Za-z0-9._-]{1,253}` and do not begin with a dot. A run id has
-//   16 lower-case hex digits. Any other value fails with INVALID_ARGUMENT (INVALID_NAME).
+// * Names of plugins and nodes match `[A-Za-z0-9._-]{1,253}` and do not begin with a dot; new ones do not
+//   begin with a hyphen either. A run id has 16 lower-case hex digits. Any other value fails with
+//   INVALID_ARGUMENT (INVALID_NAME).
 // * Every error carries an ErrorDetail (errors.proto), except refusals before the method begins and calls of
 //   services that the listener does not serve. Retry only UNAVAILABLE and RESOURCE_EXHAUSTED: after `retry_after`
 //   if it is set, otherwise with exponential back-off and full jitter from 0.5 s to 30 s.
