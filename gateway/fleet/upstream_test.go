@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"math/big"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,35 @@ func TestForwardedCallsHaveOnlyIdentityAndDeadline(t *testing.T) {
 	_, _ = stream.Recv()
 	if _, ok := s.last.Deadline(); ok {
 		t.Error("a stream has a deadline")
+	}
+}
+
+// Metadata beyond the limit of a service makes it misread later calls of the connection, which all clients share.
+func TestLongestIdentityFitsIntoTheMetadataOfACall(t *testing.T) {
+	const names = 253
+	s, client := startService(t)
+	host := "00000000000000aa." + strings.Repeat(strings.Repeat("a", 58)+".", 3) + strings.Repeat("a", 59)
+	certificate := &x509.Certificate{AuthorityKeyId: bytes.Repeat([]byte{0xca}, 48), SerialNumber: new(big.Int).Lsh(big.NewInt(1), 159)}
+	get := func(name int) error {
+		uri := "spiffe://" + host + "/plugin/" + strings.Repeat("p", names) + "/node/" + strings.Repeat("n", name)
+		_, err := client.GetRun(WithClient(t.Context(), certificate, peer.Identity{URI: uri, Kind: peer.PluginNode}), &musterv1.GetRunRequest{})
+		return err
+	}
+	if err := get(names); err != nil {
+		t.Fatal(err)
+	}
+	size := 0
+	sent, _ := metadata.FromIncomingContext(s.last)
+	for key, values := range sent {
+		for _, value := range values {
+			size += len(key) + len(value) + 32
+		}
+	}
+	if size > 2<<10 {
+		t.Errorf("the metadata of a call has %d bytes", size)
+	}
+	if err := get(names + 1); status.Code(err) != codes.PermissionDenied {
+		t.Errorf("a longer identity is answered with %v", err)
 	}
 }
 

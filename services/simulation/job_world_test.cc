@@ -23,7 +23,8 @@ WorldRun RunSeed(uint64_t seed) {
 class JobWorldSeedsTest : public ::testing::TestWithParam<uint64_t> {};
 
 TEST_P(JobWorldSeedsTest, PromisesHoldUnderAnyFault) {
-  RunSeeds({.name = "job_world_test", .seeds = 120, .part = GetParam()}, RunSeed);
+  // 5195: a late hello takes a node from the relay that has it.
+  RunSeeds({.name = "job_world_test", .seeds = 120, .part = GetParam(), .found = {5195}}, RunSeed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, JobWorldSeedsTest, ::testing::Range(uint64_t{0}, kSeedParts));

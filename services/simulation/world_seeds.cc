@@ -4,17 +4,34 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <vector>
 
 #include "services/aggregator/simulation/seeded_random.h"
 #include "services/aggregator/simulation/wanted_seeds.h"
 
 namespace muster::testing {
 
-void RunSeeds(const Seeds& seeds, const RunOneSeed& run) {
+namespace {
+
+std::vector<uint64_t> SeedsOfPart(const Seeds& seeds) {
   const auto [first, last] = WantedSeeds("WORLD_SEEDS", seeds.seeds);
+  std::vector<uint64_t> part;
+  for (uint64_t seed = first + seeds.part; seed <= last; seed += kSeedParts) part.push_back(seed);
+  if (std::getenv("WORLD_SEEDS") == nullptr) {
+    for (size_t i = seeds.part; i < seeds.found.size(); i += kSeedParts) {
+      part.push_back(seeds.found[i]);
+    }
+  }
+  return part;
+}
+
+}  // namespace
+
+void RunSeeds(const Seeds& seeds, const RunOneSeed& run) {
   int64_t crashes = 0;
   int failed = 0;
-  for (uint64_t seed = first + seeds.part; seed <= last && failed < 5; seed += kSeedParts) {
+  for (const uint64_t seed : SeedsOfPart(seeds)) {
+    if (failed >= 5) break;
     SeedRandomIds(seed);
     const WorldRun outcome = run(seed);
     crashes += outcome.crashes;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -25,10 +26,13 @@ struct Seeds {
   std::string name;    // of the test
   uint64_t seeds = 0;  // of an ordinary run: 1 to this one
   uint64_t part = 0;
+  // Seeds that found a defect: an ordinary run repeats them.
+  std::vector<uint64_t> found = {};
 };
 
-// Runs a part of the seeds, or of those that WORLD_SEEDS names ("FIRST-LAST"), until five have
-// failed. Prints the number of crashes, and with WORLD_LOG the steps.
+// Runs a part of the seeds and of the found ones, or of those that WORLD_SEEDS names
+// ("FIRST-LAST"), until five have failed. Prints the number of crashes, and with WORLD_LOG the
+// steps.
 void RunSeeds(const Seeds& seeds, const RunOneSeed& run);
 
 // Returns the steps of a seed that passes.

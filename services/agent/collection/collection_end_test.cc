@@ -1,12 +1,14 @@
 // Runs and commits that a relay reports falsely.
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "services/agent/collection/testing/runner_fixture.h"
+#include "services/client/attempt_state.h"
 #include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/errors/runs.h"
@@ -222,6 +224,29 @@ TEST_F(CollectionEndTest, FleetIsAskedAgainIfItDoesNotAnswer) {
   Advance(absl::Hours(2));
   EXPECT_EQ(asked, 2);
   ExpectRemovalAfterAnHour();
+  peer_.run_state = nullptr;
+}
+
+TEST_F(CollectionEndTest, FleetThatDoesNotAnswerInTimeIsAskedForOneRunOnly) {
+  Produce();
+  runner_.reset();
+  const std::string other(16, 'd');
+  {
+    auto state = AgentState::Open(options_.folder + "/collections", other, "facts", "n1").value();
+    ASSERT_TRUE(state->MakeFolders().ok());
+    const std::string path = state->results_dir() + "/result";
+    std::ofstream(path) << "x";
+    ASSERT_TRUE(state->SetProduced({path, "text/plain"}).ok());
+  }
+  Begin();
+  std::atomic<int> asked = 0;
+  peer_.run_state = [&]() -> absl::StatusOr<v1::RunState> {
+    ++asked;
+    return absl::DeadlineExceededError("the next relay does not answer");
+  };
+  runner_->OnAttached(peer_.target());
+  Advance(absl::Minutes(1));
+  EXPECT_EQ(asked, 1);
   peer_.run_state = nullptr;
 }
 

@@ -306,7 +306,8 @@ void CollectionRunner::Review() {
     if (stop_review_.stop_requested()) return;
     const bool answered = state.ok() || IsUnknownRun(ReasonOf(state.status()));
     complete = complete && answered;
-    if (state.status().code() == absl::StatusCode::kUnavailable) break;
+    // The parent, or a service behind it, does not answer the other questions either.
+    if (absl::IsUnavailable(state.status()) || absl::IsDeadlineExceeded(state.status())) break;
     if (!answered || (state.ok() && AcceptsResults(*state))) continue;
     MutexLock lock(mutex_);
     undelivered_.HandleEnd(run);

@@ -59,7 +59,7 @@ struct CollectionOptions {
 // Runs plugins in the order of their offers. A plugin that the policy does not admit, or that this
 // node cannot run, gets an error result. Plugins and deliveries block, so each of `max_parallel`
 // has a thread. The state of a collection stays until its run ends, because a repeated offer must
-// run the plugin again. A result that is not delivered stays longer (UndeliveredResults). After
+// not run the plugin again. A result that is not delivered stays longer (UndeliveredResults). After
 // each attachment the runner asks the fleet whether the runs of these results have ended.
 // Thread-safe.
 class CollectionRunner final : public Collections {

@@ -76,7 +76,8 @@ void UndeliveredResults::RemoveDue(InUse in_use) {
   for (auto result = results_.begin(); result != results_.end();) {
     const auto current = result++;
     if (current->second.removal > now || in_use(current->first)) continue;
-    TryRemove(current, "its run has ended");
+    TryRemove(current,
+              current->second.ended ? "its run has ended" : "its run is older than any run can be");
   }
   while (IsFull()) {
     auto first = results_.end();

@@ -125,7 +125,9 @@ TEST_F(UndeliveredResultsTest, ResultWithoutAnEndIsRemovedAfterTheLongestRun) {
   EXPECT_TRUE(Exists("a"));
   EXPECT_EQ(results.UntilNextRemoval(NoneInUse), absl::Seconds(1));
   clock_.Advance(absl::Seconds(1));
+  ::testing::internal::CaptureStderr();  // the log
   results.RemoveDue(NoneInUse);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("older than any run"), std::string::npos);
   EXPECT_FALSE(Exists("a"));
   EXPECT_EQ(results.UntilNextRemoval(NoneInUse), absl::InfiniteDuration());
 }

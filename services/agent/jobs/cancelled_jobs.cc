@@ -1,5 +1,8 @@
 #include "services/agent/jobs/cancelled_jobs.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -78,8 +81,24 @@ void CancelledJobs::DropOldest() {
   order_.pop_front();
 }
 
+// A node that restarts each day keeps all jobs. Drops those that expired before the latest verified
+// command was signed, which does not depend on the present clock.
+void CancelledJobs::DropOld() {
+  // Jobs that were added since then are not older. A peer may add any number to a full list.
+  if (std::exchange(dropped_before_, signed_) == signed_) return;
+  const size_t dropped = std::erase_if(order_, [this](const std::string& job) {
+    const auto cancel = jobs_.find(job);
+    if (!cancel->second.stored || cancel->second.keep.until() >= signed_) return false;
+    jobs_.erase(cancel);
+    return true;
+  });
+  // The next Store removes them from the journal, too: they need not be the first ones.
+  if (dropped > 0) entries_ = std::max(entries_, 2 * max_jobs_);
+}
+
 bool CancelledJobs::Add(const std::string& job, v1::JobRecord final) {
   if (Contains(job)) return true;
+  if (order_.size() >= max_jobs_) DropOld();
   if (order_.size() >= max_jobs_) return false;
   Insert(job, clock_.Now(), std::move(final), /*stored=*/false);
   unstored_.push_back(job);

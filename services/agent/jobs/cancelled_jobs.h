@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGENT_JOBS_CANCELLED_JOBS_H_
 #define MUSTER_SERVICES_AGENT_JOBS_CANCELLED_JOBS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -31,7 +32,8 @@ inline v1::JobRecord CancelledBeforeStart() {
 // that it refuses the job, also if the agent is killed in between. Each job is kept for 25 hours,
 // and for 25 hours after each start, because the clock may be wrong then: the certificate that
 // signed its command is no longer valid after that. A peer that adds jobs does not displace
-// others: beyond `max_jobs` none is added. Not thread-safe; Open and Store block on the disk.
+// others: beyond `max_jobs` none is added, unless a command that was signed more than 25 hours
+// after a job shows that the job is old. Not thread-safe; Open and Store block on the disk.
 class CancelledJobs {
  public:
   // Opens the journal at `path`, or creates it. Renames a damaged journal to PATH.damaged, and
@@ -54,6 +56,9 @@ class CancelledJobs {
   absl::Status Store(std::vector<std::string>* stored);
   bool all_stored() const { return unstored_.empty(); }
 
+  // A verified command was signed at this time.
+  void HandleCommand(absl::Time not_before) { signed_ = std::max(signed_, not_before); }
+
   // Drops the expired jobs.
   void Forget();
 
@@ -70,6 +75,7 @@ class CancelledJobs {
   absl::Status Read(std::string_view entry);
   bool Insert(const std::string& job, absl::Time time, v1::JobRecord final, bool stored);
   void DropOldest();
+  void DropOld();
   absl::Status Append(Journal& journal, const std::string& job) const;
   absl::Status AppendUnstored();
   absl::Status Rewrite();
@@ -78,8 +84,10 @@ class CancelledJobs {
   const std::string path_;
   const Clock& clock_;
   const size_t max_jobs_;
-  std::unique_ptr<Journal> journal_;  // null: it could not be created yet
-  size_t entries_ = 0;                // in the journal
+  std::unique_ptr<Journal> journal_;                  // null: it could not be created yet
+  size_t entries_ = 0;                                // in the journal
+  absl::Time signed_ = absl::InfinitePast();          // the latest verified command
+  absl::Time dropped_before_ = absl::InfinitePast();  // signed_ at the last DropOld
   std::map<std::string, Cancel> jobs_;
   std::deque<std::string> order_;     // of jobs_, the oldest first
   std::deque<std::string> unstored_;  // the last ones of order_

@@ -129,6 +129,48 @@ TEST_F(CancelledJobsTest, NoJobIsDisplacedOrAddedPastTheLimit) {
   EXPECT_TRUE(jobs_->Add("last"));
 }
 
+// The process never runs for 25 hours.
+TEST_F(CancelledJobsTest, FullListOfANodeThatRestartsEachDayDropsTheOldJobs) {
+  for (size_t i = 0; i < 4 * kMaxJobs; ++i) {
+    jobs_->HandleCommand(clock_.Now());
+    ASSERT_TRUE(jobs_->Add(std::to_string(i))) << i;
+    EXPECT_EQ(Store(), Jobs{std::to_string(i)});
+    clock_.Advance(absl::Hours(24));
+    Restart();
+    jobs_->Forget();
+    EXPECT_TRUE(jobs_->Contains(std::to_string(i)));
+  }
+}
+
+TEST_F(CancelledJobsTest, FullListKeepsTheJobsOfTheDayBeforeACommand) {
+  for (size_t i = 0; i < kMaxJobs; ++i) AddStored(std::to_string(i));
+  clock_.Advance(absl::Hours(24));
+  Restart();
+  jobs_->HandleCommand(clock_.Now());
+  EXPECT_FALSE(jobs_->Add("last"));
+  clock_.Advance(absl::Hours(23));
+  EXPECT_FALSE(jobs_->Add("last")) << "no later command was verified";
+  jobs_->HandleCommand(clock_.Now());
+  EXPECT_TRUE(jobs_->Add("last"));
+}
+
+// A job of a clock that was ahead precedes jobs that are dropped before it.
+TEST_F(CancelledJobsTest, JobThatIsNotDroppedIsKnownAfterARestart) {
+  const absl::Time right = clock_.Now();
+  clock_.JumpWall(right + absl::Hours(24 * 30));
+  AddStored("ahead");
+  clock_.JumpWall(right);
+  for (size_t i = 1; i < kMaxJobs; ++i) AddStored(std::to_string(i));
+  clock_.Advance(absl::Hours(48));
+  Restart();
+  jobs_->HandleCommand(clock_.Now());
+  AddStored("new");
+  Restart();
+  EXPECT_TRUE(jobs_->Contains("ahead"));
+  EXPECT_TRUE(jobs_->Contains("new"));
+  EXPECT_FALSE(jobs_->Contains("1"));
+}
+
 TEST_F(CancelledJobsTest, JournalDoesNotGrow) {
   for (size_t i = 0; i < 100 * kMaxJobs; ++i) {
     clock_.Advance(absl::Hours(6));

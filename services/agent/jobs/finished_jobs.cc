@@ -8,15 +8,15 @@
 namespace muster {
 namespace {
 
-// The time after the expiry of a command, and the least one from now on: for so long it may be
-// valid, if the clock is wrong, and its job may wait for an outcome.
+// The time after the latest end of a job, and the least one from now on: for so long its command
+// may be valid if the clock is wrong.
 absl::Duration KeepAfter() { return kCommandClockSlack + absl::Hours(1); }
 absl::Duration KeepAtLeast() { return kCommandValidity + KeepAfter(); }
 
 }  // namespace
 
-void FinishedJobs::Add(const std::string& job, absl::Time not_after, bool started) {
-  jobs_[job] = Job{KeepUntil(not_after + KeepAfter(), KeepAtLeast(), clock_), started};
+void FinishedJobs::Add(const std::string& job, absl::Time latest_end, bool started) {
+  jobs_[job] = Job{KeepUntil(latest_end + KeepAfter(), KeepAtLeast(), clock_), started};
 }
 
 bool FinishedJobs::IsUnreadable(const std::string& job) const {

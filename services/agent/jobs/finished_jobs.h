@@ -17,16 +17,18 @@
 namespace muster {
 
 // Jobs whose records were acked. The folder of each stays for 25 hours, and for an hour longer than
-// its command is valid: a repeated command does not run, and no peer makes this node report that a
-// job which has run did not. Not thread-safe; Forget and ForgetBefore block on the disk.
+// the root relay may wait for its outcome: a repeated command does not run, and no peer makes this
+// node report that a job which has run did not. Not thread-safe; Forget and ForgetBefore block on
+// the disk.
 class FinishedJobs {
  public:
   // `folder` contains the folders of jobs. `ops` and `clock` outlive this object.
   FinishedJobs(FileOps& ops, std::string folder, const Clock& clock)
       : ops_(ops), folder_(std::move(folder)), clock_(clock) {}
 
-  // Adds a job whose command could start until `not_after`, and whether it did.
-  void Add(const std::string& job, absl::Time not_after, bool started);
+  // Adds a job that could run until `latest_end`, the last start and the time limit of its command,
+  // and whether it started.
+  void Add(const std::string& job, absl::Time latest_end, bool started);
   // Adds a job whose files cannot be read, so that its outcome is not known. It is never forgotten.
   void AddUnreadable(const std::string& job) { jobs_[job] = std::nullopt; }
 

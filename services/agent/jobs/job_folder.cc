@@ -5,6 +5,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
@@ -108,6 +109,7 @@ absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command)
   v1::Command command;
   if (!command.ParseFromString(signed_command.command())) return errors::JobFolderDamaged(folder_);
   not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
+  time_limit_ = FromProto(command.time_limit());
   return absl::OkStatus();
 }
 

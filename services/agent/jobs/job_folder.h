@@ -47,6 +47,8 @@ class NodeJobFolder {
   bool records_damaged() const { return records_damaged_; }
   // The latest start.
   absl::Time not_after() const { return not_after_; }
+  // The latest end: the root relay waits for the outcome until then.
+  absl::Time latest_end() const { return not_after_ + time_limit_; }
   const std::optional<ProcessMark>& process() const { return process_; }
   bool done() const { return done_; }
 
@@ -68,6 +70,7 @@ class NodeJobFolder {
   FileOps& ops_;
   const std::string folder_;
   absl::Time not_after_;
+  absl::Duration time_limit_;
   std::optional<ProcessMark> process_;
   bool has_command_ = false;
   bool done_ = false;

@@ -38,10 +38,12 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       on_records_(std::move(on_records)),
       folder_(absl::StrCat(options_.trust.folder, "/jobs")),
       quota_(options_.max_spool),
-      records_({options_.trust.node, options_.sign, options_.timers, options_.executor},
-               on_records_),
       finished_(PosixFileOps(), folder_, SystemClock()),
       cancelled_(std::move(cancelled)),
+      records_({options_.trust.node, options_.sign, options_.timers, options_.executor,
+                // Of each job that is cancelled, refused or finished.
+                options_.max_cancelled + options_.max_remembered},
+               on_records_),
       tend_(*options_.timers, *options_.executor, [this] { Tend(); }) {}
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions options,
@@ -91,7 +93,7 @@ absl::Status JobRunner::Recover() {
 
 void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
   if (folder->done()) {
-    return finished_.Add(id, folder->not_after(), folder->process().has_value());
+    return finished_.Add(id, folder->latest_end(), folder->process().has_value());
   }
   const int64_t size = folder->log()->size();
   quota_.Reserve(size);
@@ -130,6 +132,7 @@ void JobRunner::Receive(const v1::JobCommand& command) {
     MutexLock lock(mutex_);
     if (IsKnown(command.job())) return;  // it arrived twice, or with its cancel, at the same time
     if (!verdict.genuine) return EndWithoutRecords(command.job(), Refusal(verdict.status));
+    if (verdict.status.ok()) cancelled_->HandleCommand(FromProto(verdict.command.not_before()));
     Admit(command, verdict);
     tend_.RunAfter(absl::ZeroDuration());
   }
@@ -289,7 +292,7 @@ void JobRunner::RemoveReported() {
           {{"job", job.id}, {"error", s}});
     }
     quota_.Release(job.spooled);
-    finished_.Add(job.id, job.folder->not_after(), job.folder->process().has_value());
+    finished_.Add(job.id, job.folder->latest_end(), job.folder->process().has_value());
     it = jobs_.erase(it);
   }
 }

@@ -126,12 +126,13 @@ class JobRunner {
   const std::function<void()> on_records_;
   const std::string folder_;
   SpoolQuota quota_;
-  RecordSender records_;  // its lock may be taken under the next
   mutable Mutex mutex_;
   CondVar idle_;  // no command runs
   std::map<std::string, std::unique_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
   FinishedJobs finished_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<CancelledJobs> cancelled_ ABSL_PT_GUARDED_BY(mutex_);
+  // After jobs_, whose outboxes its task uses. Its lock may be taken under mutex_.
+  RecordSender records_;
   WaitingJobs waiting_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -106,8 +106,10 @@ TEST_F(JobRunnerRestartTest, FailureIsReportedWhenTheCommandCannotRunLater) {
 }
 
 // A finished job of an earlier process, whose command expired at `not_after`.
-void StoreFinishedJob(TestCommands& commands, const std::string& folder, absl::Time not_after) {
+void StoreFinishedJob(TestCommands& commands, const std::string& folder, absl::Time not_after,
+                      absl::Duration time_limit = absl::Minutes(1)) {
   v1::Command command = TestCommands::Exec({"/bin/true"});
+  ToProto(time_limit, command.mutable_time_limit());
   ToProto(not_after - absl::Hours(1), command.mutable_not_before());
   ToProto(not_after, command.mutable_not_after());
   auto job = NodeJobFolder::Create(PosixFileOps(), folder + "/jobs", command.job(), kNode,
@@ -123,6 +125,14 @@ TEST_F(JobRunnerRestartTest, ExpiredJobsGiveWayToNewOnesAtTheLimit) {
   max_remembered_ = 2;
   Begin();
   EXPECT_EQ(Shell("exit 0").final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(Shell("exit 0").final->reason(), "TOO_MANY_JOBS");
+}
+
+TEST_F(JobRunnerRestartTest, JobForWhoseOutcomeTheRootRelayMayWaitStays) {
+  End();
+  StoreFinishedJob(commands_, folder_, absl::Now() - absl::Hours(27), absl::Hours(48));
+  max_remembered_ = 1;
+  Begin();
   EXPECT_EQ(Shell("exit 0").final->reason(), "TOO_MANY_JOBS");
 }
 

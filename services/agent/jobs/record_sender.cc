@@ -11,7 +11,7 @@ namespace muster {
 RecordSender::RecordSender(Options options, std::function<void()> on_records)
     : options_(std::move(options)),
       on_records_(std::move(on_records)),
-      refusals_(options_.node),
+      refusals_(options_.node, options_.max_refusals),
       signing_(*options_.timers, *options_.executor, on_records_),
       reading_(*options_.timers, *options_.executor, on_records_),
       resend_(*options_.timers, *options_.executor, [this] { ResendStalled(); }) {}

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGENT_JOBS_RECORD_SENDER_H_
 #define MUSTER_SERVICES_AGENT_JOBS_RECORD_SENDER_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <string>
@@ -33,6 +34,7 @@ class RecordSender {
     FinalSigner sign;      // null: final records are not signed
     TimerService* timers;  // outlives it, as the next
     Executor* executor;
+    size_t max_refusals = 1'000;
   };
 
   static constexpr absl::Duration kResendAfter = absl::Minutes(2);

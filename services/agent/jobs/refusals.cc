@@ -11,11 +11,6 @@
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
-namespace {
-
-constexpr size_t kMaxRefusals = 1'000;
-
-}  // namespace
 
 void Refusals::Add(const std::string& job, v1::JobRecord record) {
   record.set_job(job);
@@ -24,7 +19,7 @@ void Refusals::Add(const std::string& job, v1::JobRecord record) {
   ToProto(absl::Now(), record.mutable_time());
   if (const auto known = Find(job); known != records_.end()) record = *known;
   Drop(job);
-  if (records_.size() >= kMaxRefusals) Drop(std::string(records_.front().job()));
+  if (records_.size() >= max_records_) Drop(std::string(records_.front().job()));
   records_.push_back(std::move(record));
 }
 

@@ -13,10 +13,11 @@
 
 namespace muster {
 
-// The final record of each of the last 1,000 such jobs. Not thread-safe.
+// The final record of each of the last `max_records` such jobs. Not thread-safe.
 class Refusals {
  public:
-  explicit Refusals(std::string node) : node_(std::move(node)) {}
+  Refusals(std::string node, size_t max_records)
+      : node_(std::move(node)), max_records_(max_records) {}
 
   // Adds the final record of a job. An unacked record stays and is sent again instead: the root
   // relay may have it already, and an outcome does not change.
@@ -36,6 +37,7 @@ class Refusals {
   void Drop(const std::string& job);
 
   const std::string node_;
+  const size_t max_records_;
   std::deque<v1::JobRecord> records_;
   size_t sent_ = 0;      // the number of sent ones, which are first
   std::string checked_;  // the job of the first sent one at the last RewindIfStalled

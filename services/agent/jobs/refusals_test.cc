@@ -33,7 +33,7 @@ class RefusalsTest : public ::testing::Test {
   }
 
   using Records = std::vector<std::string>;
-  Refusals refusals_{"n1"};
+  Refusals refusals_{"n1", 1'000};
 };
 
 TEST_F(RefusalsTest, RecordIsSentOnceUntilARewind) {

@@ -12,7 +12,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxChainPem = 16 * 1024;
 // The year 10000, within the range of absl::FromUnixSeconds.
 constexpr int64_t kMaxSeconds = 253'402'300'800;
 
@@ -25,11 +24,20 @@ absl::Time ExpiryOf(const v1::AttachStatement& statement) {
   return absl::FromUnixSeconds(statement.expire_time().seconds());
 }
 
+// The size with the fields that this version does not know.
+absl::Status CheckSize(const v1::AttachStatement& statement) {
+  const size_t size = statement.ByteSizeLong();
+  if (size <= kMaxAttachStatement) return absl::OkStatus();
+  return errors::AttachStatementRefused(absl::StrCat("it has ", size, " bytes, and the limit is ",
+                                                     kMaxAttachStatement,
+                                                     "; shorten its certificate chain"));
+}
+
 // Checks the fields that need no certificate.
 absl::Status CheckFields(const v1::AttachStatement& statement, absl::Time now) {
   const int64_t seconds = statement.expire_time().seconds();
-  if (statement.certificate_chain_pem().size() > kMaxChainPem ||
-      statement.relay_key_sha256().size() != kSha256Size || seconds < 0 || seconds > kMaxSeconds) {
+  RETURN_IF_ERROR(CheckSize(statement));
+  if (statement.relay_key_sha256().size() != kSha256Size || seconds < 0 || seconds > kMaxSeconds) {
     return errors::AttachStatementRefused("a field is outside its limits");
   }
   const absl::Time expires = ExpiryOf(statement);
@@ -92,6 +100,7 @@ absl::StatusOr<v1::AttachStatement> SignAttachStatement(
   statement.mutable_expire_time()->set_seconds(absl::ToUnixSeconds(expires));
   statement.set_signature(std::move(signature));
   statement.set_certificate_chain_pem(std::string(chain_pem));
+  RETURN_IF_ERROR(CheckSize(statement));
   return statement;
 }
 

@@ -3,6 +3,7 @@
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_ATTACH_STATEMENT_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_ATTACH_STATEMENT_H_
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ namespace muster {
 // verifier.
 inline constexpr absl::Duration kMaxAttachment = absl::Hours(1);
 inline constexpr absl::Duration kAttachClockSlack = absl::Minutes(5);
+
+// The largest statement, serialised. A relay sends it in the metadata of each call of the child,
+// where a service accepts kMaxMetadataBytes (rpc/limits.h) in all.
+inline constexpr size_t kMaxAttachStatement = 5 * 1024;
 
 // The content of a verified statement.
 struct VerifiedStatement {
@@ -41,7 +46,7 @@ std::string AttachStatementText(std::string_view child, std::string_view relay,
 // Signs a statement. `chain_pem`: the child's certificate first, then its issuers.
 // `relay_key_sha256`: PublicKey::Sha256 of the key in the certificate that the relay serves with.
 // `expires` is truncated to seconds; it must not be later than kMaxAttachment from now or than the
-// end of the certificate.
+// end of the certificate. Fails with STATEMENT_REFUSED if it is larger than kMaxAttachStatement.
 absl::StatusOr<v1::AttachStatement> SignAttachStatement(
     const PrivateKey& key, std::string_view chain_pem, std::string_view child,
     std::string_view relay, std::string_view relay_key_sha256, absl::Time expires);

@@ -107,6 +107,34 @@ TEST_F(AttachStatementTest, ExpiredTooLongOrOutlivingStatementIsRefused) {
   EXPECT_NE(Refusal(Sign(absl::Minutes(55))).find("outlives"), std::string::npos);
 }
 
+TEST_F(AttachStatementTest, StatementThatDoesNotFitIntoTheMetadataOfACallIsRefused) {
+  const std::string chain = ChainFor(NodeIdentity{"n1"});
+  const auto sign = [&](size_t text) {
+    return SignAttachStatement(key_, chain + std::string(text, '#'), kChild, kRelay, relay_key_,
+                               now_ + absl::Minutes(40));
+  };
+  v1::AttachStatement statement = *sign(kMaxAttachStatement - 10 - Sign().ByteSizeLong());
+  EXPECT_TRUE(Verify(statement).ok()) << Verify(statement).status();
+  statement.mutable_certificate_chain_pem()->append(20, '#');
+  EXPECT_NE(Refusal(statement).find("the limit is 5120"), std::string::npos);
+  EXPECT_EQ(ReasonOf(sign(kMaxAttachStatement).status()), "STATEMENT_REFUSED");
+  statement = Sign();
+  statement.GetReflection()
+      ->MutableUnknownFields(&statement)
+      ->AddLengthDelimited(100, std::string(kMaxAttachStatement, 'x'));
+  EXPECT_NE(Refusal(statement).find("the limit is 5120"), std::string::npos);
+}
+
+TEST_F(AttachStatementTest, LongestNamesFitIntoAStatement) {
+  const std::string name(253, 'n');
+  const std::string child = *ToUri({kFleet, NodeIdentity{name}});
+  const std::string relay = *ToUri({kFleet, ServiceIdentity{ServiceRole::kRelay, name}});
+  const std::string root = root_.certificate().ToPem();
+  const auto statement = SignAttachStatement(key_, ChainFor(NodeIdentity{name}) + root, child,
+                                             relay, relay_key_, now_ + absl::Minutes(40));
+  EXPECT_TRUE(statement.ok()) << statement.status();
+}
+
 TEST_F(AttachStatementTest, ChangedExpiryIsRefused) {
   v1::AttachStatement statement = Sign(absl::Minutes(10));
   statement.mutable_expire_time()->set_seconds(absl::ToUnixSeconds(now_ + absl::Minutes(40)));

@@ -15,7 +15,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxStatement = 20 * 1024;
 constexpr size_t kMaxCertificateName = 128;
 // A node that moves signs for both parents for a moment, and its clock may be set back by at most
 // this.
@@ -137,7 +136,7 @@ absl::StatusOr<CallerResolver::ForwardedCaller> CallerResolver::ResolveChild(
 }
 
 absl::StatusOr<CallerResolver::Statement> CallerResolver::StatementOf(std::string_view bytes) {
-  if (bytes.size() > kMaxStatement) return NotForwardable("the attach statement is too long");
+  if (bytes.size() > kMaxAttachStatement) return NotForwardable("the attach statement is too long");
   std::string digest = DigestBytes(Sha256::Of(bytes));
   {
     const MutexLock lock(mutex_);

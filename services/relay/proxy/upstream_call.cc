@@ -5,6 +5,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
+#include "services/common/rpc/forwarded_metadata.h"
 #include "services/common/rpc/forwarding.h"
 
 namespace muster {
@@ -34,8 +35,8 @@ absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf cha
   ASSIGN_OR_RETURN(prepared.ticket, admission.Enter(uri, bytes, as_relay));
   prepared.context = grpc::ClientContext::FromCallbackServerContext(*downstream);
   if (!as_relay) {
-    prepared.context->AddMetadata(kForwardedIdentity, uri);
-    prepared.context->AddMetadata(kAttachStatement, statement);
+    RETURN_IF_ERROR(
+        AddMetadata(*prepared.context, {{kForwardedIdentity, uri}, {kAttachStatement, statement}}));
   }
   return prepared;
 }

@@ -136,6 +136,8 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
     parts_.topology.Refresh(name_, this, std::move(statement));
     return absl::OkStatus();
   }
+  // The hello has arrived late: the child may be attached by another stream or elsewhere by now.
+  if (HasEnded()) return absl::OkStatus();
   TopologyEntry entry;
   entry.name = name_;
   entry.uri = statement->child();
@@ -161,13 +163,8 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
   if ((!connected && parts_.upstream.connected()) || ended_runs != parts_.upstream.ended_runs()) {
     SendWelcome(*this, parts_.topology, parts_.upstream, parts_.interval, parts_.clock);
   }
-  bool ended = false;
-  {
-    MutexLock lock(mutex_);
-    ended = ended_;
-  }
   // The stream may have ended meanwhile; HandleEnd found no attachment then.
-  if (ended) parts_.topology.Detach(name_, this);
+  if (HasEnded()) parts_.topology.Detach(name_, this);
   if (previous != nullptr) previous->End(errors::ChildTakenOver(name_));
   parts_.trust.SendRevocations(*this, hello);
   return absl::OkStatus();
@@ -318,6 +315,11 @@ void ChildSession::Tick() {
   v1::AttachResponse message;
   ToProto(parts_.clock.Now(), message.mutable_beat()->mutable_time());
   Send(std::move(message));
+}
+
+bool ChildSession::HasEnded() {
+  MutexLock lock(mutex_);
+  return ended_;
 }
 
 void ChildSession::HandleEnd() {

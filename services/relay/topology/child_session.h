@@ -93,6 +93,7 @@ class ChildSession : public ChildLink, public std::enable_shared_from_this<Child
  private:
   void RunLater(absl::AnyInvocable<absl::Status()> work);
   absl::Status HandleHello(v1::AttachRequest::Hello hello) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasEnded() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckHello(const v1::AttachRequest::Hello& hello,
                           const VerifiedStatement& verified) const;
   // A topology update, which is handled in several turns.

@@ -220,11 +220,13 @@ TEST_F(ChildSessionTest, OlderProcessIsNotWelcome) {
   EXPECT_EQ(topology_.Route("n1"), younger.session);
 }
 
-TEST_F(ChildSessionTest, StreamThatEndsDuringItsHelloIsDetached) {
+TEST_F(ChildSessionTest, LateHelloOfAnEndedStreamLeavesTheNextStreamAttached) {
   const Child child = Connect(NodeIdentity{"n1"});
   child.session->HandleEnd();
+  const Child next = Attach(NodeIdentity{"n1"});
   Deliver(child, Hello(child));
-  EXPECT_EQ(topology_.Route("n1"), nullptr);
+  EXPECT_EQ(topology_.Route("n1"), next.session);
+  EXPECT_FALSE(next.stream->end);
 }
 
 TEST_F(ChildSessionTest, HelloWithATextThatIsTooLongIsRejected) {

@@ -76,6 +76,7 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
     direct.complete = !entry.is_relay;
     Entry& known = entries_[name];
     entry.duplicate_agent_at = known.is.duplicate_agent_at;
+    KeepRoute(known, name);
     // The stream is new, even if the child was attached before.
     known.via.clear();
     MarkAttached(known, std::move(entry), name, changes);
@@ -105,15 +106,16 @@ void Topology::Detach(const std::string& name, const ChildLink* link) {
     direct_.erase(direct);
     Entry& entry = entries_[name];
     if (entry.is.is_relay) DetachBranch(name, changes);
-    MarkDetached(entry, changes);
+    EndRoute(entry, changes);
   }
   Notify(changes);
 }
 
-// Detaches what is routed through a child, except the child itself.
+// Ends the routes through a child, except its own.
 void Topology::DetachBranch(const std::string& child, Changes& changes) {
+  other_routes_.RemoveChild(child);
   for (auto& [name, entry] : entries_) {
-    if (entry.via == child && name != child) MarkDetached(entry, changes);
+    if (entry.via == child && name != child) EndRoute(entry, changes);
   }
 }
 
@@ -149,8 +151,14 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
   reported.since = Plausible(reported.since, clock_.Now());
   reported.duplicate_agent_at = Plausible(reported.duplicate_agent_at, clock_.Now());
   const UpdateEffect effect = JudgeUpdate(reported, known, child, !via.complete);
-  if (effect == UpdateEffect::kNone) return absl::OkStatus();
+  if (!reported.attached) other_routes_.Remove(name, child);
+  if (effect == UpdateEffect::kNone) {
+    // The present route may be the older one, and end.
+    if (reported.attached) other_routes_.Add({child, via.listing, std::move(reported)});
+    return absl::OkStatus();
+  }
   Entry& entry = entries_[name];
+  if (effect == UpdateEffect::kAttach) KeepRoute(entry, child);
   // A new parent, or one that was restarted, does not know the earlier refusals.
   reported.duplicate_agent_at = std::max(reported.duplicate_agent_at, entry.is.duplicate_agent_at);
   entry.listing = via.listing;
@@ -161,7 +169,7 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
   }
   if (effect == UpdateEffect::kDetach) {
     entry.is.duplicate_agent_at = reported.duplicate_agent_at;
-    MarkDetached(entry, changes);
+    EndRoute(entry, changes);
   } else if (effect == UpdateEffect::kAdd) {
     entry.is = std::move(reported);
     entry.last_via = child;
@@ -175,9 +183,10 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
 void Topology::CompleteList(const std::string& child, Changes& changes) {
   Direct& direct = direct_.at(child);
   if (std::exchange(direct.complete, true)) return;
+  other_routes_.RemoveUnlisted(child, direct.listing);
   for (auto& [name, entry] : entries_) {
     if (entry.via == child && name != child && entry.listing != direct.listing) {
-      MarkDetached(entry, changes);
+      EndRoute(entry, changes);
     }
   }
 }
@@ -188,7 +197,9 @@ void Topology::ForgetDescendant(const std::string& child, const std::string& uri
   {
     MutexLock lock(mutex_);
     const auto it = FindSubject(uri);
-    if (it == entries_.end() || direct_.contains(it->first)) return;
+    if (it == entries_.end()) return;
+    other_routes_.Remove(it->first, child);
+    if (direct_.contains(it->first)) return;
     const Entry& entry = it->second;
     if ((entry.via.empty() ? entry.last_via : entry.via) != child) return;
     Remove(it, changes);
@@ -206,9 +217,27 @@ void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& v
   entry.is = std::move(is);
   entry.via = entry.last_via = via;
   entry.is.attached = true;
+  other_routes_.Remove(entry.is.name, via);
   if (!same_route) changes.reachable.push_back(entry.is.name);
   if (relay_attached) changes.relays.emplace_back(entry.is.name, true);
   NoteChanged(entry.is);
+}
+
+// Keeps the route through a child relay before one through `next` replaces it.
+void Topology::KeepRoute(const Entry& entry, std::string_view next) {
+  const bool reported = entry.is.attached && entry.via != entry.is.name;
+  if (reported && entry.via != next) other_routes_.Add({entry.via, entry.listing, entry.is});
+}
+
+// The entry is detached unless another child relay has it.
+void Topology::EndRoute(Entry& entry, Changes& changes) {
+  if (!entry.is.attached) return MarkDetached(entry, changes);
+  auto other = other_routes_.TakeLatest(entry.is.name, clock_.Now());
+  if (!other) return MarkDetached(entry, changes);
+  other->is.duplicate_agent_at =
+      std::max(other->is.duplicate_agent_at, entry.is.duplicate_agent_at);
+  entry.listing = other->listing;
+  MarkAttached(entry, std::move(other->is), other->child, changes);
 }
 
 void Topology::MarkDetached(Entry& entry, Changes& changes) {
@@ -261,6 +290,7 @@ Topology::Entries::iterator Topology::FindSubject(const std::string& subject) {
 }
 
 void Topology::Remove(Entries::iterator it, Changes& changes) {
+  other_routes_.RemoveAll(it->first);
   MarkDetached(it->second, changes);
   if (!is_root_) unsent_.AddRemoved(it->second.is);
   entries_.erase(it);
@@ -295,7 +325,7 @@ void Topology::Tick() {
       if (ends) {
         const auto direct = direct_.find(it->first);
         if (direct == direct_.end()) {
-          MarkDetached(entry, changes);
+          EndRoute(entry, changes);
         } else {
           changes.ends.emplace_back(direct->second.link, errors::StatementExpired());
         }

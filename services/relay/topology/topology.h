@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
+#include "services/relay/topology/other_routes.h"
 #include "services/relay/topology/topology_changes.h"
 #include "services/relay/topology/topology_entry.h"
 #include "services/relay/topology/topology_view.h"
@@ -65,8 +67,9 @@ class Topology : public TopologyView {
   void Refresh(const std::string& name, const ChildLink* link,
                std::shared_ptr<const v1::AttachStatement> statement);
 
-  // Detaches the child with this stream, and all descendants that are routed through it. Has no
-  // effect if another stream has taken over.
+  // Ends the routes of the child with this stream, and of all descendants that are routed through
+  // it. They are detached unless a child relay has them. Has no effect if another stream has taken
+  // over.
   void Detach(const std::string& name, const ChildLink* link);
 
   // Applies a topology update of a child relay, whose statements the caller has verified, by the
@@ -109,6 +112,8 @@ class Topology : public TopologyView {
       ABSL_LOCKS_EXCLUDED(mutex_);
   Entries::iterator FindSubject(const std::string& subject) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Entries::iterator it, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepRoute(const Entry& entry, std::string_view next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndRoute(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkDetached(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, Changes& changes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -122,7 +127,8 @@ class Topology : public TopologyView {
   const Clock& clock_;
   OnReachable on_reachable_;
   RelayChanged relay_changed_;
-  TopologyChanges unsent_ ABSL_GUARDED_BY(mutex_);  // for the parent; empty at the root relay
+  TopologyChanges unsent_ ABSL_GUARDED_BY(mutex_);    // for the parent; empty at the root relay
+  OtherRoutes other_routes_ ABSL_GUARDED_BY(mutex_);  // of attached entries
   uint64_t listings_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

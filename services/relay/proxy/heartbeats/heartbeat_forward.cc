@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/heartbeat/heartbeat_check.h"
+#include "services/common/rpc/forwarded_metadata.h"
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/server_stream.h"
@@ -151,8 +152,7 @@ absl::Status AddRelayStatement(Upstream& upstream, const Call& call,
   } else {
     ASSIGN_OR_RETURN(statement, upstream.StatementOfChildRelay(call.caller()));
   }
-  forwarded.AddMetadata(kRelayStatement, statement);
-  return absl::OkStatus();
+  return AddMetadata(forwarded, {{kRelayStatement, statement}});
 }
 
 }  // namespace

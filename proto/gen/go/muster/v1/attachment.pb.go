@@ -28,6 +28,7 @@ const (
 // A child's permission for a relay to act for it: ECDSA with SHA-256 (ASN.1 DER), by the key of
 // `certificate_chain_pem`, over the UTF-8 text
 // "muster-attach-v1\n<child>\n<relay>\n<relay key in lower-case hex>\n<expiry, Unix seconds>\n".
+// Serialised at most 5 KiB: a relay sends it in the metadata of each call of the child.
 type AttachStatement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// URI of the child, as in the certificate.
@@ -39,7 +40,7 @@ type AttachStatement struct {
 	// At most an hour ahead, and not after the certificate expires.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	Signature  []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"`
-	// The signer's certificate, then its chain to the fleet's root CA; at most 16 KiB.
+	// The signer's certificate, then its chain to the fleet's root CA.
 	CertificateChainPem string `protobuf:"bytes,6,opt,name=certificate_chain_pem,json=certificateChainPem,proto3" json:"certificate_chain_pem,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
