@@ -139,11 +139,11 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   work.sender = sender;
   work.restarts = sender->restarts();
   if (!pair->pending()) return absl::OkStatus();
-  const bool changed = ApplyActivity(activity, work) || first || *attends;
+  bool changed = ApplyActivity(activity, work) || first || *attends;
   if (CanWork(work)) MarkReported();
   const Moment now = clock_.Now();
   if (activity.has_progress()) HandleReport(*pair, activity.progress(), now);
-  FitTexts(*pair, *context_.texts);
+  if (FitTexts(*pair, *context_.texts)) changed = true;
   if (!changed && !activity.has_progress()) return absl::OkStatus();
   if (!IsReturning(*sender)) Judge(*pair, now);
   Touch(*pair, first || Severity(pair->reason) > 0);
