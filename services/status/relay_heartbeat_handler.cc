@@ -153,9 +153,9 @@ std::optional<RelayHeartbeatHandler::Proof> RelayHeartbeatHandler::Prove() {
   return Proof{std::move(relay->caller), std::move(relay->parent), relay->expires, relay->expires};
 }
 
-// Returns the name under which invalid statements are counted. A forwarder and a relay below it
-// each can forge those in a forwarded stream. So they pay together: the relay keeps its account
-// with other parents, and the forwarder that of its other streams.
+// Returns the name under which invalid statements are counted. Both the forwarder and the relay can
+// forge those in a forwarded stream. So they pay together: the relay keeps its account with other
+// parents, and the forwarder that of its other streams.
 std::string RelayHeartbeatHandler::PayerOf(const Proof* proof) const {
   const Caller& caller = stream_->call().caller();
   if (proof == nullptr || proof->statement == nullptr) return UriOf(caller);

@@ -21,8 +21,8 @@ bool OnlyReads(std::string_view method) {
   return name.starts_with("Get") || name.starts_with("List") || name.starts_with("Preview");
 }
 
-// Returns whether every answer of the method is below kCountedAnswerBytes. Sources of results call
-// these all the time, and thousands of them may share one credential.
+// Returns whether every answer of the method has fewer bytes than kCountedAnswerBytes. Sources of
+// results call these all the time, and thousands of them may share one credential.
 bool HasSmallAnswer(std::string_view method) {
   return method == "/muster.v1.ResultService/OpenUpload" ||
          method == "/muster.v1.ResultService/SubmitResult" ||
