@@ -144,7 +144,11 @@ void ReadProgress(const Json& json, v1::Progress* progress) {
   for (const Json& name : Child(json, "failures")) {
     if (name.is_string()) progress->add_failures(name.get<std::string>());
   }
+  for (const Json& name : Child(json, "errors")) {
+    if (name.is_string()) progress->add_errors(name.get<std::string>());
+  }
   progress->set_omitted_failures(NumberField(json, "omitted_failures"));
+  progress->set_omitted_errors(NumberField(json, "omitted_errors"));
 }
 
 void ReadPair(const Json& json, v1::PairStatus* pair) {

@@ -45,6 +45,10 @@ v1::RunStatus Example() {
   pair->mutable_progress()->set_total(10);
   pair->mutable_progress()->set_completed(3);
   pair->mutable_progress()->set_message("mounts");
+  pair->mutable_progress()->add_failures("/srv");
+  pair->mutable_progress()->add_errors("cannot mount");
+  pair->mutable_progress()->set_omitted_failures(4);
+  pair->mutable_progress()->set_omitted_errors(5);
   v1::PairStatus* done = status.add_pairs();
   done->set_plugin("e2e");
   done->set_node("global");

@@ -150,15 +150,24 @@ std::optional<RelayHeartbeatHandler::Proof> RelayHeartbeatHandler::Prove() {
   auto relay = runtime_.callers->ResolveForwardedRelay(
       caller, relay_name_, {statement->second.data(), statement->second.size()});
   if (!relay.ok() || parts_.is_revoked(*relay->caller)) return std::nullopt;
-  return Proof{
-      std::move(relay->caller), {std::move(relay->parent), relay->expires}, relay->expires};
+  return Proof{std::move(relay->caller), std::move(relay->parent), relay->expires, relay->expires};
+}
+
+// Returns the name under which invalid statements are counted. Both the forwarder and the relay can
+// forge those in a forwarded stream. So they pay together: the relay keeps its account with other
+// parents, and the forwarder that of its other streams.
+std::string RelayHeartbeatHandler::PayerOf(const Proof* proof) const {
+  const Caller& caller = stream_->call().caller();
+  if (proof == nullptr || proof->statement == nullptr) return UriOf(caller);
+  return absl::StrCat(UriOf(caller), " with the stream of relay ", relay_name_);
 }
 
 // An ancestor could keep the stream open when the relay is disconnected, or attached elsewhere.
 absl::Status RelayHeartbeatHandler::CheckProof() const {
   if (!proof_ || proof_->statement == nullptr) return absl::OkStatus();
   if (parts_.is_revoked(*proof_->statement)) return errors::CallerRevoked();
-  if (parts_.clock.Now() < proof_->until && !parts_.registry.HasLeft(*relay_, proof_->parent)) {
+  if (parts_.clock.Now() < proof_->until &&
+      !runtime_.callers->HasMoved(UriOf(*proof_->statement), proof_->parent, proof_->expires)) {
     return absl::OkStatus();
   }
   return errors::NotAttached(absl::StrCat("relay ", relay_name_));
@@ -177,12 +186,10 @@ absl::Status RelayHeartbeatHandler::Begin(const v1::RelayHeartbeatsRequest& requ
   if (relay_name_.empty()) {
     RETURN_IF_ERROR(ValidateName("relay", request.relay()));
     relay_name_ = request.relay();
-    payer_ = UriOf(stream_->call().caller());
-    if (auto proof = Prove()) {
-      payer_ = relay_name_;
-      const bool forwarded = proof->statement != nullptr;
-      ASSIGN_OR_RETURN(
-          relay_, parts_.registry.OpenRelay(relay_name_, forwarded ? &proof->parent : nullptr));
+    auto proof = Prove();
+    payer_ = PayerOf(proof ? &*proof : nullptr);
+    if (proof) {
+      ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));
       proof_ = std::move(proof);
     }
   }

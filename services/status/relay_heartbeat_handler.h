@@ -48,12 +48,14 @@ class RelayHeartbeatHandler
     // The statement of the relay, with which an ancestor forwards the stream; null if the relay
     // itself is the caller.
     std::shared_ptr<const Caller> statement;
-    RelayParent parent;  // of the statement
+    std::string parent;  // the relay that the statement names
+    absl::Time expires;  // of the statement
     // The end of the statement, or of the last one of a sender: senders renew theirs.
     absl::Time until = absl::InfiniteFuture();
   };
 
   std::optional<Proof> Prove();
+  std::string PayerOf(const Proof* proof) const;
   absl::Status CheckProof() const;
   absl::Status Begin(const v1::RelayHeartbeatsRequest& request);
   void HandleTurn();

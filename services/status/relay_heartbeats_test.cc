@@ -48,6 +48,9 @@ class ForwardedStream {
     return stream_->Write(message) && stream_->Read(&response);
   }
   absl::Status End() {
+    v1::RelayHeartbeatsResponse unread;
+    while (stream_->Read(&unread)) {
+    }
     const absl::Status status = FromGrpc(stream_->Finish());
     stream_.reset();
     return status;
@@ -122,6 +125,26 @@ TEST_F(RelayHeartbeatsTest, FormerAncestorDoesNotKeepAMovedRelayConnected) {
     EXPECT_TRUE(present->Send());
   }
   AwaitDoubt();
+}
+
+TEST_F(RelayHeartbeatsTest, ForgedStatementsInAForwardedStreamAreChargedToTheForwarder) {
+  const std::string node = UriOf(fleet_.Issue(NodeIdentity{"n1"}));
+  v1::RelayHeartbeatsRequest forged;
+  for (int id = 1; id <= 1000; ++id) {
+    v1::RelayHeartbeatsRequest::Sender& sender = *forged.add_senders();
+    sender.set_id(id);
+    sender.set_uri(node);
+    sender.set_attach_statement("forged");
+  }
+  const auto former = Open(r1_, Sign(r2_, r1_, absl::Minutes(30)));
+  Await("the end of the stream", [&] { return !former->Send(forged); });
+  const absl::Status end = former->End();
+  EXPECT_EQ(ReasonOf(end), "TOO_MANY_INVALID_STATEMENTS");
+  EXPECT_TRUE(absl::StrContains(end.message(), UriOf(r1_))) << end;
+  const auto present = Open(r3_, Sign(r2_, r3_, absl::Minutes(50)));
+  forged.mutable_senders()->DeleteSubrange(1, 999);
+  EXPECT_TRUE(present->Send(forged));
+  EXPECT_TRUE(present->Send());
 }
 
 // The statement of a sender names the relay, but not the parent of the relay.

@@ -1,5 +1,7 @@
 #include "services/status/status_store.h"
 
+#include <sqlite3.h>
+
 #include <cstdint>
 #include <set>
 
@@ -8,6 +10,7 @@
 #include "services/common/rpc/message_text.h"
 #include "services/common/store/sqlite/schema.h"
 #include "services/common/store/sqlite/space.h"
+#include "services/status/status_schema.h"
 
 namespace muster {
 namespace {
@@ -24,56 +27,6 @@ constexpr absl::Duration kRemovePeriod = absl::Hours(1);
 constexpr int64_t kRemoveStep = 200;  // rows of one transaction
 constexpr char kShrink[] = "PRAGMA incremental_vacuum(2048)";
 
-// Times are microseconds.
-constexpr const char* kVersion1 = R"sql(
-CREATE TABLE senders (
-  uri TEXT NOT NULL,
-  node TEXT NOT NULL,
-  presence INTEGER NOT NULL,
-  presence_since INTEGER NOT NULL,
-  last_seen INTEGER NOT NULL,
-  instance INTEGER NOT NULL,
-  boot INTEGER NOT NULL,
-  PRIMARY KEY (uri, node)
-) WITHOUT ROWID;
-CREATE INDEX senders_by_age ON senders (last_seen);
-
-CREATE TABLE node_events (
-  id INTEGER PRIMARY KEY,
-  node TEXT NOT NULL,
-  at INTEGER NOT NULL,
-  presence INTEGER NOT NULL,
-  reason INTEGER NOT NULL,
-  run TEXT NOT NULL,
-  plugin TEXT NOT NULL,
-  detail TEXT NOT NULL
-);
-CREATE INDEX node_events_by_node ON node_events (node, id);
-CREATE INDEX node_events_by_age ON node_events (at);
-
-CREATE TABLE contacts (
-  run TEXT NOT NULL,
-  plugin TEXT NOT NULL,
-  node TEXT NOT NULL,
-  uri TEXT NOT NULL,
-  first INTEGER NOT NULL,
-  PRIMARY KEY (run, plugin, node)
-) WITHOUT ROWID;
-
-CREATE TABLE progress (
-  run TEXT NOT NULL,
-  plugin TEXT NOT NULL,
-  node TEXT NOT NULL,
-  message BLOB NOT NULL,
-  PRIMARY KEY (run, plugin, node)
-) WITHOUT ROWID;
-)sql";
-
-constexpr const char* kVersion2 =
-    "ALTER TABLE senders ADD COLUMN evidence INTEGER NOT NULL DEFAULT 0;";
-
-constexpr const char* kSteps[] = {kVersion1, kVersion2};
-
 int64_t Micros(const google::protobuf::Timestamp& time) {
   return time.seconds() * 1'000'000 + time.nanos() / 1000;
 }
@@ -89,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenWriter(const std::string& path) 
       "PRAGMA mmap_size = 0;"
       "PRAGMA busy_timeout = 1000; PRAGMA journal_size_limit = 16777216;");
   RETURN_IF_ERROR(db.TakeStatus());
-  RETURN_IF_ERROR(sqlite::Migrate(db, kSteps));
+  RETURN_IF_ERROR(sqlite::Migrate(db, kStatusSchema));
   return opened;
 }
 
@@ -258,19 +211,22 @@ void StatusStore::Flush() {
 void StatusStore::Work() {
   MutexLock lock(mutex_);
   for (;;) {
-    wake_.WaitFor(mutex_, kBatchDelay,
-                  [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_; });
+    if (gone_.empty()) {
+      wake_.WaitFor(mutex_, kBatchDelay,
+                    [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || flush_; });
+    }
     flush_ = false;
     const bool last = stopping_;
     const Batch batch = std::exchange(waiting_, {});
     writing_ = true;
     lock.Unlock();
     if (!batch.empty()) Write(batch);
-    for (const std::string& run : batch.gone) RemoveRun(run);
+    gone_.insert(gone_.end(), batch.gone.begin(), batch.gone.end());
+    RemoveRuns();
     if (clock_.Now() - removed_at_ >= kRemovePeriod) RemoveOld();
     ReturnSpace();
     lock.Lock();
-    writing_ = false;
+    writing_ = !gone_.empty() && !last;
     written_.NotifyAll();
     if (last) return;
   }
@@ -337,38 +293,59 @@ void StatusStore::WritePairs(const Batch& batch) {
   }
 }
 
-// In several transactions: the log would become as large as all rows.
-void StatusStore::RemoveRun(const std::string& run) {
+bool StatusStore::Idle() {
+  MutexLock lock(mutex_);
+  return waiting_.empty();
+}
+
+bool StatusStore::Stopping() {
+  MutexLock lock(mutex_);
+  return stopping_;
+}
+
+void StatusStore::RemoveRuns() {
+  while (!gone_.empty() && !Stopping()) {
+    if (!RemoveSome(gone_.front())) gone_.pop_front();
+    if (!Idle()) return;
+  }
+}
+
+// In several transactions: the log would become as large as all rows. Returns whether rows may
+// remain.
+bool StatusStore::RemoveSome(const std::string& run) {
+  bool more = false;
   for (const char* step : {"DELETE FROM contacts WHERE run = ?1 AND (plugin, node) IN "
                            "(SELECT plugin, node FROM contacts WHERE run = ?1 LIMIT ?2)",
                            "DELETE FROM progress WHERE run = ?1 AND (plugin, node) IN "
                            "(SELECT plugin, node FROM progress WHERE run = ?1 LIMIT ?2)"}) {
-    while (writer_->Run(step, run, kRemoveStep) == kRemoveStep) {
-    }
+    if (writer_->Run(step, run, kRemoveStep) == kRemoveStep) more = true;
   }
+  if (!writer_->failed()) return more;
   HandleFailure("cannot remove a run");
+  return false;
 }
 
-// Returns the pages of removed rows to the disk, while no records wait, and truncates a large log.
+// Returns the pages of removed rows to the disk, and truncates a large log.
 void StatusStore::ReturnSpace() {
-  const auto idle = [this] {
-    MutexLock lock(mutex_);
-    return waiting_.empty();
-  };
   int64_t free = sqlite::FreePages(*writer_);
   bool shrunk = false;
-  while (free > sqlite::kKeptFreePages && !writer_->failed()) {
+  while (free > sqlite::kKeptFreePages && !writer_->failed() && !Stopping()) {
     const int64_t before = free;
     writer_->Execute(kShrink);
     free = sqlite::FreePages(*writer_);
     // A database of an earlier version keeps its pages.
     if (free >= before) break;
     shrunk = true;
-    if (!idle()) break;
+    if (!Idle()) break;
   }
   HandleFailure("cannot return space to the disk");
   // The checkpoint truncates the database, too. If a reader needs the log now, a later one does.
-  if (shrunk || sqlite::LogBytes(*writer_) > sqlite::kLargeLog) sqlite::TruncateLog(*writer_);
+  if (!shrunk && sqlite::LogBytes(*writer_) <= sqlite::kLargeLog) return;
+  const int code = sqlite::TruncateLog(*writer_);
+  if (code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY) return;
+  failed_.Add();
+  LogLimited(LogLevel::kError, "cannot truncate the log of status.db", "status.db",
+             {{"error", sqlite3_errstr(code)}});
 }
 
 void StatusStore::RemoveOld() {

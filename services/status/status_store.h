@@ -7,6 +7,7 @@
 #define MUSTER_SERVICES_STATUS_STATUS_STORE_H_
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,7 +48,8 @@ class StatusStore : public NodeJournal {
   static absl::StatusOr<std::unique_ptr<StatusStore>> Open(const std::string& folder,
                                                            const Clock& clock, Metrics& metrics);
 
-  // Writes the queued records.
+  // Writes the queued records. Does not wait for the removal of runs, which may take minutes: the
+  // next ForgetRunsExcept continues it.
   ~StatusStore() override;
 
   absl::StatusOr<std::vector<SenderRecord>> LoadSenders();
@@ -68,7 +70,7 @@ class StatusStore : public NodeJournal {
   // Returns at most 200 events, the newest first. Waits for the disk.
   absl::StatusOr<std::vector<v1::NodeEvent>> Events(const std::string& node);
 
-  // Waits until the records that were queued before are on the disk.
+  // Waits until the records that were queued before are on the disk, and removed runs are removed.
   void Flush();
 
  private:
@@ -90,9 +92,13 @@ class StatusStore : public NodeJournal {
   void Write(const Batch& batch);
   void WriteEvents(const Batch& batch);
   void WritePairs(const Batch& batch);
-  void RemoveRun(const std::string& run);
-  void RemoveOld();
+  // Steps of these follow each other while no records wait and the store does not stop.
+  void RemoveRuns() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReturnSpace() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool RemoveSome(const std::string& run);
+  void RemoveOld();
+  bool Idle() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Stopping() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleFailure(const char* what);
   template <typename T>
   void Queue(std::vector<T> Batch::* list, T record) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -103,11 +109,13 @@ class StatusStore : public NodeJournal {
   const std::unique_ptr<sqlite::Connection> writer_;  // used by the thread alone once it runs
   Mutex reader_mutex_;
   const std::unique_ptr<sqlite::Connection> reader_ ABSL_GUARDED_BY(reader_mutex_);
-  absl::Time removed_at_;  // used by the thread
+  // Used by the thread.
+  absl::Time removed_at_;
+  std::deque<std::string> gone_;  // runs that are being removed
 
   Mutex mutex_;
   CondVar wake_;     // Flush or the end
-  CondVar written_;  // a batch is
+  CondVar written_;  // all records are, and the runs are removed
   Batch waiting_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool flush_ ABSL_GUARDED_BY(mutex_) = false;

@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/store/sqlite/fault_vfs.h"
 
 namespace muster {
 namespace {
@@ -187,6 +188,65 @@ TEST_F(StatusStoreTest, RemovedRunReturnsItsSpaceToTheDisk) {
   store_->Flush();
   EXPECT_LT(bytes(""), 8u << 20);
   EXPECT_LE(bytes("-wal"), 8u << 20);
+}
+
+// The removal begins within a second of ForgetRun. If it is faster than the test once, it is not
+// each time.
+TEST_F(StatusStoreTest, StopDoesNotWaitForTheRemovalOfRuns) {
+  size_t left = 0;
+  for (int attempt = 0; left == 0 && attempt < 20; ++attempt) {
+    for (int i = 0; i < 1000; ++i) {
+      store_->PutContact({Key("r", "n" + std::to_string(i)), "u", clock_.Now()});
+    }
+    store_->Flush();
+    store_->ForgetRun("r");
+    Reopen();
+    left = LoadPairs("r").contacts.size();
+  }
+  EXPECT_GT(left, 0);
+  store_->ForgetRunsExcept({});
+  store_->Flush();
+  EXPECT_TRUE(LoadPairs("r").contacts.empty());
+}
+
+TEST_F(StatusStoreTest, LogThatCannotBeTruncatedIsCounted) {
+  store_.reset();
+  sqlite::FaultVfs disk;
+  Reopen();
+  // The first record of a log is synced.
+  store_->PutContact({Key("r", "n1"), "u", clock_.Now()});
+  store_->Flush();
+  disk.FailAt(sqlite::Fault::kSyncError, 1, /*for_good=*/true);
+  v1::Progress progress;
+  progress.set_message(std::string(100'000, 'x'));
+  for (int i = 0; i < 100; ++i) store_->PutProgress(Key("r", "n" + std::to_string(i)), progress);
+  store_->Flush();
+  EXPECT_EQ(metrics_->Text().find("muster_status_store_failures_total 0\n"), std::string::npos);
+  disk.Clear();
+  store_->PutProgress(Key("r", "n1"), progress);
+  store_->Flush();
+  EXPECT_EQ(LoadPairs("r").progress.size(), 100);
+  store_.reset();
+}
+
+TEST_F(StatusStoreTest, DatabaseOfAnEarlierVersionKeepsItsSpace) {
+  store_.reset();
+  const std::string path = folder_ + "/status.db";
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  sqlite3_close(db);
+  Reopen();
+  v1::Progress progress;
+  progress.set_message(std::string(100'000, 'x'));
+  for (int i = 0; i < 100; ++i) store_->PutProgress(Key("r", "n" + std::to_string(i)), progress);
+  store_->Flush();
+  store_->ForgetRun("r");
+  store_->Flush();  // returns, although no page can be returned
+  EXPECT_TRUE(LoadPairs("r").progress.empty());
+  EXPECT_GT(std::filesystem::file_size(path), 8u << 20);
 }
 
 TEST_F(StatusStoreTest, RunsThatWereRemovedMeanwhileLeaveNoPairs) {

@@ -100,6 +100,47 @@ TEST_F(UploadProofTest, NodeContinuesTheUploadThatItsRelayBegan) {
   EXPECT_EQ(Complete(*session, opened, "hello"), absl::OkStatus());
 }
 
+// The node delivers the first half, loses its connection, and returns later.
+TEST_F(UploadProofTest, BytesOfTheNodeRemainAfterOpensOfItsRelay) {
+  UploadRecord forged = Of("n1");
+  forged.delivery.vouched_by = kRelayUri;
+  UploadRecord genuine = Of("n1");
+  genuine.size = 5;
+  const auto direct = *Open(genuine);
+  Append(*Attach(direct), direct, "hel");
+  Detach(direct);
+  forged.size = 1;
+  EXPECT_EQ(ReasonOf(TestState::OpenAndWait(*uploads_, forged, kRelayed).status()),
+            "SIZE_MISMATCH");
+  forged.size = 100;
+  auto opened = *TestState::OpenAndWait(*uploads_, forged, kRelayed);
+  EXPECT_EQ(opened.offset, 3);
+  Append(*Attach(opened, kRelayed), opened, "evil");
+  Detach(opened);
+  // The relay has stored more than the node announces, and then it announces less.
+  forged.size = 4;
+  EXPECT_EQ(TestState::OpenAndWait(*uploads_, forged, kRelayed)->offset, 3);
+  opened = *Open(genuine);
+  EXPECT_EQ(opened.id, direct.id);
+  EXPECT_EQ(opened.offset, 3);
+  const auto session = Attach(opened);
+  Append(*session, opened, "lo");
+  EXPECT_EQ(Complete(*session, opened, "hello"), absl::OkStatus());
+}
+
+TEST_F(UploadProofTest, NodeStartsAgainIfARestartHasForgottenWhichBytesAreIts) {
+  UploadRecord relayed = Of("n1");
+  relayed.delivery.vouched_by = kRelayUri;
+  const auto direct = *Open(Of("n1"));
+  Append(*Attach(direct), direct, "hel");
+  Detach(direct);
+  const auto forged = *TestState::OpenAndWait(*uploads_, relayed, kRelayed);
+  Append(*Attach(forged, kRelayed), forged, "evil");
+  Detach(forged);
+  Begin();
+  EXPECT_EQ(Open(Of("n1"))->offset, 0);
+}
+
 // Each digest that a relay invents makes another record, up to the quota of the actor.
 TEST_F(UploadProofTest, ConflictOfARelayedOpenHasTheRelayAsActor) {
   state_.Apply(Genuine(KeyOf("n1"), "content", kCreated));

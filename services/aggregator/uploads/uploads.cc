@@ -145,7 +145,8 @@ void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::
   const bool queued =
       session->strand().Post([this, opening, session, outcome = std::move(outcome)] {
         HandleReopened(opening, outcome,
-                       session->Reopen(outcome.upload, opening->opener, opening->signed_at));
+                       session->Reopen(outcome.upload, opening->opener, opening->signed_at,
+                                       outcome.reclaimed));
       });
   if (!queued) opening->Answer(errors::Overloaded());
 }

@@ -27,8 +27,8 @@ class StagedBlob {
   // The number of accepted bytes; they survive the loss of the process.
   virtual int64_t written() const = 0;
 
-  // The number of bytes that also survive the loss of power. Never exceeds written(), never
-  // decreases.
+  // The number of bytes that also survive the loss of power. Never exceeds written(); only Truncate
+  // decreases it.
   virtual int64_t durable() const = 0;
 
   // CRC32C of all accepted bytes.
@@ -42,6 +42,11 @@ class StagedBlob {
 
   // Makes all accepted bytes durable.
   virtual absl::Status Sync() = 0;
+
+  // Removes the accepted bytes after the first `size`, whose checksum is `crc32c`, and makes the
+  // others durable: no crash afterwards brings the removed ones back. OUT_OF_RANGE beyond
+  // written().
+  virtual absl::Status Truncate(int64_t size, uint32_t crc32c) = 0;
 
   // Reads the accepted bytes from `offset` on, to hash them after a resume or to compare repeated
   // bytes. Fails with OUT_OF_RANGE beyond written().

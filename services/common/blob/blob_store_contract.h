@@ -91,6 +91,33 @@ TEST_P(BlobStoreContract, PublishedBlobHasTheAppendedBytes) {
   EXPECT_EQ(Get("runs/a/x"), data);
 }
 
+TEST_P(BlobStoreContract, TruncatedBlobContinuesAfterItsRemainingBytes) {
+  const std::string data = Pattern(100'000);
+  for (const size_t size : {size_t{0}, size_t{60'000}}) {
+    const std::string id = absl::StrCat("up", size);
+    const std::string kept = data.substr(0, size);
+    auto blob = store_->Stage(id, -1);
+    ASSERT_TRUE(Append(**blob, kept).ok());
+    const uint32_t crc = (*blob)->crc32c();
+    ASSERT_TRUE(Append(**blob, std::string(10'000, 'x')).ok());
+    EXPECT_TRUE(absl::IsOutOfRange((*blob)->Truncate(80'000, crc)));
+    ASSERT_TRUE((*blob)->Truncate(static_cast<int64_t>(size), crc).ok());
+    EXPECT_EQ((*blob)->written(), static_cast<int64_t>(size));
+    EXPECT_EQ((*blob)->durable(), static_cast<int64_t>(size));
+    ASSERT_TRUE(Append(**blob, data.substr(size, 20'000)).ok());
+    blob->reset();
+    Reopen();
+    blob = store_->Resume(id);
+    ASSERT_TRUE(blob.ok()) << blob.status();
+    EXPECT_EQ((*blob)->written(), static_cast<int64_t>(size) + 20'000);
+    ASSERT_TRUE(Append(**blob, data.substr(size + 20'000)).ok());
+    EXPECT_EQ((*blob)->crc32c(), ExtendCrc32c(0, data));
+    const std::string name = absl::StrCat("runs/a/", size);
+    ASSERT_TRUE((*blob)->Publish(name).ok());
+    EXPECT_EQ(Get(name), data);
+  }
+}
+
 TEST_P(BlobStoreContract, EmptyBlobIsPublished) {
   auto blob = store_->Stage("up1", 0);
   ASSERT_TRUE((*blob)->Publish("e").ok());

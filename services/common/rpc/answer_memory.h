@@ -32,6 +32,9 @@ class AnswerMemory {
   // limit.
   absl::StatusOr<Ticket> Reserve(std::string_view caller, int64_t bytes);
 
+  // Counts `bytes` beyond the limits too: the call of the answer has taken effect.
+  Ticket Charge(std::string_view caller, int64_t bytes) { return quota_.Charge(caller, bytes); }
+
   int64_t reserved() const { return quota_.reserved(); }
 
  private:

@@ -12,6 +12,25 @@
 #include "services/common/rpc/status.h"
 
 namespace muster {
+namespace {
+
+// Returns whether the method has no effect, so that a call may fail after its handler. Methods are
+// named by the API Improvement Proposals.
+bool OnlyReads(std::string_view method) {
+  const std::string_view name = method.substr(method.rfind('/') + 1);
+  return name.starts_with("Get") || name.starts_with("List") || name.starts_with("Preview");
+}
+
+// Returns whether every answer of the method has fewer bytes than kCountedAnswerBytes. Sources of
+// results call these all the time, and thousands of them may share one credential.
+bool HasSmallAnswer(std::string_view method) {
+  return method == "/muster.v1.ResultService/OpenUpload" ||
+         method == "/muster.v1.ResultService/SubmitResult" ||
+         method == "/muster.v1.StatusService/ReportProgress" ||
+         method == "/muster.v1.HeartbeatService/SendHeartbeat";
+}
+
+}  // namespace
 
 Call::Call(const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method)
     : runtime_(runtime), method_(method), began_(SystemClock().MonotonicNow()) {
@@ -38,11 +57,26 @@ absl::Status Call::CountRequest(int64_t bytes) {
   return absl::OkStatus();
 }
 
+absl::Status Call::ReserveAnswer() {
+  if (!caller_status_.ok() || runtime_.answer_memory == nullptr) return caller_status_;
+  if (OnlyReads(method_) || HasSmallAnswer(method_)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(answer_, runtime_.answer_memory->Reserve(holder_, kCountedAnswerBytes));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<AnswerMemory::Ticket> Call::CountAnswer(int64_t bytes) const {
   if (runtime_.answer_memory == nullptr || bytes < kCountedAnswerBytes) {
     return AnswerMemory::Ticket();
   }
   return runtime_.answer_memory->Reserve(holder_, bytes);
+}
+
+absl::StatusOr<AnswerMemory::Ticket> Call::CountUnaryAnswer(int64_t bytes) const {
+  if (OnlyReads(method_)) return CountAnswer(bytes);
+  if (runtime_.answer_memory == nullptr || bytes < kCountedAnswerBytes) {
+    return AnswerMemory::Ticket();
+  }
+  return runtime_.answer_memory->Charge(holder_, bytes);
 }
 
 grpc::Status Call::Final(const absl::Status& status) {
@@ -54,9 +88,11 @@ grpc::Status Call::Final(const absl::Status& status) {
 grpc::Status Call::FinalOfUnary(const absl::Status& status, int64_t answer_bytes) {
   absl::Status answer = status;
   if (answer.ok()) {
-    auto counted = CountAnswer(answer_bytes);
+    auto counted = CountUnaryAnswer(answer_bytes);
     answer = counted.status();
     if (counted.ok()) answer_ = *std::move(counted);
+  } else {
+    answer_ = AnswerMemory::Ticket();
   }
   const grpc::Status final = FinalOfStream(answer);
   if (call_entry_ != nullptr) BeginWrite();
@@ -113,7 +149,9 @@ grpc::ServerUnaryReactor* AnswerHere(
     absl::AnyInvocable<void(std::shared_ptr<Call>, Finish)> handler) {
   auto call = std::make_shared<Call>(runtime, context, method);
   auto* const answer = new UnaryAnswer(call, messages);
-  if (const absl::Status status = call->CountRequest(messages.request_bytes()); !status.ok()) {
+  absl::Status status = call->CountRequest(messages.request_bytes());
+  if (status.ok()) status = call->ReserveAnswer();
+  if (!status.ok()) {
     answer->Answer(status);
     return answer;
   }

@@ -95,6 +95,11 @@ class Call {
   // RpcRuntime::request_memory. Called once, before the handler.
   absl::Status CountRequest(int64_t bytes);
 
+  // Reserves memory for the answer of a unary call that has an effect, so that it is refused before
+  // the effect and not after it; RESOURCE_EXHAUSTED at a limit of RpcRuntime::answer_memory. Called
+  // once, before the handler.
+  absl::Status ReserveAnswer();
+
   // Counts the bytes of a message to the caller, for as long as the ticket exists;
   // RESOURCE_EXHAUSTED at a limit of RpcRuntime::answer_memory.
   absl::StatusOr<AnswerMemory::Ticket> CountAnswer(int64_t bytes) const;
@@ -108,7 +113,8 @@ class Call {
   grpc::Status Final(const absl::Status& status);
 
   // The same for a unary call whose answer has so many bytes. They are counted, and the call can be
-  // cancelled, until Leave: when the peer has taken the answer.
+  // cancelled, until Leave: when the peer has taken the answer. A call that only reads fails with
+  // RESOURCE_EXHAUSTED at a limit of RpcRuntime::answer_memory.
   grpc::Status FinalOfUnary(const absl::Status& status, int64_t answer_bytes);
 
   // The same for a stream, which may still be sending its last message with the status: it can be
@@ -126,6 +132,8 @@ class Call {
   CallCanceller::Handle Hold() const { return call_entry_; }
 
  private:
+  absl::StatusOr<AnswerMemory::Ticket> CountUnaryAnswer(int64_t bytes) const;
+
   const RpcRuntime runtime_;
   const std::string_view method_;
   const absl::Duration began_;  // monotonic
@@ -135,7 +143,7 @@ class Call {
   std::atomic<bool> asked_ = false;
   CallCanceller::Handle call_entry_;
   RequestMemory::Ticket memory_;
-  AnswerMemory::Ticket answer_;
+  AnswerMemory::Ticket answer_;  // until FinalOfUnary: the reservation
 };
 
 using Finish = absl::AnyInvocable<void(absl::Status)>;

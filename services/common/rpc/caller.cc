@@ -16,9 +16,6 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxCertificateName = 128;
-// A node that moves signs for both parents for a moment, and its clock may be set back by at most
-// this.
-constexpr absl::Duration kMoveTolerance = kAttachClockSlack;
 
 using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
@@ -171,11 +168,22 @@ bool CallerResolver::IsSuperseded(const std::string& child, const Statement& sta
   const MutexLock lock(mutex_);
   if (!newest_.contains(child)) PruneFullMap(newest_, limits_.statements, clock_.Now());
   Newest& newest = newest_[child];
-  if (newest.relay != statement.relay && statement.expires + kMoveTolerance < newest.expires) {
-    return true;
-  }
+  if (Supersedes(newest, statement.relay, statement.expires)) return true;
   if (statement.expires > newest.expires) newest = {statement.relay, statement.expires};
   return false;
+}
+
+bool CallerResolver::HasMoved(std::string_view child, std::string_view relay,
+                              absl::Time expires) const {
+  const MutexLock lock(mutex_);
+  const auto newest = newest_.find(ToAbsl(child));
+  return newest != newest_.end() && Supersedes(newest->second, relay, expires);
+}
+
+// A child that moves signs for both parents for a moment, and its clock may be set back by at most
+// kAttachClockSlack.
+bool CallerResolver::Supersedes(const Newest& newest, std::string_view relay, absl::Time expires) {
+  return newest.relay != relay && expires + kAttachClockSlack < newest.expires;
 }
 
 }  // namespace muster

@@ -74,6 +74,11 @@ class CallerResolver {
                                                         const std::string& name,
                                                         std::string_view statement);
 
+  // Returns whether ResolveForwarded and ResolveForwardedRelay refuse a statement of the child with
+  // this URI for `relay` that expires at `expires`, because a newer one names another parent.
+  bool HasMoved(std::string_view child, std::string_view relay, absl::Time expires) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   // The content of a certificate: the caller of every call of its connection that forwards nothing.
   struct Peer {
@@ -95,6 +100,7 @@ class CallerResolver {
     absl::Time expires;
   };
 
+  static bool Supersedes(const Newest& newest, std::string_view relay, absl::Time expires);
   absl::StatusOr<ForwardedCaller> ResolveChild(const Caller& relay, Identity child,
                                                std::string_view statement);
   absl::StatusOr<Peer> PeerOf(const grpc::AuthContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +108,7 @@ class CallerResolver {
   absl::StatusOr<Statement> StatementOf(std::string_view bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Statement> VerifyStatement(std::string_view bytes) const;
   void Remember(std::string digest, const Statement& statement) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps the statement if it is the newest of the child. Returns whether the child has moved.
   bool IsSuperseded(const std::string& child, const Statement& statement)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -109,7 +116,7 @@ class CallerResolver {
   const Clock& clock_;
   VerifiedChains* const chains_;
   const RememberedCallers limits_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // By certificate, so that a connection's certificate is parsed once and not for each call.
   absl::flat_hash_map<std::string, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   // By SHA-256 of the statement's bytes, for the same reason.

@@ -37,6 +37,12 @@ CallerQuota::Verdict CallerQuota::Reserve(std::string_view caller, int64_t amoun
   return Verdict::kReserved;
 }
 
+CallerQuota::Ticket CallerQuota::Charge(std::string_view caller, int64_t amount) {
+  Ticket ticket;
+  Reserve(caller, amount, {}, &ticket);
+  return ticket;
+}
+
 void CallerQuota::Release(const std::string& caller, int64_t amount) {
   {
     MutexLock lock(mutex_);

@@ -51,6 +51,9 @@ class CallerQuota {
   // exceeded. A caller without reservations may exceed its own limit.
   Verdict Reserve(std::string_view caller, int64_t amount, const Limits& limits, Ticket* ticket);
 
+  // The same without limits: for what exists already.
+  Ticket Charge(std::string_view caller, int64_t amount);
+
   int64_t reserved() const;
 
  private:

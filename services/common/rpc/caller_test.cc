@@ -161,6 +161,26 @@ TEST_F(CallerResolverTest, FormerParentIsRefusedAfterANewerStatement) {
   EXPECT_EQ(Refusal(Sign("r1")), "") << "the node returned";
 }
 
+TEST_F(CallerResolverTest, ChildHasMovedIfANewerStatementIsForAnotherParent) {
+  const std::string uri = UriOf("node/n1");
+  const auto resolve = [&](const std::string& statement) {
+    return callers_.ResolveForwarded(relay_, uri, statement)->expires;
+  };
+  const std::string statement = Sign("r1");
+  EXPECT_FALSE(callers_.HasMoved(uri, "r1", clock_.Now()));
+  const absl::Time former = resolve(statement);
+  EXPECT_FALSE(callers_.HasMoved(uri, "r1", former));
+  clock_.Advance(absl::Minutes(5));
+  resolve(Sign("r2"));
+  EXPECT_FALSE(callers_.HasMoved(uri, "r1", former)) << "the clock of the child may be set back";
+  clock_.Advance(absl::Minutes(1));
+  const absl::Time newest = resolve(Sign("r2"));
+  EXPECT_TRUE(callers_.HasMoved(uri, "r1", former));
+  EXPECT_FALSE(callers_.HasMoved(uri, "r2", former)) << "it is for the same parent";
+  EXPECT_FALSE(callers_.HasMoved(uri, "r2", newest));
+  EXPECT_FALSE(callers_.HasMoved(UriOf("node/n2"), "r1", former));
+}
+
 TEST_F(CallerResolverTest, FormerParentThatWasNeverSeenIsRefused) {
   const std::string former = Sign("r1");
   clock_.Advance(absl::Minutes(10));

@@ -2,6 +2,8 @@
 // transit.
 #include <grpcpp/client_context.h>
 
+#include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -26,6 +28,7 @@ namespace muster::testing {
 namespace {
 
 constexpr char kOpenShare[] = "/muster.v1.ShareService/OpenShare";
+constexpr char kGetShare[] = "/muster.v1.ShareService/GetShare";
 
 // A call of OpenShare whose request has about `bytes`.
 class OpenShareCall {
@@ -112,25 +115,38 @@ TEST(ServerLimitsTest, CallsOfOneIdentityDoNotDelayThoseOfAnother) {
   for (const auto& call : calls) EXPECT_EQ(call->Await(), absl::OkStatus());
 }
 
-// A server whose answers to OpenShare have about 40,000 bytes, and a peer that grants no window for
+// A server whose answers to GetShare have about 40,000 bytes, and a peer that grants no window for
 // them, so that gRPC holds them.
 class UnreadAnswersTest : public ::testing::Test {
  protected:
   UnreadAnswersTest() {
-    server_.open_share = [this](auto* context, const auto* request, auto* response) {
-      return Answer(server_.runtime(), context, kOpenShare, {*request, response},
+    server_.get_share = [this](auto* context, const auto* request, auto* response) {
+      return Answer(server_.runtime(), context, kGetShare, {*request, response},
                     [response](Call& call) {
-                      response->set_upload_id(std::string(kAnswer, 'x'));
+                      response->set_reason(std::string(kAnswer, 'x'));
                       return call.Authorize(Resource::Own());
                     });
     };
+    server_.open_share = [this](auto* context, const auto* request, auto* response) {
+      return Answer(server_.runtime(), context, kOpenShare, {*request, response},
+                    [this, response](Call& call) {
+                      ++opened_;
+                      response->set_upload_id(std::string(kAnswer, 'x'));
+                      if (before_answer_) before_answer_();
+                      return call.Authorize(Resource::Own());
+                    });
+    };
+  }
+
+  // Sends calls whose answers the peer does not read, until its identity is at its limit.
+  void Begin() {
     const auto credential = server_.IssueNode("n1");
     peer_ = std::make_unique<RawHttp2Client>(server_.port(), credential.chain, credential.key);
     EXPECT_TRUE(peer_->AckSettings());
     constexpr uint16_t kInitialWindow = 4;
     std::string calls = Http2Frame(FrameType::kSettings, 0, 0, Http2Setting(kInitialWindow, 0));
     for (int i = 0; i < 10; ++i) {
-      calls += peer_->NextHeaders(kOpenShare);
+      calls += peer_->NextHeaders(kGetShare);
       calls += Http2Frame(FrameType::kData, kEndStream, peer_->stream(), std::string(5, '\0'));
     }
     EXPECT_TRUE(peer_->Send(calls));
@@ -139,15 +155,22 @@ class UnreadAnswersTest : public ::testing::Test {
   }
 
   absl::Status CallAs(const std::string& node) {
-    return OpenShareCall(server_.ConnectNode(node), 0).Await();
+    const auto stub = v1::ShareService::NewStub(server_.ConnectNode(node));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    v1::Share response;
+    return FromGrpc(stub->GetShare(&context, {}, &response));
   }
 
   static constexpr int64_t kAnswer = 40'000;
-  StreamServer server_;
+  std::atomic<int> opened_ = 0;
+  std::function<void()> before_answer_;  // of OpenShare
+  StreamServer server_{{.name = "test", .threads = 2}, {}};
   std::unique_ptr<RawHttp2Client> peer_;
 };
 
 TEST_F(UnreadAnswersTest, AreBoundedByTheirBytes) {
+  Begin();
   EXPECT_EQ(ReasonOf(CallAs("n1")), "TOO_MANY_ANSWER_BYTES");
   EXPECT_EQ(CallAs("n2"), absl::OkStatus());
   EXPECT_TRUE(Await([&] { return server_.answer_memory.reserved() < 3 * kAnswer; }));
@@ -155,7 +178,22 @@ TEST_F(UnreadAnswersTest, AreBoundedByTheirBytes) {
   EXPECT_EQ(server_.answer_memory.reserved(), 0);
 }
 
+TEST_F(UnreadAnswersTest, RefuseCallsWithEffectsBeforeTheirEffects) {
+  Begin();
+  const auto held = server_.answer_memory.Reserve("spiffe://fleet-0badcafe.muster/node/n1", 17'000);
+  ASSERT_TRUE(held.ok());
+  EXPECT_EQ(ReasonOf(OpenShareCall(server_.ConnectNode("n1"), 0).Await()), "TOO_MANY_ANSWER_BYTES");
+  EXPECT_EQ(opened_, 0);
+}
+
+TEST_F(UnreadAnswersTest, DoNotRefuseCallsThatHaveTakenEffect) {
+  before_answer_ = [this] { Begin(); };
+  EXPECT_EQ(OpenShareCall(server_.ConnectNode("n1"), 0).Await(), absl::OkStatus());
+  EXPECT_EQ(opened_, 1);
+}
+
 TEST_F(UnreadAnswersTest, EndTheirCallsAtTheLimitOfStuckReaders) {
+  Begin();
   FakeClock later;
   later.Advance(SystemClock().MonotonicNow() - later.MonotonicNow());
   EXPECT_EQ(DropStuckReaders(server_.canceller, later, kStuckReader), 0);
@@ -168,6 +206,7 @@ TEST_F(UnreadAnswersTest, EndTheirCallsAtTheLimitOfStuckReaders) {
 }
 
 TEST_F(UnreadAnswersTest, AreNotCountedAfterTheEndOfTheirConnection) {
+  Begin();
   peer_.reset();
   EXPECT_TRUE(Await([&] { return server_.answer_memory.reserved() == 0; }));
   EXPECT_EQ(CallAs("n1"), absl::OkStatus());

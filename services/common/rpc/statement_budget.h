@@ -23,8 +23,8 @@ class StatementBudget {
 
   StatementBudget(const Clock& clock, Metrics& metrics);
 
-  // A statement from `relay` could not be verified. TOO_MANY_INVALID_STATEMENTS beyond the limit:
-  // its stream has to end.
+  // A statement from `relay`, or from a relay with the stream of another one, could not be
+  // verified. TOO_MANY_INVALID_STATEMENTS beyond the limit: its stream has to end.
   absl::Status CountInvalid(std::string_view relay);
 
  private:

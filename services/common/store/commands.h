@@ -95,7 +95,10 @@ struct OpenUpload {
   struct Result {
     Verdict verdict = Verdict::kOpen;
     UploadRecord upload;
-    bool created = false;                   // false: taken over
+    bool created = false;  // false: taken over
+    // Taken over by the owner of the pair after an open without a proof: it must not continue the
+    // bytes that came between.
+    bool reclaimed = false;
     std::optional<ResultRecord> committed;  // an existing genuine result, without its body
     std::string abandoned;                  // id of the replaced upload, or empty
     int64_t run_bytes = 0;                  // kRunFull: RunRecord::result_bytes

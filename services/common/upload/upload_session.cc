@@ -61,23 +61,59 @@ UploadSession::UploadSession(UploadRecord upload, BlobStore& blobs, ResultSink& 
       stream_(clock) {}
 
 absl::StatusOr<int64_t> UploadSession::Reopen(const UploadRecord& upload, const UploadPeer& opener,
-                                              std::optional<absl::Time> signed_at) {
+                                              std::optional<absl::Time> signed_at, bool reclaimed) {
   if (ended()) return errors::UploadNotFound(id_);
   if (upload.epoch < upload_.epoch) return errors::TakenOver(id_);
   stream_.Release(errors::TakenOver(id_));
   const bool same_opener = opener_ == opener;
   opener_.reset();  // after a failure no stream attaches
+  const bool was_owned = upload_.proven;
   upload_ = upload;
   signed_at_ = signed_at;
   stream_.ResetCompleting();
   RETURN_IF_ERROR(OpenStaged());
-  if (Exceeds(upload.size)) {
-    EndMismatched();
-    return errors::UploadNotFound(id_);
-  }
+  if (was_owned && !upload.proven) NoteOwned();
+  if (reclaimed || Exceeds(upload.size)) RETURN_IF_ERROR(KeepOwned(upload));
+  if (upload.proven) owned_.reset();
   if (!same_opener) inherited_ = !published_ && written() > 0;
   opener_ = opener;
   return written();
+}
+
+// The owner of the pair has stored these bytes; others may follow.
+void UploadSession::NoteOwned() {
+  owned_.reset();
+  if (!published_) owned_ = OwnedBytes{staged_->written(), staged_->crc32c()};
+}
+
+// Removes the bytes that senders without a proof have stored after those of the owner. If it is not
+// known which these are, the upload ends.
+absl::Status UploadSession::KeepOwned(const UploadRecord& upload) {
+  if (owned_ && !published_) {
+    // The sender need not be one that the owner knows.
+    if (!upload.proven && upload.size >= 0 && upload.size < owned_->size) {
+      return errors::SizeMismatch(upload.size, owned_->size);
+    }
+    RETURN_IF_ERROR(RemoveBytesAfter(*owned_));
+    if (!Exceeds(upload.size)) return absl::OkStatus();
+  }
+  if (written() == 0) return absl::OkStatus();
+  EndMismatched();
+  return errors::UploadNotFound(id_);
+}
+
+absl::Status UploadSession::RemoveBytesAfter(const OwnedBytes& owned) {
+  if (written() <= owned.size) return absl::OkStatus();
+  if (const absl::Status status = staged_->Truncate(owned.size, owned.crc32c); !status.ok()) {
+    CloseStaged();
+    return status;
+  }
+  if (hashed_ > owned.size) {
+    sha256_ = Sha256();
+    hashed_ = 0;
+  }
+  sink_.Release(id_);
+  return owned.size == 0 ? absl::OkStatus() : sink_.Reserve(id_, owned.size);
 }
 
 // Returns whether the stored bytes cannot become a result of this size.
@@ -340,53 +376,6 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   CloseStaged();
   published_ = result->size;
   return absl::OkStatus();
-}
-
-void UploadSession::Discard(const absl::Status& why) {
-  stream_.Release(why);
-  Close();
-  if (!stream_.completing()) RemovePublished();
-}
-
-void UploadSession::RemovePublished() {
-  const std::string blob = ResultBlobName(key_.run, id_);
-  if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {
-    Log(LogLevel::kWarning, "cannot remove the blob of a discarded upload",
-        {{"blob", blob}, {"error", status}});
-  }
-}
-
-void UploadSession::Close() {
-  ended_ = true;
-  CloseStaged();
-  if (const absl::Status status = blobs_.DiscardStaged(id_); !status.ok()) {
-    Log(LogLevel::kWarning, "staged bytes are kept until the next start",
-        {{"upload", id_}, {"error", status}});
-  }
-}
-
-absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
-  stream_.Release(errors::RunSealed(key_.run));
-  ended_ = true;
-  if (staged_ == nullptr) {
-    auto staged = blobs_.Resume(id_);
-    // The bytes are published, and a result may name them: the upload may have been committed since
-    // the caller listed it. So they are not removed here.
-    if (absl::IsNotFound(staged.status())) return 0;
-    if (!staged.ok()) return staged.status();
-    staged_ = *std::move(staged);
-  }
-  const int64_t size = staged_->written();
-  absl::Status status = size == 0 ? staged_->Discard() : staged_->Publish(name);
-  if (absl::IsAlreadyExists(status)) {
-    // A crash came before the partial data of an earlier call was recorded, and the sender started
-    // from the first byte.
-    status = blobs_.Remove(name);
-    if (status.ok()) status = staged_->Publish(name);
-  }
-  CloseStaged();
-  if (!status.ok()) return status;
-  return size;
 }
 
 }  // namespace muster

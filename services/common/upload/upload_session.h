@@ -74,10 +74,14 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // Handles a later open: the epoch rises, and the attached stream is detached with TAKEN_OVER.
   // Opens the staged bytes, or creates them. Returns the offset. A completion in progress does not
   // prevent this: the sink refuses the lower epoch. From now on only streams of `opener` may
-  // attach. `signed_at`: as in VerifiedResult. NOT_FOUND (UPLOAD_NOT_FOUND) if the upload has
-  // ended, also by this call because more bytes are stored than `upload` announces.
+  // attach. `signed_at`: as in VerifiedResult. `reclaimed`: as in OpenUpload::Result. NOT_FOUND
+  // (UPLOAD_NOT_FOUND) if the upload has ended, also by this call because more bytes are stored
+  // than `upload` announces. Bytes of the owner (UploadRecord::proven) remain: another sender that
+  // announces fewer fails with DATA_LOSS (SIZE_MISMATCH), and the bytes that others have stored
+  // after them are removed if they are too many, or if the upload is reclaimed.
   absl::StatusOr<int64_t> Reopen(const UploadRecord& upload, const UploadPeer& opener,
-                                 std::optional<absl::Time> signed_at = std::nullopt);
+                                 std::optional<absl::Time> signed_at = std::nullopt,
+                                 bool reclaimed = false);
 
   // Attaches a stream of `peer` with the epoch of its open. The stream that was attached before is
   // detached with TAKEN_OVER: its `on_detached` runs, once, and its later calls fail. Its ticket is
@@ -142,10 +146,19 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   void CloseIdleFiles(absl::Duration limit);
 
  private:
+  // The bytes at the first open without a proof since the last one with it.
+  struct OwnedBytes {
+    int64_t size = 0;
+    uint32_t crc32c = 0;
+  };
+
   absl::Status CheckAttached(const UploadAttachment& attachment) const;
   void CloseStaged();
   bool Exceeds(int64_t size) const;
   void EndMismatched();
+  void NoteOwned();
+  absl::Status KeepOwned(const UploadRecord& upload);
+  absl::Status RemoveBytesAfter(const OwnedBytes& owned);
   void CompletionFailed(const UploadAttachment& attachment, const absl::Status& why);
   void RemovePublished();
   absl::Status OpenStaged();
@@ -170,6 +183,8 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   UploadRecord upload_;
   std::optional<UploadPeer> opener_;  // of the last Reopen
   bool inherited_ = false;  // bytes were staged before the calls of opener_: they may be any
+  // Absent: an upload that another sender began, or that was opened before a restart.
+  std::optional<OwnedBytes> owned_;
   std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing

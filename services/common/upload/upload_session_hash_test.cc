@@ -60,6 +60,9 @@ class SlowBlobs : public ForwardingBlobStore {
       ASSIGN_OR_RETURN(auto source, staged_->Read(offset));
       return std::make_unique<Source>(std::move(source), blobs_);
     }
+    absl::Status Truncate(int64_t size, uint32_t crc32c) override {
+      return staged_->Truncate(size, crc32c);
+    }
     absl::Status Publish(std::string_view name) override { return staged_->Publish(name); }
     absl::Status Discard() override { return staged_->Discard(); }
 

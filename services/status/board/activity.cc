@@ -4,15 +4,16 @@
 #include <memory>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "services/status/board/progress.h"
 
 namespace muster {
 namespace {
 
-bool SameFault(const v1::Fault* a, const v1::Activity& activity) {
-  if (a == nullptr || !activity.has_fault()) return a == nullptr && !activity.has_fault();
-  const v1::Fault& b = activity.fault();
-  return a->check() == b.check() && a->address() == b.address() && a->message() == b.message();
+size_t HashOfTexts(const v1::Activity& activity) {
+  const v1::Fault& fault = activity.fault();
+  return absl::HashOf(activity.message(), activity.has_fault(), fault.check(), fault.address(),
+                      fault.message());
 }
 
 // Returns the phase after the activity. One without a phase does not change it.
@@ -33,8 +34,9 @@ int64_t ErrorsOf(const v1::Progress& progress) {
 
 bool ApplyActivity(const v1::Activity& activity, Work& work) {
   const v1::Phase phase = PhaseAfter(activity, work.phase);
-  const bool same = !work.abandoned && work.message == activity.message() && phase == work.phase &&
-                    SameFault(work.fault.get(), activity);
+  const size_t texts = HashOfTexts(activity);
+  const bool same = !work.abandoned && phase == work.phase && texts == work.received_activity;
+  work.received_activity = texts;
   work.abandoned = false;
   work.phase = phase;
   work.message = activity.message();
@@ -52,8 +54,10 @@ bool ApplyReport(const v1::ReportProgressRequest& report, absl::Time now, Work& 
   const v1::Progress before = *work.progress;
   ApplyProgress(report, now, work.progress.get());
   const v1::Progress& after = *work.progress;
+  const size_t message = absl::HashOf(after.message());
+  const bool same_message = message == std::exchange(work.received_report, message);
   return !work.motion.moved() || after.completed() != before.completed() ||
-         after.total() != before.total() || after.message() != before.message() ||
+         after.total() != before.total() || !same_message ||
          FailuresOf(after) != FailuresOf(before) || ErrorsOf(after) != ErrorsOf(before);
 }
 

@@ -212,6 +212,8 @@ TEST_F(EndedRunsTest, LongestUnusedRunsAboveTheLimitAreIdle) {
   context.doubt = [] { return std::string(); };
   context.lost_relays = [] { return std::vector<const RelayState*>(); };
   context.ready_since = [] { return absl::ZeroDuration(); };
+  TextBudget texts;
+  context.texts = &texts;
   EndedRuns ended(clock_, nullptr, nullptr, 3);
   std::vector<std::shared_ptr<RunBoard>> runs;
   for (const char* id : {"a", "b", "c"}) {

@@ -42,6 +42,9 @@ struct Work {
   std::unique_ptr<v1::Fault> fault;
   std::unique_ptr<v1::Progress> progress;
   size_t text_bytes = 0;  // that are reserved for its texts (FitTexts)
+  // Hashes of the texts as they were received: the stored ones may be shortened.
+  size_t received_activity = 0;  // the message and the fault
+  size_t received_report = 0;    // the message of the progress
   Motion motion;
   double last_rate = 0;       // when its outcome was set; 0: none
   bool in_moving = false;     // PluginPace may return it as stuck

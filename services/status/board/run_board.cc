@@ -31,6 +31,7 @@ RunBoard::RunBoard(std::string id, const Context& context)
       epoch_(RandomHex(6)),
       context_(context),
       clock_(*context.clock),
+      texts_(kTextBytesOfRun, *context.texts),
       lost_(id_, *context.verdicts),
       start_(id_, context.clock->MonotonicNow(), *context.verdicts),
       created_at_(context.clock->MonotonicNow()) {}
@@ -139,11 +140,11 @@ absl::Status RunBoard::HandleActivity(const v1::ResultKey& key,
   work.sender = sender;
   work.restarts = sender->restarts();
   if (!pair->pending()) return absl::OkStatus();
-  const bool changed = ApplyActivity(activity, work) || first || *attends;
+  bool changed = ApplyActivity(activity, work) || first || *attends;
   if (CanWork(work)) MarkReported();
   const Moment now = clock_.Now();
   if (activity.has_progress()) HandleReport(*pair, activity.progress(), now);
-  FitTexts(*pair, *context_.texts);
+  if (FitTexts(*pair, texts_)) changed = true;
   if (!changed && !activity.has_progress()) return absl::OkStatus();
   if (!IsReturning(*sender)) Judge(*pair, now);
   Touch(*pair, first || Severity(pair->reason) > 0);
@@ -159,7 +160,7 @@ absl::Status RunBoard::Report(const v1::ReportProgressRequest& report) {
   MarkReported();
   const Moment now = clock_.Now();
   HandleReport(*pair, report, now);
-  FitTexts(*pair, *context_.texts);
+  FitTexts(*pair, texts_);
   Judge(*pair, now);
   Touch(*pair, Severity(pair->reason) > 0);
   return absl::OkStatus();
@@ -196,7 +197,7 @@ void RunBoard::Restore(const v1::ResultKey& key, Memory memory) {
     const absl::Time at = FromProto(work.progress->time());
     work.received_at = std::max(work.received_at, now.monotonic - (now.wall - at));
     pair->updated = std::max(pair->updated, at);
-    FitTexts(*pair, *context_.texts);
+    FitTexts(*pair, texts_);
   }
   Judge(*pair, now, /*live=*/false);
   Touch(*pair, true);

@@ -183,6 +183,7 @@ class RunBoard {
   mutable Mutex mutex_;
   mutable MomentClock clock_ ABSL_GUARDED_BY(mutex_);
   v1::Run run_ ABSL_GUARDED_BY(mutex_);  // without definitions
+  TextBudget texts_;                     // outlives pairs_
   PairTable pairs_ ABSL_GUARDED_BY(mutex_);
   PairChangeLog log_ ABSL_GUARDED_BY(mutex_);
   LostPairs lost_ ABSL_GUARDED_BY(mutex_);

@@ -74,15 +74,18 @@ void Shorten(Work& work, size_t left) {
 
 }  // namespace
 
-void FitTexts(Pair& pair, TextBudget& all) {
+bool FitTexts(Pair& pair, TextBudget& run) {
   Work& work = *pair.work;
   PluginTexts& texts = pair.plugin->texts;
+  const size_t before = work.text_bytes;
   const size_t wanted = CostOf(work);
-  work.text_bytes = texts.Resize(work.text_bytes, wanted, all);
-  if (work.text_bytes >= wanted) return;
-  Shorten(work, work.text_bytes);
-  work.text_bytes = texts.Resize(work.text_bytes, CostOf(work), all);
-  all.CountShortened();
+  work.text_bytes = texts.Resize(before, wanted, run);
+  if (work.text_bytes < wanted) {
+    Shorten(work, work.text_bytes);
+    work.text_bytes = texts.Resize(work.text_bytes, CostOf(work), run);
+    run.CountShortened();
+  }
+  return work.text_bytes != before;
 }
 
 }  // namespace muster

@@ -9,8 +9,9 @@ namespace muster {
 
 // Reserves memory for the texts of a pair with a Work, after one of them has changed. Without room
 // for them the pair keeps as much as it had: the beginnings of long texts, which then end with "…",
-// and the newest names. Progress counts the other names.
-void FitTexts(Pair& pair, TextBudget& all);
+// and the newest names. Progress counts the other names. Returns whether the reserved memory has
+// changed: if the pair received the same texts again, it then has more or less of them than before.
+bool FitTexts(Pair& pair, TextBudget& run);
 
 }  // namespace muster
 

@@ -37,12 +37,34 @@ class WorkTextsTest : public testing::BoardFixture {
     return status.pairs_size() == 1 ? status.pairs(0) : v1::PairStatus();
   }
 
+  // Returns the number of changes of pairs of the run.
+  uint64_t Version() {
+    const auto run = board_.Find(kRun);
+    EXPECT_TRUE(run.ok());
+    return run.ok() ? (*run)->Newest().version : 0;
+  }
+
   // Starts a run of `count` pairs, of which each has a large report.
   void Fill(int count) {
     std::vector<std::string> nodes;
     for (int i = 0; i < count; ++i) nodes.push_back(absl::StrCat("n", i));
     Start(nodes);
     for (const std::string& node : nodes) ASSERT_TRUE(board_.Report(Large(node)).ok());
+  }
+
+  // The same, and leaves less than 64 bytes of the memory for texts. "n120" has no long text.
+  void FillUp() {
+    Fill(121);
+    const auto send = [&](int first, int end, size_t cost) {
+      for (int i = first; i < end; ++i) {
+        const auto sender = Online(absl::StrCat("n", i));
+        ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, std::string(256 + cost, 'b')).ok());
+      }
+    };
+    send(40, 100, 3800);
+    send(100, 110, 400);
+    send(110, 120, 64);
+    ASSERT_GT(board_.texts().used() + 64, kTextBytesOfPlugin);
   }
 };
 
@@ -96,6 +118,50 @@ TEST_F(WorkTextsTest, MessagesAndFaultsOfHeartbeatsTakeLimitedMemory) {
   const std::string detail = PairOf("n99").detail();
   EXPECT_LE(detail.size(), 256u);
   EXPECT_TRUE(detail.ends_with("b…")) << detail;
+}
+
+TEST_F(WorkTextsTest, RepeatedLongTextIsNoChange) {
+  FillUp();
+  const auto sender = Online("n120");
+  const auto send = [&](char last) {
+    ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, std::string(1000, 'b') + last).ok());
+  };
+  send('1');
+  ASSERT_TRUE(PairOf("n120").detail().ends_with("b…"));
+  const uint64_t before = Version();
+  send('1');
+  EXPECT_EQ(Version(), before);
+  send('2');
+  EXPECT_NE(Version(), before) << "a change of the part that is not stored";
+}
+
+TEST_F(WorkTextsTest, RepeatedLongTextIsStoredInFullWhenThereIsRoomAgain) {
+  FillUp();
+  const auto sender = Online("n120");
+  const std::string text(1000, 'b');
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, text).ok());
+  ASSERT_TRUE(PairOf("n120").detail().ends_with("b…"));
+  ASSERT_TRUE(Report("n0", 1, 1).ok());
+  const uint64_t before = Version();
+  ASSERT_TRUE(SendHeartbeat(sender, v1::PHASE_BLOCKED, text).ok());
+  EXPECT_EQ(PairOf("n120").detail(), text);
+  EXPECT_NE(Version(), before);
+}
+
+TEST_F(WorkTextsTest, RepeatedReportWithAShortenedMessageIsStuck) {
+  FillUp();
+  const auto sender = Online("n120");
+  ASSERT_TRUE(SendHeartbeat(sender).ok());
+  v1::ReportProgressRequest report;
+  *report.mutable_key() = Key("n120");
+  report.set_completed(5);
+  report.set_message(std::string(1000, 'm'));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(board_.Report(report).ok());
+    ASSERT_TRUE(PairOf("n120").progress().message().ends_with("m…"));
+    Pass(kStuckAtLeast / 2);
+  }
+  EXPECT_EQ(ReasonOfPair("n120"), "STUCK");
 }
 
 TEST_F(WorkTextsTest, RemovedRunReleasesItsTexts) {

@@ -137,11 +137,8 @@ class Registry {
     return relays_.Find(name, clock_.MonotonicNow());
   }
   // A relay has opened a stream that forwards heartbeats; see RelayTable::Open. TOO_MANY_SENDERS.
-  absl::StatusOr<RelayState*> OpenRelay(const std::string& name, const RelayParent* parent) {
-    return relays_.Open(name, clock_.MonotonicNow(), parent);
-  }
-  bool HasLeft(const RelayState& relay, const RelayParent& parent) const {
-    return relays_.HasLeft(relay, parent);
+  absl::StatusOr<RelayState*> OpenRelay(const std::string& name) {
+    return relays_.Open(name, clock_.MonotonicNow());
   }
   // The relay has sent a message. One that is connected but sends none is doubted.
   void HandleRelayMessage(RelayState* relay) {

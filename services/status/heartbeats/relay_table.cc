@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
-#include "services/common/identity/attach_statement.h"
 
 namespace muster {
 namespace {
@@ -59,26 +58,14 @@ absl::StatusOr<RelayState*> RelayTable::Find(const std::string& name, absl::Dura
   return FindOrAdd(name, now);
 }
 
-absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now,
-                                             const RelayParent* parent) {
+absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Duration now) {
   MutexLock lock(mutex_);
   ASSIGN_OR_RETURN(RelayState* const relay, FindOrAdd(name, now));
   if (!relay->connected || relay->IsSilent(now)) Turn(*relay, now);
   relay->connected = true;
   relay->received_at = absl::ToInt64Nanoseconds(now);
   ++relay->streams;
-  if (parent != nullptr) {
-    RelayParent& newest = parents_[name];
-    if (parent->expires > newest.expires) newest = *parent;
-  }
   return relay;
-}
-
-bool RelayTable::HasLeft(const RelayState& relay, const RelayParent& parent) const {
-  MutexLock lock(mutex_);
-  const auto newest = parents_.find(relay.name);
-  return newest != parents_.end() && newest->second.name != parent.name &&
-         parent.expires + kAttachClockSlack < newest->second.expires;
 }
 
 void RelayTable::HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval) {

@@ -14,13 +14,7 @@
 
 namespace muster {
 
-// The parent of a relay, by a verified attach statement.
-struct RelayParent {
-  std::string name;
-  absl::Time expires;  // of the statement
-};
-
-// Times are monotonic, except those of RelayParent. Thread-safe.
+// Times are monotonic. Thread-safe.
 class RelayTable {
  public:
   struct Options {
@@ -37,14 +31,8 @@ class RelayTable {
   // TOO_MANY_SENDERS.
   absl::StatusOr<RelayState*> Find(const std::string& name, absl::Duration now);
 
-  // A stream of the relay was opened: the relay is connected. `parent`: of the statement that
-  // proves it; null if the relay itself is the caller. TOO_MANY_SENDERS.
-  absl::StatusOr<RelayState*> Open(const std::string& name, absl::Duration now,
-                                   const RelayParent* parent = nullptr);
-
-  // Returns whether the relay has opened a stream with a newer statement for another parent. As
-  // with calls for a node, a clock may have been set back by kAttachClockSlack meanwhile.
-  bool HasLeft(const RelayState& relay, const RelayParent& parent) const;
+  // A stream of the relay was opened: the relay is connected. TOO_MANY_SENDERS.
+  absl::StatusOr<RelayState*> Open(const std::string& name, absl::Duration now);
 
   // The relay has sent a message, and is asked for the next ones by `interval`.
   void HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval);
@@ -67,8 +55,6 @@ class RelayTable {
   mutable Mutex mutex_;
   // By name. Never erased, since senders refer to them.
   std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(mutex_);
-  // By the statement that expires last; by the name of the relay.
-  std::map<std::string, RelayParent> parents_ ABSL_GUARDED_BY(mutex_);
 };
 
 // "relay r1 is not connected (3m10s): the state of its nodes is unknown", or

@@ -172,24 +172,6 @@ TEST_F(RelayTableTest, RelayThatWasFoundIsNotConnected) {
   EXPECT_EQ(*relays_.Open("r1", absl::Seconds(2)), relay);
 }
 
-TEST_F(RelayTableTest, RelayHasLeftTheParentOfItsOlderStatement) {
-  const RelayParent former{"p1", absl::FromUnixSeconds(3'600)};
-  const RelayParent next{"p2", former.expires + absl::Minutes(10)};
-  RelayState* const relay = *relays_.Open("r1", absl::Seconds(1), &former);
-  EXPECT_FALSE(relays_.HasLeft(*relay, former));
-  // Its clock may have been set back before it signed the next statement.
-  const RelayParent tied{"p2", former.expires + absl::Minutes(5)};
-  ASSERT_TRUE(relays_.Open("r1", absl::Seconds(2), &tied).ok());
-  EXPECT_FALSE(relays_.HasLeft(*relay, former));
-  ASSERT_TRUE(relays_.Open("r1", absl::Seconds(2), &next).ok());
-  EXPECT_TRUE(relays_.HasLeft(*relay, former));
-  EXPECT_FALSE(relays_.HasLeft(*relay, {"p2", former.expires})) << "it is for the same parent";
-  ASSERT_TRUE(relays_.Open("r1", absl::Seconds(3), &former).ok());
-  EXPECT_TRUE(relays_.HasLeft(*relay, former));
-  ASSERT_TRUE(relays_.Open("r1", absl::Seconds(3)).ok());
-  EXPECT_FALSE(relays_.HasLeft(*relay, next));
-}
-
 TEST_F(RelayTableTest, TooManyRelaysAreRefused) {
   for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(relays_.Open("r" + std::to_string(i), {}).ok());
   EXPECT_EQ(ReasonOf(relays_.Open("another", {}).status()), "TOO_MANY_SENDERS");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem } from "./api";
-import { member, members, type Ask, type Choice } from "./register";
+import { member, members, type Ask, type Choice, type Known } from "./register";
 import type { WireEnrolled, WireNode } from "./wire";
 
 const register: WireEnrolled[] = [
@@ -47,6 +47,22 @@ test("a presence selects nodes, and marks those that have not joined", async () 
   assert.equal(await names("ONLINE"), "credential? n1");
   assert.equal(await names("LOST"), "n2");
   assert.equal(await names("SUSPECT"), "");
+});
+
+test("a presence does not read the register beyond the shown names, nor soon again", async () => {
+  const asked: string[] = [];
+  const known: Known = new Map();
+  const registered = async (now: number) => {
+    asked.length = 0;
+    const { members: found, more } = await members("ONLINE", 1, fleet(asked), now, known);
+    assert.deepEqual(found.map(({ node, joined }) => [node.node, joined]), [["credential", null]]);
+    assert.equal(more, true);
+    assert.equal(asked.filter((path) => path.startsWith("/api/v1/nodes?")).length, 1);
+    return asked.filter((path) => path.startsWith("/api/v1/enrollment/"));
+  };
+  assert.deepEqual(await registered(0), ["/api/v1/enrollment/nodes/credential"]);
+  assert.deepEqual(await registered(5_000), []);
+  assert.deepEqual(await registered(30_000), ["/api/v1/enrollment/nodes/credential"]);
 });
 
 test("joined nodes without heartbeats, and names that have not joined, have their own choices", async () => {

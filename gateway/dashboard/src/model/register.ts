@@ -25,11 +25,53 @@ export type Choice = "" | "ONLINE" | "LATE" | "SUSPECT" | "LOST" | "OFFLINE" | "
 
 const maxPage = 1000;
 
+/** What the register said of names, and until when it counts: a choice is polled more often than the register changes. */
+export type Known = Map<string, { joined: Joined | null; until: number }>;
+
+const knownFor = 30_000; // milliseconds
+const maxKnown = 10_000;
+
+/** Returns whether the choice needs both lists as a whole: the register cannot be asked for names without heartbeats. */
+export function readsAll(choice: Choice): boolean {
+  return choice === "NONE" || choice === "NOT_JOINED";
+}
+
 /** Returns the first `limit` members of the choice, and whether there are more. */
-export async function members(choice: Choice, limit: number, ask: Ask, now: number): Promise<{ members: Member[]; more: boolean }> {
-  const presence = choice !== "" && choice !== "NONE" && choice !== "NOT_JOINED" ? choice : "";
+export async function members(choice: Choice, limit: number, ask: Ask, now: number, known: Known = new Map()): Promise<{ members: Member[]; more: boolean }> {
+  return choice === "" || readsAll(choice) ? merged(choice, limit, ask, now) : present(choice, limit, ask, now, known);
+}
+
+// The members with a presence. Asks the register for the returned names alone.
+async function present(presence: string, limit: number, ask: Ask, now: number, known: Known): Promise<{ members: Member[]; more: boolean }> {
+  const statuses = statusesOf({ presence: `PRESENCE_${presence}` }, Math.min(limit + 1, maxPage), ask);
+  const found: WireNode[] = [];
+  for (let status = await statuses.first(); status && found.length <= limit; status = await statuses.first()) {
+    found.push(status.item);
+    statuses.drop();
+  }
+  const nodes = found.slice(0, limit).map((wire) => parseNode(wire, now));
+  const joins = await Promise.all(nodes.map(({ node }) => joinOf(node, ask, now, known)));
+  return { members: nodes.map((node, i) => ({ node, joined: joins[i]! })), more: found.length > limit };
+}
+
+async function joinOf(name: string, ask: Ask, now: number, known: Known): Promise<Joined | null> {
+  const last = known.get(name);
+  if (last && now < last.until) return last.joined;
+  const entry = await unlessMissing(ask<WireEnrolled>(path`/enrollment/nodes/${name}`));
+  const fresh = { joined: entry instanceof Problem ? null : joined(entry), until: now + knownFor };
+  if (known.size >= maxKnown) known.clear();
+  known.set(name, fresh);
+  return fresh.joined;
+}
+
+function statusesOf(query: Record<string, string>, size: number, ask: Ask): Cursor<WireNode> {
+  return new Cursor<WireNode>("/api/v1/nodes", query, size, (wire) => wire.node ?? "", ask);
+}
+
+// The members of a choice by both lists.
+async function merged(choice: Choice, limit: number, ask: Ask, now: number): Promise<{ members: Member[]; more: boolean }> {
   const size = choice === "" ? Math.min(limit + 1, maxPage) : maxPage;
-  const statuses = new Cursor<WireNode>("/api/v1/nodes", presence ? { presence: `PRESENCE_${presence}` } : {}, size, (wire) => wire.node ?? "", ask);
+  const statuses = statusesOf({}, size, ask);
   const register = new Cursor<WireEnrolled>("/api/v1/enrollment/nodes", {}, size, (wire) => wire.name ?? "", ask);
   const found: Member[] = [];
   for (;;) {
@@ -44,22 +86,20 @@ export async function members(choice: Choice, limit: number, ask: Ask, now: numb
       node: parseNode(isStatus ? status.item : { node: entry!.name }, now),
       joined: isEntry ? joined(entry.item) : null,
     };
-    if (!isOf(choice, member, isStatus)) continue;
+    if (!isOf(choice, member)) continue;
     if (found.length === limit) return { members: found, more: true };
     found.push(member);
   }
 }
 
-function isOf(choice: Choice, { node, joined }: Member, hasStatus: boolean): boolean {
+function isOf(choice: Choice, { node, joined }: Member): boolean {
   switch (choice) {
-    case "":
-      return true;
     case "NONE":
       return joined !== null && !joined.relay && !hasHeartbeats(node);
     case "NOT_JOINED":
       return joined === null;
     default:
-      return hasStatus; // the service has selected the presence
+      return true;
   }
 }
 

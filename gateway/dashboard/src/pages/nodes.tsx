@@ -1,11 +1,11 @@
 // The nodes and relays that have joined, and other names that a run plans or that have sent heartbeats.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { getJSON } from "../model/api";
 import { count, duration, skew } from "../model/format";
 import { presenceOf } from "../model/kinds";
 import type { Node } from "../model/parse";
-import { hasHeartbeats, members, type Choice, type Member } from "../model/register";
+import { hasHeartbeats, members, readsAll, type Choice, type Known, type Member } from "../model/register";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
@@ -15,14 +15,16 @@ export const duplicateAgent = "Two processes send heartbeats with one identity";
 const notJoined = "Not joined";
 
 const pollInterval = 5000; // milliseconds
+const longPollInterval = 60_000; // for choices that read both lists as a whole
 const page = 200;
 const choices: readonly Choice[] = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN", "NONE", "NOT_JOINED"];
 
 export function NodesPage(): JSX.Element {
   const [choice, setChoice] = useState<Choice>("");
   const [pages, setPages] = useState(1);
-  const { value, lastUpdate, problem } = usePoll(`nodes/${choice}/${pages}`, pollInterval, (signal) =>
-    members(choice, pages * page, (path) => getJSON(path, signal), Date.now()),
+  const known = useRef<Known>(new Map());
+  const { value, lastUpdate, problem } = usePoll(`nodes/${choice}/${pages}`, readsAll(choice) ? longPollInterval : pollInterval, (signal) =>
+    members(choice, pages * page, (path) => getJSON(path, signal), Date.now(), known.current),
   );
   const [last, setLast] = useState(value);
   useSeconds();

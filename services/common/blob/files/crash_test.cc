@@ -138,6 +138,51 @@ TEST(FilesBlobCrashTest, RepeatedPowerLoss) {
   }
 }
 
+// Another sender's bytes are removed, and the owner continues.
+absl::Status DeliverAfterTruncation(SimulatedDisk& disk, int64_t* truncated) {
+  constexpr size_t kOwn = 2100;
+  ASSIGN_OR_RETURN(auto store, OpenFilesBlobStore({.root = "/m/blobs", .sync_every = 1500}, disk));
+  ASSIGN_OR_RETURN(auto blob, store->Stage("up", -1));
+  const auto append = [&](const std::string& data) {
+    return blob->Append(data, ExtendCrc32c(0, data));
+  };
+  for (size_t at = 0; at < kOwn; at += 700) RETURN_IF_ERROR(append(Data().substr(at, 700)));
+  const uint32_t crc32c = blob->crc32c();
+  for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(append(std::string(700, 'x')));
+  RETURN_IF_ERROR(blob->Truncate(kOwn, crc32c));
+  *truncated = kOwn;
+  for (size_t at = kOwn; at < Data().size(); at += 700) {
+    RETURN_IF_ERROR(append(Data().substr(at, 700)));
+  }
+  return blob->Sync();
+}
+
+TEST(FilesBlobCrashTest, TruncatedBytesDoNotReturnAfterAPowerLoss) {
+  bool done = false;
+  for (int at = 1; !done; ++at) {
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+      SCOPED_TRACE(absl::StrCat("at ", at, " seed ", seed));
+      SimulatedDisk disk;
+      Prepare(disk);
+      disk.PowerOffAt(at);
+      int64_t truncated = 0;
+      done = DeliverAfterTruncation(disk, &truncated).ok();
+      disk.Crash(seed);
+      auto store = *OpenFilesBlobStore({.root = "/m/blobs"}, disk);
+      auto blob = store->Resume("up");
+      if (!blob.ok()) {
+        ASSERT_TRUE(absl::IsNotFound(blob.status()) && truncated == 0) << blob.status();
+        continue;
+      }
+      ASSERT_GE((*blob)->written(), done ? static_cast<int64_t>(Data().size()) : truncated);
+      const std::string stored = ReadAll(**(*blob)->Read(0));
+      const std::string foreign = Data().substr(0, 2100) + std::string(2100, 'x');
+      ASSERT_TRUE(Data().starts_with(stored) || (truncated == 0 && foreign.starts_with(stored)));
+      ASSERT_EQ((*blob)->crc32c(), ExtendCrc32c(0, stored));
+    }
+  }
+}
+
 // The n-th call of each kind fails, then the process or the power is lost.
 TEST(FilesBlobCrashTest, FailureOfEachCall) {
   for (const Call call :

@@ -218,6 +218,33 @@ absl::Status StagedFile::SyncNow() {
   return absl::OkStatus();
 }
 
+// First a mark covers all bytes, so that no range is needed. Then both marks are replaced: until
+// the second one is, the higher one counts.
+absl::Status StagedFile::Truncate(int64_t size, uint32_t crc32c) {
+  RETURN_IF_ERROR(Usable());
+  if (size < 0 || size > written_) {
+    return absl::OutOfRangeError(absl::StrCat("size ", size, " is beyond ", written_));
+  }
+  if (size == written_) return absl::OkStatus();
+  RETURN_IF_ERROR(SyncNow());
+  if (absl::Status reduced = ReduceMarks(size, crc32c); !reduced.ok()) return Break(reduced);
+  written_ = durable_ = writeback_ = size;
+  crc32c_ = crc32c;
+  if (absl::Status cut = data_->Truncate(size); !cut.ok()) return Break(cut);
+  reserved_ = size;
+  return absl::OkStatus();
+}
+
+absl::Status StagedFile::ReduceMarks(int64_t size, uint32_t crc32c) {
+  RETURN_IF_ERROR(log_->Truncate(kRangesBegin));
+  const std::string mark = EncodeChunkRecord({ChunkRecord::Kind::kMark, 0, size, crc32c});
+  for (const int place : {1 - mark_place_, mark_place_}) {
+    RETURN_IF_ERROR(log_->WriteAt(mark, kMarkPlaces[place]));
+    RETURN_IF_ERROR(log_->SyncData());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<ByteSource>> StagedFile::Read(int64_t offset) {
   RETURN_IF_ERROR(Usable());
   if (offset < 0 || offset > written_) {

@@ -50,6 +50,7 @@ class StagedFile final : public StagedBlob {
   uint32_t crc32c() const override { return crc32c_; }
   absl::Status Append(std::string_view data, uint32_t crc32c) override;
   absl::Status Sync() override;
+  absl::Status Truncate(int64_t size, uint32_t crc32c) override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Read(int64_t offset) override;
   absl::Status Publish(std::string_view name) override;
   absl::Status Discard() override;
@@ -64,6 +65,7 @@ class StagedFile final : public StagedBlob {
   absl::Status Break(const absl::Status& cause);
   absl::Status Write(std::string_view data, uint32_t crc32c);
   absl::Status SyncNow();
+  absl::Status ReduceMarks(int64_t size, uint32_t crc32c);
   absl::Status Seal();
   absl::Status MoveTo(const std::string& path);
 

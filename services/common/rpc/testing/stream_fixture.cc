@@ -78,6 +78,11 @@ struct StreamServer::Services {
                                         v1::OpenShareResponse* response) override {
       return server.open_share(context, request, response);
     }
+    grpc::ServerUnaryReactor* GetShare(grpc::CallbackServerContext* context,
+                                       const v1::GetShareRequest* request,
+                                       v1::Share* response) override {
+      return server.get_share(context, request, response);
+    }
     StreamServer& server;
   };
 

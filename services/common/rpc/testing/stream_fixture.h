@@ -157,6 +157,9 @@ class StreamServer {
   std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext*, const v1::OpenShareRequest*,
                                           v1::OpenShareResponse*)>
       open_share;
+  std::function<grpc::ServerUnaryReactor*(grpc::CallbackServerContext*, const v1::GetShareRequest*,
+                                          v1::Share*)>
+      get_share;
 
   // Serves RelayHeartbeats by `script`, which outlives the server's calls.
   void Serve(RelayScript& script, ServerStreamOptions options = {});

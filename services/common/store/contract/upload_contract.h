@@ -113,22 +113,26 @@ TEST_P(StateStoreContract, LaterSizeOfTheSameSenderReplacesItsEarlierOne) {
 
 // Otherwise a relay with an attach statement could spoil each attempt with a byte between two
 // streams of the owner.
-TEST_P(StateStoreContract, OwnerStartsAgainAfterAnUnprovenOpenOfItsUpload) {
+TEST_P(StateStoreContract, OwnerReclaimsItsUploadAfterAnUnprovenOpen) {
   Plan(1);
   Apply(OpeningThrough("r1", "u1"));
   // The owner continues once: its relay may have failed.
-  EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u2")).upload.id, "u1");
-  EXPECT_EQ(Apply(OpeningThrough("r1", "u3")).upload.id, "u1");
+  const auto continued = Apply(Opening(KeyOf("n1"), "u2"));
+  EXPECT_EQ(continued.upload.id, "u1");
+  EXPECT_FALSE(continued.reclaimed);
+  const auto unproven = Apply(OpeningThrough("r1", "u3"));
+  EXPECT_EQ(unproven.upload.id, "u1");
+  EXPECT_FALSE(unproven.reclaimed);
   Reopen();
   const auto reclaimed = Apply(Opening(KeyOf("n1"), "u4"));
-  EXPECT_TRUE(reclaimed.created);
-  EXPECT_EQ(reclaimed.upload.id, "u4");
-  EXPECT_EQ(reclaimed.abandoned, "u1");
+  EXPECT_FALSE(reclaimed.created);
+  EXPECT_TRUE(reclaimed.reclaimed);
+  EXPECT_EQ(reclaimed.upload.id, "u1");
   // With its proof, another sender of the same owner continues.
   OpenUpload spooled = OpeningThrough("r2", "u5");
   spooled.upload.proven = true;
-  EXPECT_EQ(Apply(spooled).upload.id, "u4");
-  EXPECT_EQ(Apply(Opening(KeyOf("n1"), "u6")).upload.id, "u4");
+  EXPECT_FALSE(Apply(spooled).reclaimed);
+  EXPECT_FALSE(Apply(Opening(KeyOf("n1"), "u6")).reclaimed);
 }
 
 TEST_P(StateStoreContract, CommitWithoutTheUploadIsTakenOverEvenIfTheContentIsTheSame) {

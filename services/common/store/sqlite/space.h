@@ -19,7 +19,7 @@ int64_t LogBytes(Connection& db);
 
 // Writes the log to the database and truncates its file, unless a reader needs it now: does not
 // wait. Called outside of a transaction, with the connection that writes. Returns a code of SQLite.
-int TruncateLog(Connection& db);
+[[nodiscard]] int TruncateLog(Connection& db);
 
 }  // namespace muster::sqlite
 

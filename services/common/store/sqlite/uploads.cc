@@ -150,7 +150,8 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
   if (incoming.proven && incoming.attempt > pair->attempt) {
     SetAttempt(db, incoming.key, incoming.attempt);
   }
-  if (open && open->attempt == incoming.attempt && !IsReclaimed(*open, incoming, pair->attempt)) {
+  if (open && open->attempt == incoming.attempt) {
+    outcome.reclaimed = IsReclaimed(*open, incoming, pair->attempt);
     outcome.upload = TakeOver(db, *open, incoming);
     return outcome;
   }

@@ -63,9 +63,9 @@ type HeartbeatServiceClient interface {
 	//
 	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY), PERMISSION_DENIED
 	// (NOT_ATTACHED: the statement with which a parent forwards the stream has expired, or the relay has another parent;
-	// open the stream again). Errors of one sender end only that sender (`refused`): those of StreamHeartbeats, and
-	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) if its statement is invalid, expired, or for another
-	// relay.
+	// open the stream again; CALLER_REVOKED), RESOURCE_EXHAUSTED (TOO_MANY_INVALID_STATEMENTS). Errors of one sender end
+	// only that sender (`refused`): those of StreamHeartbeats, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE,
+	// NOT_ATTACHED) if its statement is invalid, expired, or for another relay.
 	RelayHeartbeats(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RelayHeartbeatsRequest, RelayHeartbeatsResponse], error)
 }
 
@@ -150,9 +150,9 @@ type HeartbeatServiceServer interface {
 	//
 	// Errors of the stream: INVALID_ARGUMENT (INVALID_HEARTBEAT), UNAVAILABLE (STATUS_NOT_READY), PERMISSION_DENIED
 	// (NOT_ATTACHED: the statement with which a parent forwards the stream has expired, or the relay has another parent;
-	// open the stream again). Errors of one sender end only that sender (`refused`): those of StreamHeartbeats, and
-	// PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE, NOT_ATTACHED) if its statement is invalid, expired, or for another
-	// relay.
+	// open the stream again; CALLER_REVOKED), RESOURCE_EXHAUSTED (TOO_MANY_INVALID_STATEMENTS). Errors of one sender end
+	// only that sender (`refused`): those of StreamHeartbeats, and PERMISSION_DENIED (IDENTITY_NOT_FORWARDABLE,
+	// NOT_ATTACHED) if its statement is invalid, expired, or for another relay.
 	RelayHeartbeats(grpc.BidiStreamingServer[RelayHeartbeatsRequest, RelayHeartbeatsResponse]) error
 	mustEmbedUnimplementedHeartbeatServiceServer()
 }

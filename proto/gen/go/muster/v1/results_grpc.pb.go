@@ -67,13 +67,15 @@ type ResultServiceClient interface {
 	//
 	// The same key and attempt return the same upload with a higher epoch and the description of this open; streams
 	// with a lower epoch fail from then on. `size` and `sha256` apply until another sender opens it. Stored bytes that
-	// cannot be those of the sender are discarded: the offset is 0 then. A higher attempt starts a new upload; a lower
-	// one fails with ABORTED (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
-	// owner of the key has opened or signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of
-	// the owner is attached. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed
-	// already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be
-	// sent. A sender that does not know its digest compares `committed.sha256` later, or calls again with the digest.
-	// Different content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
+	// cannot be those of the sender are discarded. The offset is then the number of bytes that the owner of the key has
+	// stored; or it is 0, and the upload is a new one with its own id and epoch. A higher attempt starts a new upload; a
+	// lower one fails with ABORTED (TAKEN_OVER). The attempt of an open through a relay counts only against opens
+	// through the same relay, until the owner of the key has opened or signed it. Such an open fails with UNAVAILABLE
+	// (UPLOAD_IN_USE) while a stream of the owner is attached, and with DATA_LOSS (SIZE_MISMATCH) if the owner has
+	// stored more bytes than it announces. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is
+	// committed already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing
+	// remains to be sent. A sender that does not know its digest compares `committed.sha256` later, or calls again with
+	// the digest. Different content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
 	OpenUpload(ctx context.Context, in *OpenUploadRequest, opts ...grpc.CallOption) (*OpenUploadResponse, error)
 	// Sends the bytes of an open upload: first `start`, then chunks in order, then `finish`.
 	//
@@ -91,10 +93,10 @@ type ResultServiceClient interface {
 	// and the gateway or relay that forwards for it, must be those of OpenUpload.
 	//
 	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened the
-	// upload, or stored bytes of it that do not match), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
-	// (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again), INVALID_ARGUMENT
-	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for
-	// 60 s).
+	// upload, or stored bytes of it that do not match), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the
+	// upload over), UNAVAILABLE (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again),
+	// INVALID_ARGUMENT (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than
+	// 1 KiB/s for 60 s).
 	Upload(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[UploadRequest, UploadResponse], error)
 	// Delivers a result of at most 64 KiB in one call, with the same guarantee.
 	//
@@ -235,13 +237,15 @@ type ResultServiceServer interface {
 	//
 	// The same key and attempt return the same upload with a higher epoch and the description of this open; streams
 	// with a lower epoch fail from then on. `size` and `sha256` apply until another sender opens it. Stored bytes that
-	// cannot be those of the sender are discarded: the offset is 0 then. A higher attempt starts a new upload; a lower
-	// one fails with ABORTED (TAKEN_OVER). The attempt of an open through a relay counts only against opens through the same relay, until the
-	// owner of the key has opened or signed it. Such an open fails with UNAVAILABLE (UPLOAD_IN_USE) while a stream of
-	// the owner is attached. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is committed
-	// already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing remains to be
-	// sent. A sender that does not know its digest compares `committed.sha256` later, or calls again with the digest.
-	// Different content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
+	// cannot be those of the sender are discarded. The offset is then the number of bytes that the owner of the key has
+	// stored; or it is 0, and the upload is a new one with its own id and epoch. A higher attempt starts a new upload; a
+	// lower one fails with ABORTED (TAKEN_OVER). The attempt of an open through a relay counts only against opens
+	// through the same relay, until the owner of the key has opened or signed it. Such an open fails with UNAVAILABLE
+	// (UPLOAD_IN_USE) while a stream of the owner is attached, and with DATA_LOSS (SIZE_MISMATCH) if the owner has
+	// stored more bytes than it announces. Further errors: INVALID_ARGUMENT (INVALID_ATTEMPT). If the genuine result is
+	// committed already, and neither `sha256` nor `size` contradicts it, the response has `committed` and nothing
+	// remains to be sent. A sender that does not know its digest compares `committed.sha256` later, or calls again with
+	// the digest. Different content fails with ALREADY_EXISTS (RESULT_CONFLICT) and is recorded in the audit log.
 	OpenUpload(context.Context, *OpenUploadRequest) (*OpenUploadResponse, error)
 	// Sends the bytes of an open upload: first `start`, then chunks in order, then `finish`.
 	//
@@ -259,10 +263,10 @@ type ResultServiceServer interface {
 	// and the gateway or relay that forwards for it, must be those of OpenUpload.
 	//
 	// Further errors: NOT_FOUND (UPLOAD_NOT_FOUND: call OpenUpload again; also if another caller opened the
-	// upload, or stored bytes of it that do not match), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the upload over), UNAVAILABLE
-	// (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again), INVALID_ARGUMENT
-	// (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than 1 KiB/s for
-	// 60 s).
+	// upload, or stored bytes of it that do not match), ABORTED (TAKEN_OVER: a later OpenUpload or stream took the
+	// upload over), UNAVAILABLE (UPLOAD_COMPLETING: another stream sent its `finish`; call OpenUpload again),
+	// INVALID_ARGUMENT (CHUNK_TOO_LARGE, INVALID_OFFSET, INVALID_CHUNK), DEADLINE_EXCEEDED (UPLOAD_STALLED: less than
+	// 1 KiB/s for 60 s).
 	Upload(grpc.BidiStreamingServer[UploadRequest, UploadResponse]) error
 	// Delivers a result of at most 64 KiB in one call, with the same guarantee.
 	//
