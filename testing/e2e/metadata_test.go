@@ -22,7 +22,7 @@ import (
 
 const maxStatement = 5 << 10 // kMaxAttachStatement
 
-// attachWith attaches a node to the root relay with a chain of its own making. It returns the connection, the size of the
+// attachWith attaches a node to the root relay with its own chain. It returns the connection, the size of the
 // statement, and the error that ended the stream, or nil if the relay welcomed the node.
 func attachWith(t *testing.T, access *fleet.Operator, chain string) (*grpc.ClientConn, int, error) {
 	t.Helper()

@@ -106,7 +106,7 @@ func TestSlowLinkDelaysBytes(t *testing.T) {
 	began := time.Now()
 	go func() { _, _ = client.Write(content) }()
 	wantNext(t, server, content)
-	// All except the last piece and what passes at once, and the delay of the first.
+	// All except the last piece and what passes immediately, and the delay of the first.
 	if least := delay + (128<<10-linkPiece)*time.Second/rate - paceCredit - paceAhead; time.Since(began) < least {
 		t.Errorf("everything arrived within %v, less than %v", time.Since(began), least)
 	}

@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// paceCredit is how much of the past a pacer makes up for: a timer on a busy machine fires late, and the bytes that
-	// could have passed meanwhile then pass at once.
+	// could have passed meanwhile then pass immediately.
 	paceCredit = 20 * time.Millisecond
 	// paceAhead is how early bytes may pass, since timers are hardly finer.
 	paceAhead = time.Millisecond

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// paced returns the bytes per second that pass in a 10 simulated seconds in pieces of `piece` bytes, if each wait lasts
-// `late` longer than required, and fails if more bytes pass than the rate and its credit permit.
+// paced returns the bytes per second that pass in 10 simulated seconds in pieces of `piece` bytes, if each wait lasts
+// `late` longer than required. It fails if more bytes pass than the rate and its credit permit.
 func paced(t *testing.T, rate int64, piece int, late time.Duration) float64 {
 	t.Helper()
 	begin := time.Unix(0, 0)
