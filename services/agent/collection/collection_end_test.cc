@@ -232,7 +232,7 @@ TEST_F(CollectionEndTest, FleetThatDoesNotAnswerInTimeIsAskedForOneRunOnly) {
   runner_.reset();
   const std::string other(16, 'd');
   {
-    auto state = AgentState::Open(options_.folder + "/collections", other, "facts", "n1").value();
+    auto state = AgentState::Open(folder_ + "/collections", other, "facts", "n1").value();
     ASSERT_TRUE(state->MakeFolders().ok());
     const std::string path = state->results_dir() + "/result";
     std::ofstream(path) << "x";
