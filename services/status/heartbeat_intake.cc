@@ -20,7 +20,7 @@ std::string PairName(const v1::ResultKey& key) {
   return absl::StrCat(key.run(), "/", key.plugin());
 }
 
-// Returns the last activity of each pair: a message has room for many of one pair, and each costs
+// Returns the last activity of each pair: a message may have many of one pair, and each costs
 // other senders time.
 std::vector<v1::Activity*> LatestOfEachPair(v1::StreamHeartbeatsRequest& heartbeat) {
   std::vector<v1::Activity*> latest;

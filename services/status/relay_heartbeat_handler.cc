@@ -153,13 +153,12 @@ std::optional<RelayHeartbeatHandler::Proof> RelayHeartbeatHandler::Prove() {
   return Proof{std::move(relay->caller), std::move(relay->parent), relay->expires, relay->expires};
 }
 
-// Returns the name under which invalid statements are counted. Both the forwarder and the relay can
+// Returns the name under which invalid statements are counted. Both the relay and its parent can
 // forge those in a forwarded stream. So they pay together: the relay keeps its account with other
-// parents, and the forwarder that of its other streams.
+// parents, and the parent that of its other streams.
 std::string RelayHeartbeatHandler::PayerOf(const Proof* proof) const {
-  const Caller& caller = stream_->call().caller();
-  if (proof == nullptr || proof->statement == nullptr) return UriOf(caller);
-  return absl::StrCat(UriOf(caller), " with the stream of relay ", relay_name_);
+  if (proof == nullptr || proof->statement == nullptr) return UriOf(stream_->call().caller());
+  return absl::StrCat("relay ", proof->parent, " with the stream of relay ", relay_name_);
 }
 
 // An ancestor could keep the stream open when the relay is disconnected, or attached elsewhere.

@@ -140,7 +140,7 @@ TEST_F(RelayHeartbeatsTest, ForgedStatementsInAForwardedStreamAreChargedToTheFor
   Await("the end of the stream", [&] { return !former->Send(forged); });
   const absl::Status end = former->End();
   EXPECT_EQ(ReasonOf(end), "TOO_MANY_INVALID_STATEMENTS");
-  EXPECT_TRUE(absl::StrContains(end.message(), UriOf(r1_))) << end;
+  EXPECT_TRUE(absl::StrContains(end.message(), "relay r1 with the stream of relay r2")) << end;
   const auto present = Open(r3_, Sign(r2_, r3_, absl::Minutes(50)));
   forged.mutable_senders()->DeleteSubrange(1, 999);
   EXPECT_TRUE(present->Send(forged));

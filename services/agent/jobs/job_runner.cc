@@ -41,7 +41,7 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       finished_(PosixFileOps(), folder_, SystemClock()),
       cancelled_(std::move(cancelled)),
       records_({options_.trust.node, options_.sign, options_.timers, options_.executor,
-                // Of each job that is cancelled, refused or finished.
+                // One for each job that is cancelled, refused or finished.
                 options_.max_cancelled + options_.max_remembered},
                on_records_),
       tend_(*options_.timers, *options_.executor, [this] { Tend(); }) {}

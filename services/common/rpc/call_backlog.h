@@ -14,7 +14,8 @@ namespace muster {
 // calls until the server has destroyed them. Thread-safe.
 class CallBacklog {
  public:
-  // Of one connection. A correct client has at most half as many: kMaxStreamsPerConnection.
+  // The calls of one connection. A correct client has at most half as many:
+  // kMaxStreamsPerConnection.
   static constexpr int kMaxCalls = 2048;
   // Calls of all connections that were reset and still exist. If there are more, connections with
   // more than a few of them are closed: many may have a few after a failure of the network.
@@ -45,7 +46,7 @@ class CallBacklog {
   Total& total_;
   Mutex mutex_;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of these, about: which call is removed is not known, so each removal counts as one of these.
+  // About how many of these were reset: which call is removed is not known, so each removal counts.
   int reset_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -33,7 +33,7 @@ struct HandshakeObservers {
   std::map<uint64_t, HandshakeObserver> all ABSL_GUARDED_BY(mutex);
 };
 
-// An address that cannot be bound has an error of its own (LISTEN_FAILED), and the start ends.
+// An address that cannot be bound has its own error (LISTEN_FAILED), and the start ends.
 bool IsReportedElsewhere(std::string_view line) {
   return line.starts_with("UNKNOWN:No address added") ||
          line.starts_with("CompletionQueue shutdown being shutdown");

@@ -41,7 +41,8 @@ namespace muster {
 // Thread-safe. A lock of the topology may be taken under the lock of this object, not the reverse.
 class CommandDispatcher {
  public:
-  // Of a relay that is not the root relay: hundreds of jobs, each for all nodes of a large branch.
+  // The limit of a relay that is not the root relay: hundreds of jobs, each for all nodes of a
+  // large branch.
   static constexpr size_t kMaxBytesOfBranch = size_t{128} << 20;
 
   CommandDispatcher(Topology& topology, const Clock& clock,

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-// Of an address. A rack that is switched on joins within seconds.
+// The rate of an address. A rack that is switched on joins within seconds.
 constexpr double kJoinsPerSecond = 50;
 constexpr double kJoinBurst = 200;
 constexpr TokenBuckets::Rate kRate = {.per_second = kJoinsPerSecond, .burst = kJoinBurst};

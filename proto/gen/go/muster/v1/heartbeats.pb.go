@@ -42,8 +42,8 @@ type StreamHeartbeatsRequest struct {
 	Uptime *durationpb.Duration `protobuf:"bytes,5,opt,name=uptime,proto3" json:"uptime,omitempty"`
 	// The sender's wall clock. It is only used to display the clock skew.
 	Time *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=time,proto3" json:"time,omitempty"`
-	// The sender's activities: all in the first message of a stream, then changes. At most 1,000. Of several of one pair
-	// the last counts.
+	// The sender's activities: all in the first message of a stream, then changes. At most 1,000. The
+	// last of several of one pair counts.
 	Activities []*Activity `protobuf:"bytes,7,rep,name=activities,proto3" json:"activities,omitempty"`
 	// The sender stops intentionally; it becomes OFFLINE instead of LOST.
 	Goodbye       bool `protobuf:"varint,8,opt,name=goodbye,proto3" json:"goodbye,omitempty"`
