@@ -146,6 +146,12 @@ absl::Status OutputExists(std::string_view file) {
                    "Choose another name, or remove the file if its content is not needed any more.");
 }
 
+absl::Status OutputNotAFile(std::string_view file, std::string_view kind) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "NOT_A_FILE",
+                   absl::StrCat(ToAbsl(file), " is ", ToAbsl(kind), ", not a regular file"),
+                   "Name a regular file, or one that does not exist yet; for a link, name its target.");
+}
+
 absl::Status OutputFolderMissing(std::string_view folder) {
   return MakeError(absl::StatusCode::kNotFound, "FILE_NOT_FOUND",
                    absl::StrCat("folder ", ToAbsl(folder), " not found"),

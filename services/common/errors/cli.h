@@ -57,6 +57,8 @@ absl::Status NotATarget(std::string_view node);
 absl::Status NoAnswer();
 // ALREADY_EXISTS, FILE_EXISTS.
 absl::Status OutputExists(std::string_view file);
+// INVALID_ARGUMENT, NOT_A_FILE.
+absl::Status OutputNotAFile(std::string_view file, std::string_view kind);
 // NOT_FOUND, FILE_NOT_FOUND.
 absl::Status OutputFolderMissing(std::string_view folder);
 // ABORTED, OUTPUT_CLOSED.
