@@ -331,6 +331,39 @@ TEST(ProgramTest, DownWithoutUpReportsThatNothingRuns) {
   EXPECT_EQ(outcome.err, "No services are running in " + (folder / "home") + ".\n");
 }
 
+TEST(ProgramTest, HomeThatCannotBeReadIsNotTakenForOneWithoutServices) {
+  const supervisor::TestFolder folder;
+  // As a home without permission, which root has for every home.
+  const std::string home = folder / "home";
+  ASSERT_EQ(::symlink("home", home.c_str()), 0);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"down"}, {"backup", "-o", folder / "backup"}}) {
+    const Outcome outcome = Muster(words, {"MUSTER_HOME=" + home});
+    EXPECT_EQ(outcome.code, 1) << words.front();
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("Too many levels of symbolic links (IO_ERROR)"));
+  }
+}
+
+TEST(ProgramTest, FailedUpDoesNotStoreItsOptions) {
+  const FakeInstallation muster("echo cause; exit 1");
+  const auto up = [&muster](std::vector<std::string> options) {
+    options.insert(options.begin(), "up");
+    const Outcome outcome = muster(options);
+    EXPECT_EQ(outcome.code, 1);
+    return outcome.err;
+  };
+  const std::string first = up({"--port", "0", "--legacy-ports", "0", "--bind", "192.0.2.1"});
+  EXPECT_THAT(first, ::testing::ContainsRegex(
+                         "cannot listen on 192.0.2.1:[0-9]+: Cannot assign requested address"));
+  EXPECT_THAT(first, ::testing::HasSubstr("The options of this command were not stored."));
+  EXPECT_NE(::access((muster / "config/aggregator.yaml").c_str(), F_OK), 0);
+
+  const std::string config = "listen: 127.0.0.1:0\n# by hand\n";
+  ASSERT_TRUE(WriteFileAtomically(muster / "config/aggregator.yaml", config).ok());
+  up({"--port", "0", "--legacy-ports", "0", "--bind", "192.0.2.1", "--keep", "runs=5"});
+  EXPECT_EQ(*ReadFileBounded(muster / "config/aggregator.yaml", size_t{1} << 20), config);
+}
+
 TEST(ProgramTest, UpWithoutServiceProgramsFails) {
   const supervisor::TestFolder folder;
   const Outcome outcome = Muster({"up", "--port", "0"}, {"MUSTER_HOME=" + (folder / "home"),
