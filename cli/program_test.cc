@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "cli/app.h"
 #include "cli/supervisor/control_socket.h"
 #include "cli/supervisor/home.h"
@@ -21,7 +22,9 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/identity/authority.h"
 #include "services/common/identity/home.h"
+#include "services/common/identity/join_token.h"
 #include "testing/fixtures/await.h"
 
 namespace muster::cli {
@@ -362,6 +365,28 @@ TEST(ProgramTest, FailedUpDoesNotStoreItsOptions) {
   ASSERT_TRUE(WriteFileAtomically(muster / "config/aggregator.yaml", config).ok());
   up({"--port", "0", "--legacy-ports", "0", "--bind", "192.0.2.1", "--keep", "runs=5"});
   EXPECT_EQ(*ReadFileBounded(muster / "config/aggregator.yaml", size_t{1} << 20), config);
+}
+
+TEST(ProgramTest, FailedJoinDoesNotSuggestToStartServices) {
+  const FakeInstallation muster("exit 1");
+  ASSERT_EQ(::mkdir((muster / "config").c_str(), 0700), 0);
+  ASSERT_TRUE(WriteFileAtomically(muster / "config/aggregator.yaml", "").ok());
+  const PrivateKey key = *PrivateKey::Generate();
+  JoinToken token;
+  token.fleet = "fleet-0badcafe.muster";
+  token.id = std::string(32, '0');
+  token.node = "n1";
+  token.expires = absl::Now() + absl::Hours(1);
+  token.join_targets = {
+      supervisor::ListeningSockets().Listen("closed", {"127.0.0.1", 0})->address.ToString()};
+  token.fleet_ca_pem = FleetRoot::Create(token.fleet, key, absl::Now())->certificate().ToPem();
+  token.private_key_pem = *key.ToPkcs8Pem();
+  ASSERT_TRUE(WriteFileAtomically(muster / "token", JoinTokenToJson(token).view()).ok());
+  const Outcome join =
+      muster({"node", "join", "--token-file", muster / "token", "--dir", muster / "n1"});
+  EXPECT_EQ(join.code, 78) << join.err;
+  EXPECT_THAT(join.err, ::testing::HasSubstr("Connection refused (UNREACHABLE)"));
+  EXPECT_THAT(join.err, ::testing::Not(::testing::HasSubstr("muster up")));
 }
 
 TEST(ProgramTest, UpWithoutServiceProgramsFails) {
