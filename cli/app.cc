@@ -33,6 +33,7 @@
 #include "cli/commands/status_commands.h"
 #include "cli/commands/token_commands.h"
 #include "cli/commands/verify_command.h"
+#include "cli/connection_error.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/rpc/session.h"
@@ -198,19 +199,24 @@ absl::Status CheckFirstWord(const CLI::App& app, const std::vector<std::string>&
       "Write the options after the command, such as: muster runs --json.");
 }
 
-// Returns true if the services of the used context are those of `muster up` on this machine.
+// Returns true if the command uses an operator's context, and its services are those of `muster up`
+// on this machine.
 bool UsesLocalServices(const CommandLine& line) {
+  if (InnermostCommand(line.app).get_option_no_throw("--context") == nullptr) return false;
   const auto home = supervisor::HomeFromEnvironment();
   const auto context = ContextFile(line.context_file);
   return home.ok() && context.ok() && *context == home->ContextFile() &&
          ::access(supervisor::ConfigFile(*home, "aggregator").c_str(), F_OK) == 0;
 }
 
-// Returns the error with a next step that starts local services, if they are unreachable.
+// Returns the error with a next step that starts local services, if they do not run.
 absl::Status WithLocalNextStep(const CommandLine& line, const absl::Status& status) {
   const std::string reason = ReasonOf(status);
   const bool unreachable = reason == "UNREACHABLE" || reason == "GATEWAY_UNREACHABLE";
-  if (!unreachable || !UsesLocalServices(line)) return status;
+  if (!unreachable || !IsRefusedByThisMachine(ToStd(status.message())) ||
+      !UsesLocalServices(line)) {
+    return status;
+  }
   return FromService(errors::LocalServicesUnreachable(ToStd(status.message())), SubjectOf(status));
 }
 

@@ -5,8 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
+#include "cli/connection_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
@@ -33,23 +32,6 @@ absl::Status WithParsedReason(const absl::Status& status) {
   if (message == std::string_view::npos) return status;
   return MakeError(status.code(), text.substr(0, reason), rest.substr(0, message),
                    rest.substr(message + 2));
-}
-
-// Returns the error of a failed connection without gRPC's terms: "cannot connect to 10.0.0.5:7440:
-// Connection refused". Returns other errors unchanged.
-absl::Status WithPlainConnectionError(const absl::Status& status) {
-  constexpr absl::string_view kLastError = "last error: ";
-  const size_t found = status.message().find(kLastError);
-  if (ReasonOf(status) != "UNREACHABLE" || found == absl::string_view::npos) return status;
-  absl::string_view cause = status.message().substr(found + kLastError.size());
-  for (const absl::string_view code : {"UNKNOWN: ", "UNAVAILABLE: "}) {
-    absl::ConsumePrefix(&cause, code);
-  }
-  for (const absl::string_view scheme : {"ipv4:", "ipv6:"}) absl::ConsumePrefix(&cause, scheme);
-  const std::string text = absl::StrReplaceAll(
-      cause, {{": Failed to connect to remote host: ", ": "}, {"%5B", "["}, {"%5D", "]"}});
-  return MakeError(status.code(), ReasonOf(status), absl::StrCat("cannot connect to ", text),
-                   NextStepOf(status));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "cli/app.h"
 #include "cli/supervisor/control_socket.h"
 #include "cli/supervisor/home.h"
@@ -21,7 +22,9 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/identity/authority.h"
 #include "services/common/identity/home.h"
+#include "services/common/identity/join_token.h"
 #include "testing/fixtures/await.h"
 
 namespace muster::cli {
@@ -329,6 +332,61 @@ TEST(ProgramTest, DownWithoutUpReportsThatNothingRuns) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.out, "");
   EXPECT_EQ(outcome.err, "No services are running in " + (folder / "home") + ".\n");
+}
+
+TEST(ProgramTest, HomeThatCannotBeReadIsNotTakenForOneWithoutServices) {
+  const supervisor::TestFolder folder;
+  // As a home without permission, which root has for every home.
+  const std::string home = folder / "home";
+  ASSERT_EQ(::symlink("home", home.c_str()), 0);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"down"}, {"backup", "-o", folder / "backup"}}) {
+    const Outcome outcome = Muster(words, {"MUSTER_HOME=" + home});
+    EXPECT_EQ(outcome.code, 1) << words.front();
+    EXPECT_THAT(outcome.err, ::testing::HasSubstr("Too many levels of symbolic links (IO_ERROR)"));
+  }
+}
+
+TEST(ProgramTest, FailedUpDoesNotStoreItsOptions) {
+  const FakeInstallation muster("echo cause; exit 1");
+  const auto up = [&muster](std::vector<std::string> options) {
+    options.insert(options.begin(), "up");
+    const Outcome outcome = muster(options);
+    EXPECT_EQ(outcome.code, 1);
+    return outcome.err;
+  };
+  const std::string first = up({"--port", "0", "--legacy-ports", "0", "--bind", "192.0.2.1"});
+  EXPECT_THAT(first, ::testing::ContainsRegex(
+                         "cannot listen on 192.0.2.1:[0-9]+: Cannot assign requested address"));
+  EXPECT_THAT(first, ::testing::HasSubstr("The options of this command were not stored."));
+  EXPECT_NE(::access((muster / "config/aggregator.yaml").c_str(), F_OK), 0);
+
+  const std::string config = "listen: 127.0.0.1:0\n# by hand\n";
+  ASSERT_TRUE(WriteFileAtomically(muster / "config/aggregator.yaml", config).ok());
+  up({"--port", "0", "--legacy-ports", "0", "--bind", "192.0.2.1", "--keep", "runs=5"});
+  EXPECT_EQ(*ReadFileBounded(muster / "config/aggregator.yaml", size_t{1} << 20), config);
+}
+
+TEST(ProgramTest, FailedJoinDoesNotSuggestToStartServices) {
+  const FakeInstallation muster("exit 1");
+  ASSERT_EQ(::mkdir((muster / "config").c_str(), 0700), 0);
+  ASSERT_TRUE(WriteFileAtomically(muster / "config/aggregator.yaml", "").ok());
+  const PrivateKey key = *PrivateKey::Generate();
+  JoinToken token;
+  token.fleet = "fleet-0badcafe.muster";
+  token.id = std::string(32, '0');
+  token.node = "n1";
+  token.expires = absl::Now() + absl::Hours(1);
+  token.join_targets = {
+      supervisor::ListeningSockets().Listen("closed", {"127.0.0.1", 0})->address.ToString()};
+  token.fleet_ca_pem = FleetRoot::Create(token.fleet, key, absl::Now())->certificate().ToPem();
+  token.private_key_pem = *key.ToPkcs8Pem();
+  ASSERT_TRUE(WriteFileAtomically(muster / "token", JoinTokenToJson(token).view()).ok());
+  const Outcome join =
+      muster({"node", "join", "--token-file", muster / "token", "--dir", muster / "n1"});
+  EXPECT_EQ(join.code, 78) << join.err;
+  EXPECT_THAT(join.err, ::testing::HasSubstr("Connection refused (UNREACHABLE)"));
+  EXPECT_THAT(join.err, ::testing::Not(::testing::HasSubstr("muster up")));
 }
 
 TEST(ProgramTest, UpWithoutServiceProgramsFails) {

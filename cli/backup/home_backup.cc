@@ -134,7 +134,9 @@ bool IsBelow(const fs::path& path, const fs::path& folder) {
 absl::StatusOr<BackupReport> BackUpHome(const std::string& home, const std::string& folder,
                                         absl::Time now) {
   std::error_code fault;
-  if (!fs::exists(fs::path(home) / kStateDatabase, fault)) return errors::NotAHome(home);
+  const absl::Status state = PosixFileOps().Stat(fs::path(home) / kStateDatabase).status();
+  if (absl::IsNotFound(state)) return errors::NotAHome(home);
+  RETURN_IF_ERROR(state);
   const fs::path target = fs::weakly_canonical(fs::absolute(folder, fault), fault);
   if (IsBelow(target, fs::canonical(home, fault))) return errors::BackupInHome(folder);
   ASSIGN_OR_RETURN(const bool empty, IsEmptyFolder(target.string()));

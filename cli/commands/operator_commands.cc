@@ -65,12 +65,13 @@ absl::StatusOr<int> AddOperator(Console& console, const CommandLine& line,
       std::any_of(known.operators().begin(), known.operators().end(),
                   [&](const v1::Operator& person) { return person.name() == arguments.name; });
   ASSIGN_OR_RETURN(const auto context, NewContext(*client, arguments.name));
+  const bool to_stdout = arguments.output.empty() || arguments.output == "-";
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, ContextToJson(context).view()));
   PrintMessage(
       console,
       absl::StrCat("Operator ", arguments.name,
                    exists ? " exists: this is another context of the same operator" : " is added",
-                   ". The holder of ", arguments.output.empty() ? "this output" : arguments.output,
+                   ". The holder of ", to_stdout ? "this output" : arguments.output,
                    " is that operator: transfer it securely.\n"
                    "Use it with --context FILE or $MUSTER_CONTEXT."));
   return kExitOk;

@@ -130,12 +130,9 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
                  SafeFileName(absl::StrCat(archive.run(), "-", arguments.plugin, ".tar.gz")));
   const std::string subject = absl::StrCat("file ", path);
   FileOps& ops = PosixFileOps();
-  RETURN_IF_ERROR(CheckTargetFolder(path));
-  const std::string part_path = path + ".part";
-  auto part = ops.Open(part_path, OpenMode::kReadWriteOrCreate);
+  const auto part = OpenPart(path);
   if (!part.ok()) return WithSubject(part.status(), subject);
-  if (const auto locked = (*part)->Lock(); !locked.ok()) return WithSubject(locked, subject);
-  absl::Cleanup remove_part = [&] { (void)ops.Remove(part_path); };
+  absl::Cleanup remove_part = [&] { (void)ops.Remove(PartOf(path)); };
   if (const auto cut = (*part)->Truncate(0); !cut.ok()) return WithSubject(cut, subject);
   const auto info = FilterInto(console, client, archive, arguments.plugin, **part);
   if (!info.ok()) {
@@ -144,7 +141,7 @@ absl::StatusOr<Retrieved> RetrievePlugin(Console& console, Client& client,
   const absl::Status replaceable =
       CheckNoOtherFile(path, info->size, absl::HexStringToBytes(info->sha256));
   if (!replaceable.ok()) return WithSubject(replaceable, subject);
-  if (const auto renamed = ops.Rename(part_path, path); !renamed.ok()) {
+  if (const auto renamed = ops.Rename(PartOf(path), path); !renamed.ok()) {
     return WithSubject(renamed, subject);
   }
   std::move(remove_part).Cancel();
@@ -194,8 +191,8 @@ void AddRetrieveCommands(CommandLine& line) {
        .summary = "Download the archive of a complete run",
        .details = "Prints the path of the file. Resumes a partial download, and verifies the "
                   "SHA-256 before the file appears under this path. An existing file with other "
-                  "content is not replaced. With --plugin, extracts the "
-                  "part of that plugin into a smaller archive.",
+                  "content, a link, a device and a pipe are not replaced. With --plugin, extracts "
+                  "the part of that plugin into a smaller archive.",
        .example = "muster retrieve\nmuster retrieve 3f2a -o results.tar.gz\n"
                   "tar -tzf $(muster retrieve 3f2a --plugin hostfacts)"});
   const auto arguments = std::make_shared<RetrieveArguments>();

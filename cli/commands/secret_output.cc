@@ -9,24 +9,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
+#include "cli/output/output_file.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
-#include "services/common/errors/base.h"
 #include "services/common/errors/cli.h"
 
 namespace muster::cli {
 
 absl::Status CheckNewSecretOutput(const std::string& option, const std::string& file) {
   if (file.empty() || file == "-") return absl::OkStatus();
+  if (const absl::Status checked = CheckOutputFile(file); !checked.ok()) {
+    return Annotate(checked, option);
+  }
   std::error_code ignored;
   if (std::filesystem::is_regular_file(file, ignored) &&
       std::filesystem::file_size(file, ignored) > 0) {
     return WithSubject(Annotate(errors::OutputExists(file), option), absl::StrCat("file ", file));
-  }
-  if (std::filesystem::is_directory(file, ignored)) {
-    return Annotate(errors::NotAPlainFile(file), option);
   }
   std::string folder = std::filesystem::path(file).parent_path().string();
   if (folder.empty()) folder = ".";
@@ -45,6 +46,7 @@ absl::Status WriteSecretOutput(Console& console, const std::string& file,
     console.out << content << (content.empty() || content.back() != '\n' ? "\n" : "");
     return absl::OkStatus();
   }
+  RETURN_IF_ERROR(CheckOutputFile(file));
   return WithSubject(WriteFileAtomically(file, content, 0600), absl::StrCat("file ", file));
 }
 

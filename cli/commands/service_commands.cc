@@ -121,8 +121,9 @@ void AddUp(CommandLine& line) {
        .summary = "Start the services on this machine",
        .details = "Creates missing identities and configuration files of the fleet in "
                   "$MUSTER_HOME (default: ~/.muster), starts the services, and returns when they "
-                  "are ready. Omitted options keep their configured values. The supervisor "
-                  "restarts a service that exits, until `muster down`.",
+                  "are ready. Omitted options keep their configured values; the options of a "
+                  "start that fails are not stored. The supervisor restarts a service that exits, "
+                  "until `muster down`.",
        .example = "muster up\nmuster up --advertise muster.example.com,10.0.0.5"});
   const auto arguments = std::make_shared<UpArguments>();
   command

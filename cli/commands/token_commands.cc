@@ -100,11 +100,12 @@ absl::StatusOr<int> CreateToken(Console& console, const CommandLine& line,
   token.command_ca_pem = created->command_ca_pem();
   ASSIGN_OR_RETURN(token.private_key_pem, key.ToPkcs8Pem());
   RETURN_IF_ERROR(WriteSecretOutput(console, arguments.output, JoinTokenToJson(token).view()));
+  const bool to_stdout = arguments.output.empty() || arguments.output == "-";
   PrintMessage(console,
                absl::StrCat("Join token ", token.id, " for ", TokenScope(created->token()),
                             ", until ", HumanTime(token.expires, absl::Now()), ".\nThe holder of ",
-                            arguments.output.empty() ? "this output" : arguments.output,
-                            " can join. Run on ", token.node.empty() ? "each" : "the",
+                            to_stdout ? "this output" : arguments.output, " can join. Run on ",
+                            token.node.empty() ? "each" : "the",
                             " machine: ", JoinCommand(created->token()), "."));
   return kExitOk;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -24,6 +25,8 @@ constexpr int kShortBarWidth = 10;
 constexpr size_t kDamagedShown = 20;
 constexpr size_t kWaitingShown = 5;
 constexpr int kNarrow = 100;  // columns of a terminal with short bars
+// The aggregator sends something every few seconds (feed_follower.h).
+constexpr absl::Duration kSilentFeed = absl::Seconds(15);
 
 int64_t DoneCount(const v1::ResultCounts& counts) { return counts.planned() - counts.pending(); }
 
@@ -44,6 +47,21 @@ std::string EstimateText(const v1::RunStatus& status, absl::Time now) {
   return absl::StrCat("Estimate: done in ", HumanDuration(earliest - now), " to ",
                       HumanDuration(latest - now), " (", HumanTime(earliest, now), " to ",
                       HumanTime(latest, now), "), from the durations so far");
+}
+
+std::string AsSentence(std::string text) {
+  if (!text.empty()) text.front() = absl::ascii_toupper(text.front());
+  return text;
+}
+
+// Returns why an answer may lack results; empty if it does not.
+std::string SilenceText(const v1::RunStatus& status) {
+  if (!status.has_time() || !status.has_feed_time() || HasEnded(status.state())) return "";
+  const absl::Time now = FromProto(status.time());
+  const absl::Time last = FromProto(status.feed_time());
+  if (now - last <= kSilentFeed) return "";
+  return absl::StrCat("the aggregator has not answered the status service since ",
+                      HumanTime(last, now), ": later changes of the run are not shown");
 }
 
 // Returns "2 running, 1 stuck": the reasons of the pending pairs.
@@ -205,6 +223,8 @@ std::string SummaryLine(const RunView& view) {
   if (!reason.empty()) absl::StrAppend(&line, " (", reason, ")");
   const std::string damage = DamageText(view.status.damaged_results());
   if (!damage.empty()) absl::StrAppend(&line, "; ", damage);
+  const std::string silence = SilenceText(view.status);
+  if (!silence.empty()) absl::StrAppend(&line, "; ", silence);
   if (!view.note.empty()) absl::StrAppend(&line, "; ", view.note);
   return line;
 }
@@ -231,6 +251,7 @@ std::string Render(const RunView& view, absl::Time now, int width, bool color) {
                    view.pinned ? " (pinned)" : "", reason.empty() ? "" : ": ", reason));
   add(absl::StrCat(CountsText(status.counts()), DeadlineText(status, now)));
   add(EstimateText(status, now));
+  add(AsSentence(SilenceText(status)));
   if (status.damaged_results() > 0) {
     add(absl::StrCat(DamageText(status.damaged_results()), "; verify again: muster verify ",
                      status.run()));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 
 namespace muster::cli {
@@ -69,6 +70,21 @@ RunView Example() {
   active.mutable_progress()->set_completed(3);
   active.mutable_progress()->set_message("mounts");
   return ViewOf(status);
+}
+
+TEST(RunViewTest, SilenceOfTheAggregatorIsReportedUntilTheRunHasEnded) {
+  constexpr char kSilence[] =
+      "he aggregator has not answered the status service since 13:58:44 UTC: later changes of the "
+      "run are not shown";
+  RunView view = Example();
+  view.status.mutable_time()->set_seconds(absl::ToUnixSeconds(kNow));
+  view.status.mutable_feed_time()->set_seconds(absl::ToUnixSeconds(kNow - absl::Seconds(15)));
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::Not(::testing::HasSubstr("has not answered")));
+  view.status.mutable_feed_time()->set_seconds(absl::ToUnixSeconds(kNow - absl::Seconds(76)));
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::HasSubstr(absl::StrCat("\nT", kSilence, "\n")));
+  EXPECT_THAT(SummaryLine(view), ::testing::HasSubstr(absl::StrCat("; t", kSilence)));
+  view.status.set_state(v1::RUN_STATE_COMPLETE);
+  EXPECT_THAT(Render(view, kNow, 0), ::testing::Not(::testing::HasSubstr("has not answered")));
 }
 
 TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {

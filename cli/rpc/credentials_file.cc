@@ -3,15 +3,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/output/format.h"
+#include "cli/rpc/id_prefix.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
@@ -89,16 +92,33 @@ std::filesystem::file_time_type ChangeTime(const std::filesystem::path& path) {
   return std::filesystem::last_write_time(path, ignored);
 }
 
-// Returns the newest file in the folder whose run begins with `run`.
-std::optional<std::string> NewestIn(const std::string& folder, const std::string& run) {
+// Returns the newest file in the folder.
+std::optional<std::string> NewestIn(const std::string& folder) {
   std::optional<std::filesystem::path> newest;
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(folder, fault)) {
-    const std::string name = entry.path().filename().string();
-    if (!absl::EndsWith(name, kSuffix) || !absl::StartsWith(name, run)) continue;
+    if (entry.path().extension() != kSuffix) continue;
     if (!newest || ChangeTime(entry.path()) > ChangeTime(*newest)) newest = entry.path();
   }
   return newest ? std::optional(newest->string()) : std::nullopt;
+}
+
+// Returns the only file in the folder whose run begins with `run`.
+absl::StatusOr<std::optional<std::string>> FindIn(const std::string& folder,
+                                                  const std::string& run) {
+  std::vector<std::string> runs;
+  std::error_code fault;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, fault)) {
+    const std::filesystem::path& path = entry.path();
+    if (path.extension() == kSuffix && absl::StartsWith(path.stem().string(), run)) {
+      runs.push_back(path.stem());
+    }
+  }
+  if (runs.empty()) return std::nullopt;
+  std::ranges::sort(runs);
+  // The whole id is the beginning of the name of a copy, such as 0123456789abcdef-old.json.
+  if (runs.size() > 1 && runs.front() != run) return SeveralIdsError(kRunIds, run, std::move(runs));
+  return absl::StrCat(folder, "/", runs.front(), kSuffix);
 }
 
 bool IsOwnPlainFile(const char* path) {
@@ -166,12 +186,14 @@ absl::Status CheckRun(const StatusCredentials& credentials, const std::string& r
   return errors::CredentialsOfOtherRun(*own, Printable(run));
 }
 
-std::optional<std::string> FindCredentials(const Home& home, const std::string& run) {
+absl::StatusOr<std::optional<std::string>> FindCredentials(const Home& home,
+                                                           const std::string& run) {
   if (const char* file = std::getenv("MUSTER_CREDENTIALS"); file != nullptr && *file != '\0') {
     return std::string(file);
   }
-  if (auto file = NewestIn(Folder(home), run)) return file;
-  if (run.empty() && IsOwnPlainFile(kSonobuoyFile)) return kSonobuoyFile;
+  if (!run.empty()) return FindIn(Folder(home), run);
+  if (auto file = NewestIn(Folder(home))) return file;
+  if (IsOwnPlainFile(kSonobuoyFile)) return kSonobuoyFile;
   return std::nullopt;
 }
 

@@ -66,8 +66,10 @@ absl::Status CheckRun(const StatusCredentials& credentials, const std::string& r
 
 // Returns the file for a run, given by its id, a prefix of its id, or an empty text for the newest
 // file. The order is: $MUSTER_CREDENTIALS, the file of the run in the home, and /tmp/sonobuoy.json
-// if it is a regular file of the caller with mode 0600. Returns nothing if none exists.
-std::optional<std::string> FindCredentials(const Home& home, const std::string& run);
+// if it is a regular file of the caller with mode 0600. Returns nothing if none exists, and a usage
+// error if the home has files of several runs that begin with the prefix.
+absl::StatusOr<std::optional<std::string>> FindCredentials(const Home& home,
+                                                           const std::string& run);
 
 }  // namespace muster::cli
 

@@ -6,9 +6,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "cli/exit_code.h"
 #include "cli/supervisor/test_folder.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
@@ -35,6 +38,12 @@ class CredentialsFileTest : public ::testing::Test {
 
   std::string ReasonAt(absl::Time now, const std::string& path) {
     return ReasonOf(ReadCredentials(path, now, kMaxCredentialsAge).status());
+  }
+
+  std::optional<std::string> Find(const std::string& run) {
+    const auto found = FindCredentials(home_, run);
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() ? *found : std::nullopt;
   }
 
   supervisor::TestFolder folder_;
@@ -130,20 +139,33 @@ TEST_F(CredentialsFileTest, InvalidJsonFails) {
 }
 
 TEST_F(CredentialsFileTest, FindReturnsTheNewestOrTheNamedFile) {
-  EXPECT_EQ(FindCredentials(home_, "aaaa"), std::nullopt);
+  EXPECT_EQ(Find("aaaa"), std::nullopt);
   Write();
   const std::string second = "aaaa0123456789ab";
   ASSERT_TRUE(WriteCredentials(home_, second, Make()).ok());
   std::filesystem::last_write_time(
       CredentialsPath(home_, kRun),
       std::filesystem::last_write_time(CredentialsPath(home_, second)) + std::chrono::seconds(1));
-  EXPECT_EQ(FindCredentials(home_, ""), CredentialsPath(home_, kRun));
-  EXPECT_EQ(FindCredentials(home_, second), CredentialsPath(home_, second));
-  EXPECT_EQ(FindCredentials(home_, "aaaa"), CredentialsPath(home_, second));
-  EXPECT_EQ(FindCredentials(home_, "bbbb"), std::nullopt);
+  EXPECT_EQ(Find(""), CredentialsPath(home_, kRun));
+  EXPECT_EQ(Find(second), CredentialsPath(home_, second));
+  EXPECT_EQ(Find("aaaa"), CredentialsPath(home_, second));
+  EXPECT_EQ(Find("bbbb"), std::nullopt);
   ASSERT_EQ(setenv("MUSTER_CREDENTIALS", "/somewhere.json", 1), 0);
   const absl::Cleanup restore = [] { unsetenv("MUSTER_CREDENTIALS"); };
-  EXPECT_EQ(FindCredentials(home_, second), "/somewhere.json");
+  EXPECT_EQ(Find(second), "/somewhere.json");
+}
+
+TEST_F(CredentialsFileTest, PrefixOfSeveralRunsIsRefused) {
+  for (const char* run : {"aaaa0123456789ab", "aabb0123456789ab", "aabb0123456789ab-old"}) {
+    ASSERT_TRUE(WriteCredentials(home_, run, Make()).ok());
+  }
+  const absl::Status several = FindCredentials(home_, "aa").status();
+  EXPECT_EQ(ExitCodeOf(several), kExitUsage);
+  EXPECT_TRUE(absl::StartsWith(several.message(),
+                               "several runs begin with aa: aaaa0123456789ab, aabb0123456789ab"))
+      << several;
+  EXPECT_EQ(Find("aaaa"), CredentialsPath(home_, "aaaa0123456789ab"));
+  EXPECT_EQ(Find("aabb0123456789ab"), CredentialsPath(home_, "aabb0123456789ab"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/file_ops.h"
+#include "cli/output/output_file.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
@@ -98,37 +98,7 @@ absl::Status CompletePart(File& part, const Download& download, bool* resumed) {
   return part.SyncData();
 }
 
-}  // namespace
-
-absl::Status Fetch(const Download& download) {
-  FileOps& ops = PosixFileOps();
-  const Existing existing = CompareExisting(download.path, download.size, download.sha256);
-  if (existing == Existing::kSame) {
-    download.on_progress(download.size);
-    return absl::OkStatus();
-  }
-  if (existing == Existing::kOther && !download.overwrite) {
-    return errors::OutputExists(download.path);
-  }
-  RETURN_IF_ERROR(CheckTargetFolder(download.path));
-  const std::string part_path = download.path + ".part";
-  ASSIGN_OR_RETURN(const auto part, ops.Open(part_path, OpenMode::kReadWriteOrCreate));
-  RETURN_IF_ERROR(part->Lock());
-
-  bool resumed = false;
-  absl::Status done = CompletePart(*part, download, &resumed);
-  if (done.code() == absl::StatusCode::kDataLoss) {
-    // Discard wrong bytes. If the download was resumed, the wrong bytes may be those of an earlier
-    // attempt: fetch the file again.
-    RETURN_IF_ERROR(part->Truncate(0));
-    if (resumed) done = CompletePart(*part, download, &resumed);
-    if (absl::IsDataLoss(done)) (void)ops.Remove(part_path);
-  }
-  if (!done.ok()) return done;
-  RETURN_IF_ERROR(ops.Rename(part_path, download.path));
-  return ops.SyncFolder(ParentFolder(download.path));
-}
-
+// Returns NOT_FOUND (FILE_NOT_FOUND) if the folder of the file does not exist.
 absl::Status CheckTargetFolder(const std::string& path) {
   // "out/" names a folder.
   const std::string folder = path.ends_with('/') ? path : ParentFolder(path);
@@ -137,6 +107,47 @@ absl::Status CheckTargetFolder(const std::string& path) {
   // Any other fault is reported by the open.
   return fault == std::errc::no_such_file_or_directory ? errors::OutputFolderMissing(folder)
                                                        : absl::OkStatus();
+}
+
+}  // namespace
+
+std::string PartOf(const std::string& path) { return path + ".part"; }
+
+absl::StatusOr<std::unique_ptr<File>> OpenPart(const std::string& path) {
+  const std::string part_path = PartOf(path);
+  RETURN_IF_ERROR(CheckOutputFile(path));
+  RETURN_IF_ERROR(CheckTargetFolder(path));
+  RETURN_IF_ERROR(CheckOutputFile(part_path));
+  ASSIGN_OR_RETURN(auto part, PosixFileOps().Open(part_path, OpenMode::kReadWriteOrCreate));
+  RETURN_IF_ERROR(part->Lock());
+  return part;
+}
+
+absl::Status Fetch(const Download& download) {
+  FileOps& ops = PosixFileOps();
+  RETURN_IF_ERROR(CheckOutputFile(download.path));
+  const Existing existing = CompareExisting(download.path, download.size, download.sha256);
+  if (existing == Existing::kSame) {
+    download.on_progress(download.size);
+    return absl::OkStatus();
+  }
+  if (existing == Existing::kOther && !download.overwrite) {
+    return errors::OutputExists(download.path);
+  }
+  ASSIGN_OR_RETURN(const auto part, OpenPart(download.path));
+
+  bool resumed = false;
+  absl::Status done = CompletePart(*part, download, &resumed);
+  if (done.code() == absl::StatusCode::kDataLoss) {
+    // Discard wrong bytes. If the download was resumed, the wrong bytes may be those of an earlier
+    // attempt: fetch the file again.
+    RETURN_IF_ERROR(part->Truncate(0));
+    if (resumed) done = CompletePart(*part, download, &resumed);
+    if (absl::IsDataLoss(done)) (void)ops.Remove(PartOf(download.path));
+  }
+  if (!done.ok()) return done;
+  RETURN_IF_ERROR(ops.Rename(PartOf(download.path), download.path));
+  return ops.SyncFolder(ParentFolder(download.path));
 }
 
 std::string TargetPath(const std::string& output, const std::string& file_name) {

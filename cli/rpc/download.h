@@ -8,6 +8,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/io.h"
 
 namespace muster::cli {
@@ -23,15 +25,21 @@ struct Download {
   std::function<void(int64_t done)> on_progress;
 };
 
-// Returns NOT_FOUND (FILE_NOT_FOUND) if the folder of the file does not exist.
-absl::Status CheckTargetFolder(const std::string& path);
+// Returns the partial file of `path`: "PATH.part".
+std::string PartOf(const std::string& path);
+
+// Opens and locks the partial file of `path`, which the caller renames to `path`. Returns
+// INVALID_ARGUMENT (NOT_A_FILE) if one of them exists and is not a regular file, NOT_FOUND
+// (FILE_NOT_FOUND) without their folder, or FAILED_PRECONDITION (FILE_LOCKED) if another program
+// downloads to the same path.
+absl::StatusOr<std::unique_ptr<File>> OpenPart(const std::string& path);
 
 // Downloads the file. Resumes a partial download in PATH.part. If the complete file has a wrong
 // size or digest, fetches it once more from the beginning. Replaces an existing PATH atomically, or
 // keeps it if its content is the same. Returns ALREADY_EXISTS (FILE_EXISTS) if `overwrite` is false
 // and PATH has other content, DATA_LOSS (DIGEST_MISMATCH, SIZE_MISMATCH),
-// FAILED_PRECONDITION (FILE_LOCKED) if another program downloads to the same path, or the errors of
-// the source. After DATA_LOSS the partial file is removed, after other errors it is kept.
+// the errors of OpenPart, or the errors of the source. After DATA_LOSS the partial file is removed,
+// after other errors it is kept.
 absl::Status Fetch(const Download& download);
 
 // Returns `output` if it names a file, `file_name` in it if it is a folder, or `file_name` in the

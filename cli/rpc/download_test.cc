@@ -1,6 +1,7 @@
 #include "cli/rpc/download.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -135,6 +136,24 @@ TEST_F(DownloadTest, OnlyAFolderThatDoesNotExistIsReportedAsMissing) {
             "FILE_NOT_FOUND open " + (folder_ / "file/a.part") + ": Not a directory");
   EXPECT_EQ(error("loop/a"),
             "IO_ERROR open " + (folder_ / "loop/a.part") + ": Too many levels of symbolic links");
+  EXPECT_TRUE(opened_.empty());
+}
+
+TEST_F(DownloadTest, OutputThatIsNoRegularFileIsKept) {
+  std::ofstream(folder_ / "target") << "the old one";
+  std::filesystem::create_symlink("target", folder_ / "a.tar.gz");
+  EXPECT_EQ(ReasonOf(Fetch(Get(content_))), "NOT_A_FILE");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "a.tar.gz"));
+
+  std::filesystem::remove(folder_ / "a.tar.gz");
+  ASSERT_EQ(mkfifo((folder_ / "a.tar.gz").c_str(), 0600), 0);
+  EXPECT_EQ(ReasonOf(Fetch(Get(content_))), "NOT_A_FILE") << "without waiting for a reader";
+  EXPECT_TRUE(std::filesystem::is_fifo(folder_ / "a.tar.gz"));
+
+  std::filesystem::remove(folder_ / "a.tar.gz");
+  std::filesystem::create_symlink("target", folder_ / "a.tar.gz.part");
+  EXPECT_EQ(ReasonOf(Fetch(Get(content_))), "NOT_A_FILE");
+  EXPECT_EQ(Content("target"), "the old one");
   EXPECT_TRUE(opened_.empty());
 }
 

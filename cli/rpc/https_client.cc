@@ -7,9 +7,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "cli/connection_error.h"
 #include "cli/exit_code.h"
 #include "cli/rpc/retry_period.h"
 #include "services/common/base/error.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
 
 namespace muster::cli {
@@ -92,19 +95,42 @@ std::string AddressOf(const std::string& url) {
   return url.substr(host, url.find('/', host) - host);
 }
 
-// Returns the cause of a failed request, in lower case unless it begins with an abbreviation.
-std::string CauseOf(CURL* curl, CURLcode code, const char* detail, const std::string& url) {
+// Returns the text in lower case unless it begins with an abbreviation.
+std::string InLowerCase(std::string text) {
+  if (text.size() > 1 && absl::ascii_islower(text[1])) {
+    text.front() = absl::ascii_tolower(text.front());
+  }
+  return text;
+}
+
+// Returns true if a request failed at the proxy. curl's description names the host that it dials
+// or, in later versions, that it dials "via" the proxy.
+bool IsOfProxy(CURLcode code, const std::string& detail, const Proxy& proxy) {
+  if (code == CURLE_COULDNT_RESOLVE_PROXY || absl::StrContains(detail, "CONNECT ")) return true;
+  return code == CURLE_COULDNT_CONNECT &&
+         (absl::StrContains(detail, absl::StrCat(" ", proxy.host, " port ", proxy.port, " ")) ||
+          absl::StrContains(detail, absl::StrCat(" via ", proxy.host, " ")));
+}
+
+// Returns the error of a request without an answer. `detail` is curl's description.
+absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const std::string& url) {
+  if (code == CURLE_PEER_FAILED_VERIFICATION) {
+    // "SSL certificate problem: unable to get local issuer certificate"
+    return errors::ServerCertificateRefused(
+        AddressOf(url), ToStd(absl::StripPrefix(detail, "SSL certificate problem: ")));
+  }
   long fault = 0;
   curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &fault);
-  if (code == CURLE_COULDNT_CONNECT && fault != 0) {
-    return absl::StrCat("cannot connect to ", AddressOf(url), ": ",
-                        std::generic_category().message(static_cast<int>(fault)));
+  const bool unconnected = code == CURLE_COULDNT_CONNECT && fault != 0;
+  const std::string why =
+      unconnected ? std::generic_category().message(static_cast<int>(fault)) : InLowerCase(detail);
+  if (const auto proxy = ProxyOfEnvironment(); proxy && IsOfProxy(code, detail, *proxy)) {
+    return errors::ProxyFailed(
+        absl::StrCat("cannot connect through the proxy ", proxy->Address(), ": ", why),
+        proxy->variable);
   }
-  std::string cause = *detail != '\0' ? detail : curl_easy_strerror(code);
-  if (cause.size() > 1 && absl::ascii_islower(cause[1])) {
-    cause.front() = absl::ascii_tolower(cause.front());
-  }
-  return cause;
+  if (!unconnected) return errors::GatewayUnreachable(why);
+  return errors::GatewayUnreachable(absl::StrCat("cannot connect to ", AddressOf(url), ": ", why));
 }
 
 }  // namespace
@@ -157,8 +183,8 @@ absl::StatusOr<HttpsAnswer> HttpsClient::PerformOnce(const std::string& url, boo
   curl_easy_setopt(curl_.get(), CURLOPT_ERRORBUFFER, nullptr);
   if (code != CURLE_OK) {
     *repeatable = IsConnectFailure(code) || (idempotent && IsLostConnection(code));
-    return FromService(errors::GatewayUnreachable(CauseOf(curl_.get(), code, detail.data(), url)),
-                       url);
+    const std::string text = detail[0] != '\0' ? detail.data() : curl_easy_strerror(code);
+    return FromService(ErrorOf(curl_.get(), code, text, url), url);
   }
   long http = 0;
   curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &http);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "cli/supervisor/listening_sockets.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/authority.h"
 
@@ -101,6 +102,26 @@ TEST_F(HttpsClientTest, PostThatMayHaveBeenHandledIsNotRepeated) {
 TEST_F(HttpsClientTest, RefusalIsNotRepeated) {
   EXPECT_EQ(ReasonOf(Client().Get(Url("/refused")).status()), "NOT_YOURS");
   EXPECT_EQ(requests_, 1);
+}
+
+TEST_F(HttpsClientTest, ServerOfAnotherFleetIsNotUnreachable) {
+  const auto other = *FleetRoot::Create(kFleet, *PrivateKey::Generate(), now_);
+  HttpsClient client(other.certificate().ToPem(), leaf_.ToPem(), key_.ToPkcs8Pem()->view());
+  EXPECT_EQ(ReasonOf(client.Get(Url("/busy")).status()), "SERVER_CERTIFICATE_REFUSED");
+  EXPECT_EQ(requests_, 0);
+}
+
+TEST_F(HttpsClientTest, ProxyThatDoesNotRunIsNamed) {
+  std::string proxy;
+  {
+    supervisor::ListeningSockets sockets;
+    proxy = sockets.Listen("proxy", {"127.0.0.1", 0})->address.ToString();
+  }
+  setenv("https_proxy", ("http://" + proxy).c_str(), 1);
+  const absl::Status status = Client().Get(Url("/busy")).status();
+  unsetenv("https_proxy");
+  EXPECT_EQ(ReasonOf(status), "PROXY_FAILED");
+  EXPECT_EQ(status.message(), "cannot connect through the proxy " + proxy + ": Connection refused");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "cli/rpc/id_prefix.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -38,9 +39,14 @@ absl::StatusOr<std::string> ResolveId(
   } while (!page.next.empty() && matches.size() <= kMatchesShown);
   if (matches.size() == 1) return matches.front();
   if (matches.empty()) return none;
-  matches.resize(std::min(matches.size(), kMatchesShown));
-  return UsageError(absl::StrCat("several ", ToAbsl(kind.plural), " begin with ", text, ": ",
-                                 absl::StrJoin(matches, ", ")),
+  return SeveralIdsError(kind, text, std::move(matches));
+}
+
+absl::Status SeveralIdsError(const IdKind& kind, const std::string& text,
+                             std::vector<std::string> ids) {
+  ids.resize(std::min(ids.size(), kMatchesShown));
+  return UsageError(absl::StrCat("several ", ToAbsl(kind.plural), " begin with ", Printable(text),
+                                 ": ", absl::StrJoin(ids, ", ")),
                     "Give more digits of the id.");
 }
 

@@ -21,6 +21,8 @@ struct IdKind {
   size_t size = 0;
 };
 
+inline constexpr IdKind kRunIds = {"run", "runs", "muster runs", 16};
+
 struct IdPage {
   std::vector<std::string> ids;
   std::string next;  // the token of the next page; empty: there is none
@@ -32,6 +34,10 @@ struct IdPage {
 absl::StatusOr<std::string> ResolveId(
     const IdKind& kind, const std::string& text, const absl::Status& none,
     absl::FunctionRef<absl::StatusOr<IdPage>(const std::string& token)> list);
+
+// Returns the usage error for a prefix of several ids.
+absl::Status SeveralIdsError(const IdKind& kind, const std::string& text,
+                             std::vector<std::string> ids);
 
 }  // namespace muster::cli
 

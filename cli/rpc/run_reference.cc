@@ -9,7 +9,6 @@ namespace muster::cli {
 namespace {
 
 constexpr int kPage = 1000;
-constexpr size_t kRunIdSize = 16;  // hex digits
 
 absl::StatusOr<std::string> FindNewest(Client& client) {
   v1::ListRunsRequest request;
@@ -26,8 +25,7 @@ absl::Status RunNotFoundToNoRuns(const absl::Status& status) {
 }
 
 absl::StatusOr<std::string> ResolveRun(Client& client, const std::string& text) {
-  return ResolveId({"run", "runs", "muster runs", kRunIdSize}, text,
-                   FromService(errors::NoRunBeginsWith(text), "the list of runs"),
+  return ResolveId(kRunIds, text, FromService(errors::NoRunBeginsWith(text), "the list of runs"),
                    [&client](const std::string& token) -> absl::StatusOr<IdPage> {
                      v1::ListRunsRequest request;
                      request.set_page_size(kPage);

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/output/output_file.h"
 #include "cli/rpc/download.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
@@ -212,6 +213,7 @@ absl::Status ShareClient::Remove(const v1::ShareKey& key) {
 
 absl::Status ShareClient::Fetch(const v1::ShareKey& key, const std::string& path,
                                 const std::function<void(int64_t, int64_t)>& progress) {
+  RETURN_IF_ERROR(WithSubject(CheckOutputFile(path), absl::StrCat("file ", path)));
   const auto fetch = [&](ShareTransfer& relay) -> absl::StatusOr<bool> {
     ASSIGN_OR_RETURN(const auto share, relay.Get(key));
     const v1::SharedFile& file = share.file();

@@ -116,11 +116,12 @@ class OperatorSource final : public StatusSource {
 };
 
 // Returns the credentials file to use, or nothing.
-std::optional<std::string> ChooseFile(const StatusQuery& query) {
+absl::StatusOr<std::optional<std::string>> ChooseFile(const StatusQuery& query) {
   if (!query.credentials_file.empty()) return query.credentials_file;
   if (!query.context_file.empty()) return std::nullopt;
   const auto home = supervisor::HomeFromEnvironment();
-  return home.ok() ? FindCredentials(*home, query.run) : std::nullopt;
+  if (!home.ok()) return std::nullopt;
+  return FindCredentials(*home, query.run);
 }
 
 // Returns true if no option and no variable names a credentials file.
@@ -159,7 +160,8 @@ bool MayUseContextInstead(const StatusQuery& query, const absl::Status& failure)
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery& query) {
-  if (const auto file = ChooseFile(query)) {
+  ASSIGN_OR_RETURN(const auto file, ChooseFile(query));
+  if (file) {
     auto credentials = ReadCredentials(*file, absl::Now(), query.max_age);
     const bool outdated = credentials.ok() && WasSearched(query) && IsOfDeletedRun(*credentials);
     if (outdated && RemoveFromHome(*file)) return OpenStatusSource(query);  // with the next file

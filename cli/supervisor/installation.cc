@@ -12,8 +12,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "cli/supervisor/config_backup.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/instance_lock.h"
 #include "cli/supervisor/listening_sockets.h"
@@ -21,6 +22,7 @@
 #include "cli/supervisor/process.h"
 #include "cli/supervisor/service_files.h"
 #include "cli/supervisor/service_state.h"
+#include "cli/supervisor/stop_services.h"
 #include "services/common/base/config.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/errno_error.h"
@@ -37,7 +39,6 @@ namespace {
 
 constexpr absl::Duration kPoll = absl::Milliseconds(50);
 constexpr absl::Duration kCallLimit = absl::Seconds(5);
-constexpr absl::Duration kStopMargin = absl::Seconds(10);
 constexpr int kHopelessRestarts = 3;
 constexpr int kLogLines = 12;
 
@@ -171,8 +172,10 @@ absl::Status CheckListenAddress(const Home& home, const std::string& service) {
   const absl::Status fault = ListeningSockets().Listen(service, **address).status();
   if (fault.ok()) return fault;
   const bool used = ReasonOf(fault) == "ADDRESS_IN_USE";
-  return errors::ServiceCannotListen(service, (*address)->ToString(),
-                                     used ? "Address already in use" : ToStd(fault.message()));
+  const std::string text = (*address)->ToString();
+  const absl::string_view why =
+      absl::StripPrefix(fault.message(), absl::StrCat("listen on ", text, ": "));
+  return errors::ServiceCannotListen(service, text, used ? "Address already in use" : ToStd(why));
 }
 
 // Returns why a service that fails repeatedly does not run; UNAVAILABLE if it may run meanwhile.
@@ -273,60 +276,32 @@ absl::StatusOr<InstanceLock> LockHome(const Home& home, absl::Duration limit) {
   }
 }
 
-std::optional<Process> RunningSupervisor(const Home& home) {
-  const std::optional<pid_t> holder = InstanceLock::Holder(SupervisorLock(home));
-  const auto identity = holder ? IdentifyProcess(*holder) : std::nullopt;
-  return identity ? Process::Find(*identity) : std::nullopt;
-}
-
-// Stops the services that a killed supervisor left running, in reverse order of their start.
-bool StopLeftoverServices(const Home& home, absl::Duration grace,
-                          const ReportProgress& report_line) {
-  bool found = false;
-  for (auto service = kServices.rbegin(); service != kServices.rend(); ++service) {
-    const std::string pid_file = PidFile(home, *service);
-    const auto identity = ReadPidFile(pid_file);
-    const auto process = identity ? Process::Find(*identity) : std::nullopt;
-    if (process) {
-      found = true;
-      report_line(absl::StrCat("Stopping ", ToAbsl(*service), " (process ", process->pid(),
-                               "), which is running without a supervisor."));
-      StopProcess(*process, grace);
-    }
-    ::unlink(pid_file.c_str());
-  }
-  return found;
-}
-
-// Reports what a stop of the supervisor waits for.
-void ReportWait(const Home& home, const Process& supervisor, absl::Duration drain,
-                absl::Duration grace, const ReportProgress& report_line) {
-  std::vector<std::string> running;
-  for (const std::string_view service : kServices) {
-    const auto identity = ReadPidFile(PidFile(home, service));
-    if (!identity || !Process::Find(*identity)) continue;
-    running.push_back(absl::StrCat(ToAbsl(service), " (process ", identity->pid, ")"));
-  }
-  report_line(absl::StrCat(
-      "Waiting for the supervisor (process ", supervisor.pid(), ") to stop ",
-      running.empty() ? "itself" : absl::StrJoin(running, ", "), ". A service is killed after ",
-      absl::FormatDuration(drain), ", and the supervisor after ", absl::FormatDuration(grace),
-      ". To stop earlier: kill -KILL PROCESS. Its log: ", LogFile(home, "supervisor")));
-}
-
-absl::StatusOr<bool> Stop(const Home& home, const ReportProgress& report_line) {
+bool Stop(const Home& home, const ReportProgress& report_line) {
   const auto options = MakeSupervisorOptions(home);
-  const absl::Duration drain = options.ok() ? options->drain : SupervisorOptions().drain;
-  const std::optional<Process> supervisor = RunningSupervisor(home);
-  if (supervisor) {
-    const absl::Duration grace = drain * kServices.size() + kStopMargin;
-    StopProcess(*supervisor, grace,
-                [&] { ReportWait(home, *supervisor, drain, grace, report_line); });
+  return StopServices(home, options.ok() ? options->drain : SupervisorOptions().drain, report_line);
+}
+
+bool HasStoredOptions(const UpOptions& options) {
+  return !options.addresses.empty() || !options.retention.empty();
+}
+
+// Configures and starts the services, unless the supervisor is `running`, and waits until they are
+// ready. Stops those that it started if one of them does not become ready.
+absl::Status Start(const Home& home, const UpOptions& options, const AddressPlan& plan,
+                   const std::optional<Process>& running, const ReportProgress& report_line) {
+  RETURN_IF_ERROR(WriteConfigs(home, plan, !options.addresses.empty()));
+  RETURN_IF_ERROR(WriteRetention(home, options.retention, running.has_value()));
+  LogSizes logs;  // empty: the lines of a running service are of its present start
+  if (running) {
+    report_line(absl::StrCat("The services are already running; the supervisor is process ",
+                             running->pid(), "."));
+  } else {
+    logs = MeasureLogs(home);
+    RETURN_IF_ERROR(StartSupervisor(home));
   }
-  const bool left = StopLeftoverServices(home, drain, report_line);
-  ::unlink(PidFile(home, "supervisor").c_str());
-  ::unlink(AllAddressesFile(home).c_str());
-  return supervisor.has_value() || left;
+  const absl::Status ready = WaitUntilReady(home, options.limit, std::move(logs), report_line);
+  if (!ready.ok() && !running) Stop(home, report_line);
+  return ready;
 }
 
 }  // namespace
@@ -346,26 +321,20 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
     RETURN_IF_ERROR(running ? CheckUnchanged(home, plan) : WarnOfNewPorts(home, plan, report_line));
   }
   RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
-  RETURN_IF_ERROR(WriteConfigs(home, plan, !options.addresses.empty()));
-  RETURN_IF_ERROR(WriteRetention(home, options.retention, running.has_value()));
-  LogSizes logs;  // empty: the lines of a running service are of its present start
-  if (running) {
-    report_line(absl::StrCat("The services are already running; the supervisor is process ",
-                             running->pid(), "."));
-  } else {
-    logs = MeasureLogs(home);
-    RETURN_IF_ERROR(StartSupervisor(home));
+  ASSIGN_OR_RETURN(const ConfigBackup before, ConfigBackup::Read(home));
+  const absl::Status started = Start(home, options, plan, running, report_line);
+  if (started.ok()) return CollectAddresses(home);
+  if (!running && HasStoredOptions(options)) {
+    RETURN_IF_ERROR(before.Restore());
+    report_line("The options of this command were not stored.");
   }
-  const absl::Status ready = WaitUntilReady(home, options.limit, std::move(logs), report_line);
-  if (!ready.ok()) {
-    if (!running) (void)Stop(home, report_line);
-    return ready;
-  }
-  return CollectAddresses(home);
+  return started;
 }
 
 absl::StatusOr<bool> Down(const Home& home, const ReportProgress& report_line) {
-  if (::access(UpLock(home).c_str(), F_OK) != 0) return false;  // `up` was never called
+  const absl::Status called = PosixFileOps().Stat(UpLock(home)).status();
+  if (absl::IsNotFound(called)) return false;  // `up` was never called
+  RETURN_IF_ERROR(called);
   ASSIGN_OR_RETURN(const auto lock, LockHome(home, absl::Minutes(1)));
   return Stop(home, report_line);
 }

@@ -2,7 +2,6 @@
 #ifndef MUSTER_CLI_SUPERVISOR_INSTALLATION_H_
 #define MUSTER_CLI_SUPERVISOR_INSTALLATION_H_
 
-#include <functional>
 #include <map>
 #include <string>
 
@@ -10,13 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/supervisor/address_plan.h"
+#include "cli/supervisor/stop_services.h"
 #include "cli/supervisor/supervisor.h"
 #include "services/common/identity/home.h"
 
 namespace muster::supervisor {
-
-// Receives a line for people about the progress.
-using ReportProgress = std::function<void(const std::string& line)>;
 
 struct UpOptions {
   AddressOptions addresses;
@@ -32,8 +29,8 @@ using Addresses = std::map<std::string, std::string>;
 // Creates missing identities and configuration files, starts the supervisor unless it is running,
 // waits until every service is ready, and writes run/addresses.json. Takes over services that are
 // still running, so it may be called at any time, also after a kill of all processes. If a service
-// does not start, stops all services and returns FAILED_PRECONDITION (SERVICE_FAILED, or
-// LISTEN_FAILED if its address cannot be used).
+// does not start, stops all services, restores the configuration files that the options changed,
+// and returns FAILED_PRECONDITION (SERVICE_FAILED, or LISTEN_FAILED if its address cannot be used).
 absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
                              const ReportProgress& report);
 

@@ -1,6 +1,8 @@
 package viewing
 
 import (
+	"time"
+
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
@@ -38,6 +40,19 @@ type about struct {
 type times struct {
 	Time     string `json:"time,omitempty"`
 	FeedTime string `json:"feed_time,omitempty"`
+}
+
+// silence is the time without a message from the aggregator that clients report. It sends one every few seconds.
+const silence = 15 * time.Second
+
+// showSilence reports whether the aggregator was silent for longer.
+func (t times) showSilence() bool {
+	now, err := time.Parse(time.RFC3339Nano, t.Time)
+	if err != nil {
+		return false
+	}
+	last, err := time.Parse(time.RFC3339Nano, t.FeedTime)
+	return err == nil && now.Sub(last) > silence
 }
 
 // Counts are results by outcome.

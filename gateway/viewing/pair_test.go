@@ -104,3 +104,25 @@ func TestInvalidStatusResponseFails(t *testing.T) {
 		}
 	}
 }
+
+func TestTagChangesWhenTheAggregatorBecomesSilent(t *testing.T) {
+	tag := func(now, feed int64) string {
+		status := musterv1.RunStatus{Run: "r", Time: &timestamppb.Timestamp{Seconds: now}, FeedTime: &timestamppb.Timestamp{Seconds: feed}}
+		_, tag, err := encode(newAnswer(&status, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tag
+	}
+	fresh := tag(1_800_000_000, 1_799_999_990)
+	if later := tag(1_800_000_005, 1_799_999_999); later != fresh {
+		t.Errorf("answers without a silence have the tags %s and %s", fresh, later)
+	}
+	silent := tag(1_800_000_020, 1_800_000_000)
+	if silent == fresh {
+		t.Errorf("answers before and after a silence began have the same tag %s", fresh)
+	}
+	if later := tag(1_800_000_090, 1_800_000_000); later != silent {
+		t.Errorf("answers in one silence have the tags %s and %s", silent, later)
+	}
+}

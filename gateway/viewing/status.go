@@ -132,7 +132,8 @@ func otherRun(named []string, run string) string {
 	return ""
 }
 
-// encode returns the JSON in pieces, and a weak ETag: answers that differ only in their time have the same.
+// encode returns the JSON in pieces, and a weak ETag: answers that differ only in their time have the same, but not
+// answers before and after a silence of the aggregator began, which clients report.
 func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 	head, err := json.Marshal(answer.head)
 	if err != nil {
@@ -154,6 +155,9 @@ func encode(answer *Answer) (pieces [][]byte, tag string, err error) {
 	sum := sha256.New()
 	for _, piece := range pieces {
 		sum.Write(piece)
+	}
+	if answer.times.showSilence() {
+		sum.Write([]byte(answer.FeedTime))
 	}
 	if len(times) > 2 {
 		times[0] = ','

@@ -145,11 +145,14 @@ func TestCommandsWithoutLocalServicesSuggestUp(t *testing.T) {
 	if after := must(os.ReadFile(filepath.Join(f.Home, "config", "status.yaml")))(t); !bytes.Equal(before, after) {
 		t.Errorf("a refused command changed the configuration:\n%s", after)
 	}
+	file := token(t, f, "--node", "n1")
 	must(f.Muster("down"))(t)
 	for _, command := range []string{"runs", "nodes", "exec --all -- /bin/true", "status"} {
 		_, err := f.Muster(strings.Fields(command)...)
 		wantExit(t, err, 78, "muster up")
 	}
+	_, err = f.Muster("node", "join", "--token-file", file, "--dir", filepath.Join(t.TempDir(), "n1"))
+	wantExit(t, err, 78, "UNREACHABLE", "Check the address")
 }
 
 func TestChangeThatHasNoEffectIsReported(t *testing.T) {

@@ -32,6 +32,18 @@ absl::Status GatewayUnreachable(std::string_view cause) {
                    "Check that the services are running and that this machine can reach the address.");
 }
 
+absl::Status ServerCertificateRefused(std::string_view address, std::string_view why) {
+  return MakeError(absl::StatusCode::kUnavailable, "SERVER_CERTIFICATE_REFUSED",
+                   absl::StrCat("the certificate of the server at ", ToAbsl(address), " is refused: ", ToAbsl(why)),
+                   "Check that the context or credentials file and the address are of the same fleet, and that this machine's clock is right.");
+}
+
+absl::Status ProxyFailed(std::string_view cause, std::string_view variable) {
+  return MakeError(absl::StatusCode::kUnavailable, "PROXY_FAILED",
+                   cause,
+                   absl::StrCat("Check the proxy in the environment variable ", ToAbsl(variable), ". To connect without it, add the service's host to no_proxy."));
+}
+
 absl::Status LocalServicesUnreachable(std::string_view cause) {
   return MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
                    cause,
@@ -144,6 +156,12 @@ absl::Status OutputExists(std::string_view file) {
   return MakeError(absl::StatusCode::kAlreadyExists, "FILE_EXISTS",
                    absl::StrCat(ToAbsl(file), " already exists"),
                    "Choose another name, or remove the file if its content is not needed any more.");
+}
+
+absl::Status OutputNotAFile(std::string_view file, std::string_view kind) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "NOT_A_FILE",
+                   absl::StrCat(ToAbsl(file), " is ", ToAbsl(kind), ", not a regular file"),
+                   "Name a regular file, or one that does not exist yet; for a link, name its target.");
 }
 
 absl::Status OutputFolderMissing(std::string_view folder) {

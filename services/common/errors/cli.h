@@ -19,6 +19,10 @@ absl::Status NoGateway();
 absl::Status InvalidGatewayAnswer();
 // UNAVAILABLE, GATEWAY_UNREACHABLE.
 absl::Status GatewayUnreachable(std::string_view cause);
+// UNAVAILABLE, SERVER_CERTIFICATE_REFUSED.
+absl::Status ServerCertificateRefused(std::string_view address, std::string_view why);
+// UNAVAILABLE, PROXY_FAILED.
+absl::Status ProxyFailed(std::string_view cause, std::string_view variable);
 // UNAVAILABLE, UNREACHABLE.
 absl::Status LocalServicesUnreachable(std::string_view cause);
 // DATA_LOSS, DIGEST_MISMATCH.
@@ -57,6 +61,8 @@ absl::Status NotATarget(std::string_view node);
 absl::Status NoAnswer();
 // ALREADY_EXISTS, FILE_EXISTS.
 absl::Status OutputExists(std::string_view file);
+// INVALID_ARGUMENT, NOT_A_FILE.
+absl::Status OutputNotAFile(std::string_view file, std::string_view kind);
 // NOT_FOUND, FILE_NOT_FOUND.
 absl::Status OutputFolderMissing(std::string_view folder);
 // ABORTED, OUTPUT_CLOSED.

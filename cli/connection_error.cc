@@ -1,0 +1,109 @@
+#include "cli/connection_error.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "services/common/base/error.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr absl::string_view kCannotConnect = "cannot connect to ";
+constexpr char kDefaultProxyPort[] = "80";
+
+// Returns the text after `words`, or nothing if `text` does not contain them.
+std::optional<absl::string_view> After(absl::string_view text, absl::string_view words) {
+  const size_t found = text.find(words);
+  if (found == absl::string_view::npos) return std::nullopt;
+  return text.substr(found + words.size());
+}
+
+bool IsAddress(const std::string& host) {
+  return absl::StrContains(host, ':') ||
+         std::ranges::all_of(host, [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+}
+
+// Returns true if `address`, with a number as its host, may be that of the proxy.
+bool MayBe(const Proxy& proxy, absl::string_view address) {
+  return address == proxy.Address() ||
+         (!IsAddress(proxy.host) && absl::EndsWith(address, ":" + proxy.port));
+}
+
+// Returns why gRPC refused a server's certificate, or nothing if it did not.
+std::optional<std::string> CertificateFault(absl::string_view cause) {
+  if (const auto why = After(cause, "Custom verification check failed with error: ")) {
+    const auto text = After(*why, "UNAUTHENTICATED: ");
+    return std::string(text ? *text : *why);
+  }
+  if (!absl::StrContains(cause, "certificate verify failed")) return std::nullopt;
+  return "it is of another fleet, or not valid now";
+}
+
+}  // namespace
+
+std::optional<Proxy> ProxyOfEnvironment() {
+  constexpr std::array kVariables = {"grpc_proxy", "https_proxy", "HTTPS_PROXY",
+                                     "http_proxy", "all_proxy",   "ALL_PROXY"};
+  for (const char* variable : kVariables) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    std::string text = value;
+    if (const size_t scheme = text.find("://"); scheme != std::string::npos) {
+      text.erase(0, scheme + 3);
+    }
+    text.resize(std::min(text.size(), text.find('/')));
+    text.erase(0, text.find('@') + 1);  // user and password
+    const size_t colon = text.rfind(':');
+    const bool has_port = colon != std::string::npos && text.back() != ']';
+    return Proxy{variable, text.substr(0, has_port ? colon : text.size()),
+                 has_port ? text.substr(colon + 1) : kDefaultProxyPort};
+  }
+  return std::nullopt;
+}
+
+absl::Status WithPlainConnectionError(const absl::Status& status) {
+  const auto last = After(status.message(), "last error: ");
+  if (ReasonOf(status) != "UNREACHABLE" || !last) return status;
+  absl::string_view cause = *last;
+  for (const absl::string_view code : {"UNKNOWN: ", "UNAVAILABLE: "}) {
+    absl::ConsumePrefix(&cause, code);
+  }
+  for (const absl::string_view scheme : {"ipv4:", "ipv6:"}) absl::ConsumePrefix(&cause, scheme);
+  const std::string text = absl::StrReplaceAll(
+      cause, {{": Failed to connect to remote host: ", ": "}, {"%5B", "["}, {"%5D", "]"}});
+  const std::string address = text.substr(0, text.find(": "));
+  if (const auto fault = CertificateFault(cause)) {
+    return errors::ServerCertificateRefused(address, *fault);
+  }
+  if (const auto proxy = ProxyOfEnvironment()) {
+    const absl::string_view through = "cannot connect through the proxy ";
+    if (const auto code = After(text, "HTTP proxy returned response code ")) {
+      return errors::ProxyFailed(
+          absl::StrCat(through, proxy->Address(), ": it answers with HTTP status ", *code),
+          proxy->variable);
+    }
+    if (MayBe(*proxy, address)) {
+      return errors::ProxyFailed(absl::StrCat(through, text), proxy->variable);
+    }
+  }
+  return MakeError(status.code(), ReasonOf(status), absl::StrCat(kCannotConnect, text),
+                   NextStepOf(status));
+}
+
+bool IsRefusedByThisMachine(std::string_view message) {
+  absl::string_view address = ToAbsl(message);
+  if (!absl::ConsumePrefix(&address, kCannotConnect)) return false;
+  const bool local = absl::StartsWith(address, "127.") || absl::StartsWith(address, "[::1]") ||
+                     absl::StartsWith(address, "localhost:");
+  return local && absl::EndsWith(address, ": Connection refused");
+}
+
+}  // namespace muster::cli

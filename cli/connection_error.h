@@ -1,0 +1,36 @@
+// Describes failed connections without the words of the libraries.
+#ifndef MUSTER_CLI_CONNECTION_ERROR_H_
+#define MUSTER_CLI_CONNECTION_ERROR_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace muster::cli {
+
+// Returns the error of a failed connection in plain words: "cannot connect to 10.0.0.5:7440:
+// Connection refused", which is UNREACHABLE, or PROXY_FAILED if the address is that of a proxy;
+// SERVER_CERTIFICATE_REFUSED if the server was not accepted. Returns other errors unchanged.
+absl::Status WithPlainConnectionError(const absl::Status& status);
+
+// Returns true for a message of a service on this machine that does not run: "cannot connect to
+// 127.0.0.1:7440: Connection refused".
+bool IsRefusedByThisMachine(std::string_view message);
+
+// A proxy in the environment.
+struct Proxy {
+  std::string variable;  // "https_proxy"
+  std::string host;
+  std::string port;
+
+  std::string Address() const { return host + ":" + port; }
+};
+
+// Returns the first proxy that gRPC and curl read from the environment.
+std::optional<Proxy> ProxyOfEnvironment();
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_CONNECTION_ERROR_H_

@@ -1,0 +1,78 @@
+#include "cli/connection_error.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/error.h"
+
+namespace muster::cli {
+namespace {
+
+class ConnectionErrorTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Clear(); }
+  void TearDown() override { Clear(); }
+
+  static void Clear() {
+    for (const char* name :
+         {"grpc_proxy", "https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"}) {
+      unsetenv(name);
+    }
+  }
+
+  // Returns the reason and the message of a failed connection.
+  static std::string Plain(const std::string& cause) {
+    const absl::Status status = WithPlainConnectionError(MakeError(
+        absl::StatusCode::kUnavailable, "UNREACHABLE",
+        absl::StrCat("failed to connect to all addresses; last error: ", cause), "Check."));
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_NE(NextStepOf(status), "");
+    return absl::StrCat(ReasonOf(status), ": ", status.message());
+  }
+};
+
+TEST_F(ConnectionErrorTest, AddressOfTheProxyIsNamedAsSuch) {
+  setenv("https_proxy", "http://me:secret@127.0.0.1:3128/", 1);
+  EXPECT_EQ(
+      Plain("UNKNOWN: ipv4:127.0.0.1:3128: Failed to connect to remote host: Connection refused"),
+      "PROXY_FAILED: cannot connect through the proxy 127.0.0.1:3128: Connection refused");
+  EXPECT_EQ(Plain("UNKNOWN: HTTP proxy returned response code 503"),
+            "PROXY_FAILED: cannot connect through the proxy 127.0.0.1:3128: it answers with HTTP "
+            "status 503");
+  EXPECT_EQ(
+      Plain("UNKNOWN: ipv4:10.0.0.5:7440: Failed to connect to remote host: Connection refused"),
+      "UNREACHABLE: cannot connect to 10.0.0.5:7440: Connection refused");
+}
+
+TEST_F(ConnectionErrorTest, ProxyWithAHostNameIsRecognisedByItsPort) {
+  setenv("https_proxy", "proxy.example.org:3128", 1);
+  EXPECT_EQ(
+      Plain("UNKNOWN: ipv4:10.0.0.7:3128: Failed to connect to remote host: Connection refused"),
+      "PROXY_FAILED: cannot connect through the proxy 10.0.0.7:3128: Connection refused");
+}
+
+TEST_F(ConnectionErrorTest, RefusedCertificateHasItsOwnReason) {
+  EXPECT_EQ(Plain("UNKNOWN: ipv4:127.0.0.1:7440: Tls handshake failed: SSL_ERROR_SSL: "
+                  "error:0A000086:SSL routines::certificate verify failed"),
+            "SERVER_CERTIFICATE_REFUSED: the certificate of the server at 127.0.0.1:7440 is "
+            "refused: it is of another fleet, or not valid now");
+  EXPECT_EQ(Plain("UNKNOWN: ipv4:127.0.0.1:7443: Custom verification check failed with error: "
+                  "UNAUTHENTICATED: the server is x, which is not the service that was wanted"),
+            "SERVER_CERTIFICATE_REFUSED: the certificate of the server at 127.0.0.1:7443 is "
+            "refused: the server is x, which is not the service that was wanted");
+}
+
+TEST_F(ConnectionErrorTest, OnlyALoopbackAddressIsOfThisMachine) {
+  EXPECT_TRUE(IsRefusedByThisMachine("cannot connect to 127.0.0.1:7440: Connection refused"));
+  EXPECT_TRUE(IsRefusedByThisMachine("cannot connect to [::1]:7440: Connection refused"));
+  EXPECT_FALSE(IsRefusedByThisMachine("cannot connect to 192.0.2.2:7440: Connection refused"));
+  EXPECT_FALSE(IsRefusedByThisMachine("cannot connect to 127.0.0.1:7440: No route to host"));
+  EXPECT_FALSE(
+      IsRefusedByThisMachine("cannot connect through the proxy 127.0.0.1:3: Connection refused"));
+}
+
+}  // namespace
+}  // namespace muster::cli
