@@ -16,7 +16,6 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"muster.example/gateway/limits"
-	"muster.example/services/client/go/mustertest"
 )
 
 // A connection between two requests is closed after limits.IdleTime.
@@ -46,17 +45,8 @@ func TestIdleConnectionIsClosed(t *testing.T) {
 
 // A connection has no more streams at a time than limits.Streams.
 func TestStreamsOfAConnectionAreBounded(t *testing.T) {
-	fleet := mustertest.NewFleet()
-	config := &tls.Config{Certificates: []tls.Certificate{fleet.Service("gateway", "g1")}, NextProtos: []string{"h2"}}
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), config,
-		slog.New(slog.DiscardHandler))
-	go server.ServeTLS(socket, "", "")
-	t.Cleanup(func() { server.Close() })
-	conn, err := tls.Dial("tcp", socket.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	server := startHTTP2(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	conn, err := tls.Dial("tcp", server.address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,13 @@ void CallBacklog::Remove() {
   SetReset(reset_ - 1);
 }
 
-bool CallBacklog::IsExceeded(int begun, int reset) {
+bool CallBacklog::IsExceeded(int begun, int reset, bool forwards) {
   MutexLock lock(mutex_);
   // Those that begin now exist only after their bytes were read.
   const int calls = calls_ + begun;
   SetReset(std::min(reset_ + reset, calls));
-  return calls > kMaxCalls || (reset_ > kFewReset && total_ > kMaxResetInAll);
+  return calls > kMaxCalls || (!forwards && reset_ > kMaxReset) ||
+         (reset_ > kFewReset && total_ > kMaxResetInAll);
 }
 
 void CallBacklog::SetReset(int reset) {

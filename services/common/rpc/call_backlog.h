@@ -17,6 +17,9 @@ class CallBacklog {
   // The calls of one connection. A correct client has at most half as many:
   // kMaxStreamsPerConnection.
   static constexpr int kMaxCalls = 2048;
+  // Calls of one connection that were reset and still exist, unless it forwards the calls of many:
+  // an ordinary client resets few at a time, and each costs as much as another call.
+  static constexpr int kMaxReset = 128;
   // Calls of all connections that were reset and still exist. If there are more, connections with
   // more than a few of them are closed: many may have a few after a failure of the network.
   static constexpr int kMaxResetInAll = 4096;
@@ -36,9 +39,9 @@ class CallBacklog {
   void Add() ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The client begins and resets calls. Returns whether it may not: the connection has to be
-  // closed.
-  bool IsExceeded(int begun, int reset) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The client begins and resets calls. Returns whether it may not: then the connection has to be
+  // closed. `forwards`: it is a relay or a service.
+  bool IsExceeded(int begun, int reset, bool forwards) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void SetReset(int reset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -7,16 +7,32 @@
 namespace muster {
 namespace {
 
+constexpr bool kForwards = true;
+
+TEST(CallBacklogTest, ClientThatForwardsNothingMayResetFewCallsAtATime) {
+  CallBacklog::Total total = 0;
+  CallBacklog backlog(total);
+  for (int i = 0; i < 10 * CallBacklog::kMaxReset; ++i) {
+    ASSERT_FALSE(backlog.IsExceeded(1, 1, false)) << i;
+    backlog.Add();
+    backlog.Remove();
+  }
+  EXPECT_FALSE(backlog.IsExceeded(CallBacklog::kMaxCalls, 0, false));
+  EXPECT_FALSE(backlog.IsExceeded(CallBacklog::kMaxReset, CallBacklog::kMaxReset, false));
+  for (int i = 0; i < CallBacklog::kMaxReset; ++i) backlog.Add();
+  EXPECT_TRUE(backlog.IsExceeded(1, 1, false));
+}
+
 TEST(CallBacklogTest, CallsThatTheServerHasNotEndedAreBounded) {
   CallBacklog::Total total = 0;
   CallBacklog backlog(total);
   for (int i = 0; i < CallBacklog::kMaxCalls; ++i) {
-    ASSERT_FALSE(backlog.IsExceeded(1, 1)) << i;
+    ASSERT_FALSE(backlog.IsExceeded(1, 1, kForwards)) << i;
     backlog.Add();
   }
-  EXPECT_TRUE(backlog.IsExceeded(1, 0));
+  EXPECT_TRUE(backlog.IsExceeded(1, 0, kForwards));
   backlog.Remove();
-  EXPECT_FALSE(backlog.IsExceeded(1, 0));
+  EXPECT_FALSE(backlog.IsExceeded(1, 0, kForwards));
 }
 
 TEST(CallBacklogTest, ResetCallsOfAllConnectionsAreBoundedUntilTheyEnd) {
@@ -24,7 +40,7 @@ TEST(CallBacklogTest, ResetCallsOfAllConnectionsAreBoundedUntilTheyEnd) {
   CallBacklog other(total);
   CallBacklog few(total);
   const auto reset = [](CallBacklog& backlog, int calls) {
-    const bool exceeded = backlog.IsExceeded(calls, calls);
+    const bool exceeded = backlog.IsExceeded(calls, calls, kForwards);
     for (int i = 0; i < calls; ++i) backlog.Add();
     return exceeded;
   };

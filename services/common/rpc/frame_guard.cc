@@ -6,9 +6,11 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
@@ -17,9 +19,14 @@
 #include "services/common/rpc/call_backlog.h"
 #include "services/common/rpc/frame_meter.h"
 
-// Types of gRPC, whose headers are not installed.
+// Types and functions of gRPC, whose headers are not installed. A grpc_chttp2_transport begins with
+// its grpc_transport.
 struct grpc_chttp2_transport;
 struct grpc_chttp2_stream;
+struct grpc_endpoint;
+struct grpc_transport;
+grpc_endpoint* grpc_transport_get_endpoint(grpc_transport* transport);
+absl::string_view grpc_endpoint_get_peer(grpc_endpoint* endpoint);
 
 namespace muster {
 namespace {
@@ -62,7 +69,9 @@ class Connections {
       std::string_view excess = known->meter.Read(bytes, SystemClock().MonotonicNow());
       const int begun = known->meter.TakeOpened();
       const int reset = known->meter.TakeReset();
-      if (excess.empty() && known->calls.IsExceeded(begun, reset)) excess = "calls";
+      if (known->peer.empty()) known->peer = PeerOf(connection);
+      const bool forwards = reset > 0 && IsForwarder(known->peer);
+      if (excess.empty() && known->calls.IsExceeded(begun, reset, forwards)) excess = "calls";
       if (!excess.empty()) {
         ++closed_;
         return absl::ResourceExhaustedError(absl::StrCat("too many ", ToAbsl(excess)));
@@ -74,7 +83,11 @@ class Connections {
   void End(grpc_chttp2_transport* connection) {
     {
       MutexLock lock(mutex_);
-      connections_.erase(connection);
+      const auto known = connections_.find(connection);
+      if (known != connections_.end()) {
+        forwarders_.erase(known->second->peer);
+        connections_.erase(known);
+      }
     }
     destroy_(connection);
   }
@@ -106,9 +119,18 @@ class Connections {
     known->calls.Remove();
   }
 
+  void MarkForwarder(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    if (forwarders_.size() < kMaxForwarders) forwarders_.insert(peer);
+  }
+
  private:
+  // More than relays and services that one process serves.
+  static constexpr size_t kMaxForwarders = 100'000;
+
   struct Connection {
     explicit Connection(CallBacklog::Total& total) : calls(total) {}
+    std::string peer;  // its address
     FrameMeter meter;
     CallBacklog calls;
   };
@@ -128,6 +150,17 @@ class Connections {
     return known;
   }
 
+  static std::string PeerOf(grpc_chttp2_transport* connection) {
+    auto* const transport = reinterpret_cast<grpc_transport*>(connection);
+    grpc_endpoint* const endpoint = grpc_transport_get_endpoint(transport);
+    return endpoint == nullptr ? "" : std::string(grpc_endpoint_get_peer(endpoint));
+  }
+
+  bool IsForwarder(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    return forwarders_.contains(peer);
+  }
+
   Streams& StreamsLike(const grpc_chttp2_stream* stream) {
     return streams_[absl::Hash<const void*>()(stream) % streams_.size()];
   }
@@ -144,6 +177,7 @@ class Connections {
   Mutex mutex_;
   absl::flat_hash_map<const grpc_chttp2_transport*, std::shared_ptr<Connection>> connections_
       ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::string> forwarders_ ABSL_GUARDED_BY(mutex_);  // by peer
 };
 
 }  // namespace
@@ -156,6 +190,8 @@ absl::Status GuardFrames() {
   connections.Limit();
   return absl::OkStatus();
 }
+
+void MarkForwarder(const std::string& peer) { Connections::Get().MarkForwarder(peer); }
 
 size_t DrainFloodedConnections() { return Connections::Get().Drain(); }
 

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_COMMON_RPC_FRAME_GUARD_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
 
@@ -17,6 +18,10 @@ namespace muster {
 // Call it before the first server is built; thread-safe. INTERNAL if gRPC's library has no such
 // functions.
 absl::Status GuardFrames();
+
+// The connection of this peer (grpc::ServerContext::peer) forwards the calls of many clients, so it
+// may reset many at a time. Thread-safe, and cheap enough for each call.
+void MarkForwarder(const std::string& peer);
 
 // Returns how many connections were closed since the previous call.
 size_t DrainFloodedConnections();

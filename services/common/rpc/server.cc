@@ -58,6 +58,10 @@ std::string PeerUri(const grpc::AuthContext& context) {
   return uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
 }
 
+// Returns whether the peer forwards the calls of other identities: a service, such as a gateway, or
+// a relay.
+bool ForwardsCalls(std::string_view uri) { return uri.find("/service/") != uri.npos; }
+
 // The property of a connection of a peer without a certificate that holds its number.
 constexpr char kConnectionProperty[] = "muster_connection";
 
@@ -139,6 +143,7 @@ class StartObserver : public grpc::experimental::ServerInterceptorFactoryInterfa
     const auto auth = context->auth_context();
     if (auth == nullptr) return nullptr;
     const std::string peer = peer_key_(*auth);
+    if (ForwardsCalls(PeerUri(*auth))) MarkForwarder(context->peer());
     const std::string caller = ForwardedClient(context->client_metadata()).value_or(peer);
     if (calls_.Start(peer, caller, SystemClock().MonotonicNow())) {
       closer_.CloseFlood(context->peer(), port_, PeerUri(*auth));
