@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "cli/app.h"
+#include "cli/program_fixture.h"
 #include "cli/supervisor/control_socket.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/listening_sockets.h"
@@ -29,25 +30,6 @@
 
 namespace muster::cli {
 namespace {
-
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
-Outcome Muster(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
-  arguments.insert(arguments.begin(), "cli/muster");
-  environment.push_back("PATH=/usr/bin:/bin");
-  auto process = Subprocess::Start({.argv = std::move(arguments),
-                                    .environment = std::move(environment),
-                                    .out = ChildOutput::Tail(size_t{1} << 20),
-                                    .err = ChildOutput::Tail(size_t{1} << 20)});
-  EXPECT_TRUE(process.ok()) << process.status();
-  const auto end = (*process)->Wait(absl::Minutes(1));
-  EXPECT_TRUE(end.has_value());
-  return {end->exit_code, (*process)->StdoutTail(), (*process)->StderrTail()};
-}
 
 // A home, and programs in place of the services: shell scripts.
 class FakeInstallation {
@@ -172,83 +154,6 @@ TEST(ProgramTest, VersionAsJsonPrintsOnlyDataOnStdout) {
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.err, "");
   EXPECT_TRUE(nlohmann::json::parse(version.out).contains("version"));
-}
-
-TEST(ProgramTest, InvalidArgumentsExitWith2AndPrintNothingOnStdout) {
-  const std::vector<std::vector<std::string>> faults = {
-      {},
-      {"nonsense"},
-      {"operator"},
-      {"operator", "nonsense"},
-      {"run", "--nonsense"},
-      {"run"},
-      {"run", "--plugin", "hostfacts", "--timeout", "soon"},
-      {"cancel"},
-      {"completion", "ksh"},
-      {"results", "--mode", "nonsense"},
-      {"runs", "--limit", "0"},
-      {"up", "--port", "65536"},
-      {"up", "--timeout", "0s"},
-      {"credentials", "export", "3f2a", "--plugin", "p"},
-      {"credentials", "export", "3f2a", "--plugin", "p", "--node", "n", "--any-node"},
-      {"submit"},
-      {"exec", "--node", "n1"},
-      {"exec", "--node", "--", "/bin/true"},
-      {"node", "label", "n1", "--remove", "--", "a=b"},
-      {"runs", "--", "--help"},
-      {"--", "version"},
-      {"cancel", ""},
-      {"delete", ""},
-      {"results", ""},
-      {"status", ""},
-      {"job", "show", ""},
-      {"job", "cancel"},
-      {"job", "cancel", "--by", "alice", "0123456789abcdef0123456789abcdef"},
-      {"node", "show", ""},
-      {"token", "revoke", ""},
-      {"shared", "show", "--to", "n2", "--id", ""},
-      {"node", "label", "n1", "rack=b1", "--remove", "rack"},
-      {"exec", "--all", "uptime"},
-      {"exec", "--all", "--", ""},
-      {"job", "logs", "--position", "-1", "0123456789abcdef0123456789abcdef"},
-      {"up", "--bind", "nope"},
-      {"up", "--bind", "127.0.0.1:80"},
-      {"up", "--advertise", ""},
-      {"up", "--advertise", "a b"},
-      {"up", "--legacy-ports", "5-3"},
-      {"up", "--legacy-host", "example.org"},
-      {"agent", "attach", "--parallel", "257"},
-      {"shared", "get", "--id", "a", "-o", "b"},
-      {"--json", "runs"},
-      {"stauts"},
-  };
-  for (const auto& arguments : faults) {
-    // Nothing may be written: the folder cannot be created.
-    const Outcome outcome = Muster(arguments, {"MUSTER_HOME=/dev/null/none"});
-    const std::string shown = absl::StrJoin(arguments, " ");
-    EXPECT_EQ(outcome.code, 2) << shown << "\n" << outcome.err;
-    EXPECT_EQ(outcome.out, "") << shown;
-    EXPECT_NE(outcome.err, "") << shown;
-  }
-}
-
-TEST(ProgramTest, UsageErrorNamesTheFaultInOurWords) {
-  const auto error = [](const std::vector<std::string>& words) { return Muster(words).err; };
-  using ::testing::HasSubstr;
-  EXPECT_THAT(error({"stauts"}), HasSubstr("unknown command \"stauts\"; did you mean status?"));
-  EXPECT_THAT(error({"runs", "--limt", "3"}),
-              HasSubstr("unknown option --limt; did you mean --limit?"));
-  EXPECT_THAT(error({"runs", "x"}), HasSubstr("error: unexpected argument \"x\"\n"));
-  EXPECT_THAT(error({"runs", "--limit"}), HasSubstr("error: --limit: a value is missing\n"));
-  EXPECT_THAT(error({"cancel"}), HasSubstr("error: RUN is required"));
-  EXPECT_THAT(error({"exec", "--", "/bin/true"}), HasSubstr("error: give one of --all, --label"));
-  EXPECT_THAT(error({"exec", "--all", "--node", "n1", "--", "/bin/true"}),
-              HasSubstr("error: give only one of --all, --label, and --node or --nodes-file"));
-  EXPECT_THAT(error({"completion", "ksh"}), HasSubstr("error: SHELL: "));
-  EXPECT_THAT(error({"--json", "runs"}), HasSubstr("option --json precedes the command"));
-  EXPECT_THAT(error({"up", "--bind", "nope"}),
-              HasSubstr("--bind: \"nope\" is not an IP address (INVALID_HOST)"));
-  EXPECT_THAT(error({"up", "--bind", "localhost"}), HasSubstr("such as 127.0.0.1 for this"));
 }
 
 TEST(ProgramTest, CommonAliasesOfVersionAndHelpWork) {

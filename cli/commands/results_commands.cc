@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
@@ -83,7 +84,7 @@ absl::StatusOr<int> ListPairs(Console& console, Client& client, const v1::Run& r
       }
       const bool pending = result.outcome() == v1::OUTCOME_PENDING;
       table.AddRow({result.key().plugin(), result.key().node(),
-                    OutcomeWord(result.outcome(), run.state()),
+                    absl::StrReplaceAll(OutcomeWord(result.outcome(), run.state()), {{"-", " "}}),
                     pending ? "-" : HumanSize(result.size()),
                     HumanTime(FromProto(result.commit_time()), absl::Now()), Detail(result)});
     }

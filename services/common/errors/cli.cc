@@ -149,7 +149,7 @@ absl::Status NotATarget(std::string_view node) {
 absl::Status NoAnswer() {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_ANSWER",
                    "the service accepted the connection but did not answer in time",
-                   "Check that the service is not stopped or overloaded, and read its log. A change may have been made, so look before you repeat it.");
+                   "Check that the service is not stopped or overloaded, and read its log. If the command makes a change, look whether it was made before you repeat it.");
 }
 
 absl::Status OutputExists(std::string_view file) {
