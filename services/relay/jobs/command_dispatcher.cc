@@ -13,6 +13,9 @@ namespace {
 // The targets in one message to a relay: each has a proof of up to half a KiB.
 constexpr size_t kMaxTargets = 500;
 
+// The memory of a target besides its message.
+constexpr size_t kTargetBytes = 256;
+
 // A record of a job that has ended needs this time to reach the root relay.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(30);
 
@@ -72,7 +75,12 @@ void CommandDispatcher::Dispatch(v1::JobCommand command, bool may_have_been_sent
 }
 
 bool CommandDispatcher::Reserve(const v1::JobCommand& command) {
-  const size_t bytes = command.ByteSizeLong();
+  const auto known = jobs_.find(command.job());
+  size_t bytes = known == jobs_.end() ? command.command().ByteSizeLong() : 0;
+  for (const v1::JobCommand::Target& target : command.targets()) {
+    if (known != jobs_.end() && known->second.targets.contains(target.node())) continue;
+    bytes += target.ByteSizeLong() + kTargetBytes;
+  }
   if (bytes > max_bytes_ - bytes_) {
     if (const auto since = log_.Count("", clock_.MonotonicNow())) {
       Log(LogLevel::kWarning, "dropped a command: this relay keeps too many for its targets",

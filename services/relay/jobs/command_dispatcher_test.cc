@@ -230,14 +230,16 @@ TEST_F(CommandDispatcherTest, CommandThatMayHaveBeenSentIsSentAgainAfterTheTimeT
 }
 
 TEST_F(CommandDispatcherTest, CommandsOfAParentAreBoundedUntilTheyEnd) {
-  const v1::JobCommand command = Command({"n1"});
-  CommandDispatcher relay(topology_, clock_, 2 * command.ByteSizeLong());
+  v1::JobCommand command = Command({"n1"});
+  command.mutable_command()->set_command(std::string(1000, 'x'));
+  CommandDispatcher relay(topology_, clock_, 3000);
   for (const char* job : {"j1", "j2", "j3"}) {
     v1::JobCommand of_job = command;
     of_job.set_job(job);
     relay.Dispatch(of_job);
   }
   EXPECT_EQ(relay.open(), 2U);
+  for (int i = 0; i < 10; ++i) relay.Dispatch(command);
   relay.Finish("j1", "n1");
   relay.Dispatch(command);
   EXPECT_EQ(relay.open(), 2U);
