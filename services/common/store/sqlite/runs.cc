@@ -259,6 +259,7 @@ absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& co
   if (changed == 0) return SealRun::Result{};
   SetRunState(context, command.run, RunState::kComplete, command.at);
   const auto view = ReadRun(context.db, command.run);
+  if (!view) return SealRun::Result{};  // the disk failed, so the transaction fails
   AuditRun(context, command.run, command.actor, command.at,
            absl::StrCat("complete: ", view->run.genuine, " of ", view->run.planned,
                         " results genuine; SHA-256 of the archive: ",
