@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -14,6 +15,7 @@
 #include "services/agent/jobs/testing/job_runner_fixture.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/journal/journal_reader.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
 
@@ -25,6 +27,20 @@ class JobRunnerRestartTest : public JobRunnerFixture {};
 std::string Contents(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Returns whether an agent has recorded in this journal that its command has started.
+bool HasRecordedStart(const std::string& records) {
+  const auto info = PosixFileOps().Stat(records);
+  const auto reader = JournalReader::Open(PosixFileOps(), records);
+  if (!info.ok() || !reader.ok()) return false;
+  std::string_view bytes;
+  v1::JobRecord record;
+  while ((*reader)->Next(info->size, &bytes).value_or(false)) {
+    if (record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) && record.has_started())
+      return true;
+  }
+  return false;
 }
 
 // An agent in a separate process, for a test that kills it.
@@ -201,6 +217,10 @@ TEST_F(JobRunnerRestartTest, CommandOfAKilledAgentIsEndedAndLostAfterTheRestart)
                                   .environment = {absl::StrCat(kAgentVariable, "=", folder_)}});
   ASSERT_TRUE(agent.ok()) << agent.status();
   ASSERT_TRUE(testing::Await([&] { return std::filesystem::exists(folder_ + "/pid"); }));
+  // The command runs before its start is recorded.
+  ASSERT_TRUE(testing::Await([&] {
+    return HasRecordedStart(absl::StrCat(folder_, "/jobs/", command.job(), "/records"));
+  }));
   pid_t helper = 0;
   std::ifstream(folder_ + "/pid") >> helper;
   (*agent)->Signal(SIGKILL);
@@ -212,8 +232,7 @@ TEST_F(JobRunnerRestartTest, CommandOfAKilledAgentIsEndedAndLostAfterTheRestart)
   EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_LOST);
   EXPECT_EQ(received.final->reason(), "AGENT_DIED");
   runner_->Receive(sent);
-  // None if the agent was killed between the start and its record.
-  EXPECT_LE(AwaitFinal(command.job()).started, 1);
+  EXPECT_EQ(AwaitFinal(command.job()).started, 1);
 }
 
 TEST_F(JobRunnerRestartTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
