@@ -82,10 +82,8 @@ bool CommandDispatcher::Reserve(const v1::JobCommand& command) {
     bytes += target.ByteSizeLong() + kTargetBytes;
   }
   if (bytes > max_bytes_ - bytes_) {
-    if (const auto since = log_.Count("", clock_.MonotonicNow())) {
-      Log(LogLevel::kWarning, "dropped a command: this relay keeps too many for its targets",
-          {{"job", command.job()}, {"limit_bytes", max_bytes_}, {"suppressed", *since - 1}});
-    }
+    LogLimited(LogLevel::kWarning, "dropped a command: this relay keeps too many for its targets",
+               "parent", {{"job", command.job()}, {"limit_bytes", max_bytes_}});
     return false;
   }
   jobs_[command.job()].bytes += bytes;

@@ -14,7 +14,6 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/log_limiter.h"
 #include "services/common/base/mutex.h"
 #include "services/relay/topology/topology.h"
 
@@ -127,7 +126,6 @@ class CommandDispatcher {
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   Jobs jobs_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of all jobs
-  LogLimiter log_;
 };
 
 }  // namespace muster
