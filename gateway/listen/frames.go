@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"encoding/binary"
 	"time"
 
@@ -90,10 +91,10 @@ func (m *frameMeter) frame(now time.Time) string {
 	switch flags := http2.Flags(m.header[4]); http2.FrameType(m.header[3]) {
 	case http2.FrameHeaders:
 		m.block, m.continuations = 0, 0
-		return first(m.headers(), m.count(headerFrames, 1, now))
+		return cmp.Or(m.headers(), m.count(headerFrames, 1, now))
 	case http2.FrameContinuation:
 		m.continuations++
-		return first(m.headers(), m.count(otherFrames, 1, now))
+		return cmp.Or(m.headers(), m.count(otherFrames, 1, now))
 	case http2.FrameSettings:
 		return m.count(settingsFrames, 1+m.payload/settingsOfOneFrame, now)
 	case http2.FramePing:
@@ -111,13 +112,6 @@ func (m *frameMeter) frame(now time.Time) string {
 	default:
 		return m.count(otherFrames, 1, now)
 	}
-}
-
-func first(one, other string) string {
-	if one != "" {
-		return one
-	}
-	return other
 }
 
 // headers counts a frame of a header block.

@@ -9,7 +9,8 @@ import (
 )
 
 // NewServer returns a server with the limits that all listeners share, also on the pace of clients. `settings` are those
-// of the listener, or nil for HTTP/1.1 only. Its connections are those of TLS or of a Shared. The server's own messages are logged at the debug level.
+// of the listener, or nil for HTTP/1.1 only. Its connections are those of TLS or of a Shared. The server's own messages are
+// logged at the debug level.
 func NewServer(handler http.Handler, settings *tls.Config, log *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler:           Paced(handler, DefaultPace),

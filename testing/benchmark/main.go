@@ -1,6 +1,6 @@
 // Benchmark compares Muster with its peers on this machine and prints the figures as Markdown: ratio, both raw figures,
-// CPU seconds of servers and clients, and peak memory. testing/bench builds what it needs and calls it. Read docs/benchmarks.md before
-// you use a figure.
+// CPU seconds of servers and clients, and peak memory. testing/bench builds what it needs and calls it. Read
+// docs/benchmarks.md before you use a figure.
 package main
 
 import (
