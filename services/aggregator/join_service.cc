@@ -6,6 +6,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/identity/caller_uri.h"
+#include "services/common/rpc/peer.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -57,8 +58,7 @@ absl::Status JoinHandler::Answer(const std::string& peer,
                                  v1::NodeCertificate* response) {
   if (!member.ok()) {
     refused_.Add();
-    // Without the port, which each connection changes.
-    LogLimited(LogLevel::kInfo, "join refused", peer.substr(0, peer.rfind(':')),
+    LogLimited(LogLevel::kInfo, "join refused", PeerAddress(peer),
                {{"peer", peer}, {"error", member.status()}});
     return member.status();
   }
@@ -87,7 +87,7 @@ template <typename Ask>
 grpc::ServerUnaryReactor* JoinService::Answer(grpc::CallbackServerContext* context, Ask ask) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const std::string peer = context->peer();
-  const bool posted = executor_.Post(peer.substr(0, peer.rfind(':')),
+  const bool posted = executor_.Post(PeerAddress(peer),
                                      [reactor, ask, peer] { reactor->Finish(ToGrpc(ask(peer))); });
   if (!posted) reactor->Finish(ToGrpc(errors::Overloaded()));
   return reactor;

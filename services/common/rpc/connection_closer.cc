@@ -10,6 +10,7 @@
 #include "services/common/base/log.h"
 #include "services/common/rpc/accept_guard.h"
 #include "services/common/rpc/frame_guard.h"
+#include "services/common/rpc/peer.h"
 
 namespace muster {
 namespace {
@@ -80,7 +81,7 @@ void ConnectionCloser::Check(const Floods& floods) {
     if (!connections.Close(peer, port)) continue;
     metrics_.CountClosedConnections("flood", 1);
     // A peer without a certificate may have another port with each connection.
-    const std::string source = uri.empty() ? peer.substr(0, peer.rfind(':')) : uri;
+    const std::string source = uri.empty() ? PeerAddress(peer) : uri;
     if (const auto since = log_.Count(source, SystemClock().MonotonicNow())) {
       Log(LogLevel::kWarning, "closed the connection of a peer with too many refused calls",
           {{"peer", uri}, {"address", peer}, {"suppressed", *since - 1}});

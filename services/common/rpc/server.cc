@@ -35,6 +35,7 @@
 #include "services/common/rpc/frame_guard.h"
 #include "services/common/rpc/header_guard.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/rpc/peer.h"
 #include "services/common/rpc/process.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/unacked_settings.h"
@@ -51,12 +52,6 @@ std::string PathOf(const InputMetadata& metadata) {
 
 // Returns the key of a peer for CallAdmission.
 using PeerKey = std::string (*)(const grpc::AuthContext& context);
-
-std::string PeerUri(const grpc::AuthContext& context) {
-  const std::vector<grpc::string_ref> uris =
-      context.FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME);
-  return uris.empty() ? "" : std::string(uris[0].data(), uris[0].size());
-}
 
 // Returns whether the peer forwards the calls of other identities: a service, such as a gateway, or
 // a relay.

@@ -1,8 +1,7 @@
 #include "services/relay/proxy/join_forward.h"
 
-#include <grpc/grpc_security_constants.h>
-
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/runs.h"
+#include "services/common/rpc/peer.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -24,17 +24,15 @@ constexpr int64_t kCalls = 256;
 constexpr int64_t kCallsOfOne = 64;
 constexpr int64_t kBytesOfOne = 64 * 1024;
 
-}  // namespace
-
+// Returns the caller whose requests are limited: a relay by its URI, a machine without an identity
+// by its address.
 std::string JoinerOf(const grpc::CallbackServerContext& context) {
   const auto auth = context.auth_context();
-  if (auth != nullptr) {
-    const auto uris = auth->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME);
-    if (!uris.empty()) return {uris[0].data(), uris[0].size()};
-  }
-  const std::string peer = context.peer();
-  return peer.substr(0, peer.rfind(':'));
+  const std::string uri = auth == nullptr ? "" : PeerUri(*auth);
+  return uri.empty() ? PeerAddress(context.peer()) : uri;
 }
+
+}  // namespace
 
 JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Clock& clock,
                          Metrics& metrics)

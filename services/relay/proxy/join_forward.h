@@ -3,7 +3,6 @@
 #ifndef MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 #define MUSTER_SERVICES_RELAY_PROXY_JOIN_FORWARD_H_
 
-#include <string>
 #include <string_view>
 
 #include "muster/v1/join.grpc.pb.h"
@@ -13,10 +12,6 @@
 #include "services/relay/proxy/upstream_call.h"
 
 namespace muster {
-
-// Returns the caller of a request to join, whose calls are limited: a relay by its URI, a machine
-// without an identity by its address.
-std::string JoinerOf(const grpc::CallbackServerContext& context);
 
 // The aggregator verifies the requests. Callers are unknown, so this relay limits the size of a
 // request, and rate and number of those of an address, separately for Join and Rejoin.
