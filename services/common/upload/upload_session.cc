@@ -1,12 +1,9 @@
 #include "services/common/upload/upload_session.h"
 
 #include <algorithm>
-#include <span>
 #include <tuple>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
@@ -25,23 +22,8 @@ constexpr size_t kMaxStrandQueue = 64;
 // A stream counts as alive if it sends this many bytes within the stall limit.
 constexpr int64_t kProgressBytes = 64 * 1024;
 
-constexpr size_t kReadBuffer = 256 * 1024;
-
 // The size of one step of hashing bytes that were stored before a restart: some ten milliseconds.
 constexpr int64_t kHashStep = 8 * 1024 * 1024;
-
-// Returns the next `limit` bytes of `source`, or all until its end.
-absl::StatusOr<std::string> ReadUpTo(ByteSource& source, size_t limit) {
-  std::string bytes(limit, '\0');
-  size_t filled = 0;
-  while (filled < limit) {
-    ASSIGN_OR_RETURN(const auto n, source.Read(std::span(bytes).subspan(filled)));
-    if (n == 0) break;
-    filled += n;
-  }
-  bytes.resize(filled);
-  return bytes;
-}
 
 // The sender whose share of the threads an upload uses. A relay knows only the node.
 std::string OwnerOf(const UploadRecord& upload) {
@@ -108,10 +90,7 @@ absl::Status UploadSession::RemoveBytesAfter(const OwnedBytes& owned) {
     CloseStaged();
     return status;
   }
-  if (hashed_ > owned.size) {
-    sha256_ = Sha256();
-    hashed_ = 0;
-  }
+  hash_.Shorten(owned.size);
   sink_.Release(id_);
   return owned.size == 0 ? absl::OkStatus() : sink_.Reserve(id_, owned.size);
 }
@@ -151,11 +130,7 @@ absl::Status UploadSession::OpenStaged() {
   staged_ = *std::move(staged);
   files_open_ = true;
   stream_.NoteOpened();
-  // A hash of bytes that were lost is of no use.
-  if (hashed_ > staged_->written()) {
-    sha256_ = Sha256();
-    hashed_ = 0;
-  }
+  hash_.Shorten(staged_->written());
   return absl::OkStatus();
 }
 
@@ -248,30 +223,18 @@ absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachme
   RETURN_IF_ERROR(HashStep());
   RETURN_IF_ERROR(sink_.Reserve(id_, written + static_cast<int64_t>(raw.size())));
   RETURN_IF_ERROR(staged_->Append(raw, crc));
-  if (hashed_ == written) {
-    sha256_.Update(raw);
-    hashed_ += static_cast<int64_t>(raw.size());
-  }
+  if (hash_.size() == written) hash_.Update(raw);
   return UploadAck{staged_->written(), staged_->durable()};
 }
 
 // Hashes some of the stored bytes that were not hashed yet.
 absl::Status UploadSession::HashStep() {
-  const int64_t end = std::min(written(), hashed_ + kHashStep);
-  if (hashed_ == end) return absl::OkStatus();
-  ASSIGN_OR_RETURN(auto source, published_ ? blobs_.Open(ResultBlobName(key_.run, id_), hashed_)
-                                           : staged_->Read(hashed_));
-  std::vector<char> buffer(kReadBuffer);
-  while (hashed_ < end) {
-    const auto most = std::min(buffer.size(), static_cast<size_t>(end - hashed_));
-    ASSIGN_OR_RETURN(const auto n, source->Read(std::span(buffer).first(most)));
-    if (n == 0) return absl::DataLossError(absl::StrCat("upload ", id_, " ends at ", hashed_));
-    sha256_.Update({buffer.data(), n});
-    if (published_) {
-      published_crc32c_ = ExtendCrc32c(hashed_ == 0 ? 0 : published_crc32c_, {buffer.data(), n});
-    }
-    hashed_ += static_cast<int64_t>(n);
-  }
+  const int64_t end = std::min(written(), hash_.size() + kHashStep);
+  if (hash_.size() == end) return absl::OkStatus();
+  ASSIGN_OR_RETURN(auto source, published_
+                                    ? blobs_.Open(ResultBlobName(key_.run, id_), hash_.size())
+                                    : staged_->Read(hash_.size()));
+  RETURN_IF_ERROR(hash_.Read(*source, end, published_ ? &published_crc32c_ : nullptr));
   NoteProgress(kProgressBytes);
   return absl::OkStatus();
 }
@@ -300,7 +263,7 @@ void UploadSession::Complete(const UploadAttachment& attachment, const UploadFin
   if (const absl::Status status = CheckAttached(attachment); !status.ok()) return committed(status);
   if (stream_.completing()) return committed(errors::UploadCompleting(id_));
   if (const absl::Status status = HashStep(); !status.ok()) return committed(status);
-  if (hashed_ == written()) return CompleteHashed(attachment, finish, std::move(committed));
+  if (hash_.size() == written()) return CompleteHashed(attachment, finish, std::move(committed));
   // Other tasks of the strand, and other strands, run before the next step.
   auto shared = std::make_shared<Committed>(std::move(committed));
   const bool queued = strand_.Post([self = shared_from_this(), attachment, finish, shared] {
@@ -311,8 +274,8 @@ void UploadSession::Complete(const UploadAttachment& attachment, const UploadFin
 
 void UploadSession::CompleteHashed(const UploadAttachment& attachment, const UploadFinish& finish,
                                    Committed committed) {
-  const std::string sha256 = DigestBytes(sha256_.Finish());
-  const int64_t size = std::exchange(hashed_, 0);  // Finish has reset the digest
+  const int64_t size = hash_.size();
+  const std::string sha256 = hash_.Finish();
   if (const absl::Status status = VerifyWhole(finish, size, sha256); !status.ok()) {
     // More bytes may follow, unless they were published.
     if (!published_ && finish.size > size) return committed(status);
@@ -376,6 +339,47 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   CloseStaged();
   published_ = result->size;
   return absl::OkStatus();
+}
+
+void UploadSession::Discard(const absl::Status& why) {
+  stream_.Release(why);
+  Close();
+  if (!stream_.completing()) RemovePublished();
+}
+
+void UploadSession::RemovePublished() {
+  const std::string blob = ResultBlobName(key_.run, id_);
+  if (const absl::Status status = blobs_.Remove(blob); !status.ok()) {
+    Log(LogLevel::kWarning, "cannot remove the blob of a discarded upload",
+        {{"blob", blob}, {"error", status}});
+  }
+}
+
+void UploadSession::Close() {
+  ended_ = true;
+  CloseStaged();
+  if (const absl::Status status = blobs_.DiscardStaged(id_); !status.ok()) {
+    Log(LogLevel::kWarning, "staged bytes are kept until the next start",
+        {{"upload", id_}, {"error", status}});
+  }
+}
+
+absl::StatusOr<int64_t> UploadSession::KeepPartial(const std::string& name) {
+  stream_.Release(errors::RunSealed(key_.run));
+  ended_ = true;
+  if (staged_ == nullptr) {
+    auto staged = blobs_.Resume(id_);
+    // The bytes are published, and a result may name them: the upload may have been committed since
+    // the caller listed it. So they are not removed here.
+    if (absl::IsNotFound(staged.status())) return 0;
+    if (!staged.ok()) return staged.status();
+    staged_ = *std::move(staged);
+  }
+  const int64_t size = staged_->written();
+  const absl::Status status = PublishPartial(*staged_, blobs_, name);
+  CloseStaged();
+  if (!status.ok()) return status;
+  return size;
 }
 
 }  // namespace muster

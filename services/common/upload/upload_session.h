@@ -17,7 +17,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/sha256.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/open_streams.h"
@@ -25,6 +24,7 @@
 #include "services/common/upload/fair_strand.h"
 #include "services/common/upload/result_sink.h"
 #include "services/common/upload/upload_attachment.h"
+#include "services/common/upload/upload_bytes.h"
 #include "services/common/upload/upload_chunk.h"
 
 namespace muster {
@@ -188,9 +188,8 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   std::optional<absl::Time> signed_at_;
   std::unique_ptr<StagedBlob> staged_;
   std::optional<int64_t> published_;  // size, if a crash came between publishing and committing
-  uint32_t published_crc32c_ = 0;     // of the first hashed_ bytes of the published blob
-  Sha256 sha256_;
-  int64_t hashed_ = 0;  // bytes of the upload that sha256_ covers: at most written()
+  uint32_t published_crc32c_ = 0;     // of the bytes of the published blob that hash_ covers
+  UploadHash hash_;                   // of at most written() bytes
   int64_t since_progress_ = 0;
 
   // Thread-safe.
