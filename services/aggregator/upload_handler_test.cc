@@ -22,6 +22,7 @@
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/frame_meter.h"
 #include "services/common/rpc/rpc_metrics.h"
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
@@ -304,8 +305,9 @@ TEST_F(SmallUploadHandlerTest, SilentStreamsAreNotCountedAndEndAfterTenSeconds) 
 TEST_F(SmallUploadHandlerTest, StuckReaderIsCancelledAndItsUploadIsResumed) {
   const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
   TestUploadStream stuck(Connect(node), Open("n1"));
-  constexpr int kChunks = 20'000;  // their acknowledgements exceed the window of HTTP/2
-  for (int at = 0; at < kChunks; ++at) stuck.SendChunk(at, "x");
+  constexpr int kChunks = 20'000;            // their acknowledgements exceed the window of HTTP/2
+  const std::string chunk(kSmallData, 'x');  // smaller ones are limited to fewer a second
+  for (int at = 0; at < kChunks; ++at) stuck.SendChunk(at * chunk.size(), chunk);
   const absl::Time limit = absl::Now() + absl::Seconds(60);
   const auto later = [] { return SystemClock().MonotonicNow() + absl::Seconds(31); };
   while (canceller_.CancelStuck(later(), absl::Seconds(30)) == 0 && absl::Now() < limit) {

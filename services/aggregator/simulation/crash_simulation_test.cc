@@ -29,6 +29,7 @@ constexpr uint64_t kFoundSeeds[] = {
     201,        // A read that fails once in a check counted as damage.
     230,        // A blob that was found after a kill was recorded before its name was durable.
     1409,       // A staged file continued after a failed sync.
+    6954,       // A new log was checkpointed before its name was durable.
 };
 
 // Returns the steps of the simulation.

@@ -73,8 +73,13 @@ absl::StatusOr<bool> UseWriteAheadLog(Connection& db) {
   return wal;
 }
 
-absl::Status SettleFiles(FileOps& ops, Connection& db, const std::string& path) {
-  RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(path)));
+absl::Status SyncNames(FileOps& ops, Connection& db, const std::string& path) {
+  db.Execute("SELECT 1 FROM sqlite_schema LIMIT 1");  // SQLite creates the log at the first read
+  RETURN_IF_ERROR(db.TakeStatus());
+  return ops.SyncFolder(ParentFolder(path));
+}
+
+absl::Status EmptyLog(Connection& db, const std::string& path) {
   const int code =
       sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
   if (code == SQLITE_OK) return absl::OkStatus();

@@ -27,11 +27,15 @@ absl::Status RewriteLog(FileOps& ops, const std::string& path);
 // Changes the database to the write-ahead log. Returns false where the file system cannot have one.
 absl::StatusOr<bool> UseWriteAheadLog(Connection& db);
 
-// Makes the names of a database and its log durable, because SQLite ignores a failure of that, and
-// writes all pages to the database: it must not depend on the log of an earlier process. While
+// Creates the log unless it exists, and makes the names of the database and the log durable,
+// because SQLite ignores a failure of that. To be called before the first change: a checkpoint that
+// is interrupted leaves half of its pages, and only the log completes them.
+absl::Status SyncNames(FileOps& ops, Connection& db, const std::string& path);
+
+// Writes all pages to the database: it must not depend on the log of an earlier process. While
 // another process reads the database (a backup), pages remain in the log, which RewriteLog made
 // durable.
-absl::Status SettleFiles(FileOps& ops, Connection& db, const std::string& path);
+absl::Status EmptyLog(Connection& db, const std::string& path);
 
 // Reads every page of a database. Fails with DATA_LOSS (STORE_CORRUPT) if one is damaged.
 absl::Status CheckDatabase(Connection& db, const std::string& path);

@@ -43,8 +43,9 @@ absl::StatusOr<std::unique_ptr<LocalDatabase>> LocalDatabase::Open(
   if (crashed) {
     RETURN_IF_ERROR(CheckDatabase(*writer, path));
   }
+  RETURN_IF_ERROR(SyncNames(ops, *writer, path));
   if (const absl::Status s = Migrate(*writer, steps); !s.ok()) return Annotate(s, path);
-  RETURN_IF_ERROR(SettleFiles(ops, *writer, path));
+  RETURN_IF_ERROR(EmptyLog(*writer, path));
   ASSIGN_OR_RETURN(auto reader, Connection::Open(path, Connection::Access::kReadOnly));
   return std::unique_ptr<LocalDatabase>(
       new LocalDatabase(path, std::move(on_fatal), std::move(writer), std::move(reader)));

@@ -279,12 +279,13 @@ absl::StatusOr<std::unique_ptr<Connection>> OpenForWriting(const SqliteStoreOpti
   Connection& db = **opened;
   RETURN_IF_ERROR(Configure(db, options));
   ASSIGN_OR_RETURN(check_later, CheckAfterCrash(db, options, ops));
+  RETURN_IF_ERROR(sqlite::SyncNames(ops, db, options.path));
   if (absl::Status current = sqlite::Migrate(db, sqlite::SchemaSteps()); !current.ok()) {
     return Annotate(current, options.path);
   }
   db.Execute("UPDATE marks SET value = 'no' WHERE name = 'clean'");
   RETURN_IF_ERROR(db.TakeStatus());
-  RETURN_IF_ERROR(sqlite::SettleFiles(ops, db, options.path));
+  RETURN_IF_ERROR(sqlite::EmptyLog(db, options.path));
   return opened;
 }
 
