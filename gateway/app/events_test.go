@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
@@ -19,7 +20,12 @@ type event struct{ kind, id, data string }
 // events sends the events of a stream to a channel and closes it with the stream.
 func (w *testGateway) events(client *http.Client, path string) <-chan event {
 	w.t.Helper()
-	request, _ := http.NewRequest("GET", w.page(path), nil)
+	return w.eventsUntil(context.Background(), client, path)
+}
+
+func (w *testGateway) eventsUntil(ctx context.Context, client *http.Client, path string) <-chan event {
+	w.t.Helper()
+	request, _ := http.NewRequestWithContext(ctx, "GET", w.page(path), nil)
 	request.Header.Set("Accept", "text/event-stream")
 	response, err := client.Do(request)
 	if err != nil {
@@ -145,6 +151,29 @@ func TestRefusedEventStreamHasErrorResponse(t *testing.T) {
 	if a.code != 404 || a.header.Get("Content-Type") != "application/json" || decode(t, a.body)["reason"] != "RUN_NOT_FOUND" {
 		t.Errorf("%d %v %s", a.code, a.header, a.body)
 	}
+}
+
+// A client with many streams must not cost the status service as much as many clients.
+func TestEventStreamsOfAClientShareOneWatch(t *testing.T) {
+	w, _ := startWithStatus(t)
+	one := viewer(w.runA)
+	ctx, end := context.WithCancel(context.Background())
+	var streams []<-chan event
+	for _, leaf := range []tls.Certificate{one, one, one, viewer(w.runA)} {
+		streams = append(streams, w.eventsUntil(ctx, w.statusClient(leaf), "/status"))
+		next(t, streams[len(streams)-1])
+	}
+	mustertest.Await(t, "two watches are open", func() bool { return w.aggregator.Watchers() == 2 })
+	status := progressOf(runA)
+	status.Pairs[1].Progress.Completed = 6
+	w.aggregator.SetStatus(status)
+	for i, sent := range streams {
+		if e, _ := next(t, sent); completed(t, e) != 6 {
+			t.Errorf("stream %d: %v", i, e)
+		}
+	}
+	end()
+	mustertest.Await(t, "no watch is open", func() bool { return w.aggregator.Watchers() == 0 })
 }
 
 // A client that requests events and does not read them must not block others.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -109,6 +110,24 @@ func TestPartOfResultIsRefused(t *testing.T) {
 	}
 	if a := w.put("logs", "n1", "the whole"); a.code != 200 {
 		t.Errorf("the whole: answered %d %s", a.code, a.body)
+	}
+}
+
+// Without a length and without chunks HTTP has no body: bytes that follow are not a part of the request.
+func TestPutWithoutLengthIsRefused(t *testing.T) {
+	w := start(t)
+	for _, sent := range []struct{ header, code string }{{"", "411"}, {"Content-Length: 0\r\n", "200"}} {
+		conn := w.dial(w.leaf("logs", "n1"))
+		if _, err := conn.Write([]byte(request("PUT", "/api/v1/results/by-node/n1/logs", sent.header+"Connection: close\r\n", ""))); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+sent.code) {
+			t.Errorf("%q: %v %s", sent.header, err, got)
+		}
+		if stored := w.aggregator.Get(key("logs", "n1")); (stored != nil) != (sent.code == "200") {
+			t.Errorf("%q: stored %+v", sent.header, stored)
+		}
+		conn.Close()
 	}
 }
 

@@ -131,6 +131,12 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			"Content-Range is not supported: send the whole result in one request, without this header")
 		return
 	}
+	if r.ProtoMajor == 1 && r.ContentLength == 0 && r.Header.Get("Content-Length") == "" {
+		// RFC 9112, 6.3: the request has no body, but a client that forgot the length has one.
+		h.answered(r, route.Path, w, http.StatusLengthRequired,
+			"neither Content-Length nor chunks: an empty result needs Content-Length: 0")
+		return
+	}
 	delivery := &muster.Delivery{
 		Key: key,
 		// A later request starts a new upload: its bytes may differ.

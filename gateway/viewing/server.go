@@ -39,6 +39,7 @@ type Server struct {
 	// connection is the status service's, for responses that are parsed only partially.
 	connection grpc.ClientConnInterface
 	status     musterv1.StatusServiceClient
+	changes    *changes
 	api        *rest.Server
 	pages      http.Handler
 	sessions   *Sessions
@@ -55,6 +56,7 @@ func New(settings Settings, status grpc.ClientConnInterface, api *rest.Server, s
 	revoked *fleet.Revoked, metrics *inspect.Metrics, log *slog.Logger) *Server {
 	s := &Server{settings: settings, connection: status, status: musterv1.NewStatusServiceClient(status), api: api, pages: dashboard.Handler(), sessions: sessions, watches: watches, keys: keys,
 		revoked: revoked, metrics: metrics, log: log}
+	s.changes = newChanges(s.status, log)
 	s.snapshots = newSnapshots(s.fetch, watches.Load())
 	return s
 }

@@ -14,13 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"muster.example/gateway/fleet"
 	"muster.example/gateway/limits"
 	"muster.example/gateway/rest"
-	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
 )
@@ -187,7 +183,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, of view) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not keep events back
 	events := &eventWriter{w: w}
-	changes := s.changes(ctx, of.run)
+	changes := s.changes.of(ctx, of.run)
 	for {
 		if err := events.status(answer); err != nil {
 			return
@@ -235,31 +231,6 @@ func await(ctx context.Context, size int64, changes <-chan struct{}, events *eve
 			return false
 		}
 	}
-}
-
-// changes signals changes of the run; one signal may stand for several changes. The channel is closed when there will
-// be no more.
-func (s *Server) changes(ctx context.Context, run string) <-chan struct{} {
-	signs := make(chan struct{}, 1)
-	sign := func() {
-		select {
-		case signs <- struct{}{}:
-		default:
-		}
-	}
-	go func() {
-		defer close(signs)
-		watch, err := s.status.WatchStatus(ctx, &musterv1.WatchStatusRequest{Run: run})
-		for err == nil {
-			if _, err = watch.Recv(); err == nil || errors.Is(err, io.EOF) {
-				sign()
-			}
-		}
-		if !errors.Is(err, io.EOF) && status.Code(err) != codes.Canceled {
-			s.log.Debug("the watch of a run has ended", "run", run, "error", err)
-		}
-	}()
-	return signs
 }
 
 func ended(answer *Answer) bool {

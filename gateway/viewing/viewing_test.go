@@ -186,7 +186,7 @@ func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 		for _, accept := range []string{"application/json", "text/event-stream"} {
 			service := &busy{status: manyPairs(100_000), ended: make(chan struct{})}
 			s := New(Settings{}, service, nil, nil, rest.NewWatches(inspect.NewMetrics()), nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
-			s.status = service
+			s.changes = newChanges(service, slog.New(slog.DiscardHandler))
 			gone := make(chan struct{})
 			server := httptest.NewUnstartedServer(listen.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(gone)
