@@ -160,9 +160,13 @@ func (z *fuzzed) call(ctx context.Context, connection *grpc.ClientConn, method s
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
+	// The first call of a connection waits for it, and for another if the server is busy with handshakes.
+	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method, grpc.WaitForReady(true))
+	if err != nil && patience == streamPatience && ctx.Err() != nil {
+		return nil, nil, true
+	}
 	if err != nil {
-		return nil, nil, patience == streamPatience && ctx.Err() != nil // the connection is not ready yet
+		return nil, err, false
 	}
 	for _, message := range messages {
 		if stream.SendMsg(&message) != nil {
@@ -194,7 +198,7 @@ func (z *fuzzed) call(ctx context.Context, connection *grpc.ClientConn, method s
 
 func (z *fuzzed) judge(c cell, sent, responses [][]byte, err error, ended bool) string {
 	if !ended {
-		return "no answer"
+		return fmt.Sprintf("no answer: %v", err)
 	}
 	code := status.Code(err)
 	if err == io.EOF {
