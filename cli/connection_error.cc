@@ -70,6 +70,14 @@ std::optional<Proxy> ProxyOfEnvironment() {
 }
 
 absl::Status WithPlainConnectionError(const absl::Status& status) {
+  if (const auto target = After(status.message(), "DNS resolution failed for ")) {
+    // "HOST:PORT: C-ares status is not ARES_SUCCESS qtype=A name=HOST is_balancer=0: WHY"
+    const std::string address(target->substr(0, target->find(": ")));
+    return MakeError(status.code(), ReasonOf(status),
+                     absl::StrCat("cannot find the address of ", address, ": ",
+                                  target->substr(target->rfind(": ") + 2)),
+                     NextStepOf(status));
+  }
   const auto last = After(status.message(), "last error: ");
   if (ReasonOf(status) != "UNREACHABLE" || !last) return status;
   absl::string_view cause = *last;

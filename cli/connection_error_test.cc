@@ -54,6 +54,18 @@ TEST_F(ConnectionErrorTest, ProxyWithAHostNameIsRecognisedByItsPort) {
       "PROXY_FAILED: cannot connect through the proxy 10.0.0.7:3128: Connection refused");
 }
 
+TEST_F(ConnectionErrorTest, UnknownHostIsNamedWithoutWordsOfTheResolver) {
+  const absl::Status status = WithPlainConnectionError(
+      MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
+                "DNS resolution failed for nowhere.invalid:7440: C-ares status is not ARES_SUCCESS "
+                "qtype=AAAA name=nowhere.invalid is_balancer=0: Domain name not found",
+                "Check."));
+  EXPECT_EQ(status.message(),
+            "cannot find the address of nowhere.invalid:7440: Domain name not found");
+  EXPECT_EQ(ReasonOf(status), "UNREACHABLE");
+  EXPECT_EQ(NextStepOf(status), "Check.");
+}
+
 TEST_F(ConnectionErrorTest, RefusedCertificateHasItsOwnReason) {
   EXPECT_EQ(Plain("UNKNOWN: ipv4:127.0.0.1:7440: Tls handshake failed: SSL_ERROR_SSL: "
                   "error:0A000086:SSL routines::certificate verify failed"),

@@ -174,6 +174,10 @@ TEST_F(HomeBackupTest, LinkedFoldersAreCopied) {
   EXPECT_EQ(ReadFile(restored_ + "/root/ca.key"), "root/ca.key");
 }
 
+TEST_F(HomeBackupTest, FolderThatDoesNotExistIsNamedAsSuch) {
+  ExpectNotRestored("NOT_A_BACKUP", backup_ + " is not a complete backup: it does not exist");
+}
+
 TEST_F(HomeBackupTest, BackupWithAnyDamagedFileIsNotRestored) {
   ASSERT_TRUE(MakeBackup().ok());
   for (const std::string& path : FilesIn(backup_)) {

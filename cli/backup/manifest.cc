@@ -40,8 +40,12 @@ bool StaysInFolder(const std::filesystem::path& path) {
 absl::StatusOr<std::map<std::string, std::string>> ReadSums(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/", kSumsFile);
   const auto text = ReadFileBounded(path, kMaxSums);
-  if (absl::IsNotFound(text.status()))
-    return errors::NotABackup(folder, absl::StrCat("it has no ", kSumsFile));
+  if (absl::IsNotFound(text.status())) {
+    std::error_code ignored;
+    return errors::NotABackup(folder, std::filesystem::exists(folder, ignored)
+                                          ? absl::StrCat("it has no ", kSumsFile)
+                                          : "it does not exist");
+  }
   if (!text.ok()) return text.status();
   std::map<std::string, std::string> sums;
   for (const absl::string_view piece : absl::StrSplit(*text, '\n', absl::SkipEmpty())) {

@@ -165,11 +165,13 @@ absl::StatusOr<int> RevokeToken(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto id, ResolveToken(*client, text));
   ASSIGN_OR_RETURN(const auto token, client->RevokeJoinToken(id));
   if (line.json) console.out << Dump(ToJson(token));
-  PrintMessage(console, absl::StrCat("Join token ", id, " is revoked. ",
-                                     token.joined().empty()
-                                         ? "No machine has joined with it."
-                                         : absl::StrCat("Machines that joined with it stay: ",
-                                                        JoinedText(token), ".")));
+  PrintMessage(
+      console,
+      absl::StrCat("Join token ", id, " is revoked. ",
+                   token.joined().empty()
+                       ? "No machine has joined with it."
+                       : absl::StrCat("Machines that have joined with it are not removed: ",
+                                      JoinedText(token), ".")));
   return kExitOk;
 }
 

@@ -129,6 +129,15 @@ absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const
         absl::StrCat("cannot connect through the proxy ", proxy->Address(), ": ", why),
         proxy->variable);
   }
+  // curl names functions of OpenSSL and numbers of HTTP/2 streams for these.
+  if (IsLostConnection(code)) {
+    return errors::GatewayUnreachable(
+        absl::StrCat(AddressOf(url), " closed the connection before the end of its answer"));
+  }
+  if (code == CURLE_SSL_CONNECT_ERROR && absl::StrContains(detail, "SSL_ERROR_SYSCALL")) {
+    return errors::GatewayUnreachable(
+        absl::StrCat(AddressOf(url), " closed the connection during the TLS handshake"));
+  }
   if (!unconnected) return errors::GatewayUnreachable(why);
   return errors::GatewayUnreachable(absl::StrCat("cannot connect to ", AddressOf(url), ": ", why));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/supervisor/listening_sockets.h"
 #include "services/common/base/error.h"
@@ -83,7 +84,10 @@ TEST_F(HttpsClientTest, GetIsRepeatedAfterAConnectionIsLostWithinTheAnswer) {
 
 TEST_F(HttpsClientTest, GetIsRepeatedForALimitedTime) {
   lost_ = 1'000;
-  EXPECT_EQ(ReasonOf(Client().Get(Url("/lost")).status()), "GATEWAY_UNREACHABLE");
+  const absl::Status lost = Client().Get(Url("/lost")).status();
+  EXPECT_EQ(ReasonOf(lost), "GATEWAY_UNREACHABLE");
+  EXPECT_EQ(lost.message(), absl::StrCat("localhost:", port_,
+                                         " closed the connection before the end of its answer"));
   // Every 250 ms.
   EXPECT_GT(requests_, 1);
   EXPECT_LE(requests_, 9);

@@ -262,9 +262,14 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
     }
     return permit;
   }
+  // A new node has no policy file.
+  const std::string refusal =
+      commands_.empty()
+          ? absl::StrCat(file_, " does not exist, or has no rule for commands, to admit")
+          : absl::StrCat("no rule in ", file_, " admits");
   const std::string why =
-      absl::StrCat("no rule in ", file_, " admits \"", Show(request.argv), "\" (action ",
-                   request.action, ", ", request.signer.empty() ? "unsigned" : request.signer, ")");
+      absl::StrCat(refusal, " \"", Show(request.argv), "\" (action ", request.action, ", ",
+                   request.signer.empty() ? "unsigned" : request.signer, ")");
   return request.action == kCollectAction ? errors::PluginNotAdmitted(why)
                                           : errors::PolicyRefused(why);
 }

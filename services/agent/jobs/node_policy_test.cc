@@ -59,7 +59,11 @@ TEST(ArgumentPatternTest, ManyStarsMatchInLinearTime) {
 
 TEST(NodePolicyTest, PolicyWithoutRulesAdmitsNothing) {
   ExpectRefused(Policy("").Allow(Exec({"/usr/bin/uptime"})).status(),
-                "no rule in /etc/policy.yaml admits \"/usr/bin/uptime\" (action exec, alice)");
+                "/etc/policy.yaml does not exist, or has no rule for commands, to admit "
+                "\"/usr/bin/uptime\" (action exec, alice)");
+  ExpectRefused(
+      Policy("commands:\n  - argv: [/bin/true]\n").Allow(Exec({"/usr/bin/uptime"})).status(),
+      "no rule in /etc/policy.yaml admits \"/usr/bin/uptime\" (action exec, alice)");
   EXPECT_TRUE(Policy("").AllowModule("hostfacts").ok());
 }
 
@@ -105,7 +109,7 @@ TEST(NodePolicyTest, FirstMatchingRuleApplies) {
 TEST(NodePolicyTest, RefusalShowsTheFirstLineOfAScript) {
   CommandRequest request{.action = "exec", .argv = {"/bin/sh", "-c", "set -e\nrm x\n", "last"}};
   const absl::Status refused = Policy("").Allow(request).status();
-  ExpectRefused(refused, "admits \"/bin/sh -c set -e ...\" (action exec");
+  ExpectRefused(refused, "to admit \"/bin/sh -c set -e ...\" (action exec");
   EXPECT_EQ(NextStepOf(refused).find("collect"), std::string::npos) << NextStepOf(refused);
   request.action = "collect";
   EXPECT_NE(NextStepOf(Policy("").Allow(request).status()).find("actions: [collect]"),

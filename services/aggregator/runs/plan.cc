@@ -37,6 +37,7 @@ bool IsName(std::string_view text) { return text.find_first_of(":\n") == std::st
 
 absl::StatusOr<std::string> DefinitionOf(const std::string& plugin) {
   if (!IsName(plugin)) return plugin;
+  if (plugin.empty()) return errors::InvalidPlugin("\"\"", "it is empty");
   for (const BuiltIn& built_in : kBuiltIns) {
     if (built_in.name == plugin) return std::string(built_in.yaml);
   }
