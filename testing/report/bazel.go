@@ -31,10 +31,12 @@ type buildEvent struct {
 type junitSuites struct {
 	Suites []struct {
 		Cases []struct {
-			Name    string     `xml:"name,attr"`
-			Class   string     `xml:"classname,attr"`
-			Status  string     `xml:"status,attr"`
-			Failure []struct{} `xml:"failure"`
+			Name    string `xml:"name,attr"`
+			Class   string `xml:"classname,attr"`
+			Status  string `xml:"status,attr"`
+			Failure []struct {
+				Message string `xml:"message,attr"`
+			} `xml:"failure"`
 			Error   []struct{} `xml:"error"`
 			Skipped []struct{} `xml:"skipped"`
 		} `xml:"testcase"`
@@ -101,7 +103,11 @@ func (t *tally) target(label, status string, files []string) {
 				switch {
 				case len(test.Failure)+len(test.Error) > 0:
 					failed++
-					t.fail("%s: %s.%s", label, test.Class, test.Name)
+					reason := ""
+					if len(test.Failure) > 0 {
+						reason = test.Failure[0].Message
+					}
+					t.failBecause(reason, "%s: %s.%s", label, test.Class, test.Name)
 				case test.Status == "notrun" || len(test.Skipped) > 0:
 					t.skipped++
 				default:

@@ -3,8 +3,12 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"regexp"
 	"strings"
 )
+
+// errorLine matches a line that a test wrote with Error, Fatal or Log.
+var errorLine = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
 
 // goTest names a test of a package; an empty name is the package itself.
 type goTest struct{ pkg, test string }
@@ -23,18 +27,23 @@ func (g goTest) parents() []goTest {
 // itself.
 func (t *tally) golang(events io.Reader) error {
 	outcome := map[goTest]string{}
+	reason := map[goTest]string{} // the first error; a log of the servers follows it
 	var order []goTest
 	decoder := json.NewDecoder(events)
 	for {
-		var event struct{ Action, Package, Test string }
+		var event struct{ Action, Package, Test, Output string }
 		if err := decoder.Decode(&event); err == io.EOF {
 			break
 		} else if err != nil {
 			return err
 		}
+		test := goTest{event.Package, event.Test}
 		switch event.Action {
+		case "output":
+			if reason[test] == "" && errorLine.MatchString(event.Output) {
+				reason[test] = event.Output
+			}
 		case "run", "pass", "fail", "skip":
-			test := goTest{event.Package, event.Test}
 			if _, seen := outcome[test]; !seen {
 				order = append(order, test)
 			}
@@ -63,7 +72,7 @@ func (t *tally) golang(events io.Reader) error {
 		case result == "skip":
 			t.skipped++
 		default: // failed; or started and never ended; or a package that does not build
-			t.fail("%s %s", test.pkg, test.test)
+			t.failBecause(reason[test], "%s %s", test.pkg, test.test)
 		}
 	}
 	return nil

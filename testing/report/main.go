@@ -28,6 +28,20 @@ func (t *tally) fail(format string, args ...any) {
 	t.failures = append(t.failures, fmt.Sprintf(format, args...))
 }
 
+// failBecause adds a failure with the beginning of its reason, if it has one, on one line.
+func (t *tally) failBecause(reason, format string, args ...any) {
+	const most = 300 // characters
+	what := fmt.Sprintf(format, args...)
+	reason = strings.Join(strings.Fields(reason), " ")
+	if line := []rune(reason); len(line) > most {
+		reason = string(line[:most]) + "…"
+	}
+	if reason != "" {
+		what += ": " + reason
+	}
+	t.failures = append(t.failures, what)
+}
+
 // check adds "NAME=EXITCODE".
 func (t *tally) check(argument string) error {
 	name, code, found := strings.Cut(argument, "=")

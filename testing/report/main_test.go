@@ -16,6 +16,9 @@ func TestGoReportCountsInnermostTestsAndBrokenPackages(t *testing.T) {
 {"Action":"run","Package":"p","Test":"TestA/one"}
 {"Action":"pass","Package":"p","Test":"TestA/one"}
 {"Action":"run","Package":"p","Test":"TestA/two"}
+{"Action":"output","Package":"p","Test":"TestA/two","Output":"=== RUN TestA/two\n"}
+{"Action":"output","Package":"p","Test":"TestA/two","Output":"    a_test.go:7: it is 5\n"}
+{"Action":"output","Package":"p","Test":"TestA/two","Output":"    up.go:9: the log of the servers\n"}
 {"Action":"fail","Package":"p","Test":"TestA/two"}
 {"Action":"fail","Package":"p","Test":"TestA"}
 {"Action":"run","Package":"p","Test":"TestB"}
@@ -31,7 +34,7 @@ func TestGoReportCountsInnermostTestsAndBrokenPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[p TestA/two p TestC p TestNeverEnded broken ]"
+	want := "[p TestA/two: a_test.go:7: it is 5 p TestC p TestNeverEnded broken ]"
 	if sum.passed != 2 || sum.skipped != 1 || fmt.Sprint(sum.failures) != want {
 		t.Errorf("passed %d, skipped %d, failures %v, want 2, 1, %s", sum.passed, sum.skipped, sum.failures, want)
 	}
@@ -40,7 +43,7 @@ func TestGoReportCountsInnermostTestsAndBrokenPackages(t *testing.T) {
 func TestBazelReportCountsCasesCrashesAndBrokenTargets(t *testing.T) {
 	xml := filepath.Join(t.TempDir(), "test.xml")
 	text := `<testsuites><testsuite><testcase name="a" classname="S" status="run"/>
-<testcase name="b" classname="S" status="run"><failure/></testcase>
+<testcase name="b" classname="S" status="run"><failure message="x_test.cc:7&#x0A;It is 5"/></testcase>
 <testcase name="c" classname="S" status="notrun"/></testsuite></testsuites>`
 	if err := os.WriteFile(xml, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -57,7 +60,7 @@ func TestBazelReportCountsCasesCrashesAndBrokenTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[//a: S.b //crash: timeout //broken: does not build]"
+	want := "[//a: S.b: x_test.cc:7 It is 5 //crash: timeout //broken: does not build]"
 	if sum.passed != 2 || sum.skipped != 1 || fmt.Sprint(sum.failures) != want {
 		t.Errorf("passed %d, skipped %d, failures %v, want 2, 1, %s", sum.passed, sum.skipped, sum.failures, want)
 	}
