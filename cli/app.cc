@@ -33,7 +33,6 @@
 #include "cli/commands/status_commands.h"
 #include "cli/commands/token_commands.h"
 #include "cli/commands/verify_command.h"
-#include "cli/connection_error.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/rpc/session.h"
@@ -43,6 +42,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
 #include "services/common/errors/cli.h"
+#include "services/common/rpc/connection_error.h"
 
 namespace muster::cli {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "cli/connection_error.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
@@ -38,7 +37,7 @@ absl::Status WithParsedReason(const absl::Status& status) {
 
 absl::Status FromService(absl::Status status, const std::string& subject) {
   if (status.ok()) return status;
-  status = WithPlainConnectionError(WithParsedReason(status));
+  status = WithParsedReason(status);
   if (absl::IsDeadlineExceeded(status) && ReasonOf(status).empty()) {
     status = errors::NoAnswer();
   }

@@ -47,21 +47,6 @@ TEST(FromServiceTest, MissingAnswerHasReasonAndNextStep) {
   EXPECT_EQ(ExitCodeOf(status), 68);
 }
 
-TEST(FromServiceTest, FailedConnectionIsDescribedInPlainWords) {
-  const auto message = [](const char* text) {
-    return std::string(
-        FromService(MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE", text, "Check."), "x")
-            .message());
-  };
-  EXPECT_EQ(message("failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.5:7440: "
-                    "Failed to connect to remote host: Connection refused"),
-            "cannot connect to 10.0.0.5:7440: Connection refused");
-  EXPECT_EQ(message("failed to connect to all addresses; last error: UNAVAILABLE: "
-                    "ipv6:%5B::1%5D:7440: Failed to connect to remote host: No route to host"),
-            "cannot connect to [::1]:7440: No route to host");
-  EXPECT_EQ(message("Socket closed"), "Socket closed");
-}
-
 TEST(FromServiceTest, OtherMessageWithoutDetailsIsUnchanged) {
   for (const char* message : {"Received http2 header. Try again.", "IO: no reason. None.",
                               "REVOKED: without a next step", "REVOKED"}) {

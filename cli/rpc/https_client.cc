@@ -8,12 +8,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "cli/connection_error.h"
 #include "cli/exit_code.h"
 #include "cli/rpc/retry_period.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
+#include "services/common/errors/rpc.h"
+#include "services/common/rpc/connection_error.h"
 
 namespace muster::cli {
 namespace {

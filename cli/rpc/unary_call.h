@@ -7,12 +7,12 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/rpc/retry_period.h"
+#include "services/common/rpc/connection_error.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::cli {
@@ -23,12 +23,6 @@ struct UnaryCallOptions {
   // If true, only a call that was not sent is repeated.
   bool only_unsent = false;
 };
-
-// Returns true if no connection was established, so that the call was not sent.
-inline bool IsUnsent(const absl::Status& status) {
-  return absl::IsUnavailable(status) &&
-         absl::StrContains(status.message(), "failed to connect to all addresses");
-}
 
 // Calls `method` of `stub`. An interrupt cancels the call. Errors are marked with FromService;
 // `subject` names the service.
@@ -44,7 +38,7 @@ absl::StatusOr<Response> CallUnary(
     Response response;
     const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
     if (status.ok()) return response;
-    const bool repeatable = options.only_unsent ? IsUnsent(status) : absl::IsUnavailable(status);
+    const bool repeatable = options.only_unsent ? IsUnconnected(status) : absl::IsUnavailable(status);
     if (!repeatable || !period.Pause()) return FromService(status, subject);
   }
 }

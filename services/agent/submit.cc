@@ -16,6 +16,7 @@
 #include "services/agent/stop_on_signal.h"
 #include "services/client/client_status.h"
 #include "services/client/source_file.h"
+#include "services/common/rpc/connection_error.h"
 
 namespace muster {
 namespace {
@@ -48,7 +49,7 @@ class WaitPrinter {
     }
     printed_ = why.reason;
     // The checks find the cause of a failed connection.
-    if (why.reason == "UNREACHABLE" || why.reason == "CONNECTION_FAILED") {
+    if (IsConnectionError(why.reason)) {
       if (const auto fault = CheckConnection(config_, client_, stop_)) {
         PrintWait(fault->message, "", fault->address, fault->next_step);
         return;

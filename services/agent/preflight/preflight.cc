@@ -15,6 +15,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/connection_error.h"
 
 namespace muster {
 namespace {
@@ -110,9 +111,7 @@ std::optional<Fault> Judge(const absl::Status& status, const std::string& addres
     case absl::StatusCode::kNotFound:
       break;
     case absl::StatusCode::kUnavailable:
-      if (ReasonOf(status) != "UNREACHABLE" && ReasonOf(status) != "CONNECTION_FAILED") {
-        return std::nullopt;
-      }
+      if (!IsConnectionError(ReasonOf(status))) return std::nullopt;
       check = Check::kConnection;
       break;
     default:

@@ -49,8 +49,9 @@ class Executor {
   [[nodiscard]] bool Post(Task task);
 
   // The same for a task of an owner: it also returns false if too many of the owner's tasks wait.
-  // Tasks of one owner begin in the order of Post. A task waits for at most `threads_of_owner`
-  // tasks of each other owner, those that run included.
+  // Tasks of one owner begin in the order of Post. The first task of an owner waits for at most
+  // `threads_of_owner` tasks of each other owner, those that run included; so does each later one,
+  // after the one before it has begun.
   [[nodiscard]] bool Post(std::string_view owner, Task task);
 
   // Refuses new tasks and waits until the accepted ones have run. DEADLINE_EXCEEDED

@@ -32,18 +32,6 @@ absl::Status GatewayUnreachable(std::string_view cause) {
                    "Check that the services are running and that this machine can reach the address.");
 }
 
-absl::Status ServerCertificateRefused(std::string_view address, std::string_view why) {
-  return MakeError(absl::StatusCode::kUnavailable, "SERVER_CERTIFICATE_REFUSED",
-                   absl::StrCat("the certificate of the server at ", ToAbsl(address), " is refused: ", ToAbsl(why)),
-                   "Check that the context or credentials file and the address are of the same fleet, and that this machine's clock is right.");
-}
-
-absl::Status ProxyFailed(std::string_view cause, std::string_view variable) {
-  return MakeError(absl::StatusCode::kUnavailable, "PROXY_FAILED",
-                   cause,
-                   absl::StrCat("Check the proxy in the environment variable ", ToAbsl(variable), ". To connect without it, add the service's host to no_proxy."));
-}
-
 absl::Status LocalServicesUnreachable(std::string_view cause) {
   return MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
                    cause,

@@ -19,10 +19,6 @@ absl::Status NoGateway();
 absl::Status InvalidGatewayAnswer();
 // UNAVAILABLE, GATEWAY_UNREACHABLE.
 absl::Status GatewayUnreachable(std::string_view cause);
-// UNAVAILABLE, SERVER_CERTIFICATE_REFUSED.
-absl::Status ServerCertificateRefused(std::string_view address, std::string_view why);
-// UNAVAILABLE, PROXY_FAILED.
-absl::Status ProxyFailed(std::string_view cause, std::string_view variable);
 // UNAVAILABLE, UNREACHABLE.
 absl::Status LocalServicesUnreachable(std::string_view cause);
 // DATA_LOSS, DIGEST_MISMATCH.

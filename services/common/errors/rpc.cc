@@ -50,6 +50,18 @@ absl::Status Unreachable(std::string_view why) {
                    "Check the address and that the service runs. If it does, read its log: an expired, revoked or foreign certificate causes the same error.");
 }
 
+absl::Status ServerCertificateRefused(std::string_view address, std::string_view why) {
+  return MakeError(absl::StatusCode::kUnavailable, "SERVER_CERTIFICATE_REFUSED",
+                   absl::StrCat("the certificate of the server at ", ToAbsl(address), " is refused: ", ToAbsl(why)),
+                   "Check that the context or credentials file and the address are of the same fleet, and that this machine's clock is right.");
+}
+
+absl::Status ProxyFailed(std::string_view cause, std::string_view variable) {
+  return MakeError(absl::StatusCode::kUnavailable, "PROXY_FAILED",
+                   cause,
+                   absl::StrCat("Check the proxy in the environment variable ", ToAbsl(variable), ". To connect without it, add the service's host to no_proxy."));
+}
+
 absl::Status NoFirstMessage(absl::Duration within) {
   return MakeError(absl::StatusCode::kDeadlineExceeded, "NO_FIRST_MESSAGE",
                    absl::StrCat("no message was received within ", absl::FormatDuration(within), " after the stream began"),

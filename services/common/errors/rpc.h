@@ -26,6 +26,10 @@ absl::Status ListenFailed(std::string_view address);
 absl::Status NotAuthorizedByHandler(std::string_view method);
 // UNAVAILABLE, UNREACHABLE.
 absl::Status Unreachable(std::string_view why);
+// UNAVAILABLE, SERVER_CERTIFICATE_REFUSED.
+absl::Status ServerCertificateRefused(std::string_view address, std::string_view why);
+// UNAVAILABLE, PROXY_FAILED.
+absl::Status ProxyFailed(std::string_view cause, std::string_view variable);
 // DEADLINE_EXCEEDED, NO_FIRST_MESSAGE.
 absl::Status NoFirstMessage(absl::Duration within);
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS.

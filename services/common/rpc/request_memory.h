@@ -16,8 +16,8 @@ struct RequestMemoryLimits {
   int64_t of_caller = kRequestBytesOfCaller;
 };
 
-// Counts the bytes of large requests, from their arrival until they are answered, and enforces
-// limits: a request that waits for a thread holds its memory. The number of requests that wait is
+// Counts the bytes of large requests, from their arrival until their handler has taken them, and
+// enforces limits: a request that waits for a thread holds its memory. The number that wait is
 // the bound of small ones. Thread-safe. Must outlive its tickets.
 class RequestMemory {
  public:

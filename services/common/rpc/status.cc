@@ -8,6 +8,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/rpc.h"
+#include "services/common/rpc/connection_error.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -62,7 +63,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     return error;
   }
   if (code == absl::StatusCode::kUnavailable) {
-    return errors::Unreachable(status.error_message());
+    return WithPlainConnectionError(errors::Unreachable(status.error_message()));
   }
   return absl::Status(code, status.error_message());
 }

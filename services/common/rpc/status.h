@@ -12,8 +12,8 @@ namespace muster {
 // error has a reason, an ErrorDetail with reason, next step and retry time.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Converts from the wire. Every failed connection and every refused TLS handshake is an UNAVAILABLE
-// without a reason: it gets the reason UNREACHABLE and a next step.
+// Converts from the wire. A failed connection is an UNAVAILABLE without a reason: it gets a reason,
+// plain words and a next step (connection_error.h).
 absl::Status FromGrpc(const grpc::Status& status);
 
 }  // namespace muster

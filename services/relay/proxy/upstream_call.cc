@@ -5,6 +5,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
+#include "services/common/rpc/connection_error.h"
 #include "services/common/rpc/forwarded_metadata.h"
 #include "services/common/rpc/forwarding.h"
 
@@ -42,7 +43,7 @@ absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf cha
 }
 
 absl::Status FromUpstream(const absl::Status& status) {
-  return ReasonOf(status) == "UNREACHABLE" ? errors::RelayCutOff() : status;
+  return IsConnectionError(ReasonOf(status)) ? errors::RelayCutOff() : status;
 }
 
 void LimitUnary(grpc::ClientContext& context) {

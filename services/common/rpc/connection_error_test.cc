@@ -1,4 +1,4 @@
-#include "cli/connection_error.h"
+#include "services/common/rpc/connection_error.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
 
-namespace muster::cli {
+namespace muster {
 namespace {
 
 class ConnectionErrorTest : public ::testing::Test {
@@ -45,6 +45,27 @@ TEST_F(ConnectionErrorTest, AddressOfTheProxyIsNamedAsSuch) {
   EXPECT_EQ(
       Plain("UNKNOWN: ipv4:10.0.0.5:7440: Failed to connect to remote host: Connection refused"),
       "UNREACHABLE: cannot connect to 10.0.0.5:7440: Connection refused");
+}
+
+TEST_F(ConnectionErrorTest, AddressIsShownAsItWasGiven) {
+  EXPECT_EQ(Plain("UNAVAILABLE: ipv6:%5B::1%5D:7440: Failed to connect to remote host: No route "
+                  "to host"),
+            "UNREACHABLE: cannot connect to [::1]:7440: No route to host");
+}
+
+TEST_F(ConnectionErrorTest, ConnectionThatWasLostIsDistinguished) {
+  const absl::Status lost =
+      MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE", "Socket closed", "Check.");
+  EXPECT_EQ(WithPlainConnectionError(lost), lost);
+  EXPECT_FALSE(IsUnconnected(lost));
+  EXPECT_TRUE(IsConnectionError(ReasonOf(lost)));
+  const absl::Status refused = WithPlainConnectionError(
+      MakeError(absl::StatusCode::kUnavailable, "UNREACHABLE",
+                "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.5:7440: "
+                "Failed to connect to remote host: Connection refused",
+                "Check."));
+  EXPECT_TRUE(IsUnconnected(refused));
+  EXPECT_FALSE(IsConnectionError("OVERLOADED"));
 }
 
 TEST_F(ConnectionErrorTest, ProxyWithAHostNameIsRecognisedByItsPort) {
@@ -87,4 +108,4 @@ TEST_F(ConnectionErrorTest, OnlyALoopbackAddressIsOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster

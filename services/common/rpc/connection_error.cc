@@ -1,4 +1,4 @@
-#include "cli/connection_error.h"
+#include "services/common/rpc/connection_error.h"
 
 #include <algorithm>
 #include <array>
@@ -11,12 +11,16 @@
 #include "absl/strings/strip.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors/cli.h"
+#include "services/common/errors/rpc.h"
 
-namespace muster::cli {
+namespace muster {
 namespace {
 
 constexpr absl::string_view kCannotConnect = "cannot connect to ";
+constexpr absl::string_view kCannotFind = "cannot find the address of ";
+constexpr std::string_view kUnreachable = "UNREACHABLE";
+constexpr std::string_view kProxyFailed = "PROXY_FAILED";
+constexpr std::string_view kCertificateRefused = "SERVER_CERTIFICATE_REFUSED";
 constexpr char kDefaultProxyPort[] = "80";
 
 // Returns the text after `words`, or nothing if `text` does not contain them.
@@ -74,12 +78,12 @@ absl::Status WithPlainConnectionError(const absl::Status& status) {
     // "HOST:PORT: C-ares status is not ARES_SUCCESS qtype=A name=HOST is_balancer=0: WHY"
     const std::string address(target->substr(0, target->find(": ")));
     return MakeError(status.code(), ReasonOf(status),
-                     absl::StrCat("cannot find the address of ", address, ": ",
+                     absl::StrCat(kCannotFind, address, ": ",
                                   target->substr(target->rfind(": ") + 2)),
                      NextStepOf(status));
   }
   const auto last = After(status.message(), "last error: ");
-  if (ReasonOf(status) != "UNREACHABLE" || !last) return status;
+  if (ReasonOf(status) != kUnreachable || !last) return status;
   absl::string_view cause = *last;
   for (const absl::string_view code : {"UNKNOWN: ", "UNAVAILABLE: "}) {
     absl::ConsumePrefix(&cause, code);
@@ -106,6 +110,18 @@ absl::Status WithPlainConnectionError(const absl::Status& status) {
                    NextStepOf(status));
 }
 
+bool IsUnconnected(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == kProxyFailed || reason == kCertificateRefused ||
+         (reason == kUnreachable && (absl::StartsWith(status.message(), kCannotConnect) ||
+                                     absl::StartsWith(status.message(), kCannotFind)));
+}
+
+bool IsConnectionError(std::string_view reason) {
+  return reason == kUnreachable || reason == kProxyFailed || reason == kCertificateRefused ||
+         reason == "CONNECTION_FAILED";  // of services/client
+}
+
 bool IsRefusedByThisMachine(std::string_view message) {
   absl::string_view address = ToAbsl(message);
   if (!absl::ConsumePrefix(&address, kCannotConnect)) return false;
@@ -114,4 +130,4 @@ bool IsRefusedByThisMachine(std::string_view message) {
   return local && absl::EndsWith(address, ": Connection refused");
 }
 
-}  // namespace muster::cli
+}  // namespace muster

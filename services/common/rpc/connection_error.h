@@ -1,6 +1,6 @@
 // Describes failed connections without the words of the libraries.
-#ifndef MUSTER_CLI_CONNECTION_ERROR_H_
-#define MUSTER_CLI_CONNECTION_ERROR_H_
+#ifndef MUSTER_SERVICES_COMMON_RPC_CONNECTION_ERROR_H_
+#define MUSTER_SERVICES_COMMON_RPC_CONNECTION_ERROR_H_
 
 #include <optional>
 #include <string>
@@ -8,12 +8,19 @@
 
 #include "absl/status/status.h"
 
-namespace muster::cli {
+namespace muster {
 
 // Returns the error of a failed connection in plain words: "cannot connect to 10.0.0.5:7440:
 // Connection refused", which is UNREACHABLE, or PROXY_FAILED if the address is that of a proxy;
 // SERVER_CERTIFICATE_REFUSED if the server was not accepted. Returns other errors unchanged.
 absl::Status WithPlainConnectionError(const absl::Status& status);
+
+// Returns true for an error that the previous function describes: no connection was established, so
+// that nothing was sent.
+bool IsUnconnected(const absl::Status& status);
+
+// Returns true for the reasons of a connection that was not established or was lost.
+bool IsConnectionError(std::string_view reason);
 
 // Returns true for a message of a service on this machine that does not run: "cannot connect to
 // 127.0.0.1:7440: Connection refused".
@@ -31,6 +38,6 @@ struct Proxy {
 // Returns the first proxy that gRPC and curl read from the environment.
 std::optional<Proxy> ProxyOfEnvironment();
 
-}  // namespace muster::cli
+}  // namespace muster
 
-#endif  // MUSTER_CLI_CONNECTION_ERROR_H_
+#endif  // MUSTER_SERVICES_COMMON_RPC_CONNECTION_ERROR_H_
