@@ -73,14 +73,25 @@ func newForgingRelay(t *testing.T, f *fleet.Fleet, name string) *forgingRelay {
 	r.connection = connection
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	r.root = must(musterv1.NewAttachServiceClient(connection).Attach(ctx))(t)
-	greeting := must(r.root.Recv())(t).GetGreeting()
-	check(t, r.root.Send(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Hello_{Hello: &musterv1.AttachRequest_Hello{
-		Statement: r.statement(t, greeting), InstanceId: "forger", IsRelay: true, RelayTargets: []string{r.address}}}}))
+	r.root = r.attach(ctx, t, nil)
 	go r.readRoot()
 	go r.sendHeartbeats(ctx)
 	until(t, "relay "+name+" is attached", func() bool { return nodes(t, f)[name]["attached"] == true })
 	return r
+}
+
+// attach opens a stream to the root relay, which takes over from an earlier one. `change` changes its first message.
+func (r *forgingRelay) attach(ctx context.Context, t *testing.T, change func(*musterv1.AttachRequest_Hello)) grpc.BidiStreamingClient[musterv1.AttachRequest, musterv1.AttachResponse] {
+	t.Helper()
+	stream := must(musterv1.NewAttachServiceClient(r.connection).Attach(ctx))(t)
+	greeting := must(stream.Recv())(t).GetGreeting()
+	hello := &musterv1.AttachRequest_Hello{Statement: r.statement(t, greeting), InstanceId: "forger", IsRelay: true,
+		RelayTargets: []string{r.address}}
+	if change != nil {
+		change(hello)
+	}
+	check(t, stream.Send(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Hello_{Hello: hello}}))
+	return stream
 }
 
 // statement permits the relay of a greeting to act for this relay.

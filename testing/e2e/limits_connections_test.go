@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -21,36 +20,55 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/proto"
+
+	"muster.example/testing/fleet"
 )
 
 // reasonInText finds the reason in the error lines of a program.
 var reasonInText = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
 
-// http2To opens a connection without a certificate, to send frames that no library sends.
-func (w *limited) http2To(listener string) (net.Conn, *http2.Framer) {
-	conn := must(tls.Dial("tcp", w.callers.listeners[listener], &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}))(w.t)
+// http2To opens a connection to send frames that no library sends; `as` nil: without a certificate.
+func (w *limited) http2To(listener string, as *fleet.Operator, settings ...http2.Setting) (net.Conn, *http2.Framer) {
+	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+	if as != nil {
+		config.Certificates = []tls.Certificate{must(tls.X509KeyPair([]byte(as.Certificate), []byte(as.Key)))(w.t)}
+	}
+	conn := must(tls.Dial("tcp", w.callers.listeners[listener], config))(w.t)
 	w.t.Cleanup(func() { conn.Close() })
 	_, err := conn.Write([]byte(http2.ClientPreface))
 	framer := http2.NewFramer(conn, conn)
-	check(w.t, errors.Join(err, framer.WriteSettings(), conn.SetDeadline(time.Now().Add(soon))))
+	check(w.t, errors.Join(err, framer.WriteSettings(settings...), conn.SetDeadline(time.Now().Add(soon))))
 	return conn, framer
+}
+
+// settle returns when each side has acknowledged the settings of the other.
+func settle(framer *http2.Framer) error {
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return err
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				err = errors.Join(framer.WriteSettingsAck(), framer.WritePing(false, [8]byte{}))
+			}
+		case *http2.PingFrame:
+			if frame.IsAck() { // the server has read our acknowledgement
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // floodStreams opens more streams on one connection than the settings allow.
 func (w *limited) floodStreams() string {
-	_, framer := w.http2To(joinListener)
-	for settled := false; !settled; {
-		frame, err := framer.ReadFrame()
-		check(w.t, err)
-		switch frame := frame.(type) {
-		case *http2.SettingsFrame:
-			if !frame.IsAck() {
-				check(w.t, errors.Join(framer.WriteSettingsAck(), framer.WritePing(false, [8]byte{})))
-			}
-		case *http2.PingFrame:
-			settled = frame.IsAck() // the server has read our acknowledgement
-		}
-	}
+	_, framer := w.http2To(joinListener, nil)
+	check(w.t, settle(framer))
 	for i := range 64 {
 		var block bytes.Buffer
 		encoder := hpack.NewEncoder(&block)
@@ -137,9 +155,9 @@ func (w *limited) startSlow() map[string]chan string {
 		}
 	}
 	start("TLS handshake", silent(w.callers.listeners[aggregatorListener], "connection closed"))
-	gateway := must(url.Parse(w.callers.operator.Gateway[0]))(w.t)
-	start("time to a client's first TLS message", silent(gateway.Host, "a closed connection"))
-	head := must(tls.Dial("tcp", gateway.Host, w.https("Operator").Transport.(*http.Transport).TLSClientConfig))(w.t)
+	gateway := w.callers.listeners[gatewayListener]
+	start("time to a client's first TLS message", silent(gateway, "a closed connection"))
+	head := must(tls.Dial("tcp", gateway, w.https("Operator").Transport.(*http.Transport).TLSClientConfig))(w.t)
 	w.t.Cleanup(func() { head.Close() })
 	_, err := head.Write([]byte("GET /api/v1/runs HTTP/1.1\r\nHost: x\r\n"))
 	check(w.t, err)
@@ -149,12 +167,20 @@ func (w *limited) startSlow() map[string]chan string {
 		}
 		return "a closed connection"
 	})
-	idle, _ := w.http2To(joinListener)
+	idle, _ := w.http2To(joinListener, nil)
 	start("idle connection", func() string {
 		if !closes(idle, 2*soon) {
 			return ""
 		}
 		return "the connection is closed"
+	})
+	upload := opening(w.dialNode(aggregatorListener), "/muster.v1.ResultService/Upload", func(int) proto.Message { return nil })
+	start("first message of a stream", func() string {
+		stream, err := upload(w.ctx, 0)
+		if err == nil {
+			err = stream.RecvMsg(&[]byte{})
+		}
+		return refusalOf(err)
 	})
 	counted := &connections{}
 	busy := must(w.callers.operator.Dial(w.callers.listeners[joinListener], "", "", grpc.WithStatsHandler(counted)))(w.t)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -23,7 +23,10 @@ import (
 	"muster.example/testing/fleet"
 )
 
-const walkRelay = "r8" // for the scenario of its spool
+const (
+	walkRelay       = "r8" // for the scenario of its spool
+	gatewayListener = "gateway"
+)
 
 // startWalkRelay starts a relay that has lost its upstream connection. n3 is attached to it, and may use two of the eight
 // results of its spool, and 1 MiB.
@@ -67,40 +70,56 @@ func (w *limited) fillSpoolBytes() string {
 	return w.spoolUploads(1, func(request *musterv1.OpenUploadRequest) { request.Size = proto.Int64(1<<20 + 1) })
 }
 
-// writeCall writes the frames of a health check.
-func writeCall(framer *http2.Framer, encoder *hpack.Encoder, block *bytes.Buffer, id uint32) error {
-	block.Reset()
-	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", "/grpc.health.v1.Health/Check"},
-		{":authority", "x"}, {"te", "trailers"}, {"content-type", "application/grpc"}} {
-		_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
-	}
-	return errors.Join(framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true}),
-		framer.WriteData(id, true, make([]byte, 5)))
+// callWriter writes the frames of unary calls.
+type callWriter struct {
+	framer  *http2.Framer
+	encoder *hpack.Encoder
+	block   *bytes.Buffer
+	next    uint32 // the stream of the next call
 }
 
-// floodCalls makes calls with n1's key until one is refused, faster than a library can. 64 wait at a time, fewer than
-// the limit of waiting calls.
-func (w *limited) floodCalls() string {
-	pair := must(tls.X509KeyPair([]byte(w.node.Certificate), []byte(w.node.Key)))(w.t)
-	conn := must(tls.Dial("tcp", w.callers.listeners[aggregatorListener],
-		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}, Certificates: []tls.Certificate{pair}}))(w.t)
+func newCallWriter(framer *http2.Framer) *callWriter {
+	block := &bytes.Buffer{}
+	return &callWriter{framer, hpack.NewEncoder(block), block, 1}
+}
+
+// write writes the frames of a call, and returns its stream.
+func (c *callWriter) write(method string, request proto.Message) (id uint32, err error) {
+	c.block.Reset()
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", method},
+		{":authority", "x"}, {"te", "trailers"}, {"content-type", "application/grpc"}} {
+		_ = c.encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+	}
+	message := make([]byte, 5) // not compressed, and the length
+	if request != nil {
+		message, _ = proto.MarshalOptions{}.MarshalAppend(message, request)
+		binary.BigEndian.PutUint32(message[1:], uint32(len(message)-5))
+	}
+	id = c.next
+	c.next += 2
+	return id, errors.Join(c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true}),
+		c.framer.WriteData(id, true, message))
+}
+
+// floodCalls makes calls with n1's key until one is refused, faster than a library can. So many wait at a time.
+func (w *limited) floodCalls(together int) string {
+	conn, framer := w.http2To(aggregatorListener, w.node)
 	defer conn.Close()
-	check(w.t, conn.SetDeadline(time.Now().Add(withinAMinute)))
-	_, err := conn.Write([]byte(http2.ClientPreface))
-	var batch, block bytes.Buffer
-	framer, encoder := http2.NewFramer(&batch, conn), hpack.NewEncoder(&block)
-	check(w.t, errors.Join(err, framer.WriteSettings()))
+	check(w.t, errors.Join(conn.SetDeadline(time.Now().Add(withinAMinute)), settle(framer)))
+	var batch bytes.Buffer
+	framer = http2.NewFramer(&batch, conn)
+	calls := newCallWriter(framer)
 	refusal := ""
 	decoder := hpack.NewDecoder(4096, func(field hpack.HeaderField) {
 		if field.Name == "grpc-message" && refusal == "" {
 			refusal = field.Value
 		}
 	})
-	const together, most = 64, 200_000
-	for id := uint32(1); id < 2*most; {
+	const most = 200_000
+	for calls.next < 2*most {
 		for range together {
-			check(w.t, writeCall(framer, encoder, &block, id))
-			id += 2
+			_, err := calls.write("/grpc.health.v1.Health/Check", nil)
+			check(w.t, err)
 		}
 		if _, err := io.Copy(conn, &batch); err != nil {
 			return ""
@@ -133,7 +152,7 @@ func (w *limited) floodCalls() string {
 			}
 		}
 		if refusal != "" {
-			w.t.Logf("the call %d was refused: %s", id/2, refusal)
+			w.t.Logf("one of the last of %d calls was refused: %s", calls.next/2, refusal)
 			return reasonInText.FindString(refusal)
 		}
 	}
@@ -204,9 +223,9 @@ func (w *limited) shareFiles() string {
 	return ""
 }
 
-// shareBytes shares a file of n1 that is larger than what all may share.
-func (w *limited) shareBytes() string {
-	path, _ := fileOf(w.t, w.n1, 1<<20+1)
+// share shares a file of n1, and returns why it is refused.
+func (w *limited) share(size int) string {
+	path, _ := fileOf(w.t, w.n1, size)
 	_, stderr, _ := w.n1.muster(w.t, nil, "share", path, "--to", "n2", "--id", "large")
 	return reasonInText.FindString(stderr)
 }

@@ -19,7 +19,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
@@ -235,20 +234,25 @@ var scenarios = map[string]scenario{
 		_, err := w.open(w.dialNode(aggregatorListener), "p1", func(request *musterv1.OpenUploadRequest) { request.Description.Attempt = 1 << 62 })
 		return refusalOf(err)
 	}},
-	"error text of an error result":            {service: fleet.Aggregator, exhaust: (*limited).submitLongError},
-	"calls of VerifyStore at a time":           {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
-	"unfinished bytes of an identity":          {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
-	"calls of a node, pair or viewer":          {service: fleet.Aggregator, exhaust: (*limited).floodCalls},
-	"audit records of refusals of one sender":  {service: fleet.Aggregator, exhaust: (*limited).contradict},
-	"spool of a relay, bytes":                  {service: walkRelay, exhaust: (*limited).fillSpoolBytes},
-	"spool of a relay, results":                {service: walkRelay, exhaust: (*limited).fillSpool},
-	"attach streams of a child":                {service: fleet.Relay, exhaust: (*limited).openAttachments},
-	"shared files: bytes":                      {service: fleet.Relay, exhaust: (*limited).shareBytes},
-	"shared files: number":                     {service: fleet.Relay, exhaust: (*limited).shareFiles},
-	"watches and event streams of an identity": {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
-	"bytes of the status that are sent to one slow reader; one snapshot may be larger": {service: fleet.Gateway, exhaust: (*limited).leaveUnread},
-	"streams without a certificate":     {service: fleet.Aggregator, exhaust: (*limited).floodStreams},
-	"connections without a certificate": {service: fleet.Aggregator, exhaust: (*limited).floodConnections},
+	"error text of an error result":                 {service: fleet.Aggregator, exhaust: (*limited).submitLongError},
+	"calls of VerifyStore at a time":                {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
+	"unfinished bytes of an identity":               {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
+	"calls of a node, pair or viewer":               {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(64) }},
+	"calls that wait for a thread of gRPC":          {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(1000) }},
+	"answers that are not read":                     {service: fleet.Aggregator, exhaust: (*limited).leaveAnswersUnread},
+	"streams of ReadResult, ReadArchive, ReadShare": {service: fleet.Aggregator, exhaust: (*limited).leaveStreamsUnread},
+	"audit records of refusals of one sender":       {service: fleet.Aggregator, exhaust: (*limited).contradict},
+	"spool of a relay, bytes":                       {service: walkRelay, exhaust: (*limited).fillSpoolBytes},
+	"spool of a relay, results":                     {service: walkRelay, exhaust: (*limited).fillSpool},
+	"attach streams of a child":                     {service: fleet.Relay, exhaust: (*limited).openAttachments},
+	"shared files: bytes":                           {service: fleet.Relay, exhaust: func(w *limited) string { return w.share(1<<20 + 1) }},
+	"shared files: number":                          {service: fleet.Relay, exhaust: (*limited).shareFiles},
+	"watches and event streams of an identity":      {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
+	"requests in progress of a node, pair or viewer, without watches and event streams": {service: fleet.Gateway, exhaust: (*limited).burstOfRequests},
+	"JSON of requests in progress, of an identity":                                      {service: fleet.Gateway, exhaust: (*limited).leaveBodiesUnfinished},
+	"bytes of the status that are sent to one slow reader; one snapshot may be larger":  {service: fleet.Gateway, exhaust: (*limited).leaveUnread},
+	"streams without a certificate":                                                     {service: fleet.Aggregator, exhaust: (*limited).floodStreams},
+	"connections without a certificate":                                                 {service: fleet.Aggregator, exhaust: (*limited).floodConnections},
 
 	"heartbeat streams of one process": {service: fleet.Status, exhaust: func(w *limited) string {
 		return w.held(65, opening(w.dialNode(statusListener), "/muster.v1.HeartbeatService/StreamHeartbeats", w.heartbeat))
@@ -318,21 +322,29 @@ var scenarios = map[string]scenario{
 		return ""
 	}},
 	"descendants in one message": {service: fleet.Relay, exhaust: func(w *limited) string {
-		var many []*musterv1.AttachRequest_TopologyUpdate_Descendant
-		for i := range 501 {
-			many = append(many, &musterv1.AttachRequest_TopologyUpdate_Descendant{Relay: "r9", ChangeTime: timestamppb.Now(),
-				Statement: &musterv1.AttachStatement{Child: w.forger.uriOf(fmt.Sprintf("d%d", i))}})
-		}
-		w.forger.sendToRoot(&musterv1.AttachRequest{Message: &musterv1.AttachRequest_Topology{
-			Topology: &musterv1.AttachRequest_TopologyUpdate{Descendants: many}}})
-		select {
-		case err := <-w.forger.rootIsRunning:
-			w.forger.rootIsRunning <- err
-			return refusalOf(err)
-		case <-time.After(soon):
-			return ""
-		}
+		return w.relayed(nil, topologyOf(501, func(i int) *musterv1.AttachStatement {
+			return &musterv1.AttachStatement{Child: w.forger.uriOf(fmt.Sprintf("d%d", i))}
+		}))
 	}},
+	"attach statements that cannot be verified":             {service: fleet.Relay, exhaust: (*limited).forgeStatements},
+	"version and addresses in the first message of a child": {service: fleet.Relay, exhaust: (*limited).attachWithLongVersion},
+	"attach statement":       {service: fleet.Relay, exhaust: (*limited).attachWithLargeStatement},
+	"records in one message": {service: fleet.Relay, exhaust: func(w *limited) string { return w.relayed(nil, recordsOf(10, 30<<10)) }},
+	"one job record":         {service: fleet.Relay, exhaust: func(w *limited) string { return w.relayed(nil, recordsOf(1, 49<<10)) }},
+	"size of a shared file":  {service: fleet.Relay, exhaust: func(w *limited) string { return w.share(2 << 20) }},
+	"targets of a job":       {service: fleet.Relay, exhaust: (*limited).commandManyNodes},
+
+	"SETTINGS frames; one with many settings counts more": ofGateway("settings", writeSettings),
+	"PING frames":             ofGateway("pings", writePing),
+	"RST_STREAM frames":       ofGateway("resets", writeReset),
+	"HEADERS frames":          ofGateway("requests", writeHeaders),
+	"DATA frames below 1 KiB": ofGateway("small_data", writeSmallData),
+	"WINDOW_UPDATE frames, besides one for each 512 bytes that the gateway has sent": ofGateway("window_updates", writeWindowUpdate),
+	"other frames, such as PRIORITY and CONTINUATION":                                ofGateway("other_frames", writePriority),
+	"CONTINUATION frames of a header block":                                          ofGateway("long_headers", writeContinuation),
+	"header block as it is sent":                                                     ofGateway("long_headers", writeLongHeaders),
+	"HTTP/2 frames in a second":                                                      ofAggregator(writePriority),
+	"header block of a call as it is sent":                                           ofAggregator(writeLongHeaders),
 
 	"open connections of an identity": {service: fleet.Gateway, last: true, exhaust: func(w *limited) string {
 		return w.repeated(40, func(ctx context.Context, i int) error {

@@ -16,19 +16,24 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// unreadNodes is the size of a run whose snapshot has some MiB.
-const unreadNodes = 30_000
+// createLarge creates a run whose snapshot has some MiB.
+func (w *limited) createLarge() string {
+	return strings.TrimSpace(must(w.fleet.Muster("run", "--plugin", "hostfacts", "--nodes-file", w.fileOfNodes(30_000)))(w.t))
+}
+
+// fileOfNodes makes a file with many names of nodes.
+func (w *limited) fileOfNodes(count int) string {
+	var nodes strings.Builder
+	for i := range count {
+		fmt.Fprintf(&nodes, "large%d\n", i)
+	}
+	return must(w.fleet.WriteFile(fmt.Sprintf("nodes-%d.txt", count), nodes.String()))(w.t)
+}
 
 // leaveUnread asks for the status of a large run again and again on one connection, and reads none of the answers, until one is
 // refused. Each request gets another snapshot.
 func (w *limited) leaveUnread() string {
-	var nodes strings.Builder
-	for i := range unreadNodes {
-		fmt.Fprintf(&nodes, "large%d\n", i)
-	}
-	file := must(w.fleet.WriteFile("large.txt", nodes.String()))(w.t)
-	large := strings.TrimSpace(must(w.fleet.Muster("run", "--plugin", "hostfacts", "--nodes-file", file))(w.t))
-	viewer := must(fleet.ReadViewer(w.fleet.CredentialsFile(large)))(w.t)
+	viewer := must(fleet.ReadViewer(w.fleet.CredentialsFile(w.large())))(w.t)
 	client := must(viewer.HTTP())(w.t)
 	ask := func() error {
 		response, err := client.Get(strings.TrimSuffix(viewer.Address, "/") + "/status")
@@ -56,7 +61,7 @@ func (w *limited) leaveUnread() string {
 			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 		}
 		check(w.t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
-		if code := must(codeOfStream(framer, id))(w.t); code != "200" {
+		if code := must(headOfStream(framer, id))(w.t).PseudoValue("status"); code != "200" {
 			w.t.Logf("the request %d was refused: %s", id/2+1, code)
 			return refusalOf(ask())
 		}
@@ -64,12 +69,12 @@ func (w *limited) leaveUnread() string {
 	return ""
 }
 
-// codeOfStream reads frames until the head of a response.
-func codeOfStream(framer *http2.Framer, id uint32) (string, error) {
+// headOfStream reads frames until the head of a response.
+func headOfStream(framer *http2.Framer, id uint32) (*http2.MetaHeadersFrame, error) {
 	for {
 		frame, err := framer.ReadFrame()
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		switch frame := frame.(type) {
 		case *http2.SettingsFrame:
@@ -84,11 +89,11 @@ func codeOfStream(framer *http2.Framer, id uint32) (string, error) {
 			err = fmt.Errorf("the connection is closed: %v", frame.ErrCode)
 		case *http2.MetaHeadersFrame:
 			if frame.StreamID == id {
-				return frame.PseudoValue("status"), nil
+				return frame, nil
 			}
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 }

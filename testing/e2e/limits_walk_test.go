@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -49,8 +50,9 @@ type limited struct {
 	node    *fleet.Operator // its access
 	spooler *fleet.Operator // n3's access, which is attached to walkRelay
 	forger  *forgingRelay
-	run     string // plugins p0, p1 and so on, on n1
-	wide    string // plugin logs on n1 and m0 to m29
+	run     string        // plugins p0, p1 and so on, on n1
+	wide    string        // plugin logs on n1 and m0 to m29
+	large   func() string // a run with many nodes
 	ctx     context.Context
 	done    chan struct{} // closed
 }
@@ -62,7 +64,7 @@ func newLimited(t *testing.T) *limited {
 	for service, values := range map[string]map[string]string{
 		"aggregator": {"limits.uploads": fmt.Sprint(walkUploads), "limits.result_bytes": "1048576", "limits.identity_disk_percent": "1"},
 		"status":     {"heartbeats.max_senders": "20", "heartbeats.first_within": "1s"},
-		"relay":      {"jobs.max_running": "2", "shares.max_files": "8", "shares.quota": "1MiB"},
+		"relay":      {"jobs.max_running": "2", "shares.max_files": "8", "shares.quota": "1MiB", "shares.max_size": "1536KiB"},
 		"gateway":    {"limits.result_bytes": "2MiB", "limits.connections_per_identity": "24"},
 	} {
 		check(t, f.Configure(service, values))
@@ -79,7 +81,9 @@ func newLimited(t *testing.T) *limited {
 	w := &limited{t: t, fleet: f, n1: n1, node: n1.identity(t), forger: newForgingRelay(t, f, "r9"), run: run(t, f, plugins, "n1"),
 		wide: run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, append(nodes, "n1")...)}
 	w.callers, w.done = newCallers(t, f, w.wide), make(chan struct{})
+	w.callers.listeners[gatewayListener] = must(url.Parse(w.callers.operator.Gateway[0]))(t).Host
 	close(w.done)
+	w.large = sync.OnceValue(w.createLarge)
 	w.startWalkRelay()
 	return w
 }
