@@ -31,7 +31,7 @@ func ofGateway(reason string, write writeFrame) scenario {
 // ofAggregator is the scenario of a limit of frames at the aggregator.
 func ofAggregator(write writeFrame) scenario {
 	return scenario{service: fleet.Aggregator, exhaust: func(w *limited) string {
-		return w.flood(aggregatorListener, "aggregator", `muster_rpc_closed_connections_total{reason="flood"}`, "connection closed", write)
+		return w.flood(aggregatorListener, "aggregator", `muster_rpc_closed_connections_total{reason="too_many_frames"}`, "connection closed", write)
 	}}
 }
 
