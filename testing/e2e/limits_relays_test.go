@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -11,7 +12,9 @@ import (
 
 // relayed attaches the forging relay to the root relay again, sends messages, and returns why its stream ends.
 func (w *limited) relayed(change func(*musterv1.AttachRequest_Hello), messages ...*musterv1.AttachRequest) string {
-	stream := w.forger.attach(w.ctx, w.t, change)
+	ctx, cancel := context.WithTimeout(w.ctx, soon)
+	defer cancel()
+	stream := w.forger.attach(ctx, w.t, change)
 	for _, message := range messages {
 		_ = stream.Send(message) // a refusal is received
 	}

@@ -329,7 +329,7 @@ var scenarios = map[string]scenario{
 	"attach statements that cannot be verified":             {service: fleet.Relay, exhaust: (*limited).forgeStatements},
 	"version and addresses in the first message of a child": {service: fleet.Relay, exhaust: (*limited).attachWithLongVersion},
 	"attach statement":       {service: fleet.Relay, exhaust: (*limited).attachWithLargeStatement},
-	"records in one message": {service: fleet.Relay, exhaust: func(w *limited) string { return w.relayed(nil, recordsOf(10, 30<<10)) }},
+	"records in one message": {service: fleet.Relay, exhaust: func(w *limited) string { return w.relayed(nil, recordsOf(11, 30<<10)) }},
 	"one job record":         {service: fleet.Relay, exhaust: func(w *limited) string { return w.relayed(nil, recordsOf(1, 49<<10)) }},
 	"size of a shared file":  {service: fleet.Relay, exhaust: func(w *limited) string { return w.share(2 << 20) }},
 	"targets of a job":       {service: fleet.Relay, exhaust: (*limited).commandManyNodes},
