@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -24,7 +25,7 @@ const (
 // ofGateway is the scenario of a limit of frames at the gateway. The reason is that of its metric.
 func ofGateway(reason string, write writeFrame) scenario {
 	return scenario{service: fleet.Gateway, exhaust: func(w *limited) string {
-		return w.flood(gatewayListener, "gateway", `muster_gateway_closed_connections_total{reason="`+reason+`"}`, "a closed connection", write)
+		return w.flood(gatewayListener, "gateway", `muster_gateway_closed_connections_total{listener="main",reason="`+reason+`"}`, "a closed connection", write)
 	}}
 }
 
@@ -39,7 +40,7 @@ func ofAggregator(write writeFrame) scenario {
 // gateway refuses the identity of a flood for some time, so each is of another node.
 func (w *limited) flood(listener, service, series, refusal string, write writeFrame) string {
 	before := counted(w.t, w.fleet, service, series)
-	chain, key, err := w.callers.authority.Issue("spiffe://"+w.callers.operator.Fleet+"/node/flood-"+rand.Text(),
+	chain, key, err := w.callers.authority.Issue("spiffe://"+w.callers.operator.Fleet+"/node/flood-"+strings.ToLower(rand.Text()),
 		time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
 	check(w.t, err)
 	conn, framer := w.http2To(listener, &fleet.Operator{Certificate: chain, Key: key})
@@ -83,19 +84,12 @@ func writePriority(f *http2.Framer, _ uint32) error {
 	return f.WritePriority(firstStream, http2.PriorityParam{Weight: 1})
 }
 
-// writeContinuation writes empty parts of headers.
-func writeContinuation(f *http2.Framer, i uint32) error { return writeHeaderPart(f, i, nil) }
-
-// writeLongHeaders writes large parts of headers.
-func writeLongHeaders(f *http2.Framer, i uint32) error {
-	return writeHeaderPart(f, i, make([]byte, 16_000))
-}
-
-func writeHeaderPart(f *http2.Framer, i uint32, part []byte) error {
+// writeContinuation writes empty parts of the headers of a call that never begins.
+func writeContinuation(f *http2.Framer, i uint32) error {
 	if i == 0 {
 		return f.WriteHeaders(http2.HeadersFrameParam{StreamID: openHeaders, BlockFragment: headOfRequest})
 	}
-	return f.WriteContinuation(openHeaders, false, part)
+	return f.WriteContinuation(openHeaders, false, nil)
 }
 
 // headOfRequest are the headers of a call. No part is in the table of a connection, so that each may have it.

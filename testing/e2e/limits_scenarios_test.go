@@ -239,7 +239,7 @@ var scenarios = map[string]scenario{
 	"unfinished bytes of an identity":               {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
 	"calls of a node, pair or viewer":               {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(64) }},
 	"calls that wait for a thread of gRPC":          {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(1000) }},
-	"answers that are not read":                     {service: fleet.Aggregator, exhaust: (*limited).leaveAnswersUnread},
+	"answers that are not read":                     {service: fleet.Status, exhaust: (*limited).leaveAnswersUnread},
 	"streams of ReadResult, ReadArchive, ReadShare": {service: fleet.Aggregator, exhaust: (*limited).leaveStreamsUnread},
 	"audit records of refusals of one sender":       {service: fleet.Aggregator, exhaust: (*limited).contradict},
 	"spool of a relay, bytes":                       {service: walkRelay, exhaust: (*limited).fillSpoolBytes},
@@ -342,9 +342,8 @@ var scenarios = map[string]scenario{
 	"WINDOW_UPDATE frames, besides one for each 512 bytes that the gateway has sent": ofGateway("window_updates", writeWindowUpdate),
 	"other frames, such as PRIORITY and CONTINUATION":                                ofGateway("other_frames", writePriority),
 	"CONTINUATION frames of a header block":                                          ofGateway("long_headers", writeContinuation),
-	"header block as it is sent":                                                     ofGateway("long_headers", writeLongHeaders),
 	"HTTP/2 frames in a second":                                                      ofAggregator(writePriority),
-	"header block of a call as it is sent":                                           ofAggregator(writeLongHeaders),
+	"header block of a call as it is sent":                                           ofAggregator(writeContinuation),
 
 	"open connections of an identity": {service: fleet.Gateway, last: true, exhaust: func(w *limited) string {
 		return w.repeated(40, func(ctx context.Context, i int) error {

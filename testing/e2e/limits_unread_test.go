@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/tls"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,26 +11,33 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 )
 
-// leaveAnswersUnread asks for a large run again and again, and grants no window for the answers.
+// leaveAnswersUnread asks for the status of a large run again and again, and grants no window for the answers.
 func (w *limited) leaveAnswersUnread() string {
-	conn, framer := w.http2To(aggregatorListener, w.callers.operator, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	request := &musterv1.GetStatusRequest{Run: w.large(), PageSize: 10_000}
+	statuses := musterv1.NewStatusServiceClient(w.dial(statusListener, "Operator"))
+	until(w.t, "the large run is known", func() bool {
+		status, err := statuses.GetStatus(w.ctx, request)
+		return err == nil && status.NextPageToken != ""
+	})
+	conn, framer := w.http2To(statusListener, w.callers.operator, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	defer conn.Close()
 	check(w.t, settle(framer))
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	calls, request := newCallWriter(framer), &musterv1.GetRunRequest{Run: w.large()}
+	calls := newCallWriter(framer)
 	for i := range 500 {
-		id, err := calls.write("/muster.v1.RunService/GetRun", request)
+		id, err := calls.write("/muster.v1.StatusService/GetStatus", request)
 		check(w.t, err)
 		head := must(headOfStream(framer, id))(w.t)
 		for _, field := range head.RegularFields() {
-			if field.Name == "grpc-message" && field.Value != "" {
-				w.t.Logf("the call %d was refused: %s", i+1, field.Value)
-				return reasonInText.FindString(field.Value)
+			if field.Name == "grpc-status-details-bin" {
+				w.t.Logf("the call %d was refused", i+1)
+				return string(reasonInText.Find(must(base64.RawStdEncoding.DecodeString(field.Value))(w.t)))
 			}
 		}
 	}
@@ -41,7 +49,11 @@ func (w *limited) leaveStreamsUnread() string {
 	const plugin = "p66"
 	code, err := put(w.t, must(w.fleet.Export(w.run, plugin, "n1"))(w.t), "n1", strings.Repeat("x", 1<<20))
 	check(w.t, errorOfCode(code, err))
-	open := opening(w.dial(aggregatorListener, "Operator"), "/muster.v1.ResultService/ReadResult",
+	chain, key := w.callers.issue(w.t, "Operator")
+	connection := must(w.callers.operator.Dial(w.callers.listeners[aggregatorListener], chain, key,
+		grpc.WithInitialWindowSize(1<<16)))(w.t) // it would grow, so that the result fits
+	defer connection.Close()
+	open := opening(connection, "/muster.v1.ResultService/ReadResult",
 		func(int) proto.Message { return &musterv1.ReadResultRequest{Key: w.key(plugin)} })
 	for i := range 65 {
 		stream, err := open(w.ctx, i)
@@ -60,7 +72,7 @@ func (w *limited) leaveStreamsUnread() string {
 func (w *limited) burstOfRequests() string {
 	client := w.https("Node")
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true // 64 streams on a connection
-	const count = 1200
+	const count = 600
 	refusals := make(chan error, count)
 	var requests sync.WaitGroup
 	for range count {
