@@ -16,13 +16,14 @@ import (
 
 // requestRate is the limit of the requests of an identity.
 type requestRate struct {
-	interval   time.Duration // between two requests, after those of a second
+	interval   time.Duration // between two requests, after those of a burst
 	inProgress int
 	streamCost int // requests as which one with a stream of a service counts
 }
 
-// burst is the time whose requests an identity may send together.
-const burst = time.Second
+// burst is the time whose requests an identity may send together. They delay those of others by the time that the
+// processors need for them.
+const burst = time.Second / 5
 
 // rateOf returns the limit of a role. Many machines may send with the credential of a plugin, and operators run scripts.
 // The end of a stream may be a reset, of which a service accepts few from the gateway.

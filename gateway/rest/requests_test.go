@@ -32,17 +32,17 @@ func TestRequestsAboveRateWait(t *testing.T) {
 	for uri, rate := range map[string]int{aNode: limits.RequestsOfNode, anOperator: limits.RequestsOfOther} {
 		synctest.Test(t, func(t *testing.T) {
 			q, started := NewRequests(inspect.NewMetrics()), time.Now()
-			for range 4 * rate { // those of the first second are not delayed
+			for range 4 * rate { // those of a burst are not delayed
 				end, ok, _ := beginFor(q, uri, false, t.Context())
 				if !ok {
 					t.Fatal("a request is refused")
 				}
 				end()
 			}
-			if took := time.Since(started); took != 3*time.Second {
+			if took := time.Since(started); took != 4*time.Second-burst {
 				t.Errorf("%s: %v", uri, took)
 			}
-			if end, ok, _ := beginFor(q, uri+"2", false, t.Context()); !ok || time.Since(started) != 3*time.Second {
+			if end, ok, _ := beginFor(q, uri+"2", false, t.Context()); !ok || time.Since(started) != 4*time.Second-burst {
 				t.Error("another identity waits")
 			} else {
 				end()
@@ -57,7 +57,7 @@ func TestStreamsCountAsSeveralRequests(t *testing.T) {
 		for range 2 * limits.RequestsOfNode / limits.RequestsOfStream {
 			beginFor(q, aNode, true, t.Context())
 		}
-		if took := time.Since(started); took != time.Second {
+		if took := time.Since(started); took != 2*time.Second-burst {
 			t.Errorf("%v", took)
 		}
 	})
