@@ -243,7 +243,7 @@ TEST_F(UploadsTest, OneIdentityOpensAtMostHalfOfTheUploads) {
 
 TEST_F(UploadsTest, ChunksAndWindowsAreSmallWhileManyUploadsAreOpen) {
   std::vector<UploadQuota::SessionTicket> others;
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 1; i < kFewUploads; ++i) {
     others.push_back(*uploads_->quota().ReserveSession(kPeer.identity, kRun));
   }
   const auto few = Open(Of("n1"));

@@ -13,11 +13,13 @@ struct UploadPace {
   int64_t window = 0;     // bytes without an acknowledgement
 };
 
+// Uploads of a process with a large window at the same time: 64 MiB.
+inline constexpr int64_t kFewUploads = 4;
+
 // Returns the pace of an upload that is one of `open` uploads of this process. A few get large
-// chunks and windows, for speed over slow links; many get small ones, because this process and
-// every relay between may hold a window of each.
+// chunks and windows, for speed over slow links. Further ones get small ones, because this process
+// and every relay between may hold the window of each, for as long as the upload lasts.
 inline UploadPace PaceOf(int64_t open) {
-  constexpr int64_t kFewUploads = 16;
   if (open <= kFewUploads) return {kChunkMaxLarge, kUploadWindowLarge};
   return {kChunkMaxSmall, kUploadWindowSmall};
 }

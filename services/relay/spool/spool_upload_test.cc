@@ -42,8 +42,10 @@ TEST_F(SpoolUploadTest, WindowIsSmallWhileManyUploadsAreOpen) {
         fixture_.OpenUpload(SpoolFixture::Request(absl::StrCat("n", node), "logs", large_));
     return opened.ok() ? opened->window() : 0;
   };
-  for (int node = 1; node <= 16; ++node) ASSERT_EQ(window(node), kUploadWindowLarge) << node;
-  EXPECT_EQ(window(17), kUploadWindowSmall);
+  for (int node = 1; node <= kFewUploads; ++node) {
+    ASSERT_EQ(window(node), kUploadWindowLarge) << node;
+  }
+  EXPECT_EQ(window(kFewUploads + 1), kUploadWindowSmall);
 }
 
 TEST_F(SpoolUploadTest, AttemptOutsideOfItsRangeFails) {
