@@ -38,7 +38,8 @@ absl::StatusOr<Response> CallUnary(
     Response response;
     const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
     if (status.ok()) return response;
-    const bool repeatable = options.only_unsent ? IsUnconnected(status) : absl::IsUnavailable(status);
+    const bool repeatable =
+        options.only_unsent ? IsUnconnected(status) : absl::IsUnavailable(status);
     if (!repeatable || !period.Pause()) return FromService(status, subject);
   }
 }

@@ -73,17 +73,15 @@ std::optional<Proxy> ProxyOfEnvironment() {
   return std::nullopt;
 }
 
-absl::Status WithPlainConnectionError(const absl::Status& status) {
-  if (const auto target = After(status.message(), "DNS resolution failed for ")) {
+absl::Status ConnectionErrorOf(const std::string& message) {
+  if (const auto target = After(message, "DNS resolution failed for ")) {
     // "HOST:PORT: C-ares status is not ARES_SUCCESS qtype=A name=HOST is_balancer=0: WHY"
-    const std::string address(target->substr(0, target->find(": ")));
-    return MakeError(status.code(), ReasonOf(status),
-                     absl::StrCat(kCannotFind, address, ": ",
-                                  target->substr(target->rfind(": ") + 2)),
-                     NextStepOf(status));
+    const absl::string_view address = target->substr(0, target->find(": "));
+    const absl::string_view why = target->substr(target->rfind(": ") + 2);
+    return errors::Unreachable(absl::StrCat(kCannotFind, address, ": ", why));
   }
-  const auto last = After(status.message(), "last error: ");
-  if (ReasonOf(status) != kUnreachable || !last) return status;
+  const auto last = After(message, "last error: ");
+  if (!last) return errors::Unreachable(message);
   absl::string_view cause = *last;
   for (const absl::string_view code : {"UNKNOWN: ", "UNAVAILABLE: "}) {
     absl::ConsumePrefix(&cause, code);
@@ -106,8 +104,7 @@ absl::Status WithPlainConnectionError(const absl::Status& status) {
       return errors::ProxyFailed(absl::StrCat(through, text), proxy->variable);
     }
   }
-  return MakeError(status.code(), ReasonOf(status), absl::StrCat(kCannotConnect, text),
-                   NextStepOf(status));
+  return errors::Unreachable(absl::StrCat(kCannotConnect, text));
 }
 
 bool IsUnconnected(const absl::Status& status) {

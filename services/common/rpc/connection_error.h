@@ -10,13 +10,14 @@
 
 namespace muster {
 
-// Returns the error of a failed connection in plain words: "cannot connect to 10.0.0.5:7440:
-// Connection refused", which is UNREACHABLE, or PROXY_FAILED if the address is that of a proxy;
-// SERVER_CERTIFICATE_REFUSED if the server was not accepted. Returns other errors unchanged.
-absl::Status WithPlainConnectionError(const absl::Status& status);
+// Returns the error of a failed or lost connection in plain words, by gRPC's message: "cannot
+// connect to 10.0.0.5:7440: Connection refused", which is UNREACHABLE, or PROXY_FAILED if the
+// address is that of a proxy; SERVER_CERTIFICATE_REFUSED if the server was not accepted. A message
+// of another kind is kept.
+absl::Status ConnectionErrorOf(const std::string& message);
 
-// Returns true for an error that the previous function describes: no connection was established, so
-// that nothing was sent.
+// Returns true for an error of ConnectionErrorOf if no connection was established, so that nothing
+// was sent.
 bool IsUnconnected(const absl::Status& status);
 
 // Returns true for the reasons of a connection that was not established or was lost.

@@ -7,7 +7,6 @@
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
-#include "services/common/errors/rpc.h"
 #include "services/common/rpc/connection_error.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -63,7 +62,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     return error;
   }
   if (code == absl::StatusCode::kUnavailable) {
-    return WithPlainConnectionError(errors::Unreachable(status.error_message()));
+    return ConnectionErrorOf(status.error_message());
   }
   return absl::Status(code, status.error_message());
 }

@@ -25,14 +25,14 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 
 // makers may call MakeError: what is generated, and what passes on an error that another process made.
 var makers = regexp.MustCompile(`^services/common/errors/|^services/common/base/error\.|` +
-	`^services/common/rpc/status\.cc$|^services/relay/proxy/heartbeats/heartbeat_hub\.cc$|^cli/(rpc/https_client|exit_code|connection_error)\.cc$`)
+	`^services/common/rpc/status\.cc$|^services/relay/proxy/heartbeats/heartbeat_hub\.cc$|^cli/(rpc/https_client|exit_code)\.cc$`)
 
 var (
 	makeError = regexp.MustCompile(`\bMakeError\(`)
 	literal   = regexp.MustCompile(`"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)"`)
 	comment   = regexp.MustCompile(`(?m)//.*$`)
-	// Literals of C++ in upper case that are no reasons: names of environment variables, and of HTTP/2 settings.
-	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|WORLD|XDG)_.*|LC_ALL|NO_COLOR|HTTPS_PROXY|ALL_PROXY|MAX_(CONCURRENT_STREAMS|HEADER_LIST_SIZE)|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
+	// Literals of C++ in upper case that are no reasons: names of environment variables, of HTTP/2 settings and of OpenSSL.
+	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|WORLD|XDG)_.*|LC_ALL|NO_COLOR|SSL_ERROR_SYSCALL|HTTPS_PROXY|ALL_PROXY|MAX_(CONCURRENT_STREAMS|HEADER_LIST_SIZE)|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
 		`NODE_NAME|RESULTS_DIR|CA_CERT|CLIENT_(CERT|KEY))$`)
 )
 
