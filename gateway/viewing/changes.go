@@ -36,8 +36,8 @@ func newChanges(status musterv1.StatusServiceClient, log *slog.Logger) *changes 
 	return &changes{status: status, log: log, watches: map[watched]*watch{}}
 }
 
-// of signals changes of the run until the context ends; the first signal is there at once, and one signal may stand for
-// several changes. The channel is closed when there will be no more.
+// of signals changes of the run until the context ends; the first signal comes immediately, and one signal may stand
+// for several changes. The channel is closed when there will be no more.
 func (c *changes) of(ctx context.Context, run string) <-chan struct{} {
 	signal := make(chan struct{}, 1)
 	signal <- struct{}{} // what changed before the watch

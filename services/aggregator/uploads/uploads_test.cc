@@ -248,10 +248,10 @@ TEST_F(UploadsTest, ChunksAndWindowsAreSmallWhileManyUploadsAreOpen) {
   }
   const auto few = Open(Of("n1"));
   EXPECT_EQ(few->pace.chunk_max, kChunkMaxLarge);
-  EXPECT_EQ(few->pace.window, kUploadWindowLarge);
+  EXPECT_EQ(few->pace.window, kUploadWindowLarge / kFewUploads);
   const auto many = Open(Of("n2"));
   EXPECT_EQ(many->pace.chunk_max, kChunkMaxSmall);
-  EXPECT_EQ(many->pace.window, kUploadWindowSmall);
+  EXPECT_EQ(many->pace.window, kUploadWindowLarge / (kFewUploads + 1));
 }
 
 TEST_F(UploadsTest, AttemptOutsideOfItsRangeFails) {

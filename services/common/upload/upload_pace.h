@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_PACE_H_
 #define MUSTER_SERVICES_COMMON_UPLOAD_UPLOAD_PACE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "services/common/rpc/limits.h"
@@ -13,15 +14,17 @@ struct UploadPace {
   int64_t window = 0;     // bytes without an acknowledgement
 };
 
-// Uploads of a process with a large window at the same time: 64 MiB.
+// The number of open uploads up to which chunks are large.
 inline constexpr int64_t kFewUploads = 4;
 
-// Returns the pace of an upload that is one of `open` uploads of this process. A few get large
-// chunks and windows, for speed over slow links. Further ones get small ones, because this process
-// and every relay between may hold the window of each, for as long as the upload lasts.
+// Returns the pace of an upload that is the last of `open` uploads of this process. It is large if
+// there are few, for speed over slow links. Further ones get smaller windows, because this process
+// and every relay between may hold the window of each, for as long as the upload lasts: 54 MiB of
+// the first 16, and 1 MiB of each other.
 inline UploadPace PaceOf(int64_t open) {
-  if (open <= kFewUploads) return {kChunkMaxLarge, kUploadWindowLarge};
-  return {kChunkMaxSmall, kUploadWindowSmall};
+  const int64_t share = kUploadWindowLarge / std::max<int64_t>(open, 1);
+  return {open <= kFewUploads ? kChunkMaxLarge : kChunkMaxSmall,
+          std::max<int64_t>(share, kUploadWindowSmall)};
 }
 
 }  // namespace muster

@@ -36,16 +36,16 @@ TEST_F(SpoolUploadTest, UploadIsResumedAfterARestart) {
   EXPECT_TRUE(fixture_.Bytes() == large_);
 }
 
-TEST_F(SpoolUploadTest, WindowIsSmallWhileManyUploadsAreOpen) {
+TEST_F(SpoolUploadTest, WindowIsSmallerWithEachOpenUpload) {
   const auto window = [&](int node) {
     const auto opened =
         fixture_.OpenUpload(SpoolFixture::Request(absl::StrCat("n", node), "logs", large_));
     return opened.ok() ? opened->window() : 0;
   };
-  for (int node = 1; node <= kFewUploads; ++node) {
-    ASSERT_EQ(window(node), kUploadWindowLarge) << node;
+  for (int node = 1; node <= 16; ++node) {
+    ASSERT_EQ(window(node), kUploadWindowLarge / node) << node;
   }
-  EXPECT_EQ(window(kFewUploads + 1), kUploadWindowSmall);
+  EXPECT_EQ(window(17), kUploadWindowSmall);
 }
 
 TEST_F(SpoolUploadTest, AttemptOutsideOfItsRangeFails) {
