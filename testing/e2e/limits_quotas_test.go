@@ -83,22 +83,27 @@ func newCallWriter(framer *http2.Framer) *callWriter {
 	return &callWriter{framer, hpack.NewEncoder(block), block, 1}
 }
 
-// write writes the frames of a call, and returns its stream.
-func (c *callWriter) write(method string, request proto.Message) (id uint32, err error) {
+// begin writes the headers of a call, and returns its stream.
+func (c *callWriter) begin(path string) (id uint32, err error) {
 	c.block.Reset()
-	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", method},
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", path},
 		{":authority", "x"}, {"te", "trailers"}, {"content-type", "application/grpc"}} {
 		_ = c.encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
 	}
+	id = c.next
+	c.next += 2
+	return id, c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true})
+}
+
+// write writes the frames of a call, and returns its stream.
+func (c *callWriter) write(method string, request proto.Message) (id uint32, err error) {
 	message := make([]byte, 5) // not compressed, and the length
 	if request != nil {
 		message, _ = proto.MarshalOptions{}.MarshalAppend(message, request)
 		binary.BigEndian.PutUint32(message[1:], uint32(len(message)-5))
 	}
-	id = c.next
-	c.next += 2
-	return id, errors.Join(c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true}),
-		c.framer.WriteData(id, true, message))
+	id, err = c.begin(method)
+	return id, errors.Join(err, c.framer.WriteData(id, true, message))
 }
 
 // floodCalls makes calls with n1's key until one is refused, faster than a library can. So many wait at a time.

@@ -248,7 +248,7 @@ var scenarios = map[string]scenario{
 	"shared files: bytes":                           {service: fleet.Relay, exhaust: func(w *limited) string { return w.share(1<<20 + 1) }},
 	"shared files: number":                          {service: fleet.Relay, exhaust: (*limited).shareFiles},
 	"watches and event streams of an identity":      {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
-	"requests in progress of a node, pair or viewer, without watches and event streams": {service: fleet.Gateway, exhaust: (*limited).burstOfRequests},
+	"requests in progress of a node, pair or viewer, without watches and event streams": {service: fleet.Gateway, exhaust: (*limited).leaveRequestsUnfinished},
 	"JSON of requests in progress, of an identity":                                      {service: fleet.Gateway, exhaust: (*limited).leaveBodiesUnfinished},
 	"bytes of the status that are sent to one slow reader; one snapshot may be larger":  {service: fleet.Gateway, exhaust: (*limited).leaveUnread},
 	"streams without a certificate":                                                     {service: fleet.Aggregator, exhaust: (*limited).floodStreams},

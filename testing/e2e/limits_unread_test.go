@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -68,21 +67,23 @@ func (w *limited) leaveStreamsUnread() string {
 	return ""
 }
 
-// burstOfRequests sends more requests together than begin in a second and may wait.
-func (w *limited) burstOfRequests() string {
-	client := w.https("Node")
-	client.Transport.(*http.Transport).ForceAttemptHTTP2 = true // 64 streams on a connection
-	const count = 600
-	refusals := make(chan error, count)
-	var requests sync.WaitGroup
-	for range count {
-		requests.Go(func() { refusals <- w.request(w.ctx, client, "GET", "/api/v1/runs/"+w.run, "") })
+// leaveRequestsUnfinished begins more requests than a node may have in progress, and sends no byte of their bodies.
+func (w *limited) leaveRequestsUnfinished() string {
+	const connections, streams = 5, 64
+	for range connections {
+		conn, framer := w.http2To(gatewayListener, w.node)
+		defer conn.Close()
+		check(w.t, settle(framer))
+		calls := newCallWriter(framer)
+		for range streams {
+			_, err := calls.begin("/api/v1/runs/" + w.run + "/heartbeats/p0/n1")
+			check(w.t, err)
+		}
 	}
-	requests.Wait()
-	close(refusals)
-	for err := range refusals {
-		if why := refusalOf(err); why != "" {
-			return why
+	client := w.https("Node")
+	for end := time.Now().Add(soon); time.Now().Before(end); {
+		if refusal := refusalOf(w.request(w.ctx, client, "GET", "/api/v1/runs/"+w.run, "")); refusal != "" {
+			return refusal
 		}
 	}
 	return ""
