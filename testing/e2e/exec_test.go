@@ -280,7 +280,10 @@ func TestCancelAfterRestartOfTheRelayEndsTheCommand(t *testing.T) {
 	})
 	relay := must(f.Process(fleet.Relay))(t)
 	relay.Kill()
-	n.awaitAttached(t, false)
+	until(t, "the relay is restarted", func() bool { // the node may be attached again within a moment
+		now, err := f.Process(fleet.Relay)
+		return err == nil && now.PID != relay.PID
+	})
 	n.awaitAttached(t, true)
 	must(f.Muster("job", "cancel", job))(t)
 	if final := awaitFinal(t, f, job, "n1"); final["outcome"] != "cancelled" || final["sequence"] == 0.0 {
