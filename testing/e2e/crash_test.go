@@ -259,17 +259,23 @@ func TestUpAfterKillOfAllServicesLosesNothing(t *testing.T) {
 	wantFile(t, files, "plugins/logs/results/n2/result", "after")
 }
 
+// killUntilRestart kills a supervised process, and returns when another one has taken its place.
+func killUntilRestart(t *testing.T, f *fleet.Fleet, name string, arguments ...string) {
+	t.Helper()
+	before := must(f.Process(name, arguments...))(t)
+	before.Kill()
+	until(t, name+" is running again", func() bool {
+		now, err := f.Process(name, arguments...)
+		return err == nil && now.PID != before.PID
+	})
+}
+
 // A killed service is restarted automatically, and ready within seconds.
 func TestSupervisorRestartsKilledServices(t *testing.T) {
 	t.Parallel()
 	f := up(t)
 	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Gateway} {
-		before := must(f.Process(name))(t)
-		before.Kill()
-		until(t, name+" is running again", func() bool {
-			now, err := f.Process(name)
-			return err == nil && now.PID != before.PID
-		})
+		killUntilRestart(t, f, name)
 	}
 	until(t, "commands work again", func() bool {
 		_, err := f.Muster("runs")

@@ -278,12 +278,7 @@ func TestCancelAfterRestartOfTheRelayEndsTheCommand(t *testing.T) {
 		out, _ := f.Muster("job", "logs", job)
 		return out == "n1: begun\n"
 	})
-	relay := must(f.Process(fleet.Relay))(t)
-	relay.Kill()
-	until(t, "the relay is restarted", func() bool { // the node may be attached again within a moment
-		now, err := f.Process(fleet.Relay)
-		return err == nil && now.PID != relay.PID
-	})
+	killUntilRestart(t, f, fleet.Relay) // the node may be attached again within a moment
 	n.awaitAttached(t, true)
 	must(f.Muster("job", "cancel", job))(t)
 	if final := awaitFinal(t, f, job, "n1"); final["outcome"] != "cancelled" || final["sequence"] == 0.0 {

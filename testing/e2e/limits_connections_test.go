@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/protobuf/proto"
@@ -69,14 +67,9 @@ func settle(framer *http2.Framer) error {
 func (w *limited) floodStreams() string {
 	_, framer := w.http2To(joinListener, nil)
 	check(w.t, settle(framer))
-	for i := range 64 {
-		var block bytes.Buffer
-		encoder := hpack.NewEncoder(&block)
-		for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", "/muster.v1.JoinService/Join"},
-			{":authority", "x"}, {"te", "trailers"}, {"content-type", "application/grpc"}} {
-			_ = encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
-		}
-		if framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndHeaders: true}) != nil {
+	calls := newCallWriter(framer)
+	for range 64 {
+		if _, err := calls.begin("/muster.v1.JoinService/Join"); err != nil {
 			break
 		}
 	}

@@ -23,10 +23,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-const (
-	walkRelay       = "r8" // for the scenario of its spool
-	gatewayListener = "gateway"
-)
+const walkRelay = "r8" // for the scenario of its spool
 
 // startWalkRelay starts a relay that has lost its upstream connection. n3 is attached to it, and may use two of the eight
 // results of its spool, and 1 MiB.
@@ -70,6 +67,15 @@ func (w *limited) fillSpoolBytes() string {
 	return w.spoolUploads(1, func(request *musterv1.OpenUploadRequest) { request.Size = proto.Int64(1<<20 + 1) })
 }
 
+// headersOf are the headers of a call.
+func headersOf(path string) (fields []hpack.HeaderField) {
+	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", path},
+		{":authority", "x"}, {"te", "trailers"}, {"content-type", "application/grpc"}} {
+		fields = append(fields, hpack.HeaderField{Name: field[0], Value: field[1]})
+	}
+	return fields
+}
+
 // callWriter writes the frames of unary calls.
 type callWriter struct {
 	framer  *http2.Framer
@@ -86,9 +92,8 @@ func newCallWriter(framer *http2.Framer) *callWriter {
 // begin writes the headers of a call, and returns its stream.
 func (c *callWriter) begin(path string) (id uint32, err error) {
 	c.block.Reset()
-	for _, field := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":path", path},
-		{":authority", "x"}, {"te", "trailers"}, {"content-type", "application/grpc"}} {
-		_ = c.encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+	for _, field := range headersOf(path) {
+		_ = c.encoder.WriteField(field)
 	}
 	id = c.next
 	c.next += 2

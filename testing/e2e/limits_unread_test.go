@@ -48,9 +48,7 @@ func (w *limited) leaveStreamsUnread() string {
 	const plugin = "p66"
 	code, err := put(w.t, must(w.fleet.Export(w.run, plugin, "n1"))(w.t), "n1", strings.Repeat("x", 1<<20))
 	check(w.t, errorOfCode(code, err))
-	chain, key := w.callers.issue(w.t, "Operator")
-	connection := must(w.callers.operator.Dial(w.callers.listeners[aggregatorListener], chain, key,
-		grpc.WithInitialWindowSize(1<<16)))(w.t) // it would grow, so that the result fits
+	connection := w.dial(aggregatorListener, "Operator", grpc.WithInitialWindowSize(1<<16)) // it would grow, so that the result fits
 	defer connection.Close()
 	open := opening(connection, "/muster.v1.ResultService/ReadResult",
 		func(int) proto.Message { return &musterv1.ReadResultRequest{Key: w.key(plugin)} })
@@ -91,10 +89,10 @@ func (w *limited) leaveRequestsUnfinished() string {
 
 // leaveBodiesUnfinished sends two large bodies almost to their ends, and another one.
 func (w *limited) leaveBodiesUnfinished() string {
-	const most, identity = 16 << 20, 2
+	const most, bodies = 16 << 20, 2
 	client := w.https("Operator")
 	body := `{"title":"` + strings.Repeat("x", most-100)
-	for range identity {
+	for range bodies {
 		conn := must(tls.Dial("tcp", w.callers.listeners[gatewayListener], client.Transport.(*http.Transport).TLSClientConfig))(w.t)
 		defer conn.Close()
 		check(w.t, conn.SetDeadline(time.Now().Add(soon)))
@@ -102,7 +100,7 @@ func (w *limited) leaveBodiesUnfinished() string {
 		check(w.t, err)
 	}
 	until(w.t, "the bodies were read", func() bool {
-		return counted(w.t, w.fleet, "gateway", "muster_gateway_body_bytes") >= float64(identity*(len(body)-4096)) // the end may be buffered
+		return counted(w.t, w.fleet, "gateway", "muster_gateway_body_bytes") >= float64(bodies*(len(body)-4096)) // the end may be buffered
 	})
 	return refusalOf(w.request(w.ctx, client, "POST", "/api/v1/runs", body))
 }

@@ -24,6 +24,8 @@ import (
 // limitsWalk is what the rows of the table name as their test if a scenario below exhausts them.
 const limitsWalk = "testing/e2e/limits_walk_test.go:TestLimitsAreExhaustedOverTheWire"
 
+const gatewayListener = "gateway" // of REST
+
 const (
 	measuredCalls = 300
 	latencyFloor  = 100 * time.Millisecond // of 1 % of the calls, while other tests use the processors
@@ -89,13 +91,13 @@ func newLimited(t *testing.T) *limited {
 }
 
 // dial connects a role to a listener. The role "" has no certificate.
-func (w *limited) dial(listener, role string) *grpc.ClientConn {
+func (w *limited) dial(listener, role string, options ...grpc.DialOption) *grpc.ClientConn {
 	w.t.Helper()
 	chain, key := "", ""
 	if role != "" {
 		chain, key = w.callers.issue(w.t, role)
 	}
-	connection := must(w.callers.operator.Dial(w.callers.listeners[listener], chain, key))(w.t)
+	connection := must(w.callers.operator.Dial(w.callers.listeners[listener], chain, key, options...))(w.t)
 	w.t.Cleanup(func() { connection.Close() })
 	return connection
 }

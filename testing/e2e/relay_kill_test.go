@@ -109,14 +109,7 @@ func TestTransfersSurviveKillOfEachProgram(t *testing.T) {
 	s := b.share(t, "report", 4<<20)
 
 	supervised := func(name string, arguments ...string) func() {
-		return func() {
-			before := must(b.Process(name, arguments...))(t)
-			before.Kill()
-			until(t, name+" is running again", func() bool {
-				now, err := b.Process(name, arguments...)
-				return err == nil && now.PID != before.PID
-			})
-		}
+		return func() { killUntilRestart(t, b.Fleet, name, arguments...) }
 	}
 	for _, victim := range []struct {
 		name string

@@ -39,7 +39,7 @@ func (t *tally) failBecause(reason, format string, args ...any) {
 	if reason != "" {
 		what += ": " + reason
 	}
-	t.failures = append(t.failures, what)
+	t.fail("%s", what)
 }
 
 // check adds "NAME=EXITCODE".

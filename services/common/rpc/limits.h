@@ -23,11 +23,11 @@ inline constexpr int kEncodedChunkMax = kChunkMaxLarge + kChunkMaxLarge / 64;
 // resumes its upload.
 inline constexpr int kUploadStreamsOfNode = 16;
 
-// The bytes that a sender may send without an acknowledgement when few uploads are open: at 100 ms
-// of round trip still 160 MB/s.
+// The bytes that a sender may send without an acknowledgement when no other upload is open: at 100
+// ms of round trip still 160 MB/s. Further uploads get less (upload_pace.h).
 inline constexpr int kUploadWindowLarge = 16 * 1024 * 1024;
 
-// The same when many uploads are open: 10 MB/s each.
+// The least that each may send, however many are open: 10 MB/s each.
 inline constexpr int kUploadWindowSmall = 1024 * 1024;
 
 // A message is at most a chunk with its header; a plan of 100,000 nodes (CreateRun) is the only
