@@ -3,7 +3,8 @@
 
 Run it from the repository root after `bazel build //proto/...`: generated
 headers must exist. Only our own sources are listed (no generated code, no tests of
-third parties). Extra arguments go to bazel, for example --config=clang.
+third parties), without the precompiled headers, which hide missing includes. Extra
+arguments go to bazel.
 """
 
 import json
@@ -24,8 +25,9 @@ def main():
         source = args[args.index("-c") + 1]
         if source.startswith(("bazel-out/", "external/")):
             continue
-        # GCC-only options that clang does not know.
-        args = [a for a in args if a not in ("-fno-canonical-system-headers", "-Wunused-but-set-parameter")]
+        if "-include-pch" in args:
+            at = args.index("-include-pch")
+            del args[at:at + 2]
         commands.setdefault(source, {
             # Not Bazel's execution root, which holds only what was built last; bazel-out is here, too.
             "directory": os.getcwd(),

@@ -11,24 +11,31 @@ COPTS = [
     "//conditions:default": ["-Werror"],
 }) + [
     "-Wnon-virtual-dtor",
+    "-Wthread-safety",
+    "-Wthread-safety-beta",
     "-Wno-unused-parameter",
     "-Wno-missing-field-initializers",
+    "-Wno-deprecated-declarations",  # libstdc++ 12 uses its own for std::stable_partition
 ]
 
-def muster_cc_library(name, copts = [], **kwargs):
-    cc_library(name = name, copts = COPTS + copts, **kwargs)
+# Headers of other projects that most files include, parsed once (//bazel/pch).
+PRECOMPILED = ["-include-pch", "$(BINDIR)/bazel/pch/library.pch"]
+_PRECOMPILED_FOR_TESTS = ["-include-pch", "$(BINDIR)/bazel/pch/test.pch"]
 
-def muster_cc_binary(name, copts = [], malloc = "@sys//:tcmalloc", **kwargs):
+def muster_cc_library(name, copts = [], deps = [], **kwargs):
+    cc_library(name = name, copts = COPTS + PRECOMPILED + copts, deps = deps + ["//bazel/pch:library"], **kwargs)
+
+def muster_cc_binary(name, copts = [], deps = [], malloc = "@sys//:tcmalloc", **kwargs):
     # The sanitizer configurations override malloc with --custom_malloc.
-    cc_binary(name = name, copts = COPTS + copts, malloc = malloc, **kwargs)
+    cc_binary(name = name, copts = COPTS + PRECOMPILED + copts, deps = deps + ["//bazel/pch:library"], malloc = malloc, **kwargs)
 
 def muster_cc_test(name, copts = [], deps = [], data = [], size = "small", **kwargs):
     cc_test(
         name = name,
         size = size,
-        copts = COPTS + copts,
+        copts = COPTS + _PRECOMPILED_FOR_TESTS + copts,
         data = data + ["//bazel/sanitizers:suppressions"],
-        deps = deps + ["@sys//:gtest_main"],
+        deps = deps + ["//bazel/pch:test", "@sys//:gtest_main"],
         **kwargs
     )
 
@@ -40,14 +47,14 @@ def muster_fuzz_test(name, srcs, corpus, deps = [], copts = [], **kwargs):
         size = "small",
         srcs = srcs,
         args = ["$(rootpaths %s)" % corpus],
-        copts = COPTS + copts,
+        copts = COPTS + PRECOMPILED + copts,
         data = [corpus, "//bazel/sanitizers:suppressions"],
         linkopts = select({
             "//testing/fuzz:with_libfuzzer": ["-fsanitize=fuzzer"],
             "//conditions:default": [],
         }),
         tags = ["fuzz"],
-        deps = deps + select({
+        deps = deps + ["//bazel/pch:library"] + select({
             "//testing/fuzz:with_libfuzzer": [],
             "//conditions:default": ["//testing/fuzz:replay"],
         }),

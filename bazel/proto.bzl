@@ -1,6 +1,7 @@
 """C++ (messages, gRPC stubs, mocks) and descriptor sets from .proto files, with the system protoc."""
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
+load("//bazel:muster.bzl", "PRECOMPILED")
 
 ProtoTreeInfo = provider("Sources of a .proto file and of all its imports.", fields = ["sources"])
 
@@ -80,9 +81,10 @@ def cc_proto(name, src, deps = [], grpc = False, alwayslink = False, **kwargs):
         srcs = [name + "_srcs"],
         hdrs = [name + "_hdrs"],
         alwayslink = alwayslink,
-        copts = ["-w"],
+        copts = ["-w"] + PRECOMPILED,
         includes = ["."],
         deps = deps + [
+            "//bazel/pch:library",
             "//services/common/rpc:message_text",  # text is UTF-8, in and out
             "@sys//:grpcpp",
         ],

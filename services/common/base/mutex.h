@@ -2,8 +2,8 @@
 //
 // Annotate with Abseil's macros: ABSL_GUARDED_BY(mutex_) on a member,
 // ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) on a function that is called with the mutex held,
-// ABSL_LOCKS_EXCLUDED(mutex_) on a function that acquires it and is called by others. testing/lint
-// reports an access without the lock.
+// ABSL_LOCKS_EXCLUDED(mutex_) on a function that acquires it and is called by others. An access
+// without the lock does not compile.
 //
 // The types wrap std::mutex. absl::Mutex has the same annotations, but the thread sanitizer does
 // not see its locks: they are inside Debian's library, which is not instrumented.

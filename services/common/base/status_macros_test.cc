@@ -69,7 +69,8 @@ TEST(ReturnIfErrorTest, TheBodyOfAnIfWithElseNeedsNoBraces) {
 TEST(ReturnIfErrorTest, AnExpressionMayHoldCommasAndTheMacroAgain) {
   const auto function = []() -> absl::Status {
     RETURN_IF_ERROR([]() -> absl::Status {
-      const std::pair<int, int> unused{1, 2};
+      const auto values = std::pair<int, int>{1, 2};
+      if (values.first == values.second) return Bad();
       RETURN_IF_ERROR(Bad());
       return absl::OkStatus();
     }());

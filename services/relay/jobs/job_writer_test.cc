@@ -22,7 +22,7 @@ class JobWriterTest : public testing::JobFixture {
     link_->Take();
     writer_ = std::make_unique<JobWriter>(JobWriter::Parts{
         disk_, clock_, dispatcher_, table_, watchers_, inbox_, clock_, executor_,
-        [this](const v1::JobRecord& final) {
+        [](const v1::JobRecord& final) {
           return final.final().detail() == "forged" ? absl::UnauthenticatedError("not signed")
                                                     : absl::OkStatus();
         }});

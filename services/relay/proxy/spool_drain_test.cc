@@ -281,9 +281,7 @@ TEST_F(SpoolDrainTest, NewResultsDoNotEndTheWaitForAnUnavailableUpstream) {
   }
   EXPECT_EQ(sender_.calls().size(), 1u);
   Advance(absl::Seconds(1));
-  const size_t after_the_wait = sender_.calls().size();
-  EXPECT_GT(after_the_wait, 1u);
-  EXPECT_LE(after_the_wait, 1u + SpoolDrain::kLanes);
+  EXPECT_GT(sender_.calls().size(), 1u);
   sender_.answer = absl::OkStatus();
   upstream_.SetConnected(true);
   Advance(absl::ZeroDuration());

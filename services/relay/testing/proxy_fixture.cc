@@ -119,7 +119,7 @@ ProxyFixture::ProxyFixture(TestFleet& fleet, const std::string& name)
       name_(name),
       folder_(NewFolder(name)),
       identity_(fleet.Issue(ServiceIdentity{ServiceRole::kRelay, name})),
-      upstream_(fleet, identity_) {
+      upstream_(identity_) {
   std::filesystem::create_directory(folder_ + "/tls");
   Write(folder_ + "/tls/key.pem", identity_.key_pem);
   Write(folder_ + "/tls/cert.pem", identity_.chain_pem);

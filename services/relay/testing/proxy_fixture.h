@@ -27,8 +27,7 @@ namespace muster::testing {
 // An upstream that a test connects and disconnects. Thread-safe.
 class FakeUpstream : public Upstream {
  public:
-  explicit FakeUpstream(TestFleet& fleet, TestIdentity relay)
-      : fleet_(fleet), relay_(std::move(relay)) {}
+  explicit FakeUpstream(TestIdentity relay) : relay_(std::move(relay)) {}
 
   // Connects to an aggregator and a status service, or to another relay.
   void Connect(std::shared_ptr<grpc::Channel> results, std::shared_ptr<grpc::Channel> status);
@@ -50,7 +49,6 @@ class FakeUpstream : public Upstream {
   void Changed();
   absl::StatusOr<std::string> FindStatement(const std::string& name) const;
 
-  TestFleet& fleet_;
   const TestIdentity relay_;
   mutable Mutex mutex_;
   std::shared_ptr<grpc::Channel> results_ ABSL_GUARDED_BY(mutex_);

@@ -1,8 +1,7 @@
-// What most files include, precompiled for the check of locks.
-#ifndef MUSTER_BAZEL_THREAD_SAFETY_HEADERS_H_
-#define MUSTER_BAZEL_THREAD_SAFETY_HEADERS_H_
+// What most files include. One set for all: it costs each of them 0.3 s, and saves up to 10 s.
+#ifndef MUSTER_BAZEL_PCH_LIBRARY_H_
+#define MUSTER_BAZEL_PCH_LIBRARY_H_
 
-#include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/channel.h>
@@ -13,7 +12,6 @@
 #include <grpcpp/server_context.h>
 #include <grpcpp/support/client_callback.h>
 #include <grpcpp/support/server_callback.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
@@ -75,37 +73,5 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "muster/v1/archives.grpc.pb.h"
-#include "muster/v1/archives.pb.h"
-#include "muster/v1/attachment.grpc.pb.h"
-#include "muster/v1/attachment.pb.h"
-#include "muster/v1/audit.grpc.pb.h"
-#include "muster/v1/audit.pb.h"
-#include "muster/v1/changes.grpc.pb.h"
-#include "muster/v1/changes.pb.h"
-#include "muster/v1/enrollment.grpc.pb.h"
-#include "muster/v1/enrollment.pb.h"
-#include "muster/v1/errors.pb.h"
-#include "muster/v1/heartbeats.grpc.pb.h"
-#include "muster/v1/heartbeats.pb.h"
-#include "muster/v1/identities.grpc.pb.h"
-#include "muster/v1/identities.pb.h"
-#include "muster/v1/jobs.grpc.pb.h"
-#include "muster/v1/jobs.pb.h"
-#include "muster/v1/join.grpc.pb.h"
-#include "muster/v1/join.pb.h"
-#include "muster/v1/listeners.grpc.pb.h"
-#include "muster/v1/listeners.pb.h"
-#include "muster/v1/results.grpc.pb.h"
-#include "muster/v1/results.pb.h"
-#include "muster/v1/runs.grpc.pb.h"
-#include "muster/v1/runs.pb.h"
-#include "muster/v1/shares.grpc.pb.h"
-#include "muster/v1/shares.pb.h"
-#include "muster/v1/status.grpc.pb.h"
-#include "muster/v1/status.pb.h"
-#include "muster/v1/types.pb.h"
-#include "muster/v1/verdicts.grpc.pb.h"
-#include "muster/v1/verdicts.pb.h"
 
-#endif  // MUSTER_BAZEL_THREAD_SAFETY_HEADERS_H_
+#endif  // MUSTER_BAZEL_PCH_LIBRARY_H_
