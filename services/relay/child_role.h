@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/upstream/parent_link.h"
 
@@ -14,9 +16,11 @@ namespace muster {
 class ChildRole final : public RelayRole {
  public:
   // Begins to attach to one of `parents`. `handle_shares` receives the parent's messages about
-  // shared files until Disconnect, and must not block.
-  ChildRole(const RoleParts& parts, std::vector<HostPort> parents,
-            ParentLink::HandleShares handle_shares);
+  // shared files until Disconnect, and must not block. NO_RELAY_IDENTITY without command-ca.pem
+  // from the join, which verifies the lists of revoked signers.
+  static absl::StatusOr<std::unique_ptr<ChildRole>> Start(const RoleParts& parts,
+                                                          std::vector<HostPort> parents,
+                                                          ParentLink::HandleShares handle_shares);
 
   Upstream& upstream() override { return *link_; }
   RecordSink& records() override { return *link_; }
@@ -33,6 +37,8 @@ class ChildRole final : public RelayRole {
   }
 
  private:
+  explicit ChildRole(std::unique_ptr<ParentLink> link) : link_(std::move(link)) {}
+
   std::unique_ptr<ParentLink> link_;  // null after Disconnect
 };
 

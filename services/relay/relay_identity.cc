@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<RelayIdentity>> RelayIdentity::Open(const std::st
   const Identity identity = made->trio().identity;
   const auto* service = std::get_if<ServiceIdentity>(&identity.name);
   if (service == nullptr || service->role != ServiceRole::kRelay) {
-    return errors::NoRelayIdentity(folder);
+    return errors::NoRelayIdentity(folder, "contains the identity of a node, not of a relay");
   }
   made->fleet_ = identity.fleet;
   made->name_ = service->name;

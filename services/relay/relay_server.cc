@@ -221,9 +221,10 @@ absl::Status Assembly::StartRole() {
   if (is_root()) {
     ASSIGN_OR_RETURN(role_, RootRole::Start(parts));
   } else {
-    role_ = std::make_unique<ChildRole>(parts, parents_, [this](const v1::AttachResponse& message) {
-      shares_->HandleMessage(message);
-    });
+    ASSIGN_OR_RETURN(role_,
+                     ChildRole::Start(parts, parents_, [this](const v1::AttachResponse& message) {
+                       shares_->HandleMessage(message);
+                     }));
   }
   return absl::OkStatus();
 }

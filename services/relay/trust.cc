@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/relay.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/rpc/proto_time.h"
@@ -15,12 +17,13 @@ constexpr int kSubjectsAtOnce = 1'000;
 }  // namespace
 
 Trust::Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
-             const Clock& clock)
+             const Clock& clock, size_t max_revoked)
     : fleet_(std::move(fleet)),
       roots_(std::move(roots)),
       topology_(topology),
       canceller_(canceller),
-      clock_(clock) {}
+      clock_(clock),
+      max_revoked_(max_revoked) {}
 
 absl::StatusOr<VerifiedStatement> Trust::Verify(const v1::AttachStatement& statement) const {
   return VerifyAt(statement, clock_.Now());
@@ -86,12 +89,25 @@ void Trust::Replace(std::set<std::string> subjects) {
   }
 }
 
-void Trust::HandleRevoked(const v1::AttachResponse::Revoked& revoked) {
+absl::Status Trust::HandleRevoked(const v1::AttachResponse::Revoked& revoked) {
+  for (const std::string& subject : revoked.subjects()) {
+    if (subject.size() > kMaxSubjectBytes) {
+      return errors::RelayRefused(absl::StrCat("it revoked a name of ", subject.size(), " bytes"));
+    }
+  }
   if (revoked.reset()) {
     Replace({revoked.subjects().begin(), revoked.subjects().end()});
-  } else {
-    Revoke({revoked.subjects().begin(), revoked.subjects().end()});
+    return absl::OkStatus();
   }
+  {
+    MutexLock lock(mutex_);
+    if (subjects_.size() + static_cast<size_t>(revoked.subjects_size()) > max_revoked_) {
+      return errors::RelayRefused(
+          absl::StrCat("it revoked more than ", max_revoked_, " identities and certificates"));
+    }
+  }
+  Revoke({revoked.subjects().begin(), revoked.subjects().end()});
+  return absl::OkStatus();
 }
 
 void Trust::UpdateCommandRevocations(const v1::CommandRevocations& list) {
@@ -104,6 +120,14 @@ void Trust::UpdateCommandRevocations(const v1::CommandRevocations& list) {
     message.mutable_revocations()->clear_command_ca_pem();
   }
   for (const auto& child : topology_.Children()) child->Send(message);
+}
+
+absl::Status Trust::HandleCommandRevocations(const v1::CommandRevocations& list,
+                                             const Certificate& command_ca) {
+  const absl::Status verified = VerifyCommandRevocations(list, fleet_, command_ca);
+  if (!verified.ok()) return errors::RelayRefused(ToStd(verified.message()));
+  UpdateCommandRevocations(list);
+  return absl::OkStatus();
 }
 
 int64_t Trust::commands_version() const {

@@ -2,12 +2,14 @@
 #ifndef MUSTER_SERVICES_RELAY_TRUST_H_
 #define MUSTER_SERVICES_RELAY_TRUST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/attachment.pb.h"
 #include "services/common/base/clock.h"
@@ -20,14 +22,20 @@
 
 namespace muster {
 
+// The limits of the names that a parent revokes: a lying one must not fill the memory of its
+// children.
+inline constexpr size_t kMaxRevokedSubjects = 1'000'000;
+inline constexpr size_t kMaxSubjectBytes = 512;
+
 // Thread-safe.
 class Trust {
  public:
   // Returns the present root CAs.
   using Roots = std::function<std::vector<Certificate>()>;
 
+  // A parent may revoke `max_revoked` names.
   Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
-        const Clock& clock);
+        const Clock& clock, size_t max_revoked = kMaxRevokedSubjects);
 
   // Verifies a statement and that its child is not revoked. STATEMENT_REFUSED, IDENTITY_REVOKED.
   absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement) const;
@@ -36,14 +44,19 @@ class Trust {
 
   bool IsRevoked(const Caller& caller) const { return revocations_.IsRevoked(caller); }
 
-  // Add revoked subjects, or replace all of them; from the feed or the parent. End their streams,
-  // remove them from the topology, and inform the child relays.
+  // Add revoked subjects, or replace all of them; from the feed. End their streams, remove them
+  // from the topology, and inform the child relays.
   void Revoke(const std::vector<std::string>& subjects);
   void Replace(std::set<std::string> subjects);
-  void HandleRevoked(const v1::AttachResponse::Revoked& revoked);
+  // The same for those that a parent sent. RELAY_REFUSED if it exceeds the limits below.
+  absl::Status HandleRevoked(const v1::AttachResponse::Revoked& revoked);
 
   // Replaces the list by a newer one, and sends it to every child. Ignores an older list.
   void UpdateCommandRevocations(const v1::CommandRevocations& list);
+  // The same for the list that a parent sent. RELAY_REFUSED if the command authority did not sign
+  // it.
+  absl::Status HandleCommandRevocations(const v1::CommandRevocations& list,
+                                        const Certificate& command_ca);
   int64_t commands_version() const;
   // Returns whether the list contains this signer.
   bool IsRevokedSigner(const Identity& signer) const;
@@ -66,6 +79,7 @@ class Trust {
   Topology& topology_;
   CallCanceller& canceller_;
   const Clock& clock_;
+  const size_t max_revoked_;
   RevocationList revocations_;
   mutable Mutex mutex_;
   std::set<std::string> subjects_ ABSL_GUARDED_BY(mutex_);

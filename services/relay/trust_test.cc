@@ -1,6 +1,7 @@
 #include "services/relay/trust.h"
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -85,6 +86,26 @@ TEST_F(TrustTest, LongListIsSentInParts) {
   for (int i = 0; i < 2'500; ++i) subjects.insert("issuer:" + std::to_string(i));
   trust_.Replace(subjects);
   EXPECT_EQ(RevokedAt(*relay), subjects);
+}
+
+TEST_F(TrustTest, RevocationsOfAParentAreBounded) {
+  constexpr size_t kMax = 1'000;
+  Trust trust(
+      "fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_, clock_, kMax);
+  v1::AttachResponse::Revoked revoked;
+  size_t count = 0;
+  const auto send = [&](size_t more) {
+    revoked.clear_subjects();
+    for (; more > 0; --more) revoked.add_subjects(std::to_string(count++));
+    return trust.HandleRevoked(revoked);
+  };
+  revoked.set_reset(true);
+  EXPECT_TRUE(send(1).ok());
+  revoked.set_reset(false);
+  EXPECT_TRUE(send(kMax - 1).ok());
+  EXPECT_EQ(ReasonOf(send(1)), "RELAY_REFUSED");
+  revoked.set_reset(true);
+  EXPECT_TRUE(send(1).ok()) << "another parent may begin anew";
 }
 
 TEST_F(TrustTest, NewChildRelayReceivesAllSubjectsAndANodeNone) {

@@ -77,6 +77,19 @@ func TestRelaysJoinAndNodesGetParents(t *testing.T) {
 	}
 }
 
+// A relay passes on no list of revoked signers that it cannot verify.
+func TestRelayWithoutTheCommandAuthorityDoesNotStart(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	r1 := joinRelay(t, f, "r1")
+	check(t, os.Remove(filepath.Join(r1, "command-ca.pem")))
+	config := must(f.WriteFile("r1.yaml", "state_folder: "+r1+"\nlisten: 127.0.0.1:0\njoin_listen: 127.0.0.1:0\n"))(t)
+	relay := must(f.Start(nil, nil, fleet.Relay, "--config", config))(t)
+	if err := relay.Wait(); err == nil || !strings.Contains(relay.Output.String(), "NO_RELAY_IDENTITY") {
+		t.Errorf("it ended with %v\n%s", err, relay.Output)
+	}
+}
+
 // rewritten copies a JSON file with changes, readable by its owner only.
 func rewritten(t *testing.T, file string, change func(map[string]any)) string {
 	t.Helper()

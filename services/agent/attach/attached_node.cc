@@ -90,8 +90,9 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
   return absl::OkStatus();
 }
 
-void AttachedNode::OnMessage(v1::AttachResponse message) {
+absl::Status AttachedNode::OnMessage(v1::AttachResponse message) {
   Enqueue({.message = std::move(message)});
+  return absl::OkStatus();
 }
 
 void AttachedNode::Enqueue(Event event) {

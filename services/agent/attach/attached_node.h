@@ -64,7 +64,7 @@ class AttachedNode final : private AttachDelegate {
 
   int64_t RevocationsVersion() override { return jobs_->revocations_version(); }
   absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) override;
-  void OnMessage(v1::AttachResponse message) override;
+  absl::Status OnMessage(v1::AttachResponse message) override;
   void OnLost(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) override;
   void OnWritable() override { Wake(); }
 

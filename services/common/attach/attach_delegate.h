@@ -27,8 +27,8 @@ class AttachDelegate {
   // what was not acked. An error ends the stream, and the next parent is tried.
   virtual absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) = 0;
 
-  // Called for each message that does not concern the attachment itself.
-  virtual void OnMessage(v1::AttachResponse message) = 0;
+  // Called for each message that does not concern the attachment itself. An error ends the stream.
+  virtual absl::Status OnMessage(v1::AttachResponse message) = 0;
 
   // Called when a welcomed stream has ended.
   virtual void OnLost(const absl::Status& why) = 0;

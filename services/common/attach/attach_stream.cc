@@ -187,8 +187,7 @@ absl::Status AttachStream::Handle(v1::AttachResponse message) {
     MutexLock lock(mutex_);
     if (!welcomed_at_) return errors::RelayRefused("it sent a message before its welcome");
   }
-  parts_.delegate.OnMessage(std::move(message));
-  return absl::OkStatus();
+  return parts_.delegate.OnMessage(std::move(message));
 }
 
 absl::Status AttachStream::HandleGreeting(v1::AttachResponse::Greeting greeting) {

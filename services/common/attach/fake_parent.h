@@ -217,7 +217,10 @@ class RecordingDelegate final : public AttachDelegate {
     MutexLock lock(mutex_);
     return welcome_result_;
   }
-  void OnMessage(v1::AttachResponse) override { Record("message"); }
+  absl::Status OnMessage(v1::AttachResponse) override {
+    Record("message");
+    return absl::OkStatus();
+  }
   void OnLost(const absl::Status&) override { Record("lost"); }
   void OnWritable() override { Record("writable"); }
 

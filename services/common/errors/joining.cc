@@ -207,9 +207,9 @@ absl::Status NotANodeFolder(std::string_view folder, std::string_view why) {
                    "Join the fleet with a new token and an empty folder: muster node join --token-file FILE.");
 }
 
-absl::Status NoRelayIdentity(std::string_view folder) {
+absl::Status NoRelayIdentity(std::string_view folder, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_RELAY_IDENTITY",
-                   absl::StrCat(ToAbsl(folder), " contains the identity of a node, not of a relay"),
+                   absl::StrCat(ToAbsl(folder), " ", ToAbsl(why)),
                    "Join as a relay: muster token create --relay NAME, then muster relay join.");
 }
 

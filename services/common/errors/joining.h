@@ -78,7 +78,7 @@ absl::Status NoMemberFile(std::string_view folder);
 // FAILED_PRECONDITION, NOT_JOINED.
 absl::Status NotANodeFolder(std::string_view folder, std::string_view why);
 // FAILED_PRECONDITION, NO_RELAY_IDENTITY.
-absl::Status NoRelayIdentity(std::string_view folder);
+absl::Status NoRelayIdentity(std::string_view folder, std::string_view why);
 
 }  // namespace muster::errors
 

@@ -96,7 +96,7 @@ class TestNode : private AttachDelegate {
   absl::Status OnWelcome(const v1::AttachResponse::Welcome&, bool) override {
     return absl::OkStatus();
   }
-  void OnMessage(v1::AttachResponse) override {}
+  absl::Status OnMessage(v1::AttachResponse) override { return absl::OkStatus(); }
   void OnLost(const absl::Status&) override {}
   void OnWritable() override {}
 

@@ -10,6 +10,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/errors/relay.h"
+#include "services/common/identity/identity.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/topology/child_session.h"
@@ -79,9 +80,11 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
     unsent_changes_.reset();
   }
   {
-    const int known = std::min<int>(welcome.ended_runs_size(), kMaxEndedRuns);
     MutexLock lock(ended_mutex_);
-    ended_runs_.assign(welcome.ended_runs().begin(), welcome.ended_runs().begin() + known);
+    ended_runs_.clear();
+    for (const std::string& run : welcome.ended_runs()) {
+      if (IsRunId(run) && ended_runs_.size() < kMaxEndedRuns) ended_runs_.push_back(run);
+    }
   }
   SetConnected(welcome.connected());
   // Messages in flight may be lost: a welcome makes the children send them again.
@@ -91,28 +94,35 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   return absl::OkStatus();
 }
 
-void ParentLink::OnMessage(v1::AttachResponse message) {
+absl::Status ParentLink::OnMessage(v1::AttachResponse message) {
   switch (message.message_case()) {
     case v1::AttachResponse::kCommand:
-      return Dispatch(std::move(*message.mutable_command()));
+      Dispatch(std::move(*message.mutable_command()));
+      break;
     case v1::AttachResponse::kCancel:
-      return parts_.dispatcher.Cancel(message.cancel());
+      parts_.dispatcher.Cancel(message.cancel());
+      break;
     case v1::AttachResponse::kRecordsAck:
-      return parts_.dispatcher.SendAcks(message.records_ack());
+      parts_.dispatcher.SendAcks(message.records_ack());
+      break;
     case v1::AttachResponse::kRevocations:
-      return parts_.trust.UpdateCommandRevocations(message.revocations());
+      return parts_.trust.HandleCommandRevocations(message.revocations(), parts_.command_ca);
     case v1::AttachResponse::kRevoked:
       return parts_.trust.HandleRevoked(message.revoked());
     case v1::AttachResponse::kShares:
     case v1::AttachResponse::kShareQuery:
-      return handle_shares_(message);
+      handle_shares_(message);
+      break;
     case v1::AttachResponse::kCollection:
-      return HandleOffer(message.collection());
+      HandleOffer(message.collection());
+      break;
     case v1::AttachResponse::kCollectionEnded:
-      return HandleCollectionEnded(message);
+      HandleCollectionEnded(message);
+      break;
     default:
-      return;
+      break;
   }
+  return absl::OkStatus();
 }
 
 void ParentLink::HandleOffer(const v1::CollectionOffer& offer) {
@@ -126,6 +136,7 @@ void ParentLink::HandleOffer(const v1::CollectionOffer& offer) {
 // Remembers the run for the children that are disconnected now.
 void ParentLink::HandleCollectionEnded(const v1::AttachResponse& message) {
   const v1::CollectionEnded& ended = message.collection_ended();
+  if (!IsRunId(ended.run())) return;
   if (ended.nodes().empty()) {
     MutexLock lock(ended_mutex_);
     std::erase(ended_runs_, ended.run());

@@ -16,6 +16,7 @@
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/scheduled_task.h"
+#include "services/common/identity/certificate.h"
 #include "services/common/jobs/transit_clock.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/record_sink.h"
@@ -34,12 +35,13 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
  public:
   using HandleShares = std::function<void(const v1::AttachResponse&)>;
 
-  // All outlive the link.
+  // The references outlive the link.
   struct Parts {
     Topology& topology;
     Trust& trust;
     CommandDispatcher& dispatcher;
     AttachRuntime runtime;
+    Certificate command_ca;  // of the fleet
   };
 
   // Begins to attach. `interval`: of the heartbeats of this relay's children. `handle_shares`
@@ -68,7 +70,7 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   int64_t RevocationsVersion() override { return parts_.trust.commands_version(); }
   absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first)
       ABSL_LOCKS_EXCLUDED(changes_mutex_) override;
-  void OnMessage(v1::AttachResponse message) override;
+  absl::Status OnMessage(v1::AttachResponse message) override;
   void OnLost(const absl::Status& why) override;
   void OnRefused(const absl::Status& why) override;
   void OnWritable() ABSL_LOCKS_EXCLUDED(records_mutex_) override;

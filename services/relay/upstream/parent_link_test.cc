@@ -1,6 +1,7 @@
 #include "services/relay/upstream/parent_link.h"
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,9 +15,11 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/errors/relay.h"
+#include "services/common/identity/command_revocations.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/testing/recorded_link.h"
+#include "testing/fixtures/test_commands.h"
 
 namespace muster {
 namespace {
@@ -25,6 +28,9 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr absl::Duration kBatchWithin = absl::Milliseconds(10);
+constexpr char kFleet[] = "fleet.test";
+constexpr char kHeard[] = "0123456789abcdef";  // a run
+constexpr char kMissed[] = "123456789abcdef0";
 
 // Returns "hello", "topology +n1 -n2 complete" or "records n1 n2".
 std::string TextOf(const v1::AttachRequest& message) {
@@ -61,7 +67,11 @@ class ParentLinkTest : public ::testing::Test {
     options.is_relay = true;
     link_ = std::make_unique<ParentLink>(
         std::move(options),
-        ParentLink::Parts{topology_, trust_, dispatcher_, {clock_, clock_, executor_}},
+        ParentLink::Parts{topology_,
+                          trust_,
+                          dispatcher_,
+                          {clock_, clock_, executor_},
+                          commands_.authority().certificate()},
         absl::Seconds(60), [this](const v1::AttachResponse&) { ++shares_; },
         std::unique_ptr<ParentConnector>(connector_));
     executor_.AwaitIdle();
@@ -124,8 +134,8 @@ class ParentLinkTest : public ::testing::Test {
   Topology topology_{{.name = "r2", .is_root = false}, clock_};
   CommandDispatcher dispatcher_{topology_, clock_};
   CallCanceller canceller_;
-  Trust trust_{"fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_,
-               clock_};
+  Trust trust_{kFleet, [] { return std::vector<Certificate>(); }, topology_, canceller_, clock_};
+  TestCommands commands_;
   int shares_ = 0;  // messages about shared files
   int done_ = 0;    // messages of children that are sent or dropped
   FakeConnector* connector_ = new FakeConnector(clock_);  // owned by link_
@@ -153,22 +163,22 @@ TEST_F(ParentLinkTest, WelcomesNameTheRunsThatEnded) {
   const auto child = AttachChild("n1");
   StartAccepted();
   v1::AttachResponse message;
-  message.mutable_collection_ended()->set_run("heard");
+  message.mutable_collection_ended()->set_run(kHeard);
   Deliver(message);
-  EXPECT_THAT(link_->ended_runs(), ElementsAre("heard"));
+  EXPECT_THAT(link_->ended_runs(), ElementsAre(kHeard));
   child->Take();
   message.mutable_welcome()->set_connected(true);
-  for (const char* run : {"heard", "missed"}) message.mutable_welcome()->add_ended_runs(run);
+  for (const char* run : {kHeard, kMissed}) message.mutable_welcome()->add_ended_runs(run);
   Deliver(message);
   const auto sent = child->Take();
   ASSERT_EQ(sent.size(), 1u);
-  EXPECT_THAT(sent[0].welcome().ended_runs(), ElementsAre("heard", "missed"));
+  EXPECT_THAT(sent[0].welcome().ended_runs(), ElementsAre(kHeard, kMissed));
 }
 
 TEST_F(ParentLinkTest, RunThatAWelcomeLacksIsForgottenByTheChildrenToo) {
   StartAccepted();
   v1::AttachResponse message;
-  message.mutable_collection_ended()->set_run("r");
+  message.mutable_collection_ended()->set_run(kHeard);
   Deliver(message);
   const auto child = AttachChild("n1");
   message.mutable_welcome()->set_connected(true);
@@ -179,9 +189,44 @@ TEST_F(ParentLinkTest, RunThatAWelcomeLacksIsForgottenByTheChildrenToo) {
 TEST_F(ParentLinkTest, RunThatIsOfferedAgainHasNotEnded) {
   StartAccepted();
   v1::AttachResponse message;
-  message.mutable_collection_ended()->set_run("r");
+  message.mutable_collection_ended()->set_run(kHeard);
   Deliver(message);
-  message.mutable_collection()->set_run("r");
+  message.mutable_collection()->set_run(kHeard);
+  Deliver(message);
+  EXPECT_THAT(link_->ended_runs(), IsEmpty());
+}
+
+TEST_F(ParentLinkTest, ForgedListOfSignersEndsTheStreamAndIsNotSentOn) {
+  const auto child = AttachChild("n1");
+  StartAccepted();
+  child->Take();
+  v1::AttachResponse message;
+  message.mutable_revocations()->set_version(std::numeric_limits<int64_t>::max());
+  message.mutable_revocations()->set_signature("forged");
+  Deliver(message);
+  EXPECT_EQ(ReasonOf(connector_->at(1).cancelled().value_or(absl::OkStatus())), "RELAY_REFUSED");
+  EXPECT_THAT(child->Take(), IsEmpty());
+  EXPECT_EQ(trust_.commands_version(), 0) << "the list of an honest parent would be ignored";
+}
+
+TEST_F(ParentLinkTest, ParentThatRevokesALongNameLosesTheStream) {
+  StartAccepted();
+  v1::AttachResponse message;
+  message.mutable_revoked()->add_subjects(std::string(kMaxSubjectBytes + 1, 'x'));
+  Deliver(message);
+  EXPECT_EQ(ReasonOf(connector_->at(1).cancelled().value_or(absl::OkStatus())), "RELAY_REFUSED");
+}
+
+TEST_F(ParentLinkTest, EndsOfRunsWithoutAValidIdAreIgnored) {
+  const auto child = AttachChild("n1");
+  StartAccepted();
+  child->Take();
+  v1::AttachResponse message;
+  message.mutable_collection_ended()->set_run(std::string(1'000'000, 'a'));
+  Deliver(message);
+  EXPECT_THAT(child->Take(), IsEmpty());
+  message.mutable_welcome()->set_connected(true);
+  message.mutable_welcome()->add_ended_runs(std::string(1'000'000, 'a'));
   Deliver(message);
   EXPECT_THAT(link_->ended_runs(), IsEmpty());
 }
@@ -365,8 +410,11 @@ TEST_F(ParentLinkTest, MessagesOfTheParentReachTheirPart) {
   message.mutable_records_ack()->add_reached()->set_node("n1");
   Deliver(message);
   message.mutable_revocations()->set_version(7);
+  ASSERT_TRUE(
+      SignCommandRevocations(kFleet, commands_.authority().key(), message.mutable_revocations())
+          .ok());
   Deliver(message);
-  message.mutable_collection_ended()->set_run("r");
+  message.mutable_collection_ended()->set_run(kHeard);
   Deliver(message);
   message.mutable_shares();
   Deliver(message);
@@ -377,7 +425,7 @@ TEST_F(ParentLinkTest, MessagesOfTheParentReachTheirPart) {
   EXPECT_EQ(sent[0].cancel().job(), "j1");
   EXPECT_EQ(sent[1].records_ack().reached_size(), 1);
   EXPECT_EQ(sent[2].revocations().version(), 7);
-  EXPECT_EQ(sent[3].collection_ended().run(), "r");
+  EXPECT_EQ(sent[3].collection_ended().run(), kHeard);
   EXPECT_EQ(trust_.commands_version(), 7);
   EXPECT_EQ(shares_, 2);
   message.mutable_revoked()->add_subjects("spiffe://fleet.test/node/n1");
