@@ -55,6 +55,12 @@ cc_library(
             shared = repr(shared),
         ))
 
+    # What a precompiled header contains: it is useless after the upgrade of a package whose headers it names.
+    packages = ["clang-19", "libclang-common-19-dev", "libc6-dev", "libprotobuf-dev", "libstdc++-12-dev", "linux-libc-dev"]
+    packages += [entry.split("|")[0].strip() for entry in ctx.attr.libs.values()]
+    versions = [package + " " + _version(ctx, [package], package) for package in packages]
+    ctx.file("versions", "\n".join(sorted(versions)) + "\n")
+
     # Tools are symbolic links, so that their content is part of each action's
     # key: a new protoc regenerates the code.
     for tool, package in sorted(ctx.attr.tools.items()):
@@ -62,7 +68,7 @@ cc_library(
         if not path:
             fail("%s not found: install the package %s" % (tool, package))
         ctx.symlink(path, tool)
-    out.append("exports_files(%s)" % repr(sorted(ctx.attr.tools.keys())))
+    out.append("exports_files(%s)" % repr(sorted(ctx.attr.tools.keys()) + ["versions"]))
     ctx.file("BUILD.bazel", "\n".join(out) + "\n")
 
 system_libraries = repository_rule(

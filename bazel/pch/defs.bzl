@@ -46,7 +46,7 @@ def _precompiled_header_impl(ctx):
             "-fno-pch-timestamp",
             "-working-directory=/proc/self/cwd",
         ],
-        inputs = depset(ctx.files.srcs, transitive = [context.headers, toolchain.all_files]),
+        inputs = depset(ctx.files.srcs + ctx.files._versions, transitive = [context.headers, toolchain.all_files]),
         outputs = [out],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling the headers of %s" % ctx.label,
@@ -61,6 +61,7 @@ precompiled_header = rule(
     attrs = {
         "deps": attr.label_list(providers = [CcInfo]),
         "srcs": attr.label_list(allow_files = [".h"], mandatory = True),
+        "_versions": attr.label(default = "@sys//:versions", allow_single_file = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     fragments = ["cpp"],

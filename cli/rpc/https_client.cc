@@ -131,7 +131,7 @@ absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const
         proxy->variable);
   }
   // curl names functions of OpenSSL and numbers of HTTP/2 streams for these.
-  if (IsLostConnection(code)) {
+  if (IsLostConnection(code) && code != CURLE_HTTP2) {  // which is also another protocol
     return errors::GatewayUnreachable(
         absl::StrCat(AddressOf(url), " closed the connection before the end of its answer"));
   }

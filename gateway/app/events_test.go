@@ -172,6 +172,9 @@ func TestEventStreamsOfAClientShareOneWatch(t *testing.T) {
 			t.Errorf("stream %d: %v", i, e)
 		}
 	}
+	if watchers := w.aggregator.Watchers(); watchers != 2 { // all of them have certainly been opened
+		t.Errorf("%d watches are open", watchers)
+	}
 	end()
 	mustertest.Await(t, "no watch is open", func() bool { return w.aggregator.Watchers() == 0 })
 }

@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kSubjectsAtOnce = 1'000;
 
+// Returns about what a name takes in a set.
+size_t BytesOf(const std::string& subject) { return subject.size() + 64; }
+
 }  // namespace
 
 Trust::Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
@@ -62,7 +65,9 @@ void Trust::Enforce(const std::vector<std::string>& fresh) {
 void Trust::Revoke(const std::vector<std::string>& subjects) {
   {
     MutexLock lock(mutex_);
-    subjects_.insert(subjects.begin(), subjects.end());
+    for (const std::string& subject : subjects) {
+      if (subjects_.insert(subject).second) subjects_bytes_ += BytesOf(subject);
+    }
   }
   for (const std::string& subject : subjects) revocations_.Add(subject);
   Enforce(subjects);
@@ -76,7 +81,9 @@ void Trust::Replace(std::set<std::string> subjects) {
   std::vector<std::string> fresh;
   {
     MutexLock lock(mutex_);
+    subjects_bytes_ = 0;
     for (const std::string& subject : subjects) {
+      subjects_bytes_ += BytesOf(subject);
       if (!subjects_.contains(subject)) fresh.push_back(subject);
     }
     subjects_ = subjects;
@@ -90,23 +97,29 @@ void Trust::Replace(std::set<std::string> subjects) {
 }
 
 absl::Status Trust::HandleRevoked(const v1::AttachResponse::Revoked& revoked) {
+  std::set<std::string> subjects;
   for (const std::string& subject : revoked.subjects()) {
     if (subject.size() > kMaxSubjectBytes) {
       return errors::RelayRefused(absl::StrCat("it revoked a name of ", subject.size(), " bytes"));
     }
-  }
-  if (revoked.reset()) {
-    Replace({revoked.subjects().begin(), revoked.subjects().end()});
-    return absl::OkStatus();
+    subjects.insert(subject);
   }
   {
     MutexLock lock(mutex_);
-    if (subjects_.size() + static_cast<size_t>(revoked.subjects_size()) > max_revoked_) {
+    size_t bytes = revoked.reset() ? 0 : subjects_bytes_;
+    for (const std::string& subject : subjects) {
+      if (revoked.reset() || !subjects_.contains(subject)) bytes += BytesOf(subject);
+    }
+    if (bytes > max_revoked_) {
       return errors::RelayRefused(
-          absl::StrCat("it revoked more than ", max_revoked_, " identities and certificates"));
+          absl::StrCat("the names that it revoked take more than ", max_revoked_, " bytes"));
     }
   }
-  Revoke({revoked.subjects().begin(), revoked.subjects().end()});
+  if (revoked.reset()) {
+    Replace(std::move(subjects));
+  } else {
+    Revoke({subjects.begin(), subjects.end()});
+  }
   return absl::OkStatus();
 }
 

@@ -24,8 +24,8 @@ namespace muster {
 
 // The limits of the names that a parent revokes: a lying one must not fill the memory of its
 // children.
-inline constexpr size_t kMaxRevokedSubjects = 1'000'000;
-inline constexpr size_t kMaxSubjectBytes = 512;
+inline constexpr size_t kMaxRevokedBytes = 64 << 20;  // with 64 bytes for each name
+inline constexpr size_t kMaxSubjectBytes = 512;       // of one name
 
 // Thread-safe.
 class Trust {
@@ -33,9 +33,9 @@ class Trust {
   // Returns the present root CAs.
   using Roots = std::function<std::vector<Certificate>()>;
 
-  // A parent may revoke `max_revoked` names.
+  // The names that a parent revokes take at most `max_revoked` bytes.
   Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
-        const Clock& clock, size_t max_revoked = kMaxRevokedSubjects);
+        const Clock& clock, size_t max_revoked = kMaxRevokedBytes);
 
   // Verifies a statement and that its child is not revoked. STATEMENT_REFUSED, IDENTITY_REVOKED.
   absl::StatusOr<VerifiedStatement> Verify(const v1::AttachStatement& statement) const;
@@ -83,6 +83,7 @@ class Trust {
   RevocationList revocations_;
   mutable Mutex mutex_;
   std::set<std::string> subjects_ ABSL_GUARDED_BY(mutex_);
+  size_t subjects_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::CommandRevocations commands_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,7 +1,6 @@
 #include "services/relay/trust.h"
 
 #include <atomic>
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -89,23 +88,23 @@ TEST_F(TrustTest, LongListIsSentInParts) {
 }
 
 TEST_F(TrustTest, RevocationsOfAParentAreBounded) {
-  constexpr size_t kMax = 1'000;
+  // 100 names of two characters.
   Trust trust(
-      "fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_, clock_, kMax);
-  v1::AttachResponse::Revoked revoked;
-  size_t count = 0;
-  const auto send = [&](size_t more) {
-    revoked.clear_subjects();
-    for (; more > 0; --more) revoked.add_subjects(std::to_string(count++));
+      "fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_, clock_,
+      100 * 66);
+  const auto send = [&](int first, int last, bool reset = false) {
+    v1::AttachResponse::Revoked revoked;
+    revoked.set_reset(reset);
+    for (int i = first; i <= last; ++i) revoked.add_subjects(std::to_string(i));
     return trust.HandleRevoked(revoked);
   };
-  revoked.set_reset(true);
-  EXPECT_TRUE(send(1).ok());
-  revoked.set_reset(false);
-  EXPECT_TRUE(send(kMax - 1).ok());
-  EXPECT_EQ(ReasonOf(send(1)), "RELAY_REFUSED");
-  revoked.set_reset(true);
-  EXPECT_TRUE(send(1).ok()) << "another parent may begin anew";
+  EXPECT_EQ(ReasonOf(send(100, 199, /*reset=*/true)), "RELAY_REFUSED") << "of three characters";
+  EXPECT_TRUE(send(10, 98, /*reset=*/true).ok());
+  EXPECT_TRUE(send(10, 98).ok()) << "the same names again";
+  EXPECT_TRUE(send(99, 99).ok());
+  EXPECT_EQ(ReasonOf(send(100, 109)), "RELAY_REFUSED");
+  EXPECT_TRUE(send(10, 19, /*reset=*/true).ok()) << "another parent may begin anew";
+  EXPECT_TRUE(send(20, 99).ok());
 }
 
 TEST_F(TrustTest, NewChildRelayReceivesAllSubjectsAndANodeNone) {

@@ -62,7 +62,8 @@ func (n *node) awaitAttached(t *testing.T, attached bool) {
 	t.Helper()
 	// A parent that was lost several times in a row is retried after up to a minute.
 	check(t, fleet.Until(2*time.Minute, n.name+" is attached or detached", func() bool {
-		return nodes(t, n.fleet)[n.name]["attached"] == attached
+		byName, err := listNodes(n.fleet)
+		return err == nil && byName[n.name]["attached"] == attached
 	}))
 }
 

@@ -36,19 +36,25 @@ func ofAggregator(write writeFrame) scenario {
 	}}
 }
 
+// newNode returns a certificate of a node that has made no calls.
+func (w *limited) newNode() *fleet.Operator {
+	chain, key, err := w.callers.authority.Issue("spiffe://"+w.callers.operator.Fleet+"/node/flood-"+strings.ToLower(rand.Text()),
+		time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
+	check(w.t, err)
+	return &fleet.Operator{Certificate: chain, Key: key}
+}
+
 // flood writes frames until the server closes the connection, and returns the refusal if the server has counted why. The
 // gateway refuses the identity of a flood for some time, so each is of another node.
 func (w *limited) flood(listener, service, series, refusal string, write writeFrame) string {
 	before := counted(w.t, w.fleet, service, series)
-	chain, key, err := w.callers.authority.Issue("spiffe://"+w.callers.operator.Fleet+"/node/flood-"+strings.ToLower(rand.Text()),
-		time.Now().Add(-time.Minute), time.Now().Add(time.Hour))
-	check(w.t, err)
-	conn, framer := w.http2To(listener, &fleet.Operator{Certificate: chain, Key: key})
+	conn, framer := w.http2To(listener, w.newNode())
 	defer conn.Close()
 	check(w.t, settle(framer))
 	go func() { _, _ = io.Copy(io.Discard, conn) }() // the answers; until the connection is closed
 	framer.AllowIllegalWrites = true
 	check(w.t, framer.WriteHeaders(http2.HeadersFrameParam{StreamID: firstStream, BlockFragment: headOfRequest, EndHeaders: true}))
+	var err error
 	for i := range uint32(1_000_000) {
 		if err = write(framer, i); err != nil {
 			break
@@ -92,7 +98,7 @@ func writeContinuation(f *http2.Framer, i uint32) error {
 	return f.WriteContinuation(openHeaders, false, nil)
 }
 
-// headOfRequest are the headers of a call. No part is in the table of a connection, so that each may have it.
+// headOfRequest are the headers of a call. The fields are never indexed, so one block serves every connection.
 var headOfRequest = func() []byte {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)

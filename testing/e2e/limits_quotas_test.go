@@ -111,9 +111,9 @@ func (c *callWriter) write(method string, request proto.Message) (id uint32, err
 	return id, errors.Join(err, c.framer.WriteData(id, true, message))
 }
 
-// floodCalls makes calls with n1's key until one is refused, faster than a library can. So many wait at a time.
+// floodCalls makes calls as a new node until one is refused, faster than a library can: `together` are in progress at a time.
 func (w *limited) floodCalls(together int) string {
-	conn, framer := w.http2To(aggregatorListener, w.node)
+	conn, framer := w.http2To(aggregatorListener, w.newNode())
 	defer conn.Close()
 	check(w.t, errors.Join(conn.SetDeadline(time.Now().Add(withinAMinute)), settle(framer)))
 	var batch bytes.Buffer
@@ -132,12 +132,12 @@ func (w *limited) floodCalls(together int) string {
 			check(w.t, err)
 		}
 		if _, err := io.Copy(conn, &batch); err != nil {
-			return ""
+			return reasonInText.FindString(refusal) // the connection of a peer with very many refusals is closed
 		}
 		for ended := 0; ended < together; {
 			frame, err := framer.ReadFrame()
 			if err != nil {
-				return ""
+				return reasonInText.FindString(refusal)
 			}
 			switch frame := frame.(type) {
 			case *http2.SettingsFrame:

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/testing/fleet"
 )
 
 // leaveAnswersUnread asks for the status of a large run again and again, and grants no window for the answers.
@@ -24,7 +25,8 @@ func (w *limited) leaveAnswersUnread() string {
 		status, err := statuses.GetStatus(w.ctx, request)
 		return err == nil && status.NextPageToken != ""
 	})
-	conn, framer := w.http2To(statusListener, w.callers.operator, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	chain, key := w.callers.issue(w.t, "Operator") // not the one whose latency is measured
+	conn, framer := w.http2To(statusListener, &fleet.Operator{Certificate: chain, Key: key}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	defer conn.Close()
 	check(w.t, settle(framer))
 	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)

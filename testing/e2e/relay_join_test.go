@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.example/testing/fleet"
 )
@@ -85,8 +86,16 @@ func TestRelayWithoutTheCommandAuthorityDoesNotStart(t *testing.T) {
 	check(t, os.Remove(filepath.Join(r1, "command-ca.pem")))
 	config := must(f.WriteFile("r1.yaml", "state_folder: "+r1+"\nlisten: 127.0.0.1:0\njoin_listen: 127.0.0.1:0\n"))(t)
 	relay := must(f.Start(nil, nil, fleet.Relay, "--config", config))(t)
-	if err := relay.Wait(); err == nil || !strings.Contains(relay.Output.String(), "NO_RELAY_IDENTITY") {
-		t.Errorf("it ended with %v\n%s", err, relay.Output)
+	ended := make(chan error, 1)
+	go func() { ended <- relay.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(relay.Output.String(), "NO_RELAY_IDENTITY") {
+			t.Errorf("it ended with %v\n%s", err, relay.Output)
+		}
+	case <-time.After(soon):
+		relay.End()
+		t.Errorf("it runs\n%s", relay.Output)
 	}
 }
 

@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// errorLine matches a line that a test wrote with Error, Fatal or Log.
+// errorLine matches a line that a test wrote with Error, Fatal or Log: they look the same.
 var errorLine = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
+
+// mostLines is the number of lines that explain a failed test: a few logs may precede its error.
+const mostLines = 4
 
 // goTest names a test of a package; an empty name is the package itself.
 type goTest struct{ pkg, test string }
@@ -27,7 +30,8 @@ func (g goTest) parents() []goTest {
 // itself.
 func (t *tally) golang(events io.Reader) error {
 	outcome := map[goTest]string{}
-	reason := map[goTest]string{} // the first error; a log of the servers follows it
+	reason := map[goTest]string{} // the first such lines; the log of the servers follows the errors
+	lines := map[goTest]int{}
 	var order []goTest
 	decoder := json.NewDecoder(events)
 	for {
@@ -40,8 +44,9 @@ func (t *tally) golang(events io.Reader) error {
 		test := goTest{event.Package, event.Test}
 		switch event.Action {
 		case "output":
-			if reason[test] == "" && errorLine.MatchString(event.Output) {
-				reason[test] = event.Output
+			if lines[test] < mostLines && errorLine.MatchString(event.Output) {
+				reason[test] += event.Output
+				lines[test]++
 			}
 		case "run", "pass", "fail", "skip":
 			if _, seen := outcome[test]; !seen {

@@ -30,7 +30,7 @@ func (t *tally) fail(format string, args ...any) {
 
 // failBecause adds a failure with the beginning of its reason, if it has one, on one line.
 func (t *tally) failBecause(reason, format string, args ...any) {
-	const most = 300 // characters
+	const most = 600 // characters
 	what := fmt.Sprintf(format, args...)
 	reason = strings.Join(strings.Fields(reason), " ")
 	if line := []rune(reason); len(line) > most {

@@ -34,7 +34,7 @@ func TestGoReportCountsInnermostTestsAndBrokenPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[p TestA/two: a_test.go:7: it is 5 p TestC p TestNeverEnded broken ]"
+	want := "[p TestA/two: a_test.go:7: it is 5 up.go:9: the log of the servers p TestC p TestNeverEnded broken ]"
 	if sum.passed != 2 || sum.skipped != 1 || fmt.Sprint(sum.failures) != want {
 		t.Errorf("passed %d, skipped %d, failures %v, want 2, 1, %s", sum.passed, sum.skipped, sum.failures, want)
 	}

@@ -23,13 +23,15 @@ constexpr uint64_t kParts = 8;  // of the seeds, for the shards of the test
 
 // Seeds that find a defect which the code had, or would have without a line that looks unnecessary.
 constexpr uint64_t kFoundSeeds[] = {
-    1,          // The database stayed in another journal mode after a failed sync.
-    67,         // The store continued after a failed sync.
-    116,  241,  // The log of a failed sync was checkpointed as if it were durable.
-    201,        // A read that fails once in a check counted as damage.
-    230,        // A blob that was found after a kill was recorded before its name was durable.
-    1409,       // A staged file continued after a failed sync.
-    6954,       // A new log was checkpointed before its name was durable.
+    1,            // The database stayed in another journal mode after a failed sync.
+    67,           // The store continued after a failed sync.
+    116,    241,  // The log of a failed sync was checkpointed as if it were durable.
+    201,          // A read that fails once in a check counted as damage.
+    230,          // A blob that was found after a kill was recorded before its name was durable.
+    1409,         // A staged file continued after a failed sync.
+    6954,         // A new log was checkpointed before its name was durable.
+    16277,        // The journal of a new database could not be seen at the next start.
+    100318,       // The name of the journal of a new database was not durable.
 };
 
 // Returns the steps of the simulation.

@@ -132,7 +132,8 @@ void AttachClient::HandleEnd(const absl::Status& end) {
   } else {
     delegate_.OnRefused(end);
   }
-  const bool lasted = welcomed_at && now - *welcomed_at > kSettled;
+  const bool misbehaved = ReasonOf(end) == "RELAY_REFUSED";
+  const bool lasted = welcomed_at && now - *welcomed_at > kSettled && !misbehaved;
   if (lasted) backoff_.Reset();
   // A younger process has this identity. At another parent this one would compete with it.
   const bool superseded = ReasonOf(end) == "DUPLICATE_AGENT";

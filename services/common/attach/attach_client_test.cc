@@ -132,6 +132,15 @@ TEST_F(AttachClientTest, SettledAttachmentThatIsLostIsFollowedByTheFirstParent) 
   EXPECT_EQ(connector_->connections(3), 0u);
 }
 
+TEST_F(AttachClientTest, ParentThatMisbehavedIsFollowedByTheNextOne) {
+  Start({1, 2});
+  Accept(1);
+  Advance(absl::Seconds(10));
+  End(1, errors::RelayRefused("its list is forged"));
+  EXPECT_EQ(connector_->connections(1), 1u);
+  EXPECT_EQ(connector_->connections(2), 1u);
+}
+
 TEST_F(AttachClientTest, PreferredParentReplacesTheOtherAfterItsEnd) {
   AttachToTheSecondAndProbe();
   connector_->at(2).HoldEnd();

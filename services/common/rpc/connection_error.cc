@@ -76,8 +76,16 @@ std::optional<Proxy> ProxyOfEnvironment() {
 absl::Status ConnectionErrorOf(const std::string& message) {
   if (const auto target = After(message, "DNS resolution failed for ")) {
     // "HOST:PORT: C-ares status is not ARES_SUCCESS qtype=A name=HOST is_balancer=0: WHY"
-    const absl::string_view address = target->substr(0, target->find(": "));
+    const size_t end = target->find(": ");
+    if (end == absl::string_view::npos) return errors::Unreachable(message);  // of a peer
+    const absl::string_view address = target->substr(0, end);
     const absl::string_view why = target->substr(target->rfind(": ") + 2);
+    const auto proxy = ProxyOfEnvironment();
+    if (proxy && address == proxy->Address()) {
+      return errors::ProxyFailed(
+          absl::StrCat("cannot find the address of the proxy ", address, ": ", why),
+          proxy->variable);
+    }
     return errors::Unreachable(absl::StrCat(kCannotFind, address, ": ", why));
   }
   const auto last = After(message, "last error: ");

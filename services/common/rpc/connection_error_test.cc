@@ -71,6 +71,26 @@ TEST_F(ConnectionErrorTest, ProxyWithAHostNameIsRecognisedByItsPort) {
       "PROXY_FAILED: cannot connect through the proxy 10.0.0.7:3128: Connection refused");
 }
 
+// A peer may send any text as the message of its status.
+TEST_F(ConnectionErrorTest, TextOfAPeerInTheWordsOfGrpcIsKept) {
+  for (const char* text : {"DNS resolution failed for ", "DNS resolution failed for a:1",
+                           "last error: ", "last error: UNKNOWN: ipv4:"}) {
+    EXPECT_EQ(ReasonOf(ConnectionErrorOf(text)), "UNREACHABLE") << text;
+  }
+  EXPECT_EQ(ConnectionErrorOf("DNS resolution failed for a:1").message(),
+            "DNS resolution failed for a:1");
+}
+
+TEST_F(ConnectionErrorTest, UnknownHostOfTheProxyIsNamedAsSuch) {
+  setenv("https_proxy", "http://proxy.invalid:3128", 1);
+  const absl::Status status = ConnectionErrorOf(
+      "DNS resolution failed for proxy.invalid:3128: C-ares status is not ARES_SUCCESS "
+      "qtype=AAAA name=proxy.invalid is_balancer=0: Domain name not found");
+  EXPECT_EQ(ReasonOf(status), "PROXY_FAILED");
+  EXPECT_EQ(status.message(),
+            "cannot find the address of the proxy proxy.invalid:3128: Domain name not found");
+}
+
 TEST_F(ConnectionErrorTest, UnknownHostIsNamedWithoutWordsOfTheResolver) {
   const absl::Status status = ConnectionErrorOf(
       "DNS resolution failed for nowhere.invalid:7440: C-ares status is not ARES_SUCCESS "

@@ -41,13 +41,6 @@ absl::Status RepeatedVerdict(Connection& db, const std::string& path, const char
 
 }  // namespace
 
-absl::Status CreateDatabaseFile(FileOps& ops, const std::string& path) {
-  const auto created = ops.Create(path);
-  if (absl::IsAlreadyExists(created.status())) return absl::OkStatus();
-  if (!created.ok()) return created.status();
-  return ops.SyncFolder(ParentFolder(path));
-}
-
 absl::Status RewriteLog(FileOps& ops, const std::string& path) {
   auto log = ops.Open(path + "-wal", OpenMode::kReadWrite);
   if (absl::IsNotFound(log.status())) return absl::OkStatus();

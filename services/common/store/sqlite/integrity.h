@@ -14,9 +14,6 @@
 
 namespace muster::sqlite {
 
-// Creates the file of a database with mode 0600, which SQLite would not, unless it exists.
-absl::Status CreateDatabaseFile(FileOps& ops, const std::string& path);
-
 // Writes the write-ahead log of a database again, if there is one, and makes it durable with its
 // name. To be called before the database is opened: if the last sync of an earlier process failed,
 // the kernel may show pages of the log that never reached the disk, and considers them clean. A

@@ -7,6 +7,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/store.h"
+#include "services/common/store/sqlite/create_database.h"
 #include "services/common/store/sqlite/integrity.h"
 #include "services/common/store/sqlite/schema.h"
 #include "services/common/store/sqlite/space.h"
@@ -18,6 +19,13 @@ namespace {
 bool HasLog(FileOps& ops, const std::string& path) {
   const auto log = ops.Stat(path + "-wal");
   return log.ok() && log->size > 0;
+}
+
+absl::Status CreateUnlessPresent(FileOps& ops, const std::string& path) {
+  const auto file = ops.Stat(path);
+  if (file.ok() && file->size > 0) return absl::OkStatus();
+  if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
+  return CreateDatabase(ops, path);
 }
 
 absl::Status Configure(Connection& db, const std::string& path) {
@@ -35,7 +43,7 @@ absl::Status Configure(Connection& db, const std::string& path) {
 absl::StatusOr<std::unique_ptr<LocalDatabase>> LocalDatabase::Open(
     const std::string& path, std::span<const char* const> steps, OnFatal on_fatal, FileOps& ops) {
   RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
-  RETURN_IF_ERROR(CreateDatabaseFile(ops, path));
+  RETURN_IF_ERROR(CreateUnlessPresent(ops, path));
   const bool crashed = HasLog(ops, path);
   RETURN_IF_ERROR(RewriteLog(ops, path));
   ASSIGN_OR_RETURN(auto writer, Connection::Open(path, Connection::Access::kReadWrite));

@@ -13,6 +13,7 @@
 #include "services/common/errors/store.h"
 #include "services/common/store/sqlite/audit_log.h"
 #include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/create_database.h"
 #include "services/common/store/sqlite/damage.h"
 #include "services/common/store/sqlite/identities.h"
 #include "services/common/store/sqlite/integrity.h"
@@ -217,7 +218,8 @@ absl::Status CreateUnlessLost(const SqliteStoreOptions& options, FileOps& ops) {
   }
   if (lost) return errors::StoreMissing(options.path);
   Log(LogLevel::kInfo, "a new state store is created", {{"path", options.path}});
-  return sqlite::CreateDatabaseFile(ops, options.path);
+  // Deleted runs return their space to the disk (Writer::Shrink).
+  return sqlite::CreateDatabase(ops, options.path, "PRAGMA auto_vacuum = INCREMENTAL");
 }
 
 // To be called when the database has content that survives the loss of power.
@@ -227,8 +229,6 @@ absl::Status MarkCreated(FileOps& ops, const std::string& path) {
 }
 
 absl::Status Configure(Connection& db, const SqliteStoreOptions& options) {
-  // Only in a new database: deleted runs return their space to the disk (Writer::Shrink).
-  db.Execute("PRAGMA auto_vacuum = INCREMENTAL");
   ASSIGN_OR_RETURN(const bool wal, sqlite::UseWriteAheadLog(db));
   db.Execute(
       "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0;"
