@@ -108,20 +108,28 @@ class GrpcTransport final : public ResultTransport {
     return CheckCommitted(result, answer);
   }
 
-  absl::StatusOr<CommitReceipt> Upload(OutgoingResult& result, const std::stop_token& stop,
-                                       TryOutcome* outcome) {
+  // Opens the upload. A sealed run accepts only the digest of the result that it has: this one, if
+  // an earlier process delivered it and was killed before it knew.
+  absl::StatusOr<v1::OpenUploadResponse> Open(OutgoingResult& result, const std::stop_token& stop) {
     v1::OpenUploadRequest request;
     Describe(result.info, request.mutable_description());
     request.set_size(result.file->size());
-    if (result.digest.position() == result.file->size()) {
-      request.set_sha256(result.digest.Sha256());
-    }
-    v1::OpenUploadResponse opened;
-    {
+    for (;;) {
+      const bool digested = result.digest.position() == result.file->size();
+      if (digested) request.set_sha256(result.digest.Sha256());
+      v1::OpenUploadResponse opened;
       StoppableContext context(stop);
       const grpc::Status status = stub_->OpenUpload(context.get(), request, &opened);
-      if (!status.ok()) return FromUnary(status, stop);
+      if (status.ok()) return opened;
+      const absl::Status refused = FromUnary(status, stop);
+      if (digested || ReasonOf(refused) != "RUN_SEALED") return refused;
+      RETURN_IF_ERROR(DigestUpTo(result, result.file->size(), stop));
     }
+  }
+
+  absl::StatusOr<CommitReceipt> Upload(OutgoingResult& result, const std::stop_token& stop,
+                                       TryOutcome* outcome) {
+    ASSIGN_OR_RETURN(const v1::OpenUploadResponse opened, Open(result, stop));
     if (opened.has_committed()) {
       // The digest is complete if this process sent all bytes. The file may change after that.
       if (result.digest.position() < result.file->size()) {

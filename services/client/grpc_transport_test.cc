@@ -274,6 +274,16 @@ TEST_F(GrpcTransportTest, FileThatChangesWhenTheAnswerIsLostIsDelivered) {
   EXPECT_EQ(peer_.opens, 2);
 }
 
+// The sender was killed after the commit and before it knew, and the run was sealed meanwhile.
+TEST_F(GrpcTransportTest, CommittedResultOfASealedRunIsDeliveredOnceMore) {
+  const std::string body = RandomBytes(kMiB);
+  ASSERT_TRUE(Deliver(Write(body)).ok());
+  peer_.sealed = true;
+  const auto receipt = Deliver(Write(body));
+  EXPECT_TRUE(receipt.ok()) << receipt.status();
+  EXPECT_EQ(ReasonOf(Deliver(Write(body + "more")).status()), "RUN_SEALED");
+}
+
 TEST_F(GrpcTransportTest, PermanentErrorEndsTheDelivery) {
   int asked = 0;
   peer_.judge = [&] {

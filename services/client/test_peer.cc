@@ -175,6 +175,9 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
   }
   MutexLock lock(mutex_);
   const v1::ResultDescription& description = request->description();
+  if (sealed && !(committed_ && request->sha256() == ResultOf(*committed_).sha256())) {
+    return ToGrpc(errors::RunSealed(fleet_.run));
+  }
   if (committed_ && !committed_->description.is_error() && !description.is_error()) {
     *response->mutable_committed() = ResultOf(*committed_);
     return grpc::Status::OK;
