@@ -80,7 +80,8 @@ class TestPeer final : public v1::ResultService::Service {
   std::function<absl::Status()> judge;       // decides first on every open and submit
   std::function<void(int64_t)> on_chunk;     // receives the offset
   std::function<absl::Status()> judge_read;  // decides on every read of the result
-  std::atomic<bool> sealed{false};           // opens are accepted with the digest of the result
+  // Opens need the digest of the committed result.
+  std::atomic<bool> sealed{false};
   // Called after a commit, before its answer.
   std::function<void()> on_commit;
   // So many commits by Upload get UNAVAILABLE.

@@ -1,4 +1,4 @@
-// What a parent relay that lies can do to its child.
+// The defence of a relay against a parent that lies.
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -6,8 +6,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/relay/testing/parent_link_fixture.h"
 #include "services/relay/trust.h"
-#include "services/relay/upstream/parent_link_fixture.h"
 
 namespace muster {
 namespace {

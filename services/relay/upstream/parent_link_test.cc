@@ -11,7 +11,7 @@
 #include "services/common/errors/relay.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/relay/upstream/parent_link_fixture.h"
+#include "services/relay/testing/parent_link_fixture.h"
 
 namespace muster {
 namespace {

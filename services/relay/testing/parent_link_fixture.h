@@ -1,6 +1,6 @@
 // A ParentLink whose parents are played by the test.
-#ifndef MUSTER_SERVICES_RELAY_UPSTREAM_PARENT_LINK_FIXTURE_H_
-#define MUSTER_SERVICES_RELAY_UPSTREAM_PARENT_LINK_FIXTURE_H_
+#ifndef MUSTER_SERVICES_RELAY_TESTING_PARENT_LINK_FIXTURE_H_
+#define MUSTER_SERVICES_RELAY_TESTING_PARENT_LINK_FIXTURE_H_
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -138,4 +138,4 @@ class ParentLinkFixture : public ::testing::Test {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_RELAY_UPSTREAM_PARENT_LINK_FIXTURE_H_
+#endif  // MUSTER_SERVICES_RELAY_TESTING_PARENT_LINK_FIXTURE_H_
