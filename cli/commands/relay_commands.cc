@@ -64,8 +64,8 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
                             ".\nIts identity is in ", arguments.folder, ", valid until ",
                             HumanTime(joined->certificate_ends, absl::Now()),
                             ".\nmuster-relay renews it while it is running. Start it: "
-                            "muster-relay --config relay.yaml, a file with these lines:\n\n",
-                            ConfigurationText(arguments)));
+                            "muster-relay --config relay.yaml, a file with these lines:\n\n"));
+  console.out << ConfigurationText(arguments);
   return kExitOk;
 }
 

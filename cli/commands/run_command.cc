@@ -350,9 +350,9 @@ void AddRunCommand(CommandLine& line) {
                   "agents run every plugin)")
       ->type_name("DURATION");
   command
-      .add_option(
-          "--lost-after", arguments->lost_after,
-          "A pair is timed out after this time without heartbeats (default: 3m, from 10s to 24h)")
+      .add_option("--lost-after", arguments->lost_after,
+                  "A pair is timed out after this time without heartbeats; at least three must be "
+                  "missing (default: 3m, from 10s to 24h)")
       ->type_name("DURATION");
   command.add_flag("--fail-fast", arguments->fail_fast,
                    "The run fails when the first pair is timed out");

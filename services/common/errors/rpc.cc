@@ -53,7 +53,7 @@ absl::Status Unreachable(std::string_view why) {
 absl::Status ServerCertificateRefused(std::string_view address, std::string_view why) {
   return MakeError(absl::StatusCode::kUnavailable, "SERVER_CERTIFICATE_REFUSED",
                    absl::StrCat("the certificate of the server at ", ToAbsl(address), " is refused: ", ToAbsl(why)),
-                   "Check that the address and the files of this program (context, credentials or identity folder) are of the same fleet, and that this machine's clock is right.");
+                   "Check that the address and the files of this program (context, credentials, join token or identity folder) are of the same fleet, and that this machine's clock is right.");
 }
 
 absl::Status ProxyFailed(std::string_view cause, std::string_view variable) {
