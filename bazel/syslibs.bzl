@@ -55,7 +55,7 @@ cc_library(
             shared = repr(shared),
         ))
 
-    # What a precompiled header contains: it is useless after the upgrade of a package whose headers it names.
+    # A precompiled header is useless after the upgrade of a package whose headers it names: these are its packages.
     packages = ["clang-19", "libclang-common-19-dev", "libc6-dev", "libprotobuf-dev", "libstdc++-12-dev", "linux-libc-dev"]
     packages += [entry.split("|")[0].strip() for entry in ctx.attr.libs.values()]
     versions = [package + " " + _version(ctx, [package], package) for package in packages]

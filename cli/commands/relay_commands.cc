@@ -64,7 +64,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
                             ".\nIts identity is in ", arguments.folder, ", valid until ",
                             HumanTime(joined->certificate_ends, absl::Now()),
                             ".\nmuster-relay renews it while it is running. Start it: "
-                            "muster-relay --config relay.yaml, a file with these lines:\n\n"));
+                            "muster-relay --config relay.yaml, a file with these lines:\n"));
   console.out << ConfigurationText(arguments);
   return kExitOk;
 }

@@ -48,7 +48,7 @@ class Trust {
   // from the topology, and inform the child relays.
   void Revoke(const std::vector<std::string>& subjects);
   void Replace(std::set<std::string> subjects);
-  // The same for those that a parent sent. RELAY_REFUSED if it exceeds the limits below.
+  // The same for those that a parent sent. RELAY_REFUSED if they exceed the limits above.
   absl::Status HandleRevoked(const v1::AttachResponse::Revoked& revoked);
 
   // Replaces the list by a newer one, and sends it to every child. Ignores an older list.

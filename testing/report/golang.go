@@ -31,7 +31,6 @@ func (g goTest) parents() []goTest {
 func (t *tally) golang(events io.Reader) error {
 	outcome := map[goTest]string{}
 	reason := map[goTest]string{} // the first such lines; the log of the servers follows the errors
-	lines := map[goTest]int{}
 	var order []goTest
 	decoder := json.NewDecoder(events)
 	for {
@@ -44,9 +43,8 @@ func (t *tally) golang(events io.Reader) error {
 		test := goTest{event.Package, event.Test}
 		switch event.Action {
 		case "output":
-			if lines[test] < mostLines && errorLine.MatchString(event.Output) {
+			if strings.Count(reason[test], "\n") < mostLines && errorLine.MatchString(event.Output) {
 				reason[test] += event.Output
-				lines[test]++
 			}
 		case "run", "pass", "fail", "skip":
 			if _, seen := outcome[test]; !seen {

@@ -23,6 +23,13 @@ absl::Status Write(const std::string& draft, const std::string& path, const char
 
 }  // namespace
 
+absl::StatusOr<bool> DatabaseExists(FileOps& ops, const std::string& path) {
+  const auto file = ops.Stat(path);
+  if (absl::IsNotFound(file.status())) return false;
+  if (!file.ok()) return file.status();
+  return file->size > 0;
+}
+
 absl::Status CreateDatabase(FileOps& ops, const std::string& path, const char* pragmas) {
   const std::string draft = path + ".new";
   // Those of the draft are left by a crash; those of the database would be applied to the new one.

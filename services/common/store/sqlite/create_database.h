@@ -5,9 +5,14 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "services/common/base/file_ops.h"
 
 namespace muster::sqlite {
+
+// Returns whether the database exists. An empty file is left by an interrupted creation of an
+// earlier version.
+absl::StatusOr<bool> DatabaseExists(FileOps& ops, const std::string& path);
 
 // Creates an empty database with mode 0600 that uses the write-ahead log, in place of an absent or
 // empty file. It appears whole and durable, or not at all. SQLite itself would write the first page

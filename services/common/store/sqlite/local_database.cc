@@ -21,13 +21,6 @@ bool HasLog(FileOps& ops, const std::string& path) {
   return log.ok() && log->size > 0;
 }
 
-absl::Status CreateUnlessPresent(FileOps& ops, const std::string& path) {
-  const auto file = ops.Stat(path);
-  if (file.ok() && file->size > 0) return absl::OkStatus();
-  if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
-  return CreateDatabase(ops, path);
-}
-
 absl::Status Configure(Connection& db, const std::string& path) {
   ASSIGN_OR_RETURN(const bool wal, UseWriteAheadLog(db));
   db.Execute(
@@ -43,7 +36,10 @@ absl::Status Configure(Connection& db, const std::string& path) {
 absl::StatusOr<std::unique_ptr<LocalDatabase>> LocalDatabase::Open(
     const std::string& path, std::span<const char* const> steps, OnFatal on_fatal, FileOps& ops) {
   RETURN_IF_ERROR(MakeFolders(ops, ParentFolder(path)));
-  RETURN_IF_ERROR(CreateUnlessPresent(ops, path));
+  ASSIGN_OR_RETURN(const bool exists, DatabaseExists(ops, path));
+  if (!exists) {
+    RETURN_IF_ERROR(CreateDatabase(ops, path));
+  }
   const bool crashed = HasLog(ops, path);
   RETURN_IF_ERROR(RewriteLog(ops, path));
   ASSIGN_OR_RETURN(auto writer, Connection::Open(path, Connection::Access::kReadWrite));

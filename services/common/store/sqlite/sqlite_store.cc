@@ -209,9 +209,8 @@ bool WasCreated(FileOps& ops, const std::string& path) {
 // Creates the file of a database that never existed. A new database in place of a lost one would
 // name no stored result, so a sweep would remove them all, and would have no revocation.
 absl::Status CreateUnlessLost(const SqliteStoreOptions& options, FileOps& ops) {
-  const auto file = ops.Stat(options.path);
-  if (file.ok() && file->size > 0) return absl::OkStatus();
-  if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
+  ASSIGN_OR_RETURN(const bool exists, sqlite::DatabaseExists(ops, options.path));
+  if (exists) return absl::OkStatus();
   bool lost = WasCreated(ops, options.path);
   if (!lost && options.has_data) {
     ASSIGN_OR_RETURN(lost, options.has_data());
