@@ -4,10 +4,13 @@
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -43,23 +46,50 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
-// Returns a socket that reserves a port, or none, with errno: EADDRINUSE if another program uses or
-// reserves the port.
-// SO_REUSEADDR is set only after the bind: set before, it would let two reservations share a port.
-UniqueFd ReservePort(int port) {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// What may still use a port that is to be reserved.
+enum class LeftOf {
+  kNobody,      // the port is new to this fleet
+  kOwnService,  // its closed connections keep the port for a minute (TIME_WAIT)
+};
+
+// Sockets that reserve a port. SO_REUSEADDR would let several fleets share one, so that a name
+// excludes the others.
+struct Reservation {
+  UniqueFd name;
+  UniqueFd port;
+};
+
+// Binds a Unix socket to an abstract name, which exists once in a network namespace, as the port.
+bool Bind(const UniqueFd& fd, const std::string& name) {
+  struct sockaddr_un address = {};
+  address.sun_family = AF_UNIX;  // the first byte of an abstract name is 0
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  return ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), length) == 0;
+}
+
+bool Bind(const UniqueFd& fd, int port) {
   struct sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  if (::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) != 0) {
-    const int cause = errno;
-    fd.reset();
-    errno = cause;
-    return fd;
-  }
-  const int yes = 1;
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  return fd;
+  return ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+// Reserves a port. Returns nothing, with errno, if that fails: EADDRINUSE if another program uses
+// or reserves the port.
+std::optional<Reservation> ReservePort(int port, LeftOf left) {
+  Reservation reservation;
+  reservation.name = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!Bind(reservation.name, absl::StrCat("muster-port-", port))) return std::nullopt;
+  reservation.port = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto allow_reuse = [&] {
+    const int yes = 1;
+    ::setsockopt(reservation.port.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  };
+  if (left == LeftOf::kOwnService) allow_reuse();
+  if (!Bind(reservation.port, port)) return std::nullopt;
+  allow_reuse();  // by the service that will listen
+  return reservation;
 }
 
 // The ports of a plan.
@@ -67,6 +97,11 @@ struct PlannedPorts {
   bool running = false;  // the fleet's own services use the configured ports
   std::set<int> all;
   std::vector<UniqueFd> reservations;
+
+  void Keep(Reservation reservation) {
+    reservations.push_back(std::move(reservation.name));
+    reservations.push_back(std::move(reservation.port));
+  }
 };
 
 // Returns a free port outside the range from which the kernel assigns ports, and reserves it.
@@ -78,8 +113,8 @@ absl::StatusOr<int> FreePort(PlannedPorts& ports) {
     if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) break;
     const int port = kFirst + static_cast<int>(random % kCount);
     if (ports.all.contains(port)) continue;
-    if (UniqueFd fd = ReservePort(port); fd.valid()) {
-      ports.reservations.push_back(std::move(fd));
+    if (auto reservation = ReservePort(port, LeftOf::kNobody)) {
+      ports.Keep(*std::move(reservation));
       return port;
     }
   }
@@ -91,9 +126,9 @@ absl::StatusOr<int> FreePort(PlannedPorts& ports) {
 absl::StatusOr<int> FreePort(int configured, PlannedPorts& ports) {
   if (configured == 0) return FreePort(ports);
   if (ports.running) return configured;
-  UniqueFd fd = ReservePort(configured);
-  if (!fd.valid() && errno == EADDRINUSE) return FreePort(ports);
-  if (fd.valid()) ports.reservations.push_back(std::move(fd));
+  auto reservation = ReservePort(configured, LeftOf::kOwnService);
+  if (!reservation && errno == EADDRINUSE) return FreePort(ports);
+  if (reservation) ports.Keep(*std::move(reservation));
   return configured;
 }
 

@@ -38,6 +38,14 @@ class AddressPlanTest : public ::testing::Test {
   bool running_ = false;
 };
 
+struct sockaddr_in Loopback(uint16_t port) {
+  struct sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
 TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
   const AddressPlan plan = Plan({});
   EXPECT_EQ(plan.listen.at("aggregator").ToString(), "127.0.0.1:7440");
@@ -127,16 +135,33 @@ TEST_F(AddressPlanTest, AnyPortReplacesAConfiguredOneThatAnotherProgramUses) {
   EXPECT_EQ(Plan({.port = 0}).listen, used.listen);
 }
 
+TEST_F(AddressPlanTest, AnyPortKeepsAConfiguredOneWithClosedConnectionsOfTheService) {
+  AddressPlan first = Plan({.port = 0});
+  Write(first);
+  const HostPort address = first.listen.at("aggregator");
+  first.reservations.clear();
+  {
+    ListeningSockets sockets;
+    const auto listener = sockets.Listen("aggregator", address);
+    ASSERT_TRUE(listener.ok());
+    UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const struct sockaddr_in peer = Loopback(address.port);
+    ASSERT_EQ(
+        ::connect(client.get(), reinterpret_cast<const struct sockaddr*>(&peer), sizeof(peer)), 0);
+    UniqueFd accepted(::accept4(listener->fd, nullptr, nullptr, SOCK_CLOEXEC));
+    ASSERT_TRUE(accepted.valid());
+    accepted.reset();  // first, so that TIME_WAIT is at the service
+  }
+  EXPECT_EQ(Plan({.port = 0}).listen, first.listen);
+}
+
 TEST_F(AddressPlanTest, ChosenPortIsReservedUntilItsServiceListens) {
   const AddressPlan plan = Plan({.port = 0});
   const HostPort address = plan.listen.at("gateway");
   ASSERT_EQ(address.host, "127.0.0.1");
-  struct sockaddr_in local = {};
-  local.sin_family = AF_INET;
-  local.sin_port = htons(address.port);
-  local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const struct sockaddr_in local = Loopback(address.port);
   const UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  EXPECT_NE(::bind(other.get(), reinterpret_cast<struct sockaddr*>(&local), sizeof(local)), 0)
+  EXPECT_NE(::bind(other.get(), reinterpret_cast<const struct sockaddr*>(&local), sizeof(local)), 0)
       << "another program that chooses ports got the port";
   ListeningSockets sockets;
   EXPECT_TRUE(sockets.Listen("gateway", address).ok());
