@@ -19,11 +19,10 @@ void ClientStreamCore::Cancel(const absl::Status& why) {
   {
     MutexLock lock(mutex_);
     if (why_ || done_) return;
-    if (reads_closed_) {
-      DropCallbacks();  // the server has ended it: its status follows
-    } else {
-      Fail(why);
-    }
+    // If the server has ended the call, its status is kept. If the last read was of bytes that are
+    // no message, the server has not.
+    cancelled_late_ = reads_closed_;
+    Fail(why);
     todo = Advance();
   }
   Do(std::move(todo));
@@ -34,7 +33,8 @@ void ClientStreamCore::HandleDone(const absl::Status& status) {
     MutexLock lock(mutex_);
     // An error of the server says more than this side's reason to cancel.
     const bool reported = !status.ok() && !absl::IsCancelled(status);
-    const bool ours = why_ && !reported;
+    const bool ended_before = cancelled_late_ && status.ok();
+    const bool ours = why_ && !reported && !ended_before;
     end_ = ours ? *why_ : status;
     by_ = ours ? EndedBy::kThisSide : EndedBy::kPeer;
     Close();

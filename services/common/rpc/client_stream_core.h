@@ -11,9 +11,10 @@ namespace muster {
 
 // A StreamCore that the server ends with a status. Thread-safe.
 //
-// The end is noticed by a read that fails: a handler that stops reading notices the end only when
-// it reads again, or cancels. A write that fails stops the writes alone, as messages of the server
-// may still arrive before its status.
+// The end is noticed by a read that fails. (So does the read of bytes that are no message; then the
+// server ends the call when it likes, and Cancel ends it now.) A handler that stops reading notices
+// the end only when it reads again, or cancels. A write that fails stops the writes alone, as
+// messages of the server may still arrive before its status.
 class ClientStreamCore : public StreamCore {
  public:
   // Sends what is queued, and nothing after it.
@@ -43,6 +44,7 @@ class ClientStreamCore : public StreamCore {
   bool Settle() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   std::optional<absl::Status> why_ ABSL_GUARDED_BY(mutex_);  // of this side
+  bool cancelled_late_ ABSL_GUARDED_BY(mutex_) = false;      // after the last read
 };
 
 }  // namespace muster

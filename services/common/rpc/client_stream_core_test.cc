@@ -125,9 +125,20 @@ TEST(ClientStreamCoreTest, CancelAfterTheServersEndKeepsItsStatus) {
   run.ReadNext();
   run.ReadFails();
   run.Cancel();
-  EXPECT_FALSE(run.trace.cancelled);
   run.DoneOk();
   EXPECT_TRUE(run.trace.end.ok());
+  EXPECT_EQ(run.trace.by, EndedBy::kPeer);
+}
+
+// A peer sent bytes that are no message, and leaves the call open.
+TEST(ClientStreamCoreTest, CancelAfterAnUnreadableMessageEndsTheCall) {
+  ClientRun run({});
+  run.ReadNext();
+  run.ReadFails();
+  run.Cancel();
+  EXPECT_TRUE(run.trace.cancelled);
+  run.DoneCancelled();
+  EXPECT_EQ(run.trace.by, EndedBy::kThisSide);
 }
 
 TEST(ClientStreamCoreTest, OnWritableFollowsEachSentMessage) {

@@ -215,6 +215,7 @@ class ClientRun {
   void HalfCloseDone() { trace.half_close_out = false; }
   void DoneOk() { Done(absl::OkStatus()); }
   void DoneAborted() { Done(absl::InternalError("said the server")); }
+  void DoneCancelled() { Done(absl::CancelledError("")); }
   void RunTask() { trace.RunTask(); }
   void TimePasses() { clock.Advance(absl::Seconds(10)); }
 
