@@ -24,13 +24,14 @@ struct FleetShares::State {
   explicit State(const OperatorContext& context)
       : jobs(context),
         subject(absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ", "))),
-        transfer(MakeChannel(ParseTargets(context.relay_targets),
-                             MakeChannelCredentials(
-                                 ChannelIdentity{context.fleet, context.fleet_ca_pem,
-                                                 context.certificate_chain_pem,
-                                                 std::string(context.private_key_pem.view())},
-                                 {ServiceRole::kRelay})),
-                 stopper),
+        transfer(
+            MakeChannel(ParseTargets(context.relay_targets),
+                        MakeChannelCredentials(
+                            ChannelIdentity{
+                                context.fleet, context.fleet_ca_pem, context.certificate_chain_pem,
+                                std::string(context.private_key_pem.view()), kRootRelayName},
+                            {ServiceRole::kRelay})),
+            stopper),
         hook([this] { stopper.Stop(); }) {}
 
   JobClient jobs;

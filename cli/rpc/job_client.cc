@@ -49,7 +49,7 @@ JobClient::JobClient(const OperatorContext& context)
     : fleet_(context.fleet), stubs_(std::make_unique<Stubs>()) {
   const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
                                     context.certificate_chain_pem,
-                                    std::string(context.private_key_pem.view())};
+                                    std::string(context.private_key_pem.view()), kRootRelayName};
   const auto relay = MakeChannel(ParseTargets(context.relay_targets),
                                  MakeChannelCredentials(identity, {ServiceRole::kRelay}));
   stubs_->jobs = v1::JobService::NewStub(relay);

@@ -127,6 +127,13 @@ func TestMachineJoinsThroughRelay(t *testing.T) {
 		return nodes(t, f)["r1"]["attached"] == true
 	})
 
+	// An operator accepts the root relay only: another one could forge the outcome of a job.
+	elsewhere := rewritten(t, filepath.Join(f.Home, "context.json"), func(context map[string]any) {
+		context["relay_targets"] = []any{member(t, addresses)["relay"]}
+	})
+	if out, err := f.Muster("job", "list", "--context", elsewhere); err == nil || !strings.Contains(err.Error(), "SERVER_CERTIFICATE_REFUSED") {
+		t.Errorf("it listed the jobs of another relay: %v\n%s", err, out)
+	}
 	file := rewritten(t, token(t, f, "--node", "n1", "--parent", "r1"), func(token map[string]any) {
 		token["join_targets"] = []any{member(t, addresses)["join"]}
 	})

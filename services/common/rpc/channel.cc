@@ -26,8 +26,8 @@ using grpc::experimental::TlsCustomVerificationCheckRequest;
 // Accepts a server by the URI in its certificate, after the chain has been verified.
 class RoleVerifier : public ExternalCertificateVerifier {
  public:
-  RoleVerifier(std::string fleet, std::vector<ServiceRole> roles)
-      : fleet_(std::move(fleet)), roles_(std::move(roles)) {}
+  RoleVerifier(std::string fleet, std::vector<ServiceRole> roles, std::string relay)
+      : fleet_(std::move(fleet)), roles_(std::move(roles)), relay_(std::move(relay)) {}
 
   bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)>,
               grpc::Status* sync_status) override {
@@ -48,7 +48,10 @@ class RoleVerifier : public ExternalCertificateVerifier {
       return {grpc::StatusCode::UNAUTHENTICATED, std::string(identity.status().message())};
     }
     const auto* service = std::get_if<ServiceIdentity>(&identity->name);
-    if (service == nullptr || std::ranges::find(roles_, service->role) == roles_.end()) {
+    const bool wanted =
+        service != nullptr && std::ranges::find(roles_, service->role) != roles_.end() &&
+        (service->role != ServiceRole::kRelay || relay_.empty() || service->name == relay_);
+    if (!wanted) {
       return {grpc::StatusCode::UNAUTHENTICATED,
               absl::StrCat("the server is ", std::string(uris[0].data(), uris[0].size()),
                            ", which is not the service that was wanted")};
@@ -58,13 +61,14 @@ class RoleVerifier : public ExternalCertificateVerifier {
 
   const std::string fleet_;
   const std::vector<ServiceRole> roles_;
+  const std::string relay_;
 };
 
 enum class Own { kIdentity, kNothing };
 
 std::shared_ptr<grpc::ChannelCredentials> FromProvider(
     std::shared_ptr<CertificateProviderInterface> provider, const std::string& fleet,
-    std::vector<ServiceRole> roles, Own own = Own::kIdentity) {
+    std::vector<ServiceRole> roles, Own own = Own::kIdentity, const std::string& relay = "") {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(std::move(provider));
   options.watch_root_certs();
@@ -72,7 +76,7 @@ std::shared_ptr<grpc::ChannelCredentials> FromProvider(
   options.set_verify_server_certs(true);
   options.set_check_call_host(false);
   options.set_certificate_verifier(
-      ExternalCertificateVerifier::Create<RoleVerifier>(fleet, std::move(roles)));
+      ExternalCertificateVerifier::Create<RoleVerifier>(fleet, std::move(roles), relay));
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -84,7 +88,7 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const ChannelId
   pairs.push_back({identity.private_key_pem, identity.certificate_chain_pem});
   return FromProvider(std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
                           identity.fleet_ca_pem, std::move(pairs)),
-                      identity.fleet, std::move(roles));
+                      identity.fleet, std::move(roles), Own::kIdentity, identity.relay);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(

@@ -21,6 +21,7 @@ struct ChannelIdentity {
   std::string fleet_ca_pem;  // the fleet's root
   std::string certificate_chain_pem;
   std::string private_key_pem;
+  std::string relay;  // the name of the only relay that is accepted; empty: each relay
 };
 
 // The same from a folder that holds key.pem, cert.pem and ca.pem and that is replaced as a whole

@@ -80,6 +80,7 @@ absl::Status ConnectionErrorOf(const std::string& message) {
     if (end == absl::string_view::npos) return errors::Unreachable(message);  // of a peer
     const absl::string_view address = target->substr(0, end);
     const absl::string_view why = target->substr(target->rfind(": ") + 2);
+    if (why.empty()) return errors::Unreachable(message);
     const auto proxy = ProxyOfEnvironment();
     if (proxy && address == proxy->Address()) {
       return errors::ProxyFailed(
@@ -112,6 +113,7 @@ absl::Status ConnectionErrorOf(const std::string& message) {
       return errors::ProxyFailed(absl::StrCat(through, text), proxy->variable);
     }
   }
+  if (address.size() + 2 >= text.size()) return errors::Unreachable(message);  // of a peer
   return errors::Unreachable(absl::StrCat(kCannotConnect, text));
 }
 

@@ -77,8 +77,10 @@ TEST_F(ConnectionErrorTest, TextOfAPeerInTheWordsOfGrpcIsKept) {
                            "last error: ", "last error: UNKNOWN: ipv4:"}) {
     EXPECT_EQ(ReasonOf(ConnectionErrorOf(text)), "UNREACHABLE") << text;
   }
-  EXPECT_EQ(ConnectionErrorOf("DNS resolution failed for a:1").message(),
-            "DNS resolution failed for a:1");
+  for (const char* text : {"DNS resolution failed for a:1", "DNS resolution failed for a:1: ",
+                           "last error: ", "last error: UNKNOWN: ipv4:127.0.0.1:1: "}) {
+    EXPECT_EQ(ConnectionErrorOf(text).message(), text);
+  }
 }
 
 TEST_F(ConnectionErrorTest, UnknownHostOfTheProxyIsNamedAsSuch) {
