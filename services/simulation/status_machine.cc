@@ -162,7 +162,19 @@ void StatusMachine::Ask(const std::string& run, Check check) {
   ++life_->questions;
   life_->board.FindWithPairs(run, "", [this, run, check](const auto& found) {
     --life_->questions;
+    if (check == Check::kExact && absl::IsUnavailable(found.status())) {
+      // It waited for a read that began before the last fault. A client asks again.
+      return AskLater(run, check);
+    }
     Break(CheckRun(run, found, check));
+  });
+}
+
+void StatusMachine::AskLater(const std::string& run, Check check) {
+  ++life_->questions;
+  network_.After(absl::Seconds(1), [this, run, check] {
+    --life_->questions;
+    Ask(run, check);
   });
 }
 

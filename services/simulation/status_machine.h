@@ -79,6 +79,7 @@ class StatusMachine {
   void SendPairs(const std::string& run, const std::shared_ptr<Connection>& connection,
                  const std::weak_ptr<PairRead>& read, const EndedRuns::Done& finish);
   void Ask(const std::string& run, Check check);
+  void AskLater(const std::string& run, Check check);  // in the last phase: without restarts
   absl::Status CheckRun(const std::string& id,
                         const absl::StatusOr<std::shared_ptr<RunBoard>>& found, Check check);
   absl::Status CompareRun(const std::string& id, const v1::RunStatus& status, bool shown);

@@ -7,6 +7,15 @@
 #include "services/aggregator/simulation/crash_history.h"
 
 namespace muster::testing {
+namespace {
+
+std::string AttemptOf(const v1::OpenUploadRequest& request) {
+  const v1::ResultDescription& description = request.description();
+  return absl::StrCat(description.key().run(), " ", description.key().node(), " ",
+                      description.attempt());
+}
+
+}  // namespace
 
 ServedUpload::ServedUpload(UploadServer& server, Caller caller,
                            std::shared_ptr<Connection> connection,
@@ -138,6 +147,7 @@ void ServedUpload::End(const absl::Status& status) {
 }
 
 void UploadServer::Open(const v1::OpenUploadRequest& request, const Caller& caller, Opened opened) {
+  NoteOpening(request, caller);
   OpenUpload(
       request, caller,
       [this, request, opened = std::move(opened)](absl::StatusOr<v1::OpenUploadResponse> response) {
@@ -170,6 +180,8 @@ absl::Status UploadServer::Flush() {
       if (!has_power()) break;
       more = true;
       if (answer.response.ok()) {
+        const std::string& id = answer.response->upload_id();
+        if (!id.empty()) openers_[id].attempt = AttemptOf(answer.request);
         Break(CheckOffset(*answer.response));
         Break(CheckOpened(answer.request, *answer.response));
       }
@@ -181,11 +193,22 @@ absl::Status UploadServer::Flush() {
   return broken_;
 }
 
+void UploadServer::NoteOpening(const v1::OpenUploadRequest& request, const Caller& caller) {
+  const bool by_owner = request.has_spooled() || !caller.via;
+  for (auto& [id, openers] : openers_) {
+    if (openers.attempt != AttemptOf(request)) continue;
+    openers.claimed |= !by_owner;
+    openers.reclaimed |= by_owner && openers.claimed;
+  }
+}
+
 absl::Status UploadServer::CheckOffset(const v1::OpenUploadResponse& response) const {
   const auto acked = acked_.find(response.upload_id());
   if (response.has_committed() || acked == acked_.end()) return absl::OkStatus();
-  // A known gap: a kill during the publication, a start, then the loss of power (reliability.md).
-  const int64_t least = acked->second.completing ? 0 : acked->second.written;
+  // A known gap: a kill during the publication, a start, then the loss of power. And an owner that
+  // returns begins again if a restart has forgotten which bytes are its own. Both: reliability.md.
+  const bool may_restart = acked->second.completing || openers_.at(response.upload_id()).reclaimed;
+  const int64_t least = may_restart ? 0 : acked->second.written;
   if (response.offset() >= least && response.offset() <= acked->second.sent) {
     return absl::OkStatus();
   }

@@ -89,6 +89,12 @@ class UploadServer {
     int64_t durable = 0;
     bool completing = false;  // all bytes were sent
   };
+  // Who has asked to continue an upload.
+  struct Openers {
+    std::string attempt;     // of a result
+    bool claimed = false;    // a relay, without a proof
+    bool reclaimed = false;  // then its owner
+  };
   using Opened = std::function<void(absl::StatusOr<v1::OpenUploadResponse>)>;
 
   explicit UploadServer(std::string machine) : machine_(std::move(machine)) {}
@@ -157,12 +163,14 @@ class UploadServer {
     absl::StatusOr<v1::OpenUploadResponse> response;
   };
 
+  void NoteOpening(const v1::OpenUploadRequest& request, const Caller& caller);
   absl::Status CheckOffset(const v1::OpenUploadResponse& response) const;
 
   const std::string machine_;
   ReadAheadBudget budget_{int64_t{1} << 20};
   std::vector<std::shared_ptr<ServedUpload>> streams_;
-  std::map<std::string, Acked> acked_;  // by upload
+  std::map<std::string, Acked> acked_;      // by upload
+  std::map<std::string, Openers> openers_;  // by upload
   absl::Status broken_;
   Mutex mutex_;
   std::vector<Answer> answers_ ABSL_GUARDED_BY(mutex_);

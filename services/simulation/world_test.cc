@@ -28,7 +28,13 @@ class WorldSeedsTest : public ::testing::TestWithParam<uint64_t> {
 };
 
 TEST_P(WorldSeedsTest, PromisesHoldUnderAnyFault) {
-  RunSeeds({.name = "world_test", .seeds = 60, .part = GetParam()}, RunSeed);
+  // 1753, 5124, 7534, 7930, 9755: the owner of an upload returns after its relay and a restart.
+  // 1409, 10845: the board waits for a lost connection while the last phase begins.
+  RunSeeds({.name = "world_test",
+            .seeds = 60,
+            .part = GetParam(),
+            .found = {1409, 1753, 5124, 7534, 7930, 9755, 10845}},
+           RunSeed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, WorldSeedsTest, ::testing::Range(uint64_t{0}, kSeedParts));
