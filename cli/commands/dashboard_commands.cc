@@ -1,7 +1,12 @@
 #include "cli/commands/dashboard_commands.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "cli/exit_code.h"
@@ -20,6 +25,7 @@ constexpr char kPath[] = "/api/v1/dashboard-links";
 absl::StatusOr<HttpsAnswer> RequestLink(const OperatorContext& context) {
   HttpsClient https(context.fleet_ca_pem, context.certificate_chain_pem,
                     context.private_key_pem.view());
+  https.RequireGatewayOf(context.fleet);
   absl::StatusOr<HttpsAnswer> answer = errors::NoGateway();
   for (const std::string& gateway : context.gateway_urls) {
     answer = https.Post(absl::StrCat(absl::StripSuffix(gateway, "/"), kPath));
@@ -28,16 +34,25 @@ absl::StatusOr<HttpsAnswer> RequestLink(const OperatorContext& context) {
   return answer;
 }
 
+// A link is printed, and a shell may pass it to a browser.
+bool IsLink(const Json& url) {
+  if (!url.is_string()) return false;
+  const auto text = url.get<std::string>();
+  return absl::StartsWith(text, "https://") && std::ranges::all_of(text, absl::ascii_isgraph);
+}
+
 absl::StatusOr<int> PrintLink(Console& console, const CommandLine& line) {
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto answer, RequestLink(context));
   const Json json = Json::parse(answer.body, nullptr, false);
-  if (!json.is_object() || !json.contains("url") || !json["url"].is_string()) {
+  if (!json.is_object() || !IsLink(json.value("url", Json())) ||
+      !json.value("expires_in_seconds", Json()).is_number_unsigned()) {
     return errors::InvalidGatewayAnswer();
   }
   console.out << (line.json ? Dump(json) : json["url"].get<std::string>() + "\n");
-  PrintMessage(console, absl::StrCat("Open the link within ", json.value("expires_in_seconds", 60),
-                                     " seconds. It can be used once."));
+  PrintMessage(console,
+               absl::StrCat("Open the link within ", json["expires_in_seconds"].get<uint64_t>(),
+                            " seconds. It can be used once."));
   return kExitOk;
 }
 

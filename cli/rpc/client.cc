@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/call_end.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/archives.grpc.pb.h"
 #include "muster/v1/audit.grpc.pb.h"
@@ -30,7 +31,6 @@
 #include "services/common/errors/results.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
-#include "services/common/rpc/status.h"
 
 namespace muster::cli {
 namespace {
@@ -88,7 +88,7 @@ class ChunkSource : public ByteSource {
       return absl::OkStatus();
     }
     chunk_.Clear();
-    absl::Status end = FromGrpc(reader_->Finish());
+    absl::Status end = AwaitCallEnd(*context_, [&] { return reader_->Finish(); });
     CloseStream();
     ended_ = end.ok();
     if (end.code() != absl::StatusCode::kUnavailable) return end;
@@ -188,7 +188,7 @@ absl::Status Client::VerifyStore(
   const auto reader = stubs_->verification->VerifyStore(&context, request);
   v1::VerifyStoreResponse response;
   while (reader->Read(&response)) handle(response);
-  const absl::Status end = FromGrpc(reader->Finish());
+  const absl::Status end = AwaitCallEnd(context, [&] { return reader->Finish(); });
   if (!end.ok()) return FromService(end, subject);
   // A stream that ends early has verified less than was asked for.
   return response.complete() ? absl::OkStatus()

@@ -1,8 +1,11 @@
 #include "cli/rpc/https_client.h"
 
+#include <openssl/ssl.h>
+
 #include <array>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <variant>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -14,7 +17,9 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/cli.h"
 #include "services/common/errors/rpc.h"
-#include "services/common/rpc/connection_error.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/identity.h"
+#include "services/common/rpc/proxy.h"
 
 namespace muster::cli {
 namespace {
@@ -116,6 +121,10 @@ bool IsOfProxy(CURLcode code, const std::string& detail, const Proxy& proxy) {
 // Returns the error of a request without an answer. `detail` is curl's description.
 absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const std::string& url) {
   if (code == CURLE_PEER_FAILED_VERIFICATION) {
+    if (absl::StrContains(detail,
+                          X509_verify_cert_error_string(X509_V_ERR_APPLICATION_VERIFICATION))) {
+      return errors::ServerCertificateRefused(AddressOf(url), "it is not that of a gateway");
+    }
     // "SSL certificate problem: unable to get local issuer certificate"
     return errors::ServerCertificateRefused(
         AddressOf(url), ToStd(absl::StripPrefix(detail, "SSL certificate problem: ")));
@@ -143,6 +152,41 @@ absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const
   return errors::GatewayUnreachable(absl::StrCat("cannot connect to ", AddressOf(url), ": ", why));
 }
 
+// The fleet of a handle's gateway, in the data of its TLS contexts.
+int FleetIndex() {
+  static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
+  return index;
+}
+
+bool IsGateway(X509* certificate, const std::string& fleet) {
+  X509_up_ref(certificate);
+  const auto uri = Certificate::Adopt(certificate).Uri();
+  if (!uri.ok()) return false;
+  const auto identity = ParseIdentity(*uri, fleet);
+  if (!identity.ok()) return false;
+  const auto* service = std::get_if<ServiceIdentity>(&identity->name);
+  return service != nullptr && service->role == ServiceRole::kGateway;
+}
+
+// Is called for each certificate of a chain, the server's last.
+int VerifyGateway(int valid, X509_STORE_CTX* chain) {
+  if (valid != 1 || X509_STORE_CTX_get_error_depth(chain) > 0) return valid;
+  const auto* ssl =
+      static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto* fleet =
+      static_cast<const std::string*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), FleetIndex()));
+  if (IsGateway(X509_STORE_CTX_get_current_cert(chain), *fleet)) return 1;
+  X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
+  return 0;
+}
+
+CURLcode SetGatewayVerifier(CURL*, void* context, void* fleet) {
+  auto* tls = static_cast<SSL_CTX*>(context);
+  SSL_CTX_set_ex_data(tls, FleetIndex(), fleet);
+  SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, VerifyGateway);
+  return CURLE_OK;
+}
+
 }  // namespace
 
 HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_pem,
@@ -154,6 +198,12 @@ HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_p
   curl_easy_setopt(curl_.get(), CURLOPT_ACCEPT_ENCODING, "");
   curl_easy_setopt(curl_.get(), CURLOPT_WRITEFUNCTION, AppendBody);
   curl_easy_setopt(curl_.get(), CURLOPT_HEADERFUNCTION, StoreEtag);
+}
+
+void HttpsClient::RequireGatewayOf(const std::string& fleet) {
+  fleet_ = fleet;
+  curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_FUNCTION, SetGatewayVerifier);
+  curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_DATA, &fleet_);
 }
 
 absl::StatusOr<HttpsAnswer> HttpsClient::Get(const std::string& url, const std::string& etag) {

@@ -115,6 +115,27 @@ TEST_F(HttpsClientTest, ServerOfAnotherFleetIsNotUnreachable) {
   EXPECT_EQ(requests_, 0);
 }
 
+TEST_F(HttpsClientTest, OnlyAGatewayOfTheFleetIsAcceptedIfRequired) {
+  HttpsClient client = Client();
+  client.RequireGatewayOf(kFleet);
+  EXPECT_TRUE(client.Get(Url("/busy")).ok());
+  HttpsClient of_another = Client();
+  of_another.RequireGatewayOf("fleet-12345678.muster");
+  EXPECT_EQ(ReasonOf(of_another.Get(Url("/busy")).status()), "SERVER_CERTIFICATE_REFUSED");
+
+  const auto relay_leaf =
+      *middle_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}, key_.public_key(), {"localhost"},
+                     now_, now_ + absl::Hours(1));
+  httplib::SSLServer relay(relay_leaf.get(), key_.get(), Trust());
+  const int port = relay.bind_to_any_port("127.0.0.1");
+  const std::jthread thread([&relay] { relay.listen_after_bind(); });
+  while (!relay.is_running()) std::this_thread::yield();
+  const absl::Status refused = client.Get(absl::StrCat("https://localhost:", port, "/")).status();
+  relay.stop();
+  EXPECT_EQ(ReasonOf(refused), "SERVER_CERTIFICATE_REFUSED");
+  EXPECT_NE(refused.message().find("it is not that of a gateway"), std::string::npos) << refused;
+}
+
 TEST_F(HttpsClientTest, ProxyThatDoesNotRunIsNamed) {
   std::string proxy;
   {

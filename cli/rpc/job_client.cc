@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/call_end.h"
 #include "cli/rpc/unary_call.h"
 #include "cli/rpc/watch_retry.h"
 #include "muster/v1/attachment.grpc.pb.h"
@@ -23,7 +24,6 @@
 #include "services/common/identity/target_set.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
-#include "services/common/rpc/status.h"
 
 namespace muster::cli {
 namespace {
@@ -141,7 +141,7 @@ absl::StatusOr<v1::Job> JobClient::Watch(
       last_response = absl::Now();  // the callback may have blocked on its output
     }
     if (done) context.TryCancel();
-    const absl::Status status = FromGrpc(stream->Finish());
+    const absl::Status status = AwaitCallEnd(context, [&] { return stream->Finish(); });
     if (status.ok() || done) return job;
     if (Interrupted()) return absl::CancelledError("interrupted");
     if (reminds && absl::IsDeadlineExceeded(status)) {

@@ -89,7 +89,7 @@ class UploadServer {
     int64_t durable = 0;
     bool completing = false;  // all bytes were sent
   };
-  // Who has asked to continue an upload.
+  // The senders that asked to continue an upload.
   struct Openers {
     std::string attempt;     // of a result
     bool claimed = false;    // a relay, without a proof

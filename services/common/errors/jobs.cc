@@ -135,7 +135,7 @@ absl::Status InvalidPolicy(std::string_view mistakes) {
 absl::Status PolicyRefused(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
                    why,
-                   "If the message names a rule, add the variable or the class to `environment` or `classes` of that rule in the policy file of the node. Otherwise, add a rule to that file that admits the command.");
+                   "Add a rule that admits the command to the policy file on the node: docs/agent.md shows one. If the message names a rule, add the variable or the class to `environment` or `classes` of that rule.");
 }
 
 absl::Status PluginNotAdmitted(std::string_view why) {

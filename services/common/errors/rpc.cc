@@ -68,6 +68,18 @@ absl::Status NoFirstMessage(absl::Duration within) {
                    "Send the first message as soon as the stream is open.");
 }
 
+absl::Status NoReadableMessage() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "NO_READABLE_MESSAGE",
+                   "the stream ended before its first message, or the bytes that were sent are no message of this method",
+                   "Send a message of the service's API first.");
+}
+
+absl::Status UnreadableAnswer() {
+  return MakeError(absl::StatusCode::kInternal, "UNREADABLE_ANSWER",
+                   "the service sent bytes that are no message, and left the call open",
+                   "Check that the address is that of the service, and that the service and this program have the same version.");
+}
+
 absl::Status TooManyStreams(std::string_view method, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_STREAMS",
                    absl::StrCat("the service already has ", limit, " open streams of ", ToAbsl(method)),

@@ -32,6 +32,10 @@ absl::Status ServerCertificateRefused(std::string_view address, std::string_view
 absl::Status ProxyFailed(std::string_view cause, std::string_view variable);
 // DEADLINE_EXCEEDED, NO_FIRST_MESSAGE.
 absl::Status NoFirstMessage(absl::Duration within);
+// INVALID_ARGUMENT, NO_READABLE_MESSAGE.
+absl::Status NoReadableMessage();
+// INTERNAL, UNREADABLE_ANSWER.
+absl::Status UnreadableAnswer();
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS.
 absl::Status TooManyStreams(std::string_view method, int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_REQUEST_BYTES.

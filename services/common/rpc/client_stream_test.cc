@@ -1,7 +1,6 @@
 // Streams of a client, over real mutual TLS, to a server of the same engine.
 #include "services/common/rpc/client_stream.h"
 
-#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/server_builder.h>
 
 #include <functional>
@@ -16,6 +15,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/testing/stream_fixture.h"
+#include "services/common/rpc/testing/unreadable_service.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -107,27 +107,8 @@ StreamOptions Queue(size_t messages) {
   return options;
 }
 
-// Answers each call with bytes that are no message, and leaves it open.
-class UnreadableService final : public grpc::CallbackGenericService {
- private:
-  class Reactor final : public grpc::ServerGenericBidiReactor {
-   public:
-    Reactor() { StartWrite(&bytes_); }
-    void OnCancel() override { Finish(grpc::Status::CANCELLED); }
-    void OnDone() override { delete this; }
-
-   private:
-    const grpc::Slice slice_{"\xff\xff\xff"};
-    const grpc::ByteBuffer bytes_{&slice_, 1};
-  };
-
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override {
-    return new Reactor;
-  }
-};
-
 TEST_F(ClientStreamTest, CallWithAnUnreadableMessageEndsWithItsOwner) {
-  UnreadableService service;
+  testing::UnreadableService service;
   grpc::ServerBuilder builder;
   builder.RegisterCallbackGenericService(&service);
   const auto server = builder.BuildAndStart();

@@ -1,8 +1,7 @@
 #include "services/common/rpc/connection_error.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/rpc.h"
+#include "services/common/rpc/proxy.h"
 
 namespace muster {
 namespace {
@@ -21,7 +21,6 @@ constexpr absl::string_view kCannotFind = "cannot find the address of ";
 constexpr std::string_view kUnreachable = "UNREACHABLE";
 constexpr std::string_view kProxyFailed = "PROXY_FAILED";
 constexpr std::string_view kCertificateRefused = "SERVER_CERTIFICATE_REFUSED";
-constexpr char kDefaultProxyPort[] = "80";
 
 // Returns the text after `words`, or nothing if `text` does not contain them.
 std::optional<absl::string_view> After(absl::string_view text, absl::string_view words) {
@@ -52,26 +51,6 @@ std::optional<std::string> CertificateFault(absl::string_view cause) {
 }
 
 }  // namespace
-
-std::optional<Proxy> ProxyOfEnvironment() {
-  constexpr std::array kVariables = {"grpc_proxy", "https_proxy", "HTTPS_PROXY",
-                                     "http_proxy", "all_proxy",   "ALL_PROXY"};
-  for (const char* variable : kVariables) {
-    const char* value = std::getenv(variable);
-    if (value == nullptr || *value == '\0') continue;
-    std::string text = value;
-    if (const size_t scheme = text.find("://"); scheme != std::string::npos) {
-      text.erase(0, scheme + 3);
-    }
-    text.resize(std::min(text.size(), text.find('/')));
-    text.erase(0, text.find('@') + 1);  // user and password
-    const size_t colon = text.rfind(':');
-    const bool has_port = colon != std::string::npos && text.back() != ']';
-    return Proxy{variable, text.substr(0, has_port ? colon : text.size()),
-                 has_port ? text.substr(colon + 1) : kDefaultProxyPort};
-  }
-  return std::nullopt;
-}
 
 absl::Status ConnectionErrorOf(const std::string& message) {
   if (const auto target = After(message, "DNS resolution failed for ")) {

@@ -2,7 +2,6 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_CONNECTION_ERROR_H_
 #define MUSTER_SERVICES_COMMON_RPC_CONNECTION_ERROR_H_
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,18 +25,6 @@ bool IsConnectionError(std::string_view reason);
 // Returns true for a message of a service on this machine that does not run: "cannot connect to
 // 127.0.0.1:7440: Connection refused".
 bool IsRefusedByThisMachine(std::string_view message);
-
-// A proxy in the environment.
-struct Proxy {
-  std::string variable;  // "https_proxy"
-  std::string host;
-  std::string port;
-
-  std::string Address() const { return host + ":" + port; }
-};
-
-// Returns the first proxy that gRPC and curl read from the environment.
-std::optional<Proxy> ProxyOfEnvironment();
 
 }  // namespace muster
 

@@ -121,7 +121,8 @@ class ServerStreamHandler : public ServerStreamHandlerBase<Response> {
   // A message that ReadNext asked for.
   virtual void OnMessage(Request message) = 0;
 
-  // The client sends nothing more, or has sent what cannot be read.
+  // The client sends nothing more, or has sent what cannot be read. Without a message before it,
+  // the stream ends with NO_READABLE_MESSAGE instead.
   virtual void OnHalfClose() = 0;
 };
 
@@ -210,7 +211,10 @@ class ReadingStream : public Base {
     this->SlotFree();
     this->handler().OnMessage(std::move(message));
   }
-  void CallHalfClosed() override { this->handler().OnHalfClose(); }
+  void CallHalfClosed() override {
+    if (!admitted_) return this->End(errors::NoReadableMessage());
+    this->handler().OnHalfClose();
+  }
 
   Request request_;
   bool admitted_ = false;  // of the callbacks

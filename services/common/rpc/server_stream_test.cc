@@ -112,6 +112,14 @@ TEST_F(ServerStreamTest, SilentClientIsEndedAtTheDeadline) {
   EXPECT_EQ(ReasonOf(script_.ended.Take()->status), "NO_FIRST_MESSAGE");
 }
 
+TEST_F(ServerStreamTest, ClientThatEndsBeforeItsFirstMessageIsRefused) {
+  server_.Serve(script_);
+  Client client(server_.ConnectRelay("r1"));
+  client.HalfClose();
+  EXPECT_EQ(ReasonOf(client.End()), "NO_READABLE_MESSAGE");
+  EXPECT_EQ(ReasonOf(script_.ended.Take()->status), "NO_READABLE_MESSAGE");
+}
+
 TEST_F(ServerStreamTest, CallerAtItsLimitIsRefusedAfterItsFirstMessage) {
   ServerStreamOptions options = Queue(4);
   options.limits.of_caller = 1;

@@ -17,6 +17,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/rpc/channel_driver.h"
 #include "services/common/rpc/process.h"
+#include "services/common/rpc/proxy.h"
 #include "services/common/version.h"
 
 namespace muster {
@@ -95,6 +96,7 @@ void BindLogConfig(LogConfig* log, Config* file) {
 
 int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
   RequireTls13();
+  const std::string proxy_fault = ShareProxyWithGrpc();
   LeaveEventsToServer();
   if (const absl::Status status = SetUpProcess(); !status.ok()) {
     return Complain(program.name, status, kFailed);
@@ -130,6 +132,7 @@ int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
     return Complain(program.name, status, kFailed);
   }
   RouteGrpcLog();
+  if (!proxy_fault.empty()) Log(LogLevel::kWarning, "invalid proxy", {{"why", proxy_fault}});
   return Serve(program);
 }
 
