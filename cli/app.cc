@@ -107,6 +107,9 @@ std::string FaultText(const CommandLine& line, const CLI::App& command,
     return ExtraWordError(command, line.app.remaining(true));
   std::string text = WithoutMarks(fault.what());
   const std::string option = text.substr(0, text.find(':'));
+  if (absl::StrContains(text, "disallowed flag override")) {
+    return absl::StrCat("--", text.substr(0, text.find(' ')), " takes no value");
+  }
   if (absl::EndsWith(text, " missing")) return absl::StrCat(option, ": a value is missing");
   if (absl::StrContains(text, ": At Most "))
     return absl::StrCat(option, " is given more than once");
@@ -116,14 +119,14 @@ std::string FaultText(const CommandLine& line, const CLI::App& command,
   return text;
 }
 
-int ReportUsage(Console& console, const CommandLine& line, const CLI::ParseError& fault) {
-  const CLI::App& named = InnermostCommand(line.app);
+bool GroupsCommands(const CLI::App& command) { return !command.get_subcommands({}).empty(); }
+
+int ReportUsage(Console& console, const CLI::App& named, const std::string& text) {
   const std::string command = FullName(named);
-  const bool groups = !named.get_subcommands({}).empty();
   PrintError(console,
-             UsageError(groups ? GroupError(named) : FaultText(line, named, fault),
-                        absl::StrCat("`", command, " --help` shows its ",
-                                     groups ? "commands." : "arguments and options.")),
+             UsageError(text, absl::StrCat(
+                                  "`", command, " --help` shows its ",
+                                  GroupsCommands(named) ? "commands." : "arguments and options.")),
              command);
   return kExitUsage;
 }
@@ -235,6 +238,14 @@ int Finish(Console& console, const CommandLine& line, const absl::StatusOr<int>&
   return *outcome;
 }
 
+// Makes `--json=no` an error.
+void RefuseValuesOfFlags(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() == 0) option->disable_flag_override();
+  }
+  for (CLI::App* inner : command.get_subcommands({})) RefuseValuesOfFlags(*inner);
+}
+
 }  // namespace
 
 std::unique_ptr<CommandLine> MakeCommandLine() {
@@ -265,6 +276,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddOperatorCommands(*line);
   AddAuditCommand(*line);
   AddInfoCommands(*line);
+  RefuseValuesOfFlags(line->app);
   return line;
 }
 
@@ -281,10 +293,16 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
   try {
     ParseWords(line->app, words);
   } catch (const CLI::CallForHelp&) {
-    console.out << Help(InnermostCommand(line->app));
+    const CLI::App& named = InnermostCommand(line->app);
+    if (GroupsCommands(named) && !named.remaining().empty()) {  // such as `help stauts`
+      return ReportUsage(console, named, GroupError(named));
+    }
+    console.out << Help(named);
     return Finish(console, *line, kExitOk);
   } catch (const CLI::ParseError& fault) {
-    return ReportUsage(console, *line, fault);
+    const CLI::App& named = InnermostCommand(line->app);
+    return ReportUsage(console, named,
+                       GroupsCommands(named) ? GroupError(named) : FaultText(*line, named, fault));
   }
   if (const absl::Status status = CheckArgumentText(line->app); !status.ok()) {
     return Finish(console, *line, status);

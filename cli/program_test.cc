@@ -162,6 +162,16 @@ TEST(ProgramTest, CommonAliasesOfVersionAndHelpWork) {
   EXPECT_EQ(Muster({"-v"}).out, version);
   EXPECT_EQ(Muster({"help"}).out, Muster({"--help"}).out);
   EXPECT_EQ(Muster({"help", "node", "label"}).out, Muster({"node", "label", "--help"}).out);
+  const Outcome unknown = Muster({"help", "stauts"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_THAT(unknown.err, ::testing::HasSubstr("unknown command \"stauts\""));
+}
+
+TEST(ProgramTest, FlagTakesNoValue) {
+  const Outcome outcome = Muster({"runs", "--json=no"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.err, ::testing::HasSubstr("error: --json takes no value\n"));
 }
 
 TEST(ProgramTest, FileThatIsNoSecretIsNamedAndItsModeIsNotCriticised) {

@@ -136,6 +136,15 @@ void PrintPlan(Console& console, const v1::Run& run) {
                                                                  : " results, deadline ",
                                      HumanTime(FromProto(run.deadline()), absl::Now()), "."));
   for (const v1::Plugin& plugin : run.plugins()) {
+    if (!plugin.has_image() && plugin.once()) {
+      PrintMessage(
+          console,
+          absl::StrCat("Plugin ", plugin.name(),
+                       " runs once, and attached agents collect only what runs on each "
+                       "node.\nCollect it on any machine:\n  muster credentials export ",
+                       run.id(), " --plugin ", plugin.name(), " --node global --format json > ",
+                       plugin.name(), ".json\n  muster agent --config ", plugin.name(), ".json"));
+    }
     if (!plugin.has_image()) continue;
     PrintMessage(
         console,
@@ -200,7 +209,11 @@ absl::StatusOr<int> Wait(Console& console, const std::shared_ptr<Client>& client
   if (end->status.state() == v1::RUN_STATE_COMPLETE) {
     PrintMessage(console, absl::StrCat("Download its archive: muster retrieve ", run));
   }
-  return OutcomeExitCode(end->status.state(), end->status.counts());
+  const int code = OutcomeExitCode(end->status.state(), end->status.counts());
+  if (code != kExitOk) {
+    PrintMessage(console, absl::StrCat("What is missing, and why: muster status ", run));
+  }
+  return code;
 }
 
 // Waits until the status service shows the new run, so that a status command directly after this

@@ -14,9 +14,11 @@
 #include "cli/supervisor/address_plan.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/installation.h"
+#include "cli/supervisor/service_files.h"
 #include "cli/supervisor/supervisor.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/text_values.h"
 
 namespace muster::cli {
 namespace {
@@ -61,25 +63,39 @@ absl::StatusOr<supervisor::UpOptions> MakeOptions(const UpArguments& arguments) 
   return options;
 }
 
-void PrintAddresses(Console& console, const supervisor::Addresses& addresses, bool json) {
+// Returns the first name or address at which clients reach this machine.
+std::string AdvertisedHost(const Home& home) {
+  const auto advertised = supervisor::ConfigList(home, "aggregator", "advertise");
+  return advertised.ok() && !advertised->empty() ? advertised->front() : "127.0.0.1";
+}
+
+// Returns the URL at `address`, which may be "0.0.0.0:7443".
+std::string UrlAt(const std::string& address, const std::string& host) {
+  auto target = ParseHostPort(address);
+  if (target && (target->host == "0.0.0.0" || target->host == "::")) target->host = host;
+  return absl::StrCat("https://", target ? target->ToString() : address);
+}
+
+void PrintAddresses(Console& console, const Home& home, const supervisor::Addresses& addresses,
+                    bool json) {
   if (json) {
     console.out << Dump(Json(addresses));
     return;
   }
+  const std::string host = AdvertisedHost(home);
   Table table({{"SERVICE"}, {"ADDRESS"}});
   struct Row {
     const char* title;
     const char* name;
-    const char* scheme = "";
+    bool is_url = false;
   };
   for (const Row& row :
-       {Row{"aggregator", "aggregator"}, Row{"status", "status"},
-        Row{"gateway", "gateway", "https://"}, Row{"root relay", "relay"},
-        Row{"joining", "aggregator_join"},
-        Row{"status listener, dashboard", "gateway_status_listener", "https://"}}) {
+       {Row{"aggregator", "aggregator"}, Row{"status", "status"}, Row{"gateway", "gateway", true},
+        Row{"root relay", "relay"}, Row{"joining", "aggregator_join"},
+        Row{"status listener, dashboard", "gateway_status_listener", true}}) {
     const auto found = addresses.find(row.name);
     if (found == addresses.end()) continue;
-    table.AddRow({row.title, absl::StrCat(row.scheme, found->second)});
+    table.AddRow({row.title, row.is_url ? UrlAt(found->second, host) : found->second});
   }
   console.out << table.Render(console.width);
 }
@@ -91,7 +107,7 @@ absl::StatusOr<int> Up(Console& console, const CommandLine& line, const UpArgume
   const auto addresses =
       supervisor::Up(home, options, [&](const std::string& text) { PrintMessage(console, text); });
   if (!addresses.ok()) return WithSubject(addresses.status(), absl::StrCat("home ", home.path()));
-  PrintAddresses(console, *addresses, line.json);
+  PrintAddresses(console, home, *addresses, line.json);
   PrintMessage(console, absl::StrCat("All services are ready. State and logs: ", home.path()));
   return kExitOk;
 }

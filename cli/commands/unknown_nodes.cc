@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/output/format.h"
+#include "services/common/base/suggestion.h"
 
 namespace muster::cli {
 namespace {
@@ -18,12 +19,17 @@ std::vector<std::string> UnknownNodeWarnings(const std::vector<std::string>& nod
   std::vector<std::string> warnings;
   if (enrolled.empty()) return warnings;
   std::map<std::string, const v1::EnrolledNode*> known;
-  for (const v1::EnrolledNode& node : enrolled) known[node.name()] = &node;
+  std::vector<std::string> names;
+  for (const v1::EnrolledNode& node : enrolled) {
+    known[node.name()] = &node;
+    names.push_back(node.name());
+  }
   size_t more = 0;
   for (const std::string& node : std::set(nodes.begin(), nodes.end())) {
     const auto found = known.find(node);
     const std::string fault =
-        found == known.end()        ? "no enrolled node has the name " + Printable(node)
+        found == known.end() ? absl::StrCat("no enrolled node has the name ", Printable(node),
+                                            Suggestion(node, names))
         : found->second->is_relay() ? node + " is a relay, and relays run no plugins"
         : found->second->revoked()  ? "node " + node + " is revoked"
                                     : "";
@@ -33,7 +39,9 @@ std::vector<std::string> UnknownNodeWarnings(const std::vector<std::string>& nod
       continue;
     }
     warnings.push_back(absl::StrCat(
-        "Warning: ", fault, ". Its results need a run credential (muster credentials export)."));
+        "Warning: ", fault, fault.back() == '?' ? "" : ".",
+        " If that is a mistake, cancel the run and correct it. Otherwise its results need a "
+        "run credential (muster credentials export)."));
   }
   if (more > 0) warnings.push_back(absl::StrCat("... and ", more, " more"));
   return warnings;

@@ -28,6 +28,14 @@ TEST(UnknownNodesTest, EachUnusableNodeHasAWarning) {
                   HasSubstr("no enrolled node has the name n9"), HasSubstr("r1 is a relay")));
 }
 
+TEST(UnknownNodesTest, MistypedNameHasASuggestion) {
+  EXPECT_THAT(
+      UnknownNodeWarnings({"wbe-1"}, {Enrolled("web-1"), Enrolled("db-1")}),
+      ElementsAre("Warning: no enrolled node has the name wbe-1; did you mean web-1? If that "
+                  "is a mistake, cancel the run and correct it. Otherwise its results need "
+                  "a run credential (muster credentials export)."));
+}
+
 TEST(UnknownNodesTest, FleetWithoutEnrolledNodesHasNoWarnings) {
   EXPECT_THAT(UnknownNodeWarnings({"n1"}, {}), IsEmpty());
 }

@@ -16,7 +16,6 @@ struct Word {
 };
 
 constexpr Word kWords[] = {
-    {"complete", Color::kGood},
     {"genuine", Color::kGood},
     {"online", Color::kGood},
     {"backpressured", Color::kWarning},

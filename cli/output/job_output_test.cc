@@ -88,7 +88,7 @@ TEST_F(JobOutputTest, FailureIsPrintedWhenItHappensAndNotAgainAtTheEnd) {
 TEST_F(JobOutputTest, RefusalByAPolicyHasANextStep) {
   ReceiveFailure("n1", v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED");
   output_.Finish(v1::Job());
-  EXPECT_NE(err_.str().find("\n next: If the message names a rule"), std::string::npos)
+  EXPECT_NE(err_.str().find("\n next: Add a rule that admits the command"), std::string::npos)
       << err_.str();
 }
 

@@ -49,6 +49,12 @@ std::string EstimateText(const v1::RunStatus& status, absl::Time now) {
                       HumanTime(latest, now), "), from the durations so far");
 }
 
+// A complete run is good only if all of its results are genuine.
+Color ColorOfState(const v1::RunStatus& status) {
+  if (status.state() != v1::RUN_STATE_COMPLETE) return ColorOfWord(StateWord(status.state()));
+  return status.counts().genuine() == status.counts().planned() ? Color::kGood : Color::kWarning;
+}
+
 std::string AsSentence(std::string text) {
   if (!text.empty()) text.front() = absl::ascii_toupper(text.front());
   return text;
@@ -75,7 +81,7 @@ std::string PluginTable(const v1::RunStatus& status, int width) {
   const int bar = width > 0 && width < kNarrow ? kShortBarWidth : kBarWidth;
   using Align = Table::Align;
   Table table({{"PLUGIN"},
-               {"RESULTS"},
+               {"OUTCOMES"},
                {"GENUINE", Align::kRight},
                {"ERRORS", Align::kRight},
                {"TIMED OUT", Align::kRight},
@@ -203,7 +209,7 @@ std::optional<RunView> ViewOf(const v1::Run& run, RunView details) {
 }
 
 std::string CountsText(const v1::ResultCounts& counts) {
-  std::string text = absl::StrCat(DoneCount(counts), " of ", counts.planned(),
+  std::string text = absl::StrCat(counts.genuine() + counts.errors(), " of ", counts.planned(),
                                   counts.planned() == 1 ? " result" : " results");
   if (counts.errors() > 0) {
     absl::StrAppend(&text, ", ", counts.errors(), counts.errors() == 1 ? " error" : " errors");
@@ -247,7 +253,7 @@ std::string Render(const RunView& view, absl::Time now, int width, bool color) {
   };
   const std::string title = Printable(status.title());
   add(absl::StrCat("Run ", status.run(), title.empty() ? "" : " (", title, title.empty() ? "" : ")",
-                   "  ", color ? Colored(state, ColorOfWord(state)) : state,
+                   "  ", color ? Colored(state, ColorOfState(status)) : state,
                    view.pinned ? " (pinned)" : "", reason.empty() ? "" : ": ", reason));
   add(absl::StrCat(CountsText(status.counts()), DeadlineText(status, now)));
   add(EstimateText(status, now));

@@ -90,9 +90,9 @@ TEST(RunViewTest, SilenceOfTheAggregatorIsReportedUntilTheRunHasEnded) {
 TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
   EXPECT_EQ(Render(Example(), kNow, 0),
             "Run 3f2a0123456789ab  running\n"
-            "7 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05 UTC)\n"
+            "6 of 9 results, 2 errors, 1 timed out; deadline in 12m 05s (14:12:05 UTC)\n"
             "\n"
-            "PLUGIN        RESULTS                      GENUINE  ERRORS  TIMED OUT  PENDING  "
+            "PLUGIN        OUTCOMES                     GENUINE  ERRORS  TIMED OUT  PENDING  "
             "REASONS\n"
             "hostfacts     [############--------]  60%        3       0          0        2  "
             "1 running, 1 not responding\n"
@@ -108,6 +108,18 @@ TEST(RunViewTest, RunningRunShowsPluginsErrorsAndProgress) {
             "\n"
             "PLUGIN     NODE  DONE  MESSAGE\n"
             "hostfacts  n4    3/10  mounts\n");
+}
+
+TEST(RunViewTest, CompleteRunIsGreenOnlyIfAllResultsAreGenuine) {
+  v1::Run run;
+  run.set_id("3f2a");
+  run.set_state(v1::RUN_STATE_COMPLETE);
+  *run.mutable_counts() = Counts(2, 0, 0, 0);
+  EXPECT_EQ(Render(ViewOf(run), kNow, 0, true),
+            "Run 3f2a  \x1b[32mcomplete\x1b[0m\n2 of 2 results\n");
+  *run.mutable_counts() = Counts(0, 0, 2, 0);
+  EXPECT_EQ(Render(ViewOf(run), kNow, 0, true),
+            "Run 3f2a  \x1b[33mcomplete\x1b[0m\n0 of 2 results, 2 timed out\n");
 }
 
 TEST(RunViewTest, DetailAndReasonOnATerminalAreWrapped) {
@@ -161,7 +173,7 @@ TEST(RunViewTest, PendingPairOfAnEndedRunHasNoOutcome) {
             "Run 3f2a0123456789ab  cancelled\n"
             "1 of 2 results\n"
             "\n"
-            "PLUGIN     RESULTS                      GENUINE  ERRORS  TIMED OUT  NO OUTCOME  "
+            "PLUGIN     OUTCOMES                     GENUINE  ERRORS  TIMED OUT  NO OUTCOME  "
             "REASONS\n"
             "hostfacts  [##########----------]  50%        1       0          0           1  "
             "1 run ended\n");
@@ -248,12 +260,12 @@ TEST(RunViewTest, PinIsShownBesideTheState) {
 
 TEST(RunViewTest, SummaryOfAMultilineReasonIsOneLine) {
   RunView view = Example();
-  EXPECT_EQ(SummaryLine(view), "running: 7 of 9 results, 2 errors, 1 timed out");
+  EXPECT_EQ(SummaryLine(view), "running: 6 of 9 results, 2 errors, 1 timed out");
   view.status.set_state(v1::RUN_STATE_FAILED);
   view.status.set_state_reason("disk\nfull");
   view.note = "the status service is unreachable";
   EXPECT_EQ(SummaryLine(view),
-            "failed: 7 of 9 results, 2 errors, 1 timed out (disk full); the status service is "
+            "failed: 6 of 9 results, 2 errors, 1 timed out (disk full); the status service is "
             "unreachable");
 }
 
@@ -261,7 +273,7 @@ TEST(RunViewTest, SummarySentenceSaysWhatHappenedToTheRun) {
   RunView view = Example();
   view.status.set_run("3f2a");
   view.status.set_state(v1::RUN_STATE_COMPLETE);
-  EXPECT_THAT(SummarySentence(view), ::testing::StartsWith("Run 3f2a is complete: 7 of 9"));
+  EXPECT_THAT(SummarySentence(view), ::testing::StartsWith("Run 3f2a is complete: 6 of 9"));
   view.status.set_state(v1::RUN_STATE_FAILED);
   EXPECT_THAT(SummarySentence(view), ::testing::StartsWith("Run 3f2a failed: "));
   view.status.set_state(v1::RUN_STATE_CANCELLED);

@@ -46,7 +46,7 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
-// What may still use a port that is to be reserved.
+// The possible users of a port that is to be reserved.
 enum class LeftOf {
   kNobody,      // the port is new to this fleet
   kOwnService,  // its closed connections keep the port for a minute (TIME_WAIT)
