@@ -15,12 +15,12 @@ int main(int argc, char** argv) {
   gpr_set_log_function([](gpr_log_func_args* args) {
     muster::Log(muster::LogLevel::kDebug, "grpc", {{"text", args->message}});
   });
-  // One line for each text of a peer that is not UTF-8.
+  // It has a line for each text of a peer that is not UTF-8.
   google::protobuf::SetLogHandler(
       [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
         muster::Log(muster::LogLevel::kDebug, "protobuf", {{"text", message}});
       });
-  const std::string proxy_fault = muster::ShareProxyWithGrpc();
+  const std::string proxy_fault = muster::UseOneProxy();
   muster::cli::Console console = muster::cli::SystemConsole();
   if (!proxy_fault.empty()) muster::cli::PrintMessage(console, "Warning: " + proxy_fault + ".");
   return muster::cli::RunProgram(argc, argv, console);

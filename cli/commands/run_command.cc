@@ -142,8 +142,8 @@ void PrintPlan(Console& console, const v1::Run& run) {
           absl::StrCat("Plugin ", plugin.name(),
                        " runs once, and attached agents collect only what runs on each "
                        "node.\nCollect it on any machine:\n  muster credentials export ",
-                       run.id(), " --plugin ", plugin.name(), " --node global --format json > ",
-                       plugin.name(), ".json\n  muster agent --config ", plugin.name(), ".json"));
+                       run.id(), " --plugin ", plugin.name(), " --node global -o ", plugin.name(),
+                       ".json\n  muster agent --config ", plugin.name(), ".json"));
     }
     if (!plugin.has_image()) continue;
     PrintMessage(

@@ -16,7 +16,6 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
-#include "cli/rpc/call_end.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/archives.grpc.pb.h"
 #include "muster/v1/audit.grpc.pb.h"
@@ -29,6 +28,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/rpc/call_end.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/ascii.h"
@@ -134,7 +135,7 @@ absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const
   const bool unconnected = code == CURLE_COULDNT_CONNECT && fault != 0;
   const std::string why =
       unconnected ? std::generic_category().message(static_cast<int>(fault)) : InLowerCase(detail);
-  if (const auto proxy = ProxyOfEnvironment(); proxy && IsOfProxy(code, detail, *proxy)) {
+  if (const auto proxy = CurlProxy(); proxy && IsOfProxy(code, detail, *proxy)) {
     return errors::ProxyFailed(
         absl::StrCat("cannot connect through the proxy ", proxy->Address(), ": ", why),
         proxy->variable);
@@ -190,20 +191,18 @@ CURLcode SetGatewayVerifier(CURL*, void* context, void* fleet) {
 }  // namespace
 
 HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_pem,
-                         std::string_view key_pem)
-    : curl_(NewHttpsHandle({ca_pem, certificate_pem, key_pem})) {
+                         std::string_view key_pem, std::string fleet)
+    : fleet_(std::move(fleet)), curl_(NewHttpsHandle({ca_pem, certificate_pem, key_pem})) {
+  if (!fleet_.empty()) {
+    curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_FUNCTION, SetGatewayVerifier);
+    curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_DATA, &fleet_);
+  }
   curl_easy_setopt(curl_.get(), CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT,
                    static_cast<long>(absl::ToInt64Seconds(kCallLimit)));
   curl_easy_setopt(curl_.get(), CURLOPT_ACCEPT_ENCODING, "");
   curl_easy_setopt(curl_.get(), CURLOPT_WRITEFUNCTION, AppendBody);
   curl_easy_setopt(curl_.get(), CURLOPT_HEADERFUNCTION, StoreEtag);
-}
-
-void HttpsClient::RequireGatewayOf(const std::string& fleet) {
-  fleet_ = fleet;
-  curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_FUNCTION, SetGatewayVerifier);
-  curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_DATA, &fleet_);
 }
 
 absl::StatusOr<HttpsAnswer> HttpsClient::Get(const std::string& url, const std::string& etag) {

@@ -19,13 +19,12 @@ struct HttpsAnswer {
 // A client that reuses its connection. Not thread-safe.
 class HttpsClient {
  public:
-  // Takes PEM: the CA of the server, the client's chain and its key.
-  HttpsClient(std::string_view ca_pem, std::string_view certificate_pem, std::string_view key_pem);
+  // Takes PEM: the CA of the server, the client's chain and its key. With a `fleet` the server's
+  // certificate has to be that of a gateway of it; otherwise requests fail with
+  // SERVER_CERTIFICATE_REFUSED.
+  HttpsClient(std::string_view ca_pem, std::string_view certificate_pem, std::string_view key_pem,
+              std::string fleet = "");
   HttpsClient(const HttpsClient&) = delete;  // curl_ refers to fleet_
-
-  // From now on accepts only servers with the certificate of a gateway of this fleet. Requests to
-  // other servers fail with SERVER_CERTIFICATE_REFUSED.
-  void RequireGatewayOf(const std::string& fleet);
 
   // Sends a GET request, limited to 20 s and 256 MiB. With an `etag` the answer may be `unchanged`.
   // Returns UNAVAILABLE (GATEWAY_UNREACHABLE) if the connection or the TLS handshake fails. For any
@@ -45,7 +44,7 @@ class HttpsClient {
   absl::StatusOr<HttpsAnswer> PerformOnce(const std::string& url, bool idempotent,
                                           bool* repeatable);
 
-  std::string fleet_;
+  const std::string fleet_;
   const Curl curl_;
 };
 

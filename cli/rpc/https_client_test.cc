@@ -48,9 +48,9 @@ class HttpsClientTest : public ::testing::Test {
   std::string Url(const std::string& path) const {
     return "https://localhost:" + std::to_string(port_) + path;
   }
-  HttpsClient Client() const {
+  HttpsClient Client(const std::string& fleet = "") const {
     return HttpsClient(middle_.certificate().ToPem() + root_.certificate().ToPem(), leaf_.ToPem(),
-                       key_.ToPkcs8Pem()->view());
+                       key_.ToPkcs8Pem()->view(), fleet);
   }
 
   X509_STORE* Trust() const {
@@ -116,11 +116,9 @@ TEST_F(HttpsClientTest, ServerOfAnotherFleetIsNotUnreachable) {
 }
 
 TEST_F(HttpsClientTest, OnlyAGatewayOfTheFleetIsAcceptedIfRequired) {
-  HttpsClient client = Client();
-  client.RequireGatewayOf(kFleet);
+  HttpsClient client = Client(kFleet);
   EXPECT_TRUE(client.Get(Url("/busy")).ok());
-  HttpsClient of_another = Client();
-  of_another.RequireGatewayOf("fleet-12345678.muster");
+  HttpsClient of_another = Client("fleet-12345678.muster");
   EXPECT_EQ(ReasonOf(of_another.Get(Url("/busy")).status()), "SERVER_CERTIFICATE_REFUSED");
 
   const auto relay_leaf =

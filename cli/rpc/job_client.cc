@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
-#include "cli/rpc/call_end.h"
 #include "cli/rpc/unary_call.h"
 #include "cli/rpc/watch_retry.h"
 #include "muster/v1/attachment.grpc.pb.h"
@@ -19,9 +18,11 @@
 #include "muster/v1/jobs.grpc.pb.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/identity/identity.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/identity/signing_key.h"
 #include "services/common/identity/target_set.h"
+#include "services/common/rpc/call_end.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
 
@@ -47,9 +48,9 @@ struct JobClient::Stubs {
 
 JobClient::JobClient(const OperatorContext& context)
     : fleet_(context.fleet), stubs_(std::make_unique<Stubs>()) {
-  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
-                                    context.certificate_chain_pem,
-                                    std::string(context.private_key_pem.view()), kRootRelayName};
+  const ChannelIdentity identity = {
+      context.fleet, context.fleet_ca_pem, context.certificate_chain_pem,
+      std::string(context.private_key_pem.view()), std::string(kRootRelay)};
   const auto relay = MakeChannel(ParseTargets(context.relay_targets),
                                  MakeChannelCredentials(identity, {ServiceRole::kRelay}));
   stubs_->jobs = v1::JobService::NewStub(relay);

@@ -24,10 +24,6 @@ struct WatchReminder {
   std::function<void()> remind;
 };
 
-// The name of the root relay, which no other relay gets. The command line accepts no other relay
-// for jobs: with its key it could forge their outcomes.
-inline constexpr char kRootRelayName[] = "root";
-
 // A client of the root relay with the identity of an operator. Every call except Watch has a
 // deadline. Errors are marked with FromService (exit_code.h). Not thread-safe.
 class JobClient {

@@ -46,10 +46,10 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
 }
 
-// The possible users of a port that is to be reserved.
-enum class LeftOf {
-  kNobody,      // the port is new to this fleet
-  kOwnService,  // its closed connections keep the port for a minute (TIME_WAIT)
+// The state of a port that is to be reserved.
+enum class PortUse {
+  kNew,         // to this fleet
+  kConfigured,  // closed connections of its service may keep it for a minute (TIME_WAIT)
 };
 
 // Sockets that reserve a port. SO_REUSEADDR would let several fleets share one, so that a name
@@ -75,21 +75,20 @@ bool Bind(const UniqueFd& fd, int port) {
   return ::bind(fd.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-// Reserves a port. Returns nothing, with errno, if that fails: EADDRINUSE if another program uses
-// or reserves the port.
-std::optional<Reservation> ReservePort(int port, LeftOf left) {
-  Reservation reservation;
+// Reserves a port. Returns 0, or an error number: EADDRINUSE if another program uses or reserves
+// the port.
+int ReservePort(int port, PortUse use, Reservation& reservation) {
   reservation.name = UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!Bind(reservation.name, absl::StrCat("muster-port-", port))) return std::nullopt;
+  if (!Bind(reservation.name, absl::StrCat("muster-port-", port))) return errno;
   reservation.port = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto allow_reuse = [&] {
     const int yes = 1;
     ::setsockopt(reservation.port.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   };
-  if (left == LeftOf::kOwnService) allow_reuse();
-  if (!Bind(reservation.port, port)) return std::nullopt;
+  if (use == PortUse::kConfigured) allow_reuse();
+  if (!Bind(reservation.port, port)) return errno;
   allow_reuse();  // by the service that will listen
-  return reservation;
+  return 0;
 }
 
 // The ports of a plan.
@@ -98,7 +97,7 @@ struct PlannedPorts {
   std::set<int> all;
   std::vector<UniqueFd> reservations;
 
-  void Keep(Reservation reservation) {
+  void Add(Reservation reservation) {
     reservations.push_back(std::move(reservation.name));
     reservations.push_back(std::move(reservation.port));
   }
@@ -113,8 +112,9 @@ absl::StatusOr<int> FreePort(PlannedPorts& ports) {
     if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) break;
     const int port = kFirst + static_cast<int>(random % kCount);
     if (ports.all.contains(port)) continue;
-    if (auto reservation = ReservePort(port, LeftOf::kNobody)) {
-      ports.Keep(*std::move(reservation));
+    Reservation reservation;
+    if (ReservePort(port, PortUse::kNew, reservation) == 0) {
+      ports.Add(std::move(reservation));
       return port;
     }
   }
@@ -126,9 +126,10 @@ absl::StatusOr<int> FreePort(PlannedPorts& ports) {
 absl::StatusOr<int> FreePort(int configured, PlannedPorts& ports) {
   if (configured == 0) return FreePort(ports);
   if (ports.running) return configured;
-  auto reservation = ReservePort(configured, LeftOf::kOwnService);
-  if (!reservation && errno == EADDRINUSE) return FreePort(ports);
-  if (reservation) ports.Keep(*std::move(reservation));
+  Reservation reservation;
+  const int fault = ReservePort(configured, PortUse::kConfigured, reservation);
+  if (fault == EADDRINUSE) return FreePort(ports);
+  if (fault == 0) ports.Add(std::move(reservation));
   return configured;
 }
 

@@ -137,24 +137,24 @@ func (a *App) start() (err error) {
 
 // connect creates the connections to the services. It does not wait for them.
 func (a *App) connect() (to rest.Services, err error) {
-	if to.Aggregator, err = a.dial("aggregator", a.config.AggregatorTargets, fleet.Interceptors()...); err != nil {
+	if to.Aggregator, err = a.dial(peer.Server{Role: "aggregator"}, a.config.AggregatorTargets, fleet.Interceptors()...); err != nil {
 		return to, err
 	}
-	if a.own.aggregator, err = a.dial("aggregator", a.config.AggregatorTargets); err != nil {
+	if a.own.aggregator, err = a.dial(peer.Server{Role: "aggregator"}, a.config.AggregatorTargets); err != nil {
 		return to, err
 	}
 	to.Status = to.Aggregator // without a status service its calls fail with UNIMPLEMENTED
 	if len(a.config.StatusTargets) > 0 {
-		if to.Status, err = a.dial("status", a.config.StatusTargets, fleet.Interceptors()...); err != nil {
+		if to.Status, err = a.dial(peer.Server{Role: "status"}, a.config.StatusTargets, fleet.Interceptors()...); err != nil {
 			return to, err
 		}
 	}
 	to.Relay = missingRelay{}
 	if len(a.config.RelayTargets) > 0 {
-		if to.Relay, err = a.dial("relay", a.config.RelayTargets, fleet.Interceptors()...); err != nil {
+		if to.Relay, err = a.dial(peer.RootRelay, a.config.RelayTargets, fleet.Interceptors()...); err != nil {
 			return to, err
 		}
-		if a.own.relay, err = a.dial("relay", a.config.RelayTargets); err != nil {
+		if a.own.relay, err = a.dial(peer.RootRelay, a.config.RelayTargets); err != nil {
 			return to, err
 		}
 	}
@@ -167,9 +167,9 @@ func (a *App) connect() (to rest.Services, err error) {
 }
 
 // dial creates a connection; Stop closes it.
-func (a *App) dial(role string, targets []string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+func (a *App) dial(server peer.Server, targets []string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	options = append(options, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(limits.Response))))
-	connection, err := channel.Dial(role, targets, a.keys.Roots, a.keys.Certificate, options...)
+	connection, err := channel.Dial(server, targets, a.keys.Roots, a.keys.Certificate, options...)
 	if err == nil {
 		a.upstream = append(a.upstream, connection)
 	}

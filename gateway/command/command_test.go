@@ -19,6 +19,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 	"muster.example/services/client/go/mustertest"
+	"muster.example/services/client/go/peer"
 )
 
 // fixture is a runner with an in-memory aggregator and relay.
@@ -37,7 +38,7 @@ func open(t *testing.T, lose ...func(context.Context) error) *fixture {
 	}
 	p := &fixture{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
-		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate)
+		connection, err := channel.Dial(peer.Server{Role: role}, []string{target}, keys.Roots, keys.Certificate)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -120,7 +120,7 @@ func TestCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 			x.NotBefore, x.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(c.left)
 		}))
 		before := serial(k)
-		connection, err := channel.Dial("aggregator", []string{address}, k.Roots, k.Certificate)
+		connection, err := channel.Dial(peer.Server{Role: "aggregator"}, []string{address}, k.Roots, k.Certificate)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
 	"muster.example/services/client/go/mustertest"
+	"muster.example/services/client/go/peer"
 )
 
 // attachedNodes is the in-memory services to which nodes of a test are attached.
@@ -34,7 +35,7 @@ func startAttachedNodes(t *testing.T) *attachedNodes {
 	}
 	g := &attachedNodes{aggregator: mustertest.NewAggregator(t, f), relay: mustertest.NewRelay(t, f)}
 	dial := func(role, target string) *grpc.ClientConn {
-		connection, err := channel.Dial(role, []string{target}, keys.Roots, keys.Certificate)
+		connection, err := channel.Dial(peer.Server{Role: role}, []string{target}, keys.Roots, keys.Certificate)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kSubjectsAtOnce = 1'000;
 
-// Returns about what a name takes in a set.
-size_t BytesOf(const std::string& subject) { return subject.size() + 64; }
+// Returns about what a name takes: here and in the RevocationList.
+size_t BytesOf(const std::string& subject) { return 2 * (subject.size() + 64); }
 
 }  // namespace
 
@@ -128,15 +128,19 @@ void Trust::UpdateCommandRevocations(const v1::CommandRevocations& list) {
   {
     MutexLock lock(mutex_);
     if (list.version() <= commands_.version()) return;
-    commands_ = list;
-    *message.mutable_revocations() = list;
-    message.mutable_revocations()->clear_command_ca_pem();
+    // Only what is signed: a parent may have added unknown fields.
+    commands_.Clear();
+    commands_.set_version(list.version());
+    *commands_.mutable_revoked() = list.revoked();
+    commands_.set_signature(list.signature());
+    *message.mutable_revocations() = commands_;
   }
   for (const auto& child : topology_.Children()) child->Send(message);
 }
 
 absl::Status Trust::HandleCommandRevocations(const v1::CommandRevocations& list,
                                              const Certificate& command_ca) {
+  if (list.version() <= commands_version()) return absl::OkStatus();
   const absl::Status verified = VerifyCommandRevocations(list, fleet_, command_ca);
   if (!verified.ok()) return errors::RelayRefused(ToStd(verified.message()));
   UpdateCommandRevocations(list);
@@ -160,7 +164,6 @@ int64_t Trust::SendCommandRevocations(ChildLink& child, int64_t known) const {
     if (commands_.version() <= known) return known;
     *message.mutable_revocations() = commands_;
   }
-  message.mutable_revocations()->clear_command_ca_pem();
   const int64_t version = message.revocations().version();
   child.Send(std::move(message));
   return version;

@@ -24,8 +24,8 @@ namespace muster {
 
 // The limits of the names that a parent revokes: a lying one must not fill the memory of its
 // children.
-inline constexpr size_t kMaxRevokedBytes = 64 << 20;  // with 64 bytes for each name
-inline constexpr size_t kMaxSubjectBytes = 512;       // of one name
+inline constexpr size_t kMaxRevokedBytes = 128 << 20;  // two copies, with 64 bytes for each
+inline constexpr size_t kMaxSubjectBytes = 512;        // of one name
 
 // Thread-safe.
 class Trust {
@@ -53,8 +53,8 @@ class Trust {
 
   // Replaces the list by a newer one, and sends it to every child. Ignores an older list.
   void UpdateCommandRevocations(const v1::CommandRevocations& list);
-  // The same for the list that a parent sent. RELAY_REFUSED if the command authority did not sign
-  // it.
+  // The same for the list that a parent sent. RELAY_REFUSED if it is newer and the command
+  // authority did not sign it.
   absl::Status HandleCommandRevocations(const v1::CommandRevocations& list,
                                         const Certificate& command_ca);
   int64_t commands_version() const;

@@ -159,6 +159,19 @@ TEST_F(TrustTest, OlderCommandRevocationsAreIgnored) {
   EXPECT_EQ(sent[0].revocations().command_ca_pem(), "") << "nodes have it from their join";
 }
 
+// A parent may have added them; they are not signed.
+TEST_F(TrustTest, UnknownFieldsOfCommandRevocationsAreNotSentOn) {
+  const auto child = Attach("n1");
+  v1::CommandRevocations padded = List(7);
+  padded.GetReflection()->MutableUnknownFields(&padded)->AddLengthDelimited(
+      100, std::string(size_t{1} << 20, 'x'));
+  trust_.UpdateCommandRevocations(padded);
+  EXPECT_LT(child->Take().at(0).ByteSizeLong(), 100u);
+  RecordedLink late;
+  trust_.SendCommandRevocations(late, 0);
+  EXPECT_LT(late.Take().at(0).ByteSizeLong(), 100u);
+}
+
 TEST_F(TrustTest, ChildWithTheNewestCommandRevocationsReceivesNothing) {
   trust_.UpdateCommandRevocations(List(7));
   RecordedLink child;

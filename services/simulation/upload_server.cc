@@ -11,8 +11,8 @@ namespace {
 
 std::string AttemptOf(const v1::OpenUploadRequest& request) {
   const v1::ResultDescription& description = request.description();
-  return absl::StrCat(description.key().run(), " ", description.key().node(), " ",
-                      description.attempt());
+  const v1::ResultKey& key = description.key();
+  return absl::StrCat(key.run(), " ", key.plugin(), " ", key.node(), " ", description.attempt());
 }
 
 }  // namespace
@@ -147,13 +147,14 @@ void ServedUpload::End(const absl::Status& status) {
 }
 
 void UploadServer::Open(const v1::OpenUploadRequest& request, const Caller& caller, Opened opened) {
-  NoteOpening(request, caller);
-  OpenUpload(
-      request, caller,
-      [this, request, opened = std::move(opened)](absl::StatusOr<v1::OpenUploadResponse> response) {
-        MutexLock lock(mutex_);
-        answers_.push_back({request, opened, std::move(response)});
-      });
+  const bool by_owner = request.has_spooled() || !caller.via;
+  NoteOpening(request, by_owner);
+  OpenUpload(request, caller,
+             [this, request, by_owner,
+              opened = std::move(opened)](absl::StatusOr<v1::OpenUploadResponse> response) {
+               MutexLock lock(mutex_);
+               answers_.push_back({request, by_owner, opened, std::move(response)});
+             });
 }
 
 std::shared_ptr<ServedUpload> UploadServer::Accept(const Caller& caller,
@@ -180,11 +181,10 @@ absl::Status UploadServer::Flush() {
       if (!has_power()) break;
       more = true;
       if (answer.response.ok()) {
-        const std::string& id = answer.response->upload_id();
-        if (!id.empty()) openers_[id].attempt = AttemptOf(answer.request);
         Break(CheckOffset(*answer.response));
         Break(CheckOpened(answer.request, *answer.response));
       }
+      NoteAnswer(answer);
       answer.opened(std::move(answer.response));
     }
     for (size_t i = 0; i < streams_.size(); ++i) more |= streams_[i]->Flush();
@@ -193,22 +193,56 @@ absl::Status UploadServer::Flush() {
   return broken_;
 }
 
-void UploadServer::NoteOpening(const v1::OpenUploadRequest& request, const Caller& caller) {
-  const bool by_owner = request.has_spooled() || !caller.via;
+void UploadServer::NoteOpening(const v1::OpenUploadRequest& request, bool by_owner) {
   for (auto& [id, openers] : openers_) {
     if (openers.attempt != AttemptOf(request)) continue;
-    openers.claimed |= !by_owner;
-    openers.reclaimed |= by_owner && openers.claimed;
+    if (by_owner) {
+      openers.reclaimed |= openers.claims > 0;
+      continue;
+    }
+    const auto acked = acked_.find(id);
+    if (openers.claims++ == 0) openers.own = acked == acked_.end() ? 0 : acked->second.written;
+    ++openers.unanswered;
   }
+}
+
+void UploadServer::NoteAnswer(const Answer& answer) {
+  const std::string attempt = AttemptOf(answer.request);
+  if (!answer.by_owner) {
+    for (auto& [id, openers] : openers_) {
+      if (openers.attempt == attempt && openers.unanswered > 0) --openers.unanswered;
+    }
+  }
+  if (!answer.response.ok() || answer.response->has_committed()) return;
+  const auto [entry, is_new] = openers_.try_emplace(answer.response->upload_id());
+  Openers& openers = entry->second;
+  openers.attempt = attempt;
+  if (!answer.by_owner) {
+    openers.claims += is_new ? 1 : 0;
+    return;
+  }
+  const auto acked = acked_.find(entry->first);
+  if (openers.reclaimed && acked != acked_.end()) {
+    acked->second.written = std::min(acked->second.written, answer.response->offset());
+    acked->second.durable = std::min(acked->second.durable, answer.response->offset());
+  }
+  if (openers.unanswered > 0) return;  // it may still claim the upload
+  openers.claims = 0;
+  openers.forgotten = openers.reclaimed = false;
 }
 
 absl::Status UploadServer::CheckOffset(const v1::OpenUploadResponse& response) const {
   const auto acked = acked_.find(response.upload_id());
   if (response.has_committed() || acked == acked_.end()) return absl::OkStatus();
-  // A known gap: a kill during the publication, a start, then the loss of power. And an owner that
-  // returns begins again if a restart has forgotten which bytes are its own. Both: reliability.md.
-  const bool may_restart = acked->second.completing || openers_.at(response.upload_id()).reclaimed;
-  const int64_t least = may_restart ? 0 : acked->second.written;
+  int64_t least = acked->second.written;
+  const auto openers = openers_.find(response.upload_id());
+  if (openers != openers_.end() && openers->second.reclaimed) {
+    // An owner that returns continues after its own bytes, if no restart has forgotten which they
+    // are (reliability.md).
+    least = openers->second.forgotten ? 0 : std::min(least, openers->second.own);
+  }
+  // A known gap: a kill during the publication, a start, then the loss of power (reliability.md).
+  if (acked->second.completing) least = 0;
   if (response.offset() >= least && response.offset() <= acked->second.sent) {
     return absl::OkStatus();
   }
@@ -218,6 +252,7 @@ absl::Status UploadServer::CheckOffset(const v1::OpenUploadResponse& response) c
 }
 
 void UploadServer::DropStreams() {
+  for (auto& [id, openers] : openers_) openers.forgotten |= openers.claims > 0;
   for (const auto& stream : streams_) stream->HandleEnd();
   streams_.clear();
   MutexLock lock(mutex_);
@@ -225,7 +260,12 @@ void UploadServer::DropStreams() {
 }
 
 void UploadServer::LosePower() {
-  for (auto& [id, acked] : acked_) acked.written = acked.durable;
+  for (auto& [id, acked] : acked_) {
+    acked.written = acked.durable;
+    const auto openers = openers_.find(id);
+    if (openers != openers_.end())
+      openers->second.own = std::min(openers->second.own, acked.durable);
+  }
 }
 
 void UploadServer::NoteSent(const std::string& upload, int64_t end) {

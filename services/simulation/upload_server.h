@@ -92,8 +92,11 @@ class UploadServer {
   // The senders that asked to continue an upload.
   struct Openers {
     std::string attempt;     // of a result
-    bool claimed = false;    // a relay, without a proof
-    bool reclaimed = false;  // then its owner
+    int claims = 0;          // of relays without a proof, since the owner had it
+    int unanswered = 0;      // of those
+    int64_t own = 0;         // bytes that the owner had stored before
+    bool forgotten = false;  // by a restart of the process: which bytes are the owner's
+    bool reclaimed = false;  // the owner has asked since then
   };
   using Opened = std::function<void(absl::StatusOr<v1::OpenUploadResponse>)>;
 
@@ -159,11 +162,13 @@ class UploadServer {
  private:
   struct Answer {
     v1::OpenUploadRequest request;
+    bool by_owner;
     Opened opened;
     absl::StatusOr<v1::OpenUploadResponse> response;
   };
 
-  void NoteOpening(const v1::OpenUploadRequest& request, const Caller& caller);
+  void NoteOpening(const v1::OpenUploadRequest& request, bool by_owner);
+  void NoteAnswer(const Answer& answer);
   absl::Status CheckOffset(const v1::OpenUploadResponse& response) const;
 
   const std::string machine_;

@@ -130,7 +130,7 @@ absl::Status RelayHeartbeatHandler::CountInvalid(const absl::Status& why) {
 }
 
 // A relay sends no goodbye: its senders return by another route, or with the relay.
-void RelayHeartbeatHandler::OnHalfClose() { stream_->End(absl::OkStatus()); }
+void RelayHeartbeatHandler::OnHalfClose() { stream_->End(errors::NoReadableMessage()); }
 
 void RelayHeartbeatHandler::End(const absl::Status& status) {
   if (stream_ != nullptr) stream_->End(status);

@@ -54,6 +54,17 @@ func TestAgentAttachesThroughProxy(t *testing.T) {
 	}
 }
 
+// The proxy of the environment is for other machines.
+func TestServicesAndCommandsNeedNoProxyForThisMachine(t *testing.T) {
+	t.Parallel()
+	f := must(fleet.New(""))(t)
+	closeAtEnd(t, f)
+	f.Environment = append(f.Environment, "HTTPS_PROXY=http://127.0.0.1:1") // nothing listens
+	check(t, f.Up())
+	must(f.Muster("runs"))(t)
+	must(f.Muster("dashboard"))(t)
+}
+
 func TestSecondAgentOfFolderFails(t *testing.T) {
 	t.Parallel()
 	n := attached(t, up(t), "n1")

@@ -22,9 +22,6 @@ inline constexpr absl::Duration kNodeValidity = absl::Hours(1);
 // day.
 inline constexpr absl::Duration kRelayValidity = absl::Hours(24);
 
-// The root relay. It is not in the register, because the fleet's home created it.
-inline constexpr std::string_view kRootRelay = "root";
-
 struct SignedCertificate {
   std::string uri;
   std::string leaf_pem;

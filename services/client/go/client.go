@@ -12,6 +12,7 @@ import (
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
+	"muster.example/services/client/go/peer"
 )
 
 // Options are the targets and credentials of a client.
@@ -55,7 +56,7 @@ func Dial(o Options) (*Client, error) {
 	}
 	c := &Client{sign: o.Certificate, inFlight: o.InFlight}
 	for range max(o.Connections, 1) {
-		connection, err := channel.Dial("aggregator", o.AggregatorTargets, o.Roots, o.Certificate, o.Dial...)
+		connection, err := channel.Dial(peer.Server{Role: "aggregator"}, o.AggregatorTargets, o.Roots, o.Certificate, o.Dial...)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}
@@ -63,7 +64,7 @@ func Dial(o Options) (*Client, error) {
 		c.results = append(c.results, musterv1.NewResultServiceClient(connection))
 	}
 	if len(o.StatusTargets) > 0 {
-		connection, err := channel.Dial("status", o.StatusTargets, o.Roots, o.Certificate, o.Dial...)
+		connection, err := channel.Dial(peer.Server{Role: "status"}, o.StatusTargets, o.Roots, o.Certificate, o.Dial...)
 		if err != nil {
 			return nil, errors.Join(err, c.Close())
 		}

@@ -70,8 +70,8 @@ absl::Status NoFirstMessage(absl::Duration within) {
 
 absl::Status NoReadableMessage() {
   return MakeError(absl::StatusCode::kInvalidArgument, "NO_READABLE_MESSAGE",
-                   "the stream ended before its first message, or the bytes that were sent are no message of this method",
-                   "Send a message of the service's API first.");
+                   "the client ended the stream where a message was due, or sent bytes that are no message of this method",
+                   "Send messages of the service's API, and cancel the call to end it.");
 }
 
 absl::Status UnreadableAnswer() {

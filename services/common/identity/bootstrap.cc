@@ -24,6 +24,7 @@
 #include "services/common/identity/certificate_builder.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/folder_lock.h"
+#include "services/common/identity/identity.h"
 #include "services/common/identity/key_wrap.h"
 #include "services/common/identity/pem_files.h"
 
@@ -34,7 +35,6 @@ constexpr size_t kMaxFleetFile = 64 * 1024;
 constexpr unsigned kPublic = 0644;
 constexpr char kFirstOperator[] = "admin";
 constexpr char kServiceName[] = "main";
-constexpr char kRootRelay[] = "root";  // the root of the tree of relays
 constexpr std::array kServices = {ServiceRole::kAggregator, ServiceRole::kStatus,
                                   ServiceRole::kGateway, ServiceRole::kRelay};
 
@@ -182,7 +182,8 @@ absl::Status Bootstrapper::IssueServiceCertificate(const Intermediate& intermedi
   if (std::find(roots.begin(), roots.end(), intermediate.root()) == roots.end()) {
     return errors::RootNotInFile(ca, home_.RootCertificate());
   }
-  const ServiceIdentity name = {role, role == ServiceRole::kRelay ? kRootRelay : kServiceName};
+  const ServiceIdentity name = {
+      role, std::string(role == ServiceRole::kRelay ? kRootRelay : kServiceName)};
   ASSIGN_OR_RETURN(const auto certificate, intermediate.Issue(name, key.public_key(), hosts_, now_,
                                                               now_ + kServiceValidity));
   const std::vector<Certificate> chain = {certificate, intermediate.certificate()};

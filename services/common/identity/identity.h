@@ -33,6 +33,9 @@ inline constexpr std::string_view kGlobalNode = "global";
 
 enum class ServiceRole { kAggregator, kStatus, kGateway, kRelay };
 
+// The name of the root of the tree of relays.
+inline constexpr std::string_view kRootRelay = "root";
+
 struct ServiceIdentity {
   ServiceRole role = ServiceRole::kAggregator;
   std::string name;

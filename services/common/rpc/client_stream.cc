@@ -1,5 +1,8 @@
 #include "services/common/rpc/client_stream.h"
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
 namespace muster {
 
 void StreamRelease::Set() {
@@ -23,7 +26,24 @@ ClientStreamBase::ClientStreamBase(const ClientStreamRuntime& runtime, const Str
                                    std::unique_ptr<grpc::ClientContext> context)
     : ClientStreamCore(options, runtime.timers),
       executor_(runtime.executor),
-      context_(std::move(context)) {}
+      context_(std::move(context)) {
+  MutexLock lock(alarmed_->mutex);
+  alarmed_->stream = this;
+}
+
+ClientStreamBase::~ClientStreamBase() {
+  MutexLock lock(alarmed_->mutex);
+  alarmed_->stream = nullptr;
+}
+
+void ClientStreamBase::AwaitEnd() {
+  end_.Set(absl::ToChronoTime(absl::Now() + options().end_within),
+           [alarmed = alarmed_](bool expired) {
+             if (!expired) return;
+             MutexLock lock(alarmed->mutex);
+             if (alarmed->stream != nullptr) alarmed->stream->HandleEndLate();
+           });
+}
 
 void ClientStreamBase::CancelCall() { context_->TryCancel(); }
 

@@ -3,6 +3,7 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_CLIENT_STREAM_H_
 #define MUSTER_SERVICES_COMMON_RPC_CLIENT_STREAM_H_
 
+#include <grpcpp/alarm.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
@@ -59,14 +60,25 @@ class ClientStreamBase : public ClientStreamCore {
  protected:
   ClientStreamBase(const ClientStreamRuntime& runtime, const StreamOptions& options,
                    std::unique_ptr<grpc::ClientContext> context);
+  ~ClientStreamBase() override;
 
  private:
+  // The stream for its alarm, which may go off while the stream is destroyed. A weak reference is
+  // not enough: the last reference must not be dropped on a thread of gRPC.
+  struct Alarmed {
+    Mutex mutex;
+    ClientStreamBase* stream ABSL_GUARDED_BY(mutex) = nullptr;
+  };
+
+  void AwaitEnd() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CancelCall() override;
   bool Post(Executor::Task task) override;
 
   Executor* const executor_;
   const std::unique_ptr<grpc::ClientContext> context_;
   const std::shared_ptr<StreamRelease> release_ = std::make_shared<StreamRelease>();
+  const std::shared_ptr<Alarmed> alarmed_ = std::make_shared<Alarmed>();
+  grpc::Alarm end_;  // cancelled by its destructor
 };
 
 template <typename Request, typename Response>

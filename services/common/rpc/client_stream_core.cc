@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "services/common/errors/rpc.h"
+
 namespace muster {
 
 void ClientStreamCore::HalfClose() {
@@ -28,6 +30,8 @@ void ClientStreamCore::Cancel(const absl::Status& why) {
   Do(std::move(todo));
 }
 
+void ClientStreamCore::HandleEndLate() { Cancel(errors::UnreadableAnswer()); }
+
 void ClientStreamCore::HandleDone(const absl::Status& status) {
   {
     MutexLock lock(mutex_);
@@ -46,6 +50,11 @@ void ClientStreamCore::Close() {
   DropQueue();
   ended_ = sends_closed_ = writes_closed_ = true;
   writable_due_ = false;
+}
+
+void ClientStreamCore::ReadsEnded() {
+  Close();
+  if (!why_) AwaitEnd();
 }
 
 void ClientStreamCore::Fail(const absl::Status& why) {

@@ -131,6 +131,18 @@ TEST(ClientStreamCoreTest, CancelAfterTheServersEndKeepsItsStatus) {
 }
 
 // A peer sent bytes that are no message, and leaves the call open.
+TEST(ClientStreamCoreTest, CallIsEndedIfItStaysOpenAfterAnUnreadableMessage) {
+  ClientRun run({});
+  run.ReadNext();
+  run.ReadFails();
+  EXPECT_FALSE(run.trace.cancelled);
+  run.EndIsLate();
+  EXPECT_TRUE(run.trace.cancelled);
+  run.DoneCancelled();
+  EXPECT_EQ(ReasonOf(run.trace.end), "UNREADABLE_ANSWER");
+  EXPECT_EQ(run.trace.by, EndedBy::kThisSide);
+}
+
 TEST(ClientStreamCoreTest, CancelAfterAnUnreadableMessageEndsTheCall) {
   ClientRun run({});
   run.ReadNext();

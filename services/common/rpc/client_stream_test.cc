@@ -120,6 +120,17 @@ TEST_F(ClientStreamTest, CallWithAnUnreadableMessageEndsWithItsOwner) {
   EXPECT_EQ(script_.ended.Take()->by, EndedBy::kThisSide);
 }
 
+TEST_F(ClientStreamTest, CallWithAnUnreadableMessageEndsWithoutItsOwner) {
+  testing::UnreadableService service;
+  grpc::ServerBuilder builder;
+  builder.RegisterCallbackGenericService(&service);
+  const auto server = builder.BuildAndStart();
+  const Owner stream(Stream::Start(server->InProcessChannel({}), kMethod,
+                                   {.end_within = absl::Milliseconds(10)},
+                                   std::make_shared<ClientHandler>(script_)));
+  EXPECT_EQ(ReasonOf(script_.ended.Take()->status), "UNREADABLE_ANSWER");
+}
+
 TEST_F(ClientStreamTest, MessagesAreSentInOrderAndTheHalfCloseAfterThem) {
   Serve();
   const auto stream = Start(Queue(100));

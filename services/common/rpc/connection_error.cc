@@ -60,7 +60,7 @@ absl::Status ConnectionErrorOf(const std::string& message) {
     const absl::string_view address = target->substr(0, end);
     const absl::string_view why = target->substr(target->rfind(": ") + 2);
     if (why.empty()) return errors::Unreachable(message);
-    const auto proxy = ProxyOfEnvironment();
+    const auto proxy = GrpcProxy();
     if (proxy && address == proxy->Address()) {
       return errors::ProxyFailed(
           absl::StrCat("cannot find the address of the proxy ", address, ": ", why),
@@ -81,7 +81,7 @@ absl::Status ConnectionErrorOf(const std::string& message) {
   if (const auto fault = CertificateFault(cause)) {
     return errors::ServerCertificateRefused(address, *fault);
   }
-  if (const auto proxy = ProxyOfEnvironment()) {
+  if (const auto proxy = GrpcProxy()) {
     const absl::string_view through = "cannot connect through the proxy ";
     if (const auto code = After(text, "HTTP proxy returned response code ")) {
       return errors::ProxyFailed(

@@ -3,19 +3,26 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 namespace muster {
 namespace {
 
 constexpr char kOfGrpc[] = "grpc_proxy";
-constexpr std::array kOthers = {"https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy",
-                                "ALL_PROXY"};
-constexpr char kDefaultPort[] = "80";
+constexpr char kOfHttps[] = "https_proxy";
+constexpr std::array kShared = {kOfHttps, "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy"};
+
+bool IsSet(const char* variable) { return std::getenv(variable) != nullptr; }
 
 std::string ValueOf(const char* variable) {
   const char* value = std::getenv(variable);
@@ -38,47 +45,97 @@ std::optional<Proxy> Parse(const char* variable) {
   const size_t colon = text.rfind(':');
   const bool has_port = colon != std::string::npos && text.back() != ']';
   return Proxy{variable, text.substr(0, has_port ? colon : text.size()),
-               has_port ? text.substr(colon + 1) : kDefaultPort};
+               has_port ? text.substr(colon + 1) : ""};
 }
 
-std::optional<Proxy> FirstOfOthers() {
-  for (const char* variable : kOthers) {
-    if (auto proxy = Parse(variable)) return proxy;
+// Returns why gRPC or curl cannot use the proxy; empty if they can.
+std::string FaultOf(const Proxy& proxy) {
+  const std::string url = ValueOf(proxy.variable.c_str());
+  int port = 0;
+  if (absl::StrContains(url, "://") && !absl::StartsWith(url, "http://")) {
+    return "it does not begin with http://";
   }
-  return std::nullopt;
+  if (!absl::SimpleAtoi(proxy.port, &port) || port < 1 || port > 65535) {
+    return "it does not end with a port between 1 and 65535";
+  }
+  return "";
+}
+
+// The variable of the user whose proxy UseOneProxy has copied to https_proxy, and to grpc_proxy.
+std::string& OriginOf(const char* target) {
+  static std::string of_grpc;
+  static std::string of_https;
+  return target == std::string_view(kOfGrpc) ? of_grpc : of_https;
+}
+
+// Returns the proxy of the first variable that is set.
+std::optional<Proxy> FirstSet(std::initializer_list<const char*> variables) {
+  const auto first = std::ranges::find_if(variables, IsSet);
+  auto proxy = first == variables.end() ? std::nullopt : Parse(*first);
+  if (!proxy || (*first != std::string_view(kOfGrpc) && *first != std::string_view(kOfHttps))) {
+    return proxy;
+  }
+  if (const std::string& origin = OriginOf(*first); !origin.empty()) proxy->variable = origin;
+  return proxy;
+}
+
+// Adds this machine to no_proxy. Returns whether every host is in it: "*".
+bool ExcludeThisMachine() {
+  const char* variable = IsSet("no_proxy") ? "no_proxy" : "NO_PROXY";
+  const std::string value = ValueOf(variable);
+  if (IsSet("no_proxy") && value.empty()) return false;
+  std::vector<std::string> hosts;
+  for (const absl::string_view host : absl::StrSplit(value, ',', absl::SkipWhitespace())) {
+    hosts.emplace_back(absl::StripAsciiWhitespace(host));
+  }
+  if (hosts == std::vector<std::string>{"*"}) return true;
+  hosts.insert(hosts.end(), {"localhost", "127.0.0.1", "::1"});
+  Set("no_proxy", absl::StrJoin(hosts, ","));
+  return false;
+}
+
+// Sets `target` to the URL of the proxy, or to nothing if it has a fault, which is returned.
+std::string Choose(const char* target, const std::optional<Proxy>& proxy) {
+  const std::string fault = proxy ? FaultOf(*proxy) : "";
+  const std::string url = proxy && fault.empty() ? ValueOf(proxy->variable.c_str()) : "";
+  OriginOf(target) = url.empty() ? "" : proxy->variable;
+  Set(target, url.empty() ? "" : absl::StrCat("http://", absl::StripPrefix(url, "http://")));
+  return fault.empty() ? ""
+                       : absl::StrCat("the proxy in ", proxy->variable, " is not used: ", fault);
 }
 
 }  // namespace
 
-std::optional<Proxy> ProxyOfEnvironment() {
-  const auto of_grpc = Parse(kOfGrpc);
-  const auto other = FirstOfOthers();
-  // ShareProxyWithGrpc may have copied it.
-  const bool copied = of_grpc && other && of_grpc->Address() == other->Address();
-  return of_grpc && !copied ? of_grpc : other;
+std::optional<Proxy> GrpcProxy() { return FirstSet({kOfGrpc, kOfHttps, "http_proxy"}); }
+
+std::optional<Proxy> CurlProxy() {
+  return FirstSet({kOfHttps, "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});
 }
 
-std::string ShareProxyWithGrpc() {
-  if (const std::string no_proxy = ValueOf("NO_PROXY"); !no_proxy.empty() &&
-                                                        std::getenv("no_proxy") == nullptr &&
-                                                        std::getenv("no_grpc_proxy") == nullptr) {
-    Set("no_grpc_proxy", no_proxy);
+std::string UseOneProxy() {
+  std::optional<Proxy> proxy;
+  bool named = IsSet(kOfGrpc);
+  for (const char* variable : kShared) {
+    if (!IsSet(variable)) continue;
+    named = true;
+    proxy = Parse(variable);
+    const bool is_https = absl::EqualsIgnoreCase(variable, kOfHttps);
+    if (!is_https && proxy && !FaultOf(*proxy).empty()) {
+      proxy.reset();
+      continue;
+    }
+    break;
   }
-  const bool chosen = std::getenv(kOfGrpc) != nullptr;
-  const auto proxy = chosen ? Parse(kOfGrpc) : FirstOfOthers();
-  if (!proxy) return "";
-  const std::string url = ValueOf(proxy->variable.c_str());
-  int port = 0;
-  std::string fault;
-  if (absl::StrContains(url, "://") && !absl::StartsWith(url, "http://")) {
-    fault = "it does not begin with http://";
-  } else if (!absl::SimpleAtoi(proxy->port, &port) || port < 1 || port > 65535) {
-    fault = "its port is not between 1 and 65535";
+  if (!named) return "";
+  const bool own = IsSet(kOfGrpc);
+  if (ExcludeThisMachine()) {
+    Set(kOfGrpc, "");
+    Set(kOfHttps, "");
+    return "";
   }
-  Set(kOfGrpc, !fault.empty() ? "" : absl::StrCat("http://", absl::StripPrefix(url, "http://")));
-  return fault.empty() ? ""
-                       : absl::StrCat("gRPC uses no proxy, as it cannot use that in ",
-                                      proxy->variable, ": ", fault);
+  const std::string fault = Choose(kOfGrpc, own ? Parse(kOfGrpc) : proxy);
+  const std::string of_https = Choose(kOfHttps, proxy);
+  return fault.empty() ? of_https : fault;
 }
 
 }  // namespace muster

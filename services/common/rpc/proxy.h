@@ -15,16 +15,20 @@ struct Proxy {
   std::string Address() const { return host + ":" + port; }
 };
 
-// Returns the proxy of the first variable that has one: grpc_proxy, https_proxy, http_proxy,
-// all_proxy, and the upper-case names that curl reads.
-std::optional<Proxy> ProxyOfEnvironment();
+// Return the proxy of gRPC's connections, and that of curl's HTTPS requests.
+std::optional<Proxy> GrpcProxy();
+std::optional<Proxy> CurlProxy();
 
-// Lets gRPC use the proxies that curl uses. gRPC 1.51 reads lower-case names only, ignores a value
-// without "http://", and cuts a port to 16 bits. Sets grpc_proxy and no_grpc_proxy, unless the user
-// has set them. Call it first in main: it changes the environment.
+// Lets gRPC and curl use one proxy, that of the first variable that is set: https_proxy,
+// HTTPS_PROXY, all_proxy, ALL_PROXY, http_proxy. An empty value means no proxy, and grpc_proxy
+// overrides it for gRPC. The value is http://[USER:PASSWORD@]HOST:PORT, with or without http://.
+// Never uses a proxy for this machine, unless no_proxy is set and empty. gRPC 1.51 alone reads
+// fewer variables, ignores a value without http://, and does not trim the entries of no_proxy.
 //
-// Returns an empty text, or what is wrong with the proxy: then gRPC uses none.
-std::string ShareProxyWithGrpc();
+// Call it first in main: it changes the environment. Returns an empty text, or why there is no
+// proxy although https_proxy or grpc_proxy names one; other variables with another scheme are
+// ignored.
+std::string UseOneProxy();
 
 }  // namespace muster
 

@@ -12,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/rpc/client_stream.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/stuck_readers.h"
 #include "services/common/rpc/testing/stream_fixture.h"
@@ -118,6 +119,30 @@ TEST_F(ServerStreamTest, ClientThatEndsBeforeItsFirstMessageIsRefused) {
   client.HalfClose();
   EXPECT_EQ(ReasonOf(client.End()), "NO_READABLE_MESSAGE");
   EXPECT_EQ(ReasonOf(script_.ended.Take()->status), "NO_READABLE_MESSAGE");
+}
+
+// A client whose first message is no message of the method.
+class UnreadableClient final : public ClientStreamHandler<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  using Stream = ClientStream<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+  void OnStart(const std::shared_ptr<Stream>& stream) override {
+    const grpc::Slice bytes("\xff\xff\xff");
+    stream->Send(grpc::ByteBuffer(&bytes, 1));
+    stream->ReadNext();
+  }
+  void OnMessage(grpc::ByteBuffer) override {}
+  void OnEnd(const absl::Status& status, EndedBy) override { ended.Put(status); }
+
+  testing::Mailbox<absl::Status> ended;
+};
+
+TEST_F(ServerStreamTest, FirstMessageThatCannotBeReadIsRefused) {
+  server_.Serve(script_);
+  const auto client = std::make_shared<UnreadableClient>();
+  const StreamOwner<grpc::ByteBuffer, grpc::ByteBuffer> stream(
+      UnreadableClient::Stream::Start(server_.ConnectRelay("r1"), kMethod, {}, client));
+  EXPECT_EQ(ReasonOf(*client->ended.Take()), "NO_READABLE_MESSAGE");
 }
 
 TEST_F(ServerStreamTest, CallerAtItsLimitIsRefusedAfterItsFirstMessage) {

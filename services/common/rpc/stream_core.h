@@ -28,6 +28,9 @@ struct StreamOptions {
   absl::Duration first_within = absl::Seconds(10);
   absl::Status (*first_late)(absl::Duration within) = errors::NoFirstMessage;
 
+  // At a client: the longest time from the last read to the end of the call.
+  absl::Duration end_within = absl::Seconds(10);
+
   // The largest queue, including the message that is being sent.
   size_t max_queued = 1;
   size_t max_queued_bytes = std::numeric_limits<size_t>::max();

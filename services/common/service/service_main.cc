@@ -96,7 +96,7 @@ void BindLogConfig(LogConfig* log, Config* file) {
 
 int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
   RequireTls13();
-  const std::string proxy_fault = ShareProxyWithGrpc();
+  const std::string proxy_fault = UseOneProxy();
   LeaveEventsToServer();
   if (const absl::Status status = SetUpProcess(); !status.ok()) {
     return Complain(program.name, status, kFailed);

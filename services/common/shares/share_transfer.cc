@@ -10,6 +10,7 @@
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/rpc/call_end.h"
 #include "services/common/rpc/status.h"
 
 namespace muster {
@@ -145,7 +146,7 @@ class ShareTransfer::Reader : public ByteSource {
     while (at_ == chunk_.data().size()) {
       if (end_) return Ended();
       if (!stream_->Read(&chunk_)) {
-        end_ = FromGrpc(stream_->Finish());
+        end_ = AwaitCallEnd(context_, [this] { return stream_->Finish(); });
         return Ended();
       }
       at_ = 0;

@@ -63,7 +63,6 @@ void DownstreamStream::OnMessage(grpc::ByteBuffer message) {
 }
 
 void DownstreamStream::OnHalfClose() {
-  if (sink_ == nullptr) return End(errors::InvalidChunk("the stream ended before its start"));
   sink_->HandleHalfClose();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/v1/attachment.pb.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/rpc/server_stream.h"
 #include "services/relay/stream_stopper.h"
 #include "services/relay/topology/child_session.h"
@@ -26,7 +27,7 @@ class AttachHandler : public ServerStreamHandler<v1::AttachRequest, v1::AttachRe
   void OnMessage(v1::AttachRequest message) override {
     session_->HandleMessage(std::move(message));
   }
-  void OnHalfClose() override { stream_->End(absl::OkStatus()); }
+  void OnHalfClose() override { stream_->End(errors::NoReadableMessage()); }
   void OnWritable() override { session_->HandleSent(); }
   void OnEnd(const absl::Status& status, EndedBy by) override;
 

@@ -21,9 +21,9 @@ import (
 // accept a probe every 10 s.
 const ProbeInterval, ProbeTimeout = 30 * time.Second, 15 * time.Second
 
-// Dial creates a connection to the first target "host:port" that answers and has the role. It connects when
+// Dial creates a connection to the first target "host:port" that answers and is such a server. It connects when
 // it is needed, and reconnects when the connection breaks.
-func Dial(role string, targets []string, roots func() *x509.CertPool, certificate func() (*tls.Certificate, error),
+func Dial(server peer.Server, targets []string, roots func() *x509.CertPool, certificate func() (*tls.Certificate, error),
 	more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	list := manual.NewBuilderWithScheme("muster")
 	state := resolver.State{}
@@ -31,9 +31,9 @@ func Dial(role string, targets []string, roots func() *x509.CertPool, certificat
 		state.Addresses = append(state.Addresses, resolver.Address{Addr: target})
 	}
 	list.InitialState(state)
-	return grpc.NewClient("muster:///"+role, append(more,
+	return grpc.NewClient("muster:///"+server.Role, append(more,
 		grpc.WithResolvers(list),
-		grpc.WithTransportCredentials(credentials.NewTLS(peer.ClientTLS(role, roots, certificate))),
+		grpc.WithTransportCredentials(credentials.NewTLS(peer.ClientTLS(server, roots, certificate))),
 		grpc.WithDisableRetry(), // callers know which calls are safe to repeat
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(newTextCodec())),
 		grpc.WithConnectParams(grpc.ConnectParams{

@@ -28,6 +28,7 @@ struct ClientTrace : StreamTrace {
   bool half_closed = false;
   bool cancelled = false;
   bool closed = false;
+  bool end_awaited = false;
 };
 
 // Every call of it checks what holds at any time.
@@ -58,6 +59,10 @@ class TestClientStream : public ClientStreamCore {
     trace_.write_out = false;
     HandleWritten(ok);
   }
+  void EndLate() {
+    trace_.end_awaited = false;
+    HandleEndLate();
+  }
   void Done(const absl::Status& status) {
     trace_.done = true;
     HandleDone(status);
@@ -86,6 +91,10 @@ class TestClientStream : public ClientStreamCore {
   void StartHalfClosing() override {
     EXPECT_FALSE(trace_.write_out || trace_.half_closed || trace_.closed || trace_.done);
     trace_.half_closed = trace_.half_close_out = true;
+  }
+  void AwaitEnd() override {
+    EXPECT_FALSE(trace_.end_awaited || trace_.done);
+    trace_.end_awaited = true;
   }
   void CancelCall() override {
     EXPECT_FALSE(trace_.cancelled);
@@ -166,7 +175,11 @@ class ClientRun {
     if (trace.half_close_out) possible.push_back(&ClientRun::HalfCloseDone);
     if (!trace.tasks.empty()) possible.push_back(&ClientRun::RunTask);
     if (clock.waiting_timers() > 0) ends.push_back(&ClientRun::TimePasses);
-    if (MayBeDone()) ends.insert(ends.end(), {&ClientRun::DoneOk, &ClientRun::DoneAborted});
+    if (trace.end_awaited) ends.push_back(&ClientRun::EndIsLate);
+    if (MayBeDone()) {
+      ends.insert(ends.end(),
+                  {&ClientRun::DoneOk, &ClientRun::DoneAborted, &ClientRun::DoneCancelled});
+    }
     DoOne(*this, possible, ends, choices);
   }
 
@@ -210,6 +223,10 @@ class ClientRun {
   // Events.
   void ReadOk() { stream_->Read(true); }
   void ReadFails() { stream_->Read(false); }
+  void EndIsLate() {
+    trace.muted = true;
+    stream_->EndLate();
+  }
   void WriteOk() { stream_->Written(true); }
   void WriteFails() { stream_->Written(false); }
   void HalfCloseDone() { trace.half_close_out = false; }

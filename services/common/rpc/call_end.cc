@@ -1,4 +1,4 @@
-#include "cli/rpc/call_end.h"
+#include "services/common/rpc/call_end.h"
 
 #include <thread>
 
@@ -6,7 +6,7 @@
 #include "services/common/errors/rpc.h"
 #include "services/common/rpc/status.h"
 
-namespace muster::cli {
+namespace muster {
 
 absl::Status AwaitCallEnd(grpc::ClientContext& context, absl::FunctionRef<grpc::Status()> finish,
                           absl::Duration limit) {
@@ -23,4 +23,4 @@ absl::Status AwaitCallEnd(grpc::ClientContext& context, absl::FunctionRef<grpc::
   return cancelled && absl::IsCancelled(status) ? errors::UnreadableAnswer() : status;
 }
 
-}  // namespace muster::cli
+}  // namespace muster

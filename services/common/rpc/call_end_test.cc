@@ -1,4 +1,4 @@
-#include "cli/rpc/call_end.h"
+#include "services/common/rpc/call_end.h"
 
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -10,7 +10,7 @@
 #include "services/common/base/error.h"
 #include "services/common/rpc/testing/unreadable_service.h"
 
-namespace muster::cli {
+namespace muster {
 namespace {
 
 TEST(CallEndTest, CallThatIsLeftOpenAfterAnUnreadableMessageIsCancelled) {
@@ -36,4 +36,4 @@ TEST(CallEndTest, StatusOfTheServiceIsReturned) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster

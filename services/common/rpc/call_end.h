@@ -1,6 +1,6 @@
 // The end of a call whose messages are read one after another.
-#ifndef MUSTER_CLI_RPC_CALL_END_H_
-#define MUSTER_CLI_RPC_CALL_END_H_
+#ifndef MUSTER_SERVICES_COMMON_RPC_CALL_END_H_
+#define MUSTER_SERVICES_COMMON_RPC_CALL_END_H_
 
 #include <grpcpp/client_context.h>
 
@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace muster::cli {
+namespace muster {
 
 // A service ends its call together with its last message, unless it has sent bytes that are no
 // message: then it may leave the call open.
@@ -19,6 +19,6 @@ inline constexpr absl::Duration kCallEndLimit = absl::Seconds(10);
 absl::Status AwaitCallEnd(grpc::ClientContext& context, absl::FunctionRef<grpc::Status()> finish,
                           absl::Duration limit = kCallEndLimit);
 
-}  // namespace muster::cli
+}  // namespace muster
 
-#endif  // MUSTER_CLI_RPC_CALL_END_H_
+#endif  // MUSTER_SERVICES_COMMON_RPC_CALL_END_H_
